@@ -11,10 +11,9 @@ use proc_macro2::{TokenStream, TokenTree};
 
 /// The modules of each crate that use each other in a circle: the names of each circle, in alphabetical order.
 const CYCLES: &[(&str, &[&str])] = &[
-    ("client", &["client counts routes watch", "pending post"]),
+    ("client", &["client counts routes watch"]),
     ("core", &["answer ask cluster event", "cart host keep"]),
     ("edge", &["access shared venues"]),
-    ("load", &["flow plan pulse", "run setup storm"]),
     (
         "node",
         &[

@@ -65,7 +65,7 @@ pub fn run(args: &args::Demo) -> Outcome {
     let started = LocalCluster::start(NODES, launch).and_then(|cluster| {
         let settled = runtime.block_on(async {
             tokio::select! {
-                settled = cluster.settle() => settled.map(|()| true),
+                settled = cluster.wait_until_settled() => settled.map(|()| true),
                 // Nobody waits for it any more.
                 () = end.told() => Ok(false),
             }

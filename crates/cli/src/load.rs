@@ -3,7 +3,9 @@
 use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use boxoffice_client::AdminToken;
-use boxoffice_load::{Keeper, Launch, LoadError, LocalCluster, LocalNode, LocalNodeError, RunConfig, Scenario};
+use boxoffice_load::{
+    LaunchConfig, LoadError, LocalCluster, LocalNode, LocalNodeError, NodeController, RunConfig, Scenario,
+};
 
 use rand::{TryRngCore, rngs::OsRng};
 
@@ -28,8 +30,8 @@ pub fn run(args: &Load) -> Outcome {
         Some(Started::Several(cluster)) => Some(cluster.admin_token().to_owned()),
         None => reach::token(args.admin_token.as_ref(), args.admin_token_file.as_deref())?,
     };
-    let keeper = match &started {
-        Some(Started::Several(cluster)) => Some(Arc::clone(cluster) as Arc<dyn Keeper>),
+    let node_controller = match &started {
+        Some(Started::Several(cluster)) => Some(Arc::clone(cluster) as Arc<dyn NodeController>),
         Some(Started::One(_)) | None => None,
     };
     let config = RunConfig {
@@ -42,7 +44,7 @@ pub fn run(args: &Load) -> Outcome {
         disk_dir: None,
         admin_token: token.map(AdminToken),
         server_pid: args.server_pid.or(pid),
-        keeper,
+        node_controller,
         quiet: args.quiet,
     };
     let report = boxoffice_load::run(config).map_err(failed)?;
@@ -77,7 +79,7 @@ fn start(args: &Load, overrides: &mut Vec<String>) -> Result<Started, Failure> {
         return Ok(Started::One(node));
     }
     let cluster = LocalCluster::start(args.nodes.into(), launch(args.fsync, config)?)?;
-    block_on(async { Ok(cluster.settle().await?) })?;
+    block_on(async { Ok(cluster.wait_until_settled().await?) })?;
     for (address, pid) in cluster.addresses().iter().zip(cluster.pids()) {
         eprintln!("started a node of a cluster of its own: {address} (process {pid})");
     }
@@ -88,11 +90,11 @@ fn start(args: &Load, overrides: &mut Vec<String>) -> Result<Started, Failure> {
 ///
 /// # Errors
 /// [`Failure::Node`] if nobody knows where this program is.
-pub fn launch(fsync: FsyncWord, config: String) -> Result<Launch, Failure> {
+pub fn launch(fsync: FsyncWord, config: String) -> Result<LaunchConfig, Failure> {
     let program =
         std::env::current_exe().map_err(|error| Failure::Node(format!("no path to this program: {error}")))?;
     let files = std::env::temp_dir().join(format!("boxoffice-{}", std::process::id()));
-    Ok(Launch { program, files, fsync: fsync.word(), config, admin_token: draw_token()?, log: None })
+    Ok(LaunchConfig { program, files, fsync: fsync.word(), config, admin_token: draw_token()?, log: None })
 }
 
 /// An admin token for nodes of one's own.
@@ -130,12 +132,12 @@ fn failed(error: LoadError) -> Failure {
         LoadError::Scenario(_)
         | LoadError::Picker(_)
         | LoadError::NoAddress
-        | LoadError::NotOurs
+        | LoadError::ForeignNodes
         | LoadError::File { .. } => Failure::Usage(error.to_string()),
-        LoadError::Connect { .. } | LoadError::Silent { .. } => Failure::Unreachable(format!(
+        LoadError::Connect { .. } | LoadError::NoHello { .. } => Failure::Unreachable(format!(
             "{error}; is `boxoffice serve` running there? Without --address a node is started for the run"
         )),
-        LoadError::Asked { .. } | LoadError::Setup { .. } | LoadError::Machine { .. } | LoadError::Broken(_) => {
+        LoadError::Query { .. } | LoadError::Setup { .. } | LoadError::System { .. } | LoadError::Internal(_) => {
             Failure::Refused(error.to_string())
         }
     }

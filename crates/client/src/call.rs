@@ -23,11 +23,12 @@ use tokio::{
 
 use crate::{
     client::{Client, ConnectionHandle},
-    connection_task::{AttemptOutcome, ConnectionState, Outgoing, Waiter},
+    connection_task::{ConnectionState, Outgoing, TASK_ENDED},
     error::{Error, Reply},
     feeds::FeedSink,
     in_doubt::{InDoubt, InDoubtAttempts},
     retries::RetryReason,
+    waiter::{AttemptOutcome, Waiter},
 };
 
 /// The code of `in_progress`: the first request with this request id is still being decided.
@@ -330,9 +331,6 @@ impl ConnectionHandle {
         }
     }
 }
-
-/// The reason of [`Error::Closed`] if the connection task ended without a reason.
-pub(crate) const TASK_ENDED: &str = "the connection task has ended";
 
 /// The newest field of the request, if some nodes do not know it.
 fn newest_field(encoding: Encoding, op: Op, frame: &[u8]) -> Option<Added> {

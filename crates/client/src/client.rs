@@ -30,10 +30,9 @@ use tokio::{
 };
 
 use crate::{
-    call::TASK_ENDED,
     concurrency_limit::Limiter,
     config::ClientConfig,
-    connection_task::{ConnectionState, ConnectionTask, ExpectedNode, Outgoing, SUBMIT_QUEUE},
+    connection_task::{ConnectionState, ConnectionTask, ExpectedNode, Outgoing, SUBMIT_QUEUE, TASK_ENDED},
     counts::CountsWatch,
     error::{Error, Reply},
     in_doubt::InDoubtRequests,

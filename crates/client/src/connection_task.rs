@@ -36,9 +36,10 @@ use tracing::{debug, warn};
 use crate::{
     back_off::BackOff,
     config::{ClientConfig, CustomerCredentials},
-    feeds::{FeedSink, Feeds},
+    feeds::Feeds,
     pending::{Pending, PendingRequest},
     request_id::random_u64,
+    waiter::{AttemptOutcome, Waiter},
     ws_connection::{ConnectError, Incoming, WsConnection},
 };
 
@@ -53,6 +54,9 @@ const FRAMES_PER_WAKE_UP: usize = 512;
 
 /// A connection on which nothing arrives for this long is dead. The server pings much more often.
 const SILENCE_MAX: Duration = Duration::from_secs(40);
+
+/// The error of a client whose connection task has ended.
+pub(crate) const TASK_ENDED: &str = "the connection task has ended";
 
 /// The request id of frames that the task sends on its own. No caller waits for their answers.
 const INTERNAL_ID: u64 = 0;
@@ -71,46 +75,6 @@ pub(crate) struct Outgoing {
     /// Until when the request waits for its answer.
     pub(crate) deadline: Instant,
     pub(crate) waiter: Waiter,
-}
-
-/// The receiver of an answer.
-#[derive(Debug)]
-pub(crate) enum Waiter {
-    Caller(oneshot::Sender<AttemptOutcome>),
-    /// A watch. The frames of the feed that the answer grants go into the sink.
-    Watch(oneshot::Sender<AttemptOutcome>, FeedSink),
-}
-
-impl Waiter {
-    pub(crate) fn complete(self, outcome: AttemptOutcome) {
-        let (Waiter::Caller(sender) | Waiter::Watch(sender, _)) = self;
-        // Sending fails if the caller has given up. The outcome is not needed then.
-        let _ = sender.send(outcome);
-    }
-
-    fn is_gone(&self) -> bool {
-        let (Waiter::Caller(sender) | Waiter::Watch(sender, _)) = self;
-        sender.is_closed()
-    }
-}
-
-/// How one attempt to send a request ended.
-#[derive(Debug)]
-pub(crate) enum AttemptOutcome {
-    /// The frame that answers it, and the number of the connection over which it came, counted from 1.
-    Answer(Bytes, u64),
-    /// The request was sent, and the connection broke before an answer.
-    ConnectionLost,
-    /// The request was sent, and no answer came before the deadline, or nothing at all came from the node for too long.
-    TimedOut,
-    /// The request was not sent.
-    NotSent,
-    /// The request was not sent, since there is no connection and the configuration says not to wait for one.
-    NotConnected,
-    /// The request was not sent, and the client does not connect any more.
-    Closed,
-    /// The request was not sent, since the node is too old to know one of its fields. With the reason in words.
-    NodeTooOld(String),
 }
 
 /// The node that a connection must be to. Until the node's hello says that it is this node, the client sends it neither

@@ -53,6 +53,7 @@ mod cluster;
 mod counts;
 mod live;
 mod map_state;
+mod waiter;
 mod watch;
 
 mod back_off;

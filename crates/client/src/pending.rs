@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 
-use crate::connection_task::{AttemptOutcome, Waiter};
+use crate::waiter::{AttemptOutcome, Waiter};
 
 /// The pending requests of a connection, by id.
 #[derive(Debug, Default)]

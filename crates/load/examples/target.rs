@@ -1,13 +1,13 @@
-//! A box office in memory on a loopback port: `cargo run --profile bench -p boxoffice-load --example target` prints its address.
-//! A run against it shows what the load generator costs by itself.
+//! A stub server on a loopback port: `cargo run --profile bench -p boxoffice-load --example target` prints its address.
+//! A run against it measures the cost of the load generator itself.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::{BoxOffice, Lie};
+use common::{Bug, StubServer};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    println!("{}", BoxOffice::open(Lie::None).await);
+    println!("{}", StubServer::start(Bug::None).await);
     std::future::pending().await
 }

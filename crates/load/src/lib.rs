@@ -1,41 +1,49 @@
-//! Load: runs a scenario against real servers over real connections, measures it, audits it and says whether it was good.
+//! The load generator: it runs a scenario against real servers over real connections, measures it, audits it and judges it.
 //!
-//! Nothing of a run is dropped: offered = done + refused + abandoned + failed, or the run fails. Latency is told twice, from
-//! the start the schedule meant and from the start that came to be; the first one is the one to quote.
+//! A run drops no flow: offered = done + refused + abandoned + failed, or the run fails. A latency is reported twice: from
+//! the scheduled start of a flow and from its actual start. Quote the first one, which has no coordinated omission.
 
-// In reading order: what to do, doing it, looking at it afterwards, saying what it came to.
-pub mod gallery;
+// In reading order: the scenario, the run, its traffic, its audit and its verdict, the report.
 pub mod scenario;
 
-mod keeper;
+mod config;
+mod error;
 mod local_node;
+mod node_controller;
 mod run;
 
-mod counter;
-mod drive;
+mod booking_registry;
+mod connection_pool;
+mod expiry_burst;
 mod faults;
 mod flow;
-mod plan;
+mod live_stats;
+mod loops;
+mod overload;
 mod progress;
-mod pulse;
 mod reads;
+mod run_context;
+mod run_watchers;
+mod seat_blocks;
 mod setup;
-mod storm;
-mod watching;
+mod test_gateway;
+pub mod watcher_fleet;
+mod websocket;
 
 mod audit;
-mod bank;
-mod judge;
 mod measure;
-mod overload;
+mod verdict;
 
+pub mod clock;
 pub mod machine;
 pub mod report;
 
-pub use drive::FLOWS_UNDER_WAY_MAX;
-pub use keeper::Keeper;
-pub use local_node::{Launch, LocalCluster, LocalNode, LocalNodeError, Standing};
+pub use config::RunConfig;
+pub use error::LoadError;
+pub use local_node::{LaunchConfig, LocalCluster, LocalNode, LocalNodeError, LocalNodeStatus};
+pub use loops::FLOWS_UNDER_WAY_MAX;
+pub use node_controller::NodeController;
 pub use report::Report;
-pub use run::{LoadError, RunConfig, run};
+pub use run::run;
 pub use scenario::{Scenario, ScenarioError};
-pub use setup::{make_house, make_shop};
+pub use setup::{create_house, create_products};

@@ -1,4 +1,4 @@
-//! Nodes of one's own: `boxoffice serve` processes with data directories that go away with them.
+//! Nodes that the caller starts itself: `boxoffice serve` processes whose data directories are removed with them.
 
 use std::{
     fs::File,
@@ -13,81 +13,70 @@ use std::{
 use boxoffice_client::{AdminToken, Client, ClientConfig, ClusterStatus, NodeStatus};
 use boxoffice_wire::cluster::node_of;
 
-use crate::Keeper;
+use crate::node_controller::NodeController;
 
 /// How long an orderly stop may take before the process is killed.
-const STOP_TIME: Duration = Duration::from_secs(10);
+const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long a node may take until it serves.
-const START_TIME: Duration = Duration::from_secs(120);
+const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// How long a cluster may take until every shard has its replicas.
-const SETTLE_TIME: Duration = Duration::from_secs(120);
+const SETTLE_LIMIT: Duration = Duration::from_secs(120);
 
-/// How often it is looked whether it has.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// The pause between two checks of that.
+const POLL_EVERY: Duration = Duration::from_millis(100);
 
-/// Ports for nodes of a cluster. Below those that connections are given: a client that tries again and again where nobody
-/// listens could otherwise be given that very port, and meet itself.
+/// Ports for the nodes of a cluster, below the ephemeral ports. Otherwise a client that retries a port where no process
+/// listens could get that port as its own source port, and connect to itself.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// What every node is set to: strangers may do everything that buyers do. The rest of its configuration comes after it.
-const OPEN: &str = include_str!("../../../config/open.toml");
+/// The configuration of every node: anonymous clients may do everything that buyers do. The node's own configuration
+/// comes after it.
+const OPEN_CONFIG: &str = include_str!("../../../config/open.toml");
 
-/// What nodes of a cluster of one's own show each other.
+/// The secret with which the nodes of a local cluster authenticate to each other.
 const SECRET: &str = "nodes-of-one-load-run";
 
-/// Copies of each shard, where there are so many nodes.
+/// Copies of each shard, if there are enough nodes.
 const REPLICAS: usize = 3;
 
-/// What nodes are started with.
+/// How to start nodes.
 #[derive(Clone, Debug)]
-pub struct Launch {
+pub struct LaunchConfig {
     /// The program `boxoffice`.
     pub program: PathBuf,
-    /// What the paths of a node's files begin with: the number of a cluster's node and what each file is stand behind it.
+    /// The beginning of the paths of a node's files. The number of a cluster's node and the kind of each file follow
+    /// it.
     pub files: PathBuf,
-    /// When changes are made durable, in the words of `--fsync`.
+    /// When changes become durable, as in `--fsync`.
     pub fsync: &'static str,
     /// The text of the configuration file.
     pub config: String,
-    /// What operators show them: not on the command line, where everybody on this machine could read it.
+    /// The admin token. The nodes get it from the environment, because every user of the machine can read a command
+    /// line.
     pub admin_token: String,
-    /// Where what they say besides is added to; this process's standard error if nowhere.
+    /// The file to which the nodes append their log. The default is the standard error of this process.
     pub log: Option<PathBuf>,
 }
 
-/// Why nodes of one's own do not serve.
+/// Why local nodes do not serve.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum LocalNodeError {
-    /// The configuration file.
     #[error("cannot write {}: {error}", path.display())]
-    File {
-        /// Which file.
-        path: PathBuf,
-        /// What the file system says.
-        error: io::Error,
-    },
-    /// The program.
+    File { path: PathBuf, error: io::Error },
     #[error("cannot start {}: {error}", program.display())]
-    Program {
-        /// Which program.
-        program: PathBuf,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// It ended without having served.
-    #[error("the node did not start; what it said stands above")]
+    Program { program: PathBuf, error: io::Error },
+    #[error("the node did not start; see its output above")]
     Ended,
-    /// It takes too long.
-    #[error("a node did not serve within {} s; what it said stands above", START_TIME.as_secs())]
+    #[error("a node did not serve within {} s; see its output above", START_LIMIT.as_secs())]
     Silent,
-    /// All ports are taken.
     #[error("no free port on this machine")]
     NoPort,
-    /// They serve, but not as a whole.
-    #[error("the nodes are no cluster: {0}")]
-    NoCluster(String),
+    /// The nodes serve, but their shards do not settle.
+    #[error("these nodes do not form a cluster: {0}")]
+    NotSettled(String),
 }
 
 /// A node process. Dropping it stops the process and removes its data.
@@ -95,34 +84,34 @@ pub enum LocalNodeError {
 pub struct LocalNode {
     child: Child,
     program: PathBuf,
-    /// What it is started with, again and again.
+    /// The arguments of every start.
     args: Vec<String>,
     data_dir: PathBuf,
     log: Option<PathBuf>,
     admin_token: String,
-    /// Where it listens.
+    /// Where the node listens.
     pub address: String,
 }
 
 impl LocalNode {
-    /// Starts a node on a free loopback port and waits until it serves.
+    /// Starts a node on a free loopback port, and waits until it serves.
     ///
     /// # Errors
-    /// [`LocalNodeError`]; what the process said is on this one's standard error.
-    pub fn start(launch: &Launch) -> Result<LocalNode, LocalNodeError> {
+    /// [`LocalNodeError`]. The output of the process is on this process's standard error.
+    pub fn start(launch: &LaunchConfig) -> Result<LocalNode, LocalNodeError> {
         LocalNode::launch("", launch, &["--listen".into(), "127.0.0.1:0".into()])
     }
 
-    /// Starts a node whose files have this in their names, with more arguments, and waits until it serves.
-    fn launch(name: &str, launch: &Launch, more: &[String]) -> Result<LocalNode, LocalNodeError> {
+    /// Starts a node with `name` in the paths of its files and with more arguments, and waits until it serves.
+    fn launch(name: &str, launch: &LaunchConfig, more: &[String]) -> Result<LocalNode, LocalNodeError> {
         let mut data_dir = launch.files.clone().into_os_string();
         data_dir.push(name);
         let data_dir = PathBuf::from(data_dir);
         let files = files_of(&data_dir);
-        for (path, text) in files.iter().zip([OPEN, &launch.config]) {
+        for (path, text) in files.iter().zip([OPEN_CONFIG, &launch.config]) {
             std::fs::write(path, text).map_err(|error| LocalNodeError::File { path: path.clone(), error })?;
         }
-        // It ends with this process, however that ends: its input is a pipe from here.
+        // The node ends with this process, however this process ends, because its input is a pipe from here.
         let mut args: Vec<String> =
             ["serve", "--until-input-ends", "--drain-ms", "0", "--fsync", launch.fsync].map(Into::into).into();
         args.extend(files.iter().flat_map(|file| ["--config".into(), file.display().to_string()]));
@@ -131,42 +120,41 @@ impl LocalNode {
         let (program, log, admin_token) = (launch.program.clone(), launch.log.clone(), launch.admin_token.clone());
         let child = spawn(&program, &args, log.as_deref(), &admin_token)?;
         let mut node = LocalNode { child, program, args, data_dir, log, admin_token, address: String::new() };
-        node.address = node.serves()?;
+        node.address = node.wait_until_serving()?;
         Ok(node)
     }
 
-    /// Waits until it says where it serves.
-    fn serves(&mut self) -> Result<String, LocalNodeError> {
+    /// Waits until the node prints its address.
+    fn wait_until_serving(&mut self) -> Result<String, LocalNodeError> {
         let stdout = self.child.stdout.take().expect("its output is piped");
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
             let mut line = String::new();
-            // Ends with the line that names the address, or with the process.
+            // Reading ends with the line that names the address, or with the process.
             let _ = BufReader::new(stdout).read_line(&mut line);
-            // Whoever started it may have lost patience.
-            let _ = tell.send(line);
+            // The caller may have stopped waiting.
+            let _ = sender.send(line);
         });
-        let line = told.recv_timeout(START_TIME).map_err(|_| LocalNodeError::Silent)?;
+        let line = receiver.recv_timeout(START_LIMIT).map_err(|_| LocalNodeError::Silent)?;
         let address = line.split("http://").nth(1).and_then(|rest| rest.split_whitespace().next());
         address.map(str::to_owned).ok_or(LocalNodeError::Ended)
     }
 
-    /// Whether the process runs.
-    fn runs(&mut self) -> bool {
+    fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Tells it to stop, without waiting for that.
-    fn tell_to_stop(&mut self) {
-        if self.runs()
+    /// Sends SIGTERM, and does not wait.
+    fn request_stop(&mut self) {
+        if self.is_running()
             && let Some(pid) = rustix::process::Pid::from_raw(self.child.id().cast_signed())
         {
-            // It may have ended by itself.
+            // The process may have ended already.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
     }
 
-    /// What operators show it.
+    /// The node's admin token.
     pub fn admin_token(&self) -> &str {
         &self.admin_token
     }
@@ -176,33 +164,33 @@ impl LocalNode {
         self.child.id()
     }
 
-    /// Ends it at once.
+    /// Sends SIGKILL.
     fn kill(&mut self) -> Result<(), String> {
-        self.child.kill().map_err(|error| format!("process {} cannot be killed: {error}", self.pid()))?;
+        self.child.kill().map_err(|error| format!("cannot kill process {}: {error}", self.pid()))?;
         self.child.wait().map(drop).map_err(|error| format!("process {} does not end: {error}", self.pid()))
     }
 
-    /// Tells it to stop, and waits until it has.
+    /// Sends SIGTERM, and waits until the process has ended.
     fn stop(&mut self) -> Result<(), String> {
-        self.tell_to_stop();
-        let until = Instant::now() + STOP_TIME;
-        while self.runs() {
+        self.request_stop();
+        let until = Instant::now() + STOP_LIMIT;
+        while self.is_running() {
             if Instant::now() > until {
-                return Err(format!("process {} was told to stop and does not", self.pid()));
+                return Err(format!("process {} did not stop after SIGTERM", self.pid()));
             }
             std::thread::sleep(Duration::from_millis(10));
         }
         Ok(())
     }
 
-    /// Starts it again with the disk it has, and waits until it serves.
-    fn start_again(&mut self) -> Result<(), LocalNodeError> {
+    /// Starts the node again with its data, and waits until it serves.
+    fn restart(&mut self) -> Result<(), LocalNodeError> {
         self.child = spawn(&self.program, &self.args, self.log.as_deref(), &self.admin_token)?;
-        self.serves().map(drop)
+        self.wait_until_serving().map(drop)
     }
 }
 
-/// The configuration files of a node: what all are set to, and its own.
+/// The configuration files of a node: the common one and its own.
 fn files_of(data_dir: &Path) -> [PathBuf; 2] {
     ["open.toml", "toml"].map(|extension| data_dir.with_extension(extension))
 }
@@ -221,10 +209,10 @@ fn spawn(program: &Path, args: &[String], log: Option<&Path>, admin_token: &str)
 
 impl Drop for LocalNode {
     fn drop(&mut self) {
-        if self.runs() {
-            self.tell_to_stop();
-            let until = Instant::now() + STOP_TIME;
-            while self.runs() && Instant::now() < until {
+        if self.is_running() {
+            self.request_stop();
+            let until = Instant::now() + STOP_LIMIT;
+            while self.is_running() && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(10));
             }
             let _ = self.child.kill();
@@ -237,72 +225,76 @@ impl Drop for LocalNode {
     }
 }
 
-/// Several nodes that are one cluster. Dropping it ends them all.
+/// Several nodes that form a cluster. Dropping it stops them all.
 #[derive(Debug)]
 pub struct LocalCluster {
-    launch: Launch,
+    launch: LaunchConfig,
     nodes: Mutex<Vec<LocalNode>>,
 }
 
-/// How one node of a cluster stands.
+/// One node of a local cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// Where it listens, when it runs.
+pub struct LocalNodeStatus {
+    /// Where the node listens while its process runs.
     pub address: String,
-    /// Its process, or its last one.
+    /// The process id of the node, or of its last process.
     pub pid: u32,
-    /// Whether that runs.
-    pub runs: bool,
+    /// Whether that process runs.
+    pub is_running: bool,
 }
 
 impl Drop for LocalCluster {
-    /// All at once: each has to stop, and none for the others.
+    /// Tells all nodes to stop at once, so that they stop side by side.
     fn drop(&mut self) {
-        self.nodes().iter_mut().for_each(LocalNode::tell_to_stop);
+        self.nodes().iter_mut().for_each(LocalNode::request_stop);
     }
 }
 
 impl LocalCluster {
-    /// Starts so many nodes on free loopback ports and waits until each serves; see [`LocalCluster::settle`].
+    /// Starts nodes on free loopback ports, and waits until each serves. It does not wait for the shards, see
+    /// [`LocalCluster::wait_until_settled`].
     ///
     /// # Errors
     /// As [`LocalNode::start`].
-    pub fn start(nodes: usize, launch: Launch) -> Result<LocalCluster, LocalNodeError> {
+    pub fn start(nodes: usize, launch: LaunchConfig) -> Result<LocalCluster, LocalNodeError> {
         let cluster = LocalCluster { launch, nodes: Mutex::default() };
         for _ in 0..nodes {
-            cluster.one_more()?;
+            cluster.add_node()?;
         }
         Ok(cluster)
     }
 
-    /// What operators show them.
+    /// The cluster's admin token.
     pub fn admin_token(&self) -> &str {
         &self.launch.admin_token
     }
 
-    /// Where they listen, by their numbers.
+    /// The addresses of the nodes, in order.
     pub fn addresses(&self) -> Vec<String> {
         self.nodes().iter().map(|node| node.address.clone()).collect()
     }
 
-    /// Their process ids.
+    /// The process ids of the nodes, in order.
     pub fn pids(&self) -> Vec<u32> {
         self.nodes().iter().map(LocalNode::pid).collect()
     }
 
-    /// How they stand, by their numbers.
-    pub fn standing(&self) -> Vec<Standing> {
-        let stands =
-            |node: &mut LocalNode| Standing { address: node.address.clone(), pid: node.pid(), runs: node.runs() };
-        self.nodes().iter_mut().map(stands).collect()
+    /// The state of each node, in order.
+    pub fn node_statuses(&self) -> Vec<LocalNodeStatus> {
+        let status = |node: &mut LocalNode| LocalNodeStatus {
+            address: node.address.clone(),
+            pid: node.pid(),
+            is_running: node.is_running(),
+        };
+        self.nodes().iter_mut().map(status).collect()
     }
 
     fn nodes(&self) -> MutexGuard<'_, Vec<LocalNode>> {
-        self.nodes.lock().expect("nobody panics with the nodes")
+        self.nodes.lock().expect("no thread panics while it holds the lock")
     }
 
-    /// Starts one more node; the first founds the cluster, the others join it. Its address.
-    fn one_more(&self) -> Result<String, LocalNodeError> {
+    /// Starts one more node, and returns its address. The first node founds the cluster, the others join it.
+    fn add_node(&self) -> Result<String, LocalNodeError> {
         let mut nodes = self.nodes();
         let number = nodes.len() + 1;
         let (listen, peers) = (free_port(number)?, free_port(number + usize::from(PORTS.end - PORTS.start) / 2)?);
@@ -316,26 +308,26 @@ impl LocalCluster {
         Ok(address)
     }
 
-    /// Waits until no shard moves, each has as many voters as it can have and is led where it should be, and every node says
-    /// so of itself: it may know later than the directory.
+    /// Waits until no shard moves, each has as many voters as possible, and each is led by the node that should lead
+    /// it. Each node must report this itself, because it may learn it later than the directory.
     ///
     /// # Errors
-    /// [`LocalNodeError::NoCluster`] if the shards do not come to rest.
-    pub async fn settle(&self) -> Result<(), LocalNodeError> {
+    /// [`LocalNodeError::NotSettled`] if the shards do not settle.
+    pub async fn wait_until_settled(&self) -> Result<(), LocalNodeError> {
         let addresses = self.addresses();
         let voters = if addresses.len() < REPLICAS { 1 } else { REPLICAS };
         let client = Client::connect(operator(addresses.clone(), &self.launch.admin_token)).await;
-        let client = client.map_err(|error| LocalNodeError::NoCluster(error.to_string()))?;
-        let until = Instant::now() + SETTLE_TIME;
+        let client = client.map_err(|error| LocalNodeError::NotSettled(error.to_string()))?;
+        let until = Instant::now() + SETTLE_LIMIT;
         loop {
-            let said = match client.nodes().await {
+            let problem = match client.nodes().await {
                 Ok(reply) if is_settled(&reply.value, addresses.len(), voters) => {
                     let nodes = ask_each(&addresses, &self.launch.admin_token).await;
                     let promised = nodes.iter().flatten().filter(|node| node.durability.replicas as usize >= voters);
                     match (led_elsewhere(&reply.value, &nodes), promised.count()) {
                         (0, promised) if promised == nodes.len() => return Ok(()),
                         (0, promised) => format!("only {promised} nodes promise {voters} copies of everything"),
-                        (elsewhere, _) => format!("{elsewhere} shards are not led where they should be"),
+                        (elsewhere, _) => format!("{elsewhere} shards are not led by the node that should lead them"),
                     }
                 }
                 Ok(reply) => {
@@ -345,9 +337,9 @@ impl LocalCluster {
                 Err(error) => error.to_string(),
             };
             if Instant::now() > until {
-                return Err(LocalNodeError::NoCluster(said));
+                return Err(LocalNodeError::NotSettled(problem));
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     }
 }
@@ -361,7 +353,7 @@ fn is_settled(cluster: &ClusterStatus, nodes: usize, voters: usize) -> bool {
     serving == nodes && cluster.places.iter().all(|place| place.from.is_none() && place.voters.len() >= voters)
 }
 
-/// What each node says of itself, if it does.
+/// The status of each node. `None` for a node that does not answer.
 async fn ask_each(addresses: &[String], admin_token: &str) -> Vec<Option<NodeStatus>> {
     let mut nodes = Vec::new();
     for address in addresses {
@@ -372,7 +364,7 @@ async fn ask_each(addresses: &[String], admin_token: &str) -> Vec<Option<NodeSta
     nodes
 }
 
-/// How many shards are not led by the node that should lead them.
+/// The number of shards that are not led by the node that should lead them.
 fn led_elsewhere(cluster: &ClusterStatus, nodes: &[Option<NodeStatus>]) -> usize {
     let mut elsewhere = cluster.places.len();
     for (node, status) in (1..).zip(nodes) {
@@ -387,8 +379,8 @@ fn led_elsewhere(cluster: &ClusterStatus, nodes: &[Option<NodeStatus>]) -> usize
     elsewhere
 }
 
-/// A port of this machine that nobody listens on. Where it begins to look depends on the process and on `turn`, so that runs
-/// side by side seldom want the same.
+/// A free port of this machine. The search begins at a place that depends on the process and on `turn`, so that
+/// concurrent runs rarely choose the same port.
 fn free_port(turn: usize) -> Result<SocketAddr, LocalNodeError> {
     let count = usize::from(PORTS.end - PORTS.start);
     let first = std::process::id() as usize * 7 + turn;
@@ -398,7 +390,7 @@ fn free_port(turn: usize) -> Result<SocketAddr, LocalNodeError> {
     free.next().ok_or(LocalNodeError::NoPort)
 }
 
-impl Keeper for LocalCluster {
+impl NodeController for LocalCluster {
     fn kill(&self, node: usize) -> Result<(), String> {
         self.nodes().get_mut(node).ok_or_else(|| format!("there is no node {node}"))?.kill()
     }
@@ -410,10 +402,10 @@ impl Keeper for LocalCluster {
     fn start(&self, node: usize) -> Result<(), String> {
         let mut nodes = self.nodes();
         let node = nodes.get_mut(node).ok_or_else(|| format!("there is no node {node}"))?;
-        node.start_again().map_err(|error| error.to_string())
+        node.restart().map_err(|error| error.to_string())
     }
 
     fn add(&self) -> Result<String, String> {
-        self.one_more().map_err(|error| error.to_string())
+        self.add_node().map_err(|error| error.to_string())
     }
 }

@@ -1,4 +1,4 @@
-//! The machine beside the figures: what one flush of the disk costs, and how much of the processor others took.
+//! The machine of a run: the cost of a disk flush, and who used the processors.
 
 use std::{
     collections::BTreeMap,
@@ -11,34 +11,34 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// Flushes measured for one floor.
+/// Flushes of one measurement.
 const FLUSHES: usize = 200;
 
 /// Bytes written before each flush.
 const FLUSH_BYTES: usize = 4_096;
 
-/// Bytes of the file that is written over and over: written once before, so that no flush makes it grow.
+/// Bytes of the file that the measurement overwrites. It is written once before, so that no flush makes it grow.
 const FLOOR_FILE_BYTES: usize = 1 << 20;
 
-/// Ticks of a second in `/proc/*/stat`; the same on every Linux machine that we know of.
+/// Ticks per second in `/proc/*/stat`. This is the value of every Linux machine that we know of.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// What one raw `fdatasync` of 4 KiB costs in a directory. In microseconds.
+/// The cost of one raw `fdatasync` of 4 KiB in a directory, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskFloor {
-    /// Half of them took at most so long.
+    /// The median.
     pub p50_us: f64,
-    /// 99 of 100 took at most so long.
+    /// The 99th percentile.
     pub p99_us: f64,
 }
 
 impl DiskFloor {
-    /// Measures it in `directory` with a file that is removed again; takes some hundredths of a second.
+    /// Measures it in `directory` with a file that is removed again. This takes some hundredths of a second.
     ///
     /// # Errors
-    /// What the file system says, if the file cannot be made or written.
+    /// If the file cannot be created, written or removed.
     pub fn measure(directory: &Path) -> io::Result<DiskFloor> {
-        // Several runs of one process may measure at once.
+        // Several runs of one process may measure at the same time.
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = directory.join(format!("flush-floor-{}-{number}", std::process::id()));
@@ -69,7 +69,7 @@ fn flush_times(path: &Path) -> io::Result<Vec<Duration>> {
         .collect()
 }
 
-/// Processor time of the whole machine so far, in ticks.
+/// Processor time of the whole machine since its start, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     total: u64,
@@ -77,30 +77,30 @@ pub struct CpuTimes {
     steal: u64,
 }
 
-/// How the processors spent a while, in percent of all of them.
+/// How the processors spent an interval, in percent of all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuShare {
-    /// Doing something.
+    /// Not idle.
     pub busy_percent: f64,
-    /// Taken by other guests of the same host.
+    /// Used by other guests of the same host.
     pub steal_percent: f64,
 }
 
 impl CpuTimes {
-    /// Reads it from `/proc/stat`; `None` where there is none.
+    /// Reads `/proc/stat`. `None` if there is none.
     pub fn now() -> Option<CpuTimes> {
         CpuTimes::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
 
     fn parse(stat: &str) -> Option<CpuTimes> {
         let line = stat.lines().find(|line| line.starts_with("cpu "))?;
-        // user nice system idle iowait irq softirq steal; guest time is in user already.
+        // user nice system idle iowait irq softirq steal; user includes guest time.
         let ticks: Vec<u64> = line.split_whitespace().skip(1).take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
         let [.., idle, iowait, _irq, _softirq, steal] = ticks.as_slice() else { return None };
         Some(CpuTimes { total: ticks.iter().sum(), idle: idle + iowait, steal: *steal })
     }
 
-    /// The share since an earlier reading.
+    /// The shares since an earlier reading.
     pub fn since(self, earlier: CpuTimes) -> CpuShare {
         let total = self.total.saturating_sub(earlier.total).max(1) as f64;
         let percent = |now: u64, then: u64| now.saturating_sub(then) as f64 * 100.0 / total;
@@ -109,10 +109,10 @@ impl CpuTimes {
     }
 }
 
-/// Processor time that a process has used, with the children it has now and those it has waited for.
+/// Processor time of a process, its current children and the children it has waited for.
 ///
 /// # Errors
-/// If `/proc` cannot be read or there is no such process.
+/// If `/proc` cannot be read or the process does not exist.
 pub fn process_cpu(pid: u32) -> io::Result<Duration> {
     let mut used = BTreeMap::new();
     for entry in fs::read_dir("/proc")? {
@@ -127,26 +127,27 @@ pub fn process_cpu(pid: u32) -> io::Result<Duration> {
         }
     }
     if !used.contains_key(&pid) {
-        return Err(io::Error::new(io::ErrorKind::NotFound, format!("process {pid} is gone")));
+        return Err(io::Error::new(io::ErrorKind::NotFound, format!("process {pid} does not exist")));
     }
     Ok(Duration::from_millis(used.values().sum::<u64>() * 1_000 / TICKS_PER_SECOND))
 }
 
-/// Processor time that this process has used itself; `None` where it cannot be read.
+/// Processor time of this process. `None` if it cannot be read.
 pub fn own_cpu() -> Option<Duration> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     Some(Duration::from_millis(own_ticks(&stat)? * 1_000 / TICKS_PER_SECOND))
 }
 
-/// Memory that a process has in RAM, in bytes; `None` if there is no such process.
+/// Resident memory of a process, in bytes. `None` if the process does not exist.
 pub fn process_memory(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1_024)
 }
 
-/// The process on this machine that listens on an address (`host:port`); `None` if there is none, or it is not ours to see.
-pub fn who_listens(address: &str) -> Option<u32> {
+/// The process on this machine that listens on an address (`host:port`). `None` if there is none, or if this user may
+/// not see it.
+pub fn listening_pid(address: &str) -> Option<u32> {
     let (host, port) = address.rsplit_once(':')?;
     if !matches!(host, "127.0.0.1" | "localhost" | "[::1]" | "0.0.0.0") {
         return None;
@@ -154,7 +155,7 @@ pub fn who_listens(address: &str) -> Option<u32> {
     let port: u16 = port.parse().ok()?;
     let inode = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
-        .find_map(|table| listener(&fs::read_to_string(table).ok()?, port))?;
+        .find_map(|table| listening_inode(&fs::read_to_string(table).ok()?, port))?;
     let socket = format!("socket:[{inode}]");
     fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
@@ -165,25 +166,25 @@ pub fn who_listens(address: &str) -> Option<u32> {
 }
 
 /// The inode of the socket that listens on a port, from `/proc/net/tcp`.
-fn listener(table: &str, port: u16) -> Option<u64> {
+fn listening_inode(table: &str, port: u16) -> Option<u64> {
     table.lines().skip(1).find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let local = u16::from_str_radix(fields.get(1)?.rsplit_once(':')?.1, 16).ok()?;
-        // 0A is the state of a socket that listens.
+        // 0A is the state of a listening socket.
         (local == port && *fields.get(3)? == "0A").then(|| fields.get(9)?.parse().ok())?
     })
 }
 
 /// The parent, and the ticks of the process and of the children it has waited for.
 fn parse_process(stat: &str) -> Option<(u32, u64)> {
-    // The name stands in brackets and may hold anything, so fields are counted after the last bracket.
+    // The name is in brackets and may contain any text, so the fields are counted after the last bracket.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let parent = fields.get(1)?.parse().ok()?;
     let ticks: Vec<u64> = fields.get(11..15)?.iter().map(|ticks| ticks.parse()).collect::<Result<_, _>>().ok()?;
     Some((parent, ticks.iter().sum()))
 }
 
-/// The ticks of the process alone.
+/// The ticks of the process without its children.
 fn own_ticks(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_with_a_strange_name_is_read() {
+    fn a_process_name_may_contain_brackets() {
         let stat = "42 (a ) b) S 7 42 42 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0";
         assert_eq!(parse_process(stat), Some((7, 100)));
         assert_eq!(own_ticks(stat), Some(30));
@@ -214,13 +215,13 @@ mod tests {
     fn a_process_is_found_by_the_port_it_listens_on() {
         let socket = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let address = socket.local_addr().expect("it is bound").to_string();
-        assert_eq!(who_listens(&address), Some(std::process::id()));
-        assert_eq!(who_listens("192.0.2.1:80"), None);
+        assert_eq!(listening_pid(&address), Some(std::process::id()));
+        assert_eq!(listening_pid("192.0.2.1:80"), None);
         assert!(process_memory(std::process::id()).is_some_and(|bytes| bytes > 100_000));
     }
 
     #[test]
-    fn the_floor_leaves_nothing_behind() {
+    fn measuring_the_floor_leaves_no_file_behind() {
         let directory = std::env::temp_dir().join(format!("boxoffice-floor-{}", std::process::id()));
         fs::create_dir(&directory).expect("a directory");
         let floor = DiskFloor::measure(&directory).expect("a floor");

@@ -1,4 +1,4 @@
-//! From ended flows to figures.
+//! Computes the figures of the report from ended flows.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,26 @@ use boxoffice_workload::{
 };
 
 use crate::{
-    flow::{End, Flow},
+    flow::{Flow, FlowOutcome},
     report::{Bar, Flows, Latencies, Latency, Slice},
 };
 
-/// Slices of a timeline: about so many, of a length people can read.
+/// About how many slices a timeline has. Their length is a round number.
 const SLICES: u64 = 100;
 
-/// Bars of a histogram of latencies.
+/// Bars of a latency histogram.
 const BARS: usize = 40;
 
-/// What became of the flows.
+/// The outcomes of the flows.
 pub(crate) fn flows(offered: u64, ended: &[Flow]) -> Flows {
     let mut flows = Flows { offered, ..Flows::default() };
     for flow in ended {
         flows.retried += u64::from(flow.retried);
-        match &flow.end {
-            End::Done => flows.done += 1,
-            End::Refused(why) => *flows.refused.entry(why.to_string()).or_default() += 1,
-            End::Abandoned => flows.abandoned += 1,
-            End::Failed(why) => *flows.failed.entry(why.to_string()).or_default() += 1,
+        match &flow.outcome {
+            FlowOutcome::Done => flows.done += 1,
+            FlowOutcome::Refused(why) => *flows.refused.entry(why.to_string()).or_default() += 1,
+            FlowOutcome::Abandoned => flows.abandoned += 1,
+            FlowOutcome::Failed(why) => *flows.failed.entry(why.to_string()).or_default() += 1,
         }
         if let Some(CheckoutOutcome::Bought { total, .. }) =
             flow.record.checkout.as_ref().map(|checkout| &checkout.outcome)
@@ -43,16 +43,16 @@ pub(crate) fn flows(offered: u64, ended: &[Flow]) -> Flows {
     flows
 }
 
-/// From the first start to the last end, in seconds.
+/// The time from the first start to the last end, in seconds.
 pub(crate) fn run_s(ended: &[Flow]) -> f64 {
     let first = ended.iter().map(|flow| flow.started_us.min(flow.intended_us)).min().unwrap_or(0);
     let last = ended.iter().map(|flow| flow.ended_us).max().unwrap_or(0);
     last.saturating_sub(first) as f64 / 1e6
 }
 
-/// Latencies of the flows that ended so; `None` of none.
-pub(crate) fn latencies(ended: &[Flow], which: impl Fn(&End) -> bool) -> Option<Latencies> {
-    let chosen: Vec<&Flow> = ended.iter().filter(|flow| which(&flow.end)).collect();
+/// Latencies of the flows with a chosen outcome. `None` if there are none.
+pub(crate) fn latencies(ended: &[Flow], which: impl Fn(&FlowOutcome) -> bool) -> Option<Latencies> {
+    let chosen: Vec<&Flow> = ended.iter().filter(|flow| which(&flow.outcome)).collect();
     let of = |start: fn(&Flow) -> u64| {
         let mut us: Vec<u64> = chosen.iter().map(|flow| flow.ended_us.saturating_sub(start(flow))).collect();
         Latency::of(&mut us)
@@ -93,7 +93,7 @@ fn op_of_change(change: Change) -> &'static str {
     }
 }
 
-/// The run in slices by the ends of flows.
+/// The run in slices of time. A flow belongs to the slice in which it ended.
 pub(crate) fn timeline(ended: &[Flow]) -> Vec<Slice> {
     let last_us = ended.iter().map(|flow| flow.ended_us).max().unwrap_or(0);
     let length_us = slice_us(last_us);
@@ -105,15 +105,15 @@ pub(crate) fn timeline(ended: &[Flow]) -> Vec<Slice> {
         .collect();
     for flow in ended {
         let (slice, latencies_us) = &mut slices[(flow.ended_us / length_us) as usize];
-        match flow.end {
-            End::Done => slice.done += 1,
-            End::Refused(_) => slice.refused += 1,
-            End::Abandoned => slice.abandoned += 1,
-            End::Failed(_) => slice.failed += 1,
+        match flow.outcome {
+            FlowOutcome::Done => slice.done += 1,
+            FlowOutcome::Refused(_) => slice.refused += 1,
+            FlowOutcome::Abandoned => slice.abandoned += 1,
+            FlowOutcome::Failed(_) => slice.failed += 1,
         }
         latencies_us.push(flow.ended_us.saturating_sub(flow.intended_us));
     }
-    // The last slice is as long as there was something to see, so that rates at the end are true.
+    // The last slice ends with the last flow, so that the rates at the end are true.
     if let Some((slice, _)) = slices.last_mut() {
         slice.length_s = (last_us % length_us).max(1) as f64 / 1e6;
     }
@@ -135,9 +135,9 @@ fn slice_us(last_us: u64) -> u64 {
     [1, 2, 5, 10].iter().map(|step| step * power).find(|&step| step >= rough).unwrap_or(rough)
 }
 
-/// How many of the flows that bought took how long, in bars that grow by a constant factor.
+/// The latencies of the flows that bought, in bars whose edges grow by a constant factor.
 pub(crate) fn histogram(ended: &[Flow]) -> Vec<Bar> {
-    let bought = ended.iter().filter(|flow| flow.end == End::Done);
+    let bought = ended.iter().filter(|flow| flow.outcome == FlowOutcome::Done);
     let us: Vec<u64> = bought.map(|flow| flow.ended_us.saturating_sub(flow.intended_us).max(1)).collect();
     let (Some(&min), Some(&max)) = (us.iter().min(), us.iter().max()) else { return Vec::new() };
     let factor = (max as f64 / min as f64).powf(1.0 / BARS as f64).max(1.0001);
@@ -161,39 +161,39 @@ mod tests {
 
     use super::*;
 
-    fn flow(intended_us: u64, started_us: u64, ended_us: u64, end: End) -> Flow {
+    fn flow(intended_us: u64, started_us: u64, ended_us: u64, outcome: FlowOutcome) -> Flow {
         let record = CartRecord::new(CartId(1));
-        Flow { ended_us, end, ..Flow::new(intended_us, started_us, record) }
+        Flow { ended_us, outcome, ..Flow::new(intended_us, started_us, record) }
     }
 
     fn ended() -> Vec<Flow> {
         vec![
-            flow(0, 1_000, 3_000, End::Done),
-            flow(4_000, 4_000, 9_000, End::Done),
-            flow(8_000, 9_000, 12_000, End::Refused("seats_taken".into())),
-            flow(12_000, 12_000, 25_000, End::Failed("unknown".into())),
-            flow(16_000, 16_000, 26_000, End::Abandoned),
+            flow(0, 1_000, 3_000, FlowOutcome::Done),
+            flow(4_000, 4_000, 9_000, FlowOutcome::Done),
+            flow(8_000, 9_000, 12_000, FlowOutcome::Refused("seats_taken".into())),
+            flow(12_000, 12_000, 25_000, FlowOutcome::Failed("unknown".into())),
+            flow(16_000, 16_000, 26_000, FlowOutcome::Abandoned),
         ]
     }
 
     #[test]
-    fn every_flow_is_counted_once() {
+    fn every_flow_counts_once() {
         let flows = flows(5, &ended());
         assert_eq!((flows.done, flows.refused_all(), flows.abandoned, flows.failed_all()), (2, 1, 1, 1));
-        assert!(flows.add_up());
+        assert!(flows.adds_up());
         assert_eq!(flows.failed["unknown"], 1);
         assert_eq!(run_s(&ended()), 0.026);
     }
 
     #[test]
-    fn latency_counts_from_both_starts() {
-        let latencies = latencies(&ended(), |end| *end == End::Done).expect("two bought");
+    fn latency_is_measured_from_both_starts() {
+        let latencies = latencies(&ended(), |end| *end == FlowOutcome::Done).expect("two bought");
         assert_eq!((latencies.intended.seed.mean, latencies.actual.seed.mean), (4.0, 3.5));
         assert!(super::latencies(&[], |_| true).is_none());
     }
 
     #[test]
-    fn slices_hold_what_ended_in_them() {
+    fn a_slice_has_the_flows_that_ended_in_it() {
         let timeline = timeline(&ended());
         let counts: Vec<[u64; 4]> =
             timeline.iter().map(|slice| [slice.done, slice.refused, slice.abandoned, slice.failed]).collect();
@@ -207,11 +207,11 @@ mod tests {
     }
 
     #[test]
-    fn bars_hold_every_purchase() {
-        let bought: Vec<Flow> = (1..=1_000).map(|us| flow(0, 0, us * us, End::Done)).collect();
+    fn bars_count_every_purchase() {
+        let bought: Vec<Flow> = (1..=1_000).map(|us| flow(0, 0, us * us, FlowOutcome::Done)).collect();
         let bars = histogram(&bought);
         assert_eq!(bars.iter().map(|bar| bar.count).sum::<u64>(), 1_000);
         assert!(bars.windows(2).all(|pair| (pair[0].to_ms - pair[1].from_ms).abs() < 1e-9));
-        assert_eq!(histogram(&[flow(0, 0, 5, End::Done)]).iter().map(|bar| bar.count).sum::<u64>(), 1);
+        assert_eq!(histogram(&[flow(0, 0, 5, FlowOutcome::Done)]).iter().map(|bar| bar.count).sum::<u64>(), 1);
     }
 }

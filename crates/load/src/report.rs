@@ -1,4 +1,5 @@
-//! What a run comes to: one value that is printed as a table, written as JSON, drawn as HTML and compared with an earlier one.
+//! The report of a run: one value that is printed as a table, written as JSON, drawn as HTML and compared with an
+//! earlier one.
 
 mod html;
 mod outages;
@@ -18,37 +19,37 @@ use crate::{
     scenario::Scenario,
 };
 
-pub use outages::{Added, Kill, Outages, Spread};
+pub use outages::{Added, Distribution, Kill, Outages};
 pub use overload::{Overload, OverloadPhase, Readiness};
 pub use watchers::{Lag, Watchers};
 
-/// Version of the JSON; a file of another version is no baseline.
+/// The version of the JSON. A file of another version cannot be a baseline.
 pub const FORMAT: u32 = 1;
 
-/// The longest latency a histogram tells apart, in microseconds: ten minutes.
+/// The longest latency that a histogram distinguishes, in microseconds: ten minutes.
 const LATENCY_MAX_US: u64 = 600_000_000;
 
 /// Significant digits of histograms.
 const DIGITS: u8 = 3;
 
-/// Everything a run came to.
+/// The report of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Version of this shape: [`FORMAT`].
+    /// The version of this format: [`FORMAT`].
     pub format: u32,
-    /// What was run, with all its settings.
+    /// The scenario, with all its settings.
     pub scenario: Scenario,
-    /// When, in milliseconds since 1970.
+    /// The start of the run, in milliseconds since 1970.
     pub started_at_ms: u64,
-    /// What all ids of the run start with.
+    /// The prefix of all ids of the run.
     pub prefix: String,
-    /// What the run's choices were drawn from.
+    /// The seed of the run's random choices.
     pub seed: u64,
-    /// Who served it.
+    /// The servers.
     pub server: Server,
-    /// How long its parts took.
+    /// The durations of the run's parts.
     pub times: Times,
-    /// What became of the flows.
+    /// The outcomes of the flows.
     pub flows: Flows,
     /// Latencies of flows that bought.
     pub done: Option<Latencies>,
@@ -58,109 +59,109 @@ pub struct Report {
     pub steps: BTreeMap<String, Latency>,
     /// The run in slices of time.
     pub timeline: Vec<Slice>,
-    /// How many flows that bought took how long from their intended start.
+    /// A histogram of the latencies of flows that bought, from their intended start.
     pub histogram: Vec<Bar>,
-    /// The machine beside it.
+    /// The machine of the load generator.
     pub machine: Machine,
-    /// What the server's process had in memory, where it runs on this machine.
+    /// The memory of the server process, if it runs on this machine.
     #[serde(default)]
     pub memory: Option<Memory>,
-    /// How a storm of abandoned carts went.
+    /// How the abandoned carts of an expiry burst expired.
     #[serde(default)]
-    pub storm: Option<Storm>,
-    /// What overload did.
+    pub storm: Option<ExpiryBurst>,
+    /// The behaviour under overload.
     #[serde(default)]
     pub overload: Option<Overload>,
-    /// How reading seat maps went.
+    /// The reads of seat maps.
     #[serde(default)]
     pub reads: Option<Reads>,
-    /// How watching seat maps went.
+    /// How run_watchers seat maps went.
     #[serde(default)]
     pub watchers: Option<Watchers>,
-    /// How long shards of a cluster did nothing, and what was done to its nodes.
+    /// The outages of a cluster's shards, and the faults of its nodes.
     #[serde(default)]
     pub outages: Option<Outages>,
-    /// What the audits found.
+    /// The results of the audit.
     pub audit: Audit,
-    /// Whether it was good.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// Who served the run, as it said itself.
+/// What the servers reported about themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Server {
-    /// Where.
+    /// The addresses of the nodes.
     pub addresses: Vec<String>,
     /// The cluster's id.
     pub cluster: String,
     /// The program's version.
     pub version: String,
-    /// Its nodes, by id.
+    /// The ids of the nodes.
     pub nodes: Vec<String>,
-    /// How many nodes keep each thing.
+    /// The number of copies of each shard.
     pub replicas: u32,
-    /// When they write it to disk: `always`, `interval` or `never`.
+    /// When changes become durable: `always`, `interval` or `never`.
     pub fsync: String,
 }
 
-/// How long the parts of a run took, in seconds.
+/// The durations of a run's parts, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
-    /// Making venues, halls and sessions.
+    /// Creating venues, halls and sessions.
     pub setup_s: f64,
     /// From the first flow's start to the last one's end.
     pub run_s: f64,
-    /// Looking at everything afterwards.
+    /// The audit.
     pub audit_s: f64,
 }
 
-/// What became of the flows.
+/// The outcomes of the flows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flows {
-    /// Flows there were to be.
+    /// Offered flows.
     pub offered: u64,
     /// Flows that bought.
     pub done: u64,
-    /// Flows that were refused in the end, by reason.
+    /// Flows whose last request was refused, by reason.
     pub refused: BTreeMap<String, u64>,
-    /// Flows that went away without buying.
+    /// Flows that abandoned their goods.
     pub abandoned: u64,
     /// Flows that failed, by reason.
     pub failed: BTreeMap<String, u64>,
-    /// Holds that were tried again with other seats.
+    /// Holds that were repeated with other seats.
     pub retried: u64,
-    /// Seats in the orders clients were told of.
+    /// Seats in the orders that clients know of.
     pub seats_sold: u64,
     /// Units, places and slots in those orders.
     #[serde(default)]
     pub units_sold: u64,
-    /// Sum of the totals clients were told, in minor units.
+    /// Sum of the totals that clients know of, in minor units.
     pub total: i64,
 }
 
 impl Flows {
-    /// All that were refused.
+    /// Refused flows of all reasons.
     pub fn refused_all(&self) -> u64 {
         self.refused.values().sum()
     }
 
-    /// All that failed.
+    /// Failed flows of all reasons.
     pub fn failed_all(&self) -> u64 {
         self.failed.values().sum()
     }
 
-    /// Whether nothing was dropped: every flow that was offered ended in exactly one way.
-    pub fn add_up(&self) -> bool {
+    /// Whether no flow was dropped: every offered flow ended in exactly one way.
+    pub fn adds_up(&self) -> bool {
         self.offered == self.done + self.refused_all() + self.abandoned + self.failed_all()
     }
 }
 
-/// Latencies of flows, both ways.
+/// Latencies of flows, measured from both starts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latencies {
-    /// From the start the schedule meant: what waiting customers see, and the figure to quote.
+    /// From the scheduled start. This is what waiting customers see, and the figure to quote.
     pub intended: Latency,
-    /// From the start that came to be: the seeds' way.
+    /// From the actual start, as the seeds measure it.
     pub actual: Latency,
 }
 
@@ -169,27 +170,23 @@ pub struct Latencies {
 pub struct Latency {
     /// By the seeds' rules, in milliseconds.
     pub seed: LatencyStatistics,
-    /// From a histogram of three digits, in milliseconds.
+    /// From a histogram of three significant digits, in milliseconds.
     pub percentiles: Percentiles,
 }
 
 /// Percentiles in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub struct Percentiles {
-    /// Half.
     pub p50: f64,
-    /// Nine of ten.
     pub p90: f64,
-    /// 99 of 100.
     pub p99: f64,
-    /// 999 of 1 000.
     pub p99_9: f64,
-    /// 9 999 of 10 000.
     pub p99_99: f64,
 }
 
 impl Latency {
-    /// The latency of these durations in microseconds, which are put in order; `None` of none.
+    /// The latency of these durations in microseconds, which it sorts. `None` if there are none.
     pub fn of(durations_us: &mut [u64]) -> Option<Latency> {
         let seed = LatencyStatistics::of(durations_us)?;
         let mut histogram = Histogram::<u64>::new_with_max(LATENCY_MAX_US, DIGITS).expect("the bounds are right");
@@ -203,10 +200,10 @@ impl Latency {
     }
 }
 
-/// A slice of the run: the flows that ended in it.
+/// A slice of the run, with the flows that ended in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
-    /// Its begin, in seconds since the run's start.
+    /// Its beginning, in seconds since the run's start.
     pub at_s: f64,
     /// Its length, in seconds.
     pub length_s: f64,
@@ -214,7 +211,7 @@ pub struct Slice {
     pub done: u64,
     /// Flows that were refused.
     pub refused: u64,
-    /// Flows that went away.
+    /// Flows that abandoned their goods.
     pub abandoned: u64,
     /// Flows that failed.
     pub failed: u64,
@@ -229,65 +226,65 @@ pub struct Slice {
 /// A bar of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bar {
-    /// Above this, in milliseconds.
+    /// The lower edge, in milliseconds.
     pub from_ms: f64,
-    /// Up to this.
+    /// The upper edge, in milliseconds.
     pub to_ms: f64,
-    /// So many.
+    /// The number of flows in the bar.
     pub count: u64,
 }
 
-/// The machine beside the run.
+/// The load generator's machine during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Processors of the client's machine.
+    /// Processors of the load generator's machine.
     pub processors: u32,
-    /// Raw `fdatasync` before the run, where it could be measured.
+    /// The cost of a raw `fdatasync` before the run, if it could be measured.
     pub floor_before: Option<DiskFloor>,
-    /// And after.
+    /// The same after the run.
     pub floor_after: Option<DiskFloor>,
-    /// How the client's machine spent the run.
+    /// How the load generator's machine spent the run.
     pub cpu: Option<CpuShare>,
-    /// Processors that the load generator used itself, on average.
+    /// Processors that the load generator used on average.
     pub client_processors: f64,
 }
 
-/// Memory of the server's process, in bytes.
+/// Memory of the server process, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// Which process.
+    /// The process id.
     pub pid: u32,
-    /// Before anything was made.
+    /// Before the run created anything.
     pub before: u64,
-    /// When everything was made.
+    /// After the run created what it sells.
     pub set_up: u64,
     /// After the run.
     pub after: u64,
 }
 
-/// How reading seat maps went.
+/// The reads of seat maps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reads {
-    /// Reads there were to be.
+    /// Offered reads.
     pub offered: u64,
-    /// Maps that came.
+    /// Reads that were answered.
     pub done: u64,
-    /// Reads that failed, by why.
+    /// Failed reads, by reason.
     pub failed: BTreeMap<String, u64>,
-    /// Maps a second.
+    /// Answered reads per second.
     pub a_second: f64,
-    /// From the intended start.
+    /// Latency from the intended start.
     pub latency: Option<Latency>,
 }
 
 impl Reads {
-    /// Whether nothing was dropped.
-    pub fn add_up(&self) -> bool {
+    /// Whether no read was dropped.
+    pub fn adds_up(&self) -> bool {
         self.offered == self.done + self.failed.values().sum::<u64>()
     }
 
-    /// In a line for people.
-    fn in_words(&self) -> String {
+    /// One line for the human reports.
+    fn summary(&self) -> String {
         let each: Vec<String> = self.failed.iter().map(|(why, count)| format!("{why} {}", grouped(*count))).collect();
         let failed = if each.is_empty() { "0".into() } else { each.join(", ") };
         let latency = self.latency.map_or(String::new(), |latency| {
@@ -303,45 +300,46 @@ impl Reads {
     }
 }
 
-/// How a storm of abandoned carts went.
+/// How the abandoned carts of an expiry burst expired.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Storm {
+pub struct ExpiryBurst {
     /// Carts that were opened.
     pub carts: u64,
-    /// How long that took, in seconds.
+    /// How long opening them took, in seconds.
     pub opened_s: f64,
-    /// How long after its deadline each hold was seen free again, looked at from outside: it was free at the latest then.
+    /// The delay from each hold's deadline until a client observed it free. The hold was free at that time or earlier.
     pub late: Option<Latency>,
-    /// Holds that were still there in the end.
+    /// Holds that were left after the run.
     pub left: u64,
-    /// Latency of the purchases that ended between the first deadline and the last hold's end, from their intended start.
+    /// Latency of the purchases that ended between the first deadline and the last hold's end, from their intended
+    /// start.
     pub buying_meanwhile: Option<Latency>,
 }
 
-/// What the audits found.
+/// The results of the audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audit {
-    /// Sessions and carts against each other and the clients' books.
+    /// The comparison of sessions and carts with each other and with the clients' records.
     pub findings: Findings,
     /// Sessions that flows used.
     pub sessions_used: u64,
-    /// Nodes that were asked, each of which said the same.
+    /// Nodes that were audited.
     #[serde(default)]
     pub nodes: Vec<String>,
-    /// Seats sold on all nodes since before the run, as their own audits count; absent if they cannot.
+    /// Seats sold on all nodes since before the run, by the nodes' own counts. `None` if they cannot count them.
     pub node_seats_sold: Option<u64>,
-    /// Orders since before the run.
+    /// Orders since before the run, by the nodes' own counts.
     pub node_orders: Option<u64>,
     /// Products, sessions without seats, resources and customers that flows used.
     #[serde(default)]
     pub others_used: u64,
-    /// Requests whose outcome no client knows, and what the server says of their carts: by state.
+    /// Carts with a request whose outcome no client knows, by the state that the server reports.
     pub unknown: BTreeMap<String, u64>,
 }
 
 impl Audit {
-    /// What was looked at besides sessions with seats, as a part of a sentence; nothing if there was nothing.
-    fn others_in_words(&self) -> Option<String> {
+    /// The audited entities besides sessions with seats, as a part of a sentence. `None` if there are none.
+    fn other_entities_text(&self) -> Option<String> {
         let Findings { others, units_sold, units_held, units_free, bookings, purchases, charges, .. } = &self.findings;
         (*others > 0).then(|| {
             format!(
@@ -359,21 +357,21 @@ impl Audit {
         })
     }
 
-    /// What the nodes count themselves, as a part of a sentence; nothing if they cannot.
-    fn counted_in_words(&self) -> Option<String> {
+    /// The nodes' own counts, as a part of a sentence. `None` if they cannot count.
+    fn node_counts_text(&self) -> Option<String> {
         let (seats, orders) = self.node_seats_sold.zip(self.node_orders)?;
         Some(format!("{} more seats sold and {} more orders", grouped(seats), grouped(orders)))
     }
 }
 
-/// Whether a run was good.
+/// Whether a run passed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Whether it was.
+    /// Whether the run passed.
     pub passed: bool,
-    /// In one line, for everybody.
+    /// One line for everybody.
     pub line: String,
-    /// Why it was not.
+    /// The reasons if the run failed.
     pub reasons: Vec<String>,
 }
 
@@ -381,37 +379,37 @@ impl Report {
     /// The report as JSON.
     ///
     /// # Panics
-    /// Never: everything in it can be written.
+    /// Never: JSON can represent every field.
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("a report has only what JSON can say")
+        serde_json::to_string_pretty(self).expect("JSON can represent every field")
     }
 
-    /// The report of an earlier run, from its file.
+    /// Reads the report of an earlier run.
     ///
     /// # Errors
-    /// If the file cannot be read, or is not a report of this version.
+    /// If the file cannot be read or is not a report of this version.
     pub fn read(path: &Path) -> io::Result<Report> {
         let text = fs::read(path)?;
         let other = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
-        let report: Report = serde_json::from_slice(&text).map_err(|error| other(format!("no report: {error}")))?;
+        let report: Report = serde_json::from_slice(&text).map_err(|error| other(format!("not a report: {error}")))?;
         if report.format != FORMAT {
             return Err(other(format!("a report of version {}, not {FORMAT}", report.format)));
         }
         Ok(report)
     }
 
-    /// The report as a page that needs nothing else, beside an earlier one if there is one.
+    /// The report as a self-contained HTML page, with the figures of an earlier one if there is one.
     pub fn to_html(&self, baseline: Option<&Report>) -> String {
         html::page(self, baseline)
     }
 
-    /// The report as a table for a terminal, beside an earlier one if there is one.
+    /// The report as a table for a terminal, with the figures of an earlier one if there is one.
     pub fn to_table(&self, baseline: Option<&Report>) -> String {
         table::table(self, baseline)
     }
 }
 
-/// A number with its thousands apart: 25 000.
+/// A number with grouped thousands: 25 000.
 pub(crate) fn grouped(number: impl Into<i128>) -> String {
     let number: i128 = number.into();
     let digits = number.unsigned_abs().to_string();
@@ -425,7 +423,7 @@ pub(crate) fn grouped(number: impl Into<i128>) -> String {
     if number < 0 { format!("−{text}") } else { text }
 }
 
-/// Minor units as people write money: 1 250 000.00.
+/// Minor units as an amount of money: 1 250 000.00.
 pub(crate) fn money(minor: i64) -> String {
     let sign = if minor < 0 { "−" } else { "" };
     format!("{sign}{}.{:02}", grouped(minor.unsigned_abs() / 100), minor.unsigned_abs() % 100)

@@ -1,9 +1,9 @@
-//! Scenarios: what a run does, from TOML. A key that is not known or a value that makes no sense is refused by file, line and key.
+//! Scenarios: what a run does, from TOML. An unknown key or an invalid value is refused with its file, line and key.
 
 mod faults;
 mod goods;
 mod overload;
-mod place;
+mod source;
 mod watchers;
 
 use std::{fs, path::Path, time::Duration};
@@ -18,26 +18,26 @@ use serde::{Deserialize, Serialize};
 
 pub use self::faults::{FaultSpec, ReadsSpec};
 pub use self::goods::{
-    ArenaSpec, CalendarSpec, CartSpec, GatewaySpec, Kind, MixSpec, PlacesSpec, ProductPick, RushSpec, ShopSpec,
-    SlotsSpec, StormSpec,
+    ArenaSpec, CalendarSpec, CartSpec, ExpiryBurstSpec, FlowKind, GatewaySpec, MixSpec, PlacesSpec, ProductPick,
+    RushSpec, ShopSpec, SlotsSpec,
 };
 pub use self::overload::OverloadSpec;
-use self::place::Place;
+use self::source::ScenarioSource;
 pub use self::watchers::WatchersSpec;
 
-/// The most flows of one run: each is remembered until the audit.
+/// The most flows of one run. The run keeps each of them until the audit.
 pub const FLOWS_MAX: u64 = 10_000_000;
 
 /// The most clients of a closed loop.
 pub const CLIENTS_MAX: u32 = 100_000;
 
-/// The most connections of one run: a process may have 20 000 files open here.
+/// The most connections of one run. A process may have 20 000 open files here.
 pub const CONNECTIONS_MAX: u32 = 10_000;
 
 /// The most sessions of one run.
 pub const SESSIONS_MAX: u64 = 1_000_000;
 
-/// The scenarios that come with the program.
+/// The built-in scenarios.
 const BUILT_IN: [(&str, &str); 17] = [
     ("seed-theatre", include_str!("../../../config/scenarios/seed-theatre.toml")),
     ("seed-theatre-contended", include_str!("../../../config/scenarios/seed-theatre-contended.toml")),
@@ -58,85 +58,85 @@ const BUILT_IN: [(&str, &str); 17] = [
     ("overload", include_str!("../../../config/scenarios/overload.toml")),
 ];
 
-/// What a run does.
+/// A scenario, as its TOML file defines it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// What it is called: the file's name.
+    /// The scenario's name. The default is the name of its file.
     #[serde(default)]
     pub name: String,
-    /// One line for people.
+    /// One line that describes the scenario.
     pub about: String,
     /// The seats that are sold.
     pub house: Option<HouseSpec>,
-    /// What a flow does that buys seats.
+    /// What a flow that buys seats does.
     pub flow: Option<FlowSpec>,
     /// The products that are sold.
     pub shop: Option<ShopSpec>,
-    /// What a flow does that buys units.
+    /// What a flow that buys units does.
     pub cart: Option<CartSpec>,
-    /// The sessions with areas and no seats.
+    /// The sessions with areas and without seats.
     pub arena: Option<ArenaSpec>,
-    /// What a flow does that buys places.
+    /// What a flow that buys places does.
     pub places: Option<PlacesSpec>,
     /// The resources that are booked.
     pub calendar: Option<CalendarSpec>,
-    /// What a flow does that buys a slot.
+    /// What a flow that buys a slot does.
     pub slots: Option<SlotsSpec>,
-    /// What flows do that reserve, cancel and move bookings without a cart.
+    /// What flows that reserve, cancel and move bookings without a cart do.
     pub rush: Option<RushSpec>,
-    /// How often flows buy what, if they buy several kinds of things.
+    /// The weights of the kinds of flows, if there are several.
     pub mix: Option<MixSpec>,
-    /// How many customers there are; flows are of nobody if absent. Each flow is of one of them.
+    /// The number of customers. Each flow belongs to one of them. If absent, flows have no customer.
     pub customers: Option<u32>,
-    /// The gateway that is started for the run; payments are only recorded if absent.
+    /// The payment gateway that the run starts. If absent, payments are only recorded.
     pub gateway: Option<GatewaySpec>,
-    /// Carts that are all abandoned at once.
-    pub storm: Option<StormSpec>,
-    /// Flows start by the clock. Either this or `closed_loop`.
+    /// An expiry burst: carts that are all abandoned at about the same time.
+    pub storm: Option<ExpiryBurstSpec>,
+    /// Flows start on a schedule. A scenario has either this or `closed_loop`.
     pub open_loop: Option<OpenLoopSpec>,
-    /// Clients start their next flow when the last one ended. Either this or `open_loop`.
+    /// Each client starts its next flow when its last one has ended. A scenario has either this or `open_loop`.
     pub closed_loop: Option<ClosedLoopSpec>,
-    /// More is offered than the nodes can take. In place of a loop.
+    /// Offers more than the nodes can take. It replaces the loop.
     pub overload: Option<OverloadSpec>,
-    /// Seat maps that are read meanwhile.
+    /// Seat maps that the run reads while flows buy.
     pub reads: Option<ReadsSpec>,
-    /// Who watches seat maps meanwhile.
+    /// Watchers of seat maps while flows buy.
     pub watchers: Option<WatchersSpec>,
-    /// What is done to the nodes meanwhile, which the run must have started itself.
+    /// Faults of the nodes while flows buy. The run must have started the nodes itself.
     #[serde(default)]
     pub faults: FaultSpec,
-    /// How the run is connected.
+    /// How the run connects to the nodes.
     #[serde(default)]
     pub connect: ConnectSpec,
-    /// How much is looked at afterwards.
+    /// How much the audit looks at.
     #[serde(default)]
     pub audit: AuditSpec,
-    /// What must come out.
+    /// The expected results.
     #[serde(default)]
     pub expect: Expect,
 }
 
-/// `[house]`: what is sold. Every session has its own seats; a venue has one hall.
+/// `[house]`: the seats that are sold. Every session has its own seats, and every venue has one hall.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HouseSpec {
-    /// Groups; each has venues of its own.
+    /// Groups of venues.
     pub groups: u32,
-    /// Venues of a group.
+    /// Venues per group.
     pub venues: u32,
-    /// Sessions of a venue.
+    /// Sessions per venue.
     pub sessions: u32,
-    /// Rows of a hall.
+    /// Rows per hall.
     pub rows: u16,
-    /// Seats of a row.
+    /// Seats per row.
     pub seats: u16,
     /// Price of a seat, in minor units.
     pub price: i64,
-    /// Its currency.
-    #[serde(default = "euro")]
+    /// The currency of the price.
+    #[serde(default = "default_currency")]
     pub currency: String,
-    /// How long carts with seats of these sessions live untouched, in milliseconds; the server's default if absent.
+    /// The time to live of carts with seats of these sessions, in milliseconds. The default is the server's.
     pub hold_ttl_ms: Option<u64>,
 }
 
@@ -144,24 +144,24 @@ pub struct HouseSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSpec {
-    /// Seats it wants, all or none.
+    /// Seats that the flow wants, all or none.
     pub seats: u16,
-    /// How it comes to them.
+    /// How the flow chooses its seats.
     pub pick: PickSpec,
-    /// Whether it opens its cart first, in a round trip of its own; otherwise the hold opens it.
-    #[serde(default = "yes")]
+    /// Whether the flow opens its cart first, in a separate round trip. Otherwise the hold opens it.
+    #[serde(default = "default_true")]
     pub open_first: bool,
-    /// How often it tries other seats after a refusal.
+    /// How often the flow tries other seats after a refusal.
     #[serde(default)]
     pub retries: u32,
-    /// Of 100 flows that hold their seats, how many go away without buying.
+    /// Percentage of the flows that abandon the seats that they hold.
     #[serde(default)]
     pub abandon_percent: u8,
-    /// Of 100 flows, how many want the seats of somebody who has just got them and keeps them: they are refused.
+    /// Percentage of the flows that want seats which another flow just got and keeps. They are refused.
     #[serde(default)]
     pub contend_percent: u8,
-    /// `sell_out`: how long seats that somebody went away with are left alone before they are tried again, in milliseconds.
-    #[serde(default = "again")]
+    /// `sell_out`: how long abandoned seats are left alone before a flow tries them again, in milliseconds.
+    #[serde(default = "default_again_ms")]
     pub again_ms: u64,
 }
 
@@ -169,13 +169,13 @@ pub struct FlowSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PickSpec {
-    /// The next seats of the next session: no two flows meet.
+    /// The next seats of the next session. No two flows want the same seats.
     Next,
-    /// Neighbouring seats at a random place.
+    /// Adjacent seats at a random position.
     Random,
-    /// The first seats of the first session: all flows meet.
+    /// The first seats of the first session. All flows want the same seats.
     Same,
-    /// Any seats nobody else is trying to get, again and again until all are sold. For a closed loop.
+    /// Any seats that no other flow is trying to get, again and again until all are sold. It needs a closed loop.
     SellOut,
 }
 
@@ -183,11 +183,11 @@ pub enum PickSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenLoopSpec {
-    /// Groups, where there is no house that says how many.
+    /// Groups of flows. The default is the number of the house's groups.
     pub groups: Option<u32>,
-    /// Flows of each group.
+    /// Flows per group.
     pub flows: u32,
-    /// Between the starts of two flows of a group, in microseconds.
+    /// The time between the starts of two flows of a group, in microseconds.
     pub gap_us: u64,
 }
 
@@ -195,11 +195,11 @@ pub struct OpenLoopSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClosedLoopSpec {
-    /// Clients.
+    /// The number of clients.
     pub clients: u32,
     /// Flows of all clients together.
     pub flows: u32,
-    /// How long a client rests between two flows, in milliseconds.
+    /// The pause of a client between two flows, in milliseconds.
     #[serde(default)]
     pub think_ms: u64,
 }
@@ -208,17 +208,17 @@ pub struct ClosedLoopSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConnectSpec {
-    /// Connections, shared by all flows.
+    /// Connections, which all flows share.
     pub connections: u32,
-    /// How long a request may take before its outcome counts as unknown, in milliseconds.
+    /// The deadline of a request, in milliseconds. After it, the outcome of the request is unknown.
     pub deadline_ms: u64,
-    /// Items of one `batch` while the house is set up.
+    /// Items per `batch` while the run creates what it sells.
     pub setup_batch: u32,
-    /// Carts live beside the first thing that they hold; `false`: in any shard. A run that kills nodes waits for a write in
-    /// every shard, so its carts are in any.
+    /// A cart lives in the shard of the first thing that it holds. With `false` it lives in any shard. A run that kills
+    /// nodes waits for a write in every shard, so its carts are in any shard.
     pub beside: bool,
-    /// Each connection has others beside it, to the nodes that lead what its requests are about; `false`: its own node sends
-    /// them on.
+    /// A flow's requests go to the nodes that lead what they are about, over further connections. With `false` the
+    /// flow's own node forwards them.
     pub to_leaders: bool,
 }
 
@@ -232,11 +232,11 @@ impl Default for ConnectSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuditSpec {
-    /// Sessions audited at most; of more, so many spread evenly.
+    /// The most sessions to audit. If the run used more, the audit takes an evenly spread sample.
     pub sessions_max: u32,
-    /// Carts audited at most beside those whose clients do not know how they ended.
+    /// The most carts to audit besides those whose outcome their client does not know.
     pub carts_max: u32,
-    /// How long sales that are certain may take until their sessions have sold, in milliseconds.
+    /// How long the sessions of a certain sale may take to sell, in milliseconds.
     pub settle_ms: u64,
 }
 
@@ -246,65 +246,53 @@ impl Default for AuditSpec {
     }
 }
 
-/// `[expect]`: what must come out; absent is anything.
+/// `[expect]`: the expected results. An absent key accepts any result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Expect {
     /// Flows that bought.
     pub done: Option<u64>,
-    /// Flows that were refused in the end.
+    /// Flows whose last request was refused.
     pub refused: Option<u64>,
-    /// Flows that went away.
+    /// Flows that abandoned their goods.
     pub abandoned: Option<u64>,
     /// Flows that failed.
     pub failed: Option<u64>,
-    /// Seats sold, as the clients were told.
+    /// Seats sold, according to the clients' answers.
     pub seats_sold: Option<u64>,
-    /// Units, places and slots sold, as the clients were told.
+    /// Units, places and slots sold, according to the clients' answers.
     pub units_sold: Option<u64>,
-    /// Units and places that are free in the end.
+    /// Units and places that are free after the run.
     pub units_left: Option<u64>,
-    /// Units, places, slots and seats in carts in the end.
+    /// Units, places, slots and seats in carts after the run.
     pub held: Option<u64>,
     /// Sum of the orders' totals, in minor units.
     pub total: Option<i64>,
 }
 
-/// Why there is no scenario.
+/// Why a scenario cannot be loaded.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
 pub enum ScenarioError {
-    /// Neither a file nor one of those that come with the program.
-    #[error("there is no scenario {name:?}: neither a file nor one of {}", names().join(", "))]
-    Unknown {
-        /// What was asked for.
-        name: String,
-    },
-    /// The file cannot be read.
+    /// The name is neither a file nor a built-in scenario.
+    #[error("there is no scenario {name:?}: it is neither a file nor one of {}", names().join(", "))]
+    Unknown { name: String },
     #[error("cannot read the scenario {path}: {error}")]
-    Unreadable {
-        /// Which file.
-        path: String,
-        /// What the file system says.
-        error: std::io::Error,
-    },
-    /// The text is not TOML, has a key that is not known, lacks one, or a value is of another kind.
-    #[error("{place}: {message}")]
+    Unreadable { path: String, error: std::io::Error },
+    /// The text is not TOML, has an unknown key, lacks a key, or has a value of the wrong type.
+    #[error("{location}: {message}")]
     Malformed {
         /// File and line, or the setting.
-        place: String,
-        /// What is wrong.
+        location: String,
         message: String,
     },
-    /// A value that makes no sense.
-    #[error("{place}: {key} is {value}: {remedy}")]
+    #[error("{location}: {key} is {value}: {remedy}")]
     BadValue {
         /// File and line, or the setting.
-        place: String,
+        location: String,
         /// The key, with its table.
         key: String,
-        /// What it is.
         value: String,
-        /// What it may be.
         remedy: String,
     },
     /// A setting that is not `key=value`.
@@ -312,21 +300,22 @@ pub enum ScenarioError {
     BadSetting(String),
 }
 
-/// The names of the scenarios that come with the program.
+/// The names of the built-in scenarios.
 pub fn names() -> [&'static str; BUILT_IN.len()] {
     BUILT_IN.map(|(name, _)| name)
 }
 
 impl Scenario {
-    /// Whether carts live beside the first thing that they hold.
+    /// Whether carts live in the shard of the first thing that they hold.
     pub(crate) fn carts_are_beside(&self) -> bool {
         self.connect.beside && !self.faults.kills_nodes()
     }
 
-    /// The scenario with this name (`N0` is `n0`) or in this file, changed by these settings (`closed_loop.clients=64`).
+    /// The built-in scenario with this name (in any case), or the scenario in this file, changed by these settings
+    /// (`closed_loop.clients=64`).
     ///
     /// # Errors
-    /// [`ScenarioError`] if there is none, it says something that is not known or makes no sense, or a setting does.
+    /// [`ScenarioError`] if there is no such scenario, or if the scenario or a setting is invalid.
     pub fn load(name: &str, settings: &[String]) -> Result<Scenario, ScenarioError> {
         if let Some((name, text)) = BUILT_IN.iter().find(|(built_in, _)| built_in.eq_ignore_ascii_case(name)) {
             return Scenario::parse(name, &format!("{name}.toml (built in)"), text, settings);
@@ -341,24 +330,24 @@ impl Scenario {
         Scenario::parse(&stem, name, &text, settings)
     }
 
-    /// The scenario of this text; `origin` is what errors call it.
+    /// The scenario of this text. Errors call it `origin`.
     ///
     /// # Errors
     /// See [`Scenario::load`].
     pub fn parse(name: &str, origin: &str, text: &str, settings: &[String]) -> Result<Scenario, ScenarioError> {
-        let place = Place::new(origin, text);
-        let mut scenario: Scenario = toml::from_str(text).map_err(|error| place.malformed(&error))?;
+        let source = ScenarioSource::new(origin, text);
+        let mut scenario: Scenario = toml::from_str(text).map_err(|error| source.malformed(&error))?;
         if !settings.is_empty() {
-            scenario = place.set(text, settings)?;
+            scenario = source.with_settings(text, settings)?;
         }
         if scenario.name.is_empty() {
             scenario.name = name.to_owned();
         }
-        scenario.check(&place)?;
+        scenario.check(&source)?;
         Ok(scenario)
     }
 
-    /// The house that is sold, under a prefix of this run; an empty one if no seats are sold.
+    /// The house that is sold, with the run's prefix in its ids. The house is empty if no seats are sold.
     pub fn house(&self, prefix: &str) -> House {
         let prefix = prefix.to_owned();
         match &self.house {
@@ -374,15 +363,15 @@ impl Scenario {
         }
     }
 
-    /// What one seat costs, in minor units; 0 if none are sold.
+    /// The price of a seat, in minor units. 0 if no seats are sold.
     pub fn seat_price(&self) -> i64 {
         self.house.as_ref().map_or(0, |house| house.price)
     }
 
-    /// Chooses what flows buy that buy seats; `None` if there are none.
+    /// The picker of seats for flows that buy seats. `None` if there are none.
     ///
     /// # Errors
-    /// [`PickerError`]; not for a scenario that was loaded, which is checked.
+    /// [`PickerError`] for a scenario that was not loaded, because loading checks this.
     pub fn picker(&self, prefix: &str, seed: u64) -> Result<Option<Picker>, PickerError> {
         let Some(flow) = &self.flow else { return Ok(None) };
         let pick = match flow.pick {
@@ -392,7 +381,7 @@ impl Scenario {
         };
         let house = self.house(prefix);
         let flows = match (&self.open_loop, &self.closed_loop) {
-            // The pool knows how many blocks there are.
+            // The pool of seat blocks limits the flows.
             _ if flow.pick == PickSpec::SellOut => 0,
             (Some(open), _) => u64::from(self.flows_of_group(open)),
             (None, Some(closed)) => u64::from(closed.flows.div_ceil(self.groups())),
@@ -401,15 +390,15 @@ impl Scenario {
         Picker::new(house, pick, flow.seats, flows, seed).map(Some)
     }
 
-    /// Groups of flows.
+    /// The number of groups of flows.
     pub fn groups(&self) -> u32 {
         let of_loop = self.open_loop.as_ref().and_then(|open| open.groups);
         of_loop.or_else(|| self.house.as_ref().map(|house| house.groups)).unwrap_or(1)
     }
 
-    /// How many flows there are in all.
+    /// The number of flows of all groups.
     pub fn offered(&self) -> u64 {
-        match (self.open_plan(), &self.closed_loop) {
+        match (self.open_loop_schedule(), &self.closed_loop) {
             (Some(open), _) => open.offered(),
             (None, Some(closed)) => u64::from(closed.flows),
             (None, None) => 0,
@@ -417,7 +406,7 @@ impl Scenario {
     }
 
     /// The schedule of an open loop.
-    pub fn open_plan(&self) -> Option<OpenLoop> {
+    pub fn open_loop_schedule(&self) -> Option<OpenLoop> {
         let open = self.open_loop.as_ref()?;
         Some(OpenLoop {
             groups: self.groups(),
@@ -426,8 +415,7 @@ impl Scenario {
         })
     }
 
-    /// Flows of each group: as many as there can be while nodes are killed one after the other, since nobody knows how long
-    /// that takes.
+    /// Flows per group. While nodes are killed repeatedly, the duration is unknown, so there are as many flows as possible.
     fn flows_of_group(&self, open: &OpenLoopSpec) -> u32 {
         if self.faults.kills == 0 {
             return open.flows;
@@ -445,36 +433,55 @@ impl Scenario {
     /// The currency of all prices.
     ///
     /// # Panics
-    /// For a scenario that was not loaded and has a bad one.
+    /// For a scenario that was not loaded and has an invalid currency.
     pub fn currency(&self) -> Currency {
         Currency::new(self.currency_name()).expect("the scenario's currency was checked")
     }
 
-    /// Its three letters.
+    /// The three letters of the currency.
     pub fn currency_name(&self) -> &str {
         self.house.as_ref().map_or("EUR", |house| &house.currency)
     }
 
-    fn check(&self, place: &Place<'_>) -> Result<(), ScenarioError> {
+    fn check(&self, source: &ScenarioSource<'_>) -> Result<(), ScenarioError> {
         if let Some(house) = &self.house {
-            house.check(place)?;
+            house.check(source)?;
         }
         if let Some(flow) = &self.flow {
-            self.check_flow(flow, place)?;
+            self.check_flow(flow, source)?;
         }
-        self.check_goods(place)?;
-        self.check_faults(place)?;
-        self.check_watchers(place)?;
-        self.check_overload(place)?;
+        self.check_goods(source)?;
+        self.check_faults(source)?;
+        self.check_watchers(source)?;
+        self.check_overload(source)?;
+        self.check_loop(source)?;
+        let flows = self.offered();
+        source.require(flows <= FLOWS_MAX, "open_loop.flows", flows, format!("{FLOWS_MAX} in all groups at most"))?;
+        positive(source, "connect.connections", self.connect.connections.into(), CONNECTIONS_MAX.into())?;
+        positive(source, "connect.deadline_ms", self.connect.deadline_ms, 60_000)?;
+        positive(source, "connect.setup_batch", self.connect.setup_batch.into(), 1_000)?;
+        positive(source, "audit.sessions_max", self.audit.sessions_max.into(), SESSIONS_MAX)?;
+        let widest = "x".repeat(PREFIX_BYTES_MAX);
+        if let Err(error) = self.picker(&widest, 0) {
+            let key = match error {
+                PickerError::SeatsOfHold(_) | PickerError::RowTooShort { .. } => "flow.seats",
+                PickerError::HouseTooSmall { .. } => "house.sessions",
+            };
+            return Err(source.malformed_at(key, &format!("{key}: {error}")));
+        }
+        Ok(())
+    }
+
+    fn check_loop(&self, source: &ScenarioSource<'_>) -> Result<(), ScenarioError> {
         match (&self.open_loop, &self.closed_loop) {
             (Some(open), None) => {
-                positive(place, "open_loop.flows", open.flows.into(), FLOWS_MAX)?;
-                positive(place, "open_loop.gap_us", open.gap_us, 60_000_000)?;
+                positive(source, "open_loop.flows", open.flows.into(), FLOWS_MAX)?;
+                positive(source, "open_loop.gap_us", open.gap_us, 60_000_000)?;
             }
             (None, Some(closed)) => {
-                positive(place, "closed_loop.clients", closed.clients.into(), CLIENTS_MAX.into())?;
-                positive(place, "closed_loop.flows", closed.flows.into(), FLOWS_MAX)?;
-                place.require(
+                positive(source, "closed_loop.clients", closed.clients.into(), CLIENTS_MAX.into())?;
+                positive(source, "closed_loop.flows", closed.flows.into(), FLOWS_MAX)?;
+                source.require(
                     closed.think_ms <= 3_600_000,
                     "closed_loop.think_ms",
                     closed.think_ms,
@@ -482,68 +489,54 @@ impl Scenario {
                 )?;
             }
             (Some(_), Some(_)) => {
-                return Err(place.malformed_at("closed_loop", "there is an open loop and a closed one; leave one out"));
+                return Err(source.malformed_at("closed_loop", "there is an open loop and a closed one; leave one out"));
             }
             (None, None) if self.overload.is_some() => {}
             (None, None) => {
-                return Err(place.malformed_at("", "there is neither [open_loop] nor [closed_loop]; give one of them"));
+                return Err(source.malformed_at("", "there is neither [open_loop] nor [closed_loop]; give one of them"));
             }
-        }
-        let flows = self.offered();
-        place.require(flows <= FLOWS_MAX, "open_loop.flows", flows, format!("{FLOWS_MAX} in all groups at most"))?;
-        positive(place, "connect.connections", self.connect.connections.into(), CONNECTIONS_MAX.into())?;
-        positive(place, "connect.deadline_ms", self.connect.deadline_ms, 60_000)?;
-        positive(place, "connect.setup_batch", self.connect.setup_batch.into(), 1_000)?;
-        positive(place, "audit.sessions_max", self.audit.sessions_max.into(), SESSIONS_MAX)?;
-        let widest = "x".repeat(PREFIX_BYTES_MAX);
-        if let Err(error) = self.picker(&widest, 0) {
-            let key = match error {
-                PickerError::SeatsOfHold(_) | PickerError::RowTooShort { .. } => "flow.seats",
-                PickerError::HouseTooSmall { .. } => "house.sessions",
-            };
-            return Err(place.malformed_at(key, &format!("{key}: {error}")));
         }
         Ok(())
     }
 }
 
-fn euro() -> String {
+fn default_currency() -> String {
     "EUR".to_owned()
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
-fn again() -> u64 {
+fn default_again_ms() -> u64 {
     2_500
 }
 
-/// A whole number from 1 to `most`.
-fn positive(place: &Place<'_>, key: &str, value: u64, most: u64) -> Result<(), ScenarioError> {
-    place.require((1..=most).contains(&value), key, value, format!("give 1 to {most}"))
+/// Requires a whole number from 1 to `most`.
+fn positive(source: &ScenarioSource<'_>, key: &str, value: u64, most: u64) -> Result<(), ScenarioError> {
+    source.require((1..=most).contains(&value), key, value, format!("give 1 to {most}"))
 }
 
-fn price_fits(place: &Place<'_>, key: &str, price: i64) -> Result<(), ScenarioError> {
-    place.require((0..=PRICE_MAX).contains(&price), key, price, format!("give 0 to {PRICE_MAX} minor units"))
+fn price_fits(source: &ScenarioSource<'_>, key: &str, price: i64) -> Result<(), ScenarioError> {
+    source.require((0..=PRICE_MAX).contains(&price), key, price, format!("give 0 to {PRICE_MAX} minor units"))
 }
 
 impl HouseSpec {
-    fn check(&self, place: &Place<'_>) -> Result<(), ScenarioError> {
-        positive(place, "house.groups", self.groups.into(), 1_000)?;
-        positive(place, "house.venues", self.venues.into(), SESSIONS_MAX)?;
-        positive(place, "house.sessions", self.sessions.into(), 10_000)?;
+    fn check(&self, source: &ScenarioSource<'_>) -> Result<(), ScenarioError> {
+        positive(source, "house.groups", self.groups.into(), 1_000)?;
+        positive(source, "house.venues", self.venues.into(), SESSIONS_MAX)?;
+        positive(source, "house.sessions", self.sessions.into(), 10_000)?;
         let sessions = u64::from(self.groups) * u64::from(self.venues) * u64::from(self.sessions);
-        place.require(
+        source.require(
             sessions <= SESSIONS_MAX,
             "house.sessions",
             self.sessions,
             format!("groups × venues × sessions makes {sessions}; {SESSIONS_MAX} at most"),
         )?;
-        positive(place, "house.rows", self.rows.into(), 500)?;
-        positive(place, "house.seats", self.seats.into(), 400)?;
-        price_fits(place, "house.price", self.price)?;
-        place.require(
+        positive(source, "house.rows", self.rows.into(), 500)?;
+        positive(source, "house.seats", self.seats.into(), 400)?;
+        price_fits(source, "house.price", self.price)?;
+        source.require(
             Currency::new(&self.currency).is_some(),
             "house.currency",
             &self.currency,
@@ -553,24 +546,24 @@ impl HouseSpec {
 }
 
 impl Scenario {
-    fn check_flow(&self, flow: &FlowSpec, place: &Place<'_>) -> Result<(), ScenarioError> {
-        positive(place, "flow.seats", flow.seats.into(), boxoffice_core::seat::HOLD_SEATS_MAX as u64)?;
-        place.require(flow.abandon_percent <= 100, "flow.abandon_percent", flow.abandon_percent, "give 0 to 100")?;
-        place.require(flow.contend_percent <= 100, "flow.contend_percent", flow.contend_percent, "give 0 to 100")?;
-        place.require(
+    fn check_flow(&self, flow: &FlowSpec, source: &ScenarioSource<'_>) -> Result<(), ScenarioError> {
+        positive(source, "flow.seats", flow.seats.into(), boxoffice_core::seat::HOLD_SEATS_MAX as u64)?;
+        source.require(flow.abandon_percent <= 100, "flow.abandon_percent", flow.abandon_percent, "give 0 to 100")?;
+        source.require(flow.contend_percent <= 100, "flow.contend_percent", flow.contend_percent, "give 0 to 100")?;
+        source.require(
             flow.contend_percent == 0 || flow.pick == PickSpec::Next,
             "flow.contend_percent",
             flow.contend_percent,
-            "it needs flow.pick = \"next\", where nobody else is refused; give 0",
+            "it needs flow.pick = \"next\", where no other flow is refused; give 0",
         )?;
-        place.require(
+        source.require(
             flow.retries == 0 || flow.pick == PickSpec::Random,
             "flow.retries",
             flow.retries,
             "only flows that pick at random have other seats to try; give 0",
         )?;
         let sells_out = flow.pick == PickSpec::SellOut;
-        place.require(
+        source.require(
             !sells_out || (self.closed_loop.is_some() && self.mix.is_none()),
             "flow.pick",
             "sell_out",

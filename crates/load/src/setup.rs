@@ -1,4 +1,4 @@
-//! The set-up: venues, halls and sessions of the house, made through batches with many under way.
+//! Creates what a run sells: venues, halls, sessions, products and resources. It sends batches, several at a time.
 
 use std::{
     sync::{
@@ -18,33 +18,33 @@ use boxoffice_workload::{goods::Goods, house::House};
 
 use crate::{
     LoadError,
-    counter::Counter,
+    clock::now_ms,
+    connection_pool::ConnectionPool,
     progress::Progress,
-    run::now_ms,
-    scenario::{ConnectSpec, Scenario},
+    scenario::{ArenaSpec, ConnectSpec, Scenario},
 };
 
 /// Batches under way on each connection.
 const BATCHES_UNDER_WAY: usize = 2;
 
-/// How long one batch may take.
+/// The deadline of one batch.
 const BATCH_LIMIT: Duration = Duration::from_secs(60);
 
-/// How often items that did not work are sent again, with the same request ids.
+/// How often failed items are sent again, with the same request ids.
 const TRIES_MAX: usize = 100;
 
-/// How long to wait before that.
-const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// The pause before that.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// From one session's start to the next one's in the same hall, in milliseconds: two hours, back to back.
 const SESSION_MS: u64 = 2 * 60 * 60 * 1000;
 
-/// The first sessions start a day after the run.
+/// The first sessions start a day after the run's start.
 const FIRST_START_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// What the sessions of a house have in common.
+/// What all sessions of a house have in common.
 #[derive(Clone, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct SessionDefaults {
     pub(crate) price: Money,
     pub(crate) hold_ttl_ms: Option<u64>,
     /// The first sessions start a day after this.
@@ -53,9 +53,9 @@ pub(crate) struct Terms {
     pub(crate) batch: usize,
 }
 
-impl Terms {
-    pub(crate) fn of(scenario: &Scenario, now_ms: u64) -> Terms {
-        Terms {
+impl SessionDefaults {
+    pub(crate) fn of(scenario: &Scenario, now_ms: u64) -> SessionDefaults {
+        SessionDefaults {
             price: Money { amount: scenario.seat_price(), currency: scenario.currency() },
             hold_ttl_ms: scenario.house.as_ref().and_then(|house| house.hold_ttl_ms),
             now_ms,
@@ -64,44 +64,44 @@ impl Terms {
     }
 }
 
-/// Makes a house at these nodes, as a run does: for programs that do the buying themselves.
+/// Creates a house's venues, halls and sessions as a run does, for programs that generate their own load.
 ///
 /// # Errors
 /// [`LoadError`] if the nodes cannot be reached or refuse a part of it.
-pub async fn make_house(
+pub async fn create_house(
     addresses: &[String],
     admin_token: AdminToken,
     house: &House,
     price: Money,
 ) -> Result<(), LoadError> {
     let connect = ConnectSpec::default();
-    let counter = Counter::open(addresses, &connect, Some(admin_token)).await?;
-    let terms = Terms { price, hold_ttl_ms: None, now_ms: now_ms(), batch: connect.setup_batch as usize };
-    run(&counter, house, &terms, &Progress::new(true)).await
+    let connections = ConnectionPool::open(addresses, &connect, Some(admin_token)).await?;
+    let terms = SessionDefaults { price, hold_ttl_ms: None, now_ms: now_ms(), batch: connect.setup_batch as usize };
+    create_sessions(&connections, house, &terms, &Progress::new(true)).await
 }
 
-/// Products of one batch at most: each may have a kilobyte of its own.
+/// The most products of one batch. Each may have a kilobyte of its own.
 const PRODUCTS_A_BATCH: usize = 200;
 
-/// Makes products at these nodes, as a run does: for programs that do the buying themselves.
+/// Creates products as a run does, for programs that generate their own load.
 ///
 /// # Errors
 /// [`LoadError`] if the nodes cannot be reached or refuse a part of it.
-pub async fn make_shop(
+pub async fn create_products(
     addresses: &[String],
     admin_token: AdminToken,
     goods: &Goods,
     currency: Currency,
 ) -> Result<(), LoadError> {
     let connect = ConnectSpec::default();
-    let counter = Counter::open(addresses, &connect, Some(admin_token)).await?;
+    let connections = ConnectionPool::open(addresses, &connect, Some(admin_token)).await?;
     let products = (0..goods.products).map(|product| put_product(goods, currency, product, Vec::new(), None)).collect();
-    all(&counter, "products", products, PRODUCTS_A_BATCH, &Progress::new(true)).await
+    send_all(&connections, "products", products, PRODUCTS_A_BATCH, &Progress::new(true)).await
 }
 
-/// Makes everything that is sold besides seats.
-pub(crate) async fn goods(
-    counter: &Counter,
+/// Creates everything that is sold besides seats.
+pub(crate) async fn create_goods(
+    connections: &ConnectionPool,
     scenario: &Scenario,
     goods: &Goods,
     now_ms: u64,
@@ -111,54 +111,67 @@ pub(crate) async fn goods(
     if let Some(shop) = &scenario.shop {
         let put = |product| put_product(goods, currency, product, vec![b'b'; shop.blob_bytes], shop.hold_ttl_ms);
         let products = (0..goods.products).map(put).collect();
-        all(counter, "products", products, batch.min(PRODUCTS_A_BATCH), progress).await?;
+        send_all(connections, "products", products, batch.min(PRODUCTS_A_BATCH), progress).await?;
     }
     if let Some(arena) = &scenario.arena {
-        let place = Id::new(&format!("{}-arena", goods.prefix)).expect("a run's prefix makes ids");
-        let details = VenueDetails {
-            name: "The arena".into(),
-            city: "Testville".into(),
-            position: None,
-            comments: "made by a load run".into(),
-        };
-        all(counter, "titles", vec![put_title()], 1, progress).await?;
-        all(counter, "arena", vec![BatchCommand::venue_put(place.as_str(), &place, details)], 1, progress).await?;
-        let floor = Layout::new(Vec::new(), None);
-        let floor = floor.map_err(|error| LoadError::Setup { what: "arena", why: error.to_string() })?;
-        let hall = Id::new(&format!("{}-floor", goods.prefix)).expect("a run's prefix makes ids");
-        let put = BatchCommand::hall_put(hall.as_str(), &place, &hall, "The floor", Arc::new(floor));
-        all(counter, "arena", vec![put], 1, progress).await?;
-        let price = Money { amount: arena.price, currency };
-        let session = |number: u32| {
-            let starts_at = now_ms + FIRST_START_MS + u64::from(number) * SESSION_MS;
-            let area = |number: u32| Area {
-                id: goods.area_id(number),
-                name: format!("Area {number}").into(),
-                capacity: arena.capacity,
-                price,
-            };
-            let id = goods.arena_id(number);
-            let new = NewSession {
-                id: id.clone(),
-                hall: hall.clone(),
-                title: title_id(),
-                starts_at: Timestamp(starts_at),
-                ends_at: Timestamp(starts_at + SESSION_MS),
-                prices: Vec::new(),
-                areas: (0..arena.areas).map(area).collect(),
-                hold_ttl_ms: arena.hold_ttl_ms,
-                limits: Limits::default(),
-                comments: "".into(),
-            };
-            BatchCommand::session_create(id.as_str(), &place, new)
-        };
-        all(counter, "arena", (0..arena.sessions).map(session).collect(), batch, progress).await?;
+        create_arenas(connections, arena, goods, currency, now_ms, batch, progress).await?;
     }
     if scenario.calendar.is_some() {
         let resources = (0..goods.resources).map(|resource| put_resource(goods, currency, resource)).collect();
-        all(counter, "resources", resources, batch, progress).await?;
+        send_all(connections, "resources", resources, batch, progress).await?;
     }
     Ok(())
+}
+
+/// Creates the sessions with areas, and the venue and hall that they are in.
+async fn create_arenas(
+    connections: &ConnectionPool,
+    arena: &ArenaSpec,
+    goods: &Goods,
+    currency: Currency,
+    now_ms: u64,
+    batch: usize,
+    progress: &Progress,
+) -> Result<(), LoadError> {
+    let place = Id::new(&format!("{}-arena", goods.prefix)).expect("a run's prefix is a valid id");
+    let details = VenueDetails {
+        name: "The arena".into(),
+        city: "Testville".into(),
+        position: None,
+        comments: "created by a load run".into(),
+    };
+    send_all(connections, "titles", vec![put_title()], 1, progress).await?;
+    send_all(connections, "arena", vec![BatchCommand::venue_put(place.as_str(), &place, details)], 1, progress).await?;
+    let floor = Layout::new(Vec::new(), None);
+    let floor = floor.map_err(|error| LoadError::Setup { what: "arena", why: error.to_string() })?;
+    let hall = Id::new(&format!("{}-floor", goods.prefix)).expect("a run's prefix is a valid id");
+    let put = BatchCommand::hall_put(hall.as_str(), &place, &hall, "The floor", Arc::new(floor));
+    send_all(connections, "arena", vec![put], 1, progress).await?;
+    let price = Money { amount: arena.price, currency };
+    let session = |number: u32| {
+        let starts_at = now_ms + FIRST_START_MS + u64::from(number) * SESSION_MS;
+        let area = |number: u32| Area {
+            id: goods.area_id(number),
+            name: format!("Area {number}").into(),
+            capacity: arena.capacity,
+            price,
+        };
+        let id = goods.arena_id(number);
+        let new = NewSession {
+            id: id.clone(),
+            hall: hall.clone(),
+            title: title_id(),
+            starts_at: Timestamp(starts_at),
+            ends_at: Timestamp(starts_at + SESSION_MS),
+            prices: Vec::new(),
+            areas: (0..arena.areas).map(area).collect(),
+            hold_ttl_ms: arena.hold_ttl_ms,
+            limits: Limits::default(),
+            comments: "".into(),
+        };
+        BatchCommand::session_create(id.as_str(), &place, new)
+    };
+    send_all(connections, "arena", (0..arena.sessions).map(session).collect(), batch, progress).await
 }
 
 fn put_product(
@@ -201,41 +214,46 @@ fn put_resource(goods: &Goods, currency: Currency, resource: u32) -> BatchComman
     BatchCommand::resource_put(id.as_str(), &id, details)
 }
 
-/// Makes the house: all venues, then all halls, then all sessions.
-pub(crate) async fn run(counter: &Counter, house: &House, terms: &Terms, progress: &Progress) -> Result<(), LoadError> {
+/// Creates all venues of a house, then all halls, then all sessions.
+pub(crate) async fn create_sessions(
+    connections: &ConnectionPool,
+    house: &House,
+    terms: &SessionDefaults,
+    progress: &Progress,
+) -> Result<(), LoadError> {
     if house.venues_all() == 0 {
         return Ok(());
     }
     let batch = terms.batch;
     let venues = (0..house.venues_all()).map(|venue| put_venue(house, venue)).collect();
-    all(counter, "venues", venues, batch, progress).await?;
+    send_all(connections, "venues", venues, batch, progress).await?;
 
-    let category = Id::new("seat").expect("a good id");
+    let category = Id::new("seat").expect("a valid id");
     let layout = layout(house, &category)?;
     let halls = (0..house.venues_all()).map(|venue| put_hall(house, venue, &layout)).collect();
-    all(counter, "halls", halls, batch, progress).await?;
+    send_all(connections, "halls", halls, batch, progress).await?;
 
-    all(counter, "titles", vec![put_title()], 1, progress).await?;
-    // One session of each venue after the other, so that the sessions of a batch are made side by side.
+    send_all(connections, "titles", vec![put_title()], 1, progress).await?;
+    // Neighbours in the list belong to different venues, so the sessions of a batch are created in parallel.
     let sessions = (0..house.sessions)
         .flat_map(|place| (0..house.venues_all()).map(move |venue| venue * house.sessions + place))
         .map(|session| create_session(house, terms, session, &category))
         .collect();
-    all(counter, "sessions", sessions, batch, progress).await
+    send_all(connections, "sessions", sessions, batch, progress).await
 }
 
-/// What is shown in every session of a run.
+/// The title of every session of a run.
 fn title_id() -> Id {
-    Id::new("load-run").expect("a good id")
+    Id::new("load-run").expect("a valid id")
 }
 
-/// The title, before the sessions that show it.
+/// Creates the title. The sessions that show it come after it.
 fn put_title() -> BatchCommand {
     let title = Title {
         name: "A load run".into(),
         director: "".into(),
         cast: Vec::new(),
-        comments: "made by a load run".into(),
+        comments: "created by a load run".into(),
         duration_ms: None,
     };
     BatchCommand::title_put("load-run", &title_id(), title)
@@ -245,7 +263,7 @@ fn put_venue(house: &House, venue: u32) -> BatchCommand {
     let id = house.venue_id(venue);
     let name = format!("Venue {venue} of {}", house.prefix).into();
     let details =
-        VenueDetails { name, city: "Testville".into(), position: None, comments: "made by a load run".into() };
+        VenueDetails { name, city: "Testville".into(), position: None, comments: "created by a load run".into() };
     BatchCommand::venue_put(id.as_str(), &id, details)
 }
 
@@ -271,7 +289,7 @@ fn layout(house: &House, category: &Id) -> Result<Arc<Layout>, LoadError> {
     layout.map(Arc::new).map_err(|error| LoadError::Setup { what: "halls", why: error.to_string() })
 }
 
-fn create_session(house: &House, terms: &Terms, session: u32, category: &Id) -> BatchCommand {
+fn create_session(house: &House, terms: &SessionDefaults, session: u32, category: &Id) -> BatchCommand {
     let venue = house.venue_of(session);
     let id = house.session_id(session);
     let starts_at = terms.now_ms + FIRST_START_MS + u64::from(house.index_in_venue(session)) * SESSION_MS;
@@ -290,9 +308,9 @@ fn create_session(house: &House, terms: &Terms, session: u32, category: &Id) -> 
     BatchCommand::session_create(id.as_str(), &house.venue_id(venue), new)
 }
 
-/// Sends all commands, so many in a batch, until every one of them is done.
-async fn all(
-    counter: &Counter,
+/// Sends all commands in batches of `batch` items until every command is done.
+async fn send_all(
+    connections: &ConnectionPool,
     what: &'static str,
     commands: Vec<BatchCommand>,
     batch: usize,
@@ -303,16 +321,16 @@ async fn all(
     let next = Arc::new(AtomicUsize::new(0));
     let failed: Arc<Mutex<Option<String>>> = Arc::default();
     let mut workers = Vec::new();
-    for worker in 0..(counter.clients().len() * BATCHES_UNDER_WAY).min(batches.len()) {
-        let client = counter.clients()[worker % counter.clients().len()].with_deadline(BATCH_LIMIT);
+    for worker in 0..(connections.clients().len() * BATCHES_UNDER_WAY).min(batches.len()) {
+        let client = connections.clients()[worker % connections.clients().len()].with_deadline(BATCH_LIMIT);
         let (batches, next, failed, progress) = (batches.clone(), next.clone(), failed.clone(), progress.clone());
         workers.push(tokio::spawn(async move {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some(commands) = batches.get(number) else { return };
-                if let Err(why) = one(&client, commands).await {
+                if let Err(why) = send_batch(&client, commands).await {
                     next.store(batches.len(), Ordering::Relaxed);
-                    failed.lock().expect("nobody panics while noting why").get_or_insert(why);
+                    failed.lock().expect("no thread panics while it holds the lock").get_or_insert(why);
                     return;
                 }
                 progress.add(commands.len() as u64);
@@ -322,14 +340,14 @@ async fn all(
     for worker in workers {
         worker.await.map_err(|error| LoadError::Setup { what, why: error.to_string() })?;
     }
-    match failed.lock().expect("nobody panics while noting why").take() {
+    match failed.lock().expect("no thread panics while it holds the lock").take() {
         Some(why) => Err(LoadError::Setup { what, why }),
         None => Ok(()),
     }
 }
 
-/// Sends one batch, and what of it did not work again.
-async fn one(client: &Client, commands: &[BatchCommand]) -> Result<(), String> {
+/// Sends one batch, and sends its failed items again.
+async fn send_batch(client: &Client, commands: &[BatchCommand]) -> Result<(), String> {
     let mut left = commands.to_vec();
     let mut why = String::new();
     for _ in 0..TRIES_MAX {
@@ -354,7 +372,7 @@ async fn one(client: &Client, commands: &[BatchCommand]) -> Result<(), String> {
         if left.is_empty() {
             return Ok(());
         }
-        tokio::time::sleep(TRY_AGAIN_AFTER).await;
+        tokio::time::sleep(RETRY_AFTER).await;
     }
     Err(format!("not done after {TRIES_MAX} tries: {why}"))
 }

@@ -13,7 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use boxoffice_load::{Keeper, LocalCluster, Standing};
+use boxoffice_load::{LocalCluster, LocalNodeStatus, NodeController};
 use serde_json::json;
 use tokio::{net::TcpListener, task::spawn_blocking};
 
@@ -50,9 +50,9 @@ async fn preflight(State(nodes): State<Nodes>, headers: HeaderMap) -> Response {
 async fn list(State(nodes): State<Nodes>, headers: HeaderMap) -> Response {
     answer(&nodes, &headers, |cluster| {
         let nodes: Vec<_> = (1..)
-            .zip(cluster.standing())
-            .map(|(number, Standing { address, pid, runs })| {
-                json!({"node": format!("n{number}"), "url": format!("http://{address}"), "running": runs, "pid": pid})
+            .zip(cluster.node_statuses())
+            .map(|(number, LocalNodeStatus { address, pid, is_running })| {
+                json!({"node": format!("n{number}"), "url": format!("http://{address}"), "running": is_running, "pid": pid})
             })
             .collect();
         Ok(Json(nodes).into_response())
@@ -68,8 +68,8 @@ async fn key_of_view(State(nodes): State<Nodes>, headers: HeaderMap) -> Response
 async fn act(State(nodes): State<Nodes>, Path((node, action)): Path<(String, String)>, headers: HeaderMap) -> Response {
     answer(&nodes, &headers, move |cluster| {
         let number = node.strip_prefix('n').and_then(|number| number.parse::<usize>().ok()?.checked_sub(1));
-        let standing = cluster.standing();
-        let (place, runs) = match number.and_then(|place| Some((place, standing.get(place)?.runs))) {
+        let statuses = cluster.node_statuses();
+        let (place, runs) = match number.and_then(|place| Some((place, statuses.get(place)?.is_running))) {
             Some(found) => found,
             None => return Err((StatusCode::NOT_FOUND, format!("there is no node {node}"))),
         };

@@ -8,48 +8,56 @@ use boxoffice_workload::{
 };
 use rand::Rng;
 
-use super::{End, Flow, ended};
-use crate::plan::Plan;
+use super::{Flow, FlowOutcome, outcome_of};
+use crate::run_context::RunContext;
 
-/// The first flows want the same times, some of them each; those after that do something at random.
-pub(super) async fn change(plan: &Plan, client: &Client, number: FlowNumber, flow: &mut Flow) -> End {
-    let (Some(rush), Some(calendar)) = (&plan.scenario.rush, &plan.scenario.calendar) else {
-        unreachable!("a scenario with flows that book says what; it was checked")
+/// The first flows compete: several of them want the same time. Each later flow makes a random change.
+pub(super) async fn change(context: &RunContext, client: &Client, number: FlowNumber, flow: &mut Flow) -> FlowOutcome {
+    let (Some(rush), Some(calendar)) = (&context.scenario.rush, &context.scenario.calendar) else {
+        unreachable!("the scenario check requires [rush] and [calendar] for flows that book")
     };
-    let turn = number.index * plan.scenario.groups() + number.group;
+    let turn = number.index * context.scenario.groups() + number.group;
     let wanted = turn / rush.wanters;
     if wanted < rush.wanted {
-        // One time after the other, on one resource after the other; half of it is behind what is booked at random.
-        let (resource, place) = (wanted % calendar.resources, wanted / calendar.resources);
-        let first = (place * calendar.steps_max) % (calendar.steps - calendar.steps_max + 1);
-        let slot = plan.slot(calendar, first, calendar.steps_max);
-        return reserve(plan, client, resource, slot, flow).await;
+        // The wanted times follow each other, resource by resource. Half of them lie after the times of the random
+        // bookings.
+        let (resource, round) = (wanted % calendar.resources, wanted / calendar.resources);
+        let first = (round * calendar.steps_max) % (calendar.steps - calendar.steps_max + 1);
+        let slot = context.slot(calendar, first, calendar.steps_max);
+        return reserve(context, client, resource, slot, flow).await;
     }
 
-    let mut random = plan.run_seed.rng(number, 0);
-    let lot: u8 = random.random_range(0..100);
-    let slot = plan.random_slot(calendar, &mut random);
-    let mine = if lot < rush.cancel_percent + rush.move_percent { plan.diary.take(&mut random) } else { None };
-    match mine {
-        Some((resource, booking)) if lot < rush.cancel_percent => {
-            ask(plan, client, (resource, booking), Change::Cancel, flow).await
+    let mut random = context.run_seed.rng(number, 0);
+    let percent: u8 = random.random_range(0..100);
+    let slot = context.random_slot(calendar, &mut random);
+    let existing =
+        if percent < rush.cancel_percent + rush.move_percent { context.bookings.take(&mut random) } else { None };
+    match existing {
+        Some((resource, booking)) if percent < rush.cancel_percent => {
+            send(context, client, (resource, booking), Change::Cancel, flow).await
         }
-        Some(mine) => ask(plan, client, mine, Change::Move(slot), flow).await,
-        None => reserve(plan, client, random.random_range(0..calendar.resources), slot, flow).await,
+        Some(existing) => send(context, client, existing, Change::Move(slot), flow).await,
+        None => reserve(context, client, random.random_range(0..calendar.resources), slot, flow).await,
     }
 }
 
-async fn reserve(plan: &Plan, client: &Client, resource: u32, slot: Slot, flow: &mut Flow) -> End {
-    let booking = plan.diary.number();
-    ask(plan, client, (resource, booking), Change::Reserve(slot), flow).await
+async fn reserve(context: &RunContext, client: &Client, resource: u32, slot: Slot, flow: &mut Flow) -> FlowOutcome {
+    let booking = context.bookings.next_number();
+    send(context, client, (resource, booking), Change::Reserve(slot), flow).await
 }
 
-/// Asks for a change, writes down what came of it, and puts what is there now back for others.
-async fn ask(plan: &Plan, client: &Client, which: (u32, u32), change: Change, flow: &mut Flow) -> End {
+/// Requests a change and records its outcome. If the booking exists afterwards, other flows may change it again.
+async fn send(
+    context: &RunContext,
+    client: &Client,
+    which: (u32, u32),
+    change: Change,
+    flow: &mut Flow,
+) -> FlowOutcome {
     let (resource, booking) = which;
-    let (resource_id, booking_id) = (plan.goods.resource_id(resource), plan.goods.booking_id(booking));
+    let (resource_id, booking_id) = (context.goods.resource_id(resource), context.goods.booking_id(booking));
     let when = |slot: Slot| When::Utc { begin: slot.begin, end: slot.end };
-    let called_us = plan.now_us();
+    let called_us = context.now_us();
     let answer = match change {
         Change::Reserve(slot) => {
             client.resource_reserve(&resource_id, &booking_id, when(slot), None, "a load run").await.map(drop)
@@ -57,7 +65,7 @@ async fn ask(plan: &Plan, client: &Client, which: (u32, u32), change: Change, fl
         Change::Move(slot) => client.resource_move(&resource_id, &booking_id, when(slot)).await.map(drop),
         Change::Cancel => client.resource_cancel(&resource_id, &booking_id, false).await.map(drop),
     };
-    let span = Span { called_us, returned_us: plan.now_us() };
+    let span = Span { called_us, returned_us: context.now_us() };
     let outcome = match &answer {
         Ok(()) => ChangeOutcome::Done,
         Err(Error::Refused(no)) => ChangeOutcome::Refused { code: no.code },
@@ -65,17 +73,17 @@ async fn ask(plan: &Plan, client: &Client, which: (u32, u32), change: Change, fl
         Err(_) => ChangeOutcome::NotDone,
     };
     flow.changes.push(ChangeRecord { resource, booking, change, span, outcome });
-    let is_there = match (change, outcome) {
+    let exists = match (change, outcome) {
         (Change::Reserve(_), outcome) => outcome == ChangeOutcome::Done,
         (Change::Cancel, outcome) => matches!(outcome, ChangeOutcome::NotDone | ChangeOutcome::Refused { .. }),
-        // Nobody knows where it is now, so it is left alone.
+        // After a move with an unknown outcome the booking's time is unknown, so no flow changes it again.
         (Change::Move(_), outcome) => outcome != ChangeOutcome::Unknown,
     };
-    if is_there {
-        plan.diary.put(resource, booking);
+    if exists {
+        context.bookings.put(resource, booking);
     }
     match answer {
-        Ok(()) => End::Done,
-        Err(error) => ended(&error),
+        Ok(()) => FlowOutcome::Done,
+        Err(error) => outcome_of(&error),
     }
 }

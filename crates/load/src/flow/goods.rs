@@ -8,21 +8,21 @@ use boxoffice_workload::{
 };
 use rand::{Rng, seq::index};
 
-use super::{End, Flow, ended, pay::check_out};
+use super::{Flow, FlowOutcome, checkout::check_out, outcome_of};
 use crate::{
-    plan::Plan,
+    run_context::RunContext,
     scenario::{CartSpec, ProductPick, ShopSpec},
 };
 
-/// Puts units of products into the cart, all at once or one after the other, and buys them or goes away.
-pub(super) async fn buy_units(plan: &Plan, cart: &Cart, number: FlowNumber, flow: &mut Flow) -> End {
-    let (spec, _) = shopping(plan);
+/// Holds units of products, concurrently or one by one, and buys or abandons them.
+pub(super) async fn buy_units(context: &RunContext, cart: &Cart, number: FlowNumber, flow: &mut Flow) -> FlowOutcome {
+    let (spec, _) = cart_and_shop(context);
     let adds =
-        products(plan, number).into_iter().map(|product| take(plan, cart, Good::Product(product), spec.quantity));
+        products(context, number).into_iter().map(|product| take(context, cart, Good::Product(product), spec.quantity));
     let mut failed = None;
     if spec.concurrent {
         let mut answers = futures_util::future::join_all(adds).await;
-        // Answers of requests that were under way together come in any order.
+        // The answers to concurrent requests arrive in any order.
         answers.sort_by_key(|(_, answer)| answer.as_ref().ok().and_then(|reply| cart_version(flow, reply)));
         for (record, answer) in answers {
             failed = note(flow, record, &answer).or(failed);
@@ -38,22 +38,22 @@ pub(super) async fn buy_units(plan: &Plan, cart: &Cart, number: FlowNumber, flow
     }
     match failed {
         Some(end) => end,
-        None if plan.run_seed.abandons(number, spec.abandon_percent) => End::Abandoned,
-        None => check_out(plan, cart, flow).await,
+        None if context.run_seed.abandons(number, spec.abandon_percent) => FlowOutcome::Abandoned,
+        None => check_out(context, cart, flow).await,
     }
 }
 
-fn shopping(plan: &Plan) -> (&CartSpec, &ShopSpec) {
-    let (Some(spec), Some(shop)) = (&plan.scenario.cart, &plan.scenario.shop) else {
-        unreachable!("a scenario with flows that buy units says which; it was checked")
+fn cart_and_shop(context: &RunContext) -> (&CartSpec, &ShopSpec) {
+    let (Some(spec), Some(shop)) = (&context.scenario.cart, &context.scenario.shop) else {
+        unreachable!("the scenario check requires [cart] and [shop] for flows that buy units")
     };
     (spec, shop)
 }
 
-/// The products that a flow puts into its cart, in this order.
-pub(super) fn products(plan: &Plan, number: FlowNumber) -> Vec<u32> {
-    let (spec, shop) = shopping(plan);
-    let mut random = plan.run_seed.rng(number, 0);
+/// The products that a flow puts into its cart, in order.
+pub(super) fn products(context: &RunContext, number: FlowNumber) -> Vec<u32> {
+    let (spec, shop) = cart_and_shop(context);
+    let mut random = context.run_seed.rng(number, 0);
     match spec.pick {
         ProductPick::Uniform => (0..spec.adds).map(|_| random.random_range(0..shop.products)).collect(),
         ProductPick::Distinct => {
@@ -63,64 +63,64 @@ pub(super) fn products(plan: &Plan, number: FlowNumber) -> Vec<u32> {
     }
 }
 
-/// Holds places of one area, and buys them or goes away.
-pub(super) async fn buy_places(plan: &Plan, cart: &Cart, number: FlowNumber, flow: &mut Flow) -> End {
-    let Some(spec) = &plan.scenario.places else {
-        unreachable!("a scenario with flows that buy places says which; it was checked")
+/// Holds places of one area, and buys or abandons them.
+pub(super) async fn buy_places(context: &RunContext, cart: &Cart, number: FlowNumber, flow: &mut Flow) -> FlowOutcome {
+    let Some(spec) = &context.scenario.places else {
+        unreachable!("the scenario check requires [places] for flows that buy places")
     };
-    let quantity = plan.run_seed.rng(number, 0).random_range(1..=spec.quantity_max);
-    match hold_one(plan, cart, flow, |attempt| area(plan, number, attempt), quantity, spec.retries).await {
+    let quantity = context.run_seed.rng(number, 0).random_range(1..=spec.quantity_max);
+    match hold_one(context, cart, flow, |attempt| area(context, number, attempt), quantity, spec.retries).await {
         Err(end) => end,
-        Ok(()) if plan.run_seed.abandons(number, spec.abandon_percent) => End::Abandoned,
-        Ok(()) => check_out(plan, cart, flow).await,
+        Ok(()) if context.run_seed.abandons(number, spec.abandon_percent) => FlowOutcome::Abandoned,
+        Ok(()) => check_out(context, cart, flow).await,
     }
 }
 
-/// The area that an attempt of a flow wants places of.
-pub(super) fn area(plan: &Plan, number: FlowNumber, attempt: u32) -> Good {
-    let Some(arena) = &plan.scenario.arena else {
-        unreachable!("a scenario with flows that buy places has arenas; it was checked")
+/// The area of an attempt.
+pub(super) fn area(context: &RunContext, number: FlowNumber, attempt: u32) -> Good {
+    let Some(arena) = &context.scenario.arena else {
+        unreachable!("the scenario check requires [arena] for flows that buy places")
     };
-    let mut random = plan.run_seed.rng(number, 1 + attempt);
+    let mut random = context.run_seed.rng(number, 1 + attempt);
     Good::Area { arena: random.random_range(0..arena.sessions), area: random.random_range(0..arena.areas) }
 }
 
-/// Holds a time of one resource, and buys it or goes away.
-pub(super) async fn buy_slot(plan: &Plan, cart: &Cart, number: FlowNumber, flow: &mut Flow) -> End {
-    let Some(spec) = &plan.scenario.slots else {
-        unreachable!("a scenario with flows that buy slots says which; it was checked")
+/// Holds a slot of one resource, and buys or abandons it.
+pub(super) async fn buy_slot(context: &RunContext, cart: &Cart, number: FlowNumber, flow: &mut Flow) -> FlowOutcome {
+    let Some(spec) = &context.scenario.slots else {
+        unreachable!("the scenario check requires [slots] for flows that buy slots")
     };
-    match hold_one(plan, cart, flow, |attempt| slot(plan, number, attempt), 1, spec.retries).await {
+    match hold_one(context, cart, flow, |attempt| slot(context, number, attempt), 1, spec.retries).await {
         Err(end) => end,
-        Ok(()) if plan.run_seed.abandons(number, spec.abandon_percent) => End::Abandoned,
-        Ok(()) => check_out(plan, cart, flow).await,
+        Ok(()) if context.run_seed.abandons(number, spec.abandon_percent) => FlowOutcome::Abandoned,
+        Ok(()) => check_out(context, cart, flow).await,
     }
 }
 
-/// The time that an attempt of a flow wants.
-pub(super) fn slot(plan: &Plan, number: FlowNumber, attempt: u32) -> Good {
-    let Some(calendar) = &plan.scenario.calendar else {
-        unreachable!("a scenario with flows that buy slots has a calendar; it was checked")
+/// The slot of an attempt.
+pub(super) fn slot(context: &RunContext, number: FlowNumber, attempt: u32) -> Good {
+    let Some(calendar) = &context.scenario.calendar else {
+        unreachable!("the scenario check requires [calendar] for flows that buy slots")
     };
-    let mut random = plan.run_seed.rng(number, attempt);
+    let mut random = context.run_seed.rng(number, attempt);
     let resource = random.random_range(0..calendar.resources);
-    Good::Slot { resource, slot: plan.random_slot(calendar, &mut random) }
+    Good::Slot { resource, slot: context.random_slot(calendar, &mut random) }
 }
 
-/// Holds one good, trying others after a refusal.
+/// Holds one good. After a refusal it tries others, as often as `retries` says.
 async fn hold_one(
-    plan: &Plan,
+    context: &RunContext,
     cart: &Cart,
     flow: &mut Flow,
     choose: impl Fn(u32) -> Good,
     quantity: u32,
     retries: u32,
-) -> Result<(), End> {
+) -> Result<(), FlowOutcome> {
     let mut attempt = 0;
     loop {
-        let (record, answer) = take(plan, cart, choose(attempt), quantity).await;
+        let (record, answer) = take(context, cart, choose(attempt), quantity).await;
         let Some(end) = note(flow, record, &answer) else { return Ok(()) };
-        if !matches!(end, End::Refused(_)) || attempt == retries {
+        if !matches!(end, FlowOutcome::Refused(_)) || attempt == retries {
             return Err(end);
         }
         attempt += 1;
@@ -128,19 +128,21 @@ async fn hold_one(
     }
 }
 
-type Answer = Result<Reply<Held>, Error>;
+type HoldResult = Result<Reply<Held>, Error>;
 
-/// Asks for a good, and says what came of it.
-async fn take(plan: &Plan, cart: &Cart, good: Good, quantity: u32) -> (GoodsHoldRecord, Answer) {
-    let called_us = plan.now_us();
+/// Requests a hold of one good.
+async fn take(context: &RunContext, cart: &Cart, good: Good, quantity: u32) -> (GoodsHoldRecord, HoldResult) {
+    let called_us = context.now_us();
     let answer = match good {
-        Good::Product(product) => cart.hold_stock(&plan.goods.product_id(product), quantity).await,
+        Good::Product(product) => cart.hold_stock(&context.goods.product_id(product), quantity).await,
         Good::Area { arena, area } => {
-            cart.hold_places(&plan.goods.arena_id(arena), &plan.goods.area_id(area), quantity).await
+            cart.hold_places(&context.goods.arena_id(arena), &context.goods.area_id(area), quantity).await
         }
-        Good::Slot { resource, slot } => cart.hold_slot(&plan.goods.resource_id(resource), slot.begin, slot.end).await,
+        Good::Slot { resource, slot } => {
+            cart.hold_slot(&context.goods.resource_id(resource), slot.begin, slot.end).await
+        }
     };
-    let span = Span { called_us, returned_us: plan.now_us() };
+    let span = Span { called_us, returned_us: context.now_us() };
     let outcome = match &answer {
         Ok(reply) => GoodsHoldOutcome::Granted { deadline: reply.value.deadline },
         Err(Error::Refused(no)) => {
@@ -153,15 +155,15 @@ async fn take(plan: &Plan, cart: &Cart, good: Good, quantity: u32) -> (GoodsHold
     (GoodsHoldRecord { good, quantity, span, outcome }, answer)
 }
 
-/// Writes down what came of it; how the flow ends if it was not granted.
-fn note(flow: &mut Flow, record: GoodsHoldRecord, answer: &Answer) -> Option<End> {
+/// Records the outcome of a hold. If the hold was not granted, returns how the flow ends.
+fn note(flow: &mut Flow, record: GoodsHoldRecord, answer: &HoldResult) -> Option<FlowOutcome> {
     flow.record.goods_holds.push(record);
     match answer {
         Ok(reply) => {
             flow.note_version(reply);
             None
         }
-        Err(error) => Some(ended(error)),
+        Err(error) => Some(outcome_of(error)),
     }
 }
 

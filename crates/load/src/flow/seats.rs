@@ -2,97 +2,132 @@
 
 use std::time::Duration;
 
-use boxoffice_client::{Cart, Error};
-use boxoffice_core::refusal::TakenSeat;
+use boxoffice_client::{Cart, Error, Held, Reply};
+use boxoffice_core::{id::Id, refusal::TakenSeat};
 use boxoffice_workload::{
     arrival::FlowNumber,
+    flow::{Choice, Picker},
     history::{HoldOutcome, HoldRecord, Span},
 };
 
-use super::{End, Flow, ended, pay::check_out, version_of};
-use crate::plan::{Plan, Pool};
+use super::{Flow, FlowOutcome, checkout::check_out, outcome_of, version_of};
+use crate::{run_context::RunContext, scenario::FlowSpec, seat_blocks::SeatBlockPool};
 
-/// Opens a cart, holds seats, buys or goes away; and says to the pool what became of its block.
+/// Opens a cart, holds seats, and buys or abandons them. A flow with a block then reports its outcome to the pool.
 pub(super) async fn buy(
-    plan: &Plan,
+    context: &RunContext,
     cart: &Cart,
     number: FlowNumber,
     block: Option<FlowNumber>,
     flow: &mut Flow,
-) -> End {
-    let end = hold_and_buy(plan, cart, number, block, flow).await;
-    if let (Some(block), Some(pool), Some(spec)) = (block, &plan.pool, &plan.scenario.flow) {
-        match end {
-            // Of a failed one nobody knows; the audit tells whether it was sold.
-            End::Done | End::Failed(_) => pool.is_over(),
-            End::Refused(_) | End::Abandoned => pool.give_back(block, Duration::from_millis(spec.again_ms)),
+) -> FlowOutcome {
+    let (Some(spec), Some(picker)) = (&context.scenario.flow, &context.picker) else {
+        unreachable!("the scenario check requires [flow] for flows that buy seats")
+    };
+    let outcome = match hold(context, cart, number, block, flow, spec, picker).await {
+        Err(end) => end,
+        Ok(()) if context.run_seed.abandons(number, spec.abandon_percent) => FlowOutcome::Abandoned,
+        Ok(()) => check_out(context, cart, flow).await,
+    };
+    if let (Some(block), Some(seat_blocks)) = (block, &context.seat_blocks) {
+        match outcome {
+            // A failed flow may have bought its seats. The audit finds out.
+            FlowOutcome::Done | FlowOutcome::Failed(_) => seat_blocks.mark_finished(),
+            FlowOutcome::Refused(_) | FlowOutcome::Abandoned => {
+                seat_blocks.give_back(block, Duration::from_millis(spec.again_ms));
+            }
         }
     }
-    end
+    outcome
 }
 
-async fn hold_and_buy(plan: &Plan, cart: &Cart, number: FlowNumber, block: Option<FlowNumber>, flow: &mut Flow) -> End {
-    let (Some(spec), Some(picker)) = (&plan.scenario.flow, &plan.picker) else {
-        unreachable!("a scenario with flows that buy seats says which; it was checked")
-    };
+/// Opens the cart if the scenario wants that, and holds seats. After a refusal it tries others, as often as the scenario
+/// allows.
+async fn hold(
+    context: &RunContext,
+    cart: &Cart,
+    number: FlowNumber,
+    block: Option<FlowNumber>,
+    flow: &mut Flow,
+    spec: &FlowSpec,
+    picker: &Picker,
+) -> Result<(), FlowOutcome> {
     if spec.open_first {
-        let called_us = plan.now_us();
-        let opened = cart.open(plan.customer_id(flow.record.customer), None).await;
-        flow.opened = Some(Span { called_us, returned_us: plan.now_us() });
-        match opened {
-            Ok(reply) => flow.note_version(&reply),
-            Err(error) => return ended(&error),
-        }
+        open(context, cart, flow).await?;
     }
-
-    let contends = plan.run_seed.contends(number, spec.contend_percent);
     let mut attempt = 0;
     loop {
-        let choice = match block {
-            Some(block) => Pool::choice(picker, block),
-            None if contends => {
-                let kept = plan.kept.any(&mut plan.run_seed.rng(number, attempt));
-                kept.unwrap_or_else(|| picker.choose(number, attempt))
-            }
-            None => picker.choose(number, attempt),
-        };
+        let choice = choose(context, number, block, attempt, spec, picker);
         let session = picker.house().session_id(choice.session);
-        let called_us = plan.now_us();
+        let called_us = context.now_us();
         let held = cart.hold_seats(&session, choice.seats.as_slice().iter().copied()).await;
-        let span = Span { called_us, returned_us: plan.now_us() };
-        let outcome = match &held {
-            Ok(reply) => {
-                flow.note_version(reply);
-                let seats = reply.value.lines.iter().flat_map(|line| line.content.seats());
-                HoldOutcome::Granted {
-                    session_version: version_of(&reply.at, &session),
-                    deadline: reply.value.deadline,
-                    price: seats.map(|seat| seat.price).sum(),
-                }
-            }
-            Err(Error::Refused(no)) => {
-                let named = no.seats.iter().zip(&no.states).map(|(&seat, &state)| TakenSeat { seat, state });
-                HoldOutcome::Refused { code: no.code, named: named.collect() }
-            }
-            Err(error) if error.may_have_happened() => HoldOutcome::Unknown,
-            Err(_) => HoldOutcome::NotDone,
-        };
-        if held.is_ok() && spec.contend_percent > 0 && !plan.run_seed.abandons(number, spec.abandon_percent) {
-            plan.kept.put(&choice);
+        let span = Span { called_us, returned_us: context.now_us() };
+        if let Ok(reply) = &held {
+            flow.note_version(reply);
+        }
+        let outcome = hold_outcome(&held, &session);
+        if held.is_ok() && spec.contend_percent > 0 && !context.run_seed.abandons(number, spec.abandon_percent) {
+            context.recent_holds.put(&choice);
         }
         flow.record.holds.push(HoldRecord { session: choice.session, seats: choice.seats, span, outcome });
         match held {
-            Ok(_) => break,
+            Ok(_) => return Ok(()),
             Err(Error::Refused(_)) if attempt < spec.retries => {
                 attempt += 1;
                 flow.retried += 1;
             }
-            Err(error) => return ended(&error),
+            Err(error) => return Err(outcome_of(&error)),
         }
     }
+}
 
-    if plan.run_seed.abandons(number, spec.abandon_percent) {
-        return End::Abandoned;
+async fn open(context: &RunContext, cart: &Cart, flow: &mut Flow) -> Result<(), FlowOutcome> {
+    let called_us = context.now_us();
+    let opened = cart.open(context.customer_id(flow.record.customer), None).await;
+    flow.opened = Some(Span { called_us, returned_us: context.now_us() });
+    match opened {
+        Ok(reply) => {
+            flow.note_version(&reply);
+            Ok(())
+        }
+        Err(error) => Err(outcome_of(&error)),
     }
-    check_out(plan, cart, flow).await
+}
+
+/// The seats of an attempt. A contending flow wants seats that another flow just got.
+fn choose(
+    context: &RunContext,
+    number: FlowNumber,
+    block: Option<FlowNumber>,
+    attempt: u32,
+    spec: &FlowSpec,
+    picker: &Picker,
+) -> Choice {
+    match block {
+        Some(block) => SeatBlockPool::choice(picker, block),
+        None if context.run_seed.contends(number, spec.contend_percent) => {
+            let recent = context.recent_holds.any(&mut context.run_seed.rng(number, attempt));
+            recent.unwrap_or_else(|| picker.choose(number, attempt))
+        }
+        None => picker.choose(number, attempt),
+    }
+}
+
+fn hold_outcome(held: &Result<Reply<Held>, Error>, session: &Id) -> HoldOutcome {
+    match held {
+        Ok(reply) => {
+            let seats = reply.value.lines.iter().flat_map(|line| line.content.seats());
+            HoldOutcome::Granted {
+                session_version: version_of(&reply.at, session),
+                deadline: reply.value.deadline,
+                price: seats.map(|seat| seat.price).sum(),
+            }
+        }
+        Err(Error::Refused(no)) => {
+            let named = no.seats.iter().zip(&no.states).map(|(&seat, &state)| TakenSeat { seat, state });
+            HoldOutcome::Refused { code: no.code, named: named.collect() }
+        }
+        Err(error) if error.may_have_happened() => HoldOutcome::Unknown,
+        Err(_) => HoldOutcome::NotDone,
+    }
 }

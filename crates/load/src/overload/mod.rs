@@ -1,11 +1,12 @@
-//! A run under overload: the capacity is measured first, then buyers come at multiples of it, once with clients that ignore
-//! when to try again and once with clients that obey; after each phase it is seen how soon everything is as before.
+//! A run under overload. It measures the capacity first, and then offers multiples of it: first with clients that
+//! ignore `retry_after_ms`, then with clients that obey it. After each phase it measures how soon the node has
+//! recovered.
 
-mod crowd;
-mod health;
-mod line;
-mod sale;
-mod seen;
+mod buyers;
+mod connection;
+mod phase_stats;
+mod purchase;
+mod readiness_probe;
 
 use std::{
     sync::Arc,
@@ -13,98 +14,114 @@ use std::{
 };
 
 use self::{
-    crowd::{Crowd, Pressure},
-    health::Health,
+    buyers::{Buyers, LoadModel},
+    readiness_probe::ReadinessProbe,
 };
 use crate::{
     LoadError,
-    counter::Counter,
-    drive::Ended,
+    connection_pool::ConnectionPool,
+    loops::FinishedFlows,
     machine::{process_cpu, process_memory},
-    plan::Plan,
     progress::Progress,
     report::{Overload, OverloadPhase},
+    run_context::RunContext,
     scenario::OverloadSpec,
 };
 
-/// What the phases share.
-struct Runner {
-    crowd: Crowd,
+/// What all phases share.
+struct PhaseRunner {
+    buyers: Buyers,
     spec: OverloadSpec,
     pid: Option<u32>,
 }
 
-/// Runs all phases; the flows that got anything are told in `ended`.
+/// Runs all phases. The flows that may have got something are added to `finished`.
 pub(crate) async fn run(
-    counter: &Counter,
-    plan: &Arc<Plan>,
+    connections: &ConnectionPool,
+    context: &Arc<RunContext>,
     spec: &OverloadSpec,
     pid: Option<u32>,
-    (ended, progress): (&Ended, &Progress),
+    (finished, progress): (&FinishedFlows, &Progress),
 ) -> Result<Overload, LoadError> {
-    let addresses = counter.addresses();
-    let health = Health::watch(addresses[0].clone());
-    let (plan, spec, flows, progress) = (Arc::clone(plan), spec.clone(), ended.clone(), progress.clone());
+    let addresses = connections.addresses();
+    let readiness_probe = ReadinessProbe::start(addresses[0].clone());
+    let (context, spec, flows, progress) = (Arc::clone(context), spec.clone(), finished.clone(), progress.clone());
     let phases = tokio::task::spawn_blocking(move || {
-        let crowd = Crowd::connect(&addresses, spec.connections, plan)
-            .map_err(|error| LoadError::Machine { what: "connect the crowd", error })?;
-        Runner { crowd, spec, pid }.phases(&flows, &progress)
+        let buyers = Buyers::connect(&addresses, spec.connections, context)
+            .map_err(|error| LoadError::System { what: "connect the buyers", error })?;
+        PhaseRunner { buyers, spec, pid }.run(&flows, &progress)
     });
-    let mut overload = phases.await.map_err(|_| LoadError::Broken("the crowd's thread panicked"))??;
-    overload.ready = health.end();
+    let mut overload = phases.await.map_err(|_| LoadError::Internal("the buyers' thread panicked"))??;
+    overload.ready = readiness_probe.stop();
     Ok(overload)
 }
 
-impl Runner {
-    fn phases(mut self, ended: &Ended, progress: &Progress) -> Result<Overload, LoadError> {
+impl PhaseRunner {
+    fn run(mut self, finished: &FinishedFlows, progress: &Progress) -> Result<Overload, LoadError> {
         let spec = self.spec.clone();
         progress.begin("overload", 2 + 2 * spec.percents.len() as u64);
-        let warm_up = self.phase("warm-up", Pressure::Closed(spec.clients), spec.capacity_ms / 2);
+        let warm_up = self.phase("warm-up", LoadModel::Closed(spec.clients), spec.capacity_ms / 2);
         progress.add(1);
-        let capacity = self.phase("capacity", Pressure::Closed(spec.clients), spec.capacity_ms);
+        let capacity = self.phase("capacity", LoadModel::Closed(spec.clients), spec.capacity_ms);
         progress.add(1);
         let mut overload = Overload { capacity: capacity.goodput, ..Overload::default() };
-        let cpu_a_sale_us = match (capacity.cpu_s, capacity.bought) {
+        let purchase_cpu_us = match (capacity.cpu_s, capacity.bought) {
             (Some(cpu_s), bought @ 1..) => Some(cpu_s * 1e6 / bought as f64),
             (None, _) | (Some(_), 0) => None,
         };
         overload.phases.extend([warm_up, capacity]);
         for obeys in [false, true] {
             for &percent in &spec.percents {
-                let name = format!("{percent} %{}", if obeys { ", obeying" } else { "" });
-                let per_s = overload.capacity * f64::from(percent) / 100.0;
-                let mut phase = self.phase(&name, Pressure::Open { per_s, obeys }, spec.phase_ms);
-                (phase.percent, phase.obeys) = (percent, obeys);
-                let spent_us =
-                    phase.cpu_s.zip(cpu_a_sale_us).map(|(cpu_s, each)| cpu_s * 1e6 - each * phase.bought as f64);
-                // Of few refusals nothing can be told: what a purchase takes differs from phase to phase.
-                if phase.refused > 5 * phase.bought {
-                    phase.refusal_cpu_us = spent_us.map(|spent_us| spent_us / phase.refused as f64);
-                }
-                let calm = Pressure::Open { per_s: overload.capacity / 2.0, obeys: true };
-                self.crowd.disperse();
-                self.crowd.begin(calm);
-                let from_us = self.crowd.now_us();
-                self.crowd.run(Duration::from_millis(spec.recovery_ms));
-                phase.recovery_ms = self.crowd.seen().recovered_ms(from_us);
+                let mut phase = self.overload_phase(percent, obeys, overload.capacity, purchase_cpu_us);
+                phase.recovery_ms = self.recover(overload.capacity);
                 overload.phases.push(phase);
                 progress.add(1);
             }
         }
-        overload.left_holding = self.crowd.finish();
-        self.crowd.take_flows().into_iter().for_each(|flow| ended.push(flow));
+        overload.left_holding = self.buyers.drain();
+        self.buyers.take_flows().into_iter().for_each(|flow| finished.push(flow));
         overload.judge(&spec);
         Ok(overload)
     }
 
-    fn phase(&mut self, name: &str, pressure: Pressure, ms: u64) -> OverloadPhase {
+    /// Offers `percent` percent of the capacity.
+    fn overload_phase(
+        &mut self,
+        percent: u32,
+        obeys: bool,
+        capacity: f64,
+        purchase_cpu_us: Option<f64>,
+    ) -> OverloadPhase {
+        let name = format!("{percent} %{}", if obeys { ", obeying" } else { "" });
+        let per_s = capacity * f64::from(percent) / 100.0;
+        let mut phase = self.phase(&name, LoadModel::Open { per_s, obeys }, self.spec.phase_ms);
+        (phase.percent, phase.obeys) = (percent, obeys);
+        // The cost of a purchase varies between phases, so a few refusals are not enough to measure their cost.
+        if phase.refused > 5 * phase.bought {
+            let spent_us =
+                phase.cpu_s.zip(purchase_cpu_us).map(|(cpu_s, each)| cpu_s * 1e6 - each * phase.bought as f64);
+            phase.refusal_cpu_us = spent_us.map(|spent_us| spent_us / phase.refused as f64);
+        }
+        phase
+    }
+
+    /// Offers half of the capacity, and measures the time until the node has recovered.
+    fn recover(&mut self, capacity: f64) -> Option<u64> {
+        self.buyers.drop_waiting();
+        self.buyers.begin(LoadModel::Open { per_s: capacity / 2.0, obeys: true });
+        let from_us = self.buyers.now_us();
+        self.buyers.run(Duration::from_millis(self.spec.recovery_ms));
+        self.buyers.stats().recovered_ms(from_us)
+    }
+
+    fn phase(&mut self, name: &str, load_model: LoadModel, ms: u64) -> OverloadPhase {
         let cpu = || self.pid.and_then(|pid| process_cpu(pid).ok());
         let (cpu_before, begun) = (cpu(), Instant::now());
-        self.crowd.begin(pressure);
-        self.crowd.run(Duration::from_millis(ms));
+        self.buyers.begin(load_model);
+        self.buyers.run(Duration::from_millis(ms));
         let took_s = begun.elapsed().as_secs_f64();
         let cpu_s = cpu_before.and_then(|before| Some(cpu()?.saturating_sub(before).as_secs_f64()));
         let memory = self.pid.and_then(process_memory);
-        self.crowd.seen().phase(name, took_s, self.spec.settle_ms, (cpu_s, memory))
+        self.buyers.stats().phase(name, took_s, self.spec.settle_ms, (cpu_s, memory))
     }
 }

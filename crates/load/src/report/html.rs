@@ -1,4 +1,4 @@
-//! The report as one page that needs nothing else.
+//! The report as a self-contained HTML page.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -32,13 +32,12 @@ svg { width: 100%; height: auto; } .grid { stroke: var(--rule); }
   background: currentColor; margin-right: .45em; vertical-align: middle; }
 ";
 
-/// A row of the table of latencies: what it is called, and which figure it shows.
+/// A row of the latency table: its name and its figure.
 type Row = (&'static str, fn(&Latency) -> f64);
 
-/// The page.
 pub(super) fn page(report: &Report, baseline: Option<&Report>) -> String {
     let mut out = String::new();
-    write(&mut out, report, baseline).expect("a string takes everything");
+    write(&mut out, report, baseline).expect("writing to a string cannot fail");
     out
 }
 
@@ -78,18 +77,18 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
     plots(out, report, baseline)?;
     latencies(out, report, baseline)?;
     steps(out, report, baseline)?;
-    storm(out, report)?;
+    expiry_burst(out, report)?;
     overload(out, report)?;
-    meanwhile(out, report)?;
+    background_work(out, report)?;
     machine(out, report)?;
     audit(out, report)?;
     writeln!(out, "</body></html>")
 }
 
-/// What happened beside the flows.
-fn meanwhile(out: &mut String, report: &Report) -> std::fmt::Result {
+/// The sections about background work: reads, watchers, shards and nodes.
+fn background_work(out: &mut String, report: &Report) -> std::fmt::Result {
     if let Some(reads) = &report.reads {
-        writeln!(out, "<h2>Reading seat maps</h2><p>{}</p>", escaped(&reads.in_words()))?;
+        writeln!(out, "<h2>Reading seat maps</h2><p>{}</p>", escaped(&reads.summary()))?;
     }
     if let Some(watchers) = &report.watchers {
         writeln!(out, "<h2>Watchers</h2><ul>")?;
@@ -145,7 +144,7 @@ fn plots(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
         over(report, figure).into_iter().filter(|point| point.1 > 0.0).collect()
     };
     let mut over_time = vec![
-        // Drawn one over the other: what matters most comes last.
+        // The lines are drawn in this order, so the most important one comes last.
         Line { name: "slowest", class: "three", points: latency(report, &|slice| slice.max_ms) },
         Line { name: "99th percentile", class: "two", points: latency(report, &|slice| slice.p99_ms) },
         Line { name: "median", class: "one", points: latency(report, &|slice| slice.p50_ms) },
@@ -163,7 +162,7 @@ fn plots(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
     writeln!(out, "{}", plot::lines("seconds since the start", "ms", true, &over_time))?;
     writeln!(out, "<h2>How long purchases took</h2>")?;
     let bars: Vec<(String, f64)> = report.histogram.iter().map(|bar| (short(bar.to_ms), bar.count as f64)).collect();
-    writeln!(out, "{}", plot::bars("up to so many ms", "purchases", &bars))?;
+    writeln!(out, "{}", plot::bars("up to ms", "purchases", &bars))?;
     writeln!(out, "<h2>Throughput</h2>")?;
     writeln!(out, "{}", plot::lines("seconds since the start", "flows/s", false, &throughput))?;
     writeln!(out, "<h2>Refusals and failures</h2>")?;
@@ -255,14 +254,14 @@ fn overload(out: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(out, "<tr>{cells}</tr>")?;
     }
     writeln!(out, "</table>")?;
-    overload.beside().iter().try_for_each(|line| writeln!(out, "<p>{line}</p>"))
+    overload.extra_lines().iter().try_for_each(|line| writeln!(out, "<p>{line}</p>"))
 }
 
-fn storm(out: &mut String, report: &Report) -> std::fmt::Result {
+fn expiry_burst(out: &mut String, report: &Report) -> std::fmt::Result {
     let Some(storm) = &report.storm else { return Ok(()) };
     writeln!(
         out,
-        "<h2>The storm</h2><p>{} carts were abandoned at once, opened in {:.1} s; {} holds are still there.</p>",
+        "<h2>The expiry burst</h2><p>{} carts were abandoned at once, opened in {:.1} s; {} holds are still there.</p>",
         grouped(storm.carts),
         storm.opened_s,
         grouped(storm.left)
@@ -323,10 +322,10 @@ fn audit(out: &mut String, report: &Report) -> std::fmt::Result {
         grouped(findings.sales),
         grouped(findings.seats_held)
     )?;
-    if let Some(others) = audit.others_in_words() {
+    if let Some(others) = audit.other_entities_text() {
         write!(out, " And {others}.")?;
     }
-    if let Some(counted) = audit.counted_in_words() {
+    if let Some(counted) = audit.node_counts_text() {
         write!(out, " The nodes count {counted}.")?;
     }
     if findings.is_clean() {
@@ -343,7 +342,7 @@ fn audit(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(out, "</ul>")
 }
 
-/// A latency in as few characters as it needs.
+/// A latency with few digits.
 fn short(ms: f64) -> String {
     if ms >= 100.0 {
         format!("{ms:.0}")
@@ -354,7 +353,7 @@ fn short(ms: f64) -> String {
     }
 }
 
-/// Text that cannot be taken for markup.
+/// Text with escaped markup.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,4 +1,4 @@
-//! What faults cost, as seen by the clients: how long each shard did nothing.
+//! The effect of faults, as the clients saw it: how long each shard granted nothing.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -6,64 +6,65 @@ use serde::{Deserialize, Serialize};
 
 use super::{Latency, grouped};
 
-/// What the run saw of the cluster's shards and of what was done to its nodes.
+/// The outages of the cluster's shards and the faults of its nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outages {
-    /// Data shards.
+    /// The number of data shards.
     pub shards: u16,
-    /// The longest time each shard did nothing that was asked, over the whole run.
-    pub gaps: Option<Spread>,
-    /// How often requests were sent again, by why.
+    /// The longest time without a success of each shard, over the whole run.
+    pub gaps: Option<Distribution>,
+    /// How often clients repeated requests, by reason.
     pub repeats: BTreeMap<String, u64>,
-    /// Nodes that were killed.
+    /// The kills.
     pub kills: Vec<Kill>,
-    /// Over all kills: from the kill to the next success of each shard that the killed node led, of requests sent after it.
-    pub led_next: Option<Spread>,
-    /// Over all kills: the longest time each of these shards did nothing, around the kill.
-    pub led_gap: Option<Spread>,
-    /// The same of the other shards.
-    pub others_next: Option<Spread>,
-    /// The same of the other shards.
-    pub others_gap: Option<Spread>,
+    /// Over all kills: the time from the kill to the next success of each shard that the killed node led, of requests
+    /// sent after the kill.
+    pub led_next: Option<Distribution>,
+    /// Over all kills: the longest time without a success of each of these shards, around the kill.
+    pub led_gap: Option<Distribution>,
+    /// The same for the other shards.
+    pub others_next: Option<Distribution>,
+    /// The same for the other shards.
+    pub others_gap: Option<Distribution>,
     /// The node that was added.
     pub added: Option<Added>,
-    /// What did not go as it should; the run is bad then.
+    /// The problems. They fail the run.
     pub problems: Vec<String>,
 }
 
-/// One kill. Times are milliseconds since it.
+/// One kill. Times are milliseconds since the kill.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Kill {
-    /// Which node, as it calls itself.
+    /// The node's id.
     pub node: String,
-    /// When, in seconds since the run's start.
+    /// The time of the kill, in seconds since the run's start.
     pub at_s: f64,
-    /// Shards that it led.
+    /// The number of shards that the node led.
     pub led: u32,
-    /// From the kill to the next success of each of them, of requests sent after it.
-    pub led_next: Option<Spread>,
-    /// The longest time each of them did nothing.
-    pub led_gap: Option<Spread>,
-    /// The same of the other shards.
-    pub others_next: Option<Spread>,
-    /// The same of the other shards.
-    pub others_gap: Option<Spread>,
-    /// Until every shard did something again.
+    /// The time from the kill to the next success of each of them, of requests sent after the kill.
+    pub led_next: Option<Distribution>,
+    /// The longest time without a success of each of them.
+    pub led_gap: Option<Distribution>,
+    /// The same for the other shards.
+    pub others_next: Option<Distribution>,
+    /// The same for the other shards.
+    pub others_gap: Option<Distribution>,
+    /// Until every shard granted a request again.
     pub whole_ms: Option<f64>,
     /// Until the node served again.
     pub up_ms: Option<f64>,
-    /// Until it had what the others had when it began to serve.
+    /// Until the node had caught up with the state that the other nodes had when it began to serve.
     pub caught_up_ms: Option<f64>,
-    /// Latency from the intended start of flows meant to start in the seconds after the kill, and that bought.
+    /// Latency from the intended start of the flows that bought and were meant to start in the seconds after the kill.
     pub around: Option<Latency>,
-    /// Flows meant to start then that were refused.
+    /// Refused flows that were meant to start then.
     pub refused: u64,
-    /// Flows meant to start then that failed, by why.
+    /// Failed flows that were meant to start then, by reason.
     pub failed: BTreeMap<String, u64>,
-    /// Of those, flows that had nothing to do with shards which the killed node led.
+    /// Failed flows that used no shard which the killed node led.
     pub failed_elsewhere: u64,
-    /// Flows that were under way at the kill and whose clients gave up without knowing the outcome. The audit looks at what
-    /// became of them.
+    /// Flows that were under way at the kill and whose clients gave up without knowing the outcome. The audit finds out
+    /// what became of them.
     #[serde(default)]
     pub in_doubt: u64,
 }
@@ -71,55 +72,55 @@ pub struct Kill {
 /// A node that was added. Times are milliseconds since it was started.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Added {
-    /// Where.
+    /// Its address.
     pub address: String,
     /// When it was started, in seconds since the run's start.
     pub at_s: f64,
     /// Until it served.
     pub up_ms: f64,
-    /// Until nothing was moving any more.
+    /// Until no shard was moving any more.
     pub settled_ms: Option<f64>,
-    /// Shards it votes in then.
+    /// The number of shards in which it votes after that.
     pub votes: u32,
 }
 
-/// How some times are spread, in milliseconds.
+/// The distribution of some times, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
-    /// How many.
+pub struct Distribution {
+    /// The number of times.
     pub count: u64,
-    /// Half of them are at most this.
+    /// The median.
     pub p50: f64,
-    /// 99 of 100 are at most this.
+    /// The 99th percentile.
     pub p99: f64,
-    /// All are at most this.
+    /// The maximum.
     pub max: f64,
 }
 
-impl Spread {
-    /// Of these times in microseconds; `None` of none.
-    pub fn of(mut us: Vec<u64>) -> Option<Spread> {
+impl Distribution {
+    /// The distribution of these times in microseconds. `None` if there are none.
+    pub fn of(mut us: Vec<u64>) -> Option<Distribution> {
         us.sort_unstable();
         let max = *us.last()?;
-        // The smallest that so many of a hundred do not exceed.
+        // The smallest time that is not exceeded by `percent` percent of the times.
         let at = |percent: usize| us[(us.len() * percent).div_ceil(100) - 1] as f64 / 1_000.0;
-        Some(Spread { count: us.len() as u64, p50: at(50), p99: at(99), max: max as f64 / 1_000.0 })
+        Some(Distribution { count: us.len() as u64, p50: at(50), p99: at(99), max: max as f64 / 1_000.0 })
     }
 }
 
-impl fmt::Display for Spread {
+impl fmt::Display for Distribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "p50 {:.0}, p99 {:.0}, max {:.0} ms", self.p50, self.p99, self.max)
     }
 }
 
 impl Outages {
-    /// Flows that a kill left in doubt until their deadline.
+    /// Flows that a kill left in doubt.
     pub fn in_doubt(&self) -> u64 {
         self.kills.iter().map(|kill| kill.in_doubt).sum()
     }
 
-    /// All of it in lines for people.
+    /// Lines for the human reports.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(gaps) = &self.gaps {
@@ -147,7 +148,7 @@ impl Outages {
         if let Some(added) = &self.added {
             let settled = added.settled_ms.map_or("not yet".into(), |ms| format!("after {ms:.0} ms"));
             lines.push(format!(
-                "{} was added at {:.1} s: serves after {:.0} ms, nothing moves any more {settled}, votes in {} shards",
+                "{} was added at {:.1} s: serves after {:.0} ms, no shard moves any more {settled}, votes in {} shards",
                 added.address, added.at_s, added.up_ms, added.votes
             ));
         }
@@ -160,7 +161,7 @@ impl Kill {
     fn lines(&self, lines: &mut Vec<String>) {
         let ms = |ms: Option<f64>| ms.map_or("never".into(), |ms| format!("{ms:.0} ms"));
         lines.push(format!(
-            "node {} was killed at {:.1} s, which led {} shards; every shard did something again after {}, it served again \
+            "node {} was killed at {:.1} s, which led {} shards; every shard granted a request again after {}, it served again \
              after {} and had caught up after {}",
             self.node,
             self.at_s,
@@ -186,7 +187,7 @@ impl Kill {
         let each: Vec<String> = self.failed.iter().map(|(why, count)| format!("{why} {}", grouped(*count))).collect();
         let each = if each.is_empty() { String::new() } else { format!(" ({})", each.join(", ")) };
         lines.push(format!(
-            "  refused {}, failed {}{each}, of which with other shards only {}",
+            "  refused {}, failed {}{each}, of which {} used other shards only",
             grouped(self.refused),
             grouped(failed),
             grouped(self.failed_elsewhere)
@@ -199,10 +200,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spread_names_times_that_were() {
-        let spread = Spread::of((1..=200).rev().map(|ms| ms * 1_000).collect()).expect("some");
-        assert_eq!(spread, Spread { count: 200, p50: 100.0, p99: 198.0, max: 200.0 });
-        assert_eq!(Spread::of(vec![7_000]).map(|one| [one.p50, one.p99, one.max]), Some([7.0; 3]));
-        assert_eq!(Spread::of(Vec::new()), None);
+    fn a_distribution_has_only_times_that_occurred() {
+        let distribution = Distribution::of((1..=200).rev().map(|ms| ms * 1_000).collect()).expect("some");
+        assert_eq!(distribution, Distribution { count: 200, p50: 100.0, p99: 198.0, max: 200.0 });
+        assert_eq!(Distribution::of(vec![7_000]).map(|one| [one.p50, one.p99, one.max]), Some([7.0; 3]));
+        assert_eq!(Distribution::of(Vec::new()), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What overload did: goodput, delays, refusals, memory and recovery, phase by phase.
+//! The behaviour under overload: goodput, delays, refusals, memory and recovery, phase by phase.
 
 use std::collections::BTreeMap;
 
@@ -7,58 +7,59 @@ use serde::{Deserialize, Serialize};
 use super::{Percentiles, grouped};
 use crate::scenario::OverloadSpec;
 
-/// Goodput of the best phase that must be reached with clients that ignore when to try again: percent offered, share.
+/// The required goodput, as a share of the best phase's, with clients that ignore `retry_after_ms`. Each pair is the
+/// offered percentage and the share.
 const GOODPUT_IGNORING: [(u32, f64); 3] = [(200, 0.9), (300, 0.8), (1_000, 0.5)];
-/// The same with clients that obey.
+/// The same with clients that obey it.
 const GOODPUT_OBEYING: [(u32, f64); 1] = [(1_000, 0.9)];
-/// The longest time until everything is as before, in milliseconds.
+/// The longest time until the node has recovered, in milliseconds.
 const RECOVERY_MAX_MS: u64 = 2_000;
-/// The most processor time a refusal may take, in microseconds.
+/// The most processor time of a refusal, in microseconds.
 const REFUSAL_MAX_US: f64 = 4.0;
-/// Memory may grow by so much in a phase, in bytes; besides, for each purchase, by [`MEMORY_A_SALE`].
+/// The memory growth that a phase may add besides [`MEMORY_PER_PURCHASE`] for each purchase, in bytes.
 const MEMORY_SLACK: u64 = 64 << 20;
-/// What is sold stays in memory: the seats for good, the cart until it is in the store.
-const MEMORY_A_SALE: u64 = 2_048;
+/// The memory growth per purchase, in bytes. Sold seats stay in memory for good, and the cart until it is archived.
+const MEMORY_PER_PURCHASE: u64 = 2_048;
 
-/// A run under overload.
+/// The behaviour under overload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overload {
-    /// Purchases a second that were measured as the capacity.
+    /// The measured capacity, in purchases per second.
     pub capacity: f64,
-    /// Every phase, in order.
+    /// All phases, in order.
     pub phases: Vec<OverloadPhase>,
     /// Purchases that got their seats and, as far as their clients know, did not buy them.
     pub left_holding: u64,
-    /// What the first node said of itself meanwhile.
+    /// The readiness of the first node during the phases.
     pub ready: Readiness,
-    /// What did not go as it should; the run is bad then.
+    /// The problems. They fail the run.
     pub problems: Vec<String>,
 }
 
-/// One phase. Latencies are of requests that were admitted, in milliseconds from their sending.
+/// One phase. Latencies are those of admitted requests, in milliseconds from their sending.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OverloadPhase {
-    /// What it is called.
+    /// The phase's name.
     pub name: String,
-    /// What was offered, in percent of the capacity; 0 where it was measured.
+    /// The offered load in percent of the capacity. 0 in the phases that measure the capacity.
     pub percent: u32,
-    /// Clients waited as long as they were told.
+    /// The clients obeyed `retry_after_ms`.
     pub obeys: bool,
-    /// How long it took.
+    /// The duration of the phase.
     pub seconds: f64,
-    /// Purchases that were begun, or were to be.
+    /// Offered purchases.
     pub offered: u64,
-    /// Purchases that ended well.
+    /// Purchases that bought their seats.
     pub bought: u64,
-    /// The same a second.
+    /// Purchases per second that bought their seats.
     pub goodput: f64,
     /// Requests refused as `busy`.
     pub refused: u64,
-    /// Those of them that were checkouts.
+    /// Checkouts among them.
     pub checkouts_refused: u64,
     /// Requests whose outcome stayed unknown.
     pub unknown: u64,
-    /// Purchases that were not begun, for the node did not read.
+    /// Purchases that were not sent because the node did not read.
     pub not_sent: u64,
     /// Other refusals and failures, by name.
     pub other: BTreeMap<String, u64>,
@@ -70,20 +71,20 @@ pub struct OverloadPhase {
     pub refusal: Option<Percentiles>,
     /// Processor time of the first node, in seconds.
     pub cpu_s: Option<f64>,
-    /// What a refusal took of it, in microseconds, if a purchase took what it took at capacity.
+    /// Processor time of a refusal, in microseconds, if a purchase cost as much as in the capacity phase.
     pub refusal_cpu_us: Option<f64>,
-    /// Memory of the first node at its end, in bytes.
+    /// Memory of the first node at the end of the phase, in bytes.
     pub memory: Option<u64>,
-    /// How long after it everything was as before, in milliseconds.
+    /// The time after the phase until the node had recovered, in milliseconds.
     pub recovery_ms: Option<u64>,
 }
 
-/// What a node says of itself at `/readyz`.
+/// The answers of a node's `/readyz`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Readiness {
-    /// How often it was asked.
+    /// The number of probes.
     pub asked: u64,
-    /// How often it did not say yes.
+    /// Probes that were not answered with "ready".
     pub not_ready: u64,
     /// The slowest answer, in milliseconds.
     pub slowest_ms: f64,
@@ -97,7 +98,7 @@ impl OverloadPhase {
 }
 
 impl Overload {
-    /// Notes what did not go as it should.
+    /// Sets the problems.
     pub(crate) fn judge(&mut self, spec: &OverloadSpec) {
         let mut problems = Vec::new();
         if self.left_holding > 0 {
@@ -105,10 +106,10 @@ impl Overload {
             problems.push(format!("{count} purchases got their seats and could not buy them before their deadline"));
         }
         if self.phases.iter().any(|phase| phase.bought == 0) {
-            problems.push("in one of the phases nothing was bought".to_owned());
+            problems.push("in at least one phase nothing was bought".to_owned());
         }
         if self.ready.not_ready > 0 {
-            problems.push(format!("/readyz did not say yes {} of {} times", self.ready.not_ready, self.ready.asked));
+            problems.push(format!("/readyz was not ready {} of {} times", self.ready.not_ready, self.ready.asked));
         }
         if spec.judged {
             self.judge_figures(spec, &mut problems);
@@ -137,14 +138,14 @@ impl Overload {
                 problems.push(format!("{}: p99 {p99_ms:.1} ms, at most {most_ms:.1} is promised", phase.name));
             }
             if phase.recovery_ms.is_none_or(|ms| ms > RECOVERY_MAX_MS) {
-                problems.push(format!("{}: not as before within {RECOVERY_MAX_MS} ms", phase.name));
+                problems.push(format!("{}: not recovered within {RECOVERY_MAX_MS} ms", phase.name));
             }
             if let Some(us) = phase.refusal_cpu_us.filter(|us| *us > REFUSAL_MAX_US && !phase.obeys) {
                 problems
                     .push(format!("{}: a refusal took {us:.1} µs, at most {REFUSAL_MAX_US} is promised", phase.name));
             }
             if let Some((now, then)) = phase.memory.zip(before.memory)
-                && now > then + MEMORY_SLACK + MEMORY_A_SALE * phase.bought
+                && now > then + MEMORY_SLACK + MEMORY_PER_PURCHASE * phase.bought
             {
                 let (now, then) = (now >> 20, then >> 20);
                 problems.push(format!("{}: memory rose from {then} to {now} MiB", phase.name));
@@ -152,7 +153,7 @@ impl Overload {
         }
     }
 
-    /// Its head and one row a phase, for people.
+    /// The table header and one row per phase, for the human reports.
     pub(super) fn rows(&self) -> Vec<[String; 12]> {
         let head = [
             "phase",
@@ -189,14 +190,14 @@ impl Overload {
         [head.map(str::to_owned)].into_iter().chain(self.phases.iter().map(row)).collect()
     }
 
-    /// What does not fit into the rows.
-    pub(super) fn beside(&self) -> Vec<String> {
+    /// Figures beside the table.
+    pub(super) fn extra_lines(&self) -> Vec<String> {
         let Readiness { asked, not_ready, slowest_ms } = self.ready;
         let sum = |of: fn(&OverloadPhase) -> u64| grouped(self.phases.iter().map(of).sum::<u64>());
         let mut lines = vec![
             format!("unknown {}, not sent {}", sum(|phase| phase.unknown), sum(|phase| phase.not_sent)),
             format!("left holding seats {}", grouped(self.left_holding)),
-            format!("/readyz: asked {asked} times, no {not_ready} times, slowest answer {slowest_ms:.0} ms"),
+            format!("/readyz: asked {asked} times, not ready {not_ready} times, slowest answer {slowest_ms:.0} ms"),
         ];
         let mut other: BTreeMap<&str, u64> = BTreeMap::new();
         for (name, count) in self.phases.iter().flat_map(|phase| &phase.other) {
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_promised_is_held_against_each_phase() {
+    fn each_phase_is_judged_by_the_promised_figures() {
         let calm = phase(80, false, 80.0, 10.0);
         assert_eq!(judged(vec![calm.clone(), phase(100, false, 100.0, 20.0), phase(200, false, 90.0, 70.0)]), [""; 0]);
         let problems = judged(vec![
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_left_with_seats_fails_it_whatever_the_figures() {
+    fn a_purchase_left_holding_seats_fails_the_run_whatever_the_figures() {
         let mut overload = Overload { left_holding: 1, ..Overload::default() };
         overload.judge(&OverloadSpec { judged: false, ..spec() });
         assert_eq!(overload.problems.len(), 1);

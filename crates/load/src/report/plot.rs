@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-/// Size of a plot, in pixels.
+/// The size of a plot, in pixels.
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 260.0;
 
-/// Room for the labels of the axes.
+/// Room for the axis labels.
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 14.0;
@@ -20,7 +20,7 @@ pub(super) struct Line<'a> {
     pub(super) points: Vec<(f64, f64)>,
 }
 
-/// Lines over a common axis; `logarithmic` for latencies, which span powers of ten.
+/// Lines over a common axis. Latencies span powers of ten, so they need a `logarithmic` one.
 pub(super) fn lines(x_label: &str, y_label: &str, logarithmic: bool, lines: &[Line<'_>]) -> String {
     let all = || lines.iter().flat_map(|line| line.points.iter());
     let x_max = all().map(|point| point.0).fold(0.0, f64::max).max(1e-9);
@@ -38,10 +38,10 @@ pub(super) fn lines(x_label: &str, y_label: &str, logarithmic: bool, lines: &[Li
     for line in lines {
         let mut path = String::new();
         for &(at, value) in &line.points {
-            write!(path, "{:.1},{:.1} ", x(at), scale.y(value)).expect("a string takes everything");
+            write!(path, "{:.1},{:.1} ", x(at), scale.y(value)).expect("writing to a string cannot fail");
         }
         write!(out, "<polyline class=\"line {}\" points=\"{}\"/>", line.class, path.trim_end())
-            .expect("a string takes everything");
+            .expect("writing to a string cannot fail");
     }
     out.push_str("</svg>");
     let legend: String =
@@ -49,18 +49,18 @@ pub(super) fn lines(x_label: &str, y_label: &str, logarithmic: bool, lines: &[Li
     format!("{out}<p class=\"legend\">{legend}</p>")
 }
 
-/// Bars side by side, each with what it says below it and how high it is.
+/// Adjacent bars, each with its label and its height.
 pub(super) fn bars(x_label: &str, y_label: &str, bars: &[(String, f64)]) -> String {
     let y_max = bars.iter().map(|bar| bar.1).fold(0.0, f64::max);
     let scale = Scale::linear(y_max);
     let step = (WIDTH - LEFT - RIGHT) / bars.len().max(1) as f64;
-    // Not every bar can carry its label.
+    // There is no room for the label of every bar.
     let every = bars.len().div_ceil(10).max(1);
 
     let mut out = open();
     scale.draw(&mut out, y_label);
-    for (place, (label, value)) in bars.iter().enumerate() {
-        let left = LEFT + step * place as f64;
+    for (index, (label, value)) in bars.iter().enumerate() {
+        let left = LEFT + step * index as f64;
         let top = scale.y(*value);
         write!(
             out,
@@ -68,8 +68,8 @@ pub(super) fn bars(x_label: &str, y_label: &str, bars: &[(String, f64)]) -> Stri
             (step - 1.0).max(0.5),
             HEIGHT - BOTTOM - top
         )
-        .expect("a string takes everything");
-        if place.is_multiple_of(every) {
+        .expect("writing to a string cannot fail");
+        if index.is_multiple_of(every) {
             text(&mut out, left + step / 2.0, HEIGHT - BOTTOM + 16.0, "middle", label);
         }
     }
@@ -78,7 +78,7 @@ pub(super) fn bars(x_label: &str, y_label: &str, bars: &[(String, f64)]) -> Stri
     out
 }
 
-/// The upright axis.
+/// The vertical axis.
 struct Scale {
     logarithmic: bool,
     low: f64,
@@ -92,7 +92,7 @@ impl Scale {
         Scale { logarithmic: false, low: 0.0, high: max * 1.05, ticks: steps(max) }
     }
 
-    /// From the power of ten below the smallest to the one above the largest.
+    /// From the power of ten below the smallest value to the one above the largest.
     fn logarithmic(min: f64, max: f64) -> Scale {
         let (min, max) = if min.is_finite() && max > 0.0 { (min, max) } else { (1.0, 10.0) };
         let low = min.log10().floor();
@@ -111,7 +111,7 @@ impl Scale {
         for &tick in &self.ticks {
             let y = self.y(tick);
             write!(out, "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>", WIDTH - RIGHT)
-                .expect("a string takes everything");
+                .expect("writing to a string cannot fail");
             text(out, LEFT - 6.0, y + 4.0, "end", &number(tick));
         }
         let middle = (TOP + HEIGHT - BOTTOM) / 2.0;
@@ -119,7 +119,7 @@ impl Scale {
             out,
             "<text class=\"axis\" transform=\"rotate(-90 14 {middle})\" x=\"14\" y=\"{middle}\" text-anchor=\"middle\">{label}</text>"
         )
-        .expect("a string takes everything");
+        .expect("writing to a string cannot fail");
     }
 }
 
@@ -129,10 +129,10 @@ fn open() -> String {
 
 fn text(out: &mut String, x: f64, y: f64, anchor: &str, text: &str) {
     write!(out, "<text class=\"axis\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>")
-        .expect("a string takes everything");
+        .expect("writing to a string cannot fail");
 }
 
-/// Round numbers from 0 to `max`, four to eight of them.
+/// Four to eight round numbers from 0 to `max`.
 fn steps(max: f64) -> Vec<f64> {
     let rough = max / 5.0;
     let power = 10f64.powf(rough.log10().floor());
@@ -140,7 +140,7 @@ fn steps(max: f64) -> Vec<f64> {
     (0..=(max / step) as u32).map(|turn| f64::from(turn) * step).collect()
 }
 
-/// A number without needless digits.
+/// A number without trailing zeros.
 fn number(value: f64) -> String {
     if value >= 10_000.0 {
         format!("{}k", number(value / 1_000.0))
@@ -162,11 +162,11 @@ mod tests {
     }
 
     #[test]
-    fn a_logarithmic_axis_goes_from_power_to_power() {
+    fn a_logarithmic_axis_covers_whole_powers_of_ten() {
         let scale = Scale::logarithmic(0.3, 42.0);
         assert_eq!(scale.ticks, [0.1, 1.0, 10.0, 100.0]);
         assert_eq!(scale.y(100.0), TOP);
         assert_eq!(scale.y(0.1), HEIGHT - BOTTOM);
-        assert_eq!(scale.y(0.0), HEIGHT - BOTTOM, "nothing falls out of the plot");
+        assert_eq!(scale.y(0.0), HEIGHT - BOTTOM, "every value is inside the plot");
     }
 }

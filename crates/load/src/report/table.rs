@@ -4,14 +4,27 @@ use std::fmt::Write as _;
 
 use super::{Latency, Report, grouped, money};
 
-/// The whole table.
 pub(super) fn table(report: &Report, baseline: Option<&Report>) -> String {
     let mut out = String::new();
-    write(&mut out, report, baseline).expect("a string takes everything");
+    write(&mut out, report, baseline).expect("writing to a string cannot fail");
     out
 }
 
 fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::fmt::Result {
+    header(out, report)?;
+    flows(out, report)?;
+    rates(out, report)?;
+    latencies(out, report, baseline)?;
+    steps(out, report)?;
+    expiry_burst(out, report)?;
+    overload(out, report)?;
+    background_work(out, report)?;
+    machine(out, report)?;
+    audit(out, report)?;
+    verdict(out, report)
+}
+
+fn header(out: &mut String, report: &Report) -> std::fmt::Result {
     let server = &report.server;
     writeln!(out, "{}: {}", report.scenario.name, report.scenario.about)?;
     writeln!(
@@ -26,8 +39,10 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
         server.fsync
     )?;
     writeln!(out, "  prefix {}, seed {}", report.prefix, report.seed)?;
-    writeln!(out)?;
+    writeln!(out)
+}
 
+fn flows(out: &mut String, report: &Report) -> std::fmt::Result {
     let flows = &report.flows;
     writeln!(out, "  offered     {:>12}", grouped(flows.offered))?;
     writeln!(out, "  done        {:>12}", grouped(flows.done))?;
@@ -42,12 +57,17 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
         writeln!(out, "  units sold  {:>12}", grouped(flows.units_sold))?;
     }
     writeln!(out, "  total       {:>12} {}", money(flows.total), report.scenario.currency_name())?;
-    writeln!(out)?;
+    writeln!(out)
+}
 
+fn rates(out: &mut String, report: &Report) -> std::fmt::Result {
     let times = report.times;
     writeln!(out, "  {:<34}{:>12.3} s", "runtime", times.run_s)?;
     writeln!(out, "  {:<34}{:>12.3} s", "runtime with set-up", times.setup_s + times.run_s)?;
-    writeln!(out, "  {:<34}{:>12.1} /s", "flows done", flows.done as f64 / times.run_s.max(1e-9))?;
+    writeln!(out, "  {:<34}{:>12.1} /s", "flows done", report.flows.done as f64 / times.run_s.max(1e-9))
+}
+
+fn latencies(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::fmt::Result {
     let earlier = baseline.and_then(|baseline| baseline.done);
     if let Some(done) = &report.done {
         latency(
@@ -68,6 +88,10 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
         let earlier = earlier.as_ref().map(|latencies| &latencies.intended);
         latency(out, "refused, from the intended start", &refused.intended, earlier)?;
     }
+    Ok(())
+}
+
+fn steps(out: &mut String, report: &Report) -> std::fmt::Result {
     if !report.steps.is_empty() {
         writeln!(out)?;
         writeln!(out, "  {:<18}{:>10}{:>10}{:>10}{:>10}{:>10}", "request, ms", "count", "mean", "p50", "p99", "max")?;
@@ -83,13 +107,7 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
             )?;
         }
     }
-    writeln!(out)?;
-    storm(out, report)?;
-    overload(out, report)?;
-    meanwhile(out, report)?;
-    machine(out, report)?;
-    audit(out, report)?;
-    verdict(out, report)
+    writeln!(out)
 }
 
 /// The phases of a run under overload.
@@ -101,7 +119,7 @@ fn overload(out: &mut String, report: &Report) -> std::fmt::Result {
         figures.iter().try_for_each(|figure| write!(out, "{figure:>10}"))?;
         writeln!(out)?;
     }
-    overload.beside().iter().try_for_each(|line| writeln!(out, "    {line}"))?;
+    overload.extra_lines().iter().try_for_each(|line| writeln!(out, "    {line}"))?;
     writeln!(out)
 }
 
@@ -112,7 +130,7 @@ fn reasons(out: &mut String, name: &str, reasons: &std::collections::BTreeMap<St
     writeln!(out, "  {name:<12}{:>12}{each}", grouped(all))
 }
 
-/// The seeds' statistics with the percentiles beside them, and an earlier run's.
+/// The seeds' statistics and the percentiles, with those of an earlier run if there is one.
 fn latency(out: &mut String, name: &str, latency: &Latency, earlier: Option<&Latency>) -> std::fmt::Result {
     writeln!(out)?;
     write!(out, "  {name:<34}")?;
@@ -156,7 +174,7 @@ fn latency(out: &mut String, name: &str, latency: &Latency, earlier: Option<&Lat
     Ok(())
 }
 
-fn storm(out: &mut String, report: &Report) -> std::fmt::Result {
+fn expiry_burst(out: &mut String, report: &Report) -> std::fmt::Result {
     let Some(storm) = &report.storm else { return Ok(()) };
     writeln!(
         out,
@@ -181,10 +199,10 @@ fn storm(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(out)
 }
 
-/// What happened beside the flows.
-fn meanwhile(out: &mut String, report: &Report) -> std::fmt::Result {
+/// The lines about background work: reads, watchers, shards and nodes.
+fn background_work(out: &mut String, report: &Report) -> std::fmt::Result {
     if let Some(reads) = &report.reads {
-        writeln!(out, "  {}", reads.in_words())?;
+        writeln!(out, "  {}", reads.summary())?;
         writeln!(out)?;
     }
     if let Some(watchers) = &report.watchers {
@@ -200,7 +218,7 @@ fn meanwhile(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(out)
 }
 
-/// Bytes as people read them.
+/// Bytes in mebibytes.
 pub(super) fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", grouped(bytes >> 20))
 }
@@ -248,12 +266,12 @@ fn audit(out: &mut String, report: &Report) -> std::fmt::Result {
         grouped(findings.seats_held)
     )?;
     if audit.nodes.len() > 1 {
-        writeln!(out, "  at each of nodes {}, which agree unless it is said below", audit.nodes.join(", "))?;
+        writeln!(out, "  at each of nodes {}, which agree unless listed below", audit.nodes.join(", "))?;
     }
-    if let Some(counted) = audit.counted_in_words() {
+    if let Some(counted) = audit.node_counts_text() {
         writeln!(out, "  the nodes count {counted}")?;
     }
-    if let Some(others) = audit.others_in_words() {
+    if let Some(others) = audit.other_entities_text() {
         writeln!(out, "  and {others}")?;
     }
     for (state, count) in &audit.unknown {
@@ -278,7 +296,7 @@ fn plural(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// By how much a figure has grown, in percent.
+/// The growth of a figure, in percent.
 pub(super) fn change_percent(earlier: f64, now: f64) -> f64 {
     if earlier == 0.0 { 0.0 } else { (now - earlier) * 100.0 / earlier }
 }

@@ -3,7 +3,7 @@ use boxoffice_workload::check::Breach;
 use super::*;
 use crate::scenario::names;
 
-/// A small run of the seed's scenario.
+/// A small run of the seeds' scenario.
 pub(crate) fn sample() -> Report {
     let mut us: Vec<u64> = (1..=100).map(|ms| ms * 100).collect();
     let latency = Latency::of(&mut us).expect("a hundred");
@@ -59,7 +59,7 @@ pub(crate) fn sample() -> Report {
     }
 }
 
-/// Every tag that is opened is closed, in order.
+/// Checks that every opened tag is closed, in order.
 #[track_caller]
 fn assert_well_formed(page: &str) {
     let mut open: Vec<&str> = Vec::new();
@@ -76,7 +76,7 @@ fn assert_well_formed(page: &str) {
 }
 
 #[test]
-fn the_table_says_what_people_ask_for() {
+fn the_table_has_the_main_figures() {
     let table = sample().to_table(None);
     for line in [
         "  offered           25 000",
@@ -93,7 +93,7 @@ fn the_table_says_what_people_ask_for() {
 }
 
 #[test]
-fn an_earlier_run_stands_beside_it() {
+fn the_report_compares_with_an_earlier_run() {
     let mut earlier = sample();
     let mut us = vec![10_100];
     let slow = Latency::of(&mut us).expect("one");
@@ -107,13 +107,13 @@ fn an_earlier_run_stands_beside_it() {
 }
 
 #[test]
-fn the_page_needs_nothing_else_and_holds_its_tags() {
+fn the_page_is_self_contained_and_well_formed() {
     let mut report = sample();
     report.audit.findings.add(Breach::Lost, || "order <b>1</b> & more".into());
     report.verdict = Verdict { passed: false, line: "1 lost".into(), reasons: vec!["lost: 1 times".into()] };
     let page = report.to_html(None);
     assert_well_formed(&page);
-    assert!(page.contains("order &lt;b&gt;1&lt;/b&gt; &amp; more"), "text is never markup");
+    assert!(page.contains("order &lt;b&gt;1&lt;/b&gt; &amp; more"), "text is escaped");
     assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("<script"));
     assert_eq!(page.matches("<svg").count(), 4, "latency, histogram, throughput, refusals");
 }
@@ -125,14 +125,14 @@ fn numbers_are_grouped() {
 }
 
 #[test]
-fn a_file_that_is_no_report_is_no_baseline() {
+fn only_a_report_of_this_version_is_a_baseline() {
     let directory = tempfile::TempDir::new().expect("a directory");
     let path = directory.path().join("report.json");
     let read = |text: &str| {
         std::fs::write(&path, text).expect("it can be written");
         Report::read(&path).map(|_| ()).map_err(|error| error.to_string())
     };
-    assert!(read("{}").expect_err("empty").starts_with("no report: missing field"));
+    assert!(read("{}").expect_err("empty").starts_with("not a report: missing field"));
     let newer = sample().to_json().replacen("\"format\": 1", "\"format\": 2", 1);
     assert_eq!(read(&newer), Err("a report of version 2, not 1".into()));
     assert_eq!(read(&sample().to_json()), Ok(()));

@@ -1,59 +1,60 @@
-//! What watchers saw of a run.
+//! What the watchers of a run received.
 
 use serde::{Deserialize, Serialize};
 
 use super::grouped;
-use crate::gallery::{Latencies, Tally};
+use crate::watcher_fleet::{FleetStats, Latencies};
 
-/// How watching seat maps went.
+/// How run_watchers seat maps went.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Watchers {
-    /// Connections.
+    /// The number of watchers, each with a connection.
     pub count: u32,
-    /// Sessions that were watched.
+    /// The number of watched sessions.
     pub sessions: u32,
-    /// Until all had their first map, in seconds.
+    /// The time until all watchers had a map, in seconds.
     pub came_in_s: f64,
-    /// Deltas that brought a watcher forward.
+    /// Deltas that moved a watcher to a newer version.
     pub deltas: u64,
-    /// Snapshots that did, of watchers who had a map already.
+    /// Snapshots that did so for watchers that had a map already.
     pub snapshots: u64,
-    /// Deltas that begin behind what their watcher had.
+    /// Deltas that began after their watcher's version.
     pub skipped: u64,
-    /// Frames that would have taken a watcher back, or did not fit its map.
+    /// Snapshots of an older version, and deltas that did not fit their watcher's map.
     pub wrong: u64,
-    /// Connections that were lost, and opened again.
+    /// Connections that were lost and reopened.
     pub lost: u64,
     /// Bytes received.
     pub bytes: u64,
-    /// Deltas and snapshots a second, while flows were under way.
+    /// Deltas and snapshots per second while flows were under way.
     pub deliveries_a_second: f64,
-    /// Processor time of the nodes a delivery, with all else they did, in microseconds; `None` where they are not here.
+    /// Processor time of the nodes per delivery, including all else they did, in microseconds. `None` if the nodes run
+    /// on other machines.
     pub server_cpu_us: Option<f64>,
-    /// From a hold's sending until a watcher saw it.
+    /// From a hold's request to its receipt by a watcher.
     pub from_request: Lag,
-    /// From a hold's answer until a watcher saw it; 0 for one who saw it first.
+    /// From a hold's answer to its receipt by a watcher. 0 if the watcher received it before the answer.
     pub from_answer: Lag,
     /// From the end of the last flow until the last watcher had the last version, in milliseconds.
     pub converged_ms: f64,
-    /// Watchers whose map in the end is the server's.
+    /// Watchers whose map equals the server's after the run.
     pub same: u64,
-    /// Watchers whose map is another one.
+    /// Watchers with another map.
     pub different: u64,
-    /// One of those, or what else went wrong first.
+    /// One of those, or the first other error.
     pub example: Option<String>,
 }
 
-/// How late watchers were, in milliseconds: each change with each watcher.
+/// The delay of watchers, in milliseconds. It counts each change with each watcher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lag {
-    /// How many.
+    /// The number of receipts.
     pub count: u64,
-    /// Half of them were at most so late.
+    /// The median.
     pub p50: f64,
-    /// 99 of 100.
+    /// The 99th percentile.
     pub p99: f64,
-    /// The latest.
+    /// The maximum.
     pub max: f64,
 }
 
@@ -71,23 +72,23 @@ impl Lag {
 }
 
 impl Watchers {
-    /// Takes over what was counted.
-    pub(crate) fn counted(&mut self, tally: &Tally) {
-        self.deltas = tally.deltas;
-        self.snapshots = tally.snapshots;
-        self.skipped = tally.skipped;
-        self.wrong = tally.wrong;
-        self.lost = tally.lost;
-        self.bytes = tally.bytes;
+    /// Takes over the statistics of the fleet.
+    pub(crate) fn add_stats(&mut self, stats: &FleetStats) {
+        self.deltas = stats.deltas;
+        self.snapshots = stats.snapshots;
+        self.skipped = stats.skipped;
+        self.wrong = stats.wrong;
+        self.lost = stats.lost;
+        self.bytes = stats.bytes;
     }
 
-    /// What was not as it must be.
+    /// The problems that fail the run.
     pub(crate) fn problems(&self) -> Vec<String> {
-        let example = self.example.as_deref().unwrap_or("nobody knows why");
+        let example = self.example.as_deref().unwrap_or("no example");
         [
             (self.different, "watchers have another map than the server"),
-            (self.skipped, "deltas begin behind what their watcher has"),
-            (self.wrong, "frames do not fit what their watcher has"),
+            (self.skipped, "deltas begin after their watcher's version"),
+            (self.wrong, "frames do not fit their watcher's map"),
         ]
         .into_iter()
         .filter(|(count, _)| *count > 0)
@@ -95,14 +96,14 @@ impl Watchers {
         .collect()
     }
 
-    /// In lines for people.
+    /// Lines for the human reports.
     pub(crate) fn lines(&self) -> Vec<String> {
         let Watchers { count, sessions, came_in_s, deltas, snapshots, lost, bytes, .. } = self;
         let lag = |Lag { p50, p99, max, .. }: Lag| format!("p50 {p50:.1}, p99 {p99:.1}, max {max:.1} ms");
         let cpu = self.server_cpu_us.map_or(String::new(), |us| format!(", {us:.1} µs of the nodes each"));
         vec![
             format!(
-                "{} watchers of {} came in in {came_in_s:.1} s; {} of them have the server's map in the end, the last one \
+                "{} watchers of {} connected in {came_in_s:.1} s; {} of them have the server's map in the end, the last one \
                  {:.0} ms after the last flow",
                 grouped(u64::from(*count)),
                 if *sessions == 1 { "one session".into() } else { format!("{sessions} sessions") },
@@ -135,7 +136,7 @@ mod tests {
     fn a_watcher_with_another_map_is_a_problem() {
         let mut watchers = Watchers { count: 5_000, sessions: 1, same: 5_000, ..Watchers::default() };
         assert_eq!(watchers.problems(), Vec::<String>::new());
-        assert!(watchers.lines()[0].starts_with("5 000 watchers of one session came in in 0.0 s; 5 000 of them"));
+        assert!(watchers.lines()[0].starts_with("5 000 watchers of one session connected in 0.0 s; 5 000 of them"));
         watchers.different = 2;
         watchers.example = Some("watcher 7 is behind".into());
         assert_eq!(watchers.problems(), ["2 watchers have another map than the server: watcher 7 is behind"]);

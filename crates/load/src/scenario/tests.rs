@@ -25,11 +25,11 @@ flows = 96
 
 fn changed(from: &str, to: &str) -> String {
     assert!(SMALL.contains(from), "{from:?} is not in the text");
-    parse(&SMALL.replacen(from, to, 1)).expect_err("it is wrong")
+    parse(&SMALL.replacen(from, to, 1)).expect_err("the scenario is invalid")
 }
 
 #[test]
-fn those_that_come_with_the_program_are_right() {
+fn built_in_scenarios_are_valid() {
     for name in names() {
         let scenario = Scenario::load(name, &[]).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(scenario.name, name);
@@ -37,12 +37,12 @@ fn those_that_come_with_the_program_are_right() {
     let theatre = Scenario::load("seed-theatre", &[]).expect("it is built in");
     assert_eq!(theatre.offered(), 25_000);
     assert_eq!(theatre.house("r").sessions_all(), 40_000);
-    assert_eq!(theatre.open_plan().map(|plan| plan.rate()), Some(1_000.0));
+    assert_eq!(theatre.open_loop_schedule().map(|context| context.rate()), Some(1_000.0));
     assert_eq!(Scenario::load("closed-theatre", &[]).expect("it is built in").offered(), 200_000);
 }
 
 #[test]
-fn keys_that_are_not_known_are_refused_with_file_and_line() {
+fn an_unknown_key_is_refused_with_file_and_line() {
     let error = changed("venues = 2", "venues = 2\nvenus = 3");
     assert!(error.starts_with("small.toml:6: unknown field `venus`, expected one of `groups`, `venues`"), "{error}");
     let error = changed("about", "abuot = 1\nabout");
@@ -50,7 +50,7 @@ fn keys_that_are_not_known_are_refused_with_file_and_line() {
 }
 
 #[test]
-fn values_of_another_kind_are_refused_with_file_and_line() {
+fn a_value_of_the_wrong_type_is_refused_with_file_and_line() {
     let error = changed("rows = 5", "rows = \"five\"");
     assert_eq!(error, "small.toml:7: invalid type: string \"five\", expected u16");
     let error = changed("seats = 16", "seats = -1");
@@ -60,7 +60,7 @@ fn values_of_another_kind_are_refused_with_file_and_line() {
 }
 
 #[test]
-fn values_that_make_no_sense_are_refused_by_key() {
+fn an_invalid_value_is_refused_by_key() {
     assert_eq!(changed("rows = 5", "rows = 0"), "small.toml:7: house.rows is 0: give 1 to 500");
     assert_eq!(changed("clients = 4", "clients = 0"), "small.toml:16: closed_loop.clients is 0: give 1 to 100000");
     assert_eq!(changed("seats = 5", "seats = 21"), "small.toml:12: flow.seats is 21: give 1 to 20");
@@ -80,12 +80,12 @@ fn values_that_make_no_sense_are_refused_by_key() {
 }
 
 #[test]
-fn flows_must_have_something_to_buy_and_say_which() {
+fn flows_need_something_to_buy() {
     let shop = "\n[shop]\nproducts = 4\nstock = 10\nprice = 1\n";
     let error = parse(&format!("{SMALL}{shop}[cart]\nadds = 5\npick = \"distinct\"\n")).expect_err("5 of 4");
-    assert!(error.contains("cart.adds is 5: there are not so many different products"), "{error}");
+    assert!(error.contains("cart.adds is 5: there are fewer products"), "{error}");
     let error = parse(&format!("{SMALL}{shop}[cart]\nadds = 2\n")).expect_err("seats or units?");
-    assert!(error.contains("there are several things to buy; say in [mix] how often which"), "{error}");
+    assert!(error.contains("there are several things to buy; weigh them in [mix]"), "{error}");
     let mixed = format!("{SMALL}{shop}[cart]\nadds = 2\n[mix]\nseats = 3\nunits = 1\n");
     assert_eq!(parse(&mixed).expect("both").weights(), [3, 1, 0, 0, 0]);
     let error = parse(&mixed.replace("units = 1", "places = 1")).expect_err("no places");
@@ -93,9 +93,9 @@ fn flows_must_have_something_to_buy_and_say_which() {
 }
 
 #[test]
-fn the_seed_carts_arrive_as_the_seed_theatres() {
+fn the_seed_cart_has_the_rate_of_the_seed_theatre() {
     let cart = Scenario::load("seed-cart", &[]).expect("it is built in");
-    assert_eq!((cart.offered(), cart.open_plan().map(|plan| plan.rate())), (25_000, Some(1_000.0)));
+    assert_eq!((cart.offered(), cart.open_loop_schedule().map(|context| context.rate())), (25_000, Some(1_000.0)));
     let goods = cart.goods("r");
     assert_eq!((goods.products, goods.stock), (1_000, 1_000_000));
     let n0 = Scenario::load("n0", &[]).expect("it is built in");
@@ -104,7 +104,7 @@ fn the_seed_carts_arrive_as_the_seed_theatres() {
 }
 
 #[test]
-fn one_loop_it_must_be() {
+fn a_scenario_has_exactly_one_loop() {
     let error = parse(SMALL.split("[closed_loop]").next().expect("a head")).expect_err("no loop");
     assert_eq!(error, "small.toml: there is neither [open_loop] nor [closed_loop]; give one of them");
     let both = format!("{SMALL}\n[open_loop]\nflows = 1\ngap_us = 1\n");
@@ -113,7 +113,7 @@ fn one_loop_it_must_be() {
 }
 
 #[test]
-fn settings_change_values_and_answer_for_themselves() {
+fn settings_change_values_and_their_errors_name_them() {
     let set = |settings: &[&str]| {
         let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
         Scenario::parse("small", "small.toml", SMALL, &settings).map_err(|error| error.to_string())
@@ -135,28 +135,28 @@ fn settings_change_values_and_answer_for_themselves() {
 }
 
 #[test]
-fn a_scenario_is_found_however_its_name_is_written() {
+fn a_scenario_name_ignores_case() {
     assert_eq!(Scenario::load("N0", &[]).expect("it comes with the program").name, "n0");
 }
 
 #[test]
-fn a_scenario_that_is_not_there_is_said() {
+fn an_unknown_scenario_is_an_error() {
     let error = Scenario::load("seed-opera", &[]).expect_err("there is none").to_string();
     assert_eq!(
         error,
-        "there is no scenario \"seed-opera\": neither a file nor one of seed-theatre, seed-theatre-contended, \
-         closed-theatre, one-seat, seed-cart, seed-cart-hot, closed-cart, ga-olympics, calendar-rush, expiry-storm, mixed, n0, n1, \
-         n4, watchers, resident, overload"
+        "there is no scenario \"seed-opera\": it is neither a file nor one of seed-theatre, seed-theatre-contended, \
+         closed-theatre, one-seat, seed-cart, seed-cart-hot, closed-cart, ga-olympics, calendar-rush, expiry-storm, \
+         mixed, n0, n1, n4, watchers, resident, overload"
     );
 }
 
 #[test]
-fn faults_that_make_no_sense_are_refused() {
+fn invalid_faults_are_refused() {
     let with = |more: &str| parse(&format!("{SMALL}\n{more}"));
     assert!(with("[faults]\nkill_at_ms = 500\nadd_at_ms = 900").is_ok_and(|scenario| scenario.faults.any()));
     assert!(parse(SMALL).is_ok_and(|scenario| !scenario.faults.any()));
     let error = with("[faults]\nkills = 3").expect_err("a closed loop ends by itself");
-    assert!(error.contains("faults.kills is 3: kills in a row need an [open_loop]"), "{error}");
+    assert!(error.contains("faults.kills is 3: repeated kills need an [open_loop]"), "{error}");
     let error = with("[faults]\nkill_at_ms = 100000000").expect_err("more than a day");
     assert!(error.starts_with("small.toml:20: faults.kill_at_ms is 100000000: give at most a day"), "{error}");
     let error = with("[reads]\nper_second = 0").expect_err("none");
@@ -166,10 +166,10 @@ fn faults_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn flows_go_on_while_nodes_are_killed() {
+fn flows_go_on_while_nodes_are_killed_repeatedly() {
     let settings = ["faults.kills=3".to_owned(), "house.venues=100".into()];
-    let n1 = Scenario::load("n1", &settings).expect("it is right");
-    assert_eq!(n1.offered(), 100 * 16 * 100, "as many as there are seats for");
+    let n1 = Scenario::load("n1", &settings).expect("the scenario is valid");
+    assert_eq!(n1.offered(), 100 * 16 * 100, "one flow for each block of seats");
     let usual = Scenario::load("N1", &[]).expect("it is built in");
     assert_eq!((usual.offered(), usual.house("r").sessions_all()), (212_000, 80_000));
 }

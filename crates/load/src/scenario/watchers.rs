@@ -1,34 +1,34 @@
-//! The watchers of a scenario: who looks at the seat maps while flows buy.
+//! The watchers of a scenario, which watch seat maps while flows buy.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Scenario, ScenarioError, place::Place, positive};
+use super::{Scenario, ScenarioError, positive, source::ScenarioSource};
 
-/// The most watchers of one run: its process has other files open, too.
+/// The most watchers of one run. Its process has other files open, too.
 const WATCHERS_MAX: u32 = 18_000;
 
-/// `[watchers]`: connections that watch seat maps from before the first flow until everything is audited. Each keeps the map it
-/// sees, and in the end every one must be the server's.
+/// `[watchers]`: connections that watch seat maps from before the first flow until the end of the audit. Each keeps its
+/// map, and after the run every map must equal the server's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WatchersSpec {
-    /// How many.
+    /// The number of watchers.
     pub count: u32,
-    /// They are spread over the first so many sessions of the house.
-    #[serde(default = "one")]
+    /// The watchers are spread over this many sessions of the house, beginning with the first.
+    #[serde(default = "default_one")]
     pub sessions: u32,
-    /// How long they may take to come to the last version, in milliseconds.
-    #[serde(default = "converge")]
+    /// How long the watchers may take to receive the last version, in milliseconds.
+    #[serde(default = "default_converge_ms")]
     pub converge_ms: u64,
 }
 
 impl Scenario {
-    pub(super) fn check_watchers(&self, place: &Place<'_>) -> Result<(), ScenarioError> {
+    pub(super) fn check_watchers(&self, source: &ScenarioSource<'_>) -> Result<(), ScenarioError> {
         let Some(watchers) = &self.watchers else { return Ok(()) };
-        positive(place, "watchers.count", watchers.count.into(), WATCHERS_MAX.into())?;
-        positive(place, "watchers.converge_ms", watchers.converge_ms, 600_000)?;
+        positive(source, "watchers.count", watchers.count.into(), WATCHERS_MAX.into())?;
+        positive(source, "watchers.converge_ms", watchers.converge_ms, 600_000)?;
         let there = self.house.as_ref().map_or(0, |house| house.groups * house.venues * house.sessions);
-        place.require(
+        source.require(
             (1..=there).contains(&watchers.sessions),
             "watchers.sessions",
             watchers.sessions,
@@ -37,10 +37,10 @@ impl Scenario {
     }
 }
 
-fn one() -> u32 {
+fn default_one() -> u32 {
     1
 }
 
-fn converge() -> u64 {
+fn default_converge_ms() -> u64 {
     10_000
 }

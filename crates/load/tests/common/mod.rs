@@ -1,5 +1,5 @@
-//! A little box office in memory that speaks the protocol: it has one lock and no disk, so that a run against it shows what
-//! the load generator costs by itself; and it can be told to lie, so that tests show that no lie passes.
+//! A stub server that speaks the protocol. It has one lock and no disk, so a run against it measures the cost of the
+//! load generator itself. Tests inject bugs into it to prove that the audit finds each of them.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -44,28 +44,28 @@ use tokio_tungstenite::{
     },
 };
 
-/// How long carts live, in milliseconds.
+/// The time to live of carts, in milliseconds.
 const TTL_MS: u64 = 30 * 60 * 1000;
 
-/// Every so many of something is a lie.
-const LIE_EVERY: u64 = 7;
+/// Every n-th occurrence shows the bug.
+const BUG_EVERY: u64 = 7;
 
-/// What this box office does wrong.
+/// A bug of the stub server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lie {
-    /// Nothing.
+pub(crate) enum Bug {
+    /// The server is correct.
     None,
-    /// It sells seats that somebody has.
+    /// It sells seats that another cart has.
     SellsTwice,
-    /// It forgets orders it has confirmed.
-    ForgetsOrders,
-    /// It refuses seats that nobody has.
-    RefusesFree,
-    /// It says nothing to some checkouts, which did happen.
-    KeepsSilent,
-    /// It tells totals that are too high.
+    /// It loses orders that it confirmed.
+    LosesOrders,
+    /// It refuses seats that are free.
+    RefusesFreeSeats,
+    /// It does not reply to some checkouts, which did happen.
+    DropsReplies,
+    /// It reports totals that are too high.
     Overcharges,
-    /// Its counts are not those of its map.
+    /// Its counts differ from its map.
     Miscounts,
 }
 
@@ -86,7 +86,7 @@ struct Cart {
 }
 
 #[derive(Default)]
-struct Books {
+struct ServerState {
     halls: HashMap<Id, Arc<Layout>>,
     sessions: HashMap<Id, Session>,
     carts: HashMap<CartId, Cart>,
@@ -95,35 +95,35 @@ struct Books {
     turn: u64,
 }
 
-/// The box office, serving until the runtime ends.
-pub(crate) struct BoxOffice {
-    books: Mutex<Books>,
-    lie: Lie,
+/// The stub server. It serves until the runtime ends.
+pub(crate) struct StubServer {
+    state: Mutex<ServerState>,
+    bug: Bug,
 }
 
-impl BoxOffice {
-    /// Opens it on a free port of the loopback interface.
-    pub(crate) async fn open(lie: Lie) -> SocketAddr {
+impl StubServer {
+    /// Starts the server on a free loopback port.
+    pub(crate) async fn start(bug: Bug) -> SocketAddr {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
         let address = listener.local_addr().expect("it is bound");
-        let office = Arc::new(BoxOffice { books: Mutex::default(), lie });
+        let server = Arc::new(StubServer { state: Mutex::default(), bug });
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(office.clone(), stream));
+                tokio::spawn(serve(server.clone(), stream));
             }
         });
         address
     }
 
-    /// Answers a frame; nothing if it keeps silent.
+    /// The reply to a frame. `None` if the server drops the reply.
     fn answer(&self, encoding: Encoding, frame: &[u8]) -> Option<BytesMut> {
         let mut out = BytesMut::new();
         let request = Request::read(encoding, frame).expect("the load generator speaks the protocol");
-        let mut books = self.books.lock().expect("nobody panics with the books");
+        let mut state = self.state.lock().expect("no thread panics while it holds the lock");
         match request.call {
             Call::Hello(_) => encode::done(encoding, &mut out, request.id),
             Call::Command(command) => {
-                let outcome = self.decide(&mut books, command)?;
+                let outcome = self.decide(&mut state, command)?;
                 encode::outcome(encoding, &mut out, request.id, &outcome, request.shape, None);
             }
             Call::Batch(items) => {
@@ -131,7 +131,7 @@ impl BoxOffice {
                     .into_iter()
                     .map(|item| {
                         let item = item.expect("the load generator speaks the protocol");
-                        let outcome = self.decide(&mut books, item.command).expect("set-up is always answered");
+                        let outcome = self.decide(&mut state, item.command).expect("set-up is always answered");
                         Verdict::decided(outcome, item.shape)
                     })
                     .collect();
@@ -139,7 +139,7 @@ impl BoxOffice {
             }
             Call::Status => encode::status(encoding, &mut out, request.id, &status()),
             Call::Shards => encode::shards(encoding, &mut out, request.id, &ShardMap::default()),
-            Call::AuditNode => encode::audit(encoding, &mut out, request.id, &books.audit()),
+            Call::AuditNode => encode::audit(encoding, &mut out, request.id, &state.audit()),
             Call::Watch { .. } | Call::WatchCounts { .. } | Call::Unwatch { .. } => {
                 unreachable!("a load run watches nothing")
             }
@@ -148,20 +148,20 @@ impl BoxOffice {
         Some(out)
     }
 
-    fn decide(&self, books: &mut Books, command: Command) -> Option<Outcome> {
+    fn decide(&self, state: &mut ServerState, command: Command) -> Option<Outcome> {
         Some(match command {
             Command::Venue(_, VenueCommand::PutHall { hall, layout, .. }) => {
-                books.halls.insert(hall, layout);
+                state.halls.insert(hall, layout);
                 done()
             }
             Command::Venue(_, VenueCommand::CreateSession(new)) => {
-                books.create(new);
+                state.create(new);
                 done()
             }
             Command::Venue(_, _) => done(),
-            Command::Session(id, SessionCommand::Audit) => books.audit_session(&id, self.lie),
+            Command::Session(id, SessionCommand::Audit) => state.audit_session(&id, self.bug),
             Command::Session(..) => unreachable!("a load run asks sessions for audits only"),
-            Command::Cart(id, CartCommand::Open { .. }) => Ok(books.open_cart(id)),
+            Command::Cart(id, CartCommand::Open { .. }) => Ok(state.open_cart(id)),
             Command::Directory(DirectoryCommand::PutTitle(..)) => done(),
             Command::Product(..)
             | Command::Resource(..)
@@ -170,18 +170,18 @@ impl BoxOffice {
             | Command::Cluster(_) => {
                 unreachable!("a load run sells seats only")
             }
-            Command::Cart(id, CartCommand::Hold { lines, .. }) => books.hold(id, lines, self.lie),
-            Command::Cart(id, CartCommand::Checkout { payment, .. }) => books.check_out(id, payment, self.lie)?,
-            Command::Cart(id, CartCommand::Audit) => books.audit_cart(id),
+            Command::Cart(id, CartCommand::Hold { lines, .. }) => state.hold(id, lines, self.bug),
+            Command::Cart(id, CartCommand::Checkout { payment, .. }) => state.check_out(id, payment, self.bug)?,
+            Command::Cart(id, CartCommand::Audit) => state.audit_cart(id),
             Command::Cart(..) => unreachable!("a load run opens, holds, checks out and audits"),
         })
     }
 }
 
-impl Books {
-    fn lies(&mut self, lie: Lie, this: Lie) -> bool {
-        self.turn += u64::from(lie == this);
-        lie == this && self.turn.is_multiple_of(LIE_EVERY)
+impl ServerState {
+    fn misbehaves(&mut self, bug: Bug, this: Bug) -> bool {
+        self.turn += u64::from(bug == this);
+        bug == this && self.turn.is_multiple_of(BUG_EVERY)
     }
 
     fn create(&mut self, new: NewSession) {
@@ -208,22 +208,21 @@ impl Books {
         self.carts.entry(id).or_insert_with(new)
     }
 
-    fn hold(&mut self, id: CartId, lines: Vec<WantedLine>, lie: Lie) -> Outcome {
+    fn hold(&mut self, id: CartId, lines: Vec<WantedLine>, bug: Bug) -> Outcome {
         let [WantedLine { entity: Entity::Session(name), want: Want::Seats { seats, .. } }] = lines.as_slice() else {
             unreachable!("a load run holds named seats of one session")
         };
-        let refuses = self.lies(lie, Lie::RefusesFree);
-        let sells_twice = self.lies(lie, Lie::SellsTwice);
-        let Some(session) = self.sessions.get_mut(name) else { return Err(Refusal::NotFound(name.as_str().into())) };
+        let Some(session) = self.sessions.get(name) else { return Err(Refusal::NotFound(name.as_str().into())) };
         let state = |seat: &Seat| session.taken.get(seat).copied();
         let mut taken: Vec<TakenSeat> =
             seats.as_slice().iter().filter_map(|&seat| Some(TakenSeat { seat, state: state(&seat)? })).collect();
-        if refuses && taken.is_empty() {
+        if taken.is_empty() && self.misbehaves(bug, Bug::RefusesFreeSeats) {
             taken = vec![TakenSeat { seat: seats.as_slice()[0], state: SeatState::Held }];
         }
-        if !taken.is_empty() && !sells_twice {
+        if !taken.is_empty() && !self.misbehaves(bug, Bug::SellsTwice) {
             return Err(Refusal::SeatsTaken(taken));
         }
+        let session = self.sessions.get_mut(name).expect("the session was found above");
         session.version += 1;
         for &seat in seats.as_slice() {
             session.taken.insert(seat, SeatState::Held);
@@ -245,10 +244,10 @@ impl Books {
         Ok(Answered { answer: Answer::Held(held), at })
     }
 
-    fn check_out(&mut self, id: CartId, payment: Payment, lie: Lie) -> Option<Outcome> {
-        let forgets = self.lies(lie, Lie::ForgetsOrders);
-        let keeps_silent = self.lies(lie, Lie::KeepsSilent);
-        let overcharges = self.lies(lie, Lie::Overcharges);
+    fn check_out(&mut self, id: CartId, payment: Payment, bug: Bug) -> Option<Outcome> {
+        let loses = self.misbehaves(bug, Bug::LosesOrders);
+        let drops_reply = self.misbehaves(bug, Bug::DropsReplies);
+        let overcharges = self.misbehaves(bug, Bug::Overcharges);
         let Some(cart) = self.carts.get_mut(&id) else { return Some(Err(Refusal::CartEmpty)) };
         let (Some(line), Some(mut total)) = (cart.lines.first().cloned(), cart.total) else {
             return Some(Err(Refusal::CartEmpty));
@@ -260,7 +259,7 @@ impl Books {
         let session = self.sessions.get_mut(&name).expect("the line is of a session");
         session.version += 1;
         let seats = session.holds.remove(&id).expect("the cart holds seats");
-        if forgets {
+        if loses {
             self.carts.remove(&id);
             session.taken.retain(|seat, _| !seats.contains(seat));
         } else {
@@ -269,7 +268,7 @@ impl Books {
             self.seats_sold += seats.len() as u64;
             session.sales.push(SaleView { order: id.order(), hold: hold_id(id), portion: portion(seats), at: now() });
         }
-        if keeps_silent {
+        if drops_reply {
             return None;
         }
         total.amount += i64::from(overcharges);
@@ -281,11 +280,11 @@ impl Books {
         Some(Ok(Answered { answer, at }))
     }
 
-    fn audit_session(&self, id: &Id, lie: Lie) -> Outcome {
+    fn audit_session(&self, id: &Id, bug: Bug) -> Outcome {
         let Some(session) = self.sessions.get(id) else { return Err(Refusal::NotFound(id.as_str().into())) };
         let sold: usize = session.sales.iter().map(|sale| sale.portion.quantity() as usize).sum();
         let held: usize = session.holds.values().map(Vec::len).sum();
-        let free = (session.layout.seats() as usize).saturating_sub(sold + held) + usize::from(lie == Lie::Miscounts);
+        let free = (session.layout.seats() as usize).saturating_sub(sold + held) + usize::from(bug == Bug::Miscounts);
         let mut holds: Vec<HoldView> = session
             .holds
             .iter()
@@ -354,8 +353,8 @@ impl Cart {
     }
 }
 
-/// One connection: everything in, everything out, one flush a wake-up.
-async fn serve(office: Arc<BoxOffice>, stream: TcpStream) {
+/// Serves one connection. It handles all frames that are there before it flushes.
+async fn serve(server: Arc<StubServer>, stream: TcpStream) {
     stream.set_nodelay(true).expect("a socket takes its options");
     let mut encoding = Encoding::MsgPack;
     #[expect(clippy::result_large_err, reason = "the library's own type")]
@@ -379,7 +378,7 @@ async fn serve(office: Arc<BoxOffice>, stream: TcpStream) {
         let mut next = Some(first);
         while let Some(frame) = next {
             if let Message::Binary(_) | Message::Text(_) = frame
-                && let Some(answer) = office.answer(encoding, &frame.into_data())
+                && let Some(answer) = server.answer(encoding, &frame.into_data())
                 && socket.feed(message(answer)).await.is_err()
             {
                 return;

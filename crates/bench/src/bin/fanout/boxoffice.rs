@@ -8,11 +8,7 @@ use std::{
 
 use boxoffice_client::{AdminToken, At, Cart, Client, ClientConfig, Currency, Entity, Money};
 use boxoffice_core::{id::Id, seat::Seat};
-use boxoffice_load::{
-    Launch, LocalCluster, LocalNode,
-    gallery::{Mark, now_us},
-    make_house,
-};
+use boxoffice_load::{LaunchConfig, LocalCluster, LocalNode, clock::now_us, create_house, watcher_fleet::ChangeTime};
 use boxoffice_workload::{arrival::FlowNumber, house::House, run_seed::RunSeed};
 use tempfile::TempDir;
 use tokio::{sync::Mutex, task::JoinSet};
@@ -60,12 +56,13 @@ impl Boxoffice {
             if each > CONNECTIONS_DEFAULT { format!("[limits]\nconnections = {each}\n") } else { String::new() };
         let files = directory.path().join("node");
         let admin_token = ADMIN.to_owned();
-        let launch = Launch { program: program.to_owned(), files, fsync: "always", config, admin_token, log: None };
+        let launch =
+            LaunchConfig { program: program.to_owned(), files, fsync: "always", config, admin_token, log: None };
         let processes = if nodes == 1 {
             Processes::One(LocalNode::start(&launch)?)
         } else {
             let cluster = LocalCluster::start(nodes, launch)?;
-            cluster.settle().await?;
+            cluster.wait_until_settled().await?;
             Processes::Several(cluster)
         };
         Ok(Boxoffice { processes, _directory: directory })
@@ -88,7 +85,7 @@ impl Boxoffice {
     /// Makes the sessions of a house.
     pub(crate) async fn prepare(&self, house: &House) -> Result<(), Failed> {
         let price = Money { amount: PRICE, currency: Currency::new("EUR").expect("a currency") };
-        Ok(make_house(&self.addresses(), AdminToken(ADMIN.into()), house, price).await?)
+        Ok(create_house(&self.addresses(), AdminToken(ADMIN.into()), house, price).await?)
     }
 }
 
@@ -154,10 +151,10 @@ impl Seller {
 
     /// Makes changes by the clock, whatever has not been answered yet, and waits for the last answer. When those were asked
     /// for whose version is known: an answer to a hold says it, one to a release speaks of the cart.
-    pub(crate) async fn publish(&mut self, publish: Publish) -> Result<Vec<Mark>, Failed> {
+    pub(crate) async fn publish(&mut self, publish: Publish) -> Result<Vec<ChangeTime>, Failed> {
         let start = Instant::now();
         let changes = (f64::from(publish.a_second) * publish.seconds) as u32;
-        let mut under_way: JoinSet<Result<Option<Mark>, Failed>> = JoinSet::new();
+        let mut under_way: JoinSet<Result<Option<ChangeTime>, Failed>> = JoinSet::new();
         for change in 0..changes {
             let due = start + Duration::from_secs(1) * change / publish.a_second;
             tokio::time::sleep_until(due.into()).await;
@@ -186,7 +183,7 @@ impl Seller {
 
 impl Till {
     /// Holds its seat, or gives it back.
-    async fn change(&mut self) -> Result<Option<Mark>, Failed> {
+    async fn change(&mut self) -> Result<Option<ChangeTime>, Failed> {
         let at_us = now_us();
         if let Some(line) = self.line.take() {
             self.cart.release(line, None).await?;
@@ -195,7 +192,7 @@ impl Till {
         let held = self.cart.hold_seats(&self.session, [self.seat]).await?;
         self.line = held.value.lines.first().map(|line| line.line);
         let version = self.version(&held.at).ok_or("an answer does not say the session's version")?;
-        Ok(Some(Mark { session: self.number, version, at_us }))
+        Ok(Some(ChangeTime { session: self.number, version, at_us }))
     }
 
     fn version(&self, at: &[At]) -> Option<u64> {

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use boxoffice_load::gallery::{Mark, now_us};
+use boxoffice_load::{clock::now_us, watcher_fleet::ChangeTime};
 use futures_util::{SinkExt, StreamExt};
 use serde::{Deserialize, Serialize};
 use socket2::SockRef;
@@ -82,28 +82,28 @@ pub(crate) fn serve() -> Result<(), Failed> {
 fn publish_all(shared: &Shared) -> io::Result<()> {
     for line in io::stdin().lock().lines() {
         let publish: Publish = serde_json::from_str(&line?)?;
-        let marks = publish_at(shared, publish);
+        let change_times = publish_at(shared, publish);
         let mut out = io::stdout().lock();
-        writeln!(out, "{}", serde_json::to_string(&marks)?)?;
+        writeln!(out, "{}", serde_json::to_string(&change_times)?)?;
         out.flush()?;
     }
     Ok(())
 }
 
-fn publish_at(shared: &Shared, publish: Publish) -> Vec<Mark> {
+fn publish_at(shared: &Shared, publish: Publish) -> Vec<ChangeTime> {
     let start = Instant::now();
     let changes = (f64::from(publish.a_second) * publish.seconds) as u32;
-    let mut marks = Vec::new();
+    let mut change_times = Vec::new();
     for change in 0..changes {
         let due = start + Duration::from_secs(1) * change / publish.a_second;
         thread::sleep(due.saturating_duration_since(Instant::now()));
         let version = shared.version.fetch_add(1, Ordering::Relaxed) + 1;
         let frame = frame::delta(version);
-        marks.push(Mark { session: 0, version, at_us: now_us() });
+        change_times.push(ChangeTime { session: 0, version, at_us: now_us() });
         // Nobody may be there.
         let _ = shared.frames.send(frame);
     }
-    marks
+    change_times
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {

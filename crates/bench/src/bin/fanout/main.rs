@@ -13,7 +13,7 @@ mod watchers;
 
 use std::{io, path::PathBuf, process::ExitCode};
 
-use boxoffice_load::{gallery, machine::DiskFloor};
+use boxoffice_load::{machine::DiskFloor, watcher_fleet};
 use clap::{Parser, Subcommand};
 
 use crate::report::Report;
@@ -80,9 +80,9 @@ enum Process {
     /// The floor's server.
     #[command(hide = true)]
     Floor,
-    /// Watchers.
+    /// A fleet of watchers.
     #[command(hide = true)]
-    Gallery,
+    WatcherFleet,
 }
 
 async fn compare(options: &Options, program: &std::path::Path) -> Result<Report, Failed> {
@@ -138,7 +138,9 @@ fn main() -> ExitCode {
     let options = Options::parse();
     let done = match options.process {
         Some(Process::Floor) => floor::serve(),
-        Some(Process::Gallery) => gallery::serve(io::stdin().lock(), io::stdout().lock()).map_err(Failed::from),
+        Some(Process::WatcherFleet) => {
+            watcher_fleet::serve(io::stdin().lock(), io::stdout().lock()).map_err(Failed::from)
+        }
         None => tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

@@ -12,7 +12,7 @@ use std::{
 };
 
 use boxoffice_client::{Cart, Client, ClientConfig, recorded};
-use boxoffice_load::gallery::GallerySpec;
+use boxoffice_load::watcher_fleet::FleetSpec;
 use boxoffice_workload::{
     arrival::FlowNumber,
     flow::{Pick, Picker},
@@ -111,7 +111,7 @@ pub(crate) async fn measure(options: &Options, program: &Path) -> Result<Sellers
             sales[usize::from(with)] = turns.sell(&house).await?;
             if let Some(watching) = &mut watching {
                 let seconds = f64::from(options.flows) / sales[1].purchases_a_second;
-                report.active_deliveries_a_second.push(watching.tell(&[])?.deliveries() as f64 / seconds);
+                report.active_deliveries_a_second.push(watching.stats(&[])?.deliveries() as f64 / seconds);
             }
         }
         report.active.push(Pair { without: sales[0], with: sales[1] });
@@ -140,7 +140,7 @@ impl Turns {
     }
 
     async fn watchers(&self, sessions: Vec<String>, count: u32) -> Result<Watchers, Failed> {
-        let spec = GallerySpec {
+        let spec = FleetSpec {
             addresses: self.boxoffice.addresses(),
             watchers: count,
             sessions,

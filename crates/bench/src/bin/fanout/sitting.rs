@@ -6,7 +6,7 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-use boxoffice_load::gallery::{GallerySpec, Mark};
+use boxoffice_load::watcher_fleet::{ChangeTime, FleetSpec};
 
 use crate::{
     Failed, Options,
@@ -51,21 +51,21 @@ impl Drop for FloorProcess {
 }
 
 impl Changes for Floor {
-    async fn publish(&mut self, publish: Publish) -> Result<Vec<Mark>, Failed> {
+    async fn publish(&mut self, publish: Publish) -> Result<Vec<ChangeTime>, Failed> {
         let line = serde_json::to_string(&publish)?;
         for process in &mut self.processes {
             let orders = process.orders.as_mut().ok_or("the floor is closed")?;
             writeln!(orders, "{line}")?;
         }
-        let mut marks: Vec<Mark> = Vec::new();
+        let mut change_times: Vec<ChangeTime> = Vec::new();
         for process in &mut self.processes {
             let mut line = String::new();
             process.answers.read_line(&mut line)?;
             // Those of several processes are the same to within the time of a wake-up.
-            marks = serde_json::from_str(&line)?;
+            change_times = serde_json::from_str(&line)?;
         }
-        self.version = marks.last().map_or(self.version, |mark| mark.version);
-        Ok(marks)
+        self.version = change_times.last().map_or(self.version, |change| change.version);
+        Ok(change_times)
     }
 
     async fn versions(&mut self) -> Result<Vec<(u32, u64)>, Failed> {
@@ -74,7 +74,7 @@ impl Changes for Floor {
 }
 
 impl Changes for Seller {
-    async fn publish(&mut self, publish: Publish) -> Result<Vec<Mark>, Failed> {
+    async fn publish(&mut self, publish: Publish) -> Result<Vec<ChangeTime>, Failed> {
         Seller::publish(self, publish).await
     }
 
@@ -110,8 +110,7 @@ async fn sit(
     changes: &mut impl Changes,
     report: &mut Report,
 ) -> Result<(), Failed> {
-    let spec =
-        GallerySpec { addresses, watchers: options.watchers, sessions, feeds: 1, counts: false, keep_maps: false };
+    let spec = FleetSpec { addresses, watchers: options.watchers, sessions, feeds: 1, counts: false, keep_maps: false };
     let before = memory(pids);
     let (mut watchers, came_in) = Watchers::come_in(&spec).await?;
     let connected = memory(pids);
@@ -124,8 +123,8 @@ async fn sit(
         );
         report.turns.push(turn);
     }
-    if let Some(trouble) = watchers.standing()?.trouble {
-        eprintln!("{system}: {trouble}");
+    if let Some(error) = watchers.status()?.first_error {
+        eprintln!("{system}: {error}");
     }
     let memory = Memory {
         system,

@@ -2,7 +2,7 @@
 
 use std::{fmt, path::Path};
 
-use boxoffice_load::gallery::GallerySpec;
+use boxoffice_load::watcher_fleet::FleetSpec;
 use serde::Serialize;
 
 use crate::{
@@ -43,7 +43,7 @@ pub(crate) async fn measure(options: &Options, subscriptions: u32, program: &Pat
     boxoffice.prepare(&house).await?;
     let mut seller = Seller::new(&boxoffice.addresses(), &house).await?;
     let pids = boxoffice.pids();
-    let spec = GallerySpec {
+    let spec = FleetSpec {
         addresses: boxoffice.addresses(),
         watchers: connections,
         sessions: sessions(&house),

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use boxoffice_load::{
-    gallery::{Mark, Tally, now_us},
+    clock::now_us,
     machine::{CpuTimes, process_cpu, process_memory},
+    watcher_fleet::{ChangeTime, FleetStats},
 };
 use serde::Serialize;
 
@@ -49,7 +50,7 @@ pub(crate) struct Turn {
 /// Who makes changes.
 pub(crate) trait Changes {
     /// Makes them by the clock; when each was made whose version is known.
-    async fn publish(&mut self, publish: Publish) -> Result<Vec<Mark>, Failed>;
+    async fn publish(&mut self, publish: Publish) -> Result<Vec<ChangeTime>, Failed>;
 
     /// The version of each session now.
     async fn versions(&mut self) -> Result<Vec<(u32, u64)>, Failed>;
@@ -77,33 +78,33 @@ pub(crate) async fn turn(
     watchers.begin()?;
     let (cpu_before, times_before) = (cpu(pids)?, CpuTimes::now());
     let start_us = now_us();
-    let marks = changes.publish(publish).await?;
+    let change_times = changes.publish(publish).await?;
     let over_us = now_us();
     tokio::time::sleep(COME_TO_REST).await;
     let last = changes.versions().await?;
     let (behind, last_us) = watchers.reached(&last, CONVERGE).await?;
     let used = cpu(pids)?.saturating_sub(cpu_before);
     let steal = times_before.and_then(|before| Some(CpuTimes::now()?.since(before).steal_percent));
-    let tally: Tally = watchers.tell(&marks)?;
-    let deliveries = tally.deliveries().max(1) as f64;
+    let stats: FleetStats = watchers.stats(&change_times)?;
+    let deliveries = stats.deliveries().max(1) as f64;
     let seconds = (last_us.max(over_us) - start_us) as f64 / 1e6;
-    let latencies = tally.latencies.histogram();
+    let latencies = stats.latencies.histogram();
     let ms = |quantile: f64| latencies.value_at_quantile(quantile) as f64 / 1e3;
     Ok(Turn {
         system,
         watchers: count,
         a_second: publish.a_second,
-        deliveries_a_second: tally.deliveries() as f64 / seconds,
-        versions_a_second: tally.versions as f64 / seconds,
+        deliveries_a_second: stats.deliveries() as f64 / seconds,
+        versions_a_second: stats.versions as f64 / seconds,
         p50_ms: ms(0.5),
         p99_ms: ms(0.99),
         p999_ms: ms(0.999),
         cpu_us: used.as_secs_f64() * 1e6 / deliveries,
-        bytes: tally.bytes as f64 / deliveries,
-        snapshots: tally.snapshots,
-        skipped: tally.skipped,
-        wrong: tally.wrong,
-        lost: tally.lost,
+        bytes: stats.bytes as f64 / deliveries,
+        snapshots: stats.snapshots,
+        skipped: stats.skipped,
+        wrong: stats.wrong,
+        lost: stats.lost,
         behind,
         converged_ms: last_us.saturating_sub(over_us) as f64 / 1e3,
         steal_percent: steal.unwrap_or(0.0),

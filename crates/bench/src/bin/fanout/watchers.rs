@@ -1,4 +1,4 @@
-//! The watchers: galleries in processes of their own, as many as their number of open files asks for.
+//! The watchers: fleets in processes of their own, as many as the limit of open files requires.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use boxoffice_load::gallery::{Answer, GallerySpec, Mark, Order, Standing, Tally};
+use boxoffice_load::watcher_fleet::{ChangeTime, FleetCommand, FleetReply, FleetSpec, FleetStats, FleetStatus};
 
 use crate::Failed;
 
@@ -21,55 +21,55 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// All watchers of a sitting.
 pub(crate) struct Watchers {
-    galleries: Vec<GalleryProcess>,
+    fleets: Vec<FleetProcess>,
 }
 
-struct GalleryProcess {
+struct FleetProcess {
     child: Child,
-    orders: Option<ChildStdin>,
+    commands: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
 
 impl Watchers {
     /// Starts the processes and waits until everybody sees what they came for; how long that took.
-    pub(crate) async fn come_in(spec: &GallerySpec) -> Result<(Watchers, Duration), Failed> {
+    pub(crate) async fn come_in(spec: &FleetSpec) -> Result<(Watchers, Duration), Failed> {
         let start = Instant::now();
         let processes = spec.watchers.div_ceil(OF_ONE_PROCESS).max(1);
-        let mut galleries = Vec::new();
+        let mut fleets = Vec::new();
         for process in 0..processes {
             let share = spec.watchers / processes + u32::from(process < spec.watchers % processes);
-            galleries.push(GalleryProcess::start(&GallerySpec { watchers: share, ..spec.clone() })?);
+            fleets.push(FleetProcess::start(&FleetSpec { watchers: share, ..spec.clone() })?);
         }
-        let mut watchers = Watchers { galleries };
+        let mut watchers = Watchers { fleets };
         loop {
-            let standing = watchers.standing()?;
-            if standing.is_complete() {
+            let status = watchers.status()?;
+            if status.is_complete() {
                 return Ok((watchers, start.elapsed()));
             }
             if start.elapsed() > COME_IN {
-                return Err(format!("the watchers did not come in: {standing:?}").into());
+                return Err(format!("the watchers did not come in: {status:?}").into());
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 
-    pub(crate) fn standing(&mut self) -> Result<Standing, Failed> {
-        let mut all = Standing::default();
-        for answer in self.ask(&Order::Look)? {
-            let Answer::Standing(Standing { connected, whole, wanted, trouble }) = answer else {
-                return Err(other());
+    pub(crate) fn status(&mut self) -> Result<FleetStatus, Failed> {
+        let mut all = FleetStatus::default();
+        for answer in self.ask(&FleetCommand::GetStatus)? {
+            let FleetReply::Status(FleetStatus { connected, synced, expected, first_error }) = answer else {
+                return Err(wrong_reply());
             };
             all.connected += connected;
-            all.whole += whole;
-            all.wanted += wanted;
-            all.trouble = all.trouble.or(trouble);
+            all.synced += synced;
+            all.expected += expected;
+            all.first_error = all.first_error.or(first_error);
         }
         Ok(all)
     }
 
     /// Begins to count anew.
     pub(crate) fn begin(&mut self) -> Result<(), Failed> {
-        self.ask(&Order::Begin).map(drop)
+        self.ask(&FleetCommand::StartCounting).map(drop)
     }
 
     /// Waits until everybody has these versions, or the time is over: how many are behind then, and when the last of the
@@ -78,8 +78,8 @@ impl Watchers {
         let start = Instant::now();
         loop {
             let (mut all_behind, mut all_last_us) = (0, 0);
-            for answer in self.ask(&Order::Reached(versions.to_vec()))? {
-                let Answer::Reached { behind, last_us } = answer else { return Err(other()) };
+            for answer in self.ask(&FleetCommand::GetProgress(versions.to_vec()))? {
+                let FleetReply::Progress { behind, last_us } = answer else { return Err(wrong_reply()) };
                 all_behind += behind;
                 all_last_us = last_us.max(all_last_us);
             }
@@ -91,37 +91,38 @@ impl Watchers {
     }
 
     /// What they counted.
-    pub(crate) fn tell(&mut self, marks: &[Mark]) -> Result<Tally, Failed> {
-        let mut all = Tally::default();
-        for answer in self.ask(&Order::Tell(marks.to_vec()))? {
-            let Answer::Told(tally) = answer else { return Err(other()) };
-            all.add(&tally);
+    pub(crate) fn stats(&mut self, change_times: &[ChangeTime]) -> Result<FleetStats, Failed> {
+        let mut all = FleetStats::default();
+        for answer in self.ask(&FleetCommand::GetStats(change_times.to_vec()))? {
+            let FleetReply::Stats(stats) = answer else { return Err(wrong_reply()) };
+            all.add(&stats);
         }
         Ok(all)
     }
 
-    fn ask(&mut self, order: &Order) -> Result<Vec<Answer>, Failed> {
-        let line = serde_json::to_string(order)?;
-        for gallery in &mut self.galleries {
-            let orders = gallery.orders.as_mut().ok_or("a gallery is closed")?;
-            writeln!(orders, "{line}")?;
-            orders.flush()?;
+    fn ask(&mut self, command: &FleetCommand) -> Result<Vec<FleetReply>, Failed> {
+        let line = serde_json::to_string(command)?;
+        for fleet in &mut self.fleets {
+            let commands = fleet.commands.as_mut().ok_or("a fleet is closed")?;
+            writeln!(commands, "{line}")?;
+            commands.flush()?;
         }
-        self.galleries.iter_mut().map(GalleryProcess::answer).collect()
+        self.fleets.iter_mut().map(FleetProcess::answer).collect()
     }
 }
 
-impl GalleryProcess {
-    fn start(spec: &GallerySpec) -> Result<GalleryProcess, Failed> {
+impl FleetProcess {
+    fn start(spec: &FleetSpec) -> Result<FleetProcess, Failed> {
         let program = std::env::current_exe()?;
-        let mut child = Command::new(program).arg("gallery").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let mut orders = child.stdin.take().ok_or("no way in")?;
+        let mut child =
+            Command::new(program).arg("watcher-fleet").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut commands = child.stdin.take().ok_or("no way in")?;
         let answers = BufReader::new(child.stdout.take().ok_or("no way out")?);
-        writeln!(orders, "{}", serde_json::to_string(spec)?)?;
-        Ok(GalleryProcess { child, orders: Some(orders), answers })
+        writeln!(commands, "{}", serde_json::to_string(spec)?)?;
+        Ok(FleetProcess { child, commands: Some(commands), answers })
     }
 
-    fn answer(&mut self) -> Result<Answer, Failed> {
+    fn answer(&mut self) -> Result<FleetReply, Failed> {
         let mut line = String::new();
         if self.answers.read_line(&mut line)? == 0 {
             return Err("a process of watchers has ended".into());
@@ -130,14 +131,14 @@ impl GalleryProcess {
     }
 }
 
-impl Drop for GalleryProcess {
+impl Drop for FleetProcess {
     fn drop(&mut self) {
         // It ends when nothing more comes in.
-        drop(self.orders.take());
+        drop(self.commands.take());
         let _ = self.child.wait();
     }
 }
 
-fn other() -> Failed {
-    "a gallery answered something else".into()
+fn wrong_reply() -> Failed {
+    "a fleet sent another reply than expected".into()
 }

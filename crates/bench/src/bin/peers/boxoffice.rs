@@ -10,7 +10,7 @@ use std::{
 
 use boxoffice_client::{AdminToken, Cart, Client, ClientConfig, Currency, Error, Money, recorded};
 use boxoffice_core::id::{Entity, Id};
-use boxoffice_load::{Launch, LocalCluster, machine::process_cpu, make_house, make_shop};
+use boxoffice_load::{LaunchConfig, LocalCluster, create_house, create_products, machine::process_cpu};
 use boxoffice_workload::{goods::Goods, house::House};
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -110,9 +110,10 @@ impl Boxoffice {
     async fn start_three(program: &Path, directory: TempDir) -> Result<Boxoffice, Failed> {
         let files = directory.path().join("node");
         let (config, admin_token) = (String::new(), ADMIN.to_owned());
-        let launch = Launch { program: program.to_owned(), files, fsync: "always", config, admin_token, log: None };
+        let launch =
+            LaunchConfig { program: program.to_owned(), files, fsync: "always", config, admin_token, log: None };
         let cluster = LocalCluster::start(3, launch)?;
-        cluster.settle().await?;
+        cluster.wait_until_settled().await?;
         let addresses = cluster.addresses();
         let boxoffice = Boxoffice { processes: Processes::Three(cluster, directory), addresses, to_leaders: false };
         let shards = boxoffice.client(0, 1).await?.nodes().await?.value.places.len();
@@ -152,13 +153,13 @@ impl Boxoffice {
     /// Makes the sessions of a house.
     pub(crate) async fn prepare(&self, house: &House) -> Result<(), Failed> {
         let price = Money { amount: PRICE, currency: Currency::new("EUR").expect("a currency") };
-        Ok(make_house(&self.addresses, AdminToken(ADMIN.into()), house, price).await?)
+        Ok(create_house(&self.addresses, AdminToken(ADMIN.into()), house, price).await?)
     }
 
     /// Makes the products of a shop.
     pub(crate) async fn prepare_shop(&self, goods: &Goods) -> Result<(), Failed> {
         let currency = Currency::new("EUR").expect("a currency");
-        Ok(make_shop(&self.addresses, AdminToken(ADMIN.into()), goods, currency).await?)
+        Ok(create_products(&self.addresses, AdminToken(ADMIN.into()), goods, currency).await?)
     }
 
     /// Counts units and orders.

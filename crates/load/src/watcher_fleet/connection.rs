@@ -8,88 +8,85 @@ use std::{
 use mio::net::TcpStream;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use super::{
-    GallerySpec,
-    frames::{Inbound, write_text},
-};
+use super::messages::FleetSpec;
+use crate::websocket::{FrameReader, write_text};
 
-/// Connections from one source address: well below the ports it has.
-const OF_ONE_SOURCE: u32 = 8_192;
+/// Connections from one source address. This is far below its number of ports.
+const CONNECTIONS_PER_SOURCE: u32 = 8_192;
 
 /// The most bytes of the server's answer to the upgrade.
 const HEAD_BYTES_MAX: usize = 4_096;
 
-/// How far a connection has come.
+/// The state of a connection.
 pub(super) enum Stage {
-    /// It is not there, and will be opened.
-    Away,
-    /// The server's answer to the upgrade, as far as it has come.
+    /// There is no connection. The fleet opens it later.
+    Disconnected,
+    /// The answer to the upgrade is incomplete; this is its beginning.
     Upgrading(Vec<u8>),
-    /// It is a WebSocket.
+    /// The WebSocket is open.
     Open,
 }
 
-/// What a watcher has of one session.
+/// One session as a watcher sees it.
 #[derive(Clone, Default)]
-pub(super) struct Stand {
+pub(super) struct Feed {
     pub(super) epoch: u64,
     pub(super) version: u64,
-    pub(super) is_whole: bool,
-    /// Packed; empty where maps are not kept.
+    pub(super) is_synced: bool,
+    /// The packed map. Empty if the fleet does not keep maps.
     pub(super) map: Vec<u8>,
 }
 
-/// One connection.
-pub(super) struct Link {
+pub(super) struct WatcherConnection {
     pub(super) stage: Stage,
-    /// Which of the nodes it goes to.
+    /// The index of its node.
     pub(super) node: usize,
-    pub(super) inbound: Inbound,
-    /// What the socket did not take yet.
+    pub(super) frame_reader: FrameReader,
+    /// Bytes that the socket did not accept yet.
     out: Vec<u8>,
     pub(super) stream: Option<TcpStream>,
-    /// Its first session.
+    /// The index of its first session.
     first: usize,
-    pub(super) stands: Vec<Stand>,
-    /// How many of them have begun.
-    pub(super) whole: u32,
-    /// It has not got what it came for yet.
+    pub(super) feeds: Vec<Feed>,
+    /// The number of feeds that have begun.
+    pub(super) synced: u32,
+    /// Some of its feeds have not begun yet.
     pub(super) is_opening: bool,
 }
 
-impl Link {
-    pub(super) fn new(number: u32, spec: &GallerySpec) -> Link {
+impl WatcherConnection {
+    pub(super) fn new(number: u32, spec: &FleetSpec) -> WatcherConnection {
         let sessions = spec.sessions.len().max(1);
-        Link {
-            stage: Stage::Away,
+        WatcherConnection {
+            stage: Stage::Disconnected,
             node: number as usize % spec.addresses.len(),
-            inbound: Inbound::default(),
+            frame_reader: FrameReader::default(),
             out: Vec::new(),
             stream: None,
             first: number as usize * spec.feeds as usize % sessions,
-            stands: vec![Stand::default(); spec.feeds as usize],
-            whole: 0,
+            feeds: vec![Feed::default(); spec.feeds as usize],
+            synced: 0,
             is_opening: false,
         }
     }
 
-    /// The session of its watch number `place`.
-    pub(super) fn session(&self, place: usize, sessions: usize) -> usize {
-        (self.first + place) % sessions
+    /// The session of its feed number `index`.
+    pub(super) fn session(&self, index: usize, sessions: usize) -> usize {
+        (self.first + index) % sessions
     }
 
-    /// What it has of a session; `None` if it does not watch it.
-    pub(super) fn stand(&mut self, session: usize, sessions: usize) -> Option<&mut Stand> {
-        self.stands.get_mut((session + sessions - self.first) % sessions)
+    /// Its feed of a session. `None` if it does not watch the session.
+    pub(super) fn feed(&mut self, session: usize, sessions: usize) -> Option<&mut Feed> {
+        self.feeds.get_mut((session + sessions - self.first) % sessions)
     }
 
-    /// Begins to connect; the stream is to be registered.
+    /// Begins to connect. The caller registers the stream.
     pub(super) fn connect(&mut self, number: u32, address: SocketAddr) -> io::Result<()> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         if address.ip().is_loopback() && address.is_ipv4() {
-            // A source address has some 28 000 ports.
-            let source = Ipv4Addr::new(127, 0, 1, 1 + (number / OF_ONE_SOURCE) as u8);
+            // A source address has about 28 000 ports.
+            let source = Ipv4Addr::new(127, 0, 1, 1 + (number / CONNECTIONS_PER_SOURCE) as u8);
             socket.bind(&SockAddr::from(SocketAddr::from((source, 0))))?;
         }
         match socket.connect(&address.into()) {
@@ -99,7 +96,7 @@ impl Link {
         }
         self.stream = Some(TcpStream::from_std(socket.into()));
         self.stage = Stage::Upgrading(Vec::new());
-        self.inbound = Inbound::default();
+        self.frame_reader = FrameReader::default();
         self.out = format!(
             "GET /v1/ws HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
              Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
@@ -109,45 +106,45 @@ impl Link {
         Ok(())
     }
 
-    /// Forgets the connection; what it had of its sessions stays.
+    /// Closes the connection. Its feeds stay as they are.
     pub(super) fn close(&mut self) {
         self.stream = None;
-        self.stage = Stage::Away;
+        self.stage = Stage::Disconnected;
         self.out = Vec::new();
     }
 
-    /// Takes bytes of the answer to the upgrade in; those behind it when it is whole.
-    pub(super) fn upgraded(&mut self, bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    /// Reads the answer to the upgrade. When it is complete, returns the bytes behind it.
+    pub(super) fn read_upgrade(&mut self, bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
         let Stage::Upgrading(head) = &mut self.stage else { return Ok(None) };
         head.extend_from_slice(bytes);
         let Some(end) = head.windows(4).position(|window| window == b"\r\n\r\n") else {
             let too_long = head.len() > HEAD_BYTES_MAX;
-            return if too_long { Err(io::Error::other("an answer without end")) } else { Ok(None) };
+            return if too_long { Err(io::Error::other("the answer to the upgrade is too long")) } else { Ok(None) };
         };
         if !head.starts_with(b"HTTP/1.1 101 ") {
             let line = String::from_utf8_lossy(head.split(|byte| *byte == b'\r').next().unwrap_or_default());
-            return Err(io::Error::other(format!("the server says {line}")));
+            return Err(io::Error::other(format!("the server answers {line}")));
         }
-        let behind = head.split_off(end + 4);
+        let rest = head.split_off(end + 4);
         self.stage = Stage::Open;
-        Ok(Some(behind))
+        Ok(Some(rest))
     }
 
-    /// Asks for its sessions, or for one of them again, from what it has of them.
-    pub(super) fn watch(&mut self, places: std::ops::Range<usize>, spec: &GallerySpec) {
+    /// Watches these feeds. A feed that was synced resumes at its version.
+    pub(super) fn watch(&mut self, indices: std::ops::Range<usize>, spec: &FleetSpec) {
         if spec.counts {
             let sessions: Vec<&String> =
-                places.map(|place| &spec.sessions[self.session(place, spec.sessions.len())]).collect();
+                indices.map(|index| &spec.sessions[self.session(index, spec.sessions.len())]).collect();
             let body = serde_json::json!({ "id": 1, "op": "watch", "body": { "sessions": sessions } });
             write_text(&mut self.out, body.to_string().as_bytes());
             return;
         }
-        for place in places {
-            let session = &spec.sessions[self.session(place, spec.sessions.len())];
-            let Stand { epoch, version, is_whole, .. } = self.stands[place];
+        for index in indices {
+            let session = &spec.sessions[self.session(index, spec.sessions.len())];
+            let Feed { epoch, version, is_synced, .. } = self.feeds[index];
             let resume =
-                if is_whole { format!(r#","resume":{{"epoch":{epoch},"version":{version}}}"#) } else { String::new() };
-            let id = place + 1;
+                if is_synced { format!(r#","resume":{{"epoch":{epoch},"version":{version}}}"#) } else { String::new() };
+            let id = index + 1;
             let text = format!(
                 r#"{{"id":{id},"op":"watch","deadline_ms":60000,"body":{{"entity":"session/{session}"{resume}}}}}"#
             );
@@ -155,12 +152,12 @@ impl Link {
         }
     }
 
-    /// To be sent with the next flush.
+    /// Bytes to send with the next flush.
     pub(super) fn out(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
-    /// Writes what the socket takes.
+    /// Writes as much as the socket accepts.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
         let mut written = 0;
@@ -179,7 +176,7 @@ impl Link {
         Ok(())
     }
 
-    /// Reads once; `None` if there is nothing.
+    /// Reads once. `None` if there is nothing to read.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
         match stream.read(buffer) {

@@ -1,4 +1,4 @@
-//! The verdict: was the run good, in one line everybody understands, and if not, why.
+//! The verdict of a run in one line, and the reasons if it failed.
 
 use boxoffice_workload::check::Breach;
 
@@ -7,14 +7,14 @@ use crate::{
     scenario::Expect,
 };
 
-/// What happened beside the flows and was not as it should be.
-pub(crate) fn beside(
+/// Adds the problems of reads, watchers and nodes.
+pub(crate) fn add_background_problems(
     reads: Option<&Reads>,
     watchers: Option<&Watchers>,
     outages: Option<&Outages>,
     verdict: &mut Verdict,
 ) {
-    if let Some(reads) = reads.filter(|reads| !reads.add_up()) {
+    if let Some(reads) = reads.filter(|reads| !reads.adds_up()) {
         verdict.reasons.push(format!("{} reads were offered; some were dropped", grouped(reads.offered)));
     }
     verdict.reasons.extend(watchers.iter().flat_map(|watchers| watchers.problems()));
@@ -22,20 +22,20 @@ pub(crate) fn beside(
     verdict.passed = verdict.reasons.is_empty();
 }
 
-/// What a run under overload did not keep.
-pub(crate) fn overloaded(overload: Option<&Overload>, verdict: &mut Verdict) {
+/// Adds the problems of a run under overload.
+pub(crate) fn add_overload_problems(overload: Option<&Overload>, verdict: &mut Verdict) {
     verdict.reasons.extend(overload.iter().flat_map(|overload| overload.problems.clone()));
     verdict.passed = verdict.reasons.is_empty();
 }
 
-/// Judges a run. Flows that a kill left in doubt are told apart from those that failed: while the first attempt may still be
-/// granted, nobody may say that it was refused, and the audit looks at what became of them.
+/// Judges a run. A flow that a kill left in doubt does not count as failed: its first attempt may still be granted, so
+/// no answer proves a refusal. The audit finds out what became of it.
 pub(crate) fn judge(expect: &Expect, flows: &Flows, in_doubt: u64, audit: &Audit) -> Verdict {
     let mut reasons = Vec::new();
     let failed = flows.failed_all().saturating_sub(in_doubt);
-    if !flows.add_up() {
+    if !flows.adds_up() {
         reasons.push(format!(
-            "{} flows were offered, but {} bought, {} were refused, {} went away and {} failed: some were dropped",
+            "{} flows were offered, but {} bought, {} were refused, {} were abandoned and {} failed: some were dropped",
             grouped(flows.offered),
             grouped(flows.done),
             grouped(flows.refused_all()),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_run_is_told_in_one_line() {
+    fn a_good_run_has_a_verdict_of_one_line() {
         let expect = Expect { done: Some(25_000), refused: Some(0), total: Some(125_000_000), ..Expect::default() };
         let verdict = judge(&expect, &flows(), 0, &Audit::default());
         assert!(verdict.passed, "{:?}", verdict.reasons);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_expected_fails_it() {
+    fn an_unexpected_figure_fails_the_run() {
         let expect = Expect { done: Some(1), total: Some(1_000), ..Expect::default() };
         let verdict = judge(&expect, &flows(), 0, &Audit::default());
         assert!(!verdict.passed);
@@ -111,13 +111,13 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_flow_fails_it() {
+    fn a_dropped_flow_fails_the_run() {
         let verdict = judge(&Expect::default(), &Flows { done: 24_999, ..flows() }, 0, &Audit::default());
         assert!(!verdict.passed && verdict.reasons[0].contains("some were dropped"), "{:?}", verdict.reasons);
     }
 
     #[test]
-    fn what_a_kill_left_in_doubt_has_not_failed() {
+    fn a_flow_in_doubt_after_a_kill_has_not_failed() {
         let expect = Expect { failed: Some(0), ..Expect::default() };
         let failed = [("unknown".to_owned(), 2)].into();
         let flows = Flows { offered: 25_002, failed, ..flows() };
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_promise_fails_it() {
+    fn a_breach_fails_the_run() {
         let mut audit = Audit::default();
         audit.findings.add(Breach::Twice, || "seat".into());
         audit.findings.add(Breach::Miscounted, || "counts".into());

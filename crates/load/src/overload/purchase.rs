@@ -1,4 +1,4 @@
-//! One purchase of the crowd: a hold that opens the cart, then the checkout; written down as every flow is.
+//! One purchase: a hold that opens the cart, then the checkout. It is recorded like every flow.
 
 use boxoffice_client::{At, Entity, OrderView, recorded};
 use boxoffice_core::{answer::Held, id::CartToken};
@@ -11,63 +11,62 @@ use boxoffice_workload::{
 use bytes::BytesMut;
 
 use crate::{
-    flow::{End, Flow, UNKNOWN, version_of},
-    plan::Plan,
+    flow::{Flow, FlowOutcome, OUTCOME_UNKNOWN, version_of},
+    run_context::RunContext,
 };
 
-/// Where a purchase is in the crowd's list.
-pub(super) type SaleId = usize;
+/// The index of a purchase in the buyers' list.
+pub(super) type PurchaseId = usize;
 
-/// Flows of the crowd are numbered as this group: none of the house's.
+/// The flow group of the buyers. No other flow is in it.
 const GROUP: u32 = u32::MAX;
 
-/// Which request is under way, or would be next.
+/// The request that is under way, or is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Hold,
     Checkout,
 }
 
-/// A purchase.
-pub(super) struct Sale {
-    pub(super) line: usize,
+pub(super) struct Purchase {
+    pub(super) connection: usize,
     pub(super) step: Step,
-    /// Its client waits as long as it is told.
+    /// Its client obeys `retry_after_ms`.
     pub(super) obeys: bool,
-    /// The seats it wants, by number.
+    /// The number of the block of seats that it wants.
     pub(super) block: u32,
     /// When its client gives up.
-    pub(super) until_us: u64,
+    pub(super) deadline_us: u64,
     /// When the request under way was sent.
     pub(super) called_us: u64,
-    /// A request is under way.
     pub(super) is_sent: bool,
-    /// Which of the slot's purchases it is: an answer to an earlier one is not for this one.
-    pub(super) turn: u32,
+    /// The generation of its slot in the buyers' list. An answer to an earlier purchase of the slot has another
+    /// generation.
+    pub(super) generation: u32,
     number: u32,
     token: CartToken,
     choice: Choice,
     pub(super) flow: Flow,
 }
 
-impl Sale {
-    /// The purchase with this number of these seats.
-    pub(super) fn new(plan: &Plan, number: u32, block: u32, now_us: u64) -> Sale {
-        let picker = plan.picker.as_ref().expect("a scenario with [overload] has seats; it was checked");
+impl Purchase {
+    /// Purchase number `number`, which wants the seats of `block`.
+    pub(super) fn new(context: &RunContext, number: u32, block: u32, now_us: u64) -> Purchase {
+        let picker = context.picker.as_ref().expect("the scenario check requires seats for [overload]");
         let house = picker.house();
-        let place = FlowNumber { group: block % house.groups, index: block / house.groups };
-        let choice = picker.choose(place, 0);
+        let block_number = FlowNumber { group: block % house.groups, index: block / house.groups };
+        let choice = picker.choose(block_number, 0);
         let session = Entity::Session(house.session_id(choice.session));
-        let token = plan.token_beside(FlowNumber { group: GROUP, index: number }, &session);
-        Sale {
-            line: 0,
+        let token = context.token_beside(FlowNumber { group: GROUP, index: number }, &session);
+        Purchase {
+            connection: 0,
             step: Step::Hold,
             obeys: false,
             block,
-            until_us: now_us + plan.scenario.connect.deadline_ms * 1_000,
+            deadline_us: now_us + context.scenario.connect.deadline_ms * 1_000,
             called_us: now_us,
             is_sent: false,
-            turn: 0,
+            generation: 0,
             number,
             token,
             choice,
@@ -75,10 +74,10 @@ impl Sale {
         }
     }
 
-    /// Writes its next request. A repeat has the same request id.
-    pub(super) fn write(&self, plan: &Plan, id: u64, now_us: u64, frame: &mut BytesMut) {
-        let picker = plan.picker.as_ref().expect("it was there when the purchase began");
-        let left_ms = (self.until_us.saturating_sub(now_us) / 1_000).max(1);
+    /// Writes the next request. A repeat has the same request id.
+    pub(super) fn write(&self, context: &RunContext, id: u64, now_us: u64, frame: &mut BytesMut) {
+        let picker = context.picker.as_ref().expect("the picker existed when the purchase began");
+        let left_ms = (self.deadline_us.saturating_sub(now_us) / 1_000).max(1);
         let (step, op) = match self.step {
             Step::Hold => ('h', Op::CartHoldSeats),
             Step::Checkout => ('c', Op::CartCheckout),
@@ -110,10 +109,10 @@ impl Sale {
         }
     }
 
-    /// The seats are its own.
-    pub(super) fn held(&mut self, plan: &Plan, held: &Held, at: &[At], now_us: u64) {
+    /// The hold was granted.
+    pub(super) fn held(&mut self, context: &RunContext, held: &Held, at: &[At], now_us: u64) {
         self.note_version(at);
-        let picker = plan.picker.as_ref().expect("it was there when the purchase began");
+        let picker = context.picker.as_ref().expect("the picker existed when the purchase began");
         let session = picker.house().session_id(self.choice.session);
         let seats = held.lines.iter().flat_map(|line| line.content.seats());
         let outcome = HoldOutcome::Granted {
@@ -125,28 +124,28 @@ impl Sale {
         self.step = Step::Checkout;
     }
 
-    /// It has bought.
-    pub(super) fn bought(&mut self, plan: &Plan, view: &OrderView, at: &[At], now_us: u64) {
+    /// The checkout was granted.
+    pub(super) fn bought(&mut self, context: &RunContext, view: &OrderView, at: &[At], now_us: u64) {
         self.note_version(at);
-        let picker = plan.picker.as_ref().expect("it was there when the purchase began");
+        let picker = context.picker.as_ref().expect("the picker existed when the purchase began");
         let session = self.choice.session;
         let version = version_of(at, &picker.house().session_id(session));
         let sold = version.map(|version| (session, version)).into_iter().collect();
         let order = &view.order;
         self.note_checkout(CheckoutOutcome::Bought { order: order.id, total: order.total.amount, sold }, now_us);
-        self.end(End::Done, now_us);
+        self.end(FlowOutcome::Done, now_us);
     }
 
-    /// Its last request was refused for good, with this number and name.
+    /// The last request was finally refused, with this code and name.
     pub(super) fn refused(&mut self, code: u16, name: &str, now_us: u64) {
         match self.step {
             Step::Hold => self.note_hold(HoldOutcome::Refused { code, named: Vec::new() }, now_us),
             Step::Checkout => self.note_checkout(CheckoutOutcome::Refused { code }, now_us),
         }
-        self.end(End::Refused(name.into()), now_us);
+        self.end(FlowOutcome::Refused(name.into()), now_us);
     }
 
-    /// Nobody knows what became of its last request, or it certainly did not happen.
+    /// The client gives up. The outcome of its last request is unknown, or the request certainly did not happen.
     pub(super) fn gave_up(&mut self, is_unknown: bool, now_us: u64) {
         match (self.step, is_unknown) {
             (Step::Hold, true) => self.note_hold(HoldOutcome::Unknown, now_us),
@@ -154,7 +153,7 @@ impl Sale {
             (Step::Checkout, true) => self.note_checkout(CheckoutOutcome::Unknown, now_us),
             (Step::Checkout, false) => self.note_checkout(CheckoutOutcome::NotDone, now_us),
         }
-        self.end(End::Failed(if is_unknown { UNKNOWN } else { "busy" }.into()), now_us);
+        self.end(FlowOutcome::Failed(if is_unknown { OUTCOME_UNKNOWN } else { "busy" }.into()), now_us);
     }
 
     fn note_hold(&mut self, outcome: HoldOutcome, now_us: u64) {
@@ -173,8 +172,8 @@ impl Sale {
         self.flow.record.versions.extend(at.iter().find(|at| at.entity == cart).map(|at| at.version));
     }
 
-    fn end(&mut self, end: End, now_us: u64) {
-        self.flow.end = end;
+    fn end(&mut self, end: FlowOutcome, now_us: u64) {
+        self.flow.outcome = end;
         self.flow.ended_us = now_us;
     }
 }

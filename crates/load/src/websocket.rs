@@ -1,20 +1,20 @@
-//! WebSocket as a watcher needs it: whole messages out of whatever was read, and masked frames to be sent.
+//! A minimal WebSocket client: it reads whole messages from a stream of bytes and writes masked frames.
 
-/// What came whole.
+/// A complete message.
 pub(crate) enum Message<'a> {
-    /// A text, put together if it came in pieces.
+    /// A text. Its fragments are joined.
     Text(&'a [u8]),
-    /// The same in bytes.
+    /// Binary data.
     Binary(&'a [u8]),
-    /// A ping, with what the pong must repeat.
+    /// A ping, with the payload that the pong must repeat.
     Ping(&'a [u8]),
-    /// The server says farewell, with a code if it gave one.
+    /// The server closes the connection, with a code if it gave one.
     Close(Option<u16>),
 }
 
 /// The peer does not speak WebSocket.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Broken;
+pub(crate) struct InvalidFrame;
 
 const CONTINUATION: u8 = 0;
 const TEXT: u8 = 1;
@@ -23,26 +23,26 @@ const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
 
-/// What was read of one connection and is no whole message yet. Has no memory of its own between messages.
+/// Reads the messages of one connection. It holds no memory between messages.
 #[derive(Default)]
-pub(crate) struct Inbound {
-    /// The beginning of a frame.
+pub(crate) struct FrameReader {
+    /// The beginning of an incomplete frame.
     rest: Vec<u8>,
-    /// The fragments of a message.
+    /// The fragments of an incomplete message.
     message: Vec<u8>,
 }
 
-impl Inbound {
-    /// Takes in what was read, and hands out each message that is whole with it.
-    pub(crate) fn take(&mut self, bytes: &[u8], mut on: impl FnMut(Message<'_>)) -> Result<(), Broken> {
+impl FrameReader {
+    /// Reads bytes, and passes each message that they complete to `on_message`.
+    pub(crate) fn read(&mut self, bytes: &[u8], mut on_message: impl FnMut(Message<'_>)) -> Result<(), InvalidFrame> {
         if self.rest.is_empty() {
-            let used = self.walk(bytes, &mut on)?;
+            let used = self.read_frames(bytes, &mut on_message)?;
             self.rest.extend_from_slice(&bytes[used..]);
             return Ok(());
         }
         let mut rest = std::mem::take(&mut self.rest);
         rest.extend_from_slice(bytes);
-        let used = self.walk(&rest, &mut on)?;
+        let used = self.read_frames(&rest, &mut on_message)?;
         if used < rest.len() {
             rest.drain(..used);
             self.rest = rest;
@@ -50,28 +50,28 @@ impl Inbound {
         Ok(())
     }
 
-    /// Hands out the messages of the whole frames at the beginning of `bytes`; how many bytes those have.
-    fn walk(&mut self, bytes: &[u8], on: &mut impl FnMut(Message<'_>)) -> Result<usize, Broken> {
+    /// Passes on the messages of the complete frames at the beginning of `bytes`. Returns the length of those frames.
+    fn read_frames(&mut self, bytes: &[u8], on_message: &mut impl FnMut(Message<'_>)) -> Result<usize, InvalidFrame> {
         let mut used = 0;
         while let Some(Frame { is_last, opcode, payload, length }) = frame(&bytes[used..])? {
             used += length;
             match (opcode, is_last) {
-                (TEXT, true) if self.message.is_empty() => on(Message::Text(payload)),
-                (BINARY, true) if self.message.is_empty() => on(Message::Binary(payload)),
+                (TEXT, true) if self.message.is_empty() => on_message(Message::Text(payload)),
+                (BINARY, true) if self.message.is_empty() => on_message(Message::Binary(payload)),
                 (TEXT, false) if self.message.is_empty() => self.message.extend_from_slice(payload),
                 (CONTINUATION, false) => self.message.extend_from_slice(payload),
                 (CONTINUATION, true) => {
                     let mut message = std::mem::take(&mut self.message);
                     message.extend_from_slice(payload);
-                    on(Message::Text(&message));
+                    on_message(Message::Text(&message));
                 }
-                (PING, true) => on(Message::Ping(payload)),
+                (PING, true) => on_message(Message::Ping(payload)),
                 (PONG, true) => {}
                 (CLOSE, true) => {
                     let code = payload.first_chunk().map(|code| u16::from_be_bytes(*code));
-                    on(Message::Close(code));
+                    on_message(Message::Close(code));
                 }
-                _ => return Err(Broken),
+                _ => return Err(InvalidFrame),
             }
         }
         Ok(used)
@@ -82,19 +82,19 @@ struct Frame<'a> {
     is_last: bool,
     opcode: u8,
     payload: &'a [u8],
-    /// With its head.
+    /// The length including the header.
     length: usize,
 }
 
-/// The frame at the beginning; `None` if it is not whole.
-fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, Broken> {
+/// The frame at the beginning. `None` if it is incomplete.
+fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, InvalidFrame> {
     let [first, second, rest @ ..] = bytes else { return Ok(None) };
     let (head, payload_length) = match (second, rest) {
-        // Servers do not mask.
-        (128.., _) => return Err(Broken),
+        // A server must not mask its frames.
+        (128.., _) => return Err(InvalidFrame),
         (126, [high, low, ..]) => (4, usize::from(u16::from_be_bytes([*high, *low]))),
         (127, rest) => match rest.first_chunk() {
-            Some(long) => (10, usize::try_from(u64::from_be_bytes(*long)).map_err(|_| Broken)?),
+            Some(long) => (10, usize::try_from(u64::from_be_bytes(*long)).map_err(|_| InvalidFrame)?),
             None => return Ok(None),
         },
         (126, _) => return Ok(None),
@@ -105,12 +105,13 @@ fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, Broken> {
     Ok(payload.map(|payload| Frame { is_last: first & 0x80 != 0, opcode: first & 0x0f, payload, length }))
 }
 
-/// Appends a text frame. Its mask is zero, which masks nothing and is as good as another where nobody listens in.
+/// Appends a text frame. Its mask is zero, which leaves the text as it is. That is as good as any other mask on a
+/// connection without eavesdroppers.
 pub(crate) fn write_text(out: &mut Vec<u8>, text: &[u8]) {
     write(out, TEXT, text);
 }
 
-/// Appends a frame of bytes, masked as [`write_text`] does.
+/// Appends a binary frame, masked as [`write_text`] does.
 pub(crate) fn write_binary(out: &mut Vec<u8>, bytes: &[u8]) {
     write(out, BINARY, bytes);
 }
@@ -141,9 +142,9 @@ fn write(out: &mut Vec<u8>, opcode: u8, payload: &[u8]) {
 mod tests {
     use super::*;
 
-    fn messages(inbound: &mut Inbound, bytes: &[u8]) -> Vec<String> {
+    fn messages(frame_reader: &mut FrameReader, bytes: &[u8]) -> Vec<String> {
         let mut all = Vec::new();
-        let taken = inbound.take(bytes, |message| {
+        let read = frame_reader.read(bytes, |message| {
             all.push(match message {
                 Message::Binary(bytes) => format!("bytes {}", bytes.len()),
                 Message::Text(text) => format!("text {}", String::from_utf8_lossy(text)),
@@ -151,12 +152,12 @@ mod tests {
                 Message::Close(code) => format!("close {code:?}"),
             });
         });
-        assert_eq!(taken, Ok(()));
+        assert_eq!(read, Ok(()));
         all
     }
 
     #[test]
-    fn messages_come_whole_however_they_were_read() {
+    fn messages_are_complete_however_the_bytes_are_split() {
         let long = "x".repeat(70_000);
         let mut bytes = vec![0x81, 2, b'h', b'i', 0x89, 1, 7, 0x01, 1, b'a', 0x89, 0, 0x80, 1, b'b'];
         bytes.extend([0x81, 126, 0, 200]);
@@ -174,21 +175,22 @@ mod tests {
             format!("text {long}"),
             "close Some(4102)".into(),
         ];
-        let mut inbound = Inbound::default();
-        assert_eq!(messages(&mut inbound, &bytes), expected);
+        let mut frame_reader = FrameReader::default();
+        assert_eq!(messages(&mut frame_reader, &bytes), expected);
         for piece in [1, 3, 7, 1_000] {
-            let pieces: Vec<String> = bytes.chunks(piece).flat_map(|piece| messages(&mut inbound, piece)).collect();
+            let pieces: Vec<String> =
+                bytes.chunks(piece).flat_map(|piece| messages(&mut frame_reader, piece)).collect();
             assert_eq!(pieces, expected, "in pieces of {piece}");
         }
     }
 
     #[test]
-    fn a_server_that_masks_is_none() {
-        assert_eq!(Inbound::default().take(&[0x81, 0x81, 0, 0, 0, 0, 1], |_| ()), Err(Broken));
+    fn a_masked_frame_from_the_server_is_invalid() {
+        assert_eq!(FrameReader::default().read(&[0x81, 0x81, 0, 0, 0, 0, 1], |_| ()), Err(InvalidFrame));
     }
 
     #[test]
-    fn what_is_sent_is_masked_with_nothing() {
+    fn sent_frames_have_a_zero_mask() {
         let mut out = Vec::new();
         write_pong(&mut out, b"x");
         write_text(&mut out, &[b'y'; 130]);

@@ -1,4 +1,5 @@
-//! One connection of the crowd: WebSocket frames of MessagePack, and the limit of purchases that it may have under way.
+//! One connection of the buyers: WebSocket frames with MessagePack, and a limit on the purchases that
+//! its buyers may have under way.
 
 use std::{
     collections::VecDeque,
@@ -11,8 +12,8 @@ use boxoffice_client::ConcurrencyLimit;
 use boxoffice_wire::{Encoding, limits::REQUESTS_UNDER_WAY_MAX};
 use mio::net::TcpStream;
 
-use super::sale::SaleId;
-use crate::gallery::frames::{Inbound, Message, write_binary, write_pong};
+use super::purchase::PurchaseId;
+use crate::websocket::{FrameReader, Message, write_binary, write_pong};
 
 /// How long a node may take to answer the upgrade.
 const UPGRADE_LIMIT: Duration = Duration::from_secs(10);
@@ -20,24 +21,22 @@ const UPGRADE_LIMIT: Duration = Duration::from_secs(10);
 /// The most bytes of the answer to the upgrade.
 const HEAD_BYTES_MAX: usize = 4_096;
 
-/// Bytes that wait for the socket; beyond this the connection takes nothing more, for the node does not read.
+/// Bytes that wait for the socket. Beyond this the connection accepts no request, because the node does not read.
 const UNSENT_MAX: usize = 1 << 20;
 
-/// A connection.
-pub(super) struct Line {
+pub(super) struct BuyerConnection {
     pub(super) stream: TcpStream,
-    inbound: Inbound,
+    frame_reader: FrameReader,
     out: Vec<u8>,
-    /// Requests under way.
     pub(super) under_way: usize,
     pub(super) limit: ConcurrencyLimit,
-    /// Purchases of obeying clients that wait for their turn.
-    pub(super) waiting: VecDeque<SaleId>,
+    /// Purchases of obeying clients that wait for the concurrency limit.
+    pub(super) waiting: VecDeque<PurchaseId>,
 }
 
-impl Line {
+impl BuyerConnection {
     /// Connects, and waits for the upgrade.
-    pub(super) fn connect(address: &str) -> io::Result<Line> {
+    pub(super) fn connect(address: &str) -> io::Result<BuyerConnection> {
         let mut stream = Blocking::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(UPGRADE_LIMIT))?;
@@ -54,7 +53,7 @@ impl Line {
             stream.read_exact(&mut byte)?;
             head.push(byte[0]);
             if head.len() > HEAD_BYTES_MAX {
-                return Err(io::Error::other("an answer to the upgrade without end"));
+                return Err(io::Error::other("the answer to the upgrade is too long"));
             }
         }
         if !head.starts_with(b"HTTP/1.1 101 ") {
@@ -62,9 +61,9 @@ impl Line {
         }
         stream.set_read_timeout(None)?;
         stream.set_nonblocking(true)?;
-        Ok(Line {
+        Ok(BuyerConnection {
             stream: TcpStream::from_std(stream),
-            inbound: Inbound::default(),
+            frame_reader: FrameReader::default(),
             out: Vec::new(),
             under_way: 0,
             limit: ConcurrencyLimit::new(REQUESTS_UNDER_WAY_MAX),
@@ -72,19 +71,19 @@ impl Line {
         })
     }
 
-    /// Whether another request may be sent: the node takes so many of one connection.
+    /// Whether the connection accepts another request. The node limits the requests under way on one connection.
     pub(super) fn has_room(&self) -> bool {
         self.under_way < REQUESTS_UNDER_WAY_MAX && self.out.len() < UNSENT_MAX
     }
 
-    /// Sends a request with the next flush.
+    /// Queues a request for the next flush.
     pub(super) fn send(&mut self, frame: &[u8]) {
         self.under_way += 1;
         write_binary(&mut self.out, frame);
     }
 
-    /// Reads everything there is, and hands out every whole frame.
-    pub(super) fn read(&mut self, buffer: &mut [u8], mut on: impl FnMut(&[u8])) -> io::Result<()> {
+    /// Reads everything that the socket has, and passes on every complete frame.
+    pub(super) fn read(&mut self, buffer: &mut [u8], mut on_frame: impl FnMut(&[u8])) -> io::Result<()> {
         loop {
             let bytes = match self.stream.read(buffer) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -94,19 +93,19 @@ impl Line {
             };
             let out = &mut self.out;
             let mut is_closed = false;
-            let taken = self.inbound.take(&buffer[..bytes], |message| match message {
-                Message::Binary(frame) => on(frame),
+            let read = self.frame_reader.read(&buffer[..bytes], |message| match message {
+                Message::Binary(frame) => on_frame(frame),
                 Message::Text(_) => {}
                 Message::Ping(payload) => write_pong(out, payload),
                 Message::Close(_) => is_closed = true,
             });
-            if taken.is_err() || is_closed {
+            if read.is_err() || is_closed {
                 return Err(io::Error::other("the node closed the connection"));
             }
         }
     }
 
-    /// Writes what the socket takes.
+    /// Writes as much as the socket accepts.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         let mut written = 0;
         while written < self.out.len() {

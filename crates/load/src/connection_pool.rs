@@ -1,4 +1,4 @@
-//! The counter: the connections of a run, shared by all its flows.
+//! The connections of a run, which all its flows share.
 
 use std::{
     collections::BTreeMap,
@@ -13,30 +13,31 @@ use boxoffice_client::{AdminToken, Client, ClientConfig, ClusterStatus, RetryCou
 
 use crate::{LoadError, report::Server, scenario::ConnectSpec};
 
-/// Buffers of a connection, in bytes: a run sends very much over few connections.
+/// Buffer of a connection, in bytes. A run sends a lot over few connections.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// How long a node may take to say something of itself, in milliseconds.
+/// The deadline of a node's answer about itself, in milliseconds.
 const NODE_DEADLINE_MS: u64 = 60_000;
 
-/// How long the server's hello may take after the connection stands.
+/// How long the server's hello may take after the connection is open.
 const HELLO_LIMIT: Duration = Duration::from_secs(5);
 
-/// Connections to each of the nodes, in turn.
-pub(crate) struct Counter {
+/// Connections to each node, used in turn.
+pub(crate) struct ConnectionPool {
     clients: Vec<Client>,
     next: AtomicUsize,
     addresses: Mutex<Vec<String>>,
     admin_token: Option<AdminToken>,
 }
 
-impl Counter {
-    /// Opens all connections: each to one node, at least one to each. What a node does not do is repeated at the next one.
+impl ConnectionPool {
+    /// Opens all connections, at least one to each node. A connection goes to one node. If that node does not serve a
+    /// request, the client repeats it at the next node.
     pub(crate) async fn open(
         addresses: &[String],
         connect: &ConnectSpec,
         admin_token: Option<AdminToken>,
-    ) -> Result<Counter, LoadError> {
+    ) -> Result<ConnectionPool, LoadError> {
         let nodes = addresses.len().max(1);
         let mut clients = Vec::new();
         for address in addresses.iter().cycle().take((connect.connections as usize).max(nodes)) {
@@ -50,7 +51,7 @@ impl Counter {
         }
         let apart: Vec<Client> = clients.clone();
         for (number, client) in clients.iter_mut().enumerate() {
-            // Those of the same round that go to the other nodes; the last round may not have them all.
+            // The connections of the same round to the other nodes. The last round may be incomplete.
             let round = number - number % nodes;
             let other = |step: usize| {
                 let place = (number + step) % nodes;
@@ -59,7 +60,7 @@ impl Counter {
             *client = client.with_fallbacks((1..nodes).map(other));
         }
         let addresses = Mutex::new(addresses.to_vec());
-        Ok(Counter { clients, next: AtomicUsize::new(0), addresses, admin_token })
+        Ok(ConnectionPool { clients, next: AtomicUsize::new(0), addresses, admin_token })
     }
 
     /// The next connection in turn.
@@ -72,17 +73,17 @@ impl Counter {
         &self.clients
     }
 
-    /// Where the nodes are.
+    /// The addresses of the nodes.
     pub(crate) fn addresses(&self) -> Vec<String> {
-        self.addresses.lock().expect("nobody panics with the addresses").clone()
+        self.addresses.lock().expect("no thread panics while it holds the lock").clone()
     }
 
-    /// There is one more node, which is asked in the end as all others are.
-    pub(crate) fn add(&self, address: String) {
-        self.addresses.lock().expect("nobody panics with the addresses").push(address);
+    /// Adds a node that joined. The audit asks it like all others.
+    pub(crate) fn add_address(&self, address: String) {
+        self.addresses.lock().expect("no thread panics while it holds the lock").push(address);
     }
 
-    /// How often requests of all connections were repeated so far, by why.
+    /// How often the clients repeated requests so far, by reason.
     pub(crate) fn repeats(&self) -> BTreeMap<String, u64> {
         let mut all: BTreeMap<String, u64> = BTreeMap::new();
         for counts in self.clients.iter().map(Client::retry_counts) {
@@ -104,42 +105,42 @@ impl Counter {
         all
     }
 
-    /// A connection of its own to one node: what it says of itself must come from itself.
-    pub(crate) async fn node(&self, address: &str) -> Result<Client, LoadError> {
+    /// A separate connection to one node, so that the node's answers about itself come from that node.
+    pub(crate) async fn connect_node(&self, address: &str) -> Result<Client, LoadError> {
         let client = Client::connect(config(address, NODE_DEADLINE_MS, self.admin_token.clone())).await;
         client.map_err(|error| LoadError::Connect { addresses: address.to_owned(), error })
     }
 
-    /// The same to each node.
-    pub(crate) async fn each_node(&self) -> Result<Vec<Client>, LoadError> {
+    /// A separate connection to each node.
+    pub(crate) async fn connect_each_node(&self) -> Result<Vec<Client>, LoadError> {
         let mut clients = Vec::new();
         for address in &self.addresses() {
-            clients.push(self.node(address).await?);
+            clients.push(self.connect_node(address).await?);
         }
         Ok(clients)
     }
 
-    /// As this one, with connections to one node only, which nobody steps in for.
-    pub(crate) async fn at(&self, address: &str) -> Result<Counter, LoadError> {
-        let clients = vec![self.node(address).await?, self.node(address).await?];
+    /// A pool with connections to one node only. No other node answers in its place.
+    pub(crate) async fn only_to(&self, address: &str) -> Result<ConnectionPool, LoadError> {
+        let clients = vec![self.connect_node(address).await?, self.connect_node(address).await?];
         let addresses = Mutex::new(vec![address.to_owned()]);
-        Ok(Counter { clients, next: AtomicUsize::new(0), addresses, admin_token: self.admin_token.clone() })
+        Ok(ConnectionPool { clients, next: AtomicUsize::new(0), addresses, admin_token: self.admin_token.clone() })
     }
 
-    /// What the cluster says of its members and shards.
-    pub(crate) async fn cluster(&self) -> Result<ClusterStatus, LoadError> {
+    /// What the cluster reports about its members and shards.
+    pub(crate) async fn cluster_status(&self) -> Result<ClusterStatus, LoadError> {
         let asked = self.client().with_deadline(Duration::from_millis(NODE_DEADLINE_MS)).nodes().await;
-        Ok(asked.map_err(|error| LoadError::Asked { what: "its cluster", error })?.value)
+        Ok(asked.map_err(|error| LoadError::Query { what: "the cluster's status", error })?.value)
     }
 
-    /// Who serves, as the nodes say themselves.
-    pub(crate) async fn server(&self) -> Result<Server, LoadError> {
+    /// What the nodes report about themselves.
+    pub(crate) async fn server_info(&self) -> Result<Server, LoadError> {
         let mut server = Server { addresses: self.addresses(), ..Server::default() };
-        for client in self.each_node().await? {
-            let status = client.status().await.map_err(|error| LoadError::Asked { what: "its status", error })?.value;
+        for client in self.connect_each_node().await? {
+            let status = client.status().await.map_err(|error| LoadError::Query { what: "its status", error })?.value;
             server.cluster = status.cluster.to_string();
             server.version = status.version.to_string();
-            // What is promised of everything is what the node with the fewest copies promises.
+            // The node with the fewest copies decides what the cluster promises.
             server.replicas = match server.nodes.is_empty() {
                 true => status.durability.replicas,
                 false => server.replicas.min(status.durability.replicas),
@@ -152,18 +153,18 @@ impl Counter {
         Ok(server)
     }
 
-    /// The server's clock, read afresh, in milliseconds since 1970.
+    /// The server's clock, in milliseconds since 1970, from a fresh connection.
     pub(crate) async fn server_time_ms(&self) -> Result<u64, LoadError> {
-        let nodes = self.each_node().await?;
-        let said = tokio::time::timeout(HELLO_LIMIT, async {
+        let nodes = self.connect_each_node().await?;
+        let hello_time = tokio::time::timeout(HELLO_LIMIT, async {
             loop {
-                if let Some(hello) = nodes.iter().find_map(Client::server) {
+                if let Some(hello) = nodes.iter().find_map(Client::server_hello) {
                     return hello.time.0;
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         });
-        said.await.map_err(|_| LoadError::Silent { limit: HELLO_LIMIT })
+        hello_time.await.map_err(|_| LoadError::NoHello { limit: HELLO_LIMIT })
     }
 }
 

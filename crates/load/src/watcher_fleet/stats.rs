@@ -1,4 +1,4 @@
-//! What a gallery counts.
+//! The statistics of a fleet.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -6,40 +6,40 @@ use serde::{Deserialize, Serialize};
 /// Significant digits of latencies.
 const DIGITS: u8 = 3;
 
-/// What watchers received since counting began.
+/// What the watchers received since counting began.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Tally {
-    /// Deltas that brought a watcher forward.
+pub struct FleetStats {
+    /// Deltas that moved a watcher to a newer version.
     pub deltas: u64,
-    /// Snapshots that brought one forward who had a map already: it was behind, or came back.
+    /// Snapshots for watchers that had a map already, because they were behind or reconnected.
     pub snapshots: u64,
-    /// Versions that deltas and snapshots brought watchers forward by.
+    /// Versions by which deltas and snapshots moved watchers forward.
     pub versions: u64,
-    /// Deltas that begin behind what their watcher has: something was never sent.
+    /// Deltas that begin after their watcher's version: a version was never sent.
     pub skipped: u64,
-    /// Frames with nothing new in them.
+    /// Frames without a newer version.
     pub stale: u64,
-    /// Snapshots and deltas that would take a watcher back, or that do not fit its map.
+    /// Snapshots of an older version, and deltas that do not fit their watcher's map.
     pub wrong: u64,
     /// Feeds that ended.
     pub ended: u64,
     /// Connections that were lost.
     pub lost: u64,
-    /// Bytes of all frames, with those of pings.
+    /// Bytes of all frames, including pings.
     pub bytes: u64,
-    /// From a change until it was received: each change with each watcher.
+    /// The latencies from a change to its receipt, for each change and each watcher.
     pub latencies: Latencies,
 }
 
-impl Tally {
-    /// Frames that brought a watcher forward.
+impl FleetStats {
+    /// Frames that moved a watcher to a newer version.
     pub fn deliveries(&self) -> u64 {
         self.deltas + self.snapshots
     }
 
-    /// Adds what another gallery counted.
-    pub fn add(&mut self, other: &Tally) {
-        let Tally { deltas, snapshots, versions, skipped, stale, wrong, ended, lost, bytes, latencies } = other;
+    /// Adds the statistics of another fleet.
+    pub fn add(&mut self, other: &FleetStats) {
+        let FleetStats { deltas, snapshots, versions, skipped, stale, wrong, ended, lost, bytes, latencies } = other;
         self.deltas += deltas;
         self.snapshots += snapshots;
         self.versions += versions;
@@ -53,7 +53,7 @@ impl Tally {
     }
 }
 
-/// Latencies in microseconds, each with how often it was.
+/// Latencies in microseconds, each with its count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latencies(Vec<(u64, u64)>);
 
@@ -63,24 +63,24 @@ impl Latencies {
         Latencies(bars.map(|bar| (bar.value_iterated_to(), bar.count_at_value())).collect())
     }
 
-    /// How many.
+    /// The number of latencies.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
-    /// As a histogram.
+    /// The latencies as a histogram.
     ///
     /// # Panics
-    /// Never: its digits are few, and it grows.
+    /// Never: the number of digits is valid, and the histogram resizes itself.
     pub fn histogram(&self) -> Histogram<u64> {
         let mut histogram = histogram();
         for (us, count) in &self.0 {
-            histogram.record_n(*us, *count).expect("a histogram that grows");
+            histogram.record_n(*us, *count).expect("the histogram resizes itself");
         }
         histogram
     }
 }
 
 pub(super) fn histogram() -> Histogram<u64> {
-    Histogram::new(DIGITS).expect("a good number of digits")
+    Histogram::new(DIGITS).expect("the number of digits is valid")
 }

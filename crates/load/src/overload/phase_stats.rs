@@ -1,40 +1,40 @@
-//! What was seen of one phase.
+//! The statistics of one phase.
 
 use std::collections::BTreeMap;
 
 use crate::report::{OverloadPhase, Percentiles};
 
-/// Refusals and latencies are looked at in slices of this length, in microseconds.
+/// The length of the slices in which refusals and latencies are examined, in microseconds.
 const SLICE_US: u64 = 100_000;
 
-/// Everything is as before when slices are calm for so long, in slices.
+/// How many calm slices in a row mean that the node has recovered.
 const CALM_SLICES: u64 = 3;
 
-/// In a calm slice no request takes longer than this, in microseconds.
+/// The longest latency in a calm slice, in microseconds.
 const CALM_US: u32 = 100_000;
 
-/// What was seen since a phase began.
+/// The statistics of one phase.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct PhaseStats {
     pub(super) began_us: u64,
     pub(super) offered: u64,
     pub(super) bought: u64,
     pub(super) refused: u64,
     pub(super) checkouts_refused: u64,
     pub(super) unknown: u64,
-    /// Purchases that were not begun: the node did not read.
+    /// Purchases that were not sent because the node did not read.
     pub(super) not_sent: u64,
-    /// By when the answer came: how long an admitted request took. In microseconds.
+    /// Times of the answers to admitted holds, each with its latency. In microseconds.
     holds: Vec<(u64, u32)>,
     checkouts: Vec<(u64, u32)>,
     refusals: Vec<(u64, u32)>,
-    /// Other refusals, by name.
+    /// Other refusals and failures, by name.
     pub(super) other: BTreeMap<String, u64>,
 }
 
-impl Seen {
-    pub(super) fn since(began_us: u64) -> Seen {
-        Seen { began_us, ..Seen::default() }
+impl PhaseStats {
+    pub(super) fn since(began_us: u64) -> PhaseStats {
+        PhaseStats { began_us, ..PhaseStats::default() }
     }
 
     pub(super) fn held(&mut self, called_us: u64, now_us: u64) {
@@ -46,12 +46,12 @@ impl Seen {
         self.checkouts.push((now_us, short(now_us - called_us)));
     }
 
-    pub(super) fn was_busy(&mut self, called_us: u64, now_us: u64) {
+    pub(super) fn busy(&mut self, called_us: u64, now_us: u64) {
         self.refused += 1;
         self.refusals.push((now_us, short(now_us - called_us)));
     }
 
-    /// The phase for the report. Latencies are of the time after `settle_ms`.
+    /// The phase for the report. Latencies are those after `settle_ms`.
     pub(super) fn phase(
         &self,
         name: &str,
@@ -81,7 +81,7 @@ impl Seen {
         }
     }
 
-    /// How long after `from_us` everything was as before, in milliseconds; `None` if it was not.
+    /// The time from `from_us` until the node had recovered, in milliseconds. `None` if it did not recover.
     pub(super) fn recovered_ms(&self, from_us: u64) -> Option<u64> {
         let slice = |at_us: u64| at_us.saturating_sub(from_us) / SLICE_US;
         let slow = self.holds.iter().chain(&self.checkouts).filter(|(_, took_us)| *took_us > CALM_US);
@@ -116,16 +116,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_is_as_before_when_nothing_is_slow_or_refused_any_more() {
-        let mut seen = Seen::since(0);
-        let purchase = |seen: &mut Seen, at_us: u64, took_us: u64| seen.checked_out(at_us - took_us, at_us);
-        (10..30).for_each(|slice| purchase(&mut seen, slice * SLICE_US, 1_000));
-        assert_eq!(seen.recovered_ms(1_000_000), Some(0));
-        seen.was_busy(1_249_000, 1_250_000);
-        assert_eq!(seen.recovered_ms(1_000_000), Some(300));
-        seen.held(1_400_000, 1_560_000);
-        assert_eq!(seen.recovered_ms(1_000_000), Some(600), "a slow answer is not calm either");
-        seen.was_busy(2_899_000, 2_900_000);
-        assert_eq!(seen.recovered_ms(1_000_000), None, "it was not calm for long enough");
+    fn a_phase_has_recovered_when_nothing_is_slow_or_refused_any_more() {
+        let mut stats = PhaseStats::since(0);
+        let purchase = |stats: &mut PhaseStats, at_us: u64, took_us: u64| stats.checked_out(at_us - took_us, at_us);
+        (10..30).for_each(|slice| purchase(&mut stats, slice * SLICE_US, 1_000));
+        assert_eq!(stats.recovered_ms(1_000_000), Some(0));
+        stats.busy(1_249_000, 1_250_000);
+        assert_eq!(stats.recovered_ms(1_000_000), Some(300));
+        stats.held(1_400_000, 1_560_000);
+        assert_eq!(stats.recovered_ms(1_000_000), Some(600), "a slow answer is not calm either");
+        stats.busy(2_899_000, 2_900_000);
+        assert_eq!(stats.recovered_ms(1_000_000), None, "it was not calm for long enough");
     }
 }

@@ -1,4 +1,4 @@
-//! Where something stands in a scenario's text, for errors that say so; and settings that stand in no file.
+//! The text of a scenario and its settings. It finds the line of a key for error messages.
 
 use std::fmt::Display;
 
@@ -7,33 +7,33 @@ use toml::de::DeTable;
 
 use super::{Scenario, ScenarioError};
 
-/// A text and the settings that change it.
-pub(super) struct Place<'a> {
+/// The text of a scenario, and the settings that change it.
+pub(super) struct ScenarioSource<'a> {
     origin: &'a str,
     text: &'a str,
     settings: std::cell::RefCell<Vec<String>>,
 }
 
-impl<'a> Place<'a> {
-    pub(super) fn new(origin: &'a str, text: &'a str) -> Place<'a> {
-        Place { origin, text, settings: std::cell::RefCell::new(Vec::new()) }
+impl<'a> ScenarioSource<'a> {
+    pub(super) fn new(origin: &'a str, text: &'a str) -> ScenarioSource<'a> {
+        ScenarioSource { origin, text, settings: std::cell::RefCell::new(Vec::new()) }
     }
 
-    /// What the parser found, with file and line.
+    /// The parser's error, with file and line.
     pub(super) fn malformed(&self, error: &toml::de::Error) -> ScenarioError {
-        let place = match error.span() {
+        let location = match error.span() {
             Some(span) => format!("{}:{}", self.origin, self.line(span.start)),
             None => self.origin.to_owned(),
         };
-        ScenarioError::Malformed { place, message: error.message().to_owned() }
+        ScenarioError::Malformed { location, message: error.message().to_owned() }
     }
 
-    /// Something wrong with this key.
+    /// An error about this key.
     pub(super) fn malformed_at(&self, key: &str, message: &str) -> ScenarioError {
-        ScenarioError::Malformed { place: self.of(key), message: message.to_owned() }
+        ScenarioError::Malformed { location: self.location_of(key), message: message.to_owned() }
     }
 
-    /// An error naming the key, its value and what it may be, unless `good`.
+    /// Returns an error with the key, its value and the allowed values, unless `good`.
     pub(super) fn require(
         &self,
         good: bool,
@@ -45,7 +45,7 @@ impl<'a> Place<'a> {
             return Ok(());
         }
         Err(ScenarioError::BadValue {
-            place: self.of(key),
+            location: self.location_of(key),
             key: key.to_owned(),
             value: value.to_string(),
             remedy: remedy.into(),
@@ -53,7 +53,7 @@ impl<'a> Place<'a> {
     }
 
     /// The scenario of the text with these settings.
-    pub(super) fn set(&self, text: &str, settings: &[String]) -> Result<Scenario, ScenarioError> {
+    pub(super) fn with_settings(&self, text: &str, settings: &[String]) -> Result<Scenario, ScenarioError> {
         let mut table: toml::Table = toml::from_str(text).map_err(|error| self.malformed(&error))?;
         for setting in settings {
             let bad = || ScenarioError::BadSetting(setting.clone());
@@ -68,17 +68,17 @@ impl<'a> Place<'a> {
             }
             at.insert(last.to_owned(), value_of(value));
             self.settings.borrow_mut().push(key.to_owned());
-            // After each setting, so that an error is known to be this one's.
+            // Each setting is checked by itself, so that the error can name it.
             if let Err(error) = Scenario::deserialize(table.clone()) {
-                let place = format!("--set {setting}");
-                return Err(ScenarioError::Malformed { place, message: error.message().to_owned() });
+                let location = format!("--set {setting}");
+                return Err(ScenarioError::Malformed { location, message: error.message().to_owned() });
             }
         }
         Scenario::deserialize(table).map_err(|error| self.malformed(&error))
     }
 
-    /// File and line of a key (`house.rows`), of its table if it is not written down, or the setting it comes from.
-    fn of(&self, key: &str) -> String {
+    /// The file and line of a key (`house.rows`), of its table if the key is absent, or the setting that sets it.
+    fn location_of(&self, key: &str) -> String {
         if !key.is_empty() && self.settings.borrow().iter().any(|set| set == key) {
             return format!("--set {key}");
         }
@@ -105,7 +105,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A value as TOML writes it, or else the text itself: `pick=random` needs no quotes.
+/// The value of a TOML expression. If the text is none, the text itself is the value, so `pick=random` needs no quotes.
 fn value_of(text: &str) -> toml::Value {
     let document: Result<toml::Table, _> = toml::from_str(&format!("value = {text}"));
     let value = document.ok().and_then(|mut table| table.remove("value"));

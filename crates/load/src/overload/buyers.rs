@@ -1,0 +1,425 @@
+//! The buyers, all on one thread. A buyer costs little more than its frames, so one processor offers many times what
+//! another one can sell.
+
+use std::{collections::VecDeque, io, sync::Arc, time::Duration};
+
+use boxoffice_client::OrderView;
+use boxoffice_core::answer::Held;
+use boxoffice_wire::{
+    Encoding, FailKind,
+    reply::{RawVerdict, Reply, ServerFrame},
+};
+use bytes::BytesMut;
+use mio::{Events, Interest, Poll, Token};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use tokio::time::Instant;
+
+use super::{
+    connection::BuyerConnection,
+    phase_stats::PhaseStats,
+    purchase::{Purchase, PurchaseId, Step},
+};
+use crate::{flow::Flow, run_context::RunContext};
+
+/// Bytes of one read.
+const READ_BYTES: usize = 256 * 1024;
+
+/// How often the buyers look for purchases whose client gives up, in microseconds.
+const EXPIRE_EVERY_US: u64 = 100_000;
+
+/// The pause before a client that ignores `retry_after_ms` repeats its checkout, in microseconds.
+const IMPATIENT_US: u64 = 10_000;
+
+/// The most purchases that begin between two reads of answers.
+const BEGINS_A_POLL_MAX: u64 = 2_048;
+
+/// The load model: when a buyer begins a purchase.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum LoadModel {
+    /// This many clients, each of which begins its next purchase when its last one has ended.
+    Closed(u32),
+    /// A rate that does not depend on how purchases end.
+    Open {
+        /// Purchases a second.
+        per_s: f64,
+        /// Whether the clients obey `retry_after_ms`.
+        obeys: bool,
+    },
+}
+
+pub(super) struct Buyers {
+    context: Arc<RunContext>,
+    poll: Poll,
+    connections: Vec<BuyerConnection>,
+    purchases: Vec<Option<Purchase>>,
+    free: Vec<PurchaseId>,
+    generations: Vec<u32>,
+    /// Blocks of seats that no purchase is trying to get.
+    blocks: Vec<u32>,
+    /// Times and generations of checkouts to repeat, in no order.
+    repeats: VecDeque<(u64, PurchaseId, u32)>,
+    next_number: u32,
+    next_connection: usize,
+    stats: PhaseStats,
+    flows: Vec<Flow>,
+    rng: SmallRng,
+    load_model: LoadModel,
+    began_us: u64,
+    /// Purchases begun since the phase began.
+    begun: u64,
+    under_way: u32,
+    expired_us: u64,
+    left_holding: u64,
+    frame: BytesMut,
+}
+
+impl Buyers {
+    /// Opens all connections, spread over the nodes.
+    pub(super) fn connect(addresses: &[String], connections: u32, context: Arc<RunContext>) -> io::Result<Buyers> {
+        let poll = Poll::new()?;
+        let mut all = Vec::new();
+        for address in addresses.iter().cycle().take(connections as usize) {
+            let mut connection = BuyerConnection::connect(address)?;
+            poll.registry().register(
+                &mut connection.stream,
+                Token(all.len()),
+                Interest::READABLE | Interest::WRITABLE,
+            )?;
+            all.push(connection);
+        }
+        let picker = context.picker.as_ref().expect("the scenario check requires seats for [overload]");
+        let (house, seats) = (picker.house(), context.scenario.flow.as_ref().map_or(1, |flow| flow.seats));
+        let of_group = house.sessions_of_group() * (house.seats_of_session() / u32::from(seats));
+        Ok(Buyers {
+            poll,
+            connections: all,
+            purchases: Vec::new(),
+            free: Vec::new(),
+            generations: Vec::new(),
+            blocks: (0..of_group * house.groups).rev().collect(),
+            repeats: VecDeque::new(),
+            next_number: 0,
+            next_connection: 0,
+            stats: PhaseStats::default(),
+            flows: Vec::new(),
+            rng: SmallRng::seed_from_u64(context.run_seed.seed),
+            load_model: LoadModel::Closed(0),
+            began_us: 0,
+            begun: 0,
+            under_way: 0,
+            expired_us: 0,
+            left_holding: 0,
+            frame: BytesMut::new(),
+            context,
+        })
+    }
+
+    /// Begins a phase.
+    pub(super) fn begin(&mut self, load_model: LoadModel) {
+        self.began_us = self.now_us();
+        (self.load_model, self.begun, self.stats) = (load_model, 0, PhaseStats::since(self.began_us));
+    }
+
+    /// Microseconds since the run's start.
+    pub(super) fn now_us(&self) -> u64 {
+        self.context.now_us()
+    }
+
+    /// The statistics since the phase began.
+    pub(super) fn stats(&self) -> &PhaseStats {
+        &self.stats
+    }
+
+    /// Drops all purchases that wait for the concurrency limit of their connection. They hold nothing.
+    pub(super) fn drop_waiting(&mut self) {
+        for connection in 0..self.connections.len() {
+            while let Some(id) = self.connections[connection].waiting.pop_front() {
+                self.cancel(id);
+            }
+        }
+    }
+
+    /// Begins no more purchases, and waits until all have ended. Returns how many got their seats and did not buy them.
+    pub(super) fn drain(&mut self) -> u64 {
+        self.begin(LoadModel::Closed(0));
+        while self.under_way > 0 {
+            self.run(Duration::from_millis(100));
+        }
+        self.left_holding
+    }
+
+    /// The purchases that may have got something, as flows.
+    pub(super) fn take_flows(&mut self) -> Vec<Flow> {
+        std::mem::take(&mut self.flows)
+    }
+
+    /// Runs the buyers for this time.
+    pub(super) fn run(&mut self, time: Duration) {
+        let until_us = self.now_us() + time.as_micros() as u64;
+        let mut events = Events::with_capacity(1_024);
+        let mut buffer = vec![0; READ_BYTES];
+        while self.now_us() < until_us {
+            self.start_due();
+            self.begin_waiting();
+            self.repeat();
+            self.expire_overdue();
+            for connection in &mut self.connections {
+                connection.flush().expect("the node keeps its connections open");
+            }
+            // A poll takes at most a millisecond, so arrivals come in groups of a millisecond.
+            if self.poll.poll(&mut events, Some(Duration::from_millis(1))).is_err() {
+                continue;
+            }
+            for event in &events {
+                self.read(event.token().0, &mut buffer);
+            }
+        }
+    }
+
+    fn start_due(&mut self) {
+        let now_us = self.now_us();
+        let due = match self.load_model {
+            LoadModel::Closed(clients) => u64::from(clients.saturating_sub(self.under_way)),
+            LoadModel::Open { per_s, .. } => {
+                let due = ((now_us - self.began_us) as f64 * per_s / 1e6) as u64;
+                due.saturating_sub(self.begun)
+            }
+        };
+        for _ in 0..due.min(BEGINS_A_POLL_MAX) {
+            self.begun += 1;
+            self.stats.offered += 1;
+            let connection = self.next_connection;
+            self.next_connection = (connection + 1) % self.connections.len();
+            let obeys = !matches!(self.load_model, LoadModel::Open { obeys: false, .. });
+            // A node that does not read gets no more requests. Its new purchases count as not sent.
+            let gets_through = obeys || self.connections[connection].has_room();
+            let Some(block) = gets_through.then(|| self.blocks.pop()).flatten() else {
+                self.stats.not_sent += 1;
+                continue;
+            };
+            let id = self.add(block, connection, obeys, now_us);
+            if obeys {
+                self.connections[connection].waiting.push_back(id);
+            } else {
+                self.send(id, now_us);
+            }
+        }
+    }
+
+    fn add(&mut self, block: u32, connection: usize, obeys: bool, now_us: u64) -> PurchaseId {
+        let mut purchase = Purchase::new(&self.context, self.next_number, block, now_us);
+        self.next_number += 1;
+        self.under_way += 1;
+        (purchase.connection, purchase.obeys) = (connection, obeys);
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.purchases.push(None);
+            self.generations.push(0);
+            self.purchases.len() - 1
+        });
+        purchase.generation = self.generations[id];
+        self.purchases[id] = Some(purchase);
+        id
+    }
+
+    /// Begins waiting purchases as far as the concurrency limit of each connection allows.
+    fn begin_waiting(&mut self) {
+        let (now, now_us) = (Instant::now(), self.now_us());
+        for connection in 0..self.connections.len() {
+            loop {
+                let connection = &mut self.connections[connection];
+                if connection.waiting.is_empty() || !connection.has_room() || !connection.limit.try_acquire(now) {
+                    break;
+                }
+                let id = connection.waiting.pop_front().expect("the queue is not empty");
+                let purchase = self.purchases[id].as_ref().expect("a waiting purchase has not ended");
+                if purchase.deadline_us <= now_us {
+                    connection.limit.release();
+                    self.cancel(id);
+                } else {
+                    self.send(id, now_us);
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, id: PurchaseId, now_us: u64) {
+        let purchase = self.purchases[id].as_mut().expect("the purchase is under way");
+        (purchase.called_us, purchase.is_sent) = (now_us, true);
+        self.frame.clear();
+        purchase.write(&self.context, (u64::from(purchase.generation) << 32) | id as u64, now_us, &mut self.frame);
+        self.connections[purchase.connection].send(&self.frame);
+    }
+
+    /// RetryCounts the checkouts that were refused as `busy`, when their time has come.
+    fn repeat(&mut self) {
+        let now_us = self.now_us();
+        for _ in 0..self.repeats.len() {
+            let Some((at_us, id, generation)) = self.repeats.pop_front() else { return };
+            if self.generations[id] != generation {
+                continue;
+            }
+            let connection = self.purchases[id].as_ref().expect("the purchase is under way").connection;
+            if at_us > now_us || !self.connections[connection].has_room() {
+                self.repeats.push_back((at_us, id, generation));
+            } else {
+                self.send(id, now_us);
+            }
+        }
+    }
+
+    /// Ends purchases whose deadline has passed.
+    fn expire_overdue(&mut self) {
+        let now_us = self.now_us();
+        if now_us < self.expired_us + EXPIRE_EVERY_US {
+            return;
+        }
+        self.expired_us = now_us;
+        for id in 0..self.purchases.len() {
+            let Some(purchase) = &mut self.purchases[id] else { continue };
+            // The node itself reports that a request's deadline has passed. That report may be late.
+            if purchase.is_sent && purchase.deadline_us + 2_000_000 <= now_us {
+                purchase.gave_up(true, now_us);
+                self.stats.unknown += 1;
+                self.connections[purchase.connection].under_way -= 1;
+                if purchase.step == Step::Hold && purchase.obeys {
+                    self.connections[purchase.connection].limit.release();
+                }
+                self.finish(id, true);
+            } else if !purchase.is_sent && purchase.step == Step::Checkout && purchase.deadline_us <= now_us {
+                purchase.gave_up(false, now_us);
+                self.finish(id, true);
+            }
+        }
+    }
+
+    fn read(&mut self, connection: usize, buffer: &mut [u8]) {
+        let mut frames: Vec<(u64, Outcome)> = Vec::new();
+        let read = self.connections[connection].read(buffer, |frame| frames.extend(read_outcome(frame)));
+        read.expect("the node keeps its connections open");
+        let now_us = self.now_us();
+        for (id, outcome) in frames {
+            let (id, generation) = ((id & 0xffff_ffff) as PurchaseId, (id >> 32) as u32);
+            if self.generations.get(id) == Some(&generation) && self.purchases[id].is_some() {
+                self.connections[connection].under_way -= 1;
+                self.answered(id, outcome, now_us);
+            }
+        }
+    }
+
+    fn answered(&mut self, id: PurchaseId, outcome: Outcome, now_us: u64) {
+        let purchase = self.purchases[id].as_mut().expect("the caller checked it");
+        purchase.is_sent = false;
+        let (connection, called_us) = (&mut self.connections[purchase.connection], purchase.called_us);
+        let is_paced = purchase.step == Step::Hold && purchase.obeys;
+        if is_paced && !matches!(outcome, Outcome::Busy(_)) {
+            connection.limit.on_answer();
+        }
+        match outcome {
+            Outcome::Ok(frame) => match purchase.step {
+                Step::Hold => {
+                    let Some(Reply::Ok(held, at)) = read::<Held>(&frame) else {
+                        panic!("the answer to a hold has no lines")
+                    };
+                    self.stats.held(called_us, now_us);
+                    purchase.held(&self.context, &held, &at, now_us);
+                    self.send(id, now_us);
+                }
+                Step::Checkout => {
+                    let Some(Reply::Ok(view, at)) = read::<OrderView>(&frame) else {
+                        panic!("the answer to a checkout has no order")
+                    };
+                    self.stats.checked_out(called_us, now_us);
+                    purchase.bought(&self.context, &view, &at, now_us);
+                    self.finish(id, false);
+                }
+            },
+            Outcome::No(code, name) => {
+                *self.stats.other.entry(name.clone()).or_default() += 1;
+                purchase.refused(code, &name, now_us);
+                self.finish(id, false);
+            }
+            Outcome::Busy(retry_after_ms) => {
+                self.stats.busy(called_us, now_us);
+                self.stats.checkouts_refused += u64::from(purchase.step == Step::Checkout);
+                let wait_ms = f64::from(retry_after_ms) * self.rng.random_range(0.5..1.5);
+                if is_paced {
+                    connection.limit.on_busy(Duration::from_micros((wait_ms * 1e3) as u64), Instant::now());
+                }
+                match (purchase.step, purchase.obeys) {
+                    (Step::Hold, true) => connection.waiting.push_back(id),
+                    (Step::Hold, false) => self.cancel(id),
+                    // A purchase that holds seats is not given up.
+                    (Step::Checkout, obeys) => {
+                        let wait_us = if obeys { (wait_ms * 1e3) as u64 } else { IMPATIENT_US };
+                        self.repeats.push_back((now_us + wait_us, id, purchase.generation));
+                    }
+                }
+            }
+            Outcome::Failed(kind) => {
+                *self.stats.other.entry(kind.name().to_owned()).or_default() += 1;
+                self.stats.unknown += u64::from(kind.may_have_happened());
+                purchase.gave_up(kind.may_have_happened(), now_us);
+                self.finish(id, kind.may_have_happened());
+            }
+        }
+    }
+
+    /// Ends a purchase whose hold certainly did not happen. Its seats go to another one.
+    fn cancel(&mut self, id: PurchaseId) {
+        let purchase = self.purchases[id].take().expect("the purchase is under way");
+        self.blocks.push(purchase.block);
+        self.free_slot(id);
+    }
+
+    /// Ends a purchase that may have got its seats. `leaves_holding` says whether its client may leave held seats
+    /// behind.
+    fn finish(&mut self, id: PurchaseId, leaves_holding: bool) {
+        let purchase = self.purchases[id].take().expect("the purchase is under way");
+        self.left_holding += u64::from(leaves_holding);
+        self.context.count_started();
+        self.flows.push(purchase.flow);
+        self.free_slot(id);
+    }
+
+    fn free_slot(&mut self, id: PurchaseId) {
+        self.generations[id] = self.generations[id].wrapping_add(1) & 0x7fff_ffff;
+        self.free.push(id);
+        self.under_way -= 1;
+    }
+}
+
+/// The outcome of a request.
+enum Outcome {
+    /// It was granted. This is the frame with the answer.
+    Ok(Vec<u8>),
+    /// It was refused, with this code and name.
+    No(u16, String),
+    /// The node is overloaded. The client should try again after this many milliseconds.
+    Busy(u32),
+    /// It failed for another reason.
+    Failed(FailKind),
+}
+
+/// The request id of an answer, and the outcome.
+fn read_outcome(frame: &[u8]) -> Option<(u64, Outcome)> {
+    let Ok(ServerFrame::Answer(Some(id), verdict, _)) = ServerFrame::read(Encoding::MsgPack, frame) else {
+        return None;
+    };
+    let outcome = match verdict {
+        RawVerdict::Ok(..) => Outcome::Ok(frame.to_vec()),
+        RawVerdict::No(_) | RawVerdict::Fail(_) => match verdict.read::<Held>(Encoding::MsgPack).ok()? {
+            Reply::Ok(..) => return None,
+            Reply::No(no) => Outcome::No(no.code, no.name.to_string()),
+            Reply::Fail(fail) if fail.kind == FailKind::Busy => Outcome::Busy(fail.retry_after_ms.unwrap_or(0)),
+            Reply::Fail(fail) => Outcome::Failed(fail.kind),
+        },
+    };
+    Some((id, outcome))
+}
+
+fn read<T: boxoffice_wire::reply::FromAnswer>(frame: &[u8]) -> Option<Reply<T>> {
+    match ServerFrame::read(Encoding::MsgPack, frame) {
+        Ok(ServerFrame::Answer(_, verdict, _)) => verdict.read(Encoding::MsgPack).ok(),
+        _ => None,
+    }
+}
