@@ -1,4 +1,5 @@
-//! Runs a scenario and prints its table: `cargo run --profile bench -p boxoffice-load --example run -- ADDRESS SCENARIO [KEY=VALUE …]`.
+//! Runs a scenario and prints its table: `cargo run --profile bench -p boxoffice-load --example run -- ADDRESS SCENARIO
+//! [KEY=VALUE …]`.
 
 use std::process::ExitCode;
 

@@ -410,7 +410,10 @@ fn merge_findings(findings: &mut Findings, found: &Findings, first: &str, other:
     let (one, another) = (sold(findings), sold(found));
     if one != another {
         findings.add(Breach::Disagreed, || {
-            format!("sessions, seats, sales, units, purchases and charges through {first} are {one:?}, through {other} {another:?}")
+            format!(
+                "sessions, seats, sales, units, purchases and charges through {first} are {one:?}, \
+                 through {other} {another:?}"
+            )
         });
     }
 }

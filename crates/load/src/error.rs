@@ -19,7 +19,7 @@ pub enum LoadError {
     NoAddress,
     /// The scenario kills or adds nodes that the run did not start.
     #[error(
-        "a run kills and adds only nodes that it started itself; leave out the addresses and say how many nodes to start"
+        "a run kills and adds only nodes that it started itself; leave out the addresses and give a number of nodes"
     )]
     ForeignNodes,
     #[error("cannot connect to {addresses}: {error}")]

@@ -240,8 +240,8 @@ pub(crate) async fn observe(
 }
 
 impl ObservedExpiries {
-    /// The report of the burst. It includes the purchases that other flows made meanwhile. `started_at_ms` is the run's start
-    /// by this machine's clock.
+    /// The report of the burst. It includes the purchases that other flows made meanwhile. `started_at_ms` is the run's
+    /// start by this machine's clock.
     pub(crate) fn report(&mut self, opened: &OpenedCarts, flows: &[Flow], started_at_ms: u64) -> ExpiryBurst {
         let first_ms = opened.first_ms.saturating_add_signed(-opened.offset_ms);
         let first_us = first_ms.saturating_sub(started_at_ms) * 1_000;

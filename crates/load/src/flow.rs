@@ -1,5 +1,5 @@
-//! One flow: a customer who wants something, and either buys it, is refused, abandons it or fails. The flow records every
-//! answer for the audit.
+//! One flow: a customer who wants something, and either buys it, is refused, abandons it or fails. The flow records
+//! every answer for the audit.
 
 mod booking;
 mod checkout;
@@ -79,8 +79,8 @@ impl Flow {
     }
 }
 
-/// Runs a flow to its end. Without an intended start, the actual start is the intended one. A flow with a `block` tries the
-/// seats of that block instead of choosing its own.
+/// Runs a flow to its end. Without an intended start, the actual start is the intended one. A flow with a `block` tries
+/// the seats of that block instead of choosing its own.
 pub(crate) async fn run(
     context: Arc<RunContext>,
     client: Client,
@@ -116,8 +116,8 @@ pub(crate) async fn run(
     flow
 }
 
-/// The first entity of which a flow puts something into its cart. `None` if the flow needs no cart. A contending flow may
-/// want another entity.
+/// The first entity of which a flow puts something into its cart. `None` if the flow needs no cart. A contending flow
+/// may want another entity.
 fn first_wanted(context: &RunContext, number: FlowNumber, block: Option<FlowNumber>) -> Option<Entity> {
     let good = match context.kind(number) {
         FlowKind::Seats => {

@@ -1,7 +1,9 @@
-//! The load generator: it runs a scenario against real servers over real connections, measures it, audits it and judges it.
+//! The load generator: it runs a scenario against real servers over real connections, measures it, audits it and judges
+//! it.
 //!
-//! A run drops no flow: offered = done + refused + abandoned + failed, or the run fails. A latency is reported twice: from
-//! the scheduled start of a flow and from its actual start. Quote the first one, which has no coordinated omission.
+//! A run drops no flow: offered = done + refused + abandoned + failed, or the run fails. A latency is reported twice:
+//! from the scheduled start of a flow and from its actual start. Quote the first one, which has no coordinated
+//! omission.
 
 // In reading order: the scenario, the run, its traffic, its audit and its verdict, the report.
 pub mod scenario;

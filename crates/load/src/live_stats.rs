@@ -33,7 +33,8 @@ impl LiveStats {
         }
     }
 
-    /// Whether every shard granted a request that was sent at `from_us` or later, in microseconds since the run's start.
+    /// Whether every shard granted a request that was sent at `from_us` or later, in microseconds since the run's
+    /// start.
     pub(crate) fn every_shard_succeeded_since(&self, from_us: u64) -> bool {
         let successes = self.successes.lock().expect("no thread panics while it holds the lock");
         successes.iter().all(|spans| spans.iter().rev().take(LOOK_BACK_MAX).any(|span| span.called_us >= from_us))

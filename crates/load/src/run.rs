@@ -31,11 +31,12 @@ const LEAD: Duration = Duration::from_millis(100);
 
 /// Runs a scenario and waits for its report. The verdict is in the report; an error means that there is no report.
 ///
-/// The run has a thread and a runtime of its own, so the caller may be inside an async runtime. The calling thread blocks.
+/// The run has a thread and a runtime of its own, so the caller may be inside an async runtime. The calling thread
+/// blocks.
 ///
 /// # Errors
-/// [`LoadError`] if the scenario or the baseline cannot be read, a node cannot be reached, the house cannot be created or
-/// the audit cannot be done. A run without an audit proves nothing, so it makes no report.
+/// [`LoadError`] if the scenario or the baseline cannot be read, a node cannot be reached, the house cannot be created
+/// or the audit cannot be done. A run without an audit proves nothing, so it makes no report.
 pub fn run(config: RunConfig) -> Result<Report, LoadError> {
     let thread = thread::Builder::new().name("load".into()).spawn(move || {
         let scenario = Scenario::load(&config.scenario, &config.overrides)?;

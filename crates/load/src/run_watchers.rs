@@ -1,4 +1,5 @@
-//! The watchers of a run. They connect before the first flow. After the last flow their maps are compared with the server's.
+//! The watchers of a run. They connect before the first flow. After the last flow their maps are compared with the
+//! server's.
 
 use std::time::{Duration, Instant};
 
@@ -151,7 +152,8 @@ impl RunWatchers {
         Ok(maps)
     }
 
-    /// Waits until all watchers have these versions or their time is over. Returns when the last one received its version.
+    /// Waits until all watchers have these versions or their time is over. Returns when the last one received its
+    /// version.
     async fn converge(&self, versions: Vec<(u32, u64)>) -> Result<u64, LoadError> {
         let start = Instant::now();
         loop {

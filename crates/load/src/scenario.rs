@@ -415,7 +415,8 @@ impl Scenario {
         })
     }
 
-    /// Flows per group. While nodes are killed repeatedly, the duration is unknown, so there are as many flows as possible.
+    /// Flows per group. While nodes are killed repeatedly, the duration is unknown, so there are as many flows as
+    /// possible.
     fn flows_of_group(&self, open: &OpenLoopSpec) -> u32 {
         if self.faults.kills == 0 {
             return open.flows;

@@ -83,7 +83,7 @@ fn fails_with(bug: Bug, scenario: &str, reason: &str) {
     let report = run_against(bug, scenario, None, None);
     assert!(report.flows.adds_up(), "{:?}", report.flows);
     assert!(!report.verdict.passed, "{bug:?} passed: {}", report.verdict.line);
-    let found = report.verdict.reasons.iter().any(|said| said.starts_with(reason));
+    let found = report.verdict.reasons.iter().any(|found| found.starts_with(reason));
     assert!(found, "{bug:?}: {:?}, not {reason}\n{:#?}", report.verdict.reasons, report.audit.findings.examples);
 }
 

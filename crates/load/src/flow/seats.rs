@@ -41,8 +41,8 @@ pub(super) async fn buy(
     outcome
 }
 
-/// Opens the cart if the scenario wants that, and holds seats. After a refusal it tries others, as often as the scenario
-/// allows.
+/// Opens the cart if the scenario wants that, and holds seats. After a refusal it tries others, as often as the
+/// scenario allows.
 async fn hold(
     context: &RunContext,
     cart: &Cart,

@@ -7,7 +7,8 @@ use super::Flow;
 use crate::run_context::RunContext;
 
 impl Flow {
-    /// The shard and the time of each success of the flow. A command that several shards took part in is a success of each.
+    /// The shard and the time of each success of the flow. A command that several shards took part in is a success of
+    /// each.
     pub(super) fn successes(&self, context: &RunContext) -> Vec<(u16, Span)> {
         let mut successes = Vec::new();
         let record = &self.record;

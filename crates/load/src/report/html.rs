@@ -313,7 +313,8 @@ fn audit(out: &mut String, report: &Report) -> std::fmt::Result {
     let findings = &audit.findings;
     writeln!(
         out,
-        "<h2>Audit</h2><p>{} of {} used sessions and {} carts were looked at in {:.1} s: {} seats sold in {} sales, {} held.",
+        "<h2>Audit</h2><p>{} of {} used sessions and {} carts were audited in {:.1} s: \
+         {} seats sold in {} sales, {} held.",
         grouped(findings.sessions),
         grouped(audit.sessions_used),
         grouped(findings.carts),

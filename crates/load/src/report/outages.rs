@@ -136,14 +136,14 @@ impl Outages {
         }
         if self.kills.len() > 1 {
             lines.push(format!("over all {} kills:", self.kills.len()));
-            let said = [
+            let distributions = [
                 ("led shards, kill to next success", &self.led_next),
                 ("led shards, longest time without one", &self.led_gap),
                 ("other shards, kill to next success", &self.others_next),
                 ("other shards, longest time without one", &self.others_gap),
             ];
-            let said = said.into_iter().filter_map(|(what, spread)| Some((what, spread.as_ref()?)));
-            lines.extend(said.map(|(what, spread)| format!("  {what}: {spread} ({} times)", spread.count)));
+            let distributions = distributions.into_iter().filter_map(|(what, spread)| Some((what, spread.as_ref()?)));
+            lines.extend(distributions.map(|(what, spread)| format!("  {what}: {spread} ({} times)", spread.count)));
         }
         if let Some(added) = &self.added {
             let settled = added.settled_ms.map_or("not yet".into(), |ms| format!("after {ms:.0} ms"));
@@ -161,8 +161,8 @@ impl Kill {
     fn lines(&self, lines: &mut Vec<String>) {
         let ms = |ms: Option<f64>| ms.map_or("never".into(), |ms| format!("{ms:.0} ms"));
         lines.push(format!(
-            "node {} was killed at {:.1} s, which led {} shards; every shard granted a request again after {}, it served again \
-             after {} and had caught up after {}",
+            "node {} was killed at {:.1} s, which led {} shards; every shard granted a request again after {}, \
+             it served again after {} and had caught up after {}",
             self.node,
             self.at_s,
             self.led,

@@ -103,8 +103,8 @@ impl Watchers {
         let cpu = self.server_cpu_us.map_or(String::new(), |us| format!(", {us:.1} µs of the nodes each"));
         vec![
             format!(
-                "{} watchers of {} connected in {came_in_s:.1} s; {} of them have the server's map in the end, the last one \
-                 {:.0} ms after the last flow",
+                "{} watchers of {} connected in {came_in_s:.1} s; {} of them have the server's map in the end, \
+                 the last one {:.0} ms after the last flow",
                 grouped(u64::from(*count)),
                 if *sessions == 1 { "one session".into() } else { format!("{sessions} sessions") },
                 grouped(self.same),

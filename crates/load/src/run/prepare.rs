@@ -1,4 +1,5 @@
-//! What a run prepares before its traffic: connections, the house and goods, and the nodes' totals before the first flow.
+//! What a run prepares before its traffic: connections, the house and goods, and the nodes' totals before the first
+//! flow.
 
 use std::{sync::Arc, time::Instant};
 
@@ -87,8 +88,8 @@ impl Prepared {
         })
     }
 
-    /// Memory of the server process before, during and after the run. `None` if the process no longer exists: a node that
-    /// was killed has another process after its restart.
+    /// Memory of the server process before, during and after the run. `None` if the process no longer exists: a node
+    /// that was killed has another process after its restart.
     pub(super) fn memory(&self) -> Option<Memory> {
         let pid = self.pid.filter(|_| resident(self.pid) > 0)?;
         Some(Memory { pid, before: self.memory_before, set_up: self.memory_set_up, after: resident(self.pid) })
@@ -112,7 +113,8 @@ fn random() -> u64 {
     OsRng.try_next_u64().unwrap_or_else(|_| now_ms())
 }
 
-/// The prefix of all ids of a run: its start time and random bits, so that the ids of two runs on one server never collide.
+/// The prefix of all ids of a run: its start time and random bits, so that the ids of two runs on one server never
+/// collide.
 fn prefix(now_ms: u64) -> String {
     format!("l{:x}-{:05x}", now_ms / 1_000, random() & 0xf_ffff)
 }

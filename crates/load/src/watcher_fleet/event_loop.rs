@@ -13,8 +13,8 @@ use super::{
 };
 use crate::clock::now_us;
 
-/// The most connections that are opening at the same time. This is less than a server's backlog of connections that it has
-/// not accepted yet.
+/// The most connections that are opening at the same time. This is less than a server's backlog of connections that it
+/// has not accepted yet.
 const OPENING_MAX: usize = 256;
 
 /// The most socket events of one poll.

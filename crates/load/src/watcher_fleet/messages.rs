@@ -1,4 +1,4 @@
-//! What a fleet is told to do, and what it replies.
+//! The commands to a fleet, and its replies.
 
 use serde::{Deserialize, Serialize};
 

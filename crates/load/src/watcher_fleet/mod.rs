@@ -1,11 +1,12 @@
-//! A fleet of watchers: one thread with tens of thousands of WebSocket connections, each of which watches seat maps and needs
-//! little more memory than the kernel's.
+//! A fleet of watchers: one thread with tens of thousands of WebSocket connections, each of which watches seat maps and
+//! needs little more memory than the kernel's.
 //!
 //! The fleet counts every frame and checks every version against the one before. It records the time of each receipt by
-//! [`now_us`](crate::clock::now_us), a clock that all processes of the machine share. It parses the text of a frame once,
-//! however many watchers receive it.
+//! [`now_us`](crate::clock::now_us), a clock that all processes of the machine share. It parses the text of a frame
+//! once, however many watchers receive it.
 
-// In reading order: the messages, a frame's content, one connection, all connections, what they receive, the replies, the statistics.
+// In reading order: the messages, a frame's content, one connection, all connections, what they receive, the replies,
+// the statistics.
 mod messages;
 
 mod frame_cache;
@@ -92,8 +93,8 @@ fn thread_ended() -> io::Error {
     io::Error::other("the thread of the watcher fleet has ended")
 }
 
-/// Serves a fleet as a process. The first input line is its spec, and each further line is a command, which is answered with
-/// a line. Returns at the end of the input.
+/// Serves a fleet as a process. The first input line is its spec, and each further line is a command, which is answered
+/// with a line. Returns at the end of the input.
 ///
 /// # Errors
 /// If the fleet cannot be started, or a line cannot be read, parsed or written.
