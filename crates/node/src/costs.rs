@@ -216,7 +216,7 @@ impl Nodes {
             black_box(nodes.engine.step(Now { wall_ms: nodes.now_ms, mono_ms: nodes.now_ms }, []));
             nodes.engine.persisted(&mut out);
             for output in out.drain(..) {
-                if let Output::Lead { shard: SHARD, epoch, .. } = output {
+                if let Output::BecameLeader { shard: SHARD, epoch, .. } = output {
                     nodes.epoch = epoch;
                 }
             }

@@ -375,8 +375,8 @@ impl Driver {
                     // Who waits for it is told when all outputs are taken.
                     let mut settled = std::mem::take(&mut self.settled);
                     let first = settled.len();
-                    while let Some(Output::Done { ticket, index, .. }) = rest.next_if(
-                        |next| matches!(next, Output::Done { shard: of, index, .. } if (*of, *index) == (shard, position.index)),
+                    while let Some(Output::Completed { ticket, index, .. }) = rest.next_if(
+                        |next| matches!(next, Output::Completed { shard: of, index, .. } if (*of, *index) == (shard, position.index)),
                     ) {
                         settled.push((ticket, index));
                     }
@@ -384,11 +384,11 @@ impl Driver {
                     self.settled = settled;
                     applied?;
                 }
-                Output::Done { ticket, index, .. } => self.settled.push((ticket, index)),
-                Output::Lost { ticket, shard, why } => {
+                Output::Completed { ticket, index, .. } => self.settled.push((ticket, index)),
+                Output::ProposalDropped { ticket, shard, why } => {
                     // A turn that was never appended may be the last one of a request of several: what inventories have
                     // granted for it in between stands until they hear otherwise.
-                    let changed = why.unknown() || ticket.served.is_some();
+                    let changed = why.is_unknown() || ticket.served.is_some();
                     if changed && !planted::is("an unknown outcome told as none") {
                         tracing::debug!(shard, ?why, "a proposal was lost; its callers hear unknown");
                         drop(ticket);
@@ -396,7 +396,7 @@ impl Driver {
                         ticket.refuse(Failure::NotReady);
                     }
                 }
-                Output::Lead { shard, epoch, time, confirmed } => {
+                Output::BecameLeader { shard, epoch, time, confirmed } => {
                     if !confirmed {
                         tracing::warn!(
                             shard,
@@ -405,7 +405,7 @@ impl Driver {
                     }
                     self.lead(shard, Reign { epoch, time });
                 }
-                Output::Follow { shard, term, leader } => self.follow(shard, term, leader),
+                Output::BecameFollower { shard, term, leader } => self.follow(shard, term, leader),
                 Output::Restore(received) => self.restore(received)?,
                 Output::SnapshotDue { meta } => self.cut(meta),
                 Output::CutSnapshot { meta, .. } => {
@@ -413,7 +413,7 @@ impl Driver {
                     self.shared.replicators.push(meta.shard, EngineInput::SnapshotCut { meta, state });
                 }
                 Output::Message(message) => self.send(message),
-                Output::Reached { shard, version } => {
+                Output::TargetReached { shard, version } => {
                     self.note_group(shard);
                     self.shared.reached.lock().insert(shard, version);
                     self.shared.placing.notify_one();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use boxoffice_core::id::Entity;
-use boxoffice_shard::{Broken, RestoreError, ShardId};
+use boxoffice_shard::{FatalError, RestoreError, ShardId};
 
 use crate::{
     archive_files::ArchiveError, identity::IdentityError, log::LogError, past::PastError, snapshot_files::SnapshotError,
@@ -100,7 +100,7 @@ pub enum NodeError {
         /// The shard.
         shard: ShardId,
         /// What is wrong.
-        why: Broken,
+        why: FatalError,
     },
     /// The cluster does not know this node, or not any more.
     #[error("node {node} is no member of its cluster: {why}")]

@@ -19,7 +19,7 @@ use boxoffice_core::{
     planted,
 };
 use boxoffice_shard::{
-    Aim, DIRECTORY, Input as EngineInput, NodeId, ReplicaId, ShardId,
+    DIRECTORY, Input as EngineInput, NodeId, ReplicaId, ShardId, TargetConfig,
     placement::{self, Situation},
 };
 use boxoffice_wire::form::rfc3339;
@@ -102,7 +102,7 @@ struct Keeper {
     under_way: BTreeSet<Errand>,
     arrived: bool,
     peers: Vec<Peer>,
-    /// By shard: the version of the aim that the engine knows.
+    /// By shard: the version of the target configuration that the engine knows.
     told: BTreeMap<ShardId, u64>,
     /// Drained nodes that have nothing any more, and since when they are told.
     farewells: BTreeMap<NodeId, u64>,
@@ -340,7 +340,7 @@ impl Keeper {
         if changed {
             self.reluctant = reluctant;
             let node = self.identity.node;
-            shared.replicators.reluctant(node, reluctant);
+            shared.replicators.avoid_leadership(node, reluctant);
         }
         // Again and again, for whoever has only just come.
         if changed || compares {
@@ -417,8 +417,8 @@ impl Keeper {
         if self.told.insert(shard, place.version) != Some(place.version) {
             let leader = Some(ReplicaId::new(place.leader.node, place.leader.generation));
             let (voters, learners) = (ids(&place.aim.voters), ids(&place.aim.learners));
-            let aim = Aim { version: place.version, voters, learners, leader };
-            shared.replicators.push(shard, EngineInput::Aim { shard, aim });
+            let target = TargetConfig { version: place.version, voters, learners, leader };
+            shared.replicators.push(shard, EngineInput::Target { shard, target });
         }
         let Some(replica) = ReplicaId::from_bits(cell.group_id.load(Ordering::Relaxed)) else { return };
         // A replica that the table has not heard of yet is newer than the copy of the table here.
@@ -428,7 +428,7 @@ impl Keeper {
         }
     }
 
-    /// Reports the aims that shards led here have reached.
+    /// Reports the target configurations that shards led here have reached.
     fn report(&mut self, shared: &Arc<Shared>, cluster: &Cluster) {
         let reached: Vec<(ShardId, u64)> = {
             let mut reached = shared.reached.lock();

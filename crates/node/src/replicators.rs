@@ -93,8 +93,8 @@ impl Replicators {
     }
 
     /// A node would rather not lead, or would again.
-    pub(crate) fn reluctant(&self, node: NodeId, reluctant: bool) {
-        self.tell_all(|| EngineInput::Reluctant { node, reluctant });
+    pub(crate) fn avoid_leadership(&self, node: NodeId, avoid: bool) {
+        self.tell_all(|| EngineInput::AvoidLeadership { node, avoid });
     }
 
     fn tell_all(&self, input: impl Fn() -> EngineInput<Ticket>) {

@@ -118,7 +118,7 @@ pub(crate) struct Shared {
     pub(crate) lineages: Lineages,
     /// Something happened that the keeper of places wants to look at.
     pub(crate) placing: tokio::sync::Notify,
-    /// Shards led here that have reached the aim of this version.
+    /// Shards led here that have reached the target configuration of this version.
     pub(crate) reached: parking_lot::Mutex<std::collections::BTreeMap<u16, u64>>,
     /// Spreads what is sent without knowing a leader.
     pub(crate) turn: AtomicU16,

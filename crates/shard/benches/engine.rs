@@ -46,8 +46,8 @@ impl Driver {
                 Output::Apply { turns, .. } => turns.iter().for_each(|turn| {
                     black_box(turn);
                 }),
-                Output::Done { .. } => done += 1,
-                Output::Lead { shard, epoch, .. } => self.epochs[usize::from(shard)] = epoch,
+                Output::Completed { .. } => done += 1,
+                Output::BecameLeader { shard, epoch, .. } => self.epochs[usize::from(shard)] = epoch,
                 Output::SnapshotDue { meta } => self.inputs.push(Input::SnapshotSaved {
                     shard: meta.shard,
                     replica: meta.replica,

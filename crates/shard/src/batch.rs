@@ -60,8 +60,8 @@ impl Turns {
         self.count == 0
     }
 
-    /// The turns in an entry's payload, as a log keeps it, and when it was proposed: for looking at a log that no engine has
-    /// open.
+    /// The turns in an entry's payload, as a log keeps it, and when it was proposed: for looking at a log that no
+    /// engine has open.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! The wall clocks of other machines, as they showed them, and what a majority of a shard's voters confirms.
 //!
-//! Nodes ask each other for the time; half of how long question and answer took is how far such a reading may be off. The
-//! readings are kept against the monotonic clock, so that a step of this machine's wall clock does not change them.
+//! Nodes ask each other for the time; half of how long question and answer took is how far such a reading may be off.
+//! The readings are kept against the monotonic clock, so that a step of this machine's wall clock does not change them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,14 +94,14 @@ impl Clocks {
         }
     }
 
-    /// True time by the voters of a shard, as the node `own` knows it now; `None` as long as no majority of them has shown
-    /// its clock.
+    /// True time by the voters of a shard, as the node `own` knows it now; `None` as long as no majority of them has
+    /// shown its clock.
     pub(crate) fn true_time(&self, own: NodeId, now: Now, members: &Members) -> Option<TrueTime> {
         let shown = self.shown(own, now, members);
         is_majority(&shown, members).then(|| judge(own, now, members, &shown))
     }
 
-    /// The same, by whoever has shown its clock.
+    /// The same, by the nodes whose clocks are known.
     pub(crate) fn best_time(&self, own: NodeId, now: Now, members: &Members) -> TrueTime {
         judge(own, now, members, &self.shown(own, now, members))
     }
@@ -120,7 +120,7 @@ impl Clocks {
 
 fn judge(own: NodeId, now: Now, members: &Members, shown: &[Reading]) -> TrueTime {
     let instant = |shift_ms: i64| now.mono_ms.saturating_add_signed(shift_ms);
-    // Our own clock is the first that is asked who agrees with it, and the best known one the next.
+    // Our own clock is checked against the others first, then the best known one.
     let mut judges: Vec<&Reading> = shown.iter().collect();
     judges.sort_by_key(|reading| (reading.node != own, reading.error_ms, reading.node));
     for judge in judges {
@@ -163,8 +163,8 @@ mod tests {
         ClockReading { asked_ms: now.mono_ms - round_ms, answered_ms: now.mono_ms, wall_ms }
     }
 
-    /// How far true time is ahead of node 1's clock when the others' clocks are so far ahead of it: an error if it is not
-    /// confirmed, `None` if too few have shown theirs.
+    /// How far true time is ahead of node 1's clock when the others' clocks are so far ahead of it: an error if it is
+    /// not confirmed, `None` if too few have shown theirs.
     fn known(voters: &[NodeId], outgoing: &[NodeId], ahead_ms: &[(NodeId, i64)]) -> Option<Result<i64, i64>> {
         let mut clocks = Clocks::default();
         for (node, ahead_ms) in ahead_ms {

@@ -22,8 +22,8 @@ pub const SNAPSHOT_BYTES: u64 = 64 * 1024 * 1024;
 /// Entries kept in memory behind a snapshot, for followers that lag a little. A node that is alone keeps none.
 pub const TAIL_ENTRIES: u64 = 1_000;
 
-/// Bytes of applied entries that a shard keeps in memory at most, with a snapshot or without. A follower that lags further gets
-/// a snapshot.
+/// Bytes of applied entries that a shard keeps in memory at most, with a snapshot or without. A follower that lags
+/// further gets a snapshot.
 pub const TAIL_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The same of all shards of a node together: each may keep an equal part of it …
@@ -33,7 +33,7 @@ pub const NODE_TAIL_BYTES: u64 = 64 * 1024 * 1024;
 pub const TAIL_BYTES_MIN: u64 = 256 * 1024;
 
 /// How long followers may not know that an entry is committed: most hear of it with the next one before. Milliseconds.
-pub const COMMIT_NEWS_MS: u64 = 15;
+pub const COMMIT_BROADCAST_MS: u64 = 15;
 
 /// What an engine is told at its start.
 #[derive(Clone, Debug)]
@@ -52,8 +52,8 @@ pub struct Config {
     /// the loss and before the first replica on the new disk.
     pub generation_min: u64,
     /// Nodes that should not lead while others can: they are going down, or something is wrong with them. May change
-    /// while an engine runs: [`Input::Reluctant`](crate::Input::Reluctant).
-    pub reluctant: BTreeSet<NodeId>,
+    /// while an engine runs: [`Input::AvoidLeadership`](crate::Input::AvoidLeadership).
+    pub avoid_leadership: BTreeSet<NodeId>,
     /// A leader is heard at least this often, ticks.
     pub heartbeat_ticks: usize,
     /// The shortest silence of a leader that starts an election, ticks.
@@ -74,8 +74,8 @@ pub struct Config {
     pub tail_entries: u64,
     /// See [`TAIL_BYTES`] and [`NODE_TAIL_BYTES`].
     pub tail_bytes: u64,
-    /// See [`COMMIT_NEWS_MS`].
-    pub commit_news_ms: u64,
+    /// See [`COMMIT_BROADCAST_MS`].
+    pub commit_broadcast_ms: u64,
 }
 
 impl Config {
@@ -92,7 +92,7 @@ impl Config {
             shards,
             groups: BTreeMap::new(),
             generation_min: 0,
-            reluctant: BTreeSet::new(),
+            avoid_leadership: BTreeSet::new(),
             heartbeat_ticks: 2,
             election_ticks_min: 5,
             election_ticks_max: 10,
@@ -103,7 +103,7 @@ impl Config {
             snapshot_bytes: SNAPSHOT_BYTES,
             tail_entries: TAIL_ENTRIES,
             tail_bytes: (NODE_TAIL_BYTES / (u64::from(shards) + 1)).clamp(TAIL_BYTES_MIN, TAIL_BYTES),
-            commit_news_ms: COMMIT_NEWS_MS,
+            commit_broadcast_ms: COMMIT_BROADCAST_MS,
         }
     }
 
@@ -122,13 +122,13 @@ impl Config {
             [self.node, u64::from(shard), term].into_iter().fold(self.seed, |drawn, part| scramble(drawn ^ part));
         let span = (self.election_ticks_max - self.election_ticks_min) as u64;
         let extra = usize::try_from(drawn % span).expect("a span of ticks is small");
-        let patience = if self.is_reluctant() { self.election_ticks_max } else { 0 };
+        let patience = if self.avoids_leadership() { self.election_ticks_max } else { 0 };
         self.election_ticks_min + extra + patience
     }
 
     /// Whether this node should not lead.
-    pub(crate) fn is_reluctant(&self) -> bool {
-        self.reluctant.contains(&self.node)
+    pub(crate) fn avoids_leadership(&self) -> bool {
+        self.avoid_leadership.contains(&self.node)
     }
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn is_from_leader(kind: MessageType) -> bool {
 /// Whether a message of another node makes the log longer by what that node has: entries, or a snapshot. A node without
 /// room for it can leave such messages and take all others: raft sends them again.
 pub fn grows_log(message: &[u8]) -> bool {
-    // What is no message is dropped by whoever takes it.
+    // The receiver drops malformed messages.
     let Some((_, message)) = envelope::open(message) else { return false };
     !message.entries.is_empty() || message.get_msg_type() == MessageType::MsgSnapshot
 }

@@ -1,5 +1,5 @@
-//! The decoders of this crate that nothing else makes public, for the fuzz tests in `crates/fuzz`. Each decodes some bytes and
-//! encodes the value again; it returns `None` if the bytes are refused.
+//! The decoders of this crate that nothing else makes public, for the fuzz tests in `crates/fuzz`. Each decodes some
+//! bytes and encodes the value again; it returns `None` if the bytes are refused.
 
 use bytes::Bytes;
 

@@ -3,21 +3,21 @@
 use bytes::Bytes;
 use slog::Discard;
 
-use crate::aim::Aim;
 use crate::clocks::Clocks;
 use crate::config::Config;
 use crate::consensus::{is_from_leader, travels};
 use crate::envelope;
 use crate::group::Group;
 use crate::input::Input;
+use crate::leadership::{Proposed, lost};
 use crate::name::{Epoch, FOUNDING, NODE_MAX, NodeId, Position, ReplicaId, ShardId};
-use crate::output::{Broken, Output, Why, Write};
+use crate::output::{FatalError, Output, RejectReason, Write};
 use crate::record::Record;
-use crate::reign::{Proposed, lost};
 use crate::replay::{Revived, replay};
 use crate::restore_error::RestoreError;
 use crate::snapshot::SnapshotMeta;
 use crate::status::GroupStatus;
+use crate::target_config::TargetConfig;
 use crate::time::Now;
 
 /// A write's memory beyond this is not kept for the next one.
@@ -39,7 +39,7 @@ pub struct Engine<T> {
     // By shard id: the highest generation of this node's replicas that is gone, 0 if none is.
     gone: Vec<u64>,
     // By shard id: the newest one told, also of shards this node has no replica of.
-    aims: Vec<Option<Aim>>,
+    targets: Vec<Option<TargetConfig>>,
     // Records of what is gone; the next write begins with them.
     head: Vec<u8>,
     // The shards with something to do in this or the next pass, each once; the flags say which.
@@ -87,7 +87,7 @@ impl<T> Engine<T> {
             logger,
             groups: (0..size).map(|_| None).collect(),
             gone: vec![0; size],
-            aims: vec![None; size],
+            targets: vec![None; size],
             head: Vec::new(),
             touched: Vec::new(),
             is_touched: vec![false; size],
@@ -110,8 +110,8 @@ impl<T> Engine<T> {
 
     fn begin_group(&mut self, shard: ShardId, revived: Revived) -> Result<(), RestoreError> {
         let mut group = Group::new(&self.config, revived, &self.logger)?;
-        if let Some(aim) = &self.aims[usize::from(shard)] {
-            group.aim(aim);
+        if let Some(target) = &self.targets[usize::from(shard)] {
+            group.target(target);
         }
         self.groups[usize::from(shard)] = Some(Box::new(group));
         self.touch(shard);
@@ -146,7 +146,7 @@ impl<T> Engine<T> {
             self.take(input);
         }
         let now = self.now;
-        self.all(|group, _, _| group.tell_news(now));
+        self.all(|group, _, _| group.broadcast_commit(now));
         let mut write = Write { records: std::mem::take(&mut self.spare), ..Write::default() };
         write.records.append(&mut self.head);
         for place in 0..self.touched.len() {
@@ -169,8 +169,8 @@ impl<T> Engine<T> {
         }
     }
 
-    /// What is committed as of the first half of a pass and was durable before it: it may be carried out while the write is
-    /// on its way to the disk, and otherwise comes with [`Engine::persisted`].
+    /// What is committed as of the first half of a pass and was durable before it: it may be carried out while the
+    /// write is on its way to the disk, and otherwise comes with [`Engine::persisted`].
     pub fn decided(&mut self, out: &mut Vec<Output<T>>) {
         out.append(&mut self.early);
     }
@@ -211,7 +211,7 @@ impl<T> Engine<T> {
 
     /// When a pass is needed even if nothing comes in, monotonic milliseconds.
     pub fn due_ms(&self) -> Option<u64> {
-        self.groups.iter().flatten().filter_map(|group| group.news_due_ms()).min()
+        self.groups.iter().flatten().filter_map(|group| group.broadcast_due_ms()).min()
     }
 
     /// Whether another pass has something to do even without inputs.
@@ -244,7 +244,7 @@ impl<T> Engine<T> {
         Some(self.of(shard)?.status(&self.config))
     }
 
-    /// What a snapshot of a shard, cut now, would say about itself. It fits the folded state once all
+    /// What a snapshot of a shard, cut now, would say about itself. It fits the applied state once all
     /// outputs so far are carried out.
     pub fn snapshot_meta(&self, shard: ShardId) -> Option<&SnapshotMeta> {
         Some(self.of(shard)?.meta())
@@ -265,12 +265,13 @@ impl<T> Engine<T> {
         self.of(shard)?.epoch()
     }
 
-    /// Who leads a shard, as far as this node knows.
+    /// The leader of a shard that this node knows of.
     pub fn leader(&self, shard: ShardId) -> Option<NodeId> {
         self.of(shard)?.leader().0
     }
 
-    /// When another node that leads a shard was heard last, in monotonic milliseconds; `None` if this process has heard none.
+    /// When another node that leads a shard was heard last, in monotonic milliseconds; `None` if this process has heard
+    /// none.
     pub fn leader_heard_ms(&self, shard: ShardId) -> Option<u64> {
         self.of(shard)?.leader_heard_ms()
     }
@@ -305,7 +306,7 @@ impl<T> Engine<T> {
         match input {
             Input::Propose { shard, epoch, events, beside, ticket } => {
                 if self.of(shard).is_none() {
-                    return self.out.push(lost(shard, ticket, Why::NotLeader));
+                    return self.out.push(lost(shard, ticket, RejectReason::NotLeader));
                 }
                 self.with(shard, |group, now, config, out| {
                     group.propose(now, config, (epoch, Proposed { events, beside, ticket }), out);
@@ -313,7 +314,7 @@ impl<T> Engine<T> {
             }
             Input::Read { shard, epoch, ticket } => {
                 if self.of(shard).is_none() {
-                    return self.out.push(lost(shard, ticket, Why::NotLeader));
+                    return self.out.push(lost(shard, ticket, RejectReason::NotLeader));
                 }
                 self.with(shard, |group, _, _, out| group.read(epoch, ticket, out));
             }
@@ -343,11 +344,11 @@ impl<T> Engine<T> {
             Input::SnapshotMoves { shard, to } => {
                 self.with(shard, |group, _, _, _| group.snapshot_moves(to));
             }
-            Input::Reluctant { node, reluctant } => {
-                let nodes = &mut self.config.reluctant;
-                let news = if reluctant { nodes.insert(node) } else { nodes.remove(&node) };
-                if news {
-                    self.all(|group, config, _| group.mood_changed(config));
+            Input::AvoidLeadership { node, avoid } => {
+                let nodes = &mut self.config.avoid_leadership;
+                let changed = if avoid { nodes.insert(node) } else { nodes.remove(&node) };
+                if changed {
+                    self.all(|group, config, _| group.avoidance_changed(config));
                 }
             }
             Input::TransferLeader { shard, to } => {
@@ -355,7 +356,7 @@ impl<T> Engine<T> {
                     group.transfer_to_node(now, config, to, out);
                 });
             }
-            Input::Aim { shard, aim } => self.aim(shard, aim),
+            Input::Target { shard, target } => self.target(shard, target),
             Input::Drop { shard, replica } => {
                 if self.of(shard).is_some_and(|group| group.replica() == replica) {
                     self.end_group(shard);
@@ -364,13 +365,13 @@ impl<T> Engine<T> {
         }
     }
 
-    fn aim(&mut self, shard: ShardId, aim: Aim) {
-        let Some(known) = self.aims.get_mut(usize::from(shard)) else { return };
-        if known.as_ref().is_some_and(|known| known.version > aim.version) {
+    fn target(&mut self, shard: ShardId, target: TargetConfig) {
+        let Some(known) = self.targets.get_mut(usize::from(shard)) else { return };
+        if known.as_ref().is_some_and(|known| known.version > target.version) {
             return;
         }
-        let aim = known.insert(aim.sorted()).clone();
-        self.with(shard, |group, _, _, _| group.aim(&aim));
+        let target = known.insert(target.sorted()).clone();
+        self.with(shard, |group, _, _, _| group.target(&target));
     }
 
     /// Whether the message was one for a replica of this node.
@@ -440,7 +441,7 @@ impl<T> Engine<T> {
         }
     }
 
-    fn stop(&mut self, shard: ShardId, why: Broken) {
+    fn stop(&mut self, shard: ShardId, why: FatalError) {
         self.phase = Phase::Stopped;
         self.out.push(Output::Fatal { shard, why });
     }

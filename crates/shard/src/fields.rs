@@ -1,8 +1,8 @@
-//! Looks at raft-rs' protobuf messages before they are parsed: only fields that they have, of the right type, within the bytes
-//! that are there.
+//! Looks at raft-rs' protobuf messages before they are parsed: only fields that they have, of the right type, within
+//! the bytes that are there.
 //!
-//! The parser (protobuf 2, which raft-rs is built on) descends into groups of unknown fields as deep as they are nested, until the
-//! stack ends (RUSTSEC-2024-0437), and makes room for what a length claims. raft-rs has no groups.
+//! The parser (protobuf 2, which raft-rs is built on) descends into groups of unknown fields as deep as they are
+//! nested, until the stack ends (RUSTSEC-2024-0437), and makes room for what a length claims. raft-rs has no groups.
 
 /// What the value of a field is.
 #[derive(Clone, Copy)]

@@ -1,4 +1,4 @@
-//! One shard on this node: its raft group, what is applied of it, and the epoch if this node leads.
+//! One shard on this node: its raft group, its applied state, and the leadership if this node leads.
 
 mod appending;
 mod applying;
@@ -10,23 +10,23 @@ pub(crate) use applying::read_members_change;
 use raft::eraftpb::{Entry, EntryType, Message, MessageType, Snapshot};
 use raft::{INVALID_INDEX, ProgressState, RawNode, Ready, SnapshotStatus, StateRole};
 
-use crate::aim::Aim;
+use crate::applied_state::AppliedState;
 use crate::clocks::{Clocks, TrueTime};
+use crate::commit_broadcast::CommitBroadcast;
 use crate::config::Config;
 use crate::consensus::{is_from_leader, raft_config};
-use crate::folded::Folded;
-use crate::heard::Heard;
-use crate::lagging::Lagging;
+use crate::follower_activity::FollowerActivity;
+use crate::leadership::Leadership;
 use crate::name::{Epoch, NodeId, Position, ReplicaId, ShardId};
-use crate::news::News;
-use crate::output::{Broken, Output, Received, Write};
+use crate::output::{FatalError, Output, Received, Write};
 use crate::record::Record;
-use crate::reign::Reign;
 use crate::replay::Revived;
 use crate::restore_error::RestoreError;
 use crate::snapshot::{self, SnapshotMeta};
+use crate::snapshot_progress::SnapshotProgress;
 use crate::status::{FollowerStatus, GroupStatus, Role};
 use crate::tail::Tail;
+use crate::target_config::TargetConfig;
 use crate::time::{Now, RunningTime};
 
 /// One shard on this node.
@@ -34,51 +34,50 @@ pub(crate) struct Group<T> {
     shard: ShardId,
     replica: ReplicaId,
     raft: RawNode<Tail>,
-    folded: Folded,
-    // The term and vote that are on disk, or on their way to it in this pass.
+    applied_state: AppliedState,
+    // The term and vote that are on disk, or that this pass writes.
     written: (u64, u64),
-    // The leader and term last put out.
+    // The leader and term that were announced last.
     told: Option<(Option<NodeId>, u64)>,
-    reign: Option<Reign<T>>,
-    // Ticks until a term begins whose voters have not shown their clocks.
+    leadership: Option<Leadership<T>>,
+    // Ticks until the leader starts its term without the clocks of its voters.
     clocks_awaited: Option<u32>,
-    // The shard's running time as it was last heard, carried on by the monotonic clock; `None` in a process that has heard
-    // of none.
+    // The shard's running time, from the last message and the monotonic clock. `None` until a message brings one.
     running: Option<RunningTime>,
-    // When a message of the leader of the present term, or a later one, came last; monotonic milliseconds.
+    // When the last message from a leader of the current or a later term arrived, in monotonic milliseconds.
     leader_heard_ms: Option<u64>,
-    // The last term in which this node leads, or led, without taking anything more.
-    spent: u64,
-    // The last name given to reads.
+    // The last term that this node led and that accepts no more proposals.
+    poisoned_term: u64,
+    // The last context of a read request.
     context: u64,
     // The last entry in the last durable snapshot.
     saved: u64,
-    lagging: Lagging,
-    heard: Heard,
-    // What the members are to become, and the epoch in which they last were what the aim asks for.
-    aim: Option<Aim>,
+    snapshot_progress: SnapshotProgress,
+    follower_activity: FollowerActivity,
+    // The target configuration, and the epoch in which the members last matched it.
+    target: Option<TargetConfig>,
     reached: Option<Epoch>,
-    // Something happened after which the aim must be looked at, without waiting for the next tick.
-    restless: bool,
-    // Ticks until the leadership may be handed over again.
-    rest: u32,
-    // Nothing is on disk yet; the first records must be preceded by one that says which replica they are of.
+    // The members must be compared with the target configuration before the next tick.
+    needs_reconcile: bool,
+    // Ticks until the leadership may be transferred again.
+    cooldown_ticks: u32,
+    // Nothing is on disk yet. A record that names the replica must precede the first records.
     replica_due: bool,
-    // The entries on disk are void; the next ones must be preceded by a record that says so.
+    // The entries on disk are void. A record that says so must precede the next ones.
     reset_due: bool,
-    // Changes of members in the log, by index, of which it is not on disk yet that they are committed.
+    // Membership changes in the log, by index, whose commit is not on disk yet.
     changes: Vec<u64>,
-    // The last of them that was applied; or where the epoch began.
+    // The last membership change that was applied, or the start of the epoch.
     changed: u64,
-    // What followers have been told is committed, and when they are told more at the latest.
-    news: News,
+    // The commit index that followers know, and when the leader must broadcast a newer one.
+    commit_broadcast: CommitBroadcast,
     // Between the two halves of a pass.
     ready: Option<Ready>,
     received: Option<Received>,
 }
 
 impl<T> Group<T> {
-    /// Takes up a replica as it is on disk. A voter that is alone stands for election at once.
+    /// Restores a replica from disk. A single voter campaigns at once.
     pub(crate) fn new(config: &Config, revived: Revived, logger: &slog::Logger) -> Result<Group<T>, RestoreError> {
         let meta = revived.meta;
         let broken = |error: raft::Error| RestoreError::Config(error.to_string());
@@ -91,51 +90,51 @@ impl<T> Group<T> {
             saved: meta.position.index,
             written: (revived.term, revived.vote.map_or(0, ReplicaId::bits)),
             told: None,
-            reign: None,
+            leadership: None,
             clocks_awaited: None,
             running: None,
             leader_heard_ms: None,
-            spent: 0,
+            poisoned_term: 0,
             context: 0,
-            lagging: Lagging::default(),
-            heard: Heard::default(),
-            aim: None,
+            snapshot_progress: SnapshotProgress::default(),
+            follower_activity: FollowerActivity::default(),
+            target: None,
             reached: None,
-            restless: false,
-            rest: 0,
+            needs_reconcile: false,
+            cooldown_ticks: 0,
             replica_due: revived.replica_due,
             reset_due: revived.reset_due,
             changes: revived.changes,
             changed: 0,
-            news: News::default(),
+            commit_broadcast: CommitBroadcast::default(),
             ready: None,
             received: None,
-            folded: Folded::new(meta),
+            applied_state: AppliedState::new(meta),
         };
         if group.is_blank() {
-            // The log's entries alone would not do: the members at its beginning are not among them.
+            // The entries alone are not enough: they do not contain the members at the start of the log.
             group.raft.raft.pending_request_snapshot = 1;
         }
-        group.stand();
-        group.steady(config);
+        group.campaign();
+        group.set_election_timeout(config);
         Ok(group)
     }
 
     pub(crate) fn meta(&self) -> &SnapshotMeta {
-        self.folded.meta()
+        self.applied_state.meta()
     }
 
     pub(crate) fn replica(&self) -> ReplicaId {
         self.replica
     }
 
-    /// Whether the replica was a member and is none any more. It does nothing by itself then. But those that are left
-    /// may still have to learn that, after a crash, and could then need its vote: it stays until it is dropped.
+    /// Whether the replica was removed from the group. It does nothing on its own then. After a crash the remaining
+    /// members may not know yet that it was removed, and may need its vote. So it stays until the directory drops it.
     fn is_retired(&self) -> bool {
         !self.is_blank() && !self.meta().members.contains(self.replica)
     }
 
-    /// Whether the replica has had nothing yet and waits for a first snapshot.
+    /// Whether the replica is empty and waits for its first snapshot.
     fn is_blank(&self) -> bool {
         self.meta().members.voters.is_empty()
     }
@@ -144,19 +143,19 @@ impl<T> Group<T> {
         self.raft.raft.state == StateRole::Leader
     }
 
-    /// The epoch in which proposals are taken, if this node leads.
+    /// The epoch in which this node accepts proposals. `None` if it does not lead.
     pub(crate) fn epoch(&self) -> Option<Epoch> {
-        let reign = self.reign.as_ref()?;
-        (reign.epoch.0 > self.spent).then_some(reign.epoch)
+        let leadership = self.leadership.as_ref()?;
+        (leadership.epoch.0 > self.poisoned_term).then_some(leadership.epoch)
     }
 
-    /// The leader and the term, as far as this node knows.
+    /// The leader and the term that this node knows of.
     pub(crate) fn leader(&self) -> (Option<NodeId>, u64) {
         let leader = ReplicaId::from_bits(self.raft.raft.leader_id);
         (leader.map(ReplicaId::node), self.raft.raft.term)
     }
 
-    /// When the leader was heard last, in monotonic milliseconds; `None` if this process has not heard one.
+    /// When the last message from a leader arrived, in monotonic milliseconds. `None` before the first one.
     pub(crate) fn leader_heard_ms(&self) -> Option<u64> {
         self.leader_heard_ms
     }
@@ -166,7 +165,7 @@ impl<T> Group<T> {
         self.saved + 1
     }
 
-    /// What the log must know when everything before is removed from it.
+    /// The records that a log must start with when its older part is removed.
     pub(crate) fn checkpoint(&self) -> [Record; 3] {
         let (shard, replica) = (self.shard, self.replica);
         let snapshot = Record::Snapshot { shard, index: self.saved };
@@ -199,9 +198,9 @@ impl<T> Group<T> {
             committed: raft.raft_log.committed,
             applied: self.meta().position.index,
             members,
-            aim_version: self.aim.as_ref().map_or(0, |aim| aim.version),
+            aim_version: self.target.as_ref().map_or(0, |target| target.version),
             distance_ms: self.meta().distance_ms,
-            confirmed: self.reign.as_ref().map(|reign| reign.confirmed),
+            confirmed: self.leadership.as_ref().map(|leadership| leadership.confirmed),
             followers: self.followers(config),
         }
     }
@@ -214,7 +213,7 @@ impl<T> Group<T> {
         let mut followers: Vec<_> = others
             .filter_map(|(id, progress)| {
                 let replica = ReplicaId::from_bits(*id)?;
-                let active = self.heard.within(replica, config.election_ticks_max);
+                let active = self.follower_activity.within(replica, config.election_ticks_max);
                 Some(FollowerStatus { replica, matched: progress.matched, active })
             })
             .collect();
@@ -222,16 +221,19 @@ impl<T> Group<T> {
         followers
     }
 
-    /// Whether the message was one for this replica. `truth` is true time, if this replica does not know the running time.
+    /// Handles a message. Returns whether it was for this replica. `truth` is true time, if this replica does not know
+    /// the running time.
     pub(crate) fn message(
         &mut self,
         (now, config, truth): (Now, &Config, Option<TrueTime>),
         (running_ms, message): (Option<u64>, Message),
         out: &mut Vec<Output<T>>,
     ) -> bool {
-        // One that leads knows better, and what an older term says may come from a leader that stood still.
-        if let Some(running_ms) = running_ms.filter(|_| self.reign.is_none() && message.term >= self.raft.raft.term) {
-            self.hear_running(running_ms, now.mono_ms, truth);
+        // A leader knows the time better. A message of an older term may come from a leader that was paused.
+        if let Some(running_ms) =
+            running_ms.filter(|_| self.leadership.is_none() && message.term >= self.raft.raft.term)
+        {
+            self.record_running_time(running_ms, now.mono_ms, truth);
         }
         let kind = message.get_msg_type();
         if self.is_blank() && !is_from_leader(kind) {
@@ -240,8 +242,8 @@ impl<T> Group<T> {
         if is_from_leader(kind) && message.term >= self.raft.raft.term {
             self.leader_heard_ms = Some(now.mono_ms);
         }
-        // A leader that is to go must be followed by somebody, willing or not.
-        if kind == MessageType::MsgTimeoutNow && config.is_reluctant() && self.is_to_stay(message.from) {
+        // A leader that must go needs a successor, even one that avoids leadership.
+        if kind == MessageType::MsgTimeoutNow && config.avoids_leadership() && self.is_to_stay(message.from) {
             return true;
         }
         if self.leads() {
@@ -254,9 +256,9 @@ impl<T> Group<T> {
 
     fn hear(&mut self, message: &Message) {
         if let Some(sender) = ReplicaId::from_bits(message.from) {
-            self.heard.hear(sender);
+            self.follower_activity.record(sender);
         }
-        // Who takes entries has had the snapshot it asked for; raft would send it another one.
+        // A follower that accepts entries has the snapshot it asked for. Raft would send another one.
         if message.get_msg_type() == MessageType::MsgAppendResponse
             && !message.reject
             && let Some(progress) = self.raft.raft.mut_prs().get_mut(message.from)
@@ -266,7 +268,7 @@ impl<T> Group<T> {
     }
 
     pub(crate) fn unreachable(&mut self, node: NodeId) {
-        let members = &self.folded.meta().members;
+        let members = &self.applied_state.meta().members;
         let lists = [&members.voters, &members.learners, &members.voters_outgoing];
         let lost: Vec<_> = lists.into_iter().flatten().filter(|replica| replica.node() == node).copied().collect();
         for replica in lost {
@@ -282,21 +284,21 @@ impl<T> Group<T> {
         }
     }
 
-    /// Whether there is anything to do after the tick.
+    /// Counts a tick. Returns whether there is anything to do.
     pub(crate) fn tick(&mut self, now: Now, config: &Config, clocks: &Clocks, out: &mut Vec<Output<T>>) -> bool {
         let moved = self.raft.tick();
         if moved {
             self.watch(config, out);
         }
-        if !self.lagging.is_idle() {
-            let (free, unheard) = self.lagging.tick();
+        if !self.snapshot_progress.is_idle() {
+            let (free, unheard) = self.snapshot_progress.tick();
             if free {
                 self.raft.mut_store().prepare(None);
             }
             unheard.into_iter().for_each(|replica| self.snapshot_lost(replica));
         }
-        self.heard.tick();
-        self.rest = self.rest.saturating_sub(1);
+        self.follower_activity.tick();
+        self.cooldown_ticks = self.cooldown_ticks.saturating_sub(1);
         let timely = self.tick_time(now, clocks, out);
         timely
             || (moved && self.raft.has_ready())
@@ -319,12 +321,12 @@ impl<T> Group<T> {
         self.saved = index;
     }
 
-    /// A snapshot is still on its way to a node.
+    /// A snapshot to a node is still being sent.
     pub(crate) fn snapshot_moves(&mut self, to: NodeId) {
-        let members = &self.folded.meta().members;
+        let members = &self.applied_state.meta().members;
         let lists = [&members.voters, &members.learners];
         for replica in lists.into_iter().flatten().filter(|replica| replica.node() == to) {
-            self.lagging.moves(*replica);
+            self.snapshot_progress.moves(*replica);
         }
     }
 
@@ -332,7 +334,7 @@ impl<T> Group<T> {
         if meta.replica != self.replica {
             return;
         }
-        self.lagging.keep();
+        self.snapshot_progress.keep();
         let mut cut = Snapshot::default();
         cut.set_data(snapshot::pack(meta, state));
         cut.mut_metadata().index = meta.position.index;
@@ -340,46 +342,46 @@ impl<T> Group<T> {
         cut.mut_metadata().set_conf_state(meta.members.conf_state());
         self.raft.mut_store().prepare(Some(cut));
         if self.leads() {
-            // Whoever waits for it is probed, and found to need it.
+            // Raft probes the follower that waits for it and finds that it needs one.
             self.raft.raft.bcast_append();
         }
     }
 
-    /// Something may be committed that followers have not heard of.
-    fn has_news(&mut self, now: Now, config: &Config) {
+    /// Plans a broadcast if more is committed than followers know.
+    fn note_commit(&mut self, now: Now, config: &Config) {
         let raft = &self.raft.raft;
         if self.leads() && raft.prs().iter().count() > 1 {
-            self.news.committed(raft.raft_log.committed, now.mono_ms + config.commit_news_ms);
+            self.commit_broadcast.committed(raft.raft_log.committed, now.mono_ms + config.commit_broadcast_ms);
         }
     }
 
-    /// When followers must be told what is committed, monotonic milliseconds.
-    pub(crate) fn news_due_ms(&self) -> Option<u64> {
-        self.news.due_ms.filter(|_| self.leads())
+    /// When the leader must broadcast the commit index, in monotonic milliseconds.
+    pub(crate) fn broadcast_due_ms(&self) -> Option<u64> {
+        self.commit_broadcast.due_ms.filter(|_| self.leads())
     }
 
-    /// Tells followers what is committed if it is time; whether there is something to send.
-    pub(crate) fn tell_news(&mut self, now: Now) -> bool {
-        let is_due = self.news_due_ms().is_some_and(|due_ms| due_ms <= now.mono_ms);
+    /// Broadcasts the commit index if it is due. Returns whether there is something to send.
+    pub(crate) fn broadcast_commit(&mut self, now: Now) -> bool {
+        let is_due = self.broadcast_due_ms().is_some_and(|due_ms| due_ms <= now.mono_ms);
         if is_due {
             self.raft.raft.bcast_append();
-            self.news.told(self.raft.raft.raft_log.committed);
+            self.commit_broadcast.told(self.raft.raft.raft_log.committed);
         }
         is_due
     }
 
-    /// The first half of a pass: appends what was taken, and says what must be sent and written.
+    /// The first half of a pass: appends the accepted proposals, and collects what must be sent and written.
     pub(crate) fn prepare(
         &mut self,
         (now, clocks): (Now, &Clocks),
         config: &Config,
         write: &mut Write,
         (early, out): (&mut Vec<Output<T>>, &mut Vec<Output<T>>),
-    ) -> Result<(), Broken> {
+    ) -> Result<(), FatalError> {
         self.append_turns(now, config, out);
         self.begin_reads();
-        self.pursue(now, config, out);
-        self.step_aside(now, config, out);
+        self.reconcile(now, config, out);
+        self.transfer_leadership(now, config, out);
         self.write_replica(write);
         if !self.raft.has_ready() {
             self.write_state(write);
@@ -388,7 +390,7 @@ impl<T> Group<T> {
         let mut ready = self.raft.ready();
         let messages = ready.take_messages();
         if messages.iter().any(|message| message.get_msg_type() == MessageType::MsgAppend) {
-            self.news.told(self.raft.raft.raft_log.committed);
+            self.commit_broadcast.told(self.raft.raft.raft_log.committed);
         }
         write.messages.extend(messages.iter().map(|message| self.outgoing(message, now)));
         if !ready.snapshot().is_empty() {
@@ -404,25 +406,25 @@ impl<T> Group<T> {
         Ok(())
     }
 
-    /// What is committed was written in an earlier pass, here too: it need not wait for what is written in this one. But
-    /// that the members changed must be on disk first, and so must a snapshot.
+    /// Committed entries were written in an earlier pass, on this node too. So they need not wait for the write of this
+    /// pass. Two things must be on disk first: a membership change, and a snapshot.
     fn may_apply_early(&self, ready: &Ready) -> bool {
         let changes = ready.committed_entries().iter().any(|entry| entry.get_entry_type() != EntryType::EntryNormal);
-        ready.snapshot().is_empty() && !changes && (self.reign.is_some() || !self.leads())
+        ready.snapshot().is_empty() && !changes && (self.leadership.is_some() || !self.leads())
     }
 
-    /// The second half, after the write is durable.
+    /// The second half of a pass, after the write is durable.
     pub(crate) fn finish(
         &mut self,
         (now, clocks): (Now, &Clocks),
         config: &Config,
         out: &mut Vec<Output<T>>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), FatalError> {
         if let Some(mut ready) = self.ready.take() {
             let messages = ready.take_persisted_messages();
             out.extend(messages.iter().map(|message| Output::Message(self.outgoing(message, now))));
             if let Some(received) = self.received.take() {
-                self.folded = Folded::new(received.meta.clone());
+                self.applied_state = AppliedState::new(received.meta.clone());
                 self.saved = received.meta.position.index;
                 out.push(Output::Restore(received));
             }
@@ -437,9 +439,9 @@ impl<T> Group<T> {
             self.raft.advance_apply();
             self.forget_applied(config);
             self.finish_reads(&safe, out);
-            self.has_news(now, config);
-            self.stand();
-            self.retire();
+            self.note_commit(now, config);
+            self.campaign();
+            self.step_down();
         }
         self.ask_for_snapshots(config, out);
         self.watch(config, out);
@@ -452,11 +454,11 @@ impl<T> Group<T> {
         self.raft.has_ready()
             || self.replica_due
             || self.owes_state()
-            || (!self.is_spent() && self.reign.as_ref().is_some_and(Reign::owes_time))
-            || (self.restless && self.aim.is_some() && self.leads())
+            || (!self.is_spent() && self.leadership.as_ref().is_some_and(Leadership::owes_time))
+            || (self.needs_reconcile && self.target.is_some() && self.leads())
     }
 
-    /// The replica is gone: whatever is still under way is answered.
+    /// The replica is gone. Everything pending is answered.
     pub(crate) fn end(mut self: Box<Self>, out: &mut Vec<Output<T>>) {
         self.end_reign(out);
     }

@@ -1,116 +1,74 @@
-//! Everything that can come into an engine.
+//! Everything that an engine takes.
 
 use bytes::Bytes;
 
-use crate::aim::Aim;
 use crate::clocks::ClockReading;
 use crate::name::{Epoch, NodeId, ReplicaId, ShardId};
 use crate::snapshot::SnapshotMeta;
+use crate::target_config::TargetConfig;
 
-/// Everything that can come into an engine. `T` is the asker's own mark; it comes back unread.
+/// Everything that an engine takes. `T` is the ticket of a proposal or a read. The engine returns it unread.
+#[allow(missing_docs, reason = "fields without a comment are what their types say")]
 #[derive(Debug)]
 pub enum Input<T> {
-    /// Append one actor's atomic turn. It is answered by one `Done` or one `Lost`.
+    /// Append an atomic turn of one actor. The engine answers with one `Completed` or one `ProposalDropped`.
     Propose {
-        /// Where.
         shard: ShardId,
-        /// The leadership in which the turn was decided.
+        /// The epoch in which the turn was decided.
         epoch: Epoch,
-        /// Opaque.
         events: Vec<u8>,
-        /// A second turn, of another actor: one entry has both, one after the other. Opaque.
+        /// A second turn, of another actor, for the same entry.
         beside: Option<Vec<u8>>,
-        /// Whose it is.
         ticket: T,
     },
-    /// Find out that this node still leads, and wait until everything proposed so far in this shard is
-    /// applied. It is answered by one `Done` or one `Lost`.
+    /// Confirm that this node still leads, and wait until everything proposed so far in this shard is applied. The
+    /// engine answers with one `Completed` or one `ProposalDropped`.
     Read {
-        /// Where.
         shard: ShardId,
-        /// The leadership in which the answer was decided.
+        /// The epoch in which the answer was decided.
         epoch: Epoch,
-        /// Whose it is.
         ticket: T,
     },
-    /// What a peer's engine put out for this node. Anything that is not such a message is dropped and counted.
+    /// A message from the engine of a peer. Malformed messages are dropped and counted.
     Message {
-        /// The peer, as the link knows it.
+        /// The peer, as the link identifies it.
         from: NodeId,
-        /// Where.
         shard: ShardId,
-        /// The message.
         bytes: Bytes,
     },
-    /// Messages to this peer are being lost.
-    Unreachable {
-        /// The peer.
-        node: NodeId,
-    },
+    /// Messages to this node are being lost.
+    Unreachable { node: NodeId },
     /// 100 ms have passed.
     Tick,
-    /// Another node has said what its machine's wall clock shows. Nodes are to ask each other when they meet, every second, and
-    /// when a clock was set.
-    Clock {
-        /// The other node.
-        node: NodeId,
-        /// What it said.
-        read: ClockReading,
-    },
-    /// A snapshot up to this entry is durable; the entries before it may be forgotten.
+    /// The wall clock of another node. Nodes ask each other when they connect, every second, and when a clock was set.
+    Clock { node: NodeId, read: ClockReading },
+    /// A snapshot up to this entry is durable. The entries before it are not needed any more.
     SnapshotSaved {
-        /// Whose.
         shard: ShardId,
-        /// Of which replica; if that one is gone, nothing is done.
+        /// The replica that it was saved for. Ignored if this replica is gone.
         replica: ReplicaId,
-        /// The last entry in it.
+        /// The index of its last entry.
         index: u64,
     },
-    /// A snapshot that was put out for this node is still on its way, so it does not count as lost yet.
-    SnapshotMoves {
-        /// Whose.
-        shard: ShardId,
-        /// To whom.
-        to: NodeId,
-    },
-    /// The answer to `CutSnapshot`: the folded state at the place that `meta` describes.
+    /// A snapshot to this node is still being sent, so it does not count as lost yet.
+    SnapshotMoves { shard: ShardId, to: NodeId },
+    /// The answer to `CutSnapshot`: the applied state at the position that `meta` describes.
     SnapshotCut {
-        /// What was handed out with `CutSnapshot`, or a later [`Engine::snapshot_meta`](crate::Engine::snapshot_meta).
+        /// The description from `CutSnapshot`, or a later [`Engine::snapshot_meta`](crate::Engine::snapshot_meta).
         meta: SnapshotMeta,
-        /// Opaque.
         state: Bytes,
     },
-    /// This node or another one should not lead while others can, or may again. If it is this one, what it leads is
-    /// handed over, and it stands for election later than others.
-    Reluctant {
-        /// Which.
-        node: NodeId,
-        /// Whether it is.
-        reluctant: bool,
-    },
-    /// Hand the leadership over, if this node has it. The epoch takes no more proposals, even if the other
-    /// node does not take over: then a new epoch begins.
-    TransferLeader {
-        /// Where.
-        shard: ShardId,
-        /// To whom.
-        to: NodeId,
-    },
-    /// What the shard's members are to become. Every node is told for every shard, at its start and whenever it
-    /// changes, whether it has a replica or not: it counts as soon as this node leads. One that is older than what
-    /// was told before, or than what the members were changed for, is not followed.
-    Aim {
-        /// Where.
-        shard: ShardId,
-        /// What is wanted.
-        aim: Aim,
-    },
-    /// The directory says that this replica of this node is no member any more: an aim without it was reached. It is
-    /// dropped, also if it has not heard so itself; nothing is done if this node has another one.
-    Drop {
-        /// Where.
-        shard: ShardId,
-        /// Which.
-        replica: ReplicaId,
-    },
+    /// Whether a node should avoid leadership while others can lead. If it is this node, it transfers what it leads,
+    /// and campaigns later than others.
+    AvoidLeadership { node: NodeId, avoid: bool },
+    /// Transfer the leadership, if this node leads. The epoch accepts no more proposals. If the other node does not
+    /// take over, a new epoch begins.
+    TransferLeader { shard: ShardId, to: NodeId },
+    /// The target configuration of a shard. Each node gets that of each shard, at its start and at each change, whether
+    /// it has a replica or not. It is used while this node leads. The engine ignores one that is older than the last
+    /// one, or older than the one that the members were changed for.
+    Target { shard: ShardId, target: TargetConfig },
+    /// The directory says that this replica of this node is not a member any more. The engine drops it, even if the
+    /// replica does not know yet that it was removed. Ignored if this node has another replica.
+    Drop { shard: ShardId, replica: ReplicaId },
 }

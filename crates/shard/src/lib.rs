@@ -1,17 +1,18 @@
-//! Keeps every shard's log equal on its replicas and says who leads.
+//! Replicates the log of each shard and elects its leader.
 //!
-//! One [`Engine`] per node holds a raft group for each shard. It does no I/O and knows no clock: what comes
-//! in is an [`Input`], what comes out is a [`Write`] and a list of [`Output`]s, and the same inputs always give
-//! the same outputs. What is replicated is opaque to it: turns, batches of which are the log's entries.
+//! One [`Engine`] per node holds a raft group for each shard. It does no I/O and reads no clock. It takes [`Input`]s
+//! and returns a [`Write`] and a list of [`Output`]s. The same inputs always give the same outputs. The engine
+//! replicates opaque turns; an entry of the log is a batch of turns.
 //!
-//! Groups come and go while it runs: a message of a leader makes this node's replica of a shard, and the change of
-//! members that removes it ends it. What the members of a shard are to become is told as an [`Aim`]; whoever leads the
-//! shard goes there step by step.
+//! Groups come and go while the engine runs. A message of a leader creates this node's replica of a shard, and the
+//! membership change that removes the replica ends it. A [`TargetConfig`] says which members a shard is to have. The
+//! leader of the shard changes them step by step.
 
-mod aim;
+mod applied_state;
 mod batch;
 mod clocks;
 mod codec;
+mod commit_broadcast;
 mod config;
 mod consensus;
 #[doc(hidden)]
@@ -19,41 +20,40 @@ pub mod decoders;
 mod engine;
 mod envelope;
 mod fields;
-mod folded;
+mod follower_activity;
 mod group;
-mod heard;
 mod input;
-mod lagging;
+mod leadership;
 mod name;
-mod news;
 mod output;
 pub mod placement;
 pub mod planted;
 mod record;
-mod reign;
 mod replay;
 mod restore_error;
 pub mod ring;
 mod snapshot;
+mod snapshot_progress;
 mod status;
 mod tail;
+mod target_config;
 mod time;
 
-pub use aim::Aim;
 pub use batch::{Stamp, Turns};
 pub use clocks::ClockReading;
 pub use codec::Malformed;
 pub use config::{
-    COMMIT_NEWS_MS, Config, ENTRY_BYTES, NODE_TAIL_BYTES, SNAPSHOT_BYTES, SNAPSHOT_ENTRIES, TAIL_BYTES, TAIL_BYTES_MIN,
-    TAIL_ENTRIES, TURN_BYTES_MAX, UNCOMMITTED_BYTES_MAX,
+    COMMIT_BROADCAST_MS, Config, ENTRY_BYTES, NODE_TAIL_BYTES, SNAPSHOT_BYTES, SNAPSHOT_ENTRIES, TAIL_BYTES,
+    TAIL_BYTES_MIN, TAIL_ENTRIES, TURN_BYTES_MAX, UNCOMMITTED_BYTES_MAX,
 };
 pub use consensus::grows_log;
 pub use engine::Engine;
 pub use input::Input;
 pub use name::{DIRECTORY, Epoch, FOUNDING, NODE_MAX, NodeId, Position, ReplicaId, ShardId};
-pub use output::{Broken, Outgoing, Output, Received, Why, Write};
+pub use output::{FatalError, Outgoing, Output, Received, RejectReason, Write};
 pub use record::{EntryKind, Record};
 pub use restore_error::RestoreError;
 pub use snapshot::{Members, SnapshotMeta};
 pub use status::{FollowerStatus, GroupStatus, Role};
+pub use target_config::TargetConfig;
 pub use time::{Now, ShardTime};

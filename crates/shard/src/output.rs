@@ -1,4 +1,4 @@
-//! Everything that can come out of an engine.
+//! Everything that an engine returns.
 
 use bytes::Bytes;
 
@@ -8,74 +8,74 @@ use crate::name::{Epoch, NodeId, Position, ReplicaId, ShardId};
 use crate::snapshot::SnapshotMeta;
 use crate::time::ShardTime;
 
-/// A message for a peer's engine. It may be lost, repeated or overtaken.
+/// A message for the engine of a peer. It may be lost, repeated or reordered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// The peer.
+    /// The peer that receives it.
     pub to: NodeId,
-    /// Where.
+    /// The shard that it is about.
     pub shard: ShardId,
-    /// The folded state that was handed in for it, if it carries a snapshot: it is big and belongs on the link for big things.
+    /// The applied state, if the message carries a snapshot. It is large and belongs on the bulk link.
     pub snapshot: Option<Bytes>,
     /// The message.
     pub bytes: Bytes,
 }
 
-/// A snapshot from the leader, to be made durable before the records of the same write.
+/// A snapshot from the leader. It must be durable before the records of the same write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// What it is a snapshot of.
+    /// Its description.
     pub meta: SnapshotMeta,
-    /// The folded state, opaque.
+    /// The applied state, opaque.
     pub state: Bytes,
 }
 
-/// The first half of a pass: what is to be sent and made durable, in this order.
+/// The first half of a pass: what the node must send and make durable, in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Write {
-    /// These may leave at once: a leader's appends need not wait for its own disk.
+    /// Messages that need not wait for the disk, such as the appends of a leader.
     pub messages: Vec<Outgoing>,
-    /// These must be durable before the records.
+    /// Snapshots. They must be durable before the records.
     pub snapshots: Vec<Received>,
     /// Encoded [`Record`](crate::Record)s: one append to the log, which must be durable before
     /// [`Engine::persisted`](crate::Engine::persisted) is called.
     pub records: Vec<u8>,
-    /// The last entry's index of each shard that has entries among the records.
+    /// The index of the last entry of each shard that has entries among the records.
     pub marks: Vec<(ShardId, u64)>,
 }
 
 impl Write {
-    /// Whether anything must become durable before the pass goes on. What raft may forget is never written
-    /// on its own, so there is no write without a sync.
+    /// Whether something must be durable before the pass continues. State that raft may forget is never written on its
+    /// own, so each write needs a sync.
     pub fn must_sync(&self) -> bool {
         !self.records.is_empty() || !self.snapshots.is_empty()
     }
 }
 
-/// Why a proposal or read will not be done.
+/// Why a proposal or a read was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// This node does not lead the shard in that epoch, or the epoch takes no more. It was never appended.
+pub enum RejectReason {
+    /// This node does not lead the shard in that epoch, or the epoch accepts no more. It was never appended.
     NotLeader,
-    /// Raft or a limit refused it, and with it everything that rests on it. It was never appended.
+    /// Raft or a limit refused it, and everything that depends on it. It was never appended.
     Refused,
-    /// The leadership ended while it was under way: whether it happens is unknown.
+    /// The leadership ended while it was pending. Its outcome is unknown.
     Ended,
 }
 
-impl Why {
-    /// Whether the outcome of a proposal is unknown; otherwise it will certainly never happen.
-    pub fn unknown(self) -> bool {
+impl RejectReason {
+    /// Whether the outcome of the proposal is unknown. If not, the proposal never takes effect.
+    pub fn is_unknown(self) -> bool {
         match self {
-            Why::Ended => true,
-            Why::NotLeader | Why::Refused => false,
+            RejectReason::Ended => true,
+            RejectReason::NotLeader | RejectReason::Refused => false,
         }
     }
 }
 
-/// What must never be; the node stops, because going on could break a promise.
+/// A broken invariant. The node stops, because continuing could break a promise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Broken {
+pub enum FatalError {
     /// A committed entry does not follow the one applied before it.
     #[error("entry {found} was committed where {expected} is next")]
     Index {
@@ -84,7 +84,7 @@ pub enum Broken {
         /// The index found.
         found: u64,
     },
-    /// A committed entry says another epoch than the term it was proposed in.
+    /// The epoch of a committed entry differs from the term in which it was proposed.
     #[error("an entry of term {term} says it is of epoch {}", epoch.0)]
     Epoch {
         /// The entry's raft term.
@@ -92,7 +92,7 @@ pub enum Broken {
         /// The epoch in its header.
         epoch: Epoch,
     },
-    /// An entry is missing, or was proposed after a lost one.
+    /// An entry is missing, or was proposed after a dropped one.
     #[error("entry {found} of epoch {} follows entry {last} of epoch {}", epoch.0, last_epoch.0)]
     Sequence {
         /// The epoch of the entry found.
@@ -104,7 +104,7 @@ pub enum Broken {
         /// Its sequence.
         last: u64,
     },
-    /// The stamp of an entry is before the one of an earlier entry.
+    /// The stamp of an entry is earlier than that of a previous entry.
     #[error("the shard's time goes back from {last_ms} to {found_ms} ms")]
     Stamp {
         /// The last stamp.
@@ -112,112 +112,82 @@ pub enum Broken {
         /// The stamp found.
         found_ms: u64,
     },
-    /// A committed entry or a snapshot does not have its shape.
+    /// A committed entry or a snapshot is malformed.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// A snapshot describes another place than the message it came in.
+    /// The position of a snapshot differs from that of the message that carried it.
     #[error("a snapshot up to entry {said} came as one up to entry {found}")]
     Snapshot {
-        /// The place in its description.
+        /// The index in its description.
         said: u64,
-        /// The place in the message.
+        /// The index in the message.
         found: u64,
     },
-    /// A change of members cannot be carried out.
+    /// A committed membership change cannot be applied.
     #[error("a committed change of members cannot be carried out: {0}")]
     Members(String),
 }
 
-/// Everything that can come out of an engine, in the order in which it must be taken.
+/// Everything that an engine returns. The outputs must be handled in order. `T` is the ticket of a proposal or a read.
+#[allow(missing_docs, reason = "fields without a comment are what their types say")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output<T> {
-    /// A message for a peer that had to wait for the disk.
+    /// A message that had to wait for the disk.
     Message(Outgoing),
-    /// A committed entry: fold it.
+    /// A committed entry to apply.
     Apply {
-        /// Where.
         shard: ShardId,
-        /// The entry; its term is the epoch that proposed it.
+        /// The position of the entry. Its term is the epoch that proposed it.
         position: Position,
-        /// The shard's time when it was proposed: running time never goes back; the distance counts from here on.
+        /// The shard's time when the entry was proposed. Running time never goes back. The distance is valid from this
+        /// entry on.
         stamp: Stamp,
-        /// Its turns; none if it only changes the distance.
+        /// Its turns. Empty if the entry only changes the distance.
         turns: Turns,
     },
-    /// A proposal is committed and its `Apply` was put out before; or a read is safe.
-    Done {
-        /// Whose.
+    /// A proposal is committed, and its `Apply` precedes this output. Or a read is safe.
+    Completed {
         ticket: T,
-        /// Where.
         shard: ShardId,
-        /// The proposal's entry; or the last entry applied when the read became safe.
+        /// The index of the proposal's entry, or of the last entry applied when the read became safe.
         index: u64,
     },
-    /// A proposal or read is not done. The asker's epoch is over: what it decided since must be dropped.
-    Lost {
-        /// Whose.
-        ticket: T,
-        /// Where.
+    /// A proposal or a read was dropped. Its epoch is over: everything decided in it since must be dropped.
+    ProposalDropped { ticket: T, shard: ShardId, why: RejectReason },
+    /// This node leads the shard, and everything that was committed before is applied.
+    BecameLeader {
         shard: ShardId,
-        /// Why.
-        why: Why,
-    },
-    /// This node leads the shard, and everything committed before is applied.
-    Lead {
-        /// Where.
-        shard: ShardId,
-        /// The leadership that begins.
+        /// The epoch that begins.
         epoch: Epoch,
-        /// The shard's time during it. What is proposed in it comes after an entry that commits its distance.
+        /// The shard's time in this epoch. An entry that commits its distance precedes the proposals of the epoch.
         time: ShardTime,
-        /// A majority of the voters confirms its true time; otherwise it is the earliest of the clocks that were shown, and is
-        /// corrected once a majority agrees.
+        /// Whether a majority of the voters confirms true time. If not, true time is the earliest of the known clocks
+        /// until a majority agrees.
         confirmed: bool,
     },
-    /// This node does not lead the shard. All tickets of an epoch before are answered.
-    Follow {
-        /// Where.
+    /// This node does not lead the shard. All tickets of earlier epochs are answered.
+    BecameFollower {
         shard: ShardId,
-        /// Who does, if it is known.
+        /// The leader, if it is known.
         leader: Option<NodeId>,
-        /// The raft term.
         term: u64,
     },
-    /// A snapshot from the leader, durable already, replaces the folded state.
+    /// A snapshot from the leader replaces the applied state. It is durable already.
     Restore(Received),
-    /// Keep a snapshot of the folded state as it is now, then answer with `SnapshotSaved`.
-    SnapshotDue {
-        /// Its description.
-        meta: SnapshotMeta,
-    },
-    /// A follower lags too far behind: answer with `SnapshotCut`.
-    CutSnapshot {
-        /// The follower.
-        to: NodeId,
-        /// The description of the folded state as it is now.
-        meta: SnapshotMeta,
-    },
-    /// This node leads the shard, its members are what this aim asked for, and a majority of them knows it for good:
-    /// whoever is not among them can be dropped. It comes once for each epoch and aim.
-    Reached {
-        /// Where.
+    /// A snapshot is due: save the applied state as it is now, then answer with `SnapshotSaved`.
+    SnapshotDue { meta: SnapshotMeta },
+    /// A follower lags too far behind for entries: answer with `SnapshotCut`.
+    CutSnapshot { to: NodeId, meta: SnapshotMeta },
+    /// This node leads the shard, its members match the target configuration, and a majority of them knows it durably.
+    /// Replicas that are not members can be dropped. Returned once for each epoch and target configuration.
+    TargetReached {
         shard: ShardId,
-        /// Of the aim.
+        /// The version of the target configuration.
         version: u64,
     },
-    /// This node's replica was dropped, and that is durable. Everything of it is over, also what is folded and its
-    /// snapshots; what comes of the shard later is another replica's. All tickets are answered.
-    Removed {
-        /// Where.
-        shard: ShardId,
-        /// Which.
-        replica: ReplicaId,
-    },
-    /// The node must stop. Nothing comes out after this.
-    Fatal {
-        /// Where.
-        shard: ShardId,
-        /// Why.
-        why: Broken,
-    },
+    /// This node's replica was dropped durably, with its applied state and its snapshots. Later outputs of the shard
+    /// belong to another replica. All tickets are answered.
+    Removed { shard: ShardId, replica: ReplicaId },
+    /// The node must stop. The engine returns nothing after this.
+    Fatal { shard: ShardId, why: FatalError },
 }

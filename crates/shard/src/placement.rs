@@ -1,8 +1,8 @@
 //! Where shards should go next: policy, and nothing but. What comes of it is committed by the directory, and Raft alone
 //! decides who votes.
 //!
-//! A plan is the committed table with the fewest moves that give every node its share, a few shards at a time; the ring's
-//! order chooses among nodes with room. The same table always gives the same plan.
+//! A plan is the committed table with the fewest moves that give every node its share, a few shards at a time; the
+//! ring's order chooses among nodes with room. The same table always gives the same plan.
 
 mod leaders;
 mod target;
@@ -122,7 +122,7 @@ pub fn plan(situation: &Situation) -> Vec<Move> {
     let mut taken: Vec<Target> = situation.places.iter().map(Target::of).collect();
     let mut changed = BTreeSet::new();
     for (_, place, target) in wanted {
-        // What is under way already only gets another aim.
+        // What is under way already only gets another target configuration.
         if !place.moving {
             if room == 0 {
                 continue;
@@ -171,7 +171,8 @@ impl Situation {
         })
     }
 
-    /// Whether a shard stays as it is because it is still on its way; one whose aim has become out of reach does not.
+    /// Whether a shard stays as it is because it is still on its way; one whose target configuration has become out of
+    /// reach does not.
     fn is_fixed(&self, place: &Place) -> bool {
         let unreachable =
             |replica: Replica| self.state(replica.node) == MemberState::Gone || self.is_to_be_remade(replica);

@@ -1,5 +1,5 @@
-//! Bugs planted on purpose, one at a time, to see that the tests find them, as in `boxoffice_core::planted`, which this crate
-//! does not use. Without the feature `planted` none is.
+//! Bugs planted on purpose, one at a time, to see that the tests find them, as in `boxoffice_core::planted`, which this
+//! crate does not use. Without the feature `planted` none is.
 
 #[cfg(feature = "planted")]
 mod switch {

@@ -41,8 +41,8 @@ pub(crate) struct Restored {
     pub(crate) gone: BTreeMap<ShardId, u64>,
 }
 
-/// Puts together what is on disk. What the configuration says of a group counts for a shard of which nothing was ever written:
-/// the first write of a node need not be that of all its shards.
+/// Puts together what is on disk. What the configuration says of a group counts for a shard of which nothing was ever
+/// written: the first write of a node need not be that of all its shards.
 pub(crate) fn replay(
     config: &Config,
     snapshots: impl IntoIterator<Item = SnapshotMeta>,

@@ -35,9 +35,9 @@ pub struct Placement {
     pub leader: NodeId,
 }
 
-/// Where the data shards 1..=`shards` should be: each on `replicas` distinct nodes, or on all if there are
-/// fewer, going round the ring from the shard's place. No node gets more than ⌈shards × replicas / nodes⌉
-/// copies or leads more than ⌈shards / nodes⌉ shards. It is what to aim at; what is true is what was committed.
+/// Where the data shards 1..=`shards` should be: each on `replicas` distinct nodes, or on all if there are fewer, going
+/// round the ring from the shard's place. No node gets more than ⌈shards × replicas / nodes⌉ copies or leads more than
+/// ⌈shards / nodes⌉ shards. It is what to target configuration at; what is true is what was committed.
 ///
 /// # Panics
 ///

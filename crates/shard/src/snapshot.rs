@@ -1,7 +1,7 @@
 //! What a snapshot says about the log it stands for.
 //!
-//! Layout, little-endian: version 1 byte, shard 2, replica 8, index 8, term 8, stamp 8, distance 8, epoch 8, sequence 8, placed 8,
-//! auto-leave 1, then four lists of replica ids, each a count (2) and the ids (8 each).
+//! Layout, little-endian: version 1 byte, shard 2, replica 8, index 8, term 8, stamp 8, distance 8, epoch 8, sequence
+//! 8, placed 8, auto-leave 1, then four lists of replica ids, each a count (2) and the ids (8 each).
 
 use bytes::{BufMut, Bytes};
 use raft::eraftpb::ConfState;
@@ -12,12 +12,12 @@ use crate::name::{Epoch, Position, ReplicaId, ShardId};
 const VERSION: u8 = 3;
 const LENGTH_BYTES: usize = 4;
 
-/// Who replicates a shard, at one place in its log.
+/// The members of a shard's group, at one position of its log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members {
     /// Those whose majority decides.
     pub voters: Vec<ReplicaId>,
-    /// Those who receive everything and do not vote.
+    /// Replicas that receive everything and do not vote.
     pub learners: Vec<ReplicaId>,
     /// During a joint change: the voters before it, whose majority must agree too.
     pub voters_outgoing: Vec<ReplicaId>,
@@ -78,26 +78,27 @@ impl Members {
 }
 
 /// Everything about a shard at one place in its log except what its entries said. A node keeps it beside
-/// the folded state of the same place.
+/// the applied state of the same place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotMeta {
     /// Which shard.
     pub shard: ShardId,
     /// Whose copy of it: a snapshot of a replica that is gone is of no use to the next one.
     pub replica: ReplicaId,
-    /// The last entry that is folded in.
+    /// The last entry that is applied.
     pub position: Position,
-    /// The running time stamped into the last entry that is folded in, milliseconds.
+    /// The running time stamped into the last entry that is applied, milliseconds.
     pub stamp_ms: u64,
     /// The shard's distance there: true time less running time, milliseconds.
     pub distance_ms: i64,
-    /// The epoch of the last turn that is folded in.
+    /// The epoch of the last turn that is applied.
     pub epoch: Epoch,
     /// The sequence, within that epoch, of the entry it was in.
     pub sequence: u64,
-    /// The version of the newest aim that a change of members up to there was made for; 0 before the first.
+    /// The version of the newest target configuration that a change of members up to there was made for; 0 before the
+    /// first.
     pub placed: u64,
-    /// Who replicates the shard; nobody, as long as a replica has heard nothing of its shard.
+    /// The members of the shard's group. Empty until the replica receives its first message.
     pub members: Members,
 }
 
@@ -264,8 +265,8 @@ mod tests {
 
     #[test]
     fn a_packed_snapshot_comes_apart_again() {
-        let (described, state) = unpack(pack(&meta(), b"folded")).unwrap();
-        assert_eq!((described, &state[..]), (meta(), &b"folded"[..]));
+        let (described, state) = unpack(pack(&meta(), b"state")).unwrap();
+        assert_eq!((described, &state[..]), (meta(), &b"state"[..]));
     }
 
     proptest! {

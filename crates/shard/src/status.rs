@@ -27,7 +27,7 @@ pub struct GroupStatus {
     pub role: Role,
     /// The raft term.
     pub term: u64,
-    /// Who leads, if it is known.
+    /// The leader, if it is known.
     pub leader: Option<NodeId>,
     /// The last entry of the log.
     pub last_index: u64,
@@ -35,15 +35,15 @@ pub struct GroupStatus {
     pub committed: u64,
     /// The last entry that was put out.
     pub applied: u64,
-    /// Who replicates the shard, as of the last entry that was put out.
+    /// The members as of the last entry that was applied.
     pub members: Members,
-    /// The version of the aim last told; 0 before the first.
+    /// The version of the target configuration last told; 0 before the first.
     pub aim_version: u64,
     /// True time less running time as of the last entry that was put out, milliseconds.
     pub distance_ms: i64,
     /// On the leader: whether a majority of the voters confirms its true time. Elsewhere `None`.
     pub confirmed: Option<bool>,
-    /// On the leader: all other members. Elsewhere nobody.
+    /// On the leader: all other members. Empty elsewhere.
     pub followers: Vec<FollowerStatus>,
 }
 

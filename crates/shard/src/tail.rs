@@ -123,7 +123,7 @@ impl Tail {
         self.forget(index.saturating_sub(kept));
     }
 
-    /// Forgets the oldest entries up to `applied` as long as all of them take more than so many bytes.
+    /// Drops the oldest entries up to `applied` while all of them take more than this many bytes.
     pub(crate) fn forget_beyond(&mut self, applied: u64, bytes_max: u64) {
         let until = self.may_be_forgotten(applied);
         while self.bytes > bytes_max && self.before.index < until {

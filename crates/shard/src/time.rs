@@ -3,14 +3,15 @@
 //! A shard's time has two parts. Its *running time* is stamped into every entry; it never steps, orders everything, and
 //! all deadlines are kept in it. Its *distance*, one number that entries commit, is true time less running time.
 //!
-//! Within a leadership running time is monotonic time, so a clock that is stepped changes only the distance, and what was
-//! promised to live for 30 minutes lives for 30 minutes. Between two leaderships running time goes on by the monotonic clock
-//! of any replica that knows it. Only if no such replica has a part in the election (all nodes were down) does it
-//! go on by the true time that a majority of the voters confirms: what was promised until 20:00 then ends at 20:00.
+//! Within a leadership running time is monotonic time, so a clock that is stepped changes only the distance, and what
+//! was promised to live for 30 minutes lives for 30 minutes. Between two leaderships running time goes on by the
+//! monotonic clock of any replica that knows it. Only if no such replica has a part in the election (all nodes were
+//! down) does it go on by the true time that a majority of the voters confirms: what was promised until 20:00 then ends
+//! at 20:00.
 //!
-//! A replica knows the running time once it has received a reading that fits confirmed true time and the shard's distance. A
-//! reading by itself proves only that the running time is not earlier: the message may have waited for a link, or in a process
-//! that stood still.
+//! A replica knows the running time once it has received a reading that fits confirmed true time and the shard's
+//! distance. A reading by itself proves only that the running time is not earlier: the message may have waited for a
+//! link, or in a process that stood still.
 
 use crate::clocks::{AGREE_MS, TrueTime};
 use crate::planted;
@@ -47,8 +48,8 @@ pub struct ShardTime {
 }
 
 impl ShardTime {
-    /// The time of an epoch that begins `now`, after an entry with this stamp and distance. `heard` is the running time that a
-    /// replica's monotonic clock carried on since it was last heard, if any did.
+    /// The time of an epoch that begins `now`, after an entry with this stamp and distance. `heard` is the running time
+    /// that a replica's monotonic clock carried on since it was last heard, if any did.
     pub(crate) fn begin(
         now: Now,
         (stamp_ms, distance_ms): (u64, i64),
@@ -103,7 +104,8 @@ fn shifted(ms: u64, ahead_ms: i64) -> u64 {
 pub(crate) struct RunningTime {
     running_ms: u64,
     mono_ms: u64,
-    /// A reading did not wait on its way: it fitted true time. Otherwise the running time may be any time later than this.
+    /// A reading did not wait on its way: it fitted true time. Otherwise the running time may be any time later than
+    /// this.
     is_known: bool,
 }
 

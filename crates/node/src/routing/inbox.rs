@@ -146,7 +146,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
             }
         }
         Message::Reluctant(reluctant) => {
-            shared.replicators.reluctant(from, reluctant);
+            shared.replicators.avoid_leadership(from, reluctant);
         }
         Message::History { tag, wanted } => histories::answer(shared, from, tag, wanted),
         Message::Told { tag, result } => shared.far_histories.told(from, tag, result),

@@ -1,13 +1,13 @@
-//! What is taken for the log and for reads, and the end of an epoch that can take nothing more.
+//! Accepting proposals and reads, and ending a term that can accept no more.
 
 use raft::StateRole;
 use raft::eraftpb::{Message, MessageType};
 
 use super::Group;
 use crate::config::Config;
+use crate::leadership::{Leadership, Proposed, lost};
 use crate::name::Epoch;
-use crate::output::{Output, Why};
-use crate::reign::{Proposed, Reign, lost};
+use crate::output::{Output, RejectReason};
 use crate::time::Now;
 
 impl<T> Group<T> {
@@ -19,69 +19,69 @@ impl<T> Group<T> {
         out: &mut Vec<Output<T>>,
     ) {
         if self.epoch() != Some(epoch) {
-            return out.push(lost(self.shard, proposed.ticket, Why::NotLeader));
+            return out.push(lost(self.shard, proposed.ticket, RejectReason::NotLeader));
         }
         if proposed.turns().all(|turn| turn.len() <= config.turn_bytes_max) {
-            return self.lead(|reign| reign.take(proposed));
+            return self.lead(|leadership| leadership.take(proposed));
         }
-        // What was taken before does not rest on this one.
+        // Proposals that were accepted before do not depend on this one.
         self.append_turns(now, config, out);
-        self.spend();
-        out.push(lost(self.shard, proposed.ticket, Why::Refused));
+        self.poison_term();
+        out.push(lost(self.shard, proposed.ticket, RejectReason::Refused));
     }
 
     pub(crate) fn read(&mut self, epoch: Epoch, ticket: T, out: &mut Vec<Output<T>>) {
         if self.epoch() != Some(epoch) {
-            return out.push(lost(self.shard, ticket, Why::NotLeader));
+            return out.push(lost(self.shard, ticket, RejectReason::NotLeader));
         }
-        self.lead(|reign| reign.ask(ticket));
+        self.lead(|leadership| leadership.ask(ticket));
     }
 
-    fn lead(&mut self, act: impl FnOnce(&mut Reign<T>)) {
-        act(self.reign.as_mut().expect("an epoch was just found"));
+    fn lead(&mut self, act: impl FnOnce(&mut Leadership<T>)) {
+        act(self.leadership.as_mut().expect("an epoch was just found"));
     }
 
     pub(super) fn append_turns(&mut self, now: Now, config: &Config, out: &mut Vec<Output<T>>) {
-        let Some(reign) = &mut self.reign else { return };
+        let Some(leadership) = &mut self.leadership else { return };
         loop {
-            let count = reign.next_entry(config);
-            if count == 0 && !reign.owes_time() {
+            let count = leadership.next_entry(config);
+            if count == 0 && !leadership.owes_time() {
                 return;
             }
-            let payload = reign.seal(count, now.mono_ms);
+            let payload = leadership.seal(count, now.mono_ms);
             if self.raft.propose(Vec::new(), payload).is_err() {
-                // Nothing may be proposed after a lost proposal in the same epoch.
-                reign.refuse_open(Why::Refused, out);
-                return self.spend();
+                // After a dropped proposal the epoch accepts no more, since later ones may depend on it.
+                leadership.refuse_open(RejectReason::Refused, out);
+                return self.poison_term();
             }
-            reign.appended(count, self.raft.raft.raft_log.last_index());
-            reign.time_appended();
+            leadership.appended(count, self.raft.raft.raft_log.last_index());
+            leadership.time_appended();
         }
     }
 
     pub(super) fn begin_reads(&mut self) {
-        let Some(reign) = &mut self.reign else { return };
-        if reign.has_asked() {
+        let Some(leadership) = &mut self.leadership else { return };
+        if leadership.has_asked() {
             self.context += 1;
-            reign.begin_reading(self.context, self.raft.raft.raft_log.last_index());
+            leadership.begin_reading(self.context, self.raft.raft.raft_log.last_index());
             self.raft.read_index(self.context.to_le_bytes().to_vec());
         }
     }
 
-    /// The term takes nothing more from now on.
-    pub(super) fn spend(&mut self) {
-        self.spent = self.raft.raft.term;
+    /// Makes the term accept no more proposals.
+    pub(super) fn poison_term(&mut self) {
+        self.poisoned_term = self.raft.raft.term;
     }
 
     pub(super) fn is_spent(&self) -> bool {
         let raft = &self.raft.raft;
-        raft.state == StateRole::Leader && raft.term == self.spent
+        raft.state == StateRole::Leader && raft.term == self.poisoned_term
     }
 
-    /// When a spent term has nothing under way, and nobody takes it over, it is given up for a new one.
+    /// Ends a poisoned term that has nothing pending, if no other node takes over, and campaigns for a new one.
     pub(super) fn settle(&mut self, config: &Config, out: &mut Vec<Output<T>>) {
         let raft = &mut self.raft.raft;
-        let idle = self.reign.as_ref().is_none_or(Reign::is_idle);
+        let idle = self.leadership.as_ref().is_none_or(Leadership::is_idle);
         let written = raft.raft_log.unstable_entries().is_empty();
         let (term, node) = (raft.term, raft.id);
         if !self.is_spent() || !idle || !written || self.raft.raft.lead_transferee.is_some() {
@@ -92,7 +92,7 @@ impl<T> Group<T> {
         let mut message = Message::default();
         message.set_msg_type(MessageType::MsgTimeoutNow);
         (message.from, message.to, message.term) = (node, node, term);
-        // A refusal leaves a follower, whose time-out elects a leader in the usual way.
+        // If raft refuses, the replica stays a follower, and an election follows after the election timeout.
         let _ = self.raft.step(message);
         self.watch(config, out);
     }

@@ -1,4 +1,4 @@
-//! What becomes of committed entries.
+//! Applying committed entries.
 
 use bytes::Bytes;
 use protobuf::Message as _;
@@ -11,20 +11,20 @@ use crate::batch::{self, Stamp};
 use crate::config::Config;
 use crate::fields;
 use crate::name::Position;
-use crate::output::{Broken, Output};
+use crate::output::{FatalError, Output};
 use crate::snapshot::Members;
 
 impl<T> Group<T> {
-    pub(super) fn apply_all(&mut self, entries: Vec<Entry>, out: &mut Vec<Output<T>>) -> Result<(), Broken> {
+    pub(super) fn apply_all(&mut self, entries: Vec<Entry>, out: &mut Vec<Output<T>>) -> Result<(), FatalError> {
         for entry in entries {
             self.apply(entry, out)?;
         }
         Ok(())
     }
 
-    fn apply(&mut self, entry: Entry, out: &mut Vec<Output<T>>) -> Result<(), Broken> {
+    fn apply(&mut self, entry: Entry, out: &mut Vec<Output<T>>) -> Result<(), FatalError> {
         let position = position(&entry);
-        self.folded.take(position, entry.data.len())?;
+        self.applied_state.take(position, entry.data.len())?;
         match entry.get_entry_type() {
             EntryType::EntryNormal if entry.data.is_empty() => (),
             EntryType::EntryNormal => self.apply_turns(position, entry.data, out)?,
@@ -35,47 +35,47 @@ impl<T> Group<T> {
         let raft = &self.raft.raft;
         let leading = raft.state == StateRole::Leader && raft.term == position.term;
         let begins = leading && !self.is_spent();
-        match &mut self.reign {
-            Some(reign) => reign.applied(position.index, out),
+        match &mut self.leadership {
+            Some(leadership) => leadership.applied(position.index, out),
             None if begins => _ = self.clocks_awaited.get_or_insert(CLOCKS_TICKS),
             None => (),
         }
         Ok(())
     }
 
-    fn apply_turns(&mut self, position: Position, payload: Bytes, out: &mut Vec<Output<T>>) -> Result<(), Broken> {
+    fn apply_turns(&mut self, position: Position, payload: Bytes, out: &mut Vec<Output<T>>) -> Result<(), FatalError> {
         let (header, turns) = batch::open(payload)?;
-        self.folded.follow(position, header)?;
+        self.applied_state.follow(position, header)?;
         let stamp = Stamp { running_ms: header.stamp_ms, distance_ms: header.distance_ms };
         out.push(Output::Apply { shard: self.shard, position, stamp, turns });
         Ok(())
     }
 
-    fn change_members(&mut self, payload: &[u8]) -> Result<(), Broken> {
-        let broken = |what: String| Broken::Members(what);
+    fn change_members(&mut self, payload: &[u8]) -> Result<(), FatalError> {
+        let broken = |what: String| FatalError::Members(what);
         let change = read_members_change(payload).map_err(broken)?;
         let placed = placed(&change.context)?;
         let state = self.raft.apply_conf_change(&change).map_err(|error| broken(error.to_string()))?;
         let members = Members::of(&state).ok_or_else(|| broken(format!("{state:?} names what is no replica")))?;
-        self.folded.change_members(members, placed);
+        self.applied_state.change_members(members, placed);
         self.changed = self.meta().position.index;
-        self.restless = true;
+        self.needs_reconcile = true;
         Ok(())
     }
 
     pub(super) fn finish_reads(&mut self, safe: &[ReadState], out: &mut Vec<Output<T>>) {
-        let Some(reign) = &mut self.reign else { return };
+        let Some(leadership) = &mut self.leadership else { return };
         for read in safe {
-            // Only this engine names reads, with eight bytes.
+            // Only this engine makes read contexts, of eight bytes each.
             if let Ok(context) = read.request_ctx.as_slice().try_into() {
-                reign.safe(u64::from_le_bytes(context), read.index);
+                leadership.safe(u64::from_le_bytes(context), read.index);
             }
         }
-        reign.finish_readings(self.folded.meta().position.index, out);
+        leadership.finish_readings(self.applied_state.meta().position.index, out);
     }
 
-    /// A node that is alone needs nothing in memory for followers; a first one begins with a snapshot. So does one that lags
-    /// by more than what is kept. A restart reads the log, not this.
+    /// A single node keeps no entries in memory: a new follower begins with a snapshot. A follower that lags by more
+    /// than the kept entries gets a snapshot as well. A restart reads the log.
     pub(super) fn forget_applied(&mut self, config: &Config) {
         let (members, applied) = (&self.meta().members, self.meta().position.index);
         if members.decides_alone(self.replica) && members.learners.is_empty() {
@@ -86,11 +86,11 @@ impl<T> Group<T> {
     }
 
     pub(super) fn ask_for_snapshots(&mut self, config: &Config, out: &mut Vec<Output<T>>) {
-        if self.folded.is_snapshot_due(config) {
+        if self.applied_state.is_snapshot_due(config) {
             out.push(Output::SnapshotDue { meta: self.meta().clone() });
         }
         for to in self.raft.store().take_wanted() {
-            if self.lagging.ask() {
+            if self.snapshot_progress.ask() {
                 let to = to.node();
                 out.push(Output::CutSnapshot { to, meta: self.meta().clone() });
             }
@@ -98,7 +98,7 @@ impl<T> Group<T> {
     }
 }
 
-/// The change of members in an entry's payload.
+/// The membership change in the payload of an entry.
 pub(crate) fn read_members_change(payload: &[u8]) -> Result<ConfChangeV2, String> {
     if !fields::may_be_conf_change(payload) {
         return Err("its fields are not those of a change of members".into());
@@ -106,13 +106,16 @@ pub(crate) fn read_members_change(payload: &[u8]) -> Result<ConfChangeV2, String
     ConfChangeV2::parse_from_bytes(payload).map_err(|error| error.to_string())
 }
 
-/// The version of the aim that a change of members was made for; the one that ends a joint change says none.
-fn placed(context: &[u8]) -> Result<Option<u64>, Broken> {
+/// The version of the target configuration that a membership change was made for. The change that ends a joint one has
+/// none.
+fn placed(context: &[u8]) -> Result<Option<u64>, FatalError> {
     match context {
         [] => Ok(None),
         context => {
             let version = context.try_into().map(u64::from_le_bytes);
-            version.map(Some).map_err(|_| Broken::Members(format!("its aim is named by {} bytes", context.len())))
+            version
+                .map(Some)
+                .map_err(|_| FatalError::Members(format!("its target is named by {} bytes", context.len())))
         }
     }
 }

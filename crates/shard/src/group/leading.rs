@@ -1,35 +1,35 @@
-//! Elections, and the epochs they begin and end.
+//! Elections, and the leaderships that they begin and end.
 
 use super::Group;
 use crate::clocks::{Clocks, TrueTime};
 use crate::config::Config;
-use crate::heard::Heard;
+use crate::follower_activity::FollowerActivity;
+use crate::leadership::Leadership;
 use crate::name::Epoch;
 use crate::output::Output;
 use crate::planted;
-use crate::reign::Reign;
 use crate::time::{Now, RunningTime, ShardTime};
 
-/// How long a term waits for the clocks of those who voted for it at most, ticks.
+/// How many ticks a new leader waits at most for the clocks of its voters.
 pub(super) const CLOCKS_TICKS: u32 = 20;
 
 impl<T> Group<T> {
-    /// A voter that is alone need not wait for anybody. Raft refuses as long as members that it knows to be committed
-    /// are not applied.
-    pub(super) fn stand(&mut self) {
+    /// A single voter campaigns without waiting for an election timeout. Raft refuses while a committed membership
+    /// change is not applied.
+    pub(super) fn campaign(&mut self) {
         if self.meta().members.decides_alone(self.replica) && self.raft.raft.leader_id == raft::INVALID_ID {
-            // A refusal leaves a follower, whose time-out elects it in the usual way.
+            // If raft refuses, the replica stays a follower and is elected after its election timeout.
             let _ = self.raft.campaign();
         }
     }
 
-    /// Looks at what the last call did to the leadership.
+    /// Announces what the last call changed about the leadership.
     pub(super) fn watch(&mut self, config: &Config, out: &mut Vec<Output<T>>) {
-        self.steady(config);
+        self.set_election_timeout(config);
         let leading = self.leads();
         let term = self.raft.raft.term;
-        let same = |reign: &mut Reign<T>| !leading || reign.epoch.0 != term;
-        if let Some(over) = self.reign.take_if(same) {
+        let same = |leadership: &mut Leadership<T>| !leading || leadership.epoch.0 != term;
+        if let Some(over) = self.leadership.take_if(same) {
             over.end(out);
         }
         if !leading {
@@ -38,21 +38,21 @@ impl<T> Group<T> {
         let (leader, term) = self.leader();
         if !leading && self.told != Some((leader, term)) {
             self.told = Some((leader, term));
-            out.push(Output::Follow { shard: self.shard, leader, term });
+            out.push(Output::BecameFollower { shard: self.shard, leader, term });
         }
     }
 
-    /// Raft draws election time-outs from the thread's generator; ours are repeatable.
-    pub(super) fn steady(&mut self, config: &Config) {
+    /// Raft draws election timeouts from the generator of the thread. These come from the seed and are repeatable.
+    pub(super) fn set_election_timeout(&mut self, config: &Config) {
         let ticks = config.election_ticks(self.shard, self.raft.raft.term);
         self.raft.raft.set_randomized_election_timeout(ticks);
     }
 
-    /// Begins the epoch of a leader that has applied an entry of its own term, and so everything before it, once a majority
-    /// of the voters has shown its clock; whether it began.
+    /// Begins the leadership once the leader has applied an entry of its own term, and so everything before it, and the
+    /// clocks of a majority of the voters are known. Returns whether it began.
     pub(crate) fn begin_when_clocks_are_known(&mut self, now: Now, clocks: &Clocks, out: &mut Vec<Output<T>>) -> bool {
         let Some(ticks) = self.clocks_awaited else { return false };
-        if self.reign.is_some() || !self.leads() || self.is_spent() {
+        if self.leadership.is_some() || !self.leads() || self.is_spent() {
             self.clocks_awaited = None;
             return false;
         }
@@ -63,16 +63,16 @@ impl<T> Group<T> {
                 TrueTime::Unconfirmed(if last_ms > 0 { last_ms } else { now.wall_ms })
             }
             None if ticks > 0 => return false,
-            // They have voted, so they are there; selling does not stop because they do not tell the time.
+            // The voters are alive, since they have voted. Selling does not stop because their clocks are unknown.
             None => clocks.best_time(own, now, members),
             Some(truth) => truth,
         };
         self.clocks_awaited = None;
-        self.begin_reign(now, truth, out);
+        self.begin_leadership(now, truth, out);
         true
     }
 
-    /// Once a tick: compares the time of the shard with what its voters' clocks show; whether there is something to do.
+    /// Compares the shard's time with the clocks of its voters, once a tick. Returns whether there is something to do.
     pub(super) fn tick_time(&mut self, now: Now, clocks: &Clocks, out: &mut Vec<Output<T>>) -> bool {
         if let Some(ticks) = &mut self.clocks_awaited {
             *ticks = ticks.saturating_sub(1);
@@ -81,30 +81,30 @@ impl<T> Group<T> {
         if self.is_spent() || self.raft.raft.lead_transferee.is_some() {
             return false;
         }
-        let truth = clocks.best_time(self.replica.node(), now, &self.folded.meta().members);
-        self.reign.as_mut().is_some_and(|reign| reign.look_at(truth, now.mono_ms))
+        let truth = clocks.best_time(self.replica.node(), now, &self.applied_state.meta().members);
+        self.leadership.as_mut().is_some_and(|leadership| leadership.look_at(truth, now.mono_ms))
     }
 
     /// The running time of the shard, if this node knows it.
     pub(super) fn running_ms(&self, mono_ms: u64) -> Option<u64> {
-        match &self.reign {
-            Some(reign) => Some(reign.running_ms(mono_ms)),
+        match &self.leadership {
+            Some(leadership) => Some(leadership.running_ms(mono_ms)),
             None => self.running.filter(RunningTime::is_known).map(|running| running.at(mono_ms)),
         }
     }
 
     /// Whether this node knows the running time of the shard.
     pub(crate) fn knows_running(&self) -> bool {
-        self.reign.is_some() || self.running.is_some_and(|running| running.is_known())
+        self.leadership.is_some() || self.running.is_some_and(|running| running.is_known())
     }
 
     /// True time as the shard has it, if this node leads it.
     pub(crate) fn true_ms(&self, mono_ms: u64) -> Option<u64> {
-        self.reign.as_ref().map(|reign| reign.true_ms(mono_ms))
+        self.leadership.as_ref().map(|leadership| leadership.true_ms(mono_ms))
     }
 
-    /// A message of another replica says the shard's running time.
-    pub(super) fn hear_running(&mut self, running_ms: u64, mono_ms: u64, truth: Option<TrueTime>) {
+    /// Records the running time that a message of another replica carries.
+    pub(super) fn record_running_time(&mut self, running_ms: u64, mono_ms: u64, truth: Option<TrueTime>) {
         let heard = RunningTime::heard(running_ms, mono_ms, truth, self.meta().distance_ms);
         match &mut self.running {
             Some(running) => running.hear(heard),
@@ -112,25 +112,25 @@ impl<T> Group<T> {
         }
     }
 
-    fn begin_reign(&mut self, now: Now, truth: TrueTime, out: &mut Vec<Output<T>>) {
+    fn begin_leadership(&mut self, now: Now, truth: TrueTime, out: &mut Vec<Output<T>>) {
         let epoch = Epoch(self.raft.raft.term);
         let (stamp_ms, distance_ms) = (self.meta().stamp_ms, self.meta().distance_ms);
         let time = ShardTime::begin(now, (stamp_ms, distance_ms), self.running, truth);
         self.running = Some(RunningTime::known(time.base_ms, now.mono_ms));
         let confirmed = truth.is_confirmed();
-        let reign = self.reign.insert(Reign::new(self.shard, epoch, time, confirmed));
+        let leadership = self.leadership.insert(Leadership::new(self.shard, epoch, time, confirmed));
         if time.distance_ms != distance_ms {
-            reign.owe_time();
+            leadership.owe_time();
         }
         self.told = None;
-        self.heard = Heard::default();
+        self.follower_activity = FollowerActivity::default();
         self.changed = self.meta().position.index;
-        self.restless = true;
-        out.push(Output::Lead { shard: self.shard, epoch, time, confirmed });
+        self.needs_reconcile = true;
+        out.push(Output::BecameLeader { shard: self.shard, epoch, time, confirmed });
     }
 
-    /// A leader that is not a member any more leads no more.
-    pub(super) fn retire(&mut self) {
+    /// A leader that was removed from the group steps down.
+    pub(super) fn step_down(&mut self) {
         if self.leads() && self.is_retired() {
             let term = self.raft.raft.term;
             self.raft.raft.become_follower(term, raft::INVALID_ID);
@@ -138,7 +138,7 @@ impl<T> Group<T> {
     }
 
     pub(super) fn end_reign(&mut self, out: &mut Vec<Output<T>>) {
-        if let Some(over) = self.reign.take() {
+        if let Some(over) = self.leadership.take() {
             over.end(out);
         }
     }

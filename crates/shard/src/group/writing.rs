@@ -1,21 +1,21 @@
-//! What a group has to say to its disk and to its peers.
+//! What a group writes to its disk and sends to its peers.
 
 use raft::eraftpb::{Entry, EntryType, Message, MessageType, Snapshot};
 
 use super::{Group, position};
 use crate::envelope;
 use crate::name::{Position, ReplicaId};
-use crate::output::{Broken, Outgoing, Received, Write};
+use crate::output::{FatalError, Outgoing, Received, Write};
 use crate::record::{self, EntryKind, Record};
 use crate::snapshot;
 use crate::time::Now;
 
 impl<T> Group<T> {
-    pub(super) fn receive(&mut self, found: &Snapshot, write: &mut Write) -> Result<(), Broken> {
+    pub(super) fn receive(&mut self, found: &Snapshot, write: &mut Write) -> Result<(), FatalError> {
         let (mut meta, state) = snapshot::unpack(found.data.clone())?;
         let position = Position { index: found.get_metadata().index, term: found.get_metadata().term };
         if meta.position != position || meta.shard != self.shard {
-            return Err(Broken::Snapshot { said: meta.position.index, found: position.index });
+            return Err(FatalError::Snapshot { said: meta.position.index, found: position.index });
         }
         meta.replica = self.replica;
         self.raft.mut_store().reset(position);
@@ -53,11 +53,11 @@ impl<T> Group<T> {
         self.raft.mut_store().append(entries);
     }
 
-    /// The term and the vote must not be forgotten. What is committed is learnt again: from the leader, from the
-    /// snapshot, or by being elected. But not that a change of members is committed. Who has the next change in its
-    /// log must know it: with the members before, it could be elected by a majority that decides nothing any more.
-    /// And those that were removed are only dropped when a majority of the others knows it: with the members before,
-    /// those could need votes that nobody gives any more.
+    /// The term and the vote must be durable. The commit index need not be: a replica learns it again from the leader,
+    /// from the snapshot, or by being elected. The commit of a membership change must be durable, for two reasons. A
+    /// replica with the next change in its log must know it: with the previous members it could be elected by a
+    /// majority that is none any more. And removed replicas are dropped only when a majority of the others knows it:
+    /// with the previous members these could need votes of dropped replicas.
     pub(super) fn write_state(&mut self, write: &mut Write) {
         let written = (self.raft.raft.term, self.raft.raft.vote);
         let committed = self.raft.raft.raft_log.committed;
@@ -66,11 +66,11 @@ impl<T> Group<T> {
         }
         self.written = written;
         self.state().encode(&mut write.records);
-        self.restless |= self.owes_state();
+        self.needs_reconcile |= self.owes_state();
         self.changes.retain(|index| *index > committed);
     }
 
-    /// Whether it must be written that a change of members is committed.
+    /// Whether the commit of a membership change must be written.
     pub(super) fn owes_state(&self) -> bool {
         self.changes.first().is_some_and(|index| *index <= self.raft.raft.raft_log.committed)
     }
@@ -84,7 +84,7 @@ impl<T> Group<T> {
     pub(super) fn outgoing(&mut self, message: &Message, now: Now) -> Outgoing {
         let to = ReplicaId::from_bits(message.to).expect("raft knows only replicas");
         let snapshot = (message.get_msg_type() == MessageType::MsgSnapshot).then(|| {
-            self.lagging.send(to);
+            self.snapshot_progress.send(to);
             let packed = message.get_snapshot().data.clone();
             snapshot::unpack(packed).expect("it was packed here").1
         });

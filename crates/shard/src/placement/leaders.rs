@@ -1,4 +1,4 @@
-//! Which voter of each shard should lead: nobody much more often than others, and everybody who can stays.
+//! Which voter of each shard should lead. Nodes lead about the same number of shards, and leaders stay where they can.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,8 @@ pub(super) fn choose(situation: &Situation, targets: &[Target], changed: &BTreeS
         .iter()
         .zip(targets)
         .map(|(place, target)| {
-            // Whoever leads a shard on its way goes on leading it; and naming the nodes of one with a lost replica would make
-            // that again before its turn.
+            // The leader of a moving shard goes on leading it; and naming the nodes of one with a lost replica
+            // would make that again before its turn.
             let is_bound = place.moving || place.all().any(|replica| situation.is_to_be_remade(replica));
             let is_bound = is_bound && !changed.contains(&place.shard);
             if is_bound { vec![place.leader] } else { candidates(situation, place, target) }
@@ -50,7 +50,7 @@ fn candidates(situation: &Situation, place: &Place, target: &Target) -> Vec<Node
     let mut best: Vec<NodeId> = target.voters.iter().copied().filter(|node| serves(*node) && !lost(*node)).collect();
     best.sort_by_key(|node| (*node != place.leader, !there(*node), *node));
     if best.is_empty() {
-        // Nobody is better than who does: it is drained and not moved yet, or has to come back first.
+        // No better leader: the node is drained and not moved yet, or has to come back first.
         let drains = |node: &NodeId| situation.state(*node) == MemberState::Draining;
         let other = target.voters.iter().copied().find(drains).unwrap_or(target.voters[0]);
         let keeps = target.voters.contains(&place.leader) && situation.state(place.leader) != MemberState::Gone;

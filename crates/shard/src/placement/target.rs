@@ -1,4 +1,4 @@
-//! The table to aim at: the committed one with the fewest moves that give every node its share.
+//! The table to target configuration at: the committed one with the fewest moves that give every node its share.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -39,7 +39,8 @@ impl Target {
     }
 }
 
-/// How many of so many copies vote: an even number would tolerate no more than one less does, and two nothing at all.
+/// How many of this many copies vote. An even number tolerates no more failures than one voter less, and two tolerate
+/// none.
 fn voters_of(copies: usize) -> usize {
     copies - usize::from(copies.is_multiple_of(2) && copies > 0)
 }
@@ -103,7 +104,7 @@ impl<'a> Table<'a> {
             let walk = self.ring.walk(place.shard);
             let mut chosen = self.chosen[&place.shard].clone();
             while chosen.len() > self.copies {
-                // Voters come first; the last node with most copies gives its one up, but never who leads.
+                // Voters come first. The last node with most copies gives up its copy, but the leader never does.
                 let spare =
                     (1..chosen.len()).max_by_key(|at| (chosen[*at] != place.leader, self.held[&chosen[*at]], *at));
                 let node = chosen.remove(spare.expect("more than one is chosen"));
@@ -146,7 +147,7 @@ impl<'a> Table<'a> {
                     .iter()
                     .copied()
                     .find(|to| self.takes(*to) && self.held[to] < self.copies_max && !chosen.contains(to))?;
-                // The nearest node comes, the farthest goes, and who leads is the last to go.
+                // The nearest node is added, the farthest is removed, and the leader is removed last.
                 Some(((rank(to), place.leader == from, Reverse(rank(from)), place.shard), to))
             });
             let ((.., shard), to) = moves.min()?;
@@ -180,8 +181,8 @@ impl<'a> Table<'a> {
         self.split(place, chosen, voters_of(self.copies))
     }
 
-    /// Every member has a copy of the directory; one that is drained as long as it has anything else, for it reads there
-    /// what becomes of it.
+    /// Every member has a copy of the directory; one that is drained as long as it has anything else, for it reads
+    /// there what becomes of it.
     fn directory(&self, place: &Place) -> Target {
         let stays = |node: &NodeId| self.takes(*node) || place.has(*node);
         let chosen: Vec<NodeId> = self.nodes.iter().copied().filter(stays).collect();

@@ -125,7 +125,7 @@ impl World {
         replicas
     }
 
-    /// A shard arrives, if it can: everybody in its aim is there.
+    /// A shard arrives, if it can: everybody in its target configuration is there.
     fn arrive(&mut self, shard: usize) {
         let place = &self.now.places[shard];
         let there = |replica: Replica| self.now.state(replica.node) != MemberState::Gone;

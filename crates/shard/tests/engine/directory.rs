@@ -1,8 +1,9 @@
-//! The simulated directory: aims with versions, replica ids that are given out once, and what is known to be dead.
+//! The simulated directory: target configurations with versions, replica ids that are given out once, and what is known
+//! to be dead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use boxoffice_shard::{Aim, FOUNDING, NodeId, ReplicaId, ShardId};
+use boxoffice_shard::{FOUNDING, NodeId, ReplicaId, ShardId, TargetConfig};
 
 use crate::dice::Dice;
 
@@ -16,7 +17,7 @@ pub(crate) struct Directory {
 #[derive(Default)]
 struct Placed {
     // By version, from 1.
-    aims: Vec<Aim>,
+    targets: Vec<TargetConfig>,
     // The highest version that was reached.
     reached: u64,
     // Nodes that are leaving, with the first version without them: until that one is reached, their replica may be
@@ -28,8 +29,8 @@ impl Directory {
     /// A cluster that node 1 founds.
     pub(crate) fn new(nodes: u64, shards: u16) -> Directory {
         let founder = ReplicaId::new(1, FOUNDING);
-        let first = Aim { version: 1, voters: vec![founder], learners: vec![], leader: None };
-        let placed = |shard| (shard, Placed { aims: vec![first.clone()], ..Placed::default() });
+        let first = TargetConfig { version: 1, voters: vec![founder], learners: vec![], leader: None };
+        let placed = |shard| (shard, Placed { targets: vec![first.clone()], ..Placed::default() });
         Directory { nodes: (1..=nodes).collect(), generation: FOUNDING, shards: (0..=shards).map(placed).collect() }
     }
 
@@ -37,13 +38,13 @@ impl Directory {
         self.shards.keys().copied()
     }
 
-    pub(crate) fn latest(&self, shard: ShardId) -> &Aim {
-        self.shards[&shard].aims.last().unwrap()
+    pub(crate) fn latest(&self, shard: ShardId) -> &TargetConfig {
+        self.shards[&shard].targets.last().unwrap()
     }
 
-    /// Any aim there ever was.
-    pub(crate) fn any(&self, shard: ShardId, dice: &mut Dice) -> &Aim {
-        dice.pick(&self.shards[&shard].aims)
+    /// Any target configuration there ever was.
+    pub(crate) fn any(&self, shard: ShardId, dice: &mut Dice) -> &TargetConfig {
+        dice.pick(&self.shards[&shard].targets)
     }
 
     /// Wants something else of a shard: one, two or three voters, anywhere; the others are learners or nothing.
@@ -58,11 +59,11 @@ impl Directory {
         }
         let learners: Vec<_> = free.into_iter().filter(|_| dice.chance(300)).collect();
         let leader = dice.chance(700).then(|| *dice.pick(&voters));
-        self.aim(shard, &voters, &learners, leader);
+        self.target(shard, &voters, &learners, leader);
     }
 
     /// Wants these.
-    pub(crate) fn aim(&mut self, shard: ShardId, voters: &[NodeId], learners: &[NodeId], leader: Option<NodeId>) {
+    pub(crate) fn target(&mut self, shard: ShardId, voters: &[NodeId], learners: &[NodeId], leader: Option<NodeId>) {
         let before = self.latest(shard).clone();
         let mut replica = |node: &NodeId| {
             let known = before.voters.iter().chain(&before.learners).find(|replica| replica.node() == *node);
@@ -74,19 +75,19 @@ impl Directory {
         let voters: Vec<_> = voters.iter().map(&mut replica).collect();
         let learners: Vec<_> = learners.iter().map(&mut replica).collect();
         let leader = leader.and_then(|leader| voters.iter().copied().find(|replica| replica.node() == leader));
-        self.push(shard, Aim { version: before.version + 1, voters, learners, leader });
+        self.push(shard, TargetConfig { version: before.version + 1, voters, learners, leader });
     }
 
-    fn push(&mut self, shard: ShardId, aim: Aim) {
+    fn push(&mut self, shard: ShardId, target: TargetConfig) {
         let placed = self.shards.get_mut(&shard).unwrap();
-        let before = placed.aims.last().unwrap();
+        let before = placed.targets.last().unwrap();
         for replica in before.voters.iter().chain(&before.learners) {
             let node = replica.node();
-            if !nodes_of(&aim).any(|other| other == node) {
-                placed.leaving.insert(node, aim.version);
+            if !nodes_of(&target).any(|other| other == node) {
+                placed.leaving.insert(node, target.version);
             }
         }
-        placed.aims.push(aim);
+        placed.targets.push(target);
     }
 
     pub(crate) fn reached(&mut self, shard: ShardId, version: u64) {
@@ -95,22 +96,22 @@ impl Directory {
         placed.leaving.retain(|_, without| *without > version);
     }
 
-    pub(crate) fn is_reached(&self) -> bool {
-        self.shards.values().all(|placed| placed.reached == placed.aims.last().unwrap().version)
+    pub(crate) fn is_reconciled(&self) -> bool {
+        self.shards.values().all(|placed| placed.reached == placed.targets.last().unwrap().version)
     }
 
     /// Whether a replica will never be a member again.
     pub(crate) fn is_dead(&self, shard: ShardId, replica: ReplicaId) -> bool {
         let placed = &self.shards[&shard];
-        let (past, later) = placed.aims.split_at(usize::try_from(placed.reached).unwrap());
-        let wanted = |aim: &Aim| aim.voters.contains(&replica) || aim.learners.contains(&replica);
+        let (past, later) = placed.targets.split_at(usize::try_from(placed.reached).unwrap());
+        let wanted = |target: &TargetConfig| target.voters.contains(&replica) || target.learners.contains(&replica);
         past.iter().any(wanted) && !past.last().is_some_and(wanted) && !later.iter().any(wanted)
     }
 
     /// Whether nothing is lost with this node's disk.
     pub(crate) fn can_lose(&self, node: NodeId) -> bool {
-        let votes = |aim: &Aim| aim.voters.iter().any(|voter| voter.node() == node);
-        self.is_reached()
+        let votes = |target: &TargetConfig| target.voters.iter().any(|voter| voter.node() == node);
+        self.is_reconciled()
             && self.shards().all(|shard| !votes(self.latest(shard)) || self.latest(shard).voters.len() > 2)
     }
 
@@ -119,28 +120,31 @@ impl Directory {
         self.generation += 1;
         let lowest = self.generation;
         for shard in self.shards().collect::<Vec<_>>() {
-            let mut aim = self.latest(shard).clone();
-            if !nodes_of(&aim).any(|other| other == node) {
+            let mut target = self.latest(shard).clone();
+            if !nodes_of(&target).any(|other| other == node) {
                 continue;
             }
             self.generation += 1;
             let another = ReplicaId::new(node, self.generation);
-            let replicas = aim.voters.iter_mut().chain(&mut aim.learners).chain(&mut aim.leader);
+            let replicas = target.voters.iter_mut().chain(&mut target.learners).chain(&mut target.leader);
             replicas.filter(|replica| replica.node() == node).for_each(|replica| *replica = another);
-            aim.version += 1;
-            self.push(shard, aim);
+            target.version += 1;
+            self.push(shard, target);
         }
         lowest
     }
 
     /// All replicas that are wanted in the end.
     pub(crate) fn wanted(&self) -> BTreeSet<(ShardId, ReplicaId)> {
-        let aims = self.shards().map(|shard| (shard, self.latest(shard)));
-        aims.flat_map(|(shard, aim)| aim.voters.iter().chain(&aim.learners).map(move |replica| (shard, *replica)))
+        let targets = self.shards().map(|shard| (shard, self.latest(shard)));
+        targets
+            .flat_map(|(shard, target)| {
+                target.voters.iter().chain(&target.learners).map(move |replica| (shard, *replica))
+            })
             .collect()
     }
 }
 
-fn nodes_of(aim: &Aim) -> impl Iterator<Item = NodeId> {
-    aim.voters.iter().chain(&aim.learners).map(|replica| replica.node())
+fn nodes_of(target: &TargetConfig) -> impl Iterator<Item = NodeId> {
+    target.voters.iter().chain(&target.learners).map(|replica| replica.node())
 }

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use boxoffice_shard::{Members, NodeId, Output, Position, Received, ReplicaId, ShardId, SnapshotMeta, Stamp, Why};
+use boxoffice_shard::{
+    Members, NodeId, Output, Position, Received, RejectReason, ReplicaId, ShardId, SnapshotMeta, Stamp,
+};
 
 use crate::member::{Member, Ticket, ticket_of};
 
@@ -110,20 +112,20 @@ impl History {
             Output::Restore(Received { meta, .. }) => {
                 self.applied.insert((node, meta.shard), meta.position.index);
             }
-            Output::Done { ticket, shard, index } => self.done(node, *ticket, *shard, *index),
-            Output::Lost { ticket, why, .. } => {
+            Output::Completed { ticket, shard, index } => self.done(node, *ticket, *shard, *index),
+            Output::ProposalDropped { ticket, why, .. } => {
                 let asked = self.asked.get_mut(ticket).unwrap();
                 assert_eq!(asked.fate, Fate::UnderWay, "{ticket} was answered twice");
                 asked.fate = match why {
-                    Why::NotLeader | Why::Refused => Fate::Never,
-                    Why::Ended => Fate::Unknown,
+                    RejectReason::NotLeader | RejectReason::Refused => Fate::Never,
+                    RejectReason::Ended => Fate::Unknown,
                 };
             }
             Output::Removed { shard, .. } => _ = self.applied.remove(&(node, *shard)),
             Output::Message(_)
-            | Output::Reached { .. }
-            | Output::Lead { .. }
-            | Output::Follow { .. }
+            | Output::TargetReached { .. }
+            | Output::BecameLeader { .. }
+            | Output::BecameFollower { .. }
             | Output::SnapshotDue { .. }
             | Output::CutSnapshot { .. }
             | Output::Fatal { .. } => (),
@@ -222,9 +224,9 @@ impl History {
         self.check_members();
         for member in members {
             for shard in member.engine.as_ref().unwrap().shards() {
-                let folded = member.folded.get(&shard).cloned().unwrap_or_default();
+                let applied_state = member.applied_state.get(&shard).cloned().unwrap_or_default();
                 let ordered = order.get(&shard).cloned().unwrap_or_default();
-                assert!(folded == ordered, "node {} differs in shard {shard}", member.id());
+                assert!(applied_state == ordered, "node {} differs in shard {shard}", member.id());
             }
         }
     }

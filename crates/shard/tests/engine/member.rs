@@ -32,7 +32,7 @@ pub(crate) enum Habit {
     PersistedTooEarly,
     /// The planted bug: a replica whose disk was lost comes back under its old id.
     KeepsReplicaIds,
-    /// The planted bug: an aim of an old version is taken for a new one.
+    /// The planted bug: a target configuration of an old version is taken for a new one.
     FollowsOldAims,
     /// The planted bug: terms and votes are not read back after a restart.
     ForgetsVotes,
@@ -44,8 +44,8 @@ pub(crate) struct Member {
     pub(crate) config: Config,
     pub(crate) disk: Disk,
     pub(crate) engine: Option<Engine<Ticket>>,
-    /// The folded state: all tickets in the order in which they were applied.
-    pub(crate) folded: BTreeMap<ShardId, Vec<Ticket>>,
+    /// The applied state: all tickets in the order in which they were applied.
+    pub(crate) applied_state: BTreeMap<ShardId, Vec<Ticket>>,
     pub(crate) epochs: BTreeMap<ShardId, Epoch>,
     pub(crate) inbox: Vec<Input<Ticket>>,
     pub(crate) habit: Habit,
@@ -60,7 +60,7 @@ impl Member {
             config,
             disk: Disk::default(),
             engine: None,
-            folded: BTreeMap::new(),
+            applied_state: BTreeMap::new(),
             epochs: BTreeMap::new(),
             inbox: Vec::new(),
             habit,
@@ -82,7 +82,7 @@ impl Member {
         // A snapshot may have been left by a replica that is gone.
         let of_engine = |meta: &SnapshotMeta| engine.snapshot_meta(meta.shard) == Some(meta);
         let states = self.disk.snapshots().filter(|(meta, _)| of_engine(meta));
-        self.folded = states.map(|(meta, state)| (meta.shard, unfold(state))).collect();
+        self.applied_state = states.map(|(meta, state)| (meta.shard, unfold(state))).collect();
         self.engine = Some(engine);
     }
 
@@ -95,7 +95,7 @@ impl Member {
     pub(crate) fn crash(&mut self, dice: &mut Dice) {
         self.disk.crash(dice);
         self.engine = None;
-        self.folded.clear();
+        self.applied_state.clear();
         self.epochs.clear();
         self.inbox.clear();
         self.saving.clear();
@@ -163,34 +163,34 @@ impl Member {
             match &output {
                 Output::Message(message) => send(message.clone()),
                 Output::Apply { shard, turns, .. } => {
-                    let folded = self.folded.entry(*shard).or_default();
-                    folded.extend(turns.iter().map(ticket_of));
+                    let applied_state = self.applied_state.entry(*shard).or_default();
+                    applied_state.extend(turns.iter().map(ticket_of));
                 }
-                Output::Lead { shard, epoch, .. } => {
+                Output::BecameLeader { shard, epoch, .. } => {
                     self.epochs.insert(*shard, *epoch);
                 }
-                Output::Follow { shard, .. } => {
+                Output::BecameFollower { shard, .. } => {
                     self.epochs.remove(shard);
                 }
                 Output::Restore(Received { meta, state }) => {
-                    self.folded.insert(meta.shard, unfold(state));
+                    self.applied_state.insert(meta.shard, unfold(state));
                 }
                 Output::SnapshotDue { meta } => {
-                    let state = fold(self.folded.get(&meta.shard));
+                    let state = fold(self.applied_state.get(&meta.shard));
                     self.saving.push((dice.below(10), meta.clone(), state));
                 }
                 Output::CutSnapshot { meta, .. } => {
-                    let state = fold(self.folded.get(&meta.shard));
+                    let state = fold(self.applied_state.get(&meta.shard));
                     let meta = meta.clone();
                     self.inbox.push(Input::SnapshotCut { meta, state });
                 }
                 Output::Removed { shard, .. } => {
-                    self.folded.remove(shard);
+                    self.applied_state.remove(shard);
                     self.epochs.remove(shard);
                     self.saving.retain(|(_, meta, _)| meta.shard != *shard);
                     self.disk.forget(*shard);
                 }
-                Output::Done { .. } | Output::Lost { .. } | Output::Reached { .. } => (),
+                Output::Completed { .. } | Output::ProposalDropped { .. } | Output::TargetReached { .. } => (),
                 Output::Fatal { shard, why } => {
                     panic!("node {} shard {shard}: {why}", self.config.node)
                 }

@@ -1,6 +1,6 @@
 //! Stories about members that change: nodes that join, are replaced, removed and late, on a network that loses nothing.
 
-use boxoffice_shard::{Aim, ClockReading, Config, Input, NodeId, Now, Output, ReplicaId, Role};
+use boxoffice_shard::{ClockReading, Config, Input, NodeId, Now, Output, ReplicaId, Role, TargetConfig};
 
 use crate::dice::Dice;
 use crate::member::{Habit, Member, turn_of};
@@ -85,11 +85,11 @@ impl Cluster {
         any
     }
 
-    /// Tells some nodes an aim.
-    fn aim(&mut self, to: &[NodeId], aim: &Aim) {
+    /// Tells some nodes a target configuration.
+    fn target(&mut self, to: &[NodeId], target: &TargetConfig) {
         for node in to {
-            let aim = aim.clone();
-            self.at(*node).inbox.push(Input::Aim { shard: SHARD, aim });
+            let target = target.clone();
+            self.at(*node).inbox.push(Input::Target { shard: SHARD, target });
         }
     }
 
@@ -108,7 +108,7 @@ impl Cluster {
         }
         self.run(5);
         let last = self.tickets;
-        assert_eq!(self.at(leader).folded[&SHARD].last(), Some(&last));
+        assert_eq!(self.at(leader).applied_state[&SHARD].last(), Some(&last));
         leader
     }
 
@@ -141,8 +141,8 @@ impl Cluster {
 
 fn draw(node: NodeId, output: &Output<u64>) -> Option<String> {
     match output {
-        Output::Lead { shard: SHARD, .. } => Some(format!("{node} leads")),
-        Output::Reached { shard: SHARD, version } => Some(format!("{node} reached {version}")),
+        Output::BecameLeader { shard: SHARD, .. } => Some(format!("{node} leads")),
+        Output::TargetReached { shard: SHARD, version } => Some(format!("{node} reached {version}")),
         Output::Removed { shard: SHARD, replica } => Some(format!("{node} dropped {replica}")),
         _ => None,
     }
@@ -152,9 +152,9 @@ fn replica(node: NodeId, generation: u64) -> ReplicaId {
     ReplicaId::new(node, generation)
 }
 
-fn aim(version: u64, voters: &[(NodeId, u64)], learners: &[(NodeId, u64)]) -> Aim {
+fn target(version: u64, voters: &[(NodeId, u64)], learners: &[(NodeId, u64)]) -> TargetConfig {
     let replicas = |list: &[(NodeId, u64)]| list.iter().map(|(node, nth)| replica(*node, *nth)).collect();
-    Aim { version, voters: replicas(voters), learners: replicas(learners), leader: None }
+    TargetConfig { version, voters: replicas(voters), learners: replicas(learners), leader: None }
 }
 
 const ONE: (NodeId, u64) = (1, 1);
@@ -166,7 +166,7 @@ const FOUR: (NodeId, u64) = (4, 4);
 fn three_voters() -> Cluster {
     let mut cluster = Cluster::founded(4);
     cluster.sell(3);
-    cluster.aim(&[1, 2, 3, 4], &aim(2, &[ONE, TWO, THREE], &[]));
+    cluster.target(&[1, 2, 3, 4], &target(2, &[ONE, TWO, THREE], &[]));
     cluster.run(LONG);
     assert_eq!(cluster.take_told(), ["1 reached 2"]);
     assert_eq!(cluster.members(3).unwrap(), "[1.1, 2.2, 3.3] []");
@@ -187,12 +187,12 @@ fn a_founder_is_alone_with_everything_and_who_joins_has_nothing() {
 fn a_second_node_learns_and_a_third_makes_three_voters() {
     let mut cluster = Cluster::founded(3);
     cluster.sell(3);
-    cluster.aim(&[1, 2, 3], &aim(2, &[ONE], &[TWO]));
+    cluster.target(&[1, 2, 3], &target(2, &[ONE], &[TWO]));
     cluster.run(LONG);
     assert_eq!((cluster.take_told(), cluster.role(2)), (vec!["1 reached 2".to_owned()], Some(Role::Learner)));
     assert_eq!(cluster.members(2).unwrap(), "[1.1] [2.2]");
-    assert_eq!(cluster.at(2).folded[&SHARD], [1, 2, 3]);
-    cluster.aim(&[1, 2, 3], &aim(3, &[ONE, TWO, THREE], &[]));
+    assert_eq!(cluster.at(2).applied_state[&SHARD], [1, 2, 3]);
+    cluster.target(&[1, 2, 3], &target(3, &[ONE, TWO, THREE], &[]));
     cluster.run(LONG);
     assert_eq!(cluster.take_told(), ["1 reached 3"]);
     assert_eq!(cluster.members(3).unwrap(), "[1.1, 2.2, 3.3] []");
@@ -216,18 +216,18 @@ fn a_lost_disk_is_replaced_by_another_replica() {
     cluster.run(20);
     assert_eq!(cluster.role(3), None, "what is sent to the lost replica makes no new one");
     assert!(cluster.at(3).engine.as_ref().unwrap().dropped_messages() > 0);
-    cluster.aim(&[1, 2, 3], &aim(3, &[ONE, TWO, (3, 5)], &[]));
+    cluster.target(&[1, 2, 3], &target(3, &[ONE, TWO, (3, 5)], &[]));
     cluster.run(LONG);
     assert_eq!(cluster.take_told(), ["1 reached 3"]);
     assert_eq!(cluster.members(3).unwrap(), "[1.1, 2.2, 3.5] []");
-    assert_eq!(cluster.at(3).folded[&SHARD], [1, 2, 3]);
+    assert_eq!(cluster.at(3).applied_state[&SHARD], [1, 2, 3]);
 }
 
 #[test]
 fn a_replica_that_missed_its_removal_is_dropped_and_stays_gone() {
     let mut cluster = three_voters();
     cluster.off = vec![3];
-    cluster.aim(&[1, 2, 4], &aim(3, &[ONE, TWO, FOUR], &[]));
+    cluster.target(&[1, 2, 4], &target(3, &[ONE, TWO, FOUR], &[]));
     cluster.run(LONG);
     assert_eq!(cluster.take_told(), ["1 reached 3"]);
     cluster.off.clear();
@@ -244,7 +244,7 @@ fn a_replica_that_missed_its_removal_is_dropped_and_stays_gone() {
     cluster.run(LONG);
     assert_eq!(cluster.role(3), None);
     // When it comes back it is another replica.
-    cluster.aim(&[1, 2, 3, 4], &aim(4, &[ONE, TWO, FOUR], &[(3, 6)]));
+    cluster.target(&[1, 2, 3, 4], &target(4, &[ONE, TWO, FOUR], &[(3, 6)]));
     cluster.run(LONG);
     assert_eq!((cluster.take_told(), cluster.role(3)), (vec!["1 reached 4".to_owned()], Some(Role::Learner)));
 }
@@ -253,24 +253,24 @@ fn a_replica_that_missed_its_removal_is_dropped_and_stays_gone() {
 fn a_newer_replica_ends_the_one_before_it() {
     let mut cluster = three_voters();
     // The directory was told that node 3 lost its disk, but it did not.
-    cluster.aim(&[1, 2, 3], &aim(3, &[ONE, TWO, (3, 5)], &[]));
+    cluster.target(&[1, 2, 3], &target(3, &[ONE, TWO, (3, 5)], &[]));
     cluster.run(LONG);
     assert_eq!(cluster.take_told(), ["3 dropped 3.3", "1 reached 3"]);
     assert_eq!(cluster.members(3).unwrap(), "[1.1, 2.2, 3.5] []");
     cluster.restart(3);
     cluster.run(3);
-    assert_eq!(cluster.at(3).folded[&SHARD], [1, 2, 3]);
+    assert_eq!(cluster.at(3).applied_state[&SHARD], [1, 2, 3]);
 }
 
 #[test]
 fn an_old_aim_undoes_nothing() {
     let mut cluster = three_voters();
-    cluster.aim(&[1, 2], &aim(4, &[ONE, TWO, FOUR], &[]));
+    cluster.target(&[1, 2], &target(4, &[ONE, TWO, FOUR], &[]));
     cluster.run(LONG);
-    // The next leader knows of an older aim only.
+    // The next leader knows of an older target configuration only.
     cluster.restart(2);
     cluster.restart(4);
-    cluster.aim(&[2, 4], &aim(3, &[ONE, TWO, THREE], &[]));
+    cluster.target(&[2, 4], &target(3, &[ONE, TWO, THREE], &[]));
     cluster.off = vec![1];
     cluster.run(LONG);
     let leader = cluster.sell(1);
@@ -281,11 +281,11 @@ fn an_old_aim_undoes_nothing() {
 #[test]
 fn an_aim_that_changes_nothing_outranks_older_ones_all_the_same() {
     let mut cluster = Cluster::founded(2);
-    cluster.aim(&[1], &aim(3, &[ONE], &[]));
+    cluster.target(&[1], &target(3, &[ONE], &[]));
     cluster.run(3);
     assert_eq!(cluster.take_told(), ["1 reached 3"]);
     cluster.restart(1);
-    cluster.aim(&[1], &aim(2, &[ONE], &[TWO]));
+    cluster.target(&[1], &target(2, &[ONE], &[TWO]));
     cluster.run(LONG);
     assert_eq!((cluster.members(1).unwrap().as_str(), cluster.role(2)), ("[1.1] []", None));
 }
@@ -293,12 +293,12 @@ fn an_aim_that_changes_nothing_outranks_older_ones_all_the_same() {
 #[test]
 fn a_leader_that_is_not_wanted_hands_over_and_leaves() {
     let mut cluster = three_voters();
-    cluster.aim(&[1, 2, 3, 4], &aim(3, &[TWO, THREE, FOUR], &[]));
+    cluster.target(&[1, 2, 3, 4], &target(3, &[TWO, THREE, FOUR], &[]));
     cluster.run(LONG);
     let leader = cluster.sell(2);
     assert_eq!(cluster.take_told(), [format!("{leader} leads"), format!("{leader} reached 3")]);
     assert_eq!(cluster.members(leader).unwrap(), "[2.2, 3.3, 4.4] []");
-    // Until the directory says that the aim is reached, its vote could still be needed.
+    // Until the directory says that the target configuration is reached, its vote could still be needed.
     assert_eq!(cluster.role(1), Some(Role::Retired));
     cluster.drop_replica(1, replica(1, 1));
     cluster.run(1);
@@ -309,12 +309,12 @@ fn a_leader_that_is_not_wanted_hands_over_and_leaves() {
 fn a_dead_joiner_only_delays_the_move_and_can_be_exchanged() {
     let mut cluster = three_voters();
     cluster.off = vec![3, 4];
-    cluster.aim(&[1, 2], &aim(3, &[ONE, TWO, FOUR], &[]));
+    cluster.target(&[1, 2], &target(3, &[ONE, TWO, FOUR], &[]));
     cluster.run(LONG);
     cluster.sell(2);
     assert_eq!(cluster.members(1).unwrap(), "[1.1, 2.2, 3.3] [4.4]");
     cluster.off = vec![4];
-    cluster.aim(&[1, 2, 3], &aim(4, &[ONE, TWO, THREE], &[]));
+    cluster.target(&[1, 2, 3], &target(4, &[ONE, TWO, THREE], &[]));
     cluster.run(LONG);
     assert_eq!(cluster.members(1).unwrap(), "[1.1, 2.2, 3.3] []");
     assert_eq!(cluster.take_told(), ["1 reached 4"]);
@@ -323,7 +323,7 @@ fn a_dead_joiner_only_delays_the_move_and_can_be_exchanged() {
 #[test]
 fn three_voters_become_one() {
     let mut cluster = three_voters();
-    cluster.aim(&[1, 2, 3], &aim(3, &[TWO], &[THREE]));
+    cluster.target(&[1, 2, 3], &target(3, &[TWO], &[THREE]));
     cluster.run(LONG);
     assert_eq!(cluster.sell(1), 2);
     assert_eq!(cluster.take_told(), ["2 leads", "2 reached 3"]);
@@ -333,10 +333,10 @@ fn three_voters_become_one() {
 #[test]
 fn the_preferred_leader_leads_once_it_can() {
     let mut cluster = three_voters();
-    let preferring = Aim { leader: Some(replica(3, 3)), ..aim(3, &[ONE, TWO, THREE], &[]) };
+    let preferring = TargetConfig { leader: Some(replica(3, 3)), ..target(3, &[ONE, TWO, THREE], &[]) };
     cluster.off = vec![3];
     cluster.run(20);
-    cluster.aim(&[1, 2, 3], &preferring);
+    cluster.target(&[1, 2, 3], &preferring);
     cluster.run(LONG);
     assert_eq!((cluster.take_told(), cluster.sell(1)), (vec!["1 reached 3".to_owned()], 1));
     cluster.off.clear();
@@ -349,13 +349,13 @@ fn the_preferred_leader_leads_once_it_can() {
 #[test]
 fn a_node_that_should_not_lead_hands_over_and_is_left_alone() {
     let mut cluster = three_voters();
-    let preferring = Aim { leader: Some(replica(1, 1)), ..aim(3, &[ONE, TWO, THREE], &[]) };
-    cluster.aim(&[1, 2, 3], &preferring);
+    let preferring = TargetConfig { leader: Some(replica(1, 1)), ..target(3, &[ONE, TWO, THREE], &[]) };
+    cluster.target(&[1, 2, 3], &preferring);
     cluster.run(LONG);
     cluster.take_told();
     assert_eq!(cluster.leader(), Some(1));
     for node in [1, 2, 3] {
-        cluster.at(node).inbox.push(Input::Reluctant { node: 1, reluctant: true });
+        cluster.at(node).inbox.push(Input::AvoidLeadership { node: 1, avoid: true });
     }
     cluster.run(20 * LONG);
     let leader = cluster.sell(2);
@@ -363,15 +363,15 @@ fn a_node_that_should_not_lead_hands_over_and_is_left_alone() {
     // It is told once: nobody tries to give the preferred leader what it does not want.
     assert_eq!(cluster.take_told(), [format!("{leader} leads"), format!("{leader} reached 3")]);
     for node in [1, 2, 3] {
-        cluster.at(node).inbox.push(Input::Reluctant { node: 1, reluctant: false });
+        cluster.at(node).inbox.push(Input::AvoidLeadership { node: 1, avoid: false });
     }
     cluster.run(2 * LONG);
     assert_eq!(cluster.take_told(), ["1 leads", "1 reached 3"]);
-    // Alone with a vote it still serves: a reluctant leader is better than none.
-    cluster.at(1).inbox.push(Input::Reluctant { node: 1, reluctant: true });
+    // Alone with a vote it still serves: a leader that avoids it is better than none.
+    cluster.at(1).inbox.push(Input::AvoidLeadership { node: 1, avoid: true });
     cluster.off = vec![2];
-    cluster.at(3).inbox.push(Input::Reluctant { node: 3, reluctant: true });
-    cluster.at(1).inbox.push(Input::Reluctant { node: 3, reluctant: true });
+    cluster.at(3).inbox.push(Input::AvoidLeadership { node: 3, avoid: true });
+    cluster.at(1).inbox.push(Input::AvoidLeadership { node: 3, avoid: true });
     cluster.run(2 * LONG);
     cluster.sell(1);
 }

@@ -55,7 +55,7 @@ fn run_all(kind: Kind, seeds: std::ops::Range<u64>, nodes: u64, enough: impl Fn(
         sum.leads += tally.leads;
         sum.restores += tally.restores;
         sum.snapshots += tally.snapshots;
-        sum.aims += tally.aims;
+        sum.targets += tally.targets;
         sum.reached += tally.reached;
         sum.removed += tally.removed;
         sum.lost_disks += tally.lost_disks;
@@ -90,7 +90,7 @@ fn five_nodes_lose_nothing() {
 #[test]
 fn shards_move_among_three_nodes_and_lose_nothing() {
     run_all(Kind::Moving, 0..80, 3, |sum| {
-        let moves = sum.aims > 1_500 && sum.reached > 800 && sum.removed > 200 && sum.drops > 200;
+        let moves = sum.targets > 1_500 && sum.reached > 800 && sum.removed > 200 && sum.drops > 200;
         moves && sum.acknowledged > 150_000 && sum.crashes > 700 && sum.lost_disks > 300
     });
 }
@@ -98,7 +98,7 @@ fn shards_move_among_three_nodes_and_lose_nothing() {
 #[test]
 fn shards_move_among_five_nodes_and_lose_nothing() {
     run_all(Kind::Moving, 0..80, 5, |sum| {
-        let moves = sum.aims > 1_500 && sum.reached > 700 && sum.removed > 400 && sum.drops > 400;
+        let moves = sum.targets > 1_500 && sum.reached > 700 && sum.removed > 400 && sum.drops > 400;
         moves && sum.acknowledged > 150_000 && sum.crashes > 1_000 && sum.lost_disks > 500
     });
 }

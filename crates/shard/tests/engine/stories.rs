@@ -1,6 +1,6 @@
 //! Stories about one engine, told by what goes in and what comes out.
 
-use boxoffice_shard::{Config, Engine, Epoch, Input, Now, Output, Record, ReplicaId, ShardId, ShardTime, Why};
+use boxoffice_shard::{Config, Engine, Epoch, Input, Now, Output, Record, RejectReason, ReplicaId, ShardId, ShardTime};
 use bytes::Bytes;
 
 use crate::disk::Disk;
@@ -65,14 +65,14 @@ fn draw(output: &Output<&'static str>) -> String {
                 _ => format!("{shard}: apply {index}.{term} at {running_ms}{distance_ms:+}: {}", turns.join(", ")),
             }
         }
-        Output::Done { ticket, shard, index } => format!("{shard}: {ticket} done at {index}"),
-        Output::Lost { ticket, shard, why } => format!("{shard}: {ticket} lost, {why:?}"),
-        Output::Lead { shard, epoch, time, confirmed: true } => {
+        Output::Completed { ticket, shard, index } => format!("{shard}: {ticket} done at {index}"),
+        Output::ProposalDropped { ticket, shard, why } => format!("{shard}: {ticket} lost, {why:?}"),
+        Output::BecameLeader { shard, epoch, time, confirmed: true } => {
             let ShardTime { base_ms, distance_ms, .. } = time;
             let away = if *distance_ms == 0 { String::new() } else { format!("{distance_ms:+}") };
             format!("{shard}: lead {} from {base_ms}{away}", epoch.0)
         }
-        Output::Follow { shard, leader, term } => format!("{shard}: follow {leader:?} in {term}"),
+        Output::BecameFollower { shard, leader, term } => format!("{shard}: follow {leader:?} in {term}"),
         Output::SnapshotDue { meta } => {
             format!("{}: snapshot due at {}", meta.shard, meta.position.index)
         }
@@ -357,6 +357,6 @@ fn a_pass_has_two_halves() {
 
 #[test]
 fn only_what_was_appended_has_an_unknown_outcome() {
-    let unknown = [Why::NotLeader, Why::Refused, Why::Ended].map(Why::unknown);
+    let unknown = [RejectReason::NotLeader, RejectReason::Refused, RejectReason::Ended].map(RejectReason::is_unknown);
     assert_eq!(unknown, [false, false, true]);
 }

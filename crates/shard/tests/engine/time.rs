@@ -98,7 +98,9 @@ impl Cluster {
             let outputs = self.members[place].work(now, None, &mut self.dice, |message| sent.push((from, message)));
             for output in outputs {
                 match output {
-                    Output::Lead { shard: SHARD, time, confirmed, .. } => self.terms.push((from, time, confirmed)),
+                    Output::BecameLeader { shard: SHARD, time, confirmed, .. } => {
+                        self.terms.push((from, time, confirmed))
+                    }
                     Output::Apply { shard: SHARD, stamp, .. } => {
                         self.stamps.push((stamp.running_ms, stamp.distance_ms));
                     }
@@ -263,8 +265,8 @@ fn voters_that_disagree_sell_by_the_earlier_clock_until_a_majority_agrees() {
     }
 }
 
-/// A node that had just started stands still for 20 s, and then reads what its leader had sent before. The other two are down
-/// meanwhile, and one of them starts again: nobody knows the running time.
+/// A node that had just started stands still for 20 s, and then reads what its leader had sent before. The other two
+/// are down meanwhile, and one of them starts again: nobody knows the running time.
 #[test]
 fn a_message_that_waited_does_not_say_what_time_it_is() {
     const STANDS_MS: u64 = 20_000;

@@ -88,7 +88,7 @@ pub(crate) struct Tally {
     pub(crate) leads: usize,
     pub(crate) restores: usize,
     pub(crate) snapshots: usize,
-    pub(crate) aims: usize,
+    pub(crate) targets: usize,
     pub(crate) reached: usize,
     pub(crate) removed: usize,
     pub(crate) lost_disks: usize,
@@ -198,7 +198,7 @@ impl World {
         for _ in 0..300 {
             self.step();
         }
-        assert!(self.is_converged(), "the members moved on without an aim");
+        assert!(self.is_converged(), "the members moved on without a target configuration");
         self.history.check(&self.members);
         self.check_time();
         self.tally.acknowledged = self.history.acknowledged();
@@ -206,7 +206,7 @@ impl World {
         (self.history.trace.0, self.tally)
     }
 
-    /// Every aim must be reached once everybody hears of everything.
+    /// Every target configuration must be reached once everybody hears of everything.
     fn converge(&mut self) {
         for step in 0..6_000 {
             if self.is_converged() {
@@ -232,19 +232,19 @@ impl World {
             let Some(engine) = &member.engine else { return false };
             for group in engine.shards().map(|shard| (shard, engine.group(shard).unwrap())) {
                 let (shard, group) = group;
-                let aim = directory.latest(shard);
-                let (mut voters, mut learners) = (aim.voters.clone(), aim.learners.clone());
+                let target = directory.latest(shard);
+                let (mut voters, mut learners) = (target.voters.clone(), target.learners.clone());
                 voters.sort_unstable();
                 learners.sort_unstable();
                 let as_wanted = group.members.voters == voters && group.members.learners == learners;
-                let led = aim.leader.is_none_or(|leader| group.leader == Some(leader.node()));
+                let led = target.leader.is_none_or(|leader| group.leader == Some(leader.node()));
                 if !as_wanted || group.members.is_joint() || !led {
                     return false;
                 }
                 found.insert((shard, group.replica));
             }
         }
-        directory.is_reached() && found == directory.wanted()
+        directory.is_reconciled() && found == directory.wanted()
     }
 
     fn start(&mut self, place: usize) {
@@ -380,7 +380,7 @@ impl World {
         if self.dice.chance(self.weather.moves) {
             let shard = u16::try_from(self.dice.below(u64::from(DATA_SHARDS) + 1)).unwrap();
             directory.change(shard, &mut self.dice);
-            self.tally.aims += 1;
+            self.tally.targets += 1;
         }
         let place = usize::try_from(self.dice.below(self.members.len() as u64)).unwrap();
         let member = &mut self.members[place];
@@ -405,11 +405,11 @@ impl World {
         }
         let shard = u16::try_from(self.dice.below(u64::from(DATA_SHARDS) + 1)).unwrap();
         let is_old = self.dice.chance(self.weather.old_told);
-        let mut aim = if is_old { directory.any(shard, &mut self.dice) } else { directory.latest(shard) }.clone();
+        let mut target = if is_old { directory.any(shard, &mut self.dice) } else { directory.latest(shard) }.clone();
         if member.habit == Habit::FollowsOldAims {
-            aim.version = directory.latest(shard).version;
+            target.version = directory.latest(shard).version;
         }
-        member.inbox.push(Input::Aim { shard, aim });
+        member.inbox.push(Input::Target { shard, target });
         let engine = member.engine.as_ref().unwrap();
         if let Some(group) = engine.group(shard).filter(|group| directory.is_dead(shard, group.replica)) {
             self.tally.drops += 1;
@@ -469,7 +469,7 @@ impl World {
         for output in &outputs {
             self.history.take(id, output);
             match output {
-                Output::Lead { shard, .. } => {
+                Output::BecameLeader { shard, .. } => {
                     self.tally.leads += 1;
                     self.last.remove(&(id, *shard));
                 }
@@ -479,7 +479,7 @@ impl World {
                     self.tally.removed += 1;
                     self.seen.remove(&(id, *shard));
                 }
-                Output::Reached { shard, version } => {
+                Output::TargetReached { shard, version } => {
                     self.tally.reached += 1;
                     if let Some(directory) = &mut self.directory {
                         directory.reached(*shard, *version);

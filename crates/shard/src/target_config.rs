@@ -4,14 +4,14 @@ use crate::name::ReplicaId;
 use crate::snapshot::Members;
 
 /// What a shard's members are to become, as the directory has committed it. Raft decides by itself whether a change
-/// is safe; an aim only says which one is wanted.
+/// is safe; a target configuration only says which one is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Aim {
+pub struct TargetConfig {
     /// Counted by the directory for each shard; a higher one outranks all before it.
     pub version: u64,
-    /// Those whose majority is to decide. An aim without any is not followed.
+    /// Replicas whose majority is to decide. A target configuration without any is not followed.
     pub voters: Vec<ReplicaId>,
-    /// Those who are to receive everything without a vote.
+    /// Replicas that are to receive everything without a vote.
     pub learners: Vec<ReplicaId>,
     /// The voter that is to lead when it can; `None` leaves it to elections.
     pub leader: Option<ReplicaId>,
@@ -25,7 +25,7 @@ pub(crate) enum Change {
     Remove(ReplicaId),
 }
 
-/// What a leader does next for an aim.
+/// What a leader does next for a target configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Something else must happen first.
@@ -38,9 +38,9 @@ pub(crate) enum Step {
     HandOver(ReplicaId),
 }
 
-impl Aim {
-    /// The same aim in the form in which members are kept.
-    pub(crate) fn sorted(mut self) -> Aim {
+impl TargetConfig {
+    /// The same target configuration in the form in which members are kept.
+    pub(crate) fn sorted(mut self) -> TargetConfig {
         let voters = &mut self.voters;
         voters.sort_unstable();
         voters.dedup();
@@ -54,7 +54,7 @@ impl Aim {
         self.voters.contains(&replica) || self.learners.contains(&replica)
     }
 
-    pub(crate) fn is_reached(&self, members: &Members) -> bool {
+    pub(crate) fn is_reconciled(&self, members: &Members) -> bool {
         !members.is_joint() && members.voters == self.voters && members.learners == self.learners
     }
 
@@ -63,7 +63,7 @@ impl Aim {
         if self.voters.is_empty() || members.is_joint() {
             return Step::Wait;
         }
-        if self.is_reached(members) {
+        if self.is_reconciled(members) {
             return Step::Arrived;
         }
         let guests = self.guests(members, me);
@@ -89,8 +89,8 @@ impl Aim {
         }
     }
 
-    /// Who is missing is let in without a vote first; who was on its way in and is not wanted any more leaves. A
-    /// second replica on the leader's own node must wait: its first message would end the leader.
+    /// Missing replicas are added as learners first. Learners that the target does not contain are removed. A second
+    /// replica on the leader's own node must wait: its first message would end the leader.
     fn guests(&self, members: &Members, me: ReplicaId) -> Vec<Change> {
         let wanted = self.voters.iter().chain(&self.learners);
         let missing = wanted.filter(|replica| !members.contains(**replica) && replica.node() != me.node());
@@ -120,7 +120,7 @@ impl Aim {
         let can = |replica: &ReplicaId| *replica != me && members.voters.contains(replica) && fit(*replica);
         let preferred = self.leader.filter(|leader| self.voters.contains(leader));
         let mut candidates = preferred.into_iter().chain(self.voters.iter().copied());
-        // A leader without a vote of its own can only be followed by whoever has one.
+        // A leader that is not a voter can only be succeeded by a voter.
         let others = members.voters.iter().copied().filter(|_| !members.voters.contains(&me));
         candidates.find(can).or_else(|| others.into_iter().find(can)).map_or(Step::Wait, Step::HandOver)
     }
@@ -143,82 +143,82 @@ mod tests {
         Members { voters: all(voters), learners: all(learners), ..Members::default() }
     }
 
-    fn aim(voters: &[u64], learners: &[u64]) -> Aim {
-        Aim { version: 7, voters: all(voters), learners: all(learners), leader: None }.sorted()
+    fn target(voters: &[u64], learners: &[u64]) -> TargetConfig {
+        TargetConfig { version: 7, voters: all(voters), learners: all(learners), leader: None }.sorted()
     }
 
     /// What leader 1 does when those of `fit` have caught up.
-    fn step(aim: &Aim, members: &Members, fit: &[u64]) -> Step {
-        aim.next(members, one(1), |replica| fit.contains(&replica.node()))
+    fn step(target: &TargetConfig, members: &Members, fit: &[u64]) -> Step {
+        target.next(members, one(1), |replica| fit.contains(&replica.node()))
     }
 
     #[test]
     fn one_voter_becomes_three() {
-        let aim = aim(&[1, 2, 3], &[]);
-        assert_eq!(step(&aim, &members(&[1], &[2]), &[2]), Step::Change(vec![Learner(one(3))]));
+        let target = target(&[1, 2, 3], &[]);
+        assert_eq!(step(&target, &members(&[1], &[2]), &[2]), Step::Change(vec![Learner(one(3))]));
         let caught_up = members(&[1], &[2, 3]);
-        assert_eq!(step(&aim, &caught_up, &[2]), Step::Wait, "3 has not caught up");
-        assert_eq!(step(&aim, &caught_up, &[2, 3]), Step::Change(vec![Voter(one(2)), Voter(one(3))]));
+        assert_eq!(step(&target, &caught_up, &[2]), Step::Wait, "3 has not caught up");
+        assert_eq!(step(&target, &caught_up, &[2, 3]), Step::Change(vec![Voter(one(2)), Voter(one(3))]));
         let joint = Members { voters_outgoing: all(&[1]), ..members(&[1, 2, 3], &[]) };
-        assert_eq!(step(&aim, &joint, &[2, 3]), Step::Wait);
-        assert_eq!(step(&aim, &members(&[1, 2, 3], &[]), &[]), Step::Arrived);
+        assert_eq!(step(&target, &joint, &[2, 3]), Step::Wait);
+        assert_eq!(step(&target, &members(&[1, 2, 3], &[]), &[]), Step::Arrived);
     }
 
     #[test]
     fn a_voter_is_replaced_once_the_new_one_has_caught_up() {
-        let aim = aim(&[1, 2, 4], &[]);
+        let target = target(&[1, 2, 4], &[]);
         let joining = members(&[1, 2, 3], &[4]);
-        assert_eq!(step(&aim, &joining, &[2]), Step::Wait);
-        assert_eq!(step(&aim, &joining, &[2, 4]), Step::Change(vec![Voter(one(4)), Remove(one(3))]));
-        assert_eq!(step(&aim, &joining, &[4]), Step::Change(vec![Voter(one(4)), Remove(one(3))]), "1 and 4 serve");
+        assert_eq!(step(&target, &joining, &[2]), Step::Wait);
+        assert_eq!(step(&target, &joining, &[2, 4]), Step::Change(vec![Voter(one(4)), Remove(one(3))]));
+        assert_eq!(step(&target, &joining, &[4]), Step::Change(vec![Voter(one(4)), Remove(one(3))]), "1 and 4 serve");
     }
 
     #[test]
     fn no_change_leaves_a_shard_without_a_serving_majority() {
         let three = members(&[1, 2, 3], &[]);
-        assert_eq!(step(&aim(&[1, 3], &[]), &three, &[2]), Step::Wait, "3 is dead");
-        assert_eq!(step(&aim(&[1, 3], &[]), &three, &[3]), Step::Change(vec![Remove(one(2))]));
+        assert_eq!(step(&target(&[1, 3], &[]), &three, &[2]), Step::Wait, "3 is dead");
+        assert_eq!(step(&target(&[1, 3], &[]), &three, &[3]), Step::Change(vec![Remove(one(2))]));
     }
 
     #[test]
     fn a_leader_that_is_not_wanted_goes_last() {
-        let aim = aim(&[2, 3, 4], &[]);
+        let target = target(&[2, 3, 4], &[]);
         let joining = members(&[1, 2, 3], &[4]);
-        assert_eq!(step(&aim, &joining, &[2, 3, 4]), Step::Change(vec![Voter(one(4))]));
+        assert_eq!(step(&target, &joining, &[2, 3, 4]), Step::Change(vec![Voter(one(4))]));
         let together = members(&[1, 2, 3, 4], &[]);
-        assert_eq!(step(&aim, &together, &[3]), Step::HandOver(one(3)));
-        assert_eq!(step(&aim, &together, &[]), Step::Wait);
-        let preferring = Aim { leader: Some(one(4)), ..aim };
+        assert_eq!(step(&target, &together, &[3]), Step::HandOver(one(3)));
+        assert_eq!(step(&target, &together, &[]), Step::Wait);
+        let preferring = TargetConfig { leader: Some(one(4)), ..target };
         assert_eq!(step(&preferring, &together, &[2, 3, 4]), Step::HandOver(one(4)));
     }
 
     #[test]
     fn who_was_joining_and_is_not_wanted_any_more_leaves() {
         let expected = vec![Learner(one(5)), Remove(one(4))];
-        assert_eq!(step(&aim(&[1, 2, 5], &[]), &members(&[1, 2, 3], &[4]), &[2]), Step::Change(expected));
-        assert_eq!(step(&aim(&[1], &[]), &members(&[1], &[4]), &[]), Step::Change(vec![Remove(one(4))]));
+        assert_eq!(step(&target(&[1, 2, 5], &[]), &members(&[1, 2, 3], &[4]), &[2]), Step::Change(expected));
+        assert_eq!(step(&target(&[1], &[]), &members(&[1], &[4]), &[]), Step::Change(vec![Remove(one(4))]));
     }
 
     #[test]
     fn a_voter_becomes_a_learner() {
         let expected = vec![Remove(one(2)), Learner(one(3))];
-        assert_eq!(step(&aim(&[1], &[3]), &members(&[1, 2, 3], &[]), &[]), Step::Change(expected));
+        assert_eq!(step(&target(&[1], &[3]), &members(&[1, 2, 3], &[]), &[]), Step::Change(expected));
     }
 
     #[test]
     fn a_leader_without_a_vote_hands_over_to_whoever_has_one() {
-        assert_eq!(step(&aim(&[3], &[1]), &members(&[2], &[1, 3]), &[2, 3]), Step::HandOver(one(2)));
+        assert_eq!(step(&target(&[3], &[1]), &members(&[2], &[1, 3]), &[2, 3]), Step::HandOver(one(2)));
     }
 
     #[test]
     fn a_leader_does_not_let_in_another_replica_of_its_own_node() {
         let successor = ReplicaId::new(1, 9);
-        let aim = Aim { version: 7, voters: vec![successor], ..Aim::default() };
-        assert_eq!(step(&aim, &members(&[1], &[]), &[]), Step::Wait);
+        let target = TargetConfig { version: 7, voters: vec![successor], ..TargetConfig::default() };
+        assert_eq!(step(&target, &members(&[1], &[]), &[]), Step::Wait);
     }
 
     #[test]
     fn an_aim_without_voters_is_not_followed() {
-        assert_eq!(step(&aim(&[], &[2]), &members(&[1], &[]), &[]), Step::Wait);
+        assert_eq!(step(&target(&[], &[2]), &members(&[1], &[]), &[]), Step::Wait);
     }
 }

@@ -1,22 +1,22 @@
-//! What a leader has told its followers of what is committed. Raft would tell them of every entry at once, in a message of
-//! its own that is answered; the next entry tells it as well, and comes soon where there is much to do.
+//! When a leader tells its followers the commit index. Raft would send a message of its own, which is answered, for
+//! every entry. The next entry carries the commit index as well, and follows soon under load.
 
-/// Up to where followers have been told, and when they are told more at the latest.
+/// The commit index that followers know, and when the next broadcast is due.
 #[derive(Default)]
-pub(crate) struct News {
+pub(crate) struct CommitBroadcast {
     told: u64,
-    /// In monotonic milliseconds; `None` if they know everything.
+    /// When the broadcast is due, in monotonic milliseconds. `None` if the followers know everything.
     pub(crate) due_ms: Option<u64>,
 }
 
-impl News {
-    /// Messages with this commit index are on their way.
+impl CommitBroadcast {
+    /// Messages with this commit index were sent.
     pub(crate) fn told(&mut self, committed: u64) {
         self.told = committed;
         self.due_ms = None;
     }
 
-    /// This is committed: they are told by `due_ms`.
+    /// Entries up to this index are committed. The broadcast is due at `due_ms` unless one is due already.
     pub(crate) fn committed(&mut self, committed: u64, due_ms: u64) {
         if committed > self.told {
             self.due_ms.get_or_insert(due_ms);
@@ -30,7 +30,7 @@ mod tests {
 
     #[test]
     fn what_was_told_is_not_told_again_and_what_was_not_is_told_in_time() {
-        let mut news = News::default();
+        let mut news = CommitBroadcast::default();
         news.committed(3, 20);
         news.committed(4, 25);
         assert_eq!(news.due_ms, Some(20), "the first one waits no longer because of the second");

@@ -1,45 +1,45 @@
-//! Followers too far behind for the entries a leader still has: a snapshot is asked for, kept, sent, and
-//! sent again if nothing is heard.
+//! Snapshots for followers that lack more entries than the leader still has. A snapshot is requested, kept, sent, and
+//! sent again if no answer arrives.
 
 use crate::name::ReplicaId;
 
-/// After this long without an answer, a snapshot is asked for or sent again. Ticks.
+/// Ticks without an answer until a snapshot is requested or sent again.
 const PATIENCE_TICKS: u32 = 100;
 
-/// The snapshots that one shard's leader owes its followers.
+/// The snapshots that the leader of one shard owes its followers.
 #[derive(Default)]
-pub(crate) struct Lagging {
-    // One is asked for; ticks until it is asked for again.
+pub(crate) struct SnapshotProgress {
+    // Ticks until the requested snapshot is requested again.
     asked: Option<u32>,
-    // One waits for raft to send it; ticks until it is freed.
+    // Ticks until the snapshot that waits for raft is freed.
     kept: Option<u32>,
-    // On their way, with ticks until they count as lost.
+    // The snapshots being sent, with the ticks until they count as lost.
     sent: Vec<(ReplicaId, u32)>,
 }
 
-impl Lagging {
-    /// Whether to ask for a snapshot now that raft wants one. It is asked for once, whoever needs it.
+impl SnapshotProgress {
+    /// Raft needs a snapshot. Returns whether to request it: one request serves all followers.
     pub(crate) fn ask(&mut self) -> bool {
         self.asked.replace(self.asked.unwrap_or(PATIENCE_TICKS)).is_none()
     }
 
-    /// The snapshot asked for is here.
+    /// The requested snapshot has arrived.
     pub(crate) fn keep(&mut self) {
         self.asked = None;
         self.kept = Some(PATIENCE_TICKS);
     }
 
-    /// A snapshot leaves for a follower.
+    /// A snapshot is sent to a follower.
     pub(crate) fn send(&mut self, to: ReplicaId) {
         self.sent.retain(|(replica, _)| *replica != to);
         self.sent.push((to, PATIENCE_TICKS));
     }
 
-    /// A snapshot that left for a follower is still on its way: patience begins anew.
+    /// A snapshot to a follower is still being sent: its timeout starts again.
     pub(crate) fn moves(&mut self, to: ReplicaId) {
         if let Some((_, left)) = self.sent.iter_mut().find(|(replica, _)| *replica == to) {
             *left = PATIENCE_TICKS;
-            // Whoever is next may have the same one.
+            // The next follower may get the same snapshot.
             self.kept = self.kept.map(|_| PATIENCE_TICKS);
         }
     }
@@ -49,7 +49,8 @@ impl Lagging {
         self.asked.is_none() && self.kept.is_none() && self.sent.is_empty()
     }
 
-    /// A tick has passed. Says whether the kept snapshot is to be freed, and which sent ones count as lost.
+    /// Counts a tick. Returns whether the kept snapshot is to be freed, and the followers whose snapshots count as
+    /// lost.
     pub(crate) fn tick(&mut self) -> (bool, Vec<ReplicaId>) {
         let over = |left: &mut Option<u32>| {
             *left = left.map(|ticks| ticks - 1);
@@ -69,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_is_asked_for_once_until_patience_ends() {
-        let mut lagging = Lagging::default();
+        let mut lagging = SnapshotProgress::default();
         assert!(lagging.ask());
         for _ in 0..PATIENCE_TICKS {
             assert!(!lagging.ask());
@@ -80,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_that_is_still_on_its_way_is_not_lost() {
-        let mut lagging = Lagging::default();
+        let mut lagging = SnapshotProgress::default();
         let three = ReplicaId::new(3, 1);
         lagging.keep();
         lagging.send(three);
@@ -95,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_kept_snapshot_is_freed_and_a_sent_one_counts_as_lost_in_the_end() {
-        let mut lagging = Lagging::default();
+        let mut lagging = SnapshotProgress::default();
         lagging.keep();
         lagging.tick();
         let three = ReplicaId::new(3, 1);

@@ -1,17 +1,17 @@
-//! Which followers a leader has heard of lately.
+//! Which followers are active.
 
 use crate::name::ReplicaId;
 
-/// Which followers a leader has heard of lately. Raft itself forgets it several times a second.
+/// When each follower last sent a message to the leader. Raft itself resets this several times a second.
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(crate) struct FollowerActivity {
     // Ticks since the leadership began.
     ticks: u32,
-    // Since when nothing was heard.
+    // The tick of the last message of each follower.
     last: Vec<(ReplicaId, u32)>,
 }
 
-impl Heard {
+impl FollowerActivity {
     pub(crate) fn tick(&mut self) {
         self.ticks = self.ticks.saturating_add(1);
     }
@@ -21,14 +21,14 @@ impl Heard {
         self.ticks
     }
 
-    pub(crate) fn hear(&mut self, replica: ReplicaId) {
+    pub(crate) fn record(&mut self, replica: ReplicaId) {
         match self.last.iter_mut().find(|(heard, _)| *heard == replica) {
             Some((_, at)) => *at = self.ticks,
             None => self.last.push((replica, self.ticks)),
         }
     }
 
-    /// Whether it was heard of within so many ticks.
+    /// Whether the follower sent a message within this many ticks.
     pub(crate) fn within(&self, replica: ReplicaId, ticks: usize) -> bool {
         let heard = self.last.iter().find(|(heard, _)| *heard == replica);
         heard.is_some_and(|(_, at)| ((self.ticks - at) as usize) <= ticks)
@@ -42,13 +42,13 @@ mod tests {
     #[test]
     fn what_was_heard_is_forgotten_in_time() {
         let [two, three] = [2, 3].map(|node| ReplicaId::new(node, 1));
-        let mut heard = Heard::default();
-        heard.hear(two);
-        heard.tick();
-        heard.hear(three);
-        heard.tick();
-        assert_eq!([two, three].map(|replica| heard.within(replica, 1)), [false, true]);
-        heard.hear(two);
-        assert!(heard.within(two, 0));
+        let mut activity = FollowerActivity::default();
+        activity.record(two);
+        activity.tick();
+        activity.record(three);
+        activity.tick();
+        assert_eq!([two, three].map(|replica| activity.within(replica, 1)), [false, true]);
+        activity.record(two);
+        assert!(activity.within(two, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! What a leader has under way during one epoch of one shard.
+//! What a leader has pending during one epoch of one shard.
 
 use std::collections::VecDeque;
 
@@ -6,34 +6,34 @@ use crate::batch::{self, Header};
 use crate::clocks::TrueTime;
 use crate::config::Config;
 use crate::name::{Epoch, ShardId};
-use crate::output::{Output, Why};
+use crate::output::{Output, RejectReason};
 use crate::planted;
 use crate::time::ShardTime;
 
-/// One epoch of one shard, on the node that leads it.
-pub(crate) struct Reign<T> {
+/// One term of leadership of one shard, on the node that leads it.
+pub(crate) struct Leadership<T> {
     shard: ShardId,
     pub(crate) epoch: Epoch,
     time: ShardTime,
-    // A majority of the voters confirms the true time.
+    // Whether a majority of the voters confirms the true time.
     pub(crate) confirmed: bool,
-    // The distance is another one than entries say so far.
+    // Whether the distance from true time has changed since the last entry.
     owes_time: bool,
     stamp_ms: u64,
     sequence: u64,
-    // Taken in this pass and not yet in an entry.
+    // Accepted in this pass and not in an entry yet.
     turns: VecDeque<Proposed<T>>,
-    // Asked in this pass and not yet handed to raft.
+    // Reads of this pass that raft has not received yet.
     asked: Vec<T>,
-    // Appended, by index.
+    // Appended and not committed yet, by index.
     waiting: VecDeque<(u64, T)>,
     readings: VecDeque<Reading<T>>,
 }
 
-/// A turn that was proposed, or two that are one.
+/// A proposed turn, or a joint turn of two actors.
 pub(crate) struct Proposed<T> {
     pub(crate) events: Vec<u8>,
-    // Of another actor, in the same entry.
+    // The turn of the second actor, in the same entry.
     pub(crate) beside: Option<Vec<u8>>,
     pub(crate) ticket: T,
 }
@@ -46,18 +46,18 @@ impl<T> Proposed<T> {
 
 /// The reads of one pass.
 struct Reading<T> {
-    // Names the reads towards raft.
+    // Identifies the reads towards raft.
     context: u64,
-    // Everything proposed before ends here.
+    // The index of the last entry that was proposed before.
     barrier: u64,
-    // What raft said was committed when they were asked; known after a round to a majority.
+    // The commit index when the reads were requested. Known after a round trip to a majority.
     safe: Option<u64>,
     tickets: Vec<T>,
 }
 
-impl<T> Reign<T> {
-    pub(crate) fn new(shard: ShardId, epoch: Epoch, time: ShardTime, confirmed: bool) -> Reign<T> {
-        Reign {
+impl<T> Leadership<T> {
+    pub(crate) fn new(shard: ShardId, epoch: Epoch, time: ShardTime, confirmed: bool) -> Leadership<T> {
+        Leadership {
             shard,
             epoch,
             time,
@@ -80,7 +80,7 @@ impl<T> Reign<T> {
         self.asked.push(ticket);
     }
 
-    /// How many of the proposals taken fit into the next entry: at least one if there is one.
+    /// How many accepted proposals fit into the next entry. At least one if there is any.
     pub(crate) fn next_entry(&self, config: &Config) -> usize {
         let mut bytes = 0;
         let fits = self.turns.iter().take_while(|proposed| {
@@ -95,27 +95,27 @@ impl<T> Reign<T> {
         self.time.at(mono_ms).max(self.stamp_ms)
     }
 
-    /// True time as the shard has it.
+    /// True time, as the shard knows it.
     pub(crate) fn true_ms(&self, mono_ms: u64) -> u64 {
         self.time.true_ms(mono_ms)
     }
 
-    /// Whether an entry must say that the distance is another one.
+    /// Whether the next entry must carry a changed distance from true time.
     pub(crate) fn owes_time(&self) -> bool {
         self.owes_time
     }
 
-    /// The next entry is to say the distance, even if there are no turns.
+    /// Makes the next entry carry the distance, even without turns.
     pub(crate) fn owe_time(&mut self) {
         self.owes_time = true;
     }
 
-    /// An entry that says it is appended.
+    /// An entry with the distance was appended.
     pub(crate) fn time_appended(&mut self) {
         self.owes_time = false;
     }
 
-    /// Compares the shard's time with true time; whether there is something to be said.
+    /// Compares the shard's time with true time. Returns whether an entry must carry a correction.
     pub(crate) fn look_at(&mut self, truth: TrueTime, mono_ms: u64) -> bool {
         if !self.confirmed && planted::is("a term that begins with the last stamp and stays there") {
             return false;
@@ -136,32 +136,32 @@ impl<T> Reign<T> {
         batch::seal(header, turns.flat_map(Proposed::turns))
     }
 
-    /// The first `count` proposals are appended at `index`.
+    /// The first `count` proposals were appended at `index`.
     pub(crate) fn appended(&mut self, count: usize, index: u64) {
         let turns = self.turns.drain(..count);
         self.waiting.extend(turns.map(|proposed| (index, proposed.ticket)));
     }
 
-    /// Whether reads wait to be handed to raft.
+    /// Whether there are reads that raft has not received yet.
     pub(crate) fn has_asked(&self) -> bool {
         !self.asked.is_empty()
     }
 
-    /// The reads taken are handed to raft under the name `context`, after everything up to `barrier` was proposed.
+    /// Raft received the reads as `context`, after everything up to `barrier` was proposed.
     pub(crate) fn begin_reading(&mut self, context: u64, barrier: u64) {
         let tickets = std::mem::take(&mut self.asked);
         self.readings.push_back(Reading { context, barrier, safe: None, tickets });
     }
 
-    /// Raft answers: when the reads named `context` were asked, everything up to `index` was committed.
+    /// Raft confirms the reads of `context`: everything up to `index` was committed when they were requested.
     pub(crate) fn safe(&mut self, context: u64, index: u64) {
-        // Reads of an epoch that ended have no one waiting.
+        // The reads of an epoch that has ended are answered already.
         if let Ok(found) = self.readings.binary_search_by_key(&context, |reading| reading.context) {
             self.readings[found].safe = Some(index);
         }
     }
 
-    /// The entry at `index` is applied.
+    /// The entry at `index` was applied: its proposals are completed.
     pub(crate) fn applied(&mut self, index: u64, out: &mut Vec<Output<T>>) {
         while let Some((appended, _)) = self.waiting.front() {
             assert!(*appended >= index, "an entry was applied before an earlier one");
@@ -169,11 +169,11 @@ impl<T> Reign<T> {
                 return;
             }
             let (_, ticket) = self.waiting.pop_front().expect("it was looked at");
-            out.push(Output::Done { ticket, shard: self.shard, index });
+            out.push(Output::Completed { ticket, shard: self.shard, index });
         }
     }
 
-    /// Answers the reads that are safe now that everything up to `applied` is applied.
+    /// Completes the reads that are safe now that everything up to `applied` is applied.
     pub(crate) fn finish_readings(&mut self, applied: u64, out: &mut Vec<Output<T>>) {
         while let Some(reading) = self.readings.front() {
             match reading.safe {
@@ -181,7 +181,7 @@ impl<T> Reign<T> {
                 Some(_) | None => return,
             }
             let reading = self.readings.pop_front().expect("it was looked at");
-            out.extend(reading.tickets.into_iter().map(|ticket| Output::Done {
+            out.extend(reading.tickets.into_iter().map(|ticket| Output::Completed {
                 ticket,
                 shard: self.shard,
                 index: applied,
@@ -189,31 +189,31 @@ impl<T> Reign<T> {
         }
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is pending.
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.readings.is_empty()
     }
 
-    /// What was taken and not appended is lost; what rests on it is lost with it.
-    pub(crate) fn refuse_open(&mut self, why: Why, out: &mut Vec<Output<T>>) {
+    /// Drops the proposals that were not appended, and the reads that depend on them.
+    pub(crate) fn refuse_open(&mut self, why: RejectReason, out: &mut Vec<Output<T>>) {
         let turns = self.turns.drain(..).map(|proposed| proposed.ticket);
         for ticket in turns.chain(self.asked.drain(..)) {
             out.push(lost(self.shard, ticket, why));
         }
     }
 
-    /// The epoch is over: everything still open is answered.
+    /// The leadership has ended: everything pending is answered.
     pub(crate) fn end(mut self, out: &mut Vec<Output<T>>) {
         for (_, ticket) in self.waiting.drain(..) {
-            out.push(lost(self.shard, ticket, Why::Ended));
+            out.push(lost(self.shard, ticket, RejectReason::Ended));
         }
         for ticket in self.readings.drain(..).flat_map(|reading| reading.tickets) {
-            out.push(lost(self.shard, ticket, Why::Ended));
+            out.push(lost(self.shard, ticket, RejectReason::Ended));
         }
-        self.refuse_open(Why::NotLeader, out);
+        self.refuse_open(RejectReason::NotLeader, out);
     }
 }
 
-pub(crate) fn lost<T>(shard: ShardId, ticket: T, why: Why) -> Output<T> {
-    Output::Lost { ticket, shard, why }
+pub(crate) fn lost<T>(shard: ShardId, ticket: T, why: RejectReason) -> Output<T> {
+    Output::ProposalDropped { ticket, shard, why }
 }

@@ -1,37 +1,37 @@
-//! What is applied of one shard, and whether the next entry may follow it.
+//! The applied state of one shard, and the checks of the entry that follows it.
 
 use std::cmp::Ordering;
 
 use crate::batch::Header;
 use crate::config::Config;
 use crate::name::Position;
-use crate::output::Broken;
+use crate::output::FatalError;
 use crate::snapshot::{Members, SnapshotMeta};
 
-/// What is applied of one shard.
-pub(crate) struct Folded {
-    // Described as a snapshot of it would be.
+/// The applied state of one shard: its position, and what the next entry must continue.
+pub(crate) struct AppliedState {
+    // The description that a snapshot of it would have.
     meta: SnapshotMeta,
-    // Applied since a snapshot was last due.
+    // Bytes and entries applied since the last snapshot was due.
     entries: u64,
     bytes: u64,
 }
 
-impl Folded {
-    /// What a snapshot holds.
-    pub(crate) fn new(meta: SnapshotMeta) -> Folded {
-        Folded { meta, entries: 0, bytes: 0 }
+impl AppliedState {
+    /// The description of a snapshot.
+    pub(crate) fn new(meta: SnapshotMeta) -> AppliedState {
+        AppliedState { meta, entries: 0, bytes: 0 }
     }
 
     pub(crate) fn meta(&self) -> &SnapshotMeta {
         &self.meta
     }
 
-    /// The entry at this place, with so many bytes, is the next one.
-    pub(crate) fn take(&mut self, position: Position, bytes: usize) -> Result<(), Broken> {
+    /// Checks that the entry at this position is the next one, and counts its bytes.
+    pub(crate) fn take(&mut self, position: Position, bytes: usize) -> Result<(), FatalError> {
         let expected = self.meta.position.index + 1;
         if position.index != expected {
-            return Err(Broken::Index { expected, found: position.index });
+            return Err(FatalError::Index { expected, found: position.index });
         }
         self.meta.position = position;
         self.entries += 1;
@@ -39,12 +39,12 @@ impl Folded {
         Ok(())
     }
 
-    /// The turns of the entry at this place follow the last ones: none is missing between them, and time
-    /// does not go back.
-    pub(crate) fn follow(&mut self, position: Position, header: Header) -> Result<(), Broken> {
+    /// Checks that the turns of the entry at this position continue the last ones: none is missing, and time does not
+    /// go back.
+    pub(crate) fn follow(&mut self, position: Position, header: Header) -> Result<(), FatalError> {
         let meta = &mut self.meta;
         if header.epoch.0 != position.term {
-            return Err(Broken::Epoch { term: position.term, epoch: header.epoch });
+            return Err(FatalError::Epoch { term: position.term, epoch: header.epoch });
         }
         let next = match header.epoch.cmp(&meta.epoch) {
             Ordering::Less => None,
@@ -52,7 +52,7 @@ impl Folded {
             Ordering::Greater => Some(1),
         };
         if next != Some(header.sequence) {
-            return Err(Broken::Sequence {
+            return Err(FatalError::Sequence {
                 epoch: header.epoch,
                 found: header.sequence,
                 last_epoch: meta.epoch,
@@ -60,7 +60,7 @@ impl Folded {
             });
         }
         if header.stamp_ms < meta.stamp_ms {
-            return Err(Broken::Stamp { last_ms: meta.stamp_ms, found_ms: header.stamp_ms });
+            return Err(FatalError::Stamp { last_ms: meta.stamp_ms, found_ms: header.stamp_ms });
         }
         meta.epoch = header.epoch;
         meta.sequence = header.sequence;
@@ -69,13 +69,14 @@ impl Folded {
         Ok(())
     }
 
-    /// The members from here on; `placed` is the version of the aim the change was made for, if it was for one.
+    /// The members from here on; `placed` is the version of the target configuration the change was made for, if it was
+    /// for one.
     pub(crate) fn change_members(&mut self, members: Members, placed: Option<u64>) {
         self.meta.members = members;
         self.meta.placed = self.meta.placed.max(placed.unwrap_or(0));
     }
 
-    /// Whether enough was applied since this was last answered with yes.
+    /// Whether enough was applied since the last snapshot was due.
     pub(crate) fn is_snapshot_due(&mut self, config: &Config) -> bool {
         let due = self.entries >= config.snapshot_entries || self.bytes >= config.snapshot_bytes;
         if due {
@@ -91,12 +92,12 @@ mod tests {
     use crate::name::{Epoch, ReplicaId};
 
     /// Epoch 3, sequence 7, stamp 900, entry 20.
-    fn folded() -> Folded {
+    fn applied_state() -> AppliedState {
         let replica = ReplicaId::new(1, 1);
         let mut meta = SnapshotMeta::born(1, replica, vec![replica]);
         meta.position = at(20, 3);
         (meta.epoch, meta.sequence, meta.stamp_ms) = (Epoch(3), 7, 900);
-        Folded::new(meta)
+        AppliedState::new(meta)
     }
 
     fn at(index: u64, term: u64) -> Position {
@@ -106,7 +107,7 @@ mod tests {
     fn follows(term: u64, epoch: u64, sequence: u64, stamp_ms: u64) -> Result<(), String> {
         let epoch = Epoch(epoch);
         let header = Header { epoch, sequence, stamp_ms, distance_ms: 0 };
-        let followed = folded().follow(at(21, term), header);
+        let followed = applied_state().follow(at(21, term), header);
         followed.map_err(|broken| broken.to_string())
     }
 
@@ -135,7 +136,7 @@ mod tests {
             "the shard's time goes back from 900 to 899 ms",
         ];
         assert_eq!(refused, expected.map(|why| Err(why.to_owned())));
-        let gap = folded().take(at(22, 3), 1).unwrap_err();
+        let gap = applied_state().take(at(22, 3), 1).unwrap_err();
         assert_eq!(gap.to_string(), "entry 22 was committed where 21 is next");
     }
 
@@ -143,15 +144,15 @@ mod tests {
     fn a_snapshot_is_due_after_enough_entries_or_bytes() {
         let mut config = Config::born(1, 0, 1, &[1]);
         (config.snapshot_entries, config.snapshot_bytes) = (2, 100);
-        let mut folded = folded();
+        let mut applied_state = applied_state();
         let due = [1, 1, 99, 1, 1, 100].map(|bytes| {
-            let next = folded.meta().position.index + 1;
-            folded.take(at(next, 3), bytes).unwrap();
-            folded.is_snapshot_due(&config)
+            let next = applied_state.meta().position.index + 1;
+            applied_state.take(at(next, 3), bytes).unwrap();
+            applied_state.is_snapshot_due(&config)
         });
         assert_eq!(due, [false, true, false, true, false, true]);
-        folded.take(at(27, 3), 100).unwrap();
-        assert!(folded.is_snapshot_due(&config), "bytes alone");
-        assert!(!folded.is_snapshot_due(&config), "asked once");
+        applied_state.take(at(27, 3), 100).unwrap();
+        assert!(applied_state.is_snapshot_due(&config), "bytes alone");
+        assert!(!applied_state.is_snapshot_due(&config), "asked once");
     }
 }
