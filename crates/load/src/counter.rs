@@ -157,7 +157,7 @@ impl Counter {
         let nodes = self.each_node().await?;
         let said = tokio::time::timeout(HELLO_LIMIT, async {
             loop {
-                if let Some(hello) = nodes.iter().find_map(Client::server) {
+                if let Some(hello) = nodes.iter().find_map(Client::server_hello) {
                     return hello.time.0;
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
