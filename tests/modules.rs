@@ -21,7 +21,6 @@ const CYCLES: &[(&str, &[&str])] = &[
            routing shared snapshots status streams ticket timers watched",
         ],
     ),
-    ("shard", &["clocks time"]),
     (
         "sim",
         &[

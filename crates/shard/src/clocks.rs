@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::name::NodeId;
+use crate::now::Now;
 use crate::snapshot::Members;
-use crate::time::Now;
 
 /// Clocks that differ by no more than this agree, in milliseconds.
 pub(crate) const AGREE_MS: i64 = 500;

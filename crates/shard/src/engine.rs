@@ -11,6 +11,7 @@ use crate::group::Group;
 use crate::input::Input;
 use crate::leadership::{Proposed, lost};
 use crate::name::{Epoch, FOUNDING, NODE_MAX, NodeId, Position, ReplicaId, ShardId};
+use crate::now::Now;
 use crate::output::{FatalError, Output, RejectReason, Write};
 use crate::record::Record;
 use crate::replay::{Revived, replay};
@@ -18,7 +19,6 @@ use crate::restore_error::RestoreError;
 use crate::snapshot::SnapshotMeta;
 use crate::status::GroupStatus;
 use crate::target_config::TargetConfig;
-use crate::time::Now;
 
 /// A write's memory beyond this is not kept for the next one.
 const SPARE_BYTES_MAX: usize = 4 << 20;

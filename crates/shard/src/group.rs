@@ -18,6 +18,7 @@ use crate::consensus::{is_from_leader, raft_config};
 use crate::follower_activity::FollowerActivity;
 use crate::leadership::Leadership;
 use crate::name::{Epoch, NodeId, Position, ReplicaId, ShardId};
+use crate::now::Now;
 use crate::output::{FatalError, Output, Received, Write};
 use crate::record::Record;
 use crate::replay::Revived;
@@ -27,7 +28,7 @@ use crate::snapshot_progress::SnapshotProgress;
 use crate::status::{FollowerStatus, GroupStatus, Role};
 use crate::tail::Tail;
 use crate::target_config::TargetConfig;
-use crate::time::{Now, RunningTime};
+use crate::time::RunningTime;
 
 /// One shard on this node.
 pub(crate) struct Group<T> {

@@ -14,26 +14,11 @@
 //! link, or in a process that stood still.
 
 use crate::clocks::{AGREE_MS, TrueTime};
+use crate::now::Now;
 use crate::planted;
 
 /// A shard whose time differs from confirmed true time by more than this is corrected, in milliseconds.
 pub(crate) const CORRECT_MS: i64 = 100;
-
-/// What the node's clocks show at the beginning of a pass.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Now {
-    /// The machine's wall clock, milliseconds since 1970; may jump.
-    pub wall_ms: u64,
-    /// Monotonic clock, milliseconds since any fixed moment of this process; never goes back.
-    pub mono_ms: u64,
-}
-
-impl Now {
-    /// The wall clock less the monotonic clock, in milliseconds: constant as long as the wall clock is not set.
-    pub(crate) fn shift_ms(self) -> i64 {
-        (self.wall_ms as i64).saturating_sub(self.mono_ms as i64)
-    }
-}
 
 /// The time of a shard during one epoch: running time is a base plus monotonic time since; true time is the committed
 /// distance ahead of it.

@@ -7,8 +7,8 @@ use super::Group;
 use crate::config::Config;
 use crate::leadership::{Leadership, Proposed, lost};
 use crate::name::Epoch;
+use crate::now::Now;
 use crate::output::{Output, RejectReason};
-use crate::time::Now;
 
 impl<T> Group<T> {
     pub(crate) fn propose(

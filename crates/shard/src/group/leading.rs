@@ -6,9 +6,10 @@ use crate::config::Config;
 use crate::follower_activity::FollowerActivity;
 use crate::leadership::Leadership;
 use crate::name::Epoch;
+use crate::now::Now;
 use crate::output::Output;
 use crate::planted;
-use crate::time::{Now, RunningTime, ShardTime};
+use crate::time::{RunningTime, ShardTime};
 
 /// How many ticks a new leader waits at most for the clocks of its voters.
 pub(super) const CLOCKS_TICKS: u32 = 20;

@@ -6,9 +6,9 @@ use raft::eraftpb::{ConfChangeSingle, ConfChangeType, ConfChangeV2};
 use super::Group;
 use crate::config::Config;
 use crate::name::{NodeId, ReplicaId};
+use crate::now::Now;
 use crate::output::Output;
 use crate::target_config::{Change, Step, TargetConfig};
-use crate::time::Now;
 
 /// A replica that lacks fewer entries than this has caught up. It receives them while the change is being agreed on.
 const CAUGHT_UP_ENTRIES: u64 = 128;

@@ -5,10 +5,10 @@ use raft::eraftpb::{Entry, EntryType, Message, MessageType, Snapshot};
 use super::{Group, position};
 use crate::envelope;
 use crate::name::{Position, ReplicaId};
+use crate::now::Now;
 use crate::output::{FatalError, Outgoing, Received, Write};
 use crate::record::{self, EntryKind, Record};
 use crate::snapshot;
-use crate::time::Now;
 
 impl<T> Group<T> {
     pub(super) fn receive(&mut self, found: &Snapshot, write: &mut Write) -> Result<(), FatalError> {
