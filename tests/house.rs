@@ -123,6 +123,16 @@ fn every_test_that_the_promises_name_is_there() {
     assert_eq!(missing, [""; 0], "named in {pages:?}, and nowhere else");
 }
 
+#[test]
+fn every_file_that_the_glossary_names_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/glossary.md")).expect("the glossary");
+    let named: Vec<&str> = page.split('`').skip(1).step_by(2).filter(|name| name.contains('/')).collect();
+    assert!(named.len() > 30, "{} files are named", named.len());
+    let missing: Vec<_> = named.into_iter().filter(|name| !root.join(name).is_file()).collect();
+    assert_eq!(missing, [""; 0], "named in docs/glossary.md, and not there");
+}
+
 /// The programs of each crate, by the crate's name.
 fn programs(metadata: &serde_json::Value) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut programs: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
