@@ -46,10 +46,13 @@ impl SimDisk {
         SimDisk { files: MemoryDisk::new(), stores: MemoryStores::new(), pace: Arc::new(pace) }
     }
 
-    /// Another disk with the same content, as somebody copies it while no process uses it.
+    /// Another disk with the same content, copied while no process uses it. The faults of this disk are not in the copy.
     pub(crate) fn copy(&self, dice: SmallRng) -> SimDisk {
         let empty = SimDisk::new(dice);
-        SimDisk { files: self.files.copy(), stores: self.stores.copy(), pace: empty.pace }
+        let copy = SimDisk { files: self.files.copy(), stores: self.stores.copy(), pace: empty.pace };
+        copy.fail_syncs(false);
+        copy.set_room(None);
+        copy
     }
 
     /// The next write finds no room after so many bytes.

@@ -291,7 +291,9 @@ impl Operator {
         }
     }
 
+    /// Starts a machine that is in hand. A fault of it may have been cut short without being ended.
     fn starts(&self, machine: &Machine) {
+        crate::faults::heal(machine);
         crate::faults::start(machine, &self.toll);
     }
 }

@@ -83,3 +83,17 @@ fn a_cart_that_came_back_is_not_judged_by_its_older_record() {
     let report = run(Settings { minutes: 5, ..Settings::new(34) }).expect("it can be simulated");
     assert_eq!(report.violations, [""; 0]);
 }
+
+/// A node is paused for a minute while a watcher waits there for a version that the node has not.
+#[test]
+fn a_pause_is_not_waiting_time() {
+    let report = run(Settings { minutes: 4, nodes: 4, ..Settings::new(81_878) }).expect("it can be simulated");
+    assert_eq!(report.violations, [""; 0]);
+}
+
+/// A fault of a disk is cut short in the moment in which an operator copies that disk.
+#[test]
+fn a_copy_of_a_disk_has_no_faults() {
+    let report = run(Settings { minutes: 4, nodes: 3, ..Settings::new(82_048) }).expect("it can be simulated");
+    assert_eq!(report.violations, [""; 0]);
+}

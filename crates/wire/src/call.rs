@@ -18,7 +18,7 @@ pub enum Shape {
     Plain,
     /// A seat map in three numbers: 2 on sale, 1 locked, 0 sold or blocked.
     ThreeStates,
-    /// A page of so many entries; a full one says where it ended.
+    /// A page. A full page says where it ended.
     Page {
         /// The most entries.
         limit: u32,
@@ -65,7 +65,7 @@ pub enum Call {
         entity: Entity,
         /// Only what happened to this seat; only of a session.
         seat: Option<Seat>,
-        /// At most so many entries; 1 to 1 000.
+        /// The most entries to return, 1 to 1 000.
         limit: u32,
         /// Only what is older than this version of the entity.
         before: Option<u64>,
@@ -92,7 +92,7 @@ pub struct CitySearch {
     pub from: Timestamp,
     /// Starting before.
     pub to: Timestamp,
-    /// At most so many; 1 to 1 000.
+    /// The most sessions to return, 1 to 1 000.
     pub limit: u32,
     /// Go on after this session: the last one of the page before.
     pub after: Option<(Timestamp, Id)>,

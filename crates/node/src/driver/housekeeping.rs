@@ -81,7 +81,7 @@ impl Driver {
     }
 
     /// A node that has just started neither votes nor follows before every other one has let it in: if its disk is an old copy,
-    /// it may have forgotten votes and entries, and whoever knows says so.
+    /// it may have forgotten votes and entries, and a node that knows it says so.
     fn wait_for_others(&mut self, now_ms: u64) {
         let Some(since_ms) = self.waits_since_ms else { return };
         let links = self.shared.world.net.links();

@@ -106,8 +106,8 @@ pub(super) enum Position {
         epoch: u64,
         /// The version it has.
         version: u64,
-        /// Until which monotonic millisecond that is waited for.
-        until_ms: u64,
+        /// The waiting time of the hub until which the node waits for it.
+        waits_until_ms: u64,
     },
     /// It was told that nothing more will come.
     Ended,
@@ -178,7 +178,8 @@ impl Channel {
         Ok(match self.version_of(epoch, since) {
             Some(version) if version <= published => Position::At { epoch, version },
             Some(version) => {
-                may_come().map_or(Position::Nothing, |until_ms| Position::Ahead { epoch, version, until_ms })
+                let ahead = |waits_until_ms| Position::Ahead { epoch, version, waits_until_ms };
+                may_come().map_or(Position::Nothing, ahead)
             }
             None => Position::Nothing,
         })
@@ -380,7 +381,7 @@ impl Channel {
         let at = match *position {
             Position::At { version, .. } => Some(version),
             Position::Ahead { version, .. } if version <= line.published() => Some(version),
-            Position::Ahead { until_ms, .. } if (reader.now_ms)() < until_ms => {
+            Position::Ahead { waits_until_ms, .. } if reader.waited_ms < waits_until_ms => {
                 self.tell_age(stale_since_ms, told_stale, reader);
                 return Pulled::All;
             }

@@ -29,9 +29,13 @@ const WATCHERS_SLICE: usize = 64;
 /// Milliseconds before a feed that could not begin anew is tried again.
 const AGAIN_MS: u64 = 250;
 
-/// Milliseconds for which a version that a watcher has and this node has not is waited for: longer than a replica lags that
-/// is not cut off. What a watcher was shown once was committed, so it comes, unless the cluster was set back.
+/// How long a node waits for a version that a watcher has and the node has not, in milliseconds of its waiting time. A replica that
+/// is not cut off lags less. The watcher was shown a committed version, so it comes, unless the cluster was restored from a backup.
 const AHEAD_MS: u64 = 60_000;
+
+/// How often waiting time is counted, in milliseconds. A node that was paused counts the pause as one such step: it has heard
+/// nothing meanwhile that could have brought the version.
+const AHEAD_STEP_MS: u64 = 1_000;
 
 /// What the driver, the connections and the publishing task share.
 pub(super) struct Hub {
@@ -50,6 +54,8 @@ pub(super) struct Hub {
     telling: Mutex<VecDeque<Arc<Channel>>>,
     /// Some channels may be behind, and their watchers know.
     some_are_stale: AtomicBool,
+    /// Waiting time so far, in milliseconds. It only goes on while a watcher has a version that this node has not.
+    waited_ms: AtomicU64,
     wake: Notify,
 }
 
@@ -64,11 +70,22 @@ struct Table {
     channels: BTreeMap<(Entity, View), Arc<Channel>>,
     next_feed: u64,
     /// What is looked at again, and the monotonic millisecond of that; each queue in the order of time.
-    later: [VecDeque<(u64, Later)>; 4],
-    /// Channels with watchers that have more than is published, by feed, and until when the last of them waits.
-    ahead: BTreeMap<u64, u64>,
+    later: [VecDeque<(u64, Later)>; 3],
+    /// Channels with watchers that have more than is published, by feed.
+    ahead: BTreeMap<u64, Ahead>,
+    /// At which monotonic millisecond the next step of waiting time is counted. `None` if no watcher is ahead.
+    ahead_step_ms: Option<u64>,
     /// At which monotonic millisecond it is looked at how old things are.
     ages_ms: Option<u64>,
+}
+
+/// A channel with watchers that have a version that this node has not.
+struct Ahead {
+    channel: Arc<Channel>,
+    /// The waiting time at which its watchers are told next.
+    next_ms: u64,
+    /// The waiting time until which the last of them waits.
+    last_ms: u64,
 }
 
 /// Why a channel is looked at again.
@@ -79,8 +96,6 @@ enum Later {
     Anew(Entity),
     /// Another node was asked for how it begins, for the so-manieth time, or for what is kept there.
     Asked(Arc<Channel>, u64),
-    /// A watcher has a version that this node has not.
-    Ahead(Arc<Channel>),
 }
 
 impl Hub {
@@ -98,10 +113,12 @@ impl Hub {
                 next_feed: 1,
                 later: Default::default(),
                 ahead: BTreeMap::new(),
+                ahead_step_ms: None,
                 ages_ms: None,
             }),
             telling: Mutex::default(),
             some_are_stale: AtomicBool::new(false),
+            waited_ms: AtomicU64::new(0),
             wake: Notify::new(),
         }
     }
@@ -168,10 +185,10 @@ impl Hub {
     pub(super) fn place(&self, channel: &Arc<Channel>, since: Option<Since>) -> Result<Position, NoFeed> {
         let placed = channel.place(since, || {
             let may_come = self.inbox.lock().waits(&channel.entity) || self.source.may_lag(&channel.entity);
-            may_come.then(|| self.now_ms() + AHEAD_MS)
+            may_come.then(|| self.waited_ms() + AHEAD_MS)
         });
-        if let Ok(Position::Ahead { until_ms, .. }) = placed {
-            self.table.lock().look_ahead(channel, until_ms);
+        if let Ok(Position::Ahead { waits_until_ms, .. }) = placed {
+            self.table.lock().wait_ahead(channel, waits_until_ms, self.now_ms());
             self.wake.notify_one();
         }
         placed
@@ -218,6 +235,11 @@ impl Hub {
     /// The monotonic millisecond it is.
     pub(super) fn now_ms(&self) -> u64 {
         self.clock.monotonic_ms()
+    }
+
+    /// Waiting time so far, in milliseconds.
+    pub(super) fn waited_ms(&self) -> u64 {
+        self.waited_ms.load(Ordering::Relaxed)
     }
 
     /// Another node was asked: somebody else is, if it does not answer in time.
@@ -417,6 +439,11 @@ impl Hub {
         if self.table.lock().ages_ms.take_if(|at_ms| *at_ms <= now_ms).is_some() {
             self.look_at_ages(now_ms);
         }
+        if self.table.lock().ahead_step_ms.is_some_and(|at_ms| at_ms <= now_ms) {
+            let waited_ms = self.waited_ms.fetch_add(AHEAD_STEP_MS, Ordering::Relaxed) + AHEAD_STEP_MS;
+            let told = self.table.lock().step_ahead(waited_ms, now_ms);
+            told.iter().for_each(|channel| self.tell(channel));
+        }
         loop {
             let (due, next_ms) = self.table.lock().due(now_ms);
             match due {
@@ -426,10 +453,6 @@ impl Hub {
                     self.table.lock().remove_unwatched(&channel, &*self.source);
                 }
                 Some(Later::Anew(entity)) => self.commit(vec![Commit::lost(entity)]),
-                Some(Later::Ahead(channel)) => {
-                    self.tell(&channel);
-                    self.table.lock().looked_ahead(&channel, now_ms);
-                }
                 Some(Later::Asked(channel, ask)) => self.ask_elsewhere(&channel, ask),
             }
         }
@@ -454,21 +477,25 @@ impl Hub {
 }
 
 impl Table {
-    /// Has a channel looked at when a watcher of it has waited long enough: once for all that wait, however often they come.
-    fn look_ahead(&mut self, channel: &Arc<Channel>, until_ms: u64) {
-        if self.ahead.insert(channel.feed, until_ms).is_none() {
-            self.look_again(until_ms, Later::Ahead(Arc::clone(channel)));
-        }
+    /// A watcher of a channel waits until this waiting time. Its watchers are told once for all that wait, however often more come.
+    fn wait_ahead(&mut self, channel: &Arc<Channel>, until_ms: u64, now_ms: u64) {
+        let new = || Ahead { channel: Arc::clone(channel), next_ms: until_ms, last_ms: until_ms };
+        self.ahead.entry(channel.feed).or_insert_with(new).last_ms = until_ms;
+        self.ahead_step_ms.get_or_insert(now_ms + AHEAD_STEP_MS);
     }
 
-    /// It was: once more, if somebody came since.
-    fn looked_ahead(&mut self, channel: &Arc<Channel>, now_ms: u64) {
-        match self.ahead.get(&channel.feed) {
-            Some(until_ms) if *until_ms > now_ms => {
-                self.look_again(now_ms + AHEAD_MS, Later::Ahead(Arc::clone(channel)));
+    /// Counts a step of waiting time. Returns the channels with watchers that have waited long enough.
+    fn step_ahead(&mut self, waited_ms: u64, now_ms: u64) -> Vec<Arc<Channel>> {
+        let mut told = Vec::new();
+        self.ahead.retain(|_, ahead| {
+            if ahead.next_ms <= waited_ms {
+                told.push(Arc::clone(&ahead.channel));
+                ahead.next_ms = ahead.last_ms;
             }
-            _ => _ = self.ahead.remove(&channel.feed),
-        }
+            ahead.last_ms > waited_ms
+        });
+        self.ahead_step_ms = (!self.ahead.is_empty()).then(|| now_ms + AHEAD_STEP_MS);
+        told
     }
 
     fn look_again(&mut self, at_ms: u64, later: Later) {
@@ -476,7 +503,6 @@ impl Table {
             Later::Lingers(_) => 0,
             Later::Anew(_) => 1,
             Later::Asked(..) => 2,
-            Later::Ahead(_) => 3,
         };
         self.later[queue].push_back((at_ms, later));
     }
@@ -488,7 +514,7 @@ impl Table {
             Some(queue) => (queue.pop_front().map(|(_, later)| later), None),
             None => {
                 let fronts = self.later.iter().filter_map(|queue| queue.front());
-                (None, fronts.map(|(at_ms, _)| *at_ms).chain(self.ages_ms).min())
+                (None, fronts.map(|(at_ms, _)| *at_ms).chain(self.ages_ms).chain(self.ahead_step_ms).min())
             }
         }
     }

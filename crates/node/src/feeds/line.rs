@@ -56,6 +56,8 @@ pub(super) struct Reader<'a> {
     pub(super) source: &'a dyn FeedSource,
     /// The monotonic millisecond it is.
     pub(super) now_ms: &'a dyn Fn() -> u64,
+    /// The waiting time of the hub.
+    pub(super) waited_ms: u64,
     pub(super) bytes_left: usize,
     pub(super) frame: &'a mut dyn FnMut(Bytes),
 }

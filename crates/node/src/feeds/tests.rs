@@ -47,6 +47,8 @@ struct Replica {
     out_of_reach: AtomicBool,
     /// Who answers has only their first version.
     behind: AtomicBool,
+    /// Versions that it has not may come.
+    lags: AtomicBool,
     /// What happens the next time that a feed begins.
     on_begin: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
@@ -142,7 +144,7 @@ impl FeedSource for Replica {
     }
 
     fn may_lag(&self, _entity: &Entity) -> bool {
-        false
+        self.lags.load(Ordering::Relaxed)
     }
 
     fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
@@ -570,6 +572,29 @@ fn who_is_ahead_of_the_hub_goes_on_where_it_was_or_gets_a_snapshot() {
         loaded.watch("hamlet").expect("it is there");
         loaded.settle();
         assert_eq!(loaded.snapshots, 1);
+    });
+}
+
+#[test]
+fn a_node_that_stood_still_has_not_waited_for_what_a_watcher_has() {
+    story(async {
+        let replica = Replica::with(&[("hamlet", 10)]);
+        replica.lags.store(true, Ordering::Relaxed);
+        let feeds = hub(&replica, 20);
+        let mut reader = Reader::new(&replica, &feeds, Encoding::MsgPack);
+        reader.maps.insert("hamlet".into(), (7, replica.at("hamlet", 1).expect("the first")));
+        reader.watch("hamlet").expect("it is there");
+        wait(1_500).await;
+        // Nothing runs meanwhile.
+        tokio::time::advance(Duration::from_secs(90)).await;
+        reader.settle();
+        assert_eq!(reader.snapshots, 0, "an older map, although the newer one had no time to come");
+        wait(55_000).await;
+        reader.settle();
+        assert_eq!(reader.snapshots, 0);
+        wait(5_000).await;
+        reader.settle();
+        assert_eq!((reader.snapshots, reader.maps["hamlet"].0), (1, 1), "it was waited for long enough");
     });
 }
 

@@ -236,6 +236,7 @@ impl Watcher {
                     encoding,
                     source: self.hub.source(),
                     now_ms: &|| self.hub.now_ms(),
+                    waited_ms: self.hub.waited_ms(),
                     bytes_left: bytes_max,
                     frame: &mut frame,
                 };

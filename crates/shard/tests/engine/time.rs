@@ -266,7 +266,7 @@ fn voters_that_disagree_sell_by_the_earlier_clock_until_a_majority_agrees() {
 }
 
 /// A node that had just started stands still for 20 s, and then reads what its leader had sent before. The other two
-/// are down meanwhile, and one of them starts again: nobody knows the running time.
+/// are down meanwhile, and one of them starts again: no node knows the running time.
 #[test]
 fn a_message_that_waited_does_not_say_what_time_it_is() {
     const STANDS_MS: u64 = 20_000;
