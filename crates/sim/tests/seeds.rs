@@ -97,3 +97,11 @@ fn a_copy_of_a_disk_has_no_faults() {
     let report = run(Settings { minutes: 4, nodes: 3, ..Settings::new(82_048) }).expect("it can be simulated");
     assert_eq!(report.violations, [""; 0]);
 }
+
+/// A shard's leader changes while a customer's quota is asked for: the repeated request must not leave the seats of its first attempt
+/// behind, held until the session asks for them.
+#[test]
+fn an_attempt_that_a_leader_forgot_is_given_back() {
+    let report = run(Settings { minutes: 4, nodes: 3, ..Settings::new(81_818) }).expect("it can be simulated");
+    assert_eq!(report.violations, [""; 0]);
+}

@@ -264,3 +264,35 @@ fn a_compensation_survives_a_crash() {
         "#]],
     );
 }
+
+/// The session has granted, and the customer grants to a cart that has forgotten the request: what the session granted is given
+/// back when the client repeats.
+#[test]
+fn an_attempt_whose_quota_came_too_late_leaves_no_seats_behind() {
+    check(
+        "hall aaaa
+         session s quota few 3
+         freeze ann
+         a hold s 0.0 0.1 for ann as h
+         crash a
+         thaw ann
+         a hold s 0.0 0.1 for ann as h
+         a release 1
+         wait 1",
+        expect![[r#"
+            hall aaaa -> done
+            session s quota few 3 -> 4 free, 0 held, 0 sold, 0 blocked
+            freeze ann
+            a hold s 0.0 0.1 for ann as h -> (waits as #3)
+                aa..
+            crash a
+            thaw ann
+            a hold s 0.0 0.1 for ann as h -> line 1 s 0.0 0.1, until 1800.000
+                ann  few 2 held 0 sold, 0 orders
+            a release 1 -> active, until 1800.000
+                ann  0 orders
+                s  ....
+            wait 1
+        "#]],
+    );
+}

@@ -139,10 +139,28 @@ impl<R> CartHost<R> {
             Err(refusal) => answer_all(stage, waiting, Err(refusal)),
             Ok(Begun::Written(outcome)) => answer_all(stage, waiting, outcome),
             Ok(Begun::Asked { parts, setting }) => {
+                self.release_last_attempts(stage, &parts);
                 let life_ms = stage.life_ms();
                 parts.ask_all(life_ms, stage.turn);
                 self.adding.push(Adding { request, waiting, parts, setting, guest });
             }
+        }
+    }
+
+    /// Gives back what earlier attempts of a request may still hold. A quota that was granted to a cart whose leader is gone makes
+    /// the cart count the attempt as disowned, and says nothing of what the inventory had granted before: without this, those seats
+    /// would stand until the session asks for them.
+    fn release_last_attempts(&mut self, stage: &mut Stage<'_, R>, parts: &Parts) {
+        let cart = stage.entity.cart();
+        let is_line = |entity: &Entity, hold| cart.is_some_and(|cart| cart.line_on(entity, hold).is_some());
+        let asked_anew = parts.list.iter().filter(|part| !part.grows);
+        let last = asked_anew.filter_map(|part| {
+            let hold = HoldId { attempt: part.hold.attempt.checked_sub(1)?, ..part.hold };
+            (!is_line(&part.entity, hold)).then(|| (part.entity.clone(), hold, FIRST_REVISION))
+        });
+        let last: Vec<_> = last.collect();
+        if !last.is_empty() {
+            self.disown(stage, last);
         }
     }
 
