@@ -37,6 +37,8 @@ const GIVES_UP_SOONER: u32 = 4;
 
 /// How often something is tried that was granted already.
 const REPEATS: usize = 4;
+/// How long after a pause a node may still take itself for a leader that it no longer is, in milliseconds.
+const DEPOSED_MS: u64 = 10_000;
 
 /// Longer than any trouble: so long a read is tried.
 const READ_MS: u64 = 600_000;
@@ -261,11 +263,19 @@ impl Desk {
             CartCommand::Release { .. } | CartCommand::Cancel | CartCommand::Refund { .. } => {
                 oracle.violation(format!("{who}: {command:?} gives something back and was shed"));
             }
-            CartCommand::Checkout { .. } if was_granted => {
+            // A leader that stood still does not know what its successor granted.
+            CartCommand::Checkout { .. } if was_granted && !self.has_just_gone_on() => {
                 oracle.violation(format!("{who}: {command:?} had an outcome, and its repeat was shed"));
             }
             _ => {}
         }
+    }
+
+    /// Whether a node went on a moment ago after it had stood still.
+    fn has_just_gone_on(&self) -> bool {
+        let now_ms = self.trace.now_ms();
+        let recent = |went_on_ms: u64| went_on_ms > 0 && now_ms - went_on_ms < DEPOSED_MS;
+        self.members().iter().any(|machine| recent(machine.went_on_ms()))
     }
 
     /// A read, tried until it is answered; `None`, and a violation, if nothing troubles anybody for longer than that takes.

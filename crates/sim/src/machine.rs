@@ -83,6 +83,8 @@ pub(crate) struct Machine {
     process: Mutex<Process>,
     /// Processes so far.
     lives: AtomicU64,
+    /// When it last went on after it had stood still; 0 if it never has.
+    went_on_ms: AtomicU64,
     /// Checksums of replicas that its processes compared with other nodes', and those that were different; of the one that runs
     /// when it ends.
     checksums: [AtomicU64; 2],
@@ -144,6 +146,7 @@ impl Machine {
             trace: Arc::clone(trace),
             process: Mutex::default(),
             lives: AtomicU64::new(0),
+            went_on_ms: AtomicU64::new(0),
             checksums: Default::default(),
         }
     }
@@ -317,6 +320,7 @@ impl Machine {
     /// It goes on, with what clients have sent meanwhile; what other nodes have sent still waits, until [`Machine::hear`].
     pub(crate) fn go_on(&self) {
         self.trace.note(&format!("node {} goes on", self.number));
+        self.went_on_ms.store(self.trace.now_ms(), Ordering::Relaxed);
         let (waiting, handle) = {
             let mut process = self.process.lock();
             process.gate.open();
@@ -331,6 +335,11 @@ impl Machine {
     /// What other nodes have sent while it stood still is read.
     pub(crate) fn hear(&self) {
         self.ether.resume(self.number);
+    }
+
+    /// When it last went on after it had stood still, in milliseconds of the run; 0 if it never has.
+    pub(crate) fn went_on_ms(&self) -> u64 {
+        self.went_on_ms.load(Ordering::Relaxed)
     }
 
     /// Whether there is a process that goes on by itself.
