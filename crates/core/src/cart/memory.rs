@@ -23,6 +23,7 @@ const PACKED_BYTES: usize = 128;
 pub(super) struct Memory {
     request: Request,
     /// A [`Packed`]; `None` for the checkout: its answer is the order.
+    #[serde(with = "serde_bytes")]
     answer: Option<Box<[u8]>>,
 }
 

@@ -88,8 +88,8 @@ impl Kept {
             return false;
         }
         self.leaving -= 1;
-        self.tombstones -= u64::from(self.tombstone(entity));
         let entry = self.entries.remove(entity).expect("who leaves is still here");
+        self.tombstones -= u64::from(entry.state.is_tombstone());
         assert_eq!(entry.state.payments(), PaymentCounts::default(), "{entity} leaves with an open payment");
         assert!(entry.state.deadline().is_none(), "{entity} has ended and waits for nothing");
         if let Some(call) = entry.call {

@@ -17,6 +17,8 @@ use crate::codec;
 
 const VERSION: u8 = 5;
 const CRC_BYTES: usize = 4;
+/// Bytes that most records fit into: a buffer that grows is copied each time.
+const RECORD_BYTES: usize = 768;
 
 /// An entity as it was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +46,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Stored, String> {
 
 /// A value with version and checksum.
 pub(crate) fn seal(value: &impl Serialize) -> Bytes {
-    let mut bytes = codec::append(value, vec![VERSION]);
+    let mut bytes = Vec::with_capacity(RECORD_BYTES);
+    bytes.push(VERSION);
+    let mut bytes = codec::append(value, bytes);
     let crc = crc32c::crc32c(&bytes);
     bytes.extend_from_slice(&crc.to_le_bytes());
     Bytes::from(bytes)

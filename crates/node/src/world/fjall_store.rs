@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 use parking_lot::{RwLock, RwLockReadGuard};
 
 use super::disk::{Disk, OpenMode};
@@ -229,7 +229,8 @@ impl Store for FjallStore {
         self.check_room(batch.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum())?;
         self.reopen()?;
         let written = self.reading(|open| {
-            let mut all = open.database.batch().durability(Some(PersistMode::Buffer));
+            let all = OwnedWriteBatch::with_capacity(open.database.clone(), batch.len() + gone.len());
+            let mut all = all.durability(Some(PersistMode::Buffer));
             for (key, value) in batch {
                 all.insert(&open.tree, &key[..], &value[..]);
             }
