@@ -21,13 +21,6 @@ const CYCLES: &[(&str, &[&str])] = &[
            routing shared snapshots status streams ticket timers watched",
         ],
     ),
-    (
-        "sim",
-        &[
-            "bank buyer cluster curious desk ether faults judge leftovers machine operator oracle run settings spectator \
-           staff tap town walls",
-        ],
-    ),
 ];
 
 /// The modules that each module of a crate uses. Only modules of the first level count: what is below one belongs to it.

@@ -33,7 +33,7 @@ TESTED = ["--workspace", "--exclude", "boxoffice-bench"]
 AT_ONCE = 2
 
 # These take longest and begin first, so that none of them is left at the end. The simulation computes, the others wait.
-LONGEST_FIRST = ["cli cluster", "sim seeds", "cli whole", "core rules", "core boxoffice_core", "shard engine", "core calendar"]
+LONGEST_FIRST = ["cli cluster", "sim seeds", "cli whole", "core rules", "core boxoffice_core", "shard engine", "core all"]
 
 # Not beside another executable, and why.
 ALONE = {"node leaving": "20 000 carts are bought as fast as the node can, and one refusal for overload fails the test"}

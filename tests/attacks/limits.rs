@@ -131,8 +131,12 @@ const ELSEWHERE: &[(&str, Pointer, &[&str])] = &[
     ("CURSOR_BYTES_MAX", at("crates/wire/tests/bounds.rs", "lists_and_blobs_have_a_longest_length"), &["513"]),
     ("FIRST_FRAME_MS", at("tests/bad_input/frames.rs", "half_a_frame_and_silence"), &["LIMIT"]),
     ("WHOLE_FRAME_MS", at("tests/bad_input/frames.rs", "half_a_frame_and_silence"), &["LIMIT"]),
-    ("PING_MS", at("crates/edge/tests/door/guests.rs", "who_does_not_answer_a_ping_is_shown_out"), &["ping_every"]),
-    ("PONG_MS", at("crates/edge/tests/door/guests.rs", "who_does_not_answer_a_ping_is_shown_out"), &["pong_timeout"]),
+    ("PING_MS", at("crates/edge/tests/all/door/guests.rs", "who_does_not_answer_a_ping_is_shown_out"), &["ping_every"]),
+    (
+        "PONG_MS",
+        at("crates/edge/tests/all/door/guests.rs", "who_does_not_answer_a_ping_is_shown_out"),
+        &["pong_timeout"],
+    ),
     ("DEADLINE_MS", at("tests/attacks/limits.rs", "limits_of_a_connection_are_reached"), &["DEADLINE_MS"]),
     (
         "DEADLINE_MS_MAX",
@@ -203,10 +207,14 @@ const SETTINGS: &[(&str, Pointer, &[&str])] = &[
         at("tests/attacks/hoards.rs", "holding_again_and_again_is_paid_in_seat_seconds"),
         &["seat_seconds_per_second"],
     ),
-    ("limits.connections", at("crates/edge/tests/door/guests.rs", "there_is_room_for_so_many"), &["connections_max"]),
+    (
+        "limits.connections",
+        at("crates/edge/tests/all/door/guests.rs", "there_is_room_for_so_many"),
+        &["connections_max"],
+    ),
     (
         "limits.frame_bytes",
-        at("crates/edge/tests/door/guests.rs", "unfinished_frames_share_their_memory"),
+        at("crates/edge/tests/all/door/guests.rs", "unfinished_frames_share_their_memory"),
         &["frame_bytes_max"],
     ),
     (
@@ -233,15 +241,15 @@ const CLOSES: &[(&str, Pointer, &[&str])] = &[
     ("UNAUTHENTICATED", at("tests/attacks/roles.rs", "tokens_that_are_no_good_open_nothing"), &["4001"]),
     ("WRONG_FRAME_TYPE", at("tests/bad_input/frames.rs", "frames_that_are_no_requests"), &["4003"]),
     ("TOKEN_EXPIRED", at("tests/attacks/roles.rs", "a_connection_ends_with_its_token"), &["4101"]),
-    ("NO_HELLO", at("crates/edge/tests/door/guests.rs", "who_says_nothing_is_shown_out"), &["4102"]),
-    ("NO_PONG", at("crates/edge/tests/door/guests.rs", "who_does_not_answer_a_ping_is_shown_out"), &["4103"]),
+    ("NO_HELLO", at("crates/edge/tests/all/door/guests.rs", "who_says_nothing_is_shown_out"), &["4102"]),
+    ("NO_PONG", at("crates/edge/tests/all/door/guests.rs", "who_does_not_answer_a_ping_is_shown_out"), &["4103"]),
     ("TOO_MANY_REQUESTS", at("tests/attacks/limits.rs", "who_does_not_slow_down_is_closed"), &["4104"]),
     (
         "SLOW_READER",
-        at("crates/edge/tests/door/guests.rs", "who_does_not_read_is_cut"),
+        at("crates/edge/tests/all/door/guests.rs", "who_does_not_read_is_cut"),
         &["boxoffice_edge_slow_readers_total"],
     ),
-    ("DRAINING", at("crates/edge/tests/door/guests.rs", "a_closing_door_lets_everybody_finish"), &["4200"]),
+    ("DRAINING", at("crates/edge/tests/all/door/guests.rs", "a_closing_door_lets_everybody_finish"), &["4200"]),
     ("TOO_BIG", at("tests/bad_input/frames.rs", "frames_that_are_too_long"), &["1009"]),
 ];
 

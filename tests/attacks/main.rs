@@ -15,7 +15,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-#[path = "../../crates/edge/tests/door/who_may.rs"]
+#[path = "../../crates/edge/tests/all/door/who_may.rs"]
 mod who_may;
 
 mod buyer;

@@ -1,10 +1,12 @@
-//! The payment gateway of a run, with faults of its own: calls are lost, slow, answered late or not at all, declined, decided
-//! after a while and told by webhook, told twice; and for a while nobody is there. It keeps to the contract of
+//! The payment gateway of a run, with faults of its own: calls are lost, slow, answered late or not at all, declined,
+//! decided after a while and told by webhook, told twice; and for a while it does not answer. It keeps to the contract
+//! of
 //! `docs/payments.md`: a step is done once, however often it is asked for, and a void ends an attempt whatever its state.
-//! Nobody may be charged without a sale, and no order stays unpaid (P11).
+//! No client may be charged without a sale, and no order stays unpaid (P11).
 
 use std::{
     collections::BTreeMap,
+    pin::Pin,
     sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
@@ -22,8 +24,7 @@ use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::time::sleep;
 
 use crate::{
-    desk::Desk,
-    dice::{around, dice},
+    rng::{around, rng},
     settings::Settings,
     tally::Tally,
     trace::Trace,
@@ -33,7 +34,7 @@ use crate::{
 const TIMEOUT_MS: u64 = 4_000;
 /// How long a message takes to the gateway or back when nothing is in its way, in milliseconds, at most.
 const WAY_MS: u64 = 60;
-/// How often the gateway tells of a step that nobody acknowledges.
+/// How often the gateway tells of a step that is not acknowledged.
 const WEBHOOKS_MAX: usize = 5;
 
 /// What goes wrong, in hundredths of the calls.
@@ -55,7 +56,7 @@ struct Moods {
     differs: u32,
     /// A capture, void or refund fails for good.
     fails: u32,
-    /// Calls come while nobody is there: so long, in milliseconds, of every [`OUTAGE_EVERY_MS`].
+    /// Calls are not answered for so long, in milliseconds, of every [`OUTAGE_EVERY_MS`].
     away_ms: u64,
 }
 
@@ -85,10 +86,16 @@ struct Books {
 /// The gateway. All machines ask the same one.
 pub(crate) struct Bank {
     moods: Mutex<Moods>,
-    dice: Mutex<SmallRng>,
+    rng: Mutex<SmallRng>,
     books: Mutex<Books>,
     trace: Arc<Trace>,
-    desk: OnceLock<Weak<Desk>>,
+    webhooks: OnceLock<Weak<dyn Webhooks>>,
+}
+
+/// Where the gateway tells of what it decided by itself.
+pub(crate) trait Webhooks: Send + Sync {
+    /// Tells once; whether it was heard.
+    fn deliver<'a>(&'a self, rng: &'a mut SmallRng, paid: Command) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 }
 
 /// A machine's way to the gateway.
@@ -103,7 +110,7 @@ impl Gateway for Counter {
 impl Bank {
     /// With the faults that the seed says.
     pub(crate) fn new(settings: &Settings, trace: &Arc<Trace>) -> Arc<Bank> {
-        let mut lots = dice(settings.seed, "bank", 0);
+        let mut lots = rng(settings.seed, "bank", 0);
         let mut some = |most: u32| if lots.random() { lots.random_range(0..=most) } else { 0 };
         let moods = Moods {
             deaf: some(20),
@@ -117,13 +124,13 @@ impl Bank {
             away_ms: 1_000 * u64::from(some(60)),
         };
         trace.note(&format!("bank: {moods:?}"));
-        let (books, desk) = (Mutex::default(), OnceLock::new());
-        Arc::new(Bank { moods: Mutex::new(moods), dice: Mutex::new(lots), books, trace: Arc::clone(trace), desk })
+        let (books, webhooks) = (Mutex::default(), OnceLock::new());
+        Arc::new(Bank { moods: Mutex::new(moods), rng: Mutex::new(lots), books, trace: Arc::clone(trace), webhooks })
     }
 
     /// Where it tells of what it decided by itself.
-    pub(crate) fn tells(&self, desk: &Arc<Desk>) {
-        self.desk.set(Arc::downgrade(desk)).expect("there is one desk");
+    pub(crate) fn set_webhooks(&self, webhooks: Weak<dyn Webhooks>) {
+        self.webhooks.set(webhooks).expect("they are set once");
     }
 
     /// Ends all trouble with it. What it has refused for good stays refused.
@@ -135,7 +142,7 @@ impl Bank {
     /// One time in a hundred so often.
     fn happens(&self, mood: impl Fn(&Moods) -> u32) -> bool {
         let hundredths = mood(&self.moods.lock());
-        self.dice.lock().random_range(0..100) < hundredths
+        self.rng.lock().random_range(0..100) < hundredths
     }
 
     /// How often what went wrong.
@@ -153,8 +160,8 @@ impl Bank {
 
     /// The way of one call there and back.
     async fn serve(self: Arc<Self>, call: GatewayCall, done: OnOutcome) {
-        let way_ms = self.dice.lock().random_range(1..=WAY_MS);
-        let slow_ms = if self.happens(|moods| moods.slow) { around(&mut self.dice.lock(), TIMEOUT_MS) } else { 0 };
+        let way_ms = self.rng.lock().random_range(1..=WAY_MS);
+        let slow_ms = if self.happens(|moods| moods.slow) { around(&mut self.rng.lock(), TIMEOUT_MS) } else { 0 };
         let (unheard, pending) = (self.happens(|moods| moods.unheard), self.happens(|moods| moods.pending));
         let (deaf, told) = (self.happens(|moods| moods.deaf), self.happens(|moods| moods.told));
         self.count("gateway: calls");
@@ -165,11 +172,11 @@ impl Bank {
         }
         let there_ms = way_ms + slow_ms;
         if pending || there_ms > TIMEOUT_MS {
-            // Nobody waits for the answer any more when it is decided.
+            // It is decided after the node has stopped waiting.
             self.count("gateway: decided after the node's time-out");
             sleep(Duration::from_millis(there_ms.min(TIMEOUT_MS))).await;
             done(unknown());
-            let later_ms = around(&mut self.dice.lock(), TIMEOUT_MS).min(60_000);
+            let later_ms = around(&mut self.rng.lock(), TIMEOUT_MS).min(60_000);
             sleep(Duration::from_millis(there_ms.saturating_sub(TIMEOUT_MS) + later_ms)).await;
             let outcome = self.hear(&call);
             if pending {
@@ -189,24 +196,24 @@ impl Bank {
         }
         let mut more = told;
         while more {
-            let later_ms = around(&mut self.dice.lock(), 10_000).min(90_000);
+            let later_ms = around(&mut self.rng.lock(), 10_000).min(90_000);
             sleep(Duration::from_millis(later_ms)).await;
             self.tell(&call, outcome.clone()).await;
-            more = self.dice.lock().random();
+            more = self.rng.lock().random();
         }
     }
 
-    /// Tells by itself how a step ended, until somebody has heard it.
+    /// Tells by itself how a step ended, until a node has heard it.
     async fn tell(&self, call: &GatewayCall, outcome: GatewayOutcome) {
         let (key, step) = (call.key(), call.step());
         self.count("gateway: webhooks");
         for _ in 0..WEBHOOKS_MAX {
-            let Some(desk) = self.desk.get().and_then(Weak::upgrade) else { return };
-            let mut lots = SmallRng::clone(&self.dice.lock());
+            let Some(webhooks) = self.webhooks.get().and_then(Weak::upgrade) else { return };
+            let mut lots = SmallRng::clone(&self.rng.lock());
             // What was drawn is not drawn again.
-            let _: u64 = self.dice.lock().random();
+            let _: u64 = self.rng.lock().random();
             let paid = CartCommand::Paid { key, step, outcome: outcome.clone() };
-            if desk.attempt(&mut lots, Command::Cart(key.cart, paid), None).await.is_ok() {
+            if webhooks.deliver(&mut lots, Command::Cart(key.cart, paid)).await {
                 return;
             }
             sleep(Duration::from_millis(around(&mut lots, 3_000))).await;
@@ -385,6 +392,6 @@ fn same(known: &GatewayCall, call: &GatewayCall) -> bool {
 }
 
 /// What a buyer has from the gateway.
-pub(crate) fn source(dice: &mut SmallRng) -> &'static str {
-    ["visa", "cash card", "bank transfer"].choose(dice).expect("there are some")
+pub(crate) fn source(rng: &mut SmallRng) -> &'static str {
+    ["visa", "cash card", "bank transfer"].choose(rng).expect("there are some")
 }

@@ -23,15 +23,14 @@ use tokio::{sync::watch, time::sleep};
 
 use crate::{
     bank::source,
-    clock::BEGIN_MS,
-    desk::{Desk, Ended},
-    dice::{around, dice},
+    client_stub::{ClientStub, Ended},
+    clock::{BEGIN_MS, CLOCKS_MS},
     faults::SLOWEST_MS,
-    judge::CLOCKS_MS,
-    oracle::Times,
+    fixture::{Fixture, audit_of},
     portions::{seats_of, shrink},
+    rng::{around, rng},
     settings::Settings,
-    town::{Town, audit_of},
+    shown::Times,
 };
 
 /// One time in so many an unknown outcome is left unknown.
@@ -49,7 +48,7 @@ const HESITATION: std::ops::Range<u64> = 700..1_050;
 
 /// A cart as its buyer knows it.
 #[derive(Clone, Debug)]
-pub(crate) struct Story {
+pub(crate) struct CartTrace {
     /// Which.
     pub(crate) cart: CartId,
     /// Who buys.
@@ -84,9 +83,9 @@ pub(crate) struct Story {
     pub(crate) asked_refund: bool,
 }
 
-impl Story {
-    fn new(cart: CartId, customer: Id) -> Story {
-        Story {
+impl CartTrace {
+    fn new(cart: CartId, customer: Id) -> CartTrace {
+        CartTrace {
             cart,
             customer,
             doubtful: false,
@@ -139,9 +138,9 @@ pub(crate) struct Grant {
 
 /// What all buyers were told.
 #[derive(Debug, Default)]
-pub(crate) struct Stories {
+pub(crate) struct CartTraces {
     /// Every cart, in order of their ids.
-    pub(crate) carts: BTreeMap<CartId, Story>,
+    pub(crate) carts: BTreeMap<CartId, CartTrace>,
     /// Every seat that was granted.
     pub(crate) grants: Vec<Grant>,
 }
@@ -149,10 +148,10 @@ pub(crate) struct Stories {
 /// One buyer.
 pub(crate) struct Buyer {
     name: String,
-    desk: Arc<Desk>,
-    town: Arc<Town>,
-    stories: Arc<Mutex<Stories>>,
-    dice: SmallRng,
+    client: Arc<ClientStub>,
+    fixture: Arc<Fixture>,
+    cart_traces: Arc<Mutex<CartTraces>>,
+    rng: SmallRng,
     think_ms: u64,
     hold_ttl_ms: u64,
     /// How long after a deadline inventories ask.
@@ -168,54 +167,54 @@ impl Buyer {
     pub(crate) fn new(
         number: u64,
         settings: &Settings,
-        desk: Arc<Desk>,
-        town: Arc<Town>,
-        stories: Arc<Mutex<Stories>>,
+        client: Arc<ClientStub>,
+        fixture: Arc<Fixture>,
+        cart_traces: Arc<Mutex<CartTraces>>,
     ) -> Buyer {
-        let dice = dice(settings.seed, "buyer", number);
+        let rng = rng(settings.seed, "buyer", number);
         let Settings { think_ms, hold_ttl_ms, .. } = *settings;
         // Who has seconds does not think for longer.
         let think_ms = think_ms.min(hold_ttl_ms / 3);
         let name = format!("buyer {number}");
         let gateway_percent = settings.gateway_percent();
         let (granted, grace_ms) = (Vec::new(), settings.rules().grace_ms);
-        Buyer { name, desk, town, stories, dice, think_ms, hold_ttl_ms, grace_ms, gateway_percent, granted }
+        Buyer { name, client, fixture, cart_traces, rng, think_ms, hold_ttl_ms, grace_ms, gateway_percent, granted }
     }
 
     /// Buys until told to stop; a cart that is begun is gone through with.
     pub(crate) async fn buy(mut self, stop: watch::Receiver<bool>) {
         while !*stop.borrow() {
-            let story = self.cart().await;
-            self.town.leaves(story.cart);
-            self.stories.lock().carts.insert(story.cart, story);
+            let cart_trace = self.cart().await;
+            self.fixture.leaves(cart_trace.cart);
+            self.cart_traces.lock().carts.insert(cart_trace.cart, cart_trace);
             self.think().await;
         }
     }
 
     async fn think(&mut self) {
-        let ms = match self.dice.random_ratio(1, HESITATES) {
-            true => self.hold_ttl_ms * self.dice.random_range(HESITATION) / 1_000,
-            false => around(&mut self.dice, self.think_ms),
+        let ms = match self.rng.random_ratio(1, HESITATES) {
+            true => self.hold_ttl_ms * self.rng.random_range(HESITATION) / 1_000,
+            false => around(&mut self.rng, self.think_ms),
         };
         sleep(Duration::from_millis(ms)).await;
-        if self.dice.random_ratio(1, 8) {
-            let session = self.town.session(&mut self.dice);
+        if self.rng.random_ratio(1, 8) {
+            let session = self.fixture.session(&mut self.rng);
             let map = Command::Session(session, SessionCommand::Map);
             // What it says is judged by the oracle.
-            let _ = self.desk.read(&mut self.dice, &self.name, map).await;
+            let _ = self.client.read(&mut self.rng, &self.name, map).await;
         }
         if self.granted.len() > LATER
             && let Some((command, request, refused)) = self.granted.pop()
         {
-            self.desk.repeat(&mut self.dice, &self.name, command, (request, refused)).await;
+            self.client.repeat(&mut self.rng, &self.name, command, (request, refused)).await;
         }
     }
 
-    async fn change(&mut self, story: &mut Story, command: CartCommand) -> Ended {
-        let again = Command::Cart(story.cart, command);
-        story.knows_deadline = false;
-        let ended = self.desk.change(&mut self.dice, &self.name, again.clone(), GIVES_UP).await;
-        story.doubtful |= match &ended {
+    async fn change(&mut self, cart_trace: &mut CartTrace, command: CartCommand) -> Ended {
+        let again = Command::Cart(cart_trace.cart, command);
+        cart_trace.knows_deadline = false;
+        let ended = self.client.change(&mut self.rng, &self.name, again.clone(), GIVES_UP).await;
+        cart_trace.doubtful |= match &ended {
             Ended::Known { outcome, maybe, .. } => *maybe && outcome.is_err(),
             Ended::Not => false,
             Ended::Unknown => true,
@@ -229,233 +228,242 @@ impl Buyer {
         };
         if let Some((refused, request)) = final_one
             // There are not many that were refused for good.
-            && (refused.is_some() || self.dice.random_ratio(1, REPEATS))
+            && (refused.is_some() || self.rng.random_ratio(1, REPEATS))
         {
             self.granted.push((again, request, refused));
         }
         if let Ended::Known { outcome: Err(Refusal::CartExpired), acked_ms, .. } = &ended
-            && BEGIN_MS + acked_ms + self.desk.walls.off_ms(*acked_ms) + CLOCKS_MS < story.lives_until().0
+            && BEGIN_MS + acked_ms + self.client.wall_clocks.off_ms(*acked_ms) + CLOCKS_MS < cart_trace.lives_until().0
         {
-            story.expired_ms.get_or_insert(*acked_ms);
+            cart_trace.expired_ms.get_or_insert(*acked_ms);
         }
         ended
     }
 
-    async fn cart(&mut self) -> Story {
-        let mut first = Some(self.town.wanted(&mut self.dice));
-        let (token, customer) = (self.token(first.as_ref()), self.town.customer(&mut self.dice));
-        let mut story = Story::new(token.cart(), customer);
-        self.town.fills(story.cart);
-        if self.dice.random_ratio(1, 4) {
-            let customer = Some(story.customer.clone());
-            let guest = is_guests(story.cart);
-            self.change(&mut story, CartCommand::Open { customer, ttl_ms: None, guest }).await;
+    async fn cart(&mut self) -> CartTrace {
+        let mut first = Some(self.fixture.wanted(&mut self.rng));
+        let (token, customer) = (self.token(first.as_ref()), self.fixture.customer(&mut self.rng));
+        let mut cart_trace = CartTrace::new(token.cart(), customer);
+        self.fixture.fills(cart_trace.cart);
+        if self.rng.random_ratio(1, 4) {
+            let customer = Some(cart_trace.customer.clone());
+            let guest = is_guests(cart_trace.cart);
+            self.change(&mut cart_trace, CartCommand::Open { customer, ttl_ms: None, guest }).await;
         }
-        for _ in 0..self.dice.random_range(1..4) {
-            self.hold(&mut story, first.take()).await;
+        for _ in 0..self.rng.random_range(1..4) {
+            self.hold(&mut cart_trace, first.take()).await;
             self.think().await;
         }
-        if self.dice.random_ratio(1, 4) {
-            self.give_back(&mut story).await;
+        if self.rng.random_ratio(1, 4) {
+            self.give_back(&mut cart_trace).await;
             self.think().await;
         }
-        match self.dice.random_range(0..20) {
-            0..12 => self.check_out(&mut story).await,
-            12..15 => self.cancel(&mut story).await,
-            _ => self.expires(&mut story).await,
+        match self.rng.random_range(0..20) {
+            0..12 => self.check_out(&mut cart_trace).await,
+            12..15 => self.cancel(&mut cart_trace).await,
+            _ => self.expires(&mut cart_trace).await,
         }
-        if self.dice.random_ratio(1, 10) {
-            self.view(&story).await;
+        if self.rng.random_ratio(1, 10) {
+            self.view(&cart_trace).await;
         }
-        if story.order.is_some() && self.dice.random_ratio(1, 3) {
+        if cart_trace.order.is_some() && self.rng.random_ratio(1, 3) {
             // At once, as long as it may not be sold everywhere yet, every second time.
-            if self.dice.random() {
+            if self.rng.random() {
                 self.think().await;
             }
-            self.refund(&mut story).await;
+            self.refund(&mut cart_trace).await;
         }
-        story
+        cart_trace
     }
 
     /// The token of a cart in any shard or, every second time, beside what it wants first.
     fn token(&mut self, first: Option<&WantedLine>) -> CartToken {
-        let random = self.dice.random();
-        match first.filter(|_| self.dice.random()) {
+        let random = self.rng.random();
+        match first.filter(|_| self.rng.random()) {
             Some(first) => CartToken::beside(&first.entity, random),
             None => CartToken(random),
         }
     }
 
-    /// Who buys, so many times of four; at times somebody who does not.
-    fn customer(&mut self, story: &Story, of_four: u32) -> Option<Id> {
-        let somebody = self.dice.random_ratio(1, 50).then(|| self.town.customer(&mut self.dice));
-        somebody.or_else(|| self.dice.random_ratio(of_four, 4).then(|| story.customer.clone()))
+    /// The customer of the cart, so many times of four; at times another one.
+    fn customer(&mut self, cart_trace: &CartTrace, of_four: u32) -> Option<Id> {
+        let another = self.rng.random_ratio(1, 50).then(|| self.fixture.customer(&mut self.rng));
+        another.or_else(|| self.rng.random_ratio(of_four, 4).then(|| cart_trace.customer.clone()))
     }
 
-    async fn hold(&mut self, story: &mut Story, first: Option<WantedLine>) {
-        let count = if self.dice.random_ratio(1, 3) { self.dice.random_range(2..4) } else { 1 };
+    async fn hold(&mut self, cart_trace: &mut CartTrace, first: Option<WantedLine>) {
+        let count = if self.rng.random_ratio(1, 3) { self.rng.random_range(2..4) } else { 1 };
         let mut lines: Vec<WantedLine> = first.into_iter().collect();
         for _ in lines.len()..count {
-            let wanted = self.town.wanted(&mut self.dice);
+            let wanted = self.fixture.wanted(&mut self.rng);
             // Several lines of one entity in one command are refused or merged; that is the rules' own test.
             if lines.iter().all(|line| line.entity != wanted.entity) {
                 lines.push(wanted);
             }
         }
-        let customer = self.customer(story, 3);
-        let guest = is_guests(story.cart);
-        let ended = self.change(story, CartCommand::Hold { lines, customer, guest }).await;
-        story.forgets_deadline |= matches!(&ended, Ended::Known { maybe: true, .. } | Ended::Unknown);
+        let customer = self.customer(cart_trace, 3);
+        let guest = is_guests(cart_trace.cart);
+        let ended = self.change(cart_trace, CartCommand::Hold { lines, customer, guest }).await;
+        cart_trace.forgets_deadline |= matches!(&ended, Ended::Known { maybe: true, .. } | Ended::Unknown);
         let Some(answered) = ended.granted() else { return };
         let Answer::Held(held) = &answered.answer else {
-            return self.desk.oracle.lock().violation(format!("a hold was answered {answered:?}"));
+            return self.client.oracle.lock().violation(format!("a hold was answered {answered:?}"));
         };
         let Ended::Known { called_ms, acked_ms, .. } = ended else { return };
         // A line of something with a shorter life has shortened that of all.
-        story.deadline = held.deadline;
-        story.knows_deadline = true;
-        if self.desk.ether.disowns(story.cart) {
-            self.look_at_holds(story).await;
+        cart_trace.deadline = held.deadline;
+        cart_trace.knows_deadline = true;
+        if self.client.network.disowns(cart_trace.cart) {
+            self.look_at_holds(cart_trace).await;
         }
-        let mut stories = self.stories.lock();
+        let mut cart_traces = self.cart_traces.lock();
         for line in &held.lines {
-            story.lines.insert(line.line, line.clone());
+            cart_trace.lines.insert(line.line, line.clone());
             let Entity::Session(session) = &line.entity else { continue };
             let Some(at) = answered.at.iter().find(|at| at.entity == line.entity && at.position != 0) else { continue };
-            stories.grants.extend(seats_of(&line.content).into_iter().map(|seat| Grant {
+            cart_traces.grants.extend(seats_of(&line.content).into_iter().map(|seat| Grant {
                 session: session.clone(),
                 seat,
                 version: at.version,
-                cart: story.cart,
+                cart: cart_trace.cart,
                 times: (called_ms, acked_ms),
             }));
         }
     }
 
     /// What a cart rests on is none of what it has disowned.
-    async fn look_at_holds(&mut self, story: &Story) {
-        let (before_ms, audit) = (self.desk.trace.now_ms(), audit_of(&Entity::Cart(story.cart)));
+    async fn look_at_holds(&mut self, cart_trace: &CartTrace) {
+        let (before_ms, audit) = (self.client.trace.now_ms(), audit_of(&Entity::Cart(cart_trace.cart)));
         let Some(Ok(Answered { answer: Answer::CartAudit(audit), .. })) =
-            self.desk.read(&mut self.dice, &self.name, audit).await
+            self.client.read(&mut self.rng, &self.name, audit).await
         else {
             return;
         };
-        let wrong = self.desk.disowned(&audit, before_ms);
-        wrong.into_iter().for_each(|wrong| self.desk.oracle.lock().violation(wrong));
+        let wrong = self.client.disowned(&audit, before_ms);
+        wrong.into_iter().for_each(|wrong| self.client.oracle.lock().violation(wrong));
     }
 
-    /// The cart as it reads, if it does. The oracle judges it; its deadline is the one that was told, whatever has been off
-    /// since.
-    async fn view(&mut self, story: &Story) -> Option<CartView> {
-        let get = Command::Cart(story.cart, CartCommand::Get);
+    /// The cart as it reads, if it does. The oracle judges it; its deadline is the one that was told, whatever has been
+    /// off since.
+    async fn view(&mut self, cart_trace: &CartTrace) -> Option<CartView> {
+        let get = Command::Cart(cart_trace.cart, CartCommand::Get);
         let Some(Ok(Answered { answer: Answer::Cart(view), .. })) =
-            self.desk.read(&mut self.dice, &self.name, get).await
+            self.client.read(&mut self.rng, &self.name, get).await
         else {
             return None;
         };
-        let touched = story.doubtful || story.forgets_deadline || self.is_touched(story);
-        if view.state == CartState::Active && story.knows_deadline && !touched && self.desk.walls.were_never_set() {
-            let (told, reads) = (story.deadline, view.deadline);
-            let mut oracle = self.desk.oracle.lock();
+        let touched = cart_trace.doubtful || cart_trace.forgets_deadline || self.is_touched(cart_trace);
+        if view.state == CartState::Active
+            && cart_trace.knows_deadline
+            && !touched
+            && self.client.wall_clocks.were_never_set()
+        {
+            let (told, reads) = (cart_trace.deadline, view.deadline);
+            let mut oracle = self.client.oracle.lock();
             oracle.tally.count("deadlines read as they were told");
-            // Whoever leads next carries time on from the last that it has heard, which may have been on its way for long.
+            // The next leader carries time on from the last that it has heard, which may have been on its way for long.
             if !(told.0 - CLOCKS_MS..=told.0 + CLOCKS_MS + SLOWEST_MS).contains(&reads.0) {
-                oracle.violation(format!("{}: cart {} was told {told:?}, and reads {reads:?}", self.name, story.cart));
+                oracle.violation(format!(
+                    "{}: cart {} was told {told:?}, and reads {reads:?}",
+                    self.name, cart_trace.cart
+                ));
             }
         }
         Some(view)
     }
 
     /// Whether the staff may have had a hand in this cart.
-    fn is_touched(&self, story: &Story) -> bool {
-        let is_canceled = |line: &LineView| self.town.may_be_gone(story.cart, line.line, &line.entity);
-        self.town.taken_from(story.cart).is_some() || story.lines.values().any(is_canceled)
+    fn is_touched(&self, cart_trace: &CartTrace) -> bool {
+        let is_canceled = |line: &LineView| self.fixture.may_be_gone(cart_trace.cart, line.line, &line.entity);
+        self.fixture.taken_from(cart_trace.cart).is_some() || cart_trace.lines.values().any(is_canceled)
     }
 
-    /// The cart is left to expire. Where nothing is in the way, everything that was told a deadline is free soon after the
-    /// cart's own, however late a deadline it was told before.
-    async fn expires(&mut self, story: &mut Story) {
-        if self.desk.peace_ms.get().is_none() || story.lines.is_empty() || !self.desk.walls.were_never_set() {
+    /// The cart is left to expire. Where nothing is in the way, everything that was told a deadline is free soon after
+    /// the cart's own, however late a deadline it was told before.
+    async fn expires(&mut self, cart_trace: &mut CartTrace) {
+        if self.client.peace_ms.get().is_none()
+            || cart_trace.lines.is_empty()
+            || !self.client.wall_clocks.were_never_set()
+        {
             return;
         }
-        let Some(view) = self.view(story).await.filter(|view| view.state == CartState::Active) else { return };
-        let over_ms = self.desk.walls.run_ms(view.deadline) + self.grace_ms + FREED_MS;
-        sleep(Duration::from_millis(over_ms.saturating_sub(self.desk.trace.now_ms()))).await;
-        let entities: Vec<Entity> = story.lines.values().map(|line| line.entity.clone()).collect();
-        self.is_free_of(story, &entities, "its cart has expired").await;
+        let Some(view) = self.view(cart_trace).await.filter(|view| view.state == CartState::Active) else { return };
+        let over_ms = self.client.wall_clocks.run_ms(view.deadline) + self.grace_ms + FREED_MS;
+        sleep(Duration::from_millis(over_ms.saturating_sub(self.client.trace.now_ms()))).await;
+        let entities: Vec<Entity> = cart_trace.lines.values().map(|line| line.entity.clone()).collect();
+        self.is_free_of(cart_trace, &entities, "its cart has expired").await;
     }
 
-    async fn give_back(&mut self, story: &mut Story) {
-        let Some(line) = story.lines.keys().copied().choose(&mut self.dice) else { return };
-        story.lets_go(self.desk.trace.now_ms());
-        let of_units = story.lines[&line].content.portion().quantity();
-        let by_quantity = seats_of(&story.lines[&line].content).is_empty() && self.dice.random();
+    async fn give_back(&mut self, cart_trace: &mut CartTrace) {
+        let Some(line) = cart_trace.lines.keys().copied().choose(&mut self.rng) else { return };
+        cart_trace.lets_go(self.client.trace.now_ms());
+        let of_units = cart_trace.lines[&line].content.portion().quantity();
+        let by_quantity = seats_of(&cart_trace.lines[&line].content).is_empty() && self.rng.random();
         let command = match by_quantity {
-            true => CartCommand::SetQuantity { line, quantity: self.dice.random_range(0..=of_units) },
+            true => CartCommand::SetQuantity { line, quantity: self.rng.random_range(0..=of_units) },
             false => CartCommand::Release { line, seats: None },
         };
         let quantity = match &command {
             CartCommand::SetQuantity { quantity, .. } => *quantity,
             _ => 0,
         };
-        let entity = story.lines[&line].entity.clone();
-        if self.change(story, command).await.granted().is_some() {
-            shrink(&mut story.lines, line, quantity);
-            if story.lines.values().all(|line| line.entity != entity) {
-                self.is_freed(story, &[entity]).await;
+        let entity = cart_trace.lines[&line].entity.clone();
+        if self.change(cart_trace, command).await.granted().is_some() {
+            shrink(&mut cart_trace.lines, line, quantity);
+            if cart_trace.lines.values().all(|line| line.entity != entity) {
+                self.is_freed(cart_trace, &[entity]).await;
             }
         }
     }
 
-    async fn check_out(&mut self, story: &mut Story) {
-        let through_gateway = self.dice.random_range(0..100) < self.gateway_percent;
-        if self.pay(story, through_gateway).await {
+    async fn check_out(&mut self, cart_trace: &mut CartTrace) {
+        let through_gateway = self.rng.random_range(0..100) < self.gateway_percent;
+        if self.pay(cart_trace, through_gateway).await {
             // It was not what its buyer saw: now it is looked at again.
-            self.pay(story, through_gateway).await;
+            self.pay(cart_trace, through_gateway).await;
         }
         // Another try with another card.
-        if story.declined && self.dice.random() {
+        if cart_trace.declined && self.rng.random() {
             self.think().await;
-            self.pay(story, true).await;
+            self.pay(cart_trace, true).await;
         }
     }
 
-    /// What the buyer of a cart says to have seen, with the lines that were read; at times a total that nobody has shown.
-    async fn expects(&mut self, story: &Story) -> (Expect, Option<CartView>) {
-        if self.dice.random() {
+    /// What the buyer of a cart says to have seen, with the lines that were read; at times a wrong total.
+    async fn expects(&mut self, cart_trace: &CartTrace) -> (Expect, Option<CartView>) {
+        if self.rng.random() {
             return (Expect::default(), None);
         }
-        let Some(view) = self.view(story).await else { return (Expect::default(), None) };
+        let Some(view) = self.view(cart_trace).await else { return (Expect::default(), None) };
         self.think().await;
-        let wrong = i64::from(self.dice.random_ratio(1, 8));
+        let wrong = i64::from(self.rng.random_ratio(1, 8));
         let total = view.total.map(|total| Money { amount: total.amount + wrong, ..total });
-        let lines = self.dice.random_ratio(1, 2).then_some(view.lines_version);
+        let lines = self.rng.random_ratio(1, 2).then_some(view.lines_version);
         (Expect { total, lines, paid: None }, Some(view))
     }
 
     /// Checks out; whether the cart is not what its buyer saw.
-    async fn pay(&mut self, story: &mut Story, through_gateway: bool) -> bool {
-        let (mut expect, seen) = self.expects(story).await;
-        if !through_gateway && self.dice.random() {
+    async fn pay(&mut self, cart_trace: &mut CartTrace, through_gateway: bool) -> bool {
+        let (mut expect, seen) = self.expects(cart_trace).await;
+        if !through_gateway && self.rng.random() {
             expect.paid = expect.total;
         }
-        story.asked_checkout = true;
-        story.checkout_ms.get_or_insert(self.desk.trace.now_ms());
+        cart_trace.asked_checkout = true;
+        cart_trace.checkout_ms.get_or_insert(self.client.trace.now_ms());
         let payment = if through_gateway {
             // Declined, it may give everything back.
-            story.lets_go(self.desk.trace.now_ms());
-            let on_decline = *[None, Some(OnDecline::Keep), Some(OnDecline::Release)]
-                .choose(&mut self.dice)
-                .expect("there are some");
-            Payment::Gateway { source: source(&mut self.dice).into(), on_decline }
+            cart_trace.lets_go(self.client.trace.now_ms());
+            let on_decline =
+                *[None, Some(OnDecline::Keep), Some(OnDecline::Release)].choose(&mut self.rng).expect("there are some");
+            Payment::Gateway { source: source(&mut self.rng).into(), on_decline }
         } else {
-            let transaction_id = SmolStr::from(format!("{:x}", story.cart.0));
+            let transaction_id = SmolStr::from(format!("{:x}", cart_trace.cart.0));
             Payment::Recorded { method: "card".into(), transaction_id }
         };
-        let customer = self.customer(story, 1);
+        let customer = self.customer(cart_trace, 1);
         let checkout = CartCommand::Checkout { payment, customer, shipping: None, expect: expect.clone() };
-        let ended = self.change(story, checkout).await;
-        story.declined = matches!(
+        let ended = self.change(cart_trace, checkout).await;
+        cart_trace.declined = matches!(
             &ended,
             Ended::Known {
                 outcome: Err(Refusal::PaymentDeclined(_) | Refusal::AmountMismatch { .. }),
@@ -467,9 +475,9 @@ impl Buyer {
             match &answered.answer {
                 Answer::Order { order, .. } => {
                     self.is_as_seen(order, &expect, seen.as_ref());
-                    story.order = Some(Arc::clone(order));
+                    cart_trace.order = Some(Arc::clone(order));
                 }
-                other => self.desk.oracle.lock().violation(format!("a checkout was answered {other:?}")),
+                other => self.client.oracle.lock().violation(format!("a checkout was answered {other:?}")),
             }
         }
         matches!(ended, Ended::Known { outcome: Err(Refusal::CartDiffers(_)), maybe: false, .. })
@@ -483,36 +491,36 @@ impl Buyer {
         };
         let other_total = expect.total.is_some_and(|total| total != order.total);
         let other_lines = expect.lines.is_some() && of(&seen.lines) != of(&order.lines);
-        let mut oracle = self.desk.oracle.lock();
+        let mut oracle = self.client.oracle.lock();
         oracle.tally.count("orders as their buyers saw them");
         if other_total || other_lines {
             oracle.violation(format!("{}: {order:?} was sold, and {expect:?} expected of {seen:?}", self.name));
         }
     }
 
-    async fn cancel(&mut self, story: &mut Story) {
-        story.lets_go(self.desk.trace.now_ms());
-        let ended = self.change(story, CartCommand::Cancel).await;
-        story.canceled = ended.granted().is_some();
-        if story.canceled {
-            let entities: Vec<Entity> = story.lines.values().map(|line| line.entity.clone()).collect();
-            self.is_freed(story, &entities).await;
+    async fn cancel(&mut self, cart_trace: &mut CartTrace) {
+        cart_trace.lets_go(self.client.trace.now_ms());
+        let ended = self.change(cart_trace, CartCommand::Cancel).await;
+        cart_trace.canceled = ended.granted().is_some();
+        if cart_trace.canceled {
+            let entities: Vec<Entity> = cart_trace.lines.values().map(|line| line.entity.clone()).collect();
+            self.is_freed(cart_trace, &entities).await;
         }
     }
 
-    /// Where nothing is in the way, what was given back is free soon: nobody has to ask for it.
-    async fn is_freed(&mut self, story: &Story, entities: &[Entity]) {
-        if self.desk.peace_ms.get().is_none() || story.doubtful {
+    /// Where nothing is in the way, what was given back is free soon, without being asked about.
+    async fn is_freed(&mut self, cart_trace: &CartTrace, entities: &[Entity]) {
+        if self.client.peace_ms.get().is_none() || cart_trace.doubtful {
             return;
         }
         sleep(Duration::from_millis(FREED_MS)).await;
-        self.is_free_of(story, entities, "it was given back").await;
+        self.is_free_of(cart_trace, entities, "it was given back").await;
     }
 
     /// None of these has a hold of this cart.
-    async fn is_free_of(&mut self, story: &Story, entities: &[Entity], since: &str) {
+    async fn is_free_of(&mut self, cart_trace: &CartTrace, entities: &[Entity], since: &str) {
         for entity in entities {
-            let Some(Ok(answered)) = self.desk.read(&mut self.dice, &self.name, audit_of(entity)).await else {
+            let Some(Ok(answered)) = self.client.read(&mut self.rng, &self.name, audit_of(entity)).await else {
                 continue;
             };
             let holds = match answered.answer {
@@ -521,27 +529,27 @@ impl Buyer {
                 Answer::ResourceAudit(audit) => audit.holds,
                 other => panic!("the audit of {entity} says {other:?}"),
             };
-            self.desk.oracle.lock().tally.count("holds looked for in vain");
-            if self.is_touched(story) || story.doubtful {
+            self.client.oracle.lock().tally.count("holds looked for in vain");
+            if self.is_touched(cart_trace) || cart_trace.doubtful {
                 continue;
             }
-            if let Some(hold) = holds.iter().find(|hold| hold.hold.cart == story.cart) {
+            if let Some(hold) = holds.iter().find(|hold| hold.hold.cart == cart_trace.cart) {
                 let what = format!("{entity} has {hold:?} still, {FREED_MS} ms after {since}");
-                self.desk.oracle.lock().violation(what);
+                self.client.oracle.lock().violation(what);
             }
         }
     }
 
-    async fn refund(&mut self, story: &mut Story) {
-        story.asked_refund = true;
-        story.lets_go(self.desk.trace.now_ms());
-        let lines = story.lines.keys().copied().choose(&mut self.dice);
-        let lines = lines.filter(|_| self.dice.random()).map(|line| vec![line]);
-        let ended = self.change(story, CartCommand::Refund { lines, reason: "changed my mind".into() }).await;
+    async fn refund(&mut self, cart_trace: &mut CartTrace) {
+        cart_trace.asked_refund = true;
+        cart_trace.lets_go(self.client.trace.now_ms());
+        let lines = cart_trace.lines.keys().copied().choose(&mut self.rng);
+        let lines = lines.filter(|_| self.rng.random()).map(|line| vec![line]);
+        let ended = self.change(cart_trace, CartCommand::Refund { lines, reason: "changed my mind".into() }).await;
         if let Some(answered) = ended.granted() {
             match &answered.answer {
-                Answer::Refund(record) => _ = story.refunds.insert(record.number, record.clone()),
-                other => self.desk.oracle.lock().violation(format!("a refund was answered {other:?}")),
+                Answer::Refund(record) => _ = cart_trace.refunds.insert(record.number, record.clone()),
+                other => self.client.oracle.lock().violation(format!("a refund was answered {other:?}")),
             }
         }
     }

@@ -4,18 +4,17 @@ use std::time::Duration;
 
 use boxoffice_core::{
     answer::{Answer, ClusterView},
-    cluster::{Place, Replica},
-    command::{ClusterCommand, Command},
+    cluster::{MemberState, Place, Replica},
+    command::{ClusterCommand, Command, Machine as Described},
 };
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use tokio::time::sleep;
 
 use crate::{
-    desk::Desk,
-    faults::{Toll, start},
-    machine::{Machine, Role},
-    operator::join,
+    client_stub::ClientStub,
+    faults::{FaultStats, start},
+    machine::{Machine, Role, address},
 };
 
 /// How long places may take to be as they should when nothing is in the way, in milliseconds.
@@ -24,47 +23,64 @@ const SETTLED_MS: u64 = 300_000;
 const VOTERS: usize = 3;
 
 /// Starts the first `nodes` machines as one cluster.
-pub(crate) async fn assemble(desk: &Desk, nodes: usize, toll: &Mutex<Toll>, dice: &mut SmallRng) {
-    let [first, others @ ..] = &desk.machines[..nodes] else { return };
+pub(crate) async fn assemble(client: &ClientStub, nodes: usize, stats: &Mutex<FaultStats>, rng: &mut SmallRng) {
+    let [first, others @ ..] = &client.machines[..nodes] else { return };
     first.set_role(Role::Member);
-    start(first, toll);
-    recovered(first, toll).await;
+    start(first, stats);
+    recovered(first, stats).await;
     let Some(handle) = first.handle() else { return };
-    desk.set_cluster_id(handle.identity().cluster.0);
+    client.set_cluster_id(handle.identity().cluster.0);
     for machine in others {
-        if let Err(reason) = join(desk, machine, dice).await {
-            return toll.lock().violations.push(format!("node {} does not join: {reason}", machine.number));
+        if let Err(reason) = join(client, machine, rng).await {
+            return stats.lock().violations.push(format!("node {} does not join: {reason}", machine.number));
         }
-        recovered(machine, toll).await;
+        recovered(machine, stats).await;
     }
-    settled(desk, toll, dice).await;
+    settled(client, stats, rng).await;
+}
+
+/// Asks the cluster to take a machine in, and starts it. A piece of work of the operator's, who has the machine in
+/// hand.
+pub(crate) async fn join(client: &ClientStub, machine: &Machine, rng: &mut SmallRng) -> Result<(), String> {
+    let disk = machine.disk_identity();
+    let at = address(machine.number);
+    let described = Described { disk, peer: (&*at).into(), client: (&*at).into(), program: "sim".into() };
+    let join = ClusterCommand::Join { node: Some(machine.number), machine: Box::new(described), proof: None };
+    let ended = client.change(rng, "operator", Command::Cluster(join), u32::MAX).await;
+    let Some(Answer::Cluster(view)) = ended.granted().map(|answered| &answered.answer) else {
+        return Err(format!("{ended:?}"));
+    };
+    let others = view.members.iter().filter(|(_, member)| member.state != MemberState::Gone).map(|(node, _)| *node);
+    let others: Vec<u64> = others.filter(|node| *node != machine.number).collect();
+    let generation_min = view.members[&machine.number].first_generation;
+    machine.join(client.cluster_id(), &others, disk, generation_min)
 }
 
 /// Waits until a machine that nothing troubles serves.
-pub(crate) async fn recovered(machine: &Machine, toll: &Mutex<Toll>) {
+pub(crate) async fn recovered(machine: &Machine, stats: &Mutex<FaultStats>) {
     if let Err(reason) = machine.serves().await {
         let what = format!("node {} does not serve although nothing is in its way: {reason}", machine.number);
-        toll.lock().violations.push(what);
+        stats.lock().violations.push(what);
     }
 }
 
 /// Waits until every shard has its copies where they should be.
-pub(crate) async fn settled(desk: &Desk, toll: &Mutex<Toll>, dice: &mut SmallRng) {
-    let until_ms = desk.trace.now_ms() + SETTLED_MS;
-    while !is_settled(desk, dice).await {
-        if desk.trace.now_ms() > until_ms {
-            let view = view(desk, dice).await;
+pub(crate) async fn settled(client: &ClientStub, stats: &Mutex<FaultStats>, rng: &mut SmallRng) {
+    let until_ms = client.trace.now_ms() + SETTLED_MS;
+    while !is_settled(client, rng).await {
+        if client.trace.now_ms() > until_ms {
+            let view = view(client, rng).await;
             let what = format!("places are not as they should be {SETTLED_MS} ms after they could: {view:?}");
-            return toll.lock().violations.push(what);
+            return stats.lock().violations.push(what);
         }
         sleep(Duration::from_millis(500)).await;
     }
 }
 
 /// Whether every shard has its copies where they should be, as far as one node says.
-pub(crate) async fn is_settled(desk: &Desk, dice: &mut SmallRng) -> bool {
-    let voters = if desk.members().len() < VOTERS { 1 } else { VOTERS };
-    let Some(view) = view(desk, dice).await else { return false };
+pub(crate) async fn is_settled(client: &ClientStub, rng: &mut SmallRng) -> bool {
+    let voters = if client.members().len() < VOTERS { 1 } else { VOTERS };
+    let Some(view) = view(client, rng).await else { return false };
     // Nothing moves yet where the place of a lost copy has not been thought out anew.
     let is_whole = |replica: &Replica| {
         view.members.get(&replica.node).is_some_and(|member| replica.generation >= member.first_generation)
@@ -75,19 +91,19 @@ pub(crate) async fn is_settled(desk: &Desk, dice: &mut SmallRng) -> bool {
 }
 
 /// Puts into the trace how far everything is.
-pub(crate) async fn tell(desk: &Desk, dice: &mut SmallRng) {
-    let view = view(desk, dice).await;
-    desk.trace.note(&format!("{view:?}"));
-    for machine in desk.members() {
+pub(crate) async fn tell(client: &ClientStub, rng: &mut SmallRng) {
+    let view = view(client, rng).await;
+    client.trace.note(&format!("{view:?}"));
+    for machine in client.members() {
         if let Some(handle) = machine.handle() {
-            desk.trace.note(&format!("node {}: {:?}, {:?}", machine.number, handle.ready(), handle.status()));
+            client.trace.note(&format!("node {}: {:?}, {:?}", machine.number, handle.ready(), handle.status()));
         }
     }
 }
 
 /// The cluster as some node tells it, if it does.
-pub(crate) async fn view(desk: &Desk, dice: &mut SmallRng) -> Option<Box<ClusterView>> {
-    let answered = desk.attempt(dice, Command::Cluster(ClusterCommand::Get), None).await.ok()?;
+pub(crate) async fn view(client: &ClientStub, rng: &mut SmallRng) -> Option<Box<ClusterView>> {
+    let answered = client.attempt(rng, Command::Cluster(ClusterCommand::Get), None).await.ok()?;
     match answered.ok()?.answer {
         Answer::Cluster(view) => Some(view),
         other => panic!("the cluster reads {other:?}"),

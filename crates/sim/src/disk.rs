@@ -36,19 +36,20 @@ struct Pace {
     change_us: AtomicU64,
     /// Changes of files and stores that were waited for.
     paid: Mutex<u64>,
-    dice: Mutex<SmallRng>,
+    rng: Mutex<SmallRng>,
 }
 
 impl SimDisk {
     /// An empty disk without end.
-    pub(crate) fn new(dice: SmallRng) -> SimDisk {
-        let pace = Pace { change_us: AtomicU64::new(QUICK_US), paid: Mutex::new(0), dice: Mutex::new(dice) };
+    pub(crate) fn new(rng: SmallRng) -> SimDisk {
+        let pace = Pace { change_us: AtomicU64::new(QUICK_US), paid: Mutex::new(0), rng: Mutex::new(rng) };
         SimDisk { files: MemoryDisk::new(), stores: MemoryStores::new(), pace: Arc::new(pace) }
     }
 
-    /// Another disk with the same content, copied while no process uses it. The faults of this disk are not in the copy.
-    pub(crate) fn copy(&self, dice: SmallRng) -> SimDisk {
-        let empty = SimDisk::new(dice);
+    /// Another disk with the same content, copied while no process uses it. The faults of this disk are not in the
+    /// copy.
+    pub(crate) fn copy(&self, rng: SmallRng) -> SimDisk {
+        let empty = SimDisk::new(rng);
         let copy = SimDisk { files: self.files.copy(), stores: self.stores.copy(), pace: empty.pace };
         copy.fail_syncs(false);
         copy.set_room(None);
@@ -94,22 +95,22 @@ impl SimDisk {
 
     /// The power goes: of what was not synced, anything may be lost.
     pub(crate) fn power_cut(&self) {
-        let mut dice = self.pace.dice.lock();
-        let keeps_percent = [0, 50, 100][dice.random_range(0..3)];
-        let mut keeps = || dice.random_range(0..100) < keeps_percent;
+        let mut rng = self.pace.rng.lock();
+        let keeps_percent = [0, 50, 100][rng.random_range(0..3)];
+        let mut keeps = || rng.random_range(0..100) < keeps_percent;
         self.stores.power_cut(&mut keeps);
         self.files.power_cut(&mut keeps);
     }
 
-    /// Changes one bit of what is durable of the log, or of the newest snapshot of some shard; where, in words. Nothing if
-    /// there is not enough of it. The end of the log is spared: there, what is damaged cannot be told from what was never
-    /// written whole.
-    pub(crate) fn rot(&self, of_log: bool, dice: &mut SmallRng) -> Option<String> {
+    /// Changes one bit of what is durable of the log, or of the newest snapshot of some shard; where, in words. Nothing
+    /// if there is not enough of it. The end of the log is spared: there, what is damaged cannot be told from what was
+    /// never written whole.
+    pub(crate) fn rot(&self, of_log: bool, rng: &mut SmallRng) -> Option<String> {
         let dir = Path::new(if of_log { "/data/log" } else { "/data/snapshots" });
         let names = self.files.list(dir).ok()?;
         let names: Vec<&String> =
             names.iter().filter(|name| name.ends_with(".log") || name.ends_with(".snap")).collect();
-        let name = names.choose(dice)?;
+        let name = names.choose(rng)?;
         let file = self.files.open(&dir.join(name), OpenMode::Write).ok()?;
         let mut bytes = vec![0; file.length().ok()? as usize];
         file.read_exact_at(&mut bytes, 0).ok()?;
@@ -117,10 +118,10 @@ impl SimDisk {
         if of_log && written < ROTS_FROM {
             return None;
         }
-        // Between records there is padding that nobody reads.
+        // Between records there is padding that is never read.
         let marked: Vec<usize> = (0..written / 2).filter(|at| bytes[*at] != 0).collect();
-        let at = *marked.choose(dice)?;
-        file.write_all_at(&[bytes[at] ^ 1 << dice.random_range(0..8)], at as u64).ok()?;
+        let at = *marked.choose(rng)?;
+        file.write_all_at(&[bytes[at] ^ 1 << rng.random_range(0..8)], at as u64).ok()?;
         file.sync_data().ok()?;
         Some(format!("{name}, byte {at} of {written}"))
     }
@@ -173,7 +174,7 @@ impl Disk for SimDisk {
         }
         // A spare segment is written in hundreds of pieces; they are not waited for one by one.
         let changes = changes.min(8);
-        Duration::from_micros(self.pace.dice.lock().random_range(0..=change_us * changes))
+        Duration::from_micros(self.pace.rng.lock().random_range(0..=change_us * changes))
     }
 }
 

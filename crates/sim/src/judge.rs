@@ -15,20 +15,18 @@ use tokio::time::sleep;
 
 use crate::{
     bank::Bank,
-    buyer::{Grant, Stories, Story},
-    clock::BEGIN_MS,
-    desk::Desk,
+    buyer::{CartTrace, CartTraces, Grant},
+    client_stub::ClientStub,
+    clock::{BEGIN_MS, CLOCKS_MS},
+    fixture::{self, Fixture},
     leftovers,
-    oracle::Times,
-    town::{self, Town},
+    shown::Times,
 };
 
 /// How long after healing everything that is owed must have been delivered, in milliseconds.
 const SETTLED_MS: u64 = 180_000;
 /// How often a node is looked at again that has found something.
 const BLUR_LOOKS: usize = 20;
-/// A deadline that has passed by no more than this has passed for nobody who reads another clock.
-pub(crate) const CLOCKS_MS: u64 = 2_000;
 
 /// What the last look has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,18 +39,18 @@ pub struct Seen {
 
 /// Looks at everything; what is wrong goes to the oracle.
 pub(crate) async fn judge(
-    desk: &Desk,
-    (town, bank): (&Town, &Bank),
-    stories: &Stories,
+    client: &ClientStub,
+    (fixture, bank): (&Fixture, &Bank),
+    cart_traces: &CartTraces,
     walls_are_right: bool,
-    dice: &mut SmallRng,
+    rng: &mut SmallRng,
 ) -> Seen {
-    leftovers::outlive(desk.life_ms()).await;
+    leftovers::outlive(client.life_ms()).await;
     let mut seen = Seen::default();
-    let wrong = |what: String| desk.oracle.lock().violation(what);
-    for machine in &desk.members() {
+    let wrong = |what: String| client.oracle.lock().violation(what);
+    for machine in &client.members() {
         let owed = || machine.handle().map(|handle| handle.audit()).map(|audit| audit.owed + audit.payments_pending);
-        settle(desk, machine.number, owed).await;
+        settle(client, machine.number, owed).await;
         let Some(handle) = machine.handle() else {
             wrong(format!("node {} does not serve at the end", machine.number));
             continue;
@@ -67,7 +65,7 @@ pub(crate) async fn judge(
             audit = handle.audit_to(Depth::Records);
         }
         seen.orders = seen.orders.max(audit.orders);
-        desk.trace.note(&format!("node {}: {audit:?}", machine.number));
+        client.trace.note(&format!("node {}: {audit:?}", machine.number));
         audit.violations.iter().for_each(|violation| wrong(format!("node {}: {violation}", machine.number)));
         // Looked at before any cart is asked: one that is asked looks at the time.
         let left = audit.carts.active + audit.carts.checking_out + audit.holds;
@@ -78,49 +76,51 @@ pub(crate) async fn judge(
     }
 
     let mut audits = BTreeMap::new();
-    for story in stories.carts.values() {
-        let Some(outcome) = desk.read(dice, "judge", town::audit_of(&Entity::Cart(story.cart))).await else { continue };
+    for cart_trace in cart_traces.carts.values() {
+        let Some(outcome) = client.read(rng, "judge", fixture::audit_of(&Entity::Cart(cart_trace.cart))).await else {
+            continue;
+        };
         match outcome {
             Ok(answered) => match answered.answer {
-                Answer::CartAudit(audit) => _ = audits.insert(story.cart, *audit),
-                other => wrong(format!("the audit of {} says {other:?}", story.cart)),
+                Answer::CartAudit(audit) => _ = audits.insert(cart_trace.cart, *audit),
+                other => wrong(format!("the audit of {} says {other:?}", cart_trace.cart)),
             },
-            Err(_) if town::is_unknown(&outcome) => {}
-            Err(refusal) => wrong(format!("the audit of {} is refused: {refusal}", story.cart)),
+            Err(_) if fixture::is_unknown(&outcome) => {}
+            Err(refusal) => wrong(format!("the audit of {} is refused: {refusal}", cart_trace.cart)),
         }
     }
     seen.carts = audits.len() as u64;
     let mut orders = BTreeMap::new();
-    for story in stories.carts.values() {
-        let order = match audits.get(&story.cart).is_some_and(|audit| audit.cart.state == CartState::Done) {
-            true => order_of(desk, dice, story.cart).await,
+    for cart_trace in cart_traces.carts.values() {
+        let order = match audits.get(&cart_trace.cart).is_some_and(|audit| audit.cart.state == CartState::Done) {
+            true => order_of(client, rng, cart_trace.cart).await,
             false => None,
         };
         orders.extend(order.iter().map(|order| (order.id, Arc::clone(order))));
-        if audits.get(&story.cart).is_some_and(|audit| audit.cart.state == CartState::Active) {
-            wrong(format!("cart {} lives on when its life is over", story.cart));
+        if audits.get(&cart_trace.cart).is_some_and(|audit| audit.cart.state == CartState::Active) {
+            wrong(format!("cart {} lives on when its life is over", cart_trace.cart));
         }
-        for what in cart(story, audits.get(&story.cart), order.as_deref(), town) {
-            wrong(format!("cart {}: {what}", story.cart));
+        for what in cart(cart_trace, audits.get(&cart_trace.cart), order.as_deref(), fixture) {
+            wrong(format!("cart {}: {what}", cart_trace.cart));
         }
-        if let Some(expired_ms) = story.expired_ms.filter(|_| walls_are_right) {
-            let deadline_ms = story.deadline.0 - BEGIN_MS;
+        if let Some(expired_ms) = cart_trace.expired_ms.filter(|_| walls_are_right) {
+            let deadline_ms = cart_trace.deadline.0 - BEGIN_MS;
             wrong(format!(
                 "cart {} had expired at {expired_ms} ms, before its deadline at {deadline_ms} ms",
-                story.cart
+                cart_trace.cart
             ));
         }
     }
 
-    for story in stories.carts.values() {
-        let (Some(audit), Some(before_ms)) = (audits.get(&story.cart), story.checkout_ms) else { continue };
-        desk.disowned(audit, before_ms).into_iter().for_each(&wrong);
+    for cart_trace in cart_traces.carts.values() {
+        let (Some(audit), Some(before_ms)) = (audits.get(&cart_trace.cart), cart_trace.checkout_ms) else { continue };
+        client.disowned(audit, before_ms).into_iter().for_each(&wrong);
     }
     bank.judge(&audits, &orders).into_iter().for_each(&wrong);
 
     let mut sales = BTreeMap::new();
-    for inventory in town.inventories() {
-        let Some(Ok(answered)) = desk.read(dice, "judge", town::audit_of(&inventory)).await else { continue };
+    for inventory in fixture.inventories() {
+        let Some(Ok(answered)) = client.read(rng, "judge", fixture::audit_of(&inventory)).await else { continue };
         let (found, holds, violations) = match answered.answer {
             Answer::SessionAudit(audit) => (audit.sales, audit.holds, audit.violations),
             Answer::ProductAudit(audit) => (audit.sales, audit.holds, audit.violations),
@@ -137,63 +137,63 @@ pub(crate) async fn judge(
         if let Entity::Session(session) = &inventory {
             let map = Command::Session(session.clone(), SessionCommand::Map);
             // What it says is judged below, with all other maps.
-            let _ = desk.read(dice, "judge", map).await;
+            let _ = client.read(rng, "judge", map).await;
         }
     }
     for audit in audits.values() {
         sold(audit, &sales).into_iter().for_each(|what| wrong(format!("cart {}: {what}", audit.cart.id)));
     }
-    for what in leftovers::purchases(desk, town, &orders, dice).await {
+    for what in leftovers::purchases(client, fixture, &orders, rng).await {
         wrong(what);
     }
-    for what in seats(desk, stories, walls_are_right, town) {
+    for what in seats(client, cart_traces, walls_are_right, fixture) {
         wrong(what);
     }
     seen
 }
 
-async fn settle(desk: &Desk, number: u64, owed: impl Fn() -> Option<u64>) {
-    let until_ms = desk.trace.now_ms() + SETTLED_MS;
+async fn settle(client: &ClientStub, number: u64, owed: impl Fn() -> Option<u64>) {
+    let until_ms = client.trace.now_ms() + SETTLED_MS;
     while owed() != Some(0) {
-        if desk.trace.now_ms() > until_ms {
+        if client.trace.now_ms() > until_ms {
             let what =
                 format!("node {number}: {:?} messages are owed {SETTLED_MS} ms after everything was healed", owed());
-            return desk.oracle.lock().violation(what);
+            return client.oracle.lock().violation(what);
         }
         sleep(Duration::from_millis(500)).await;
     }
 }
 
-async fn order_of(desk: &Desk, dice: &mut SmallRng, cart: CartId) -> Option<Arc<Order>> {
+async fn order_of(client: &ClientStub, rng: &mut SmallRng, cart: CartId) -> Option<Arc<Order>> {
     let command = Command::Cart(cart, boxoffice_core::command::CartCommand::Order);
-    match desk.read(dice, "judge", command).await?.map(|answered| answered.answer) {
+    match client.read(rng, "judge", command).await?.map(|answered| answered.answer) {
         Ok(Answer::Order { order, .. }) => Some(order),
         other => {
-            desk.oracle.lock().violation(format!("the order of {cart} reads {other:?}"));
+            client.oracle.lock().violation(format!("the order of {cart} reads {other:?}"));
             None
         }
     }
 }
 
 /// What is wrong with a cart, by what its buyer was told.
-fn cart(story: &Story, audit: Option<&CartAudit>, order: Option<&Order>, town: &Town) -> Vec<String> {
+fn cart(cart_trace: &CartTrace, audit: Option<&CartAudit>, order: Option<&Order>, fixture: &Fixture) -> Vec<String> {
     let mut wrong = Vec::new();
     let Some(audit) = audit else {
-        if !story.lines.is_empty() || story.order.is_some() || story.canceled {
-            wrong.push(format!("it is not known, but its buyer was told {story:?}"));
+        if !cart_trace.lines.is_empty() || cart_trace.order.is_some() || cart_trace.canceled {
+            wrong.push(format!("it is not known, but its buyer was told {cart_trace:?}"));
         }
         return wrong;
     };
     wrong.extend(audit.violations.iter().map(ToString::to_string));
     let state = audit.cart.state;
-    if story.order.as_deref() != order && (story.order.is_some() || !story.asked_checkout) {
-        wrong.push(format!("its buyer was told of {:?} and it has {order:?}", story.order));
+    if cart_trace.order.as_deref() != order && (cart_trace.order.is_some() || !cart_trace.asked_checkout) {
+        wrong.push(format!("its buyer was told of {:?} and it has {order:?}", cart_trace.order));
     }
-    if story.canceled && state != CartState::Canceled {
+    if cart_trace.canceled && state != CartState::Canceled {
         wrong.push(format!("its buyer was told that it is canceled, and it is {state:?}"));
     }
     let refunded: BTreeMap<u32, _> = audit.refunds.iter().map(|refund| (refund.number, refund)).collect();
-    for (number, told) in &story.refunds {
+    for (number, told) in &cart_trace.refunds {
         let same = refunded
             .get(number)
             .is_some_and(|refund| (&refund.lines, refund.amount, refund.at) == (&told.lines, told.amount, told.at));
@@ -201,18 +201,19 @@ fn cart(story: &Story, audit: Option<&CartAudit>, order: Option<&Order>, town: &
             wrong.push(format!("its buyer was told of {told:?}, and it has {refunded:?}"));
         }
     }
-    if story.declined && order.is_some() {
+    if cart_trace.declined && order.is_some() {
         wrong.push(format!("its buyer was told that the payment was declined, and it has {order:?}"));
     }
-    let of_canceled = |line: &LineView| matches!(&line.entity, Entity::Session(id) if town.canceled_ms(id).is_some());
+    let of_canceled =
+        |line: &LineView| matches!(&line.entity, Entity::Session(id) if fixture.canceled_ms(id).is_some());
     let given_back = order.is_some_and(|order| order.lines.iter().any(of_canceled));
-    if !story.asked_refund && !given_back && !audit.refunds.is_empty() {
-        wrong.push(format!("nobody asked for {:?}", audit.refunds));
+    if !cart_trace.asked_refund && !given_back && !audit.refunds.is_empty() {
+        wrong.push(format!("{:?} was never asked for", audit.refunds));
     }
-    if !story.doubtful && state != CartState::Active {
+    if !cart_trace.doubtful && state != CartState::Active {
         // What the staff wanted back may be there or not.
-        let stays = |line: &&LineView| !town.may_be_gone(story.cart, line.line, &line.entity);
-        let told = story.lines.values().filter(stays);
+        let stays = |line: &&LineView| !fixture.may_be_gone(cart_trace.cart, line.line, &line.entity);
+        let told = cart_trace.lines.values().filter(stays);
         let told: Vec<_> = told.map(|line| (line.line, &line.entity, &line.content)).collect();
         let has = order.map_or(&audit.cart.lines, |order| &order.lines);
         let has = has.iter().filter(stays);
@@ -248,17 +249,17 @@ fn sold(audit: &CartAudit, sales: &BTreeMap<(Entity, HoldId), SaleView>) -> Vec<
 }
 
 /// What is wrong with the seats: from one cart to the next, and in every map that was read, in the order of versions.
-fn seats(desk: &Desk, stories: &Stories, walls_are_right: bool, town: &Town) -> Vec<String> {
+fn seats(client: &ClientStub, cart_traces: &CartTraces, walls_are_right: bool, fixture: &Fixture) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut by_session: BTreeMap<&Id, BTreeMap<u64, Vec<&Grant>>> = BTreeMap::new();
-    for grant in &stories.grants {
+    for grant in &cart_traces.grants {
         by_session.entry(&grant.session).or_default().entry(grant.version).or_default().push(grant);
     }
-    let oracle = desk.oracle.lock();
+    let oracle = client.oracle.lock();
     for (session, grants) in by_session {
         let may = |grant: &Grant, now_ms| {
-            let wall_ms = BEGIN_MS + now_ms + desk.walls.off_ms(now_ms);
-            may_be_free(grant, (now_ms, wall_ms), stories, walls_are_right, town)
+            let wall_ms = BEGIN_MS + now_ms + client.wall_clocks.off_ms(now_ms);
+            may_be_free(grant, (now_ms, wall_ms), cart_traces, walls_are_right, fixture)
         };
         // Who was last told to have each seat.
         let mut has: BTreeMap<Seat, &Grant> = BTreeMap::new();
@@ -277,7 +278,7 @@ fn seats(desk: &Desk, stories: &Stories, walls_are_right: bool, town: &Town) -> 
             }
             let Some((map, times)) = read else { continue };
             for grant in has.values() {
-                let state = town::state_in(&map.seats, grant.seat);
+                let state = fixture::state_in(&map.seats, grant.seat);
                 if state == SeatState::Free as u8 && !may(grant, times.1) {
                     wrong.push(format!("{session} at version {upto}, read at {times:?}: free although {grant:?}"));
                 }
@@ -287,17 +288,23 @@ fn seats(desk: &Desk, stories: &Stories, walls_are_right: bool, town: &Town) -> 
     wrong
 }
 
-/// Whether a seat may be somebody else's at `now_ms` of the run, when walls showed `wall_ms`.
-fn may_be_free(grant: &Grant, (now_ms, wall_ms): Times, stories: &Stories, walls_are_right: bool, town: &Town) -> bool {
-    let canceled = town.canceled_ms(&grant.session).is_some_and(|at_ms| at_ms <= now_ms);
-    if canceled || town.taken_from(grant.cart).is_some_and(|at_ms| at_ms <= now_ms) {
+/// Whether a seat may be another cart's at `now_ms` of the run, when wall clocks showed `wall_ms`.
+fn may_be_free(
+    grant: &Grant,
+    (now_ms, wall_ms): Times,
+    cart_traces: &CartTraces,
+    walls_are_right: bool,
+    fixture: &Fixture,
+) -> bool {
+    let canceled = fixture.canceled_ms(&grant.session).is_some_and(|at_ms| at_ms <= now_ms);
+    if canceled || fixture.taken_from(grant.cart).is_some_and(|at_ms| at_ms <= now_ms) {
         return true;
     }
     // A cart that is still under way when the run ends is in no story: nothing is known of it.
-    let Some(story) = stories.carts.get(&grant.cart) else { return true };
-    let let_go = story.lets_go_ms.is_some_and(|at_ms| at_ms <= now_ms);
-    if let_go || story.order.is_some() {
+    let Some(cart_trace) = cart_traces.carts.get(&grant.cart) else { return true };
+    let let_go = cart_trace.lets_go_ms.is_some_and(|at_ms| at_ms <= now_ms);
+    if let_go || cart_trace.order.is_some() {
         return let_go;
     }
-    !walls_are_right || story.lives_until().0 <= wall_ms + CLOCKS_MS
+    !walls_are_right || cart_trace.lives_until().0 <= wall_ms + CLOCKS_MS
 }

@@ -1,5 +1,5 @@
-//! What must not be left at the end: carts that live and holds that stand when every life and grace is over, orders that
-//! their customers do not have, and purchases that are no order.
+//! What must not be left at the end: carts that live and holds that stand when every life and grace is over, orders
+//! that their customers do not have, and purchases that are no order.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -14,9 +14,9 @@ use rand::rngs::SmallRng;
 use tokio::time::sleep;
 
 use crate::{
-    buyer::Stories,
-    desk::Desk,
-    town::{Town, audit_of},
+    buyer::CartTraces,
+    client_stub::ClientStub,
+    fixture::{Fixture, audit_of},
 };
 
 /// Messages that are told again, and clocks that do not agree, take so long in addition, in milliseconds.
@@ -26,35 +26,37 @@ pub(crate) const OVERDUE_MS: u64 = 10_000;
 /// Purchases that one read asks for.
 const PAGE: u32 = 1_000;
 
-/// Waits until every cart that nobody touches is over, and everything it held is free.
+/// Waits until every cart that is not touched any more is over, and everything it held is free.
 pub(crate) async fn outlive(hold_ttl_ms: u64) {
     let rules = Rules::default();
     sleep(Duration::from_millis(hold_ttl_ms + rules.confirm_ms + rules.grace_ms + SLACK_MS)).await;
 }
 
-/// Holds of carts that have expired long ago, although nothing is in the way any more: whatever deadline was told of them, they
-/// end soon after their cart.
+/// Holds of carts that have expired long ago, although nothing is in the way any more: whatever deadline was told of
+/// them, they end soon after their cart.
 pub(crate) async fn overdue(
-    desk: &Desk,
-    town: &Town,
-    stories: &Mutex<Stories>,
+    client: &ClientStub,
+    fixture: &Fixture,
+    cart_traces: &Mutex<CartTraces>,
     grace_ms: u64,
-    dice: &mut SmallRng,
+    rng: &mut SmallRng,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
-    if !desk.walls.were_never_set() {
+    if !client.wall_clocks.were_never_set() {
         return wrong;
     }
-    let now_ms = desk.trace.now_ms();
+    let now_ms = client.trace.now_ms();
     let over: BTreeMap<CartId, u64> = {
-        let stories = stories.lock();
-        let left = stories.carts.values().filter(|story| story.is_left_to_expire());
-        let left = left.filter(|story| town.taken_from(story.cart).is_none());
-        let over = left.map(|story| (story.cart, desk.walls.run_ms(story.deadline) + grace_ms + OVERDUE_MS));
+        let cart_traces = cart_traces.lock();
+        let left = cart_traces.carts.values().filter(|cart_trace| cart_trace.is_left_to_expire());
+        let left = left.filter(|cart_trace| fixture.taken_from(cart_trace.cart).is_none());
+        let over = left.map(|cart_trace| {
+            (cart_trace.cart, client.wall_clocks.run_ms(cart_trace.deadline) + grace_ms + OVERDUE_MS)
+        });
         over.filter(|(_, over_ms)| *over_ms < now_ms).collect()
     };
-    for inventory in town.inventories() {
-        let Some(Ok(answered)) = desk.read(dice, "judge", audit_of(&inventory)).await else { continue };
+    for inventory in fixture.inventories() {
+        let Some(Ok(answered)) = client.read(rng, "judge", audit_of(&inventory)).await else { continue };
         let holds = match answered.answer {
             Answer::SessionAudit(audit) => audit.holds,
             Answer::ProductAudit(audit) => audit.holds,
@@ -70,25 +72,25 @@ pub(crate) async fn overdue(
             }
         }
     }
-    desk.oracle.lock().tally.add("carts whose holds must have ended", over.len() as u64);
+    client.oracle.lock().tally.add("carts whose holds must have ended", over.len() as u64);
     wrong
 }
 
 /// Orders that are not among their customers' purchases, and purchases that are not what was ordered.
 pub(crate) async fn purchases(
-    desk: &Desk,
-    town: &Town,
+    client: &ClientStub,
+    fixture: &Fixture,
     orders: &BTreeMap<OrderId, Arc<Order>>,
-    dice: &mut SmallRng,
+    rng: &mut SmallRng,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut missing: BTreeMap<OrderId, &Order> =
         orders.iter().filter(|(_, order)| order.customer.is_some()).map(|(id, order)| (*id, &**order)).collect();
-    for customer in town.customers() {
+    for customer in fixture.customers() {
         let mut after = 0;
         loop {
             let read = Command::Customer(customer.clone(), CustomerCommand::Purchases { after, limit: PAGE });
-            let Some(Ok(answered)) = desk.read(dice, "judge", read).await else { break };
+            let Some(Ok(answered)) = client.read(rng, "judge", read).await else { break };
             let Answer::Purchases(page) = answered.answer else {
                 wrong.push(format!("the purchases of {} are told as something else", Entity::Customer(customer)));
                 break;

@@ -1,11 +1,12 @@
-//! The simulation: real nodes, actors and all, in a simulated world on one thread, where everything that happens follows
-//! from a seed. A town sells, machines lose their power, stand still and have sick disks; then everything is healed, and
-//! what the buyers were told is held against what there is.
+//! The simulation: real nodes, actors and all, in a simulated world on one thread, where everything that happens
+//! follows from a seed. Buyers buy, machines lose their power, stand still and have sick disks; then everything is
+//! healed, and what the buyers were told is held against what there is.
 
-// In reading order: what a run is, what befalls it, who buys, who judges, the world below.
+// In reading order: what a run is, its faults, who buys, who judges, the world below.
 mod many;
 mod run;
 mod settings;
+mod swarm;
 
 mod cluster;
 mod faults;
@@ -13,35 +14,35 @@ mod operator;
 
 mod bank;
 mod buyer;
-mod curious;
-mod desk;
+mod client_stub;
+mod fixture;
 mod portions;
 mod spectator;
 mod staff;
-mod town;
+mod stale_reads;
 
 mod judge;
 mod leftovers;
 mod oracle;
+mod shown;
 mod tally;
 
 mod clock;
-mod dice;
 mod disk;
-mod ether;
-pub mod fabric;
+mod frame_capture;
+pub mod link_model;
 mod machine;
+mod network;
 mod panics;
-mod tap;
+mod rng;
 mod trace;
-mod walls;
+mod wall_clocks;
 
 #[cfg(feature = "planted")]
 pub use boxoffice_node::plant;
-pub use faults::{Fault, Swarm};
 pub use judge::Seen;
 pub use many::{Summary, run_many};
-pub use run::{Report, run};
+pub use run::{Report, run, run_and_capture_frames};
 pub use settings::Settings;
+pub use swarm::{Fault, Swarm};
 pub use tally::Tally;
-pub use tap::tapped;

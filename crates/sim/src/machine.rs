@@ -34,12 +34,12 @@ use tokio::{
 use crate::{
     bank::{Bank, Counter},
     clock::{SimClock, Skew},
-    dice::{SimRng, dice},
     disk::SimDisk,
-    ether::Ether,
+    network::SimNetwork,
+    rng::{SimRng, rng},
     settings::Settings,
     trace::Trace,
-    walls::Walls,
+    wall_clocks::WallClocks,
 };
 
 /// How long a node may take from its start until it serves, when nothing is in its way.
@@ -62,7 +62,7 @@ pub(crate) enum Role {
 pub(crate) struct Machine {
     /// The number of its node.
     pub(crate) number: u64,
-    /// Whoever does something to it has it in hand.
+    /// Held by the task that does something to it.
     pub(crate) hand: tokio::sync::Mutex<()>,
     /// What it is to the cluster.
     role: Mutex<Role>,
@@ -73,11 +73,11 @@ pub(crate) struct Machine {
     /// How wrong its wall clock is.
     pub(crate) skew: Skew,
     /// How far all walls are ahead.
-    walls: Skew,
+    wall_clocks: Skew,
     drift_ppm: i64,
     rng: Arc<SimRng>,
     config: NodeConfig,
-    ether: Ether,
+    network: SimNetwork,
     bank: Arc<Bank>,
     trace: Arc<Trace>,
     process: Mutex<Process>,
@@ -85,8 +85,8 @@ pub(crate) struct Machine {
     lives: AtomicU64,
     /// When it last went on after it had stood still; 0 if it never has.
     went_on_ms: AtomicU64,
-    /// Checksums of replicas that its processes compared with other nodes', and those that were different; of the one that runs
-    /// when it ends.
+    /// Checksums of replicas that its processes compared with other nodes', and those that were different; of the one
+    /// that runs when it ends.
     checksums: [AtomicU64; 2],
 }
 
@@ -98,7 +98,7 @@ struct Process {
     waiting: Vec<(Command, Option<Request>, ReplyTo)>,
 }
 
-/// Where a node is reached, by others and by clients; nobody looks.
+/// Where a node is reached, by other nodes and by clients. Not looked at.
 pub(crate) fn address(number: u64) -> String {
     format!("10.0.0.{number}:7000")
 }
@@ -108,11 +108,11 @@ impl Machine {
     pub(crate) fn new(
         number: u64,
         settings: &Settings,
-        (trace, walls): (&Arc<Trace>, &Walls),
-        ether: &Ether,
+        (trace, wall_clocks): (&Arc<Trace>, &WallClocks),
+        network: &SimNetwork,
         bank: &Arc<Bank>,
     ) -> Machine {
-        let mut lots: SmallRng = dice(settings.seed, "machine", number);
+        let mut lots: SmallRng = rng(settings.seed, "machine", number);
         let rules = settings.rules();
         let config = NodeConfig {
             data_dir: PathBuf::from("/data"),
@@ -133,15 +133,15 @@ impl Machine {
             number,
             hand: tokio::sync::Mutex::new(()),
             role: Mutex::new(Role::Spare),
-            disk: Mutex::new(SimDisk::new(dice(settings.seed, "disk", number))),
+            disk: Mutex::new(SimDisk::new(rng(settings.seed, "disk", number))),
             disks: AtomicU64::new(1),
             seed: settings.seed,
             skew: Skew::default(),
-            walls: walls.all(),
+            wall_clocks: wall_clocks.all(),
             drift_ppm: lots.random_range(-200..=200),
             rng: Arc::new(SimRng::new(settings.seed, number)),
             config,
-            ether: ether.clone(),
+            network: network.clone(),
             bank: Arc::clone(bank),
             trace: Arc::clone(trace),
             process: Mutex::default(),
@@ -159,13 +159,13 @@ impl Machine {
     /// It has another disk, an empty one.
     pub(crate) fn lose_disk(&self) {
         let number = self.number << 32 | self.disks.fetch_add(1, Ordering::Relaxed);
-        *self.disk.lock() = SimDisk::new(dice(self.seed, "disk", number));
+        *self.disk.lock() = SimDisk::new(rng(self.seed, "disk", number));
     }
 
     /// A copy of its disk, of a machine that is off.
     pub(crate) fn copy_disk(&self) -> SimDisk {
         let number = self.number << 32 | self.disks.fetch_add(1, Ordering::Relaxed);
-        self.disk().copy(dice(self.seed, "disk", number))
+        self.disk().copy(rng(self.seed, "disk", number))
     }
 
     /// It has this disk from now on.
@@ -190,9 +190,13 @@ impl Machine {
 
     fn world(&self) -> World {
         World {
-            clock: Arc::new(SimClock::new(self.trace.begun(), self.drift_ppm, [self.skew.clone(), self.walls.clone()])),
+            clock: Arc::new(SimClock::new(
+                self.trace.begun(),
+                self.drift_ppm,
+                [self.skew.clone(), self.wall_clocks.clone()],
+            )),
             rng: Arc::<SimRng>::clone(&self.rng),
-            net: Arc::new(self.ether.net(self.number)),
+            net: Arc::new(self.network.net(self.number)),
             disk: Arc::new(self.disk()),
             stores: Arc::new(self.disk()),
             gateway: Arc::new(Counter(Arc::clone(&self.bank))),
@@ -227,10 +231,10 @@ impl Machine {
         let gate = Gate::new();
         let mut config = NodeConfig { joining, ..self.config.clone() };
         let life = self.lives.load(Ordering::Relaxed);
-        config.replicating = dice(self.seed, "replicators", self.number << 32 | life).random_range(1..=3);
+        config.replicating = rng(self.seed, "replicators", self.number << 32 | life).random_range(1..=3);
         let node = Node::start_as_tasks(config, self.world(), &Handle::current(), gate.clone());
         let node = node.map_err(|error| {
-            self.ether.end(self.number);
+            self.network.end(self.number);
             error.to_string()
         })?;
         self.trace.note(&format!("node {} starts", self.number));
@@ -279,17 +283,17 @@ impl Machine {
 
     /// Ends the process where it stands: a kill. What it wrote stays.
     pub(crate) fn kill(&self) {
-        self.end("is killed", Ether::end_of_process);
+        self.end("is killed", SimNetwork::end_of_process);
         self.disk().process_end();
     }
 
     /// The power goes.
     pub(crate) fn power_cut(&self) {
-        self.end("loses its power", Ether::end);
+        self.end("loses its power", SimNetwork::end);
         self.disk().power_cut();
     }
 
-    fn end(&self, how: &str, of_links: fn(&Ether, u64)) {
+    fn end(&self, how: &str, of_links: fn(&SimNetwork, u64)) {
         let process = std::mem::take(&mut *self.process.lock());
         if let Some(node) = &process.node {
             let metrics = node.handle().metrics();
@@ -299,8 +303,8 @@ impl Machine {
             }
             self.trace.note(&format!("node {} {how}", self.number));
         }
-        of_links(&self.ether, self.number);
-        // Whoever waits for an answer hears `unknown`; outside the lock, since that may call back.
+        of_links(&self.network, self.number);
+        // Who waits for an answer hears `unknown`; outside the lock, since that may call back.
         drop(process);
     }
 
@@ -308,7 +312,7 @@ impl Machine {
     pub(crate) fn pause(&self) {
         self.trace.note(&format!("node {} stands still", self.number));
         self.process.lock().gate.shut();
-        self.ether.pause(self.number);
+        self.network.pause(self.number);
     }
 
     /// It goes on, with what other nodes have sent meanwhile, and then with what clients have.
@@ -317,7 +321,8 @@ impl Machine {
         self.go_on();
     }
 
-    /// It goes on, with what clients have sent meanwhile; what other nodes have sent still waits, until [`Machine::hear`].
+    /// It goes on, with what clients have sent meanwhile; what other nodes have sent still waits, until
+    /// [`Machine::hear`].
     pub(crate) fn go_on(&self) {
         self.trace.note(&format!("node {} goes on", self.number));
         self.went_on_ms.store(self.trace.now_ms(), Ordering::Relaxed);
@@ -334,7 +339,7 @@ impl Machine {
 
     /// What other nodes have sent while it stood still is read.
     pub(crate) fn hear(&self) {
-        self.ether.resume(self.number);
+        self.network.resume(self.number);
     }
 
     /// When it last went on after it had stood still, in milliseconds of the run; 0 if it never has.
@@ -385,7 +390,8 @@ impl Machine {
     }
 }
 
-/// Hands in a command as a connection does: an overloaded node refuses it after a look at its head, or at all of it, or takes it.
+/// Hands in a command as a connection does: an overloaded node refuses it after a look at its head, or at all of it, or
+/// takes it.
 fn hand_in(handle: &NodeHandle, command: Command, request: Option<Request>, reply: ReplyTo) {
     let first = match (&command, request) {
         (Command::Cart(cart, CartCommand::Open { .. } | CartCommand::Hold { .. }), Some(request)) => {

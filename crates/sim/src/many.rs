@@ -11,9 +11,9 @@ use std::{
 use parking_lot::Mutex;
 
 use crate::{
-    faults::Fault,
     run::{Report, run},
     settings::Settings,
+    swarm::Fault,
     tally::Tally,
 };
 
@@ -24,7 +24,7 @@ pub struct Summary {
     pub runs: u64,
     /// Simulated time altogether, in milliseconds.
     pub simulated_ms: u64,
-    /// How often which trouble befell.
+    /// How often each fault was injected.
     pub faults: BTreeMap<Fault, u64>,
     /// Changes that were granted.
     pub changes: u64,

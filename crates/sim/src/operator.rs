@@ -1,25 +1,26 @@
-//! The operator: takes nodes into the cluster and out of it, and puts new ones in the place of lost ones, while everything
-//! else goes wrong; by the commands that operators have.
+//! The operator: takes nodes into the cluster and out of it, and puts new ones in the place of lost ones, while
+//! everything else goes wrong; by the commands that operators have.
 
 use std::{sync::Arc, time::Duration};
 
 use boxoffice_core::{
-    answer::{Answer, ClusterView},
+    answer::ClusterView,
     cluster::MemberState,
-    command::{ClusterCommand, Command, Machine as Described},
+    command::{ClusterCommand, Command},
 };
 use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::{sync::watch, time::sleep};
 
 use crate::{
+    client_stub::ClientStub,
     cluster,
-    desk::Desk,
-    dice::{around, dice},
-    ether::Ether,
-    faults::{Fault, Toll, one_of},
-    machine::{Machine, Role, address},
+    faults::FaultStats,
+    machine::{Machine, Role},
+    network::SimNetwork,
+    rng::{around, one_of, rng},
     settings::Settings,
+    swarm::Fault,
 };
 
 /// The least time between two pieces of work, in milliseconds.
@@ -37,25 +38,25 @@ const ORDER_TRIES: u64 = 120;
 
 /// Who does it, and to whom.
 struct Operator {
-    desk: Arc<Desk>,
-    ether: Ether,
-    toll: Arc<Mutex<Toll>>,
-    dice: SmallRng,
+    client: Arc<ClientStub>,
+    network: SimNetwork,
+    stats: Arc<Mutex<FaultStats>>,
+    rng: SmallRng,
     stop: watch::Receiver<bool>,
 }
 
 /// Works until told to stop; what is begun is gone through with.
 pub(crate) async fn operate(
-    desk: Arc<Desk>,
-    ether: Ether,
-    toll: Arc<Mutex<Toll>>,
+    client: Arc<ClientStub>,
+    network: SimNetwork,
+    stats: Arc<Mutex<FaultStats>>,
     settings: Settings,
     mut stop: watch::Receiver<bool>,
 ) {
-    let dice = dice(settings.seed, "operator", 0);
-    let mut operator = Operator { desk, ether, toll, dice, stop: stop.clone() };
+    let rng = rng(settings.seed, "operator", 0);
+    let mut operator = Operator { client, network, stats, rng, stop: stop.clone() };
     loop {
-        let rest_ms = REST_MS + around(&mut operator.dice, 30_000).min(180_000);
+        let rest_ms = REST_MS + around(&mut operator.rng, 30_000).min(180_000);
         tokio::select! {
             biased;
             _ = stop.changed() => return,
@@ -67,27 +68,11 @@ pub(crate) async fn operate(
     }
 }
 
-/// Asks the cluster to take a machine in, and starts it. A piece of work of the operator's, who has the machine in hand.
-pub(crate) async fn join(desk: &Desk, machine: &Machine, dice: &mut SmallRng) -> Result<(), String> {
-    let disk = machine.disk_identity();
-    let at = address(machine.number);
-    let described = Described { disk, peer: (&*at).into(), client: (&*at).into(), program: "sim".into() };
-    let join = ClusterCommand::Join { node: Some(machine.number), machine: Box::new(described), proof: None };
-    let ended = desk.change(dice, "operator", Command::Cluster(join), u32::MAX).await;
-    let Some(Answer::Cluster(view)) = ended.granted().map(|answered| &answered.answer) else {
-        return Err(format!("{ended:?}"));
-    };
-    let others = view.members.iter().filter(|(_, member)| member.state != MemberState::Gone).map(|(node, _)| *node);
-    let others: Vec<u64> = others.filter(|node| *node != machine.number).collect();
-    let generation_min = view.members[&machine.number].first_generation;
-    machine.join(desk.cluster_id(), &others, disk, generation_min)
-}
-
 impl Operator {
     /// Waits until the cluster is as it should be; `false` if it was told to stop before.
     async fn settled(&mut self) -> bool {
         loop {
-            if cluster::is_settled(&self.desk, &mut self.dice).await {
+            if cluster::is_settled(&self.client, &mut self.rng).await {
                 return true;
             }
             if *self.stop.borrow() {
@@ -98,10 +83,10 @@ impl Operator {
     }
 
     async fn work(&mut self) {
-        let members = self.desk.members();
-        let machine = Arc::clone(members.choose(&mut self.dice).expect("a cluster has members"));
-        let spare = self.desk.machines.iter().find(|machine| machine.role() == Role::Spare).cloned();
-        match (self.dice.random_range(0..7), spare) {
+        let members = self.client.members();
+        let machine = Arc::clone(members.choose(&mut self.rng).expect("a cluster has members"));
+        let spare = self.client.machines.iter().find(|machine| machine.role() == Role::Spare).cloned();
+        match (self.rng.random_range(0..7), spare) {
             (0, Some(spare)) => self.exchange(spare, machine).await,
             (1, Some(spare)) => self.remove(machine, spare).await,
             (2, _) => self.rot(machine).await,
@@ -112,21 +97,21 @@ impl Operator {
     }
 
     fn note(&self, fault: Fault, machine: &Machine) {
-        *self.toll.lock().faults.entry(fault).or_default() += 1;
-        self.desk.trace.note(&format!("the operator: {} of node {}", fault.as_str(), machine.number));
+        *self.stats.lock().faults.entry(fault).or_default() += 1;
+        self.client.trace.note(&format!("the operator: {} of node {}", fault.as_str(), machine.number));
     }
 
     fn violation(&self, what: String) {
-        self.toll.lock().violations.push(what);
+        self.stats.lock().violations.push(what);
     }
 
     async fn asks(&mut self, command: ClusterCommand) -> bool {
         let command = Command::Cluster(command);
-        self.desk.change(&mut self.dice, "operator", command, u32::MAX).await.granted().is_some()
+        self.client.change(&mut self.rng, "operator", command, u32::MAX).await.granted().is_some()
     }
 
     async fn view(&mut self) -> Option<Box<ClusterView>> {
-        cluster::view(&self.desk, &mut self.dice).await
+        cluster::view(&self.client, &mut self.rng).await
     }
 
     /// A node with an empty disk comes.
@@ -137,7 +122,7 @@ impl Operator {
     }
 
     async fn joins(&mut self, machine: &Machine) {
-        if let Err(reason) = join(&self.desk, machine, &mut self.dice).await {
+        if let Err(reason) = cluster::join(&self.client, machine, &mut self.rng).await {
             self.violation(format!("node {} does not join: {reason}", machine.number));
         }
     }
@@ -146,7 +131,7 @@ impl Operator {
     async fn exchange(&mut self, spare: Arc<Machine>, old: Arc<Machine>) {
         self.add(spare).await;
         let node = old.number;
-        // It may leave before whoever asked for it hears of it.
+        // It may leave before the operator hears of it.
         old.set_role(Role::Leaving);
         // The new one has first to be known as one that serves.
         while !self.asks(ClusterCommand::Drain { node, force: false }).await {
@@ -197,9 +182,9 @@ impl Operator {
         self.joins(machine).await;
     }
 
-    /// A node is stopped and its disk copied; later it is started on that copy, at times beside a neighbour that lags. Whoever
-    /// knows what it has forgotten must refuse it, and say what to do; then that is done. Nobody can know it if a majority that
-    /// is up has forgotten it or never heard of it, so all others are in order meanwhile.
+    /// A node is stopped and its disk copied; later it is started on that copy, at times beside a neighbor that lags. A
+    /// node that knows what it has forgotten must refuse it, and say what to do; then that is done. No node can know it
+    /// if a majority that is up has forgotten it or never heard of it, so all others are in order meanwhile.
     async fn put_back(&mut self, machine: Arc<Machine>) {
         let copy = {
             let _hand = machine.hand.lock().await;
@@ -211,11 +196,11 @@ impl Operator {
             self.starts(&machine);
             copy
         };
-        let age_ms = self.dice.random_range(COPY_AGE_MS);
+        let age_ms = self.rng.random_range(COPY_AGE_MS);
         sleep(Duration::from_millis(age_ms)).await;
-        let ether = self.ether.clone();
-        let _links = ether.hand().lock().await;
-        let members = self.desk.members();
+        let network = self.network.clone();
+        let _links = network.hand().lock().await;
+        let members = self.client.members();
         let mut tries = 0;
         let hands = loop {
             let serves = |machine: &Arc<Machine>| machine.handle().is_some_and(|handle| handle.ready().is_ok());
@@ -225,21 +210,22 @@ impl Operator {
             }
             drop(hands);
             tries += 1;
-            if tries > ORDER_TRIES || self.desk.members().len() != members.len() {
-                return self.desk.trace.note("the operator: nothing is put back while others are not in order");
+            if tries > ORDER_TRIES || self.client.members().len() != members.len() {
+                return self.client.trace.note("the operator: nothing is put back while others are not in order");
             }
             sleep(Duration::from_millis(LOOK_MS / 2)).await;
         };
         let others: Vec<u64> =
             members.iter().map(|other| other.number).filter(|node| *node != machine.number).collect();
-        let lagging = if self.dice.random() { others.choose(&mut self.dice).copied() } else { None };
-        let ways = |node: u64| self.desk.machines.iter().map(move |other| (node, other.number)).filter(|(a, b)| a != b);
+        let lagging = if self.rng.random() { others.choose(&mut self.rng).copied() } else { None };
+        let ways =
+            |node: u64| self.client.machines.iter().map(move |other| (node, other.number)).filter(|(a, b)| a != b);
         if let Some(node) = lagging {
-            self.desk.trace.note(&format!("the operator: node {node} lags"));
-            ether.change(|fabric| {
-                ways(node).for_each(|(one, other)| _ = (fabric.cut(one, other), fabric.cut(other, one)))
+            self.client.trace.note(&format!("the operator: node {node} lags"));
+            network.change(|link_model| {
+                ways(node).for_each(|(one, other)| _ = (link_model.cut(one, other), link_model.cut(other, one)))
             });
-            let lag_ms = self.dice.random_range(0..LAG_MS);
+            let lag_ms = self.rng.random_range(0..LAG_MS);
             sleep(Duration::from_millis(lag_ms)).await;
         }
         self.note(Fault::OldCopy, &machine);
@@ -247,8 +233,8 @@ impl Operator {
         machine.put_disk(copy);
         let started = machine.start();
         if let Some(node) = lagging {
-            ether.change(|fabric| {
-                ways(node).for_each(|(one, other)| _ = (fabric.mend(one, other), fabric.mend(other, one)))
+            network.change(|link_model| {
+                ways(node).for_each(|(one, other)| _ = (link_model.mend(one, other), link_model.mend(other, one)))
             });
         }
         let refused = match started {
@@ -260,7 +246,7 @@ impl Operator {
             },
         };
         let node = machine.number;
-        self.desk.trace.note(&format!("node {node} on an old copy: {refused:?}"));
+        self.client.trace.note(&format!("node {node} on an old copy: {refused:?}"));
         match refused {
             Some(reason) if reason.contains("admin replace") => {}
             refused => self.violation(format!(
@@ -278,22 +264,22 @@ impl Operator {
     async fn rot(&mut self, machine: Arc<Machine>) {
         let _hand = machine.hand.lock().await;
         machine.power_cut();
-        let of_log = one_of(&mut self.dice, &[true, false]);
-        let Some(place) = machine.disk().rot(of_log, &mut self.dice) else { return self.starts(&machine) };
+        let of_log = one_of(&mut self.rng, &[true, false]);
+        let Some(place) = machine.disk().rot(of_log, &mut self.rng) else { return self.starts(&machine) };
         self.note(Fault::BitRot, &machine);
         match machine.start() {
             Err(reason) => {
-                self.desk.trace.note(&format!("node {} does not start: {reason} ({place})", machine.number));
+                self.client.trace.note(&format!("node {} does not start: {reason} ({place})", machine.number));
                 self.replaces(&machine).await;
             }
             Ok(()) if of_log => self.violation(format!("node {} starts with a damaged log: {place}", machine.number)),
-            Ok(()) => self.desk.trace.note(&format!("node {} does without {place}", machine.number)),
+            Ok(()) => self.client.trace.note(&format!("node {} does without {place}", machine.number)),
         }
     }
 
     /// Starts a machine that is in hand. A fault of it may have been cut short without being ended.
     fn starts(&self, machine: &Machine) {
         crate::faults::heal(machine);
-        crate::faults::start(machine, &self.toll);
+        crate::faults::start(machine, &self.stats);
     }
 }

@@ -5,31 +5,19 @@
 use std::collections::BTreeMap;
 
 use boxoffice_core::{
-    answer::{Answer, Answered, AreaCounts, At, MapView, SeatCounts, StockCounts},
-    id::{Entity, Id, OrderId},
+    answer::{Answer, Answered, At, MapView},
+    id::{Entity, Id},
 };
 use boxoffice_node::door::Failure;
 
-use crate::{spectator::shown_by, tally::Tally, town::QUOTA_MAX};
+use crate::{
+    settings::QUOTA_MAX,
+    shown::{Shown, Times, shown_by},
+    tally::Tally,
+};
 
 /// Violations told in words; of more only the number counts.
 const TOLD_MAX: usize = 20;
-
-/// When something was asked and answered, in milliseconds of the run.
-pub(crate) type Times = (u64, u64);
-
-/// What watchers are shown of an entity at a version.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
-    /// A session: two bits a seat, and its areas.
-    Map(Vec<u8>, Vec<AreaCounts>),
-    /// A session in counts.
-    Counts(SeatCounts, Vec<AreaCounts>),
-    /// A product.
-    Stock(StockCounts),
-    /// What a customer bought with this cursor.
-    Purchase(OrderId),
-}
 
 /// Whose change it was: of which entity, by the number of its request.
 type Key<'a> = (&'a Entity, u64);
@@ -38,7 +26,7 @@ type Key<'a> = (&'a Entity, u64);
 #[derive(Default)]
 pub(crate) struct Oracle {
     entities: BTreeMap<Entity, Line>,
-    /// At which versions of which entities each request was granted: whoever repeats it is told the same (P9).
+    /// At which versions of which entities each request was granted: a repeat is told the same (P9).
     granted: BTreeMap<(Entity, u64), Vec<(Entity, u64)>>,
     /// Whole maps that were read, by session and version.
     pub(crate) maps: BTreeMap<(Id, u64), (MapView, Times)>,
@@ -105,7 +93,7 @@ impl Oracle {
     /// A change was granted.
     pub(crate) fn changed(&mut self, (entity, request): Key<'_>, (called_ms, acked_ms): Times, at: &[At]) {
         self.changes += 1;
-        self.told_again((entity, request), at);
+        self.answered_again((entity, request), at);
         for At { entity: of, version, position } in at.iter().filter(|at| at.position != 0) {
             let line = self.entities.entry(of.clone()).or_default();
             let before = line.before(called_ms);
@@ -141,9 +129,9 @@ impl Oracle {
         }
     }
 
-    /// Of an entity that a request was granted by, a repeat names the same version. An order may have been sold by more of them
-    /// since, and by one several times.
-    pub(crate) fn told_again(&mut self, (entity, request): Key<'_>, at: &[At]) {
+    /// Of an entity that a request was granted by, a repeat names the same version. An order may have been sold by more
+    /// of them since, and by one several times.
+    pub(crate) fn answered_again(&mut self, (entity, request): Key<'_>, at: &[At]) {
         let now: Vec<(Entity, u64)> = at.iter().map(|at| (at.entity.clone(), at.version)).collect();
         let known = self.granted.entry((entity.clone(), request)).or_insert_with(|| now.clone());
         let differs = |of: &Entity| match (only(known, of), only(&now, of)) {
@@ -170,7 +158,7 @@ impl Oracle {
         match all.iter().find(alike) {
             Some(known) if *known == shown => {}
             Some(known) => {
-                let what = format!("{who} was shown {shown:?} at {version}, and somebody else {known:?}");
+                let what = format!("{who} was shown {shown:?} at {version}, and another client {known:?}");
                 self.violation(what);
             }
             None => all.push(shown),

@@ -3,7 +3,7 @@
 use std::{cell::RefCell, panic, sync::Once};
 
 thread_local! {
-    /// What panicked on this thread since [`watch`]; `None` while nobody watches.
+    /// What panicked on this thread since [`watch`]; `None` while it is not watched.
     static SEEN: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 

@@ -1,4 +1,4 @@
-//! One run: a town is opened, sells under trouble, is healed, and is looked at.
+//! One run: a fixture is set up and sells under faults. Then everything is healed and judged.
 
 use std::{
     collections::BTreeMap,
@@ -15,25 +15,27 @@ use tokio::{
 };
 
 use crate::{
-    bank::Bank,
-    buyer::{Buyer, Stories},
+    bank::{Bank, Webhooks},
+    buyer::{Buyer, CartTraces},
+    client_stub::ClientStub,
     cluster,
-    desk::Desk,
-    dice::dice,
-    ether::Ether,
-    faults::{self, Fault, Swarm, Toll},
+    faults::{self, FaultStats},
+    fixture::Fixture,
+    frame_capture::{self, Frames},
     judge::{Seen, judge},
     leftovers,
     machine::Machine,
+    network::SimNetwork,
     operator::operate,
     panics,
+    rng::rng,
     settings::Settings,
     spectator::Spectator,
     staff::{self, Staff},
+    swarm::{Fault, Swarm},
     tally::Tally,
-    town::Town,
     trace::Trace,
-    walls::{Distances, Walls},
+    wall_clocks::{Distances, WallClocks},
 };
 
 /// How long buyers may take after healing to go through with their last carts, in milliseconds.
@@ -66,7 +68,7 @@ pub struct Report {
     pub hash: u64,
     /// How long it took, in simulated milliseconds.
     pub simulated_ms: u64,
-    /// How often which trouble befell.
+    /// How often each fault was injected.
     pub faults: BTreeMap<Fault, u64>,
     /// Changes that were granted.
     pub changes: u64,
@@ -107,7 +109,7 @@ pub fn run(settings: Settings) -> Result<Report, String> {
     let all = AssertUnwindSafe(|| runtime.block_on(async { timeout(longest, simulate(settings)).await }));
     let mut report = match catch_unwind(all) {
         Ok(Ok(report)) => report,
-        Ok(Err(_)) => Report::broken(settings, "the run came to no end: somebody waits for an answer for ever"),
+        Ok(Err(_)) => Report::broken(settings, "the run came to no end: a task waits for an answer for ever"),
         Err(_) => Report::broken(settings, "the run could not go on"),
     };
     drop(runtime);
@@ -137,72 +139,80 @@ impl Report {
 
 async fn simulate(settings: Settings) -> Report {
     let trace = Arc::new(Trace::new(settings.told));
-    let toll = Arc::new(Mutex::new(Toll::default()));
-    let ether = Ether::new(&trace, dice(settings.seed, "ether", 0));
-    faults::mend(&ether);
-    let carrying = tokio::spawn(ether.clone().carry());
-    let (walls, bank) = (Walls::new(), Bank::new(&settings, &trace));
-    let machine = |number| Arc::new(Machine::new(number, &settings, (&trace, &walls), &ether, &bank));
+    let stats = Arc::new(Mutex::new(FaultStats::default()));
+    let network = SimNetwork::new(&trace, rng(settings.seed, "ether", 0));
+    faults::mend(&network);
+    let carrying = tokio::spawn(network.clone().carry());
+    let (wall_clocks, bank) = (WallClocks::new(), Bank::new(&settings, &trace));
+    let machine = |number| Arc::new(Machine::new(number, &settings, (&trace, &wall_clocks), &network, &bank));
     let swarm = Swarm::draw(&settings);
     let nodes = settings.nodes + if swarm.is_operated { SPARES } else { 0 };
     let machines: Vec<Arc<Machine>> = (1..=nodes).map(machine).collect();
-    let desk = Arc::new(Desk::new(machines, (Arc::clone(&trace), ether.clone()), walls, settings.hold_ttl_ms));
-    bank.tells(&desk);
-    let (town, stories) = (Arc::new(Town::new(settings.hold_ttl_ms)), Arc::new(Mutex::new(Stories::default())));
-    let mut lots = dice(settings.seed, "run", 0);
+    let client =
+        Arc::new(ClientStub::new(machines, (Arc::clone(&trace), network.clone()), wall_clocks, settings.hold_ttl_ms));
+    let webhooks: Arc<dyn Webhooks> = Arc::clone(&client) as _;
+    bank.set_webhooks(Arc::downgrade(&webhooks));
+    let (fixture, cart_traces) =
+        (Arc::new(Fixture::new(settings.hold_ttl_ms)), Arc::new(Mutex::new(CartTraces::default())));
+    let mut lots = rng(settings.seed, "run", 0);
 
-    cluster::assemble(&desk, settings.nodes as usize, &toll, &mut lots).await;
-    town.open(&desk, &mut lots).await;
+    cluster::assemble(&client, settings.nodes as usize, &stats, &mut lots).await;
+    fixture.open(&client, &mut lots).await;
 
     trace.note(&format!("{swarm:?}"));
     let (stop_operator, operator_stops) = watch::channel(false);
-    let operating = swarm
-        .is_operated
-        .then(|| tokio::spawn(operate(Arc::clone(&desk), ether.clone(), Arc::clone(&toll), settings, operator_stops)));
-    let of_machines = desk.machines.iter().filter(|_| !swarm.of_machines.is_empty());
+    let operating = swarm.is_operated.then(|| {
+        tokio::spawn(operate(Arc::clone(&client), network.clone(), Arc::clone(&stats), settings, operator_stops))
+    });
+    let of_machines = client.machines.iter().filter(|_| !swarm.of_machines.is_empty());
     let mut befalling: Vec<_> = of_machines
         .map(|machine| {
-            let sold = (Arc::clone(&desk), Arc::clone(&town), ether.clone());
+            let sold = (Arc::clone(&client), Arc::clone(&fixture), network.clone());
             let (machine, swarm) = (Arc::clone(machine), swarm.clone());
-            tokio::spawn(faults::befall(machine, swarm, settings.seed, sold, Arc::clone(&toll)))
+            tokio::spawn(faults::inject(machine, swarm, settings.seed, sold, Arc::clone(&stats)))
         })
         .collect();
     if swarm.has_blackouts {
-        let befall = faults::befall_all(Arc::clone(&desk), swarm.clone(), settings.seed, Arc::clone(&toll));
-        befalling.push(tokio::spawn(befall));
+        let inject = faults::inject_all(Arc::clone(&client), swarm.clone(), settings.seed, Arc::clone(&stats));
+        befalling.push(tokio::spawn(inject));
     }
     if swarm.has_outages {
-        let befall = faults::befall_outages(Arc::clone(&desk), settings.seed, Arc::clone(&toll));
-        befalling.push(tokio::spawn(befall));
+        let inject = faults::inject_outages(Arc::clone(&client), settings.seed, Arc::clone(&stats));
+        befalling.push(tokio::spawn(inject));
     }
     if swarm.sets_clocks {
-        let befall = faults::set_clocks(Arc::clone(&desk), swarm.clone(), settings.seed, Arc::clone(&toll));
-        befalling.push(tokio::spawn(befall));
+        let inject = faults::set_clocks(Arc::clone(&client), swarm.clone(), settings.seed, Arc::clone(&stats));
+        befalling.push(tokio::spawn(inject));
     }
     let goes_on = swarm.goes_on;
     if !swarm.of_links.is_empty() {
-        let befall =
-            faults::befall_links(ether.clone(), swarm, (settings.seed, nodes), Arc::clone(&trace), Arc::clone(&toll));
-        befalling.push(tokio::spawn(befall));
+        let inject = faults::inject_link_faults(
+            network.clone(),
+            swarm,
+            (settings.seed, nodes),
+            Arc::clone(&trace),
+            Arc::clone(&stats),
+        );
+        befalling.push(tokio::spawn(inject));
     }
     let (stop, stopped) = watch::channel(false);
     let mut buying: Vec<_> = (0..settings.carts)
         .map(|number| {
-            let (desk, town, stories) = (Arc::clone(&desk), Arc::clone(&town), Arc::clone(&stories));
-            let buyer = Buyer::new(number, &settings, desk, town, stories);
+            let (client, fixture, cart_traces) = (Arc::clone(&client), Arc::clone(&fixture), Arc::clone(&cart_traces));
+            let buyer = Buyer::new(number, &settings, client, fixture, cart_traces);
             tokio::spawn(buyer.buy(stopped.clone()))
         })
         .collect();
     let (stop_looking, looking_stops) = watch::channel(false);
     let looking: Vec<_> = (0..SPECTATORS)
         .map(|number| {
-            let spectator = Spectator::new(number, &settings, Arc::clone(&desk), Arc::clone(&town));
+            let spectator = Spectator::new(number, &settings, Arc::clone(&client), Arc::clone(&fixture));
             tokio::spawn(spectator.look_on(looking_stops.clone()))
         })
         .collect();
-    let (desk_of_town, open_town) = (Arc::clone(&desk), Arc::clone(&town));
+    let (desk_of_town, open_town) = (Arc::clone(&client), Arc::clone(&fixture));
     buying.push(tokio::spawn(async move {
-        let mut lots = dice(settings.seed, "town", 0);
+        let mut lots = rng(settings.seed, "town", 0);
         for round in 1.. {
             if *stopped.borrow() {
                 break;
@@ -216,20 +226,21 @@ async fn simulate(settings: Settings) -> Report {
         }
     }));
 
-    let staff = Staff::new(&settings, Arc::clone(&desk), Arc::clone(&town));
+    let staff = Staff::new(&settings, Arc::clone(&client), Arc::clone(&fixture));
     let at_work = tokio::spawn(staff.work(stop.subscribe()));
 
-    let is_broken = || panics::any() || !toll.lock().violations.is_empty() || !desk.oracle.lock().violations.is_empty();
+    let is_broken =
+        || panics::any() || !stats.lock().violations.is_empty() || !client.oracle.lock().violations.is_empty();
     let mut distances = Distances::default();
     for _ in 0..60 * settings.minutes {
         sleep(Duration::from_secs(1)).await;
-        if desk.walls.were_never_set() && !toll.lock().faults.contains_key(&Fault::ClockJump) {
-            let statuses = desk.machines.iter().filter_map(|machine| Some(machine.handle()?.status()));
+        if client.wall_clocks.were_never_set() && !stats.lock().faults.contains_key(&Fault::ClockJump) {
+            let statuses = client.machines.iter().filter_map(|machine| Some(machine.handle()?.status()));
             let wrong: Vec<_> = statuses.flat_map(|status| distances.look(&status.shards)).collect();
-            wrong.into_iter().for_each(|wrong| desk.oracle.lock().violation(wrong));
+            wrong.into_iter().for_each(|wrong| client.oracle.lock().violation(wrong));
         }
-        if settings.hurried && is_broken() {
-            return end(settings, &desk, &bank, &toll, Seen::default()).await;
+        if settings.stop_at_first_violation && is_broken() {
+            return end(settings, &client, &bank, &stats, Seen::default()).await;
         }
     }
     for fate in befalling {
@@ -238,42 +249,43 @@ async fn simulate(settings: Settings) -> Report {
         let _ = fate.await;
     }
     trace.note("everything is healed");
-    faults::mend(&ether);
+    faults::mend(&network);
     bank.heal();
     stop_operator.send_replace(true);
-    desk.machines.iter().for_each(|machine| faults::heal(machine));
+    client.machines.iter().for_each(|machine| faults::heal(machine));
     // What is not heard any more is not to go on as if it had been.
-    desk.machines.iter().filter(|machine| ether.spare(machine.number)).for_each(|machine| machine.kill());
+    client.machines.iter().filter(|machine| network.spare(machine.number)).for_each(|machine| machine.kill());
     // What cannot go on says so.
     sleep(Duration::from_millis(FAILING_MS)).await;
-    for machine in &desk.machines {
-        faults::revive(machine, goes_on, &toll);
+    for machine in &client.machines {
+        faults::revive(machine, goes_on, &stats);
     }
-    if settings.hurried && is_broken() {
-        return end(settings, &desk, &bank, &toll, Seen::default()).await;
+    if settings.stop_at_first_violation && is_broken() {
+        return end(settings, &client, &bank, &stats, Seen::default()).await;
     }
     if let Some(operating) = operating {
         let ended = timeout(Duration::from_millis(OPERATION_MS), operating).await;
         if !matches!(ended, Ok(Ok(()))) {
-            cluster::tell(&desk, &mut lots).await;
-            toll.lock()
+            cluster::tell(&client, &mut lots).await;
+            stats
+                .lock()
                 .violations
                 .push(format!("the operator's work came to no end after everything was healed: {ended:?}"));
         }
     }
-    for machine in &desk.members() {
-        cluster::recovered(machine, &toll).await;
+    for machine in &client.members() {
+        cluster::recovered(machine, &stats).await;
     }
     // What does not serve can be neither bought from nor looked at; why is in the toll.
     let serves = |machine: &Arc<Machine>| machine.handle().is_some_and(|handle| handle.ready().is_ok());
-    let all_serve = desk.members().iter().all(serves);
+    let all_serve = client.members().iter().all(serves);
     if all_serve {
-        cluster::settled(&desk, &toll, &mut lots).await;
+        cluster::settled(&client, &stats, &mut lots).await;
         // It is the first.
-        let _ = desk.peace_ms.set(desk.trace.now_ms());
+        let _ = client.peace_ms.set(client.trace.now_ms());
         sleep(Duration::from_millis(leftovers::OVERDUE_MS)).await;
-        let wrong = leftovers::overdue(&desk, &town, &stories, settings.rules().grace_ms, &mut lots).await;
-        wrong.into_iter().for_each(|wrong| desk.oracle.lock().violation(wrong));
+        let wrong = leftovers::overdue(&client, &fixture, &cart_traces, settings.rules().grace_ms, &mut lots).await;
+        wrong.into_iter().for_each(|wrong| client.oracle.lock().violation(wrong));
         sleep(Duration::from_millis(HEALED_MS)).await;
     }
     stop.send_replace(true);
@@ -284,14 +296,15 @@ async fn simulate(settings: Settings) -> Report {
         }
         let ended = timeout(Duration::from_millis(LAST_CARTS_MS), buyer).await;
         if !matches!(ended, Ok(Ok(()))) {
-            desk.oracle.lock().violation(format!("a buyer was not served after everything was healed: {ended:?}"));
+            client.oracle.lock().violation(format!("a buyer was not served after everything was healed: {ended:?}"));
         }
     }
     let blocked = match timeout(Duration::from_millis(LAST_CARTS_MS), at_work).await {
         Ok(Ok(blocked)) => blocked,
         ended => {
             if all_serve {
-                desk.oracle
+                client
+                    .oracle
                     .lock()
                     .violation(format!("the staff was not served after everything was healed: {ended:?}"));
             }
@@ -306,37 +319,37 @@ async fn simulate(settings: Settings) -> Report {
         }
         let ended = timeout(Duration::from_millis(LAST_CARTS_MS), spectator).await;
         if !matches!(ended, Ok(Ok(()))) {
-            desk.oracle.lock().violation(format!("somebody who looks on came to no end: {ended:?}"));
+            client.oracle.lock().violation(format!("a spectator came to no end: {ended:?}"));
         }
     }
-    let walls_are_right = !toll.lock().faults.contains_key(&Fault::ClockJump) && !desk.walls.were_set();
-    let stories = std::mem::take(&mut *stories.lock());
+    let walls_are_right = !stats.lock().faults.contains_key(&Fault::ClockJump) && !client.wall_clocks.were_set();
+    let cart_traces = std::mem::take(&mut *cart_traces.lock());
     let seen = match all_serve {
         true => {
-            let seen = judge(&desk, (&town, &bank), &stories, walls_are_right, &mut lots).await;
-            staff::judge(&desk, &town, &blocked, &mut lots).await;
+            let seen = judge(&client, (&fixture, &bank), &cart_traces, walls_are_right, &mut lots).await;
+            staff::judge(&client, &fixture, &blocked, &mut lots).await;
             seen
         }
         false => Seen::default(),
     };
 
     carrying.abort();
-    end(settings, &desk, &bank, &toll, seen).await
+    end(settings, &client, &bank, &stats, seen).await
 }
 
 /// Ends every process, and says what came of the run.
-async fn end(settings: Settings, desk: &Desk, bank: &Bank, toll: &Mutex<Toll>, seen: Seen) -> Report {
-    for machine in &desk.machines {
+async fn end(settings: Settings, client: &ClientStub, bank: &Bank, stats: &Mutex<FaultStats>, seen: Seen) -> Report {
+    for machine in &client.machines {
         machine.kill();
     }
     // Actors end in their own turn.
     sleep(Duration::from_millis(1)).await;
-    let (oracle, toll) = (desk.oracle.lock(), toll.lock());
+    let (oracle, stats) = (client.oracle.lock(), stats.lock());
     let mut tally = oracle.tally.clone();
     tally.append(&bank.tally());
-    tally.append(&desk.walls.tally());
-    let mut violations: Vec<_> = toll.violations.iter().chain(&oracle.violations).cloned().collect();
-    for machine in &desk.machines {
+    tally.append(&client.wall_clocks.tally());
+    let mut violations: Vec<_> = stats.violations.iter().chain(&oracle.violations).cloned().collect();
+    for machine in &client.machines {
         let [compared, different] = machine.checksums();
         tally.add("checksums of replicas compared", compared);
         if different > 0 {
@@ -345,12 +358,12 @@ async fn end(settings: Settings, desk: &Desk, bank: &Bank, toll: &Mutex<Toll>, s
                 .push(format!("node {number}: {different} of {compared} checksums are not those of other replicas"));
         }
     }
-    violations_are_traced(&desk.trace, &violations);
+    violations_are_traced(&client.trace, &violations);
     Report {
         settings,
-        hash: desk.trace.hash(),
-        simulated_ms: desk.trace.now_ms(),
-        faults: toll.faults.clone(),
+        hash: client.trace.hash(),
+        simulated_ms: client.trace.now_ms(),
+        faults: stats.faults.clone(),
         changes: oracle.changes,
         reads: oracle.reads,
         sights: oracle.sights,
@@ -366,4 +379,15 @@ fn violations_are_traced(trace: &Trace, violations: &Vec<String>) {
     for violation in violations {
         trace.note(&format!("violation: {violation}"));
     }
+}
+
+/// A run, and all frames that nodes sent each other in it.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_and_capture_frames(settings: Settings) -> Result<(Report, Frames), String> {
+    frame_capture::begin();
+    let report = run(settings);
+    let frames = frame_capture::end();
+    Ok((report?, frames))
 }

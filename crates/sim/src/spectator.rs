@@ -1,6 +1,6 @@
-//! Somebody who looks on: watches sessions, products and customers at whatever node, reads slowly or not at all for a while,
-//! leaves, comes back elsewhere and goes on from what it has. Whatever it is shown at a version must be what everybody else
-//! is shown at that version, in either encoding and from any node, and at the end what is there (P14).
+//! A watcher: watches sessions, products and customers at whatever node, reads slowly or not at all for a while,
+//! leaves, comes back elsewhere and goes on from what it has. Whatever it is shown at a version must be what everybody
+//! else is shown at that version, in either encoding and from any node, and at the end what is there (P14).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,7 @@ use std::{
 };
 
 use boxoffice_core::{
-    answer::{Answer, AreaCounts, MapView, SeatCounts},
+    answer::{Answer, AreaCounts, SeatCounts},
     command::{Command, SessionCommand},
     id::{Entity, Id},
 };
@@ -30,12 +30,12 @@ use rand::{
 use tokio::{sync::watch, time::sleep};
 
 use crate::{
-    desk::Desk,
-    dice::{around, dice},
+    client_stub::ClientStub,
+    fixture::{self, Fixture},
     machine::Machine,
-    oracle::Shown,
+    rng::{around, rng},
     settings::Settings,
-    town::{self, Town},
+    shown::Shown,
 };
 
 /// How long it looks away between two looks, in milliseconds, around one of these.
@@ -93,9 +93,9 @@ struct Seat {
 /// One spectator.
 pub(crate) struct Spectator {
     name: String,
-    desk: Arc<Desk>,
-    town: Arc<Town>,
-    dice: SmallRng,
+    client: Arc<ClientStub>,
+    fixture: Arc<Fixture>,
+    rng: SmallRng,
     encoding: Encoding,
     seat: Option<Seat>,
     sights: BTreeMap<Subject, Sight>,
@@ -104,27 +104,27 @@ pub(crate) struct Spectator {
 
 impl Spectator {
     /// The spectator with this number; even ones read JSON, odd ones MessagePack.
-    pub(crate) fn new(number: u64, settings: &Settings, desk: Arc<Desk>, town: Arc<Town>) -> Spectator {
+    pub(crate) fn new(number: u64, settings: &Settings, client: Arc<ClientStub>, fixture: Arc<Fixture>) -> Spectator {
         let encoding = if number.is_multiple_of(2) { Encoding::Json } else { Encoding::MsgPack };
-        let (name, dice) = (format!("spectator {number}"), dice(settings.seed, "spectator", number));
-        Spectator { name, desk, town, dice, encoding, seat: None, sights: BTreeMap::new(), next_tag: 0 }
+        let (name, rng) = (format!("spectator {number}"), rng(settings.seed, "spectator", number));
+        Spectator { name, client, fixture, rng, encoding, seat: None, sights: BTreeMap::new(), next_tag: 0 }
     }
 
     /// Looks on until told to stop; then until it has seen what is there.
     pub(crate) async fn look_on(mut self, stop: watch::Receiver<bool>) {
         while !*stop.borrow() {
-            let away_ms = *LOOKS_AWAY_MS.choose(&mut self.dice).expect("there are some");
-            sleep(Duration::from_millis(around(&mut self.dice, away_ms))).await;
+            let away_ms = *LOOKS_AWAY_MS.choose(&mut self.rng).expect("there are some");
+            sleep(Duration::from_millis(around(&mut self.rng, away_ms))).await;
             self.look();
         }
-        let until_ms = self.desk.trace.now_ms() + SEES_ALL_MS;
+        let until_ms = self.client.trace.now_ms() + SEES_ALL_MS;
         loop {
             self.take_a_seat();
             self.watch_all(1);
             sleep(Duration::from_millis(100)).await;
             self.pull(1 << 20);
             let Some(what) = self.misses().await else { return };
-            if self.desk.trace.now_ms() > until_ms {
+            if self.client.trace.now_ms() > until_ms {
                 return self.wrong(&format!("{SEES_ALL_MS} ms after all was done {what}; {}", self.stands()));
             }
             sleep(Duration::from_millis(500)).await;
@@ -142,23 +142,23 @@ impl Spectator {
     }
 
     fn wrong(&self, what: &str) {
-        self.desk.oracle.lock().violation(format!("{}: {what}", self.name));
+        self.client.oracle.lock().violation(format!("{}: {what}", self.name));
     }
 
     fn look(&mut self) {
-        if self.dice.random_ratio(1, LEAVES) {
+        if self.rng.random_ratio(1, LEAVES) {
             self.seat = None;
         }
         self.take_a_seat();
-        // Whoever stands still sends nothing.
+        // A node that stands still sends nothing.
         if self.seat.as_ref().is_none_or(|seat| seat.machine.handle().is_none()) {
             return;
         }
         self.watch_all(2);
-        if self.dice.random_ratio(1, LEAVES) {
+        if self.rng.random_ratio(1, LEAVES) {
             self.give_one_up();
         }
-        let bite = *BITES.choose(&mut self.dice).expect("there are some");
+        let bite = *BITES.choose(&mut self.rng).expect("there are some");
         self.pull(bite);
     }
 
@@ -168,9 +168,9 @@ impl Spectator {
         if self.seat.as_ref().is_some_and(sits) {
             return;
         }
-        let members = self.desk.members();
+        let members = self.client.members();
         let running = members.iter().filter_map(|machine| Some((machine, machine.handle()?)));
-        self.seat = running.choose(&mut self.dice).map(|(machine, handle)| Seat {
+        self.seat = running.choose(&mut self.rng).map(|(machine, handle)| Seat {
             machine: Arc::clone(machine),
             life: machine.life(),
             watcher: handle.feeds().watcher(),
@@ -181,11 +181,11 @@ impl Spectator {
     }
 
     fn subjects(&self) -> Vec<Subject> {
-        let sessions = self.town.sold_now().into_iter().map(Entity::Session);
+        let sessions = self.fixture.sold_now().into_iter().map(Entity::Session);
         let mut subjects: Vec<Subject> =
             sessions.flat_map(|session| [(session.clone(), View::Whole), (session, View::Counts)]).collect();
-        subjects.extend(self.town.products().map(|product| (Entity::Product(product), View::Whole)));
-        let customers = self.town.customers().take(CUSTOMERS);
+        subjects.extend(self.fixture.products().map(|product| (Entity::Product(product), View::Whole)));
+        let customers = self.fixture.customers().take(CUSTOMERS);
         subjects.extend(customers.map(|customer| (Entity::Customer(customer), View::Whole)));
         subjects
     }
@@ -193,7 +193,7 @@ impl Spectator {
     /// Watches what it does not, each with a chance of one in `odds`.
     fn watch_all(&mut self, odds: u32) {
         for subject in self.subjects() {
-            if self.dice.random_ratio(1, odds) {
+            if self.rng.random_ratio(1, odds) {
                 self.watch(subject);
             }
         }
@@ -219,7 +219,7 @@ impl Spectator {
 
     fn give_one_up(&mut self) {
         let Some(seat) = &mut self.seat else { return };
-        if let Some(feed) = seat.feeds.keys().copied().choose(&mut self.dice) {
+        if let Some(feed) = seat.feeds.keys().copied().choose(&mut self.rng) {
             seat.feeds.remove(&feed);
             seat.stale.remove(&feed);
             assert!(seat.watcher.unwatch(feed), "{} watches {feed}", self.name);
@@ -364,13 +364,13 @@ impl Spectator {
     }
 
     fn shown(&self, entity: Entity, version: u64, shown: Shown) {
-        self.desk.oracle.lock().shown(&self.name, entity, version, shown);
+        self.client.oracle.lock().shown(&self.name, entity, version, shown);
     }
 
     /// What it does not see that is there, if anything.
     async fn misses(&mut self) -> Option<String> {
         for subject in self.subjects() {
-            let audit = self.desk.read(&mut self.dice, &self.name, town::audit_of(&subject.0)).await?;
+            let audit = self.client.read(&mut self.rng, &self.name, fixture::audit_of(&subject.0)).await?;
             let Ok(answered) = audit else { return Some(format!("{} has no audit: {audit:?}", subject.0)) };
             let version = match &answered.answer {
                 Answer::CustomerAudit(_) => continue,
@@ -391,8 +391,8 @@ impl Spectator {
             }
             if let Entity::Session(session) = &subject.0 {
                 // What it says is held against what was shown at its version.
-                self.desk
-                    .read(&mut self.dice, &self.name, Command::Session(session.clone(), SessionCommand::Map))
+                self.client
+                    .read(&mut self.rng, &self.name, Command::Session(session.clone(), SessionCommand::Map))
                     .await?
                     .ok()?;
             }
@@ -443,9 +443,4 @@ fn counted(seats: &[u8], all: u32) -> SeatCounts {
         }
     }
     counts
-}
-
-/// What a map that was read shows.
-pub(crate) fn shown_by(map: &MapView) -> Shown {
-    Shown::Map(map.seats.clone(), map.areas.clone())
 }

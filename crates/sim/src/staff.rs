@@ -1,5 +1,6 @@
-//! The box office: keeps seats off sale and puts them back, takes lines out of carts, cancels sessions, changes the terms of
-//! products; and asks a second time, much later, for what was granted: it must be told the same, and nothing may change.
+//! The box office: keeps seats off sale and puts them back, takes lines out of carts, cancels sessions, changes the
+//! terms of products; and asks a second time, much later, for what was granted: it must be told the same, and nothing
+//! may change.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -13,10 +14,10 @@ use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::{sync::watch, time::sleep};
 
 use crate::{
-    desk::{Desk, Ended},
-    dice::{around, dice},
+    client_stub::{ClientStub, Ended},
+    fixture::{self, Fixture, SIDE},
+    rng::{around, rng},
     settings::Settings,
-    town::{self, SIDE, Town},
 };
 
 /// The pause between two pieces of work is around one of these, in milliseconds.
@@ -29,11 +30,11 @@ const COMES_BACK_MS: u64 = 60_000;
 /// Seats that were kept off sale for certain, by session; `None` where that is not certain any more.
 pub(crate) type Blocked = BTreeMap<Id, BTreeMap<Seat, Option<()>>>;
 
-/// Whoever does it.
+/// The staff of the venues.
 pub(crate) struct Staff {
-    desk: Arc<Desk>,
-    town: Arc<Town>,
-    dice: SmallRng,
+    client: Arc<ClientStub>,
+    fixture: Arc<Fixture>,
+    rng: SmallRng,
     pause_ms: u64,
     blocked: Blocked,
     /// What was granted: asked for again when the time has come.
@@ -42,17 +43,17 @@ pub(crate) struct Staff {
 
 impl Staff {
     /// The staff of this run.
-    pub(crate) fn new(settings: &Settings, desk: Arc<Desk>, town: Arc<Town>) -> Staff {
-        let mut dice = dice(settings.seed, "staff", 0);
-        let pause_ms = *PAUSES_MS.choose(&mut dice).expect("there are some");
-        Staff { desk, town, dice, pause_ms, blocked: Blocked::new(), granted: Vec::new() }
+    pub(crate) fn new(settings: &Settings, client: Arc<ClientStub>, fixture: Arc<Fixture>) -> Staff {
+        let mut rng = rng(settings.seed, "staff", 0);
+        let pause_ms = *PAUSES_MS.choose(&mut rng).expect("there are some");
+        Staff { client, fixture, rng, pause_ms, blocked: Blocked::new(), granted: Vec::new() }
     }
 
     /// Works until told to stop; gives what is kept off sale.
     pub(crate) async fn work(mut self, stop: watch::Receiver<bool>) -> Blocked {
         while !*stop.borrow() {
-            sleep(Duration::from_millis(around(&mut self.dice, self.pause_ms))).await;
-            match self.dice.random_range(0..40) {
+            sleep(Duration::from_millis(around(&mut self.rng, self.pause_ms))).await;
+            match self.rng.random_range(0..40) {
                 0..9 => self.block().await,
                 9..15 => self.unblock().await,
                 15..28 => self.take_away().await,
@@ -64,18 +65,18 @@ impl Staff {
     }
 
     async fn change(&mut self, command: Command) -> Ended {
-        let ended = self.desk.change(&mut self.dice, "staff", command.clone(), 8).await;
+        let ended = self.client.change(&mut self.rng, "staff", command.clone(), 8).await;
         if let Ended::Known { outcome: Ok(_), request, .. } = &ended {
-            let at_ms = self.desk.trace.now_ms() + around(&mut self.dice, REPEATS_MS);
+            let at_ms = self.client.trace.now_ms() + around(&mut self.rng, REPEATS_MS);
             self.granted.push((at_ms, command, *request));
         }
         ended
     }
 
     async fn block(&mut self) {
-        let session = self.town.session(&mut self.dice);
-        let seat = |dice: &mut SmallRng| Seat { row: dice.random_range(0..SIDE), seat: dice.random_range(0..SIDE) };
-        let mut seats: Vec<Seat> = (0..self.dice.random_range(1..4)).map(|_| seat(&mut self.dice)).collect();
+        let session = self.fixture.session(&mut self.rng);
+        let seat = |rng: &mut SmallRng| Seat { row: rng.random_range(0..SIDE), seat: rng.random_range(0..SIDE) };
+        let mut seats: Vec<Seat> = (0..self.rng.random_range(1..4)).map(|_| seat(&mut self.rng)).collect();
         seats.sort();
         seats.dedup();
         self.set(session, seats, true).await;
@@ -83,7 +84,7 @@ impl Staff {
 
     async fn unblock(&mut self) {
         let sessions: Vec<&Id> = self.blocked.iter().filter(|(_, seats)| !seats.is_empty()).map(|(id, _)| id).collect();
-        let Some(session) = sessions.choose(&mut self.dice).map(|id| Id::clone(id)) else { return };
+        let Some(session) = sessions.choose(&mut self.rng).map(|id| Id::clone(id)) else { return };
         let seat = *self.blocked[&session].keys().next().expect("looked at above");
         self.set(session, vec![seat], false).await;
     }
@@ -112,65 +113,66 @@ impl Staff {
         }
     }
 
-    /// An operator's release of a line of somebody's cart.
+    /// An operator's release of a line of a buyer's cart.
     async fn take_away(&mut self) {
-        let Some(cart) = self.town.some_cart(&mut self.dice) else { return };
-        let line = self.dice.random_range(1..5);
-        self.town.takes_away(cart, line, self.desk.trace.now_ms());
+        let Some(cart) = self.fixture.some_cart(&mut self.rng) else { return };
+        let line = self.rng.random_range(1..5);
+        self.fixture.takes_away(cart, line, self.client.trace.now_ms());
         self.change(Command::Cart(cart, CartCommand::Revoke { line, reason: "broken seat".into() })).await;
     }
 
     /// The older of the sessions that are sold does not take place.
     async fn cancel(&mut self) {
-        let [older, _] = &self.town.sold_now()[..] else { return };
-        self.town.cancels(older, self.desk.trace.now_ms());
+        let [older, _] = &self.fixture.sold_now()[..] else { return };
+        self.fixture.cancels(older, self.client.trace.now_ms());
         let cancel = SessionCommand::Cancel { reason: "rain".into() };
         self.change(Command::Session(older.clone(), cancel)).await;
     }
 
     /// Asks once more for something that was granted a while ago.
     async fn repeat(&mut self) {
-        let now_ms = self.desk.trace.now_ms();
+        let now_ms = self.client.trace.now_ms();
         let Some(place) = self.granted.iter().position(|(at_ms, ..)| *at_ms <= now_ms) else { return };
         let (_, command, request) = self.granted.swap_remove(place);
-        self.desk.repeat(&mut self.dice, "staff", command, (request, None)).await;
+        self.client.repeat(&mut self.rng, "staff", command, (request, None)).await;
     }
 }
 
 /// What is wrong at the end: what canceled sessions had must have come back, and what was kept off sale still is.
-pub(crate) async fn judge(desk: &Desk, town: &Town, blocked: &Blocked, dice: &mut SmallRng) {
-    for session in town.canceled() {
-        let until_ms = desk.trace.now_ms() + COMES_BACK_MS;
+pub(crate) async fn judge(client: &ClientStub, fixture: &Fixture, blocked: &Blocked, rng: &mut SmallRng) {
+    for session in fixture.canceled() {
+        let until_ms = client.trace.now_ms() + COMES_BACK_MS;
         let entity = Entity::Session(session.clone());
         loop {
-            let Some(Ok(answered)) = desk.read(dice, "judge", town::audit_of(&entity)).await else { break };
+            let Some(Ok(answered)) = client.read(rng, "judge", fixture::audit_of(&entity)).await else { break };
             let Answer::SessionAudit(audit) = answered.answer else { break };
             let map = Command::Session(session.clone(), SessionCommand::Get);
-            let Some(Ok(view)) = desk.read(dice, "judge", map).await else { break };
+            let Some(Ok(view)) = client.read(rng, "judge", map).await else { break };
             let is_canceled = matches!(&view.answer, Answer::Session(view) if view.canceled.is_some());
             if !is_canceled || (audit.holds.is_empty() && audit.sales.is_empty()) {
                 // It may not have been canceled after all: who asked for it has given up.
                 break;
             }
-            if desk.trace.now_ms() > until_ms {
+            if client.trace.now_ms() > until_ms {
                 let what = format!("{entity} was canceled and still has {:?} and {:?}", audit.holds, audit.sales);
-                desk.oracle.lock().violation(what);
+                client.oracle.lock().violation(what);
                 break;
             }
             sleep(Duration::from_millis(1_000)).await;
         }
     }
     for (session, seats) in blocked {
-        let Some(Ok(answered)) = desk.read(dice, "judge", Command::Session(session.clone(), SessionCommand::Map)).await
+        let Some(Ok(answered)) =
+            client.read(rng, "judge", Command::Session(session.clone(), SessionCommand::Map)).await
         else {
             continue;
         };
         let Answer::Map(map) = answered.answer else { continue };
         for seat in seats.iter().filter(|(_, certain)| certain.is_some()).map(|(seat, _)| *seat) {
-            let state = town::state_in(&map.seats, seat);
+            let state = fixture::state_in(&map.seats, seat);
             if state != SeatState::Blocked as u8 {
                 let what = format!("{seat:?} of {session} was kept off sale, and is in state {state}");
-                desk.oracle.lock().violation(what);
+                client.oracle.lock().violation(what);
             }
         }
     }

@@ -1,4 +1,5 @@
-//! How often what happened: without it a world in which something hardly ever happens looks like one that has been tried.
+//! How often what happened: without it a world in which something hardly ever happens looks like one that has been
+//! tried.
 
 use std::collections::BTreeMap;
 

@@ -69,7 +69,7 @@ type Found = Option<(u64, String)>;
 fn hunt(bug: &'static str, nodes: u64) -> Found {
     plant(Some(bug));
     let found = (1..=SEEDS_MAX).find_map(|seed| {
-        let settings = Settings { nodes, minutes: 4, hurried: true, ..Settings::new(seed) };
+        let settings = Settings { nodes, minutes: 4, stop_at_first_violation: true, ..Settings::new(seed) };
         let violations = run(settings).expect("it can be simulated").violations;
         violations.first().map(|first| (seed, first.clone()))
     });

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs};
 use boxoffice_fuzz::corpus::{self, Seed};
 use boxoffice_node::{decoders as node, world::Lane};
 use boxoffice_shard::{Turns, decoders as shard};
-use boxoffice_sim::{Settings, tapped};
+use boxoffice_sim::{Settings, run_and_capture_frames};
 use bytes::Bytes;
 
 /// The most bytes that are drawn for a target.
@@ -19,8 +19,8 @@ const INPUT_BYTES_MAX: usize = 1_500;
 fn draw() {
     let mut drawn = Drawn::default();
     for seed in 1..=6 {
-        let (_, frames) =
-            tapped(Settings { minutes: 4, nodes: 3 + seed % 3, ..Settings::new(seed) }).expect("it can be simulated");
+        let (_, frames) = run_and_capture_frames(Settings { minutes: 4, nodes: 3 + seed % 3, ..Settings::new(seed) })
+            .expect("it can be simulated");
         for (lane, frame) in frames {
             drawn.frame(lane, frame);
         }

@@ -1,0 +1,134 @@
+//! Layout and map: loaded over HTTP, kept while they are the same, and watched from there on.
+
+use boxoffice_core::answer::MapView;
+use boxoffice_wire::{
+    Encoding,
+    feed::Snapshot,
+    reply::{Event, FromAnswer, RawVerdict, Reply, ServerFrame},
+};
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::{Message, client::IntoClientRequest, http::HeaderValue};
+
+use crate::{api::house::House, asking::Asking};
+
+const LAYOUT: &str = "/v1/sessions/hamlet-0412/layout";
+const MAP: &str = "/v1/sessions/hamlet-0412/map";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_layout_is_kept_and_a_map_is_asked_for_again() {
+    let house = House::furnished().await;
+    let mut asking = Asking::connect(house.address).await;
+    let whole = asking.command("session.get", "", &json!({"id": "hamlet-0412"})).await.json();
+
+    let layout = asking.get(LAYOUT, &[]).await;
+    assert_eq!(layout.status, 200);
+    assert_eq!(layout.json()["ok"], whole["ok"]["layout"]);
+    assert_eq!(layout.header("cache-control"), Some("public, max-age=3600"));
+    let tag = layout.header("etag").expect("a tag").to_owned();
+    let same = asking.get("/v1/sessions/hamlet-0413/layout", &[]).await;
+    assert_eq!(same.header("etag"), Some(tag.as_str()), "the tag is of the content");
+    for known in [tag.clone(), format!("W/{tag}"), format!("\"other\", {tag}"), "*".to_owned()] {
+        let kept = asking.get(LAYOUT, &[("if-none-match", &known)]).await;
+        assert_eq!((kept.status, kept.body.len(), kept.header("etag")), (304, 0, Some(tag.as_str())), "{known}");
+    }
+    assert_eq!(asking.get(LAYOUT, &[("if-none-match", "\"other\"")]).await.status, 200);
+    let head = asking.ask("HEAD", LAYOUT, &[], b"").await;
+    assert_eq!((head.status, head.header("etag"), head.body.len()), (200, Some(tag.as_str()), 0));
+    assert_eq!(head.header("content-length"), layout.header("content-length"));
+
+    let map = asking.get(MAP, &[]).await;
+    assert_eq!((map.status, map.header("cache-control")), (200, Some("no-cache")));
+    let body = map.json();
+    let tag = format!("\"{}-{}\"", body["ok"]["epoch"], body["ok"]["version"]);
+    assert_eq!(map.header("etag"), Some(tag.as_str()));
+    assert_eq!(asking.get(MAP, &[("if-none-match", &tag)]).await.status, 304);
+    let hold = json!({"token": format!("{:032x}", 1), "session": "hamlet-0412", "seats": [[0, 0]]});
+    assert_eq!(asking.command("cart.hold_seats", "h", &hold).await.status, 200);
+    let after = asking.get(MAP, &[("if-none-match", &tag)]).await;
+    assert_eq!((after.status, &after.json()["ok"]["counts"]["held"]), (200, &json!(1)));
+
+    let refused = [("/v1/sessions/nowhere/map", 404, 701), ("/v1/sessions/no%20id/layout", 400, 101)];
+    for (path, status, code) in refused {
+        let told = asking.get(path, &[]).await;
+        assert_eq!((told.status, told.code()), (status, code), "{path}");
+    }
+    let told = asking.post(MAP, &[], "{}").await;
+    assert_eq!((told.status, told.header("allow")), (405, Some("GET, HEAD")));
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_encodings_say_the_same_under_tags_of_their_own() {
+    let house = House::furnished().await;
+    let mut asking = Asking::connect(house.address).await;
+    let plain = asking.get(MAP, &[("accept", "text/html, application/json;q=0.9, */*;q=0.1")]).await;
+    assert_eq!(plain.header("content-type"), Some("application/json"));
+    for kind in ["application/msgpack", "application/vnd.msgpack"] {
+        let packed = asking.get(MAP, &[("accept", &format!("application/json;q=0.5, {kind}"))]).await;
+        assert_eq!((packed.status, packed.header("content-type")), (200, Some(kind)));
+        assert_ne!(packed.header("etag"), plain.header("etag"));
+        assert_eq!(packed.header("vary"), Some("accept"));
+        let read = |encoding, bytes| match ServerFrame::read(encoding, bytes).expect("a frame") {
+            ServerFrame::Answer(None, RawVerdict::Ok(body, _), _) => {
+                MapView::from_answer(encoding, body).expect("a map")
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(read(Encoding::MsgPack, &packed.body), read(Encoding::Json, &plain.body));
+    }
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_map_from_http_is_watched_on_without_a_snapshot() {
+    let house = House::furnished().await;
+    let mut asking = Asking::connect(house.address).await;
+    let map = asking.get(MAP, &[]).await.json();
+    let resume = json!({"epoch": map["ok"]["epoch"], "version": map["ok"]["version"]});
+    // Sold between the map and the watch: the first thing that comes is what changed.
+    let hold = |token: u32, seat: u32| json!({"token": format!("{token:032x}"), "session": "hamlet-0412", "seats": [[0, seat]]});
+
+    let mut request = format!("ws://{}/v1/ws", house.address).into_client_request().expect("a request");
+    let protocol = HeaderValue::from_static("boxoffice.v1.json");
+    request.headers_mut().insert("sec-websocket-protocol", protocol);
+    let (mut socket, _) = tokio_tungstenite::connect_async(request).await.expect("a connection");
+    let watch = json!({"id": 1, "op": "watch", "body": {"entity": "session/hamlet-0412", "resume": resume}});
+    socket.send(Message::text(watch.to_string())).await.expect("sent");
+    let mut version = map["ok"]["version"].as_u64().expect("a version");
+    let mut feed = None;
+    let mut deltas = 0;
+    let mut held = 0;
+    while deltas < 2 {
+        let frame = tokio::time::timeout(std::time::Duration::from_secs(20), socket.next()).await.expect("in time");
+        let frame = frame.expect("a frame").expect("whole").into_text().expect("text");
+        match ServerFrame::read(Encoding::Json, frame.as_bytes()).expect("a frame") {
+            ServerFrame::Hello(_) => {}
+            ServerFrame::Answer(_, verdict, _) => {
+                let Ok(Reply::Ok(answer, _)) = verdict.read::<boxoffice_wire::reply::Watching>(Encoding::Json) else {
+                    panic!("{frame}")
+                };
+                feed = Some(answer.feed);
+                assert_eq!(asking.command("cart.hold_seats", "a", &hold(1, 1)).await.status, 200);
+            }
+            ServerFrame::Feed(number, event) => {
+                assert_eq!(Some(number), feed);
+                let Event::<Snapshot>::Delta(delta) = event.read(Encoding::Json).expect("an event") else {
+                    panic!("{frame}")
+                };
+                assert_eq!(delta.from, version, "nothing is missing");
+                version = delta.to;
+                held += delta.changes.len();
+                deltas += 1;
+                if deltas == 1 {
+                    assert_eq!(asking.command("cart.hold_seats", "b", &hold(2, 2)).await.status, 200);
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(held, 2);
+    let after: Value = asking.get(MAP, &[]).await.json();
+    assert_eq!(after["ok"]["version"], json!(version));
+    house.close().await;
+}

@@ -1,0 +1,120 @@
+//! Every op is asked its examples, and every answer is held against the schema it has in the document.
+
+use boxoffice_wire::{
+    Op,
+    schema::{self, Doors, standalone},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    api::house::House,
+    asking::{Asking, Told},
+};
+
+/// The document, as a client gets it.
+struct Document(Value);
+
+impl Document {
+    async fn fetch(asking: &mut Asking) -> Document {
+        let told = asking.get("/v1/openapi.json", &[]).await;
+        assert_eq!((told.status, told.header("content-type")), (200, Some("application/json")));
+        Document(told.json())
+    }
+
+    /// Holds an answer against what the document says of this path, method and status.
+    fn check(&self, path: &str, method: &str, told: &Told) {
+        let what = format!("{method} {path}: {} {}", told.status, String::from_utf8_lossy(&told.body));
+        let mut response = &self.0["paths"][path][method]["responses"][told.status.to_string()];
+        assert!(!response.is_null(), "the document knows no such status: {what}");
+        if let Some(name) = response["$ref"].as_str() {
+            response = self.0.pointer(name.trim_start_matches('#')).expect("a reference that leads somewhere");
+        }
+        let kind = told.header("content-type").expect("a type");
+        let schema = &response["content"][kind]["schema"];
+        assert!(schema.is_object(), "no schema: {what}");
+        let validator = jsonschema::draft202012::options()
+            .should_validate_formats(true)
+            .build(&standalone(schema))
+            .expect("a schema");
+        let wrong: Vec<String> = validator.iter_errors(&told.json()).map(|error| error.to_string()).collect();
+        assert!(wrong.is_empty(), "{what}: {wrong:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn examples_work_and_answers_are_what_the_document_says() {
+    let house = House::open().await;
+    let mut asking = Asking::connect(house.address).await;
+    let document = Document::fetch(&mut asking).await;
+    for op in Op::ALL {
+        let schema = schema::of(op);
+        if schema.doors == Doors::Sockets {
+            continue;
+        }
+        let path = format!("/v1/{}", op.name());
+        for (number, example) in schema.examples.iter().enumerate() {
+            let told = asking.command(op.name(), &format!("{} {number}", op.name()), example).await;
+            document.check(&path, "post", &told);
+            let granted = told.status == 200;
+            assert!(granted || schema.examples_need.is_some(), "{path}: {}", String::from_utf8_lossy(&told.body));
+            if schema.doors == Doors::PostAndGet {
+                let query = query(example);
+                let asked = asking.get(&format!("{path}?{query}"), &[]).await;
+                document.check(&path, "get", &asked);
+                assert_eq!(asked.status, told.status, "{path}?{query}");
+                // What a node says of itself changes from moment to moment, and orders reach their customer after a while.
+                if !op.name().starts_with("admin.") && op != Op::CustomerPurchases {
+                    assert_eq!(asked.json(), told.json(), "{path}?{query}");
+                }
+            }
+        }
+    }
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refusals_are_what_the_document_says() {
+    let house = House::furnished().await;
+    let mut asking = Asking::connect(house.address).await;
+    let document = Document::fetch(&mut asking).await;
+    let hold =
+        |token: u128, seats: Value| json!({"token": format!("{token:032x}"), "session": "hamlet-0412", "seats": seats});
+    let gone = json!({"token": format!("{:032x}", 9), "line": 7});
+    let steps = [
+        ("cart.hold_seats", "a", hold(1, json!([[1, 5]])), 200, 0),
+        ("cart.hold_seats", "b", hold(2, json!([[1, 5], [1, 6]])), 409, 201),
+        ("cart.hold_seats", "a", hold(1, json!([[1, 6]])), 409, 105),
+        ("cart.hold_seats", "c", hold(2, json!([[9, 9]])), 404, 202),
+        ("cart.hold_seats", "d", hold(2, json!([[2, 2], [2, 2]])), 400, 203),
+        ("cart.hold_seats", "e", hold(2, json!([])), 400, 101),
+        ("cart.release", "f", gone, 404, 701),
+        ("cart.release", "g", json!({"token": format!("{:032x}", 1), "line": 7}), 404, 303),
+        ("cart.get", "", json!({"token": format!("{:032x}", 1), "cart": format!("{:032x}", 1)}), 403, 305),
+        ("cart.get", "", json!({"token": "mine"}), 400, 101),
+        ("venue.get", "", json!({"id": "nowhere"}), 404, 701),
+        ("session.get", "", json!({"id": "no id"}), 400, 101),
+    ];
+    for (op, rid, body, status, code) in steps {
+        let told = asking.command(op, rid, &body).await;
+        assert_eq!((told.status, told.code()), (status, code), "{op} {body}: {told:?}");
+        document.check(&format!("/v1/{op}"), "post", &told);
+    }
+    house.close().await;
+}
+
+/// A body as a query string.
+fn query(body: &Value) -> String {
+    let fields = body.as_object().expect("bodies are maps").iter();
+    let fields = fields.map(|(name, value)| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let quoted: String = text
+            .bytes()
+            .map(|byte| match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
+                byte => format!("%{byte:02X}"),
+            })
+            .collect();
+        format!("{name}={quoted}")
+    });
+    fields.collect::<Vec<_>>().join("&")
+}

@@ -1,0 +1,177 @@
+//! What the door goes about itself: searches over a city, histories, both doors alike.
+
+use std::collections::BTreeSet;
+
+use boxoffice_core::{
+    event::{Event, SessionEvent},
+    id::{CartId, HoldId, OrderId, RequestHash},
+    seat::Seat,
+    time::Timestamp,
+};
+use boxoffice_edge::Limits;
+use boxoffice_node::history::{HistoryEntry, HistoryFound};
+use boxoffice_wire::{FailKind, Op, city::CityPage, reply::Reply, status::HistoryPage};
+use serde_json::{Value, json};
+
+use crate::{
+    asking::Asking,
+    door::common::{Client, Door, in_both},
+};
+
+/// Venues of the city of these tests: more than are asked at a time.
+const VENUES: usize = 70;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_city_is_asked_venue_by_venue_and_answered_as_one() {
+    in_both(|encoding| async move {
+        let door = Door::open(Limits::default());
+        door.node.city.lock().extend((0..VENUES).map(|number| format!("v{number}")));
+        let mut client = Client::connect(door.address, encoding).await;
+        let (mut cursor, mut found, mut pages) = (None::<String>, Vec::new(), 0);
+        loop {
+            let body = json!({"city": "Paris", "limit": 50, "cursor": cursor});
+            let body = if cursor.is_none() { json!({"city": "Paris", "limit": 50}) } else { body };
+            client.send(pages, Op::SessionSearch, body).await;
+            let (id, reply) = client.answer::<CityPage>().await;
+            let Reply::Ok(page, at) = reply else { panic!("{reply:?}") };
+            assert_eq!((id, at.len()), (Some(pages), 0), "a page of many venues rests on no one version");
+            found.extend(page.sessions.into_iter().map(|session| (session.starts_at, session.id, session.venue)));
+            pages += 1;
+            match page.cursor {
+                Some(next) => cursor = Some(next.to_string()),
+                None => break,
+            }
+        }
+        assert_eq!((found.len(), pages), (2 * VENUES, 3), "each venue has two");
+        assert!(found.is_sorted(), "by start, then id, over all pages");
+        assert_eq!(found.iter().map(|(_, id, _)| id).collect::<BTreeSet<_>>().len(), 2 * VENUES, "each once");
+        let most = *door.node.searches_most.lock();
+        assert!((2..=32).contains(&most), "{most} venues were asked at a time");
+        assert_eq!(door.metric("boxoffice_edge_requests_total{op=\"session.search\",outcome=\"ok\"}").await, 3.0);
+        door.metric_is("boxoffice_edge_requests_under_way", 0.0).await;
+
+        // The other door says the same.
+        let mut asking = Asking::connect(door.address).await;
+        let told = asking.get("/v1/session.search?city=Paris&limit=50", &[]).await;
+        assert_eq!(told.status, 200, "{told:?}");
+        let first = told.json()["ok"]["sessions"].clone();
+        assert_eq!(first.as_array().map(Vec::len), Some(50));
+        assert_eq!(first[0]["venue"], json!(found[0].2.to_string()));
+        // A city without venues is an empty page.
+        door.node.city.lock().clear();
+        let told = asking.get("/v1/session.search?city=Nowhere", &[]).await;
+        assert_eq!(told.json(), json!({"ok": {"sessions": []}}));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_venue_that_does_not_answer_makes_a_search_unknown_in_time() {
+    let door = Door::open(Limits::default());
+    door.node.city.lock().extend(["v1".to_owned(), "silent".to_owned(), "v2".to_owned()]);
+    let mut asking = Asking::connect(door.address).await;
+    let told = asking.get("/v1/session.search?city=Paris", &[("boxoffice-deadline-ms", "50")]).await;
+    assert_eq!((told.status, told.code()), (504, 902));
+    door.node.city.lock().retain(|venue| venue != "silent");
+    door.node.city.lock().push("busy".to_owned());
+    let told = asking.get("/v1/session.search?city=Paris", &[]).await;
+    assert_eq!((told.status, told.code()), (503, 901), "a venue that is busy is not left out silently");
+}
+
+fn hold(seats: Vec<Seat>) -> Event {
+    let hold = HoldId { cart: CartId(0xabc), request: RequestHash(1), part: 0, attempt: 0 };
+    Event::Session(SessionEvent::SeatsHeld { hold, revision: 1, want_hash: 1, seats, deadline: Timestamp(9_000) })
+}
+
+fn sale(seats: Vec<Seat>) -> Event {
+    let hold = HoldId { cart: CartId(0xabc), request: RequestHash(1), part: 0, attempt: 0 };
+    Event::Session(SessionEvent::SeatsSold { hold, seats, order: OrderId(0xabc), at: Timestamp(8_000) })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_is_told_in_words_page_by_page() {
+    in_both(|encoding| async move {
+        let door = Door::open(Limits::default());
+        let entry = |version: u64, event: Event| HistoryEntry {
+            shard: 1,
+            index: 100 + version,
+            time: Timestamp(7_000),
+            version,
+            event,
+            by: None,
+        };
+        let seat = Seat { row: 1, seat: 11 };
+        let entries = vec![entry(4, hold(vec![seat])), entry(5, sale(vec![seat]))];
+        *door.node.history.lock() = Some(HistoryFound { entries, version: 5, from: 4, is_full: true });
+        let mut client = Client::connect(door.address, encoding).await;
+        let body = json!({"entity": "session/hamlet", "seat": [1, 11], "limit": 2, "before": 6});
+        client.send(1, Op::AdminHistory, body.clone()).await;
+        let (_, reply) = client.answer::<HistoryPage>().await;
+        let Reply::Ok(page, _) = reply else { panic!("{reply:?}") };
+        let words: Vec<&str> = page.entries.iter().map(|entry| entry.event.as_str()).collect();
+        assert_eq!((words, page.cursor, page.complete), (vec!["held", "sold"], Some(4), false));
+        assert!(page.entries[0].details.starts_with("seat [1, 11] by cart 0000"), "{page:?}");
+        assert_eq!(*door.node.histories_asked.lock(), [(Some(seat), 2, Some(6))]);
+
+        // The last page: everything back to the beginning.
+        let entries = vec![entry(1, hold(vec![seat]))];
+        *door.node.history.lock() = Some(HistoryFound { entries, version: 5, from: 1, is_full: false });
+        let mut asking = Asking::connect(door.address).await;
+        let told = asking.post("/v1/admin.history", &[], &body.to_string()).await;
+        let ok = told.json()["ok"].clone();
+        assert_eq!((told.status, &ok["complete"], &ok["cursor"]), (200, &json!(true), &Value::Null));
+        // What is older is not kept any more: neither complete nor anything to go on with.
+        *door.node.history.lock() = Some(HistoryFound { entries: Vec::new(), version: 5, from: 3, is_full: false });
+        let told = asking.post("/v1/admin.history", &[], &body.to_string()).await;
+        let ok = told.json()["ok"].clone();
+        assert_eq!((&ok["complete"], &ok["cursor"], &ok["entries"]), (&json!(false), &Value::Null, &json!([])));
+        // There never was such a thing.
+        *door.node.history.lock() = Some(HistoryFound { entries: Vec::new(), version: 0, from: 1, is_full: false });
+        client.send(2, Op::AdminHistory, body.clone()).await;
+        assert_eq!(client.code().await, (Some(2), 701));
+        // Others are read.
+        *door.node.history.lock() = None;
+        client.send(3, Op::AdminHistory, body).await;
+        assert_eq!(client.code().await, (Some(3), FailKind::Busy.code()));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refusals_although_it_was_free_are_counted() {
+    in_both(|encoding| async move {
+        let door = Door::open(Limits::default());
+        let mut client = Client::connect(door.address, encoding).await;
+        // The node of these tests has free seats, none of them side by side, as many as the session is called.
+        for (number, (session, count)) in [("free3", 4), ("free3", 3), ("free4", 2)].into_iter().enumerate() {
+            let wish = json!({"token": crate::door::common::token(1), "session": session, "count": count});
+            client.send(number as u64, Op::CartHoldBest, wish).await;
+            assert_eq!(client.code().await, (Some(number as u64), 206));
+        }
+        assert_eq!(door.metric("boxoffice_edge_refused_scattered_total").await, 2.0);
+        let mut asking = Asking::connect(door.address).await;
+        let wish = |count: u32| json!({"token": crate::door::common::token(1), "session": "free9", "count": count});
+        assert_eq!(asking.command("cart.hold_best", "r", &wish(9)).await.code(), 206);
+        assert_eq!(door.metric("boxoffice_edge_refused_scattered_total").await, 3.0);
+        assert_eq!(door.metric("boxoffice_edge_refused_although_free_total").await, 0.0);
+        // One seat is always beside itself, and places are free or not: such refusals are wrong.
+        let places =
+            |quantity: u32| json!({"token": crate::door::common::token(1), "session": "free9", "area": "yard", "quantity": quantity});
+        client.send(7, Op::CartHoldPlaces, places(9)).await;
+        assert_eq!(client.code().await, (Some(7), 205));
+        client.send(8, Op::CartHoldPlaces, places(10)).await;
+        assert_eq!(client.code().await, (Some(8), 205));
+        assert_eq!(door.metric("boxoffice_edge_refused_although_free_total").await, 1.0);
+        assert_eq!(asking.command("cart.hold_best", "s", &wish(1)).await.code(), 206);
+        assert_eq!(asking.command("cart.hold_places", "t", &places(8)).await.code(), 205);
+        assert_eq!(asking.command("cart.hold_places", "u", &places(11)).await.code(), 205);
+        assert_eq!(door.metric("boxoffice_edge_refused_although_free_total").await, 3.0);
+        let item = |op: &str, rid: &str, body: Value| json!({"op": op, "rid": rid, "body": body});
+        let items = [item("cart.hold_places", "v", places(9)), item("cart.hold_places", "w", places(10))];
+        assert_eq!(asking.post("/v1/batch", &[], &json!({"items": items}).to_string()).await.status, 200);
+        client.send(9, Op::Batch, json!({"items": items})).await;
+        client.frame().await;
+        assert_eq!(door.metric("boxoffice_edge_refused_although_free_total").await, 5.0);
+    })
+    .await;
+}

@@ -1,0 +1,344 @@
+//! What is sold in a run: a theatre whose sessions follow each other, an area in each, products, resources, quotas.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use boxoffice_core::{
+    answer::Outcome,
+    command::{
+        Area, BestWish, Command, CustomerLimit, HoldPolicy, Limits, NewSession, ProductCommand, ProductDetails, Rate,
+        ResourceCommand, ResourceDetails, VenueCommand, VenueDetails, Want, WantedLine,
+    },
+    id::{CartId, Entity, Id},
+    layout::{Labels, Layout, Row, Run},
+    money::{Currency, Money},
+    seat::{Seat, SeatSet},
+    time::Timestamp,
+};
+use parking_lot::Mutex;
+use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
+
+use crate::{
+    client_stub::{ClientStub, Ended},
+    clock::BEGIN_MS,
+    settings::QUOTA_MAX,
+};
+
+/// Rows of the hall, and seats of each.
+pub(crate) const SIDE: u16 = 8;
+/// Places of a session's area.
+const PLACES: u32 = 60;
+/// Products: the first has a quota; of the third, units are set aside only at the checkout; the fourth has both; how
+/// the last is sold changes each time it is put.
+const PRODUCTS: u64 = 5;
+/// One that is set aside at the checkout, and of which there is soon too little.
+const SCARCE: u64 = 2;
+/// Resources.
+const RESOURCES: u64 = 2;
+/// Customers.
+const CUSTOMERS: u64 = 12;
+/// So long from the begin of a run is what is booked in it, so that no jump of a clock makes it past.
+const LATER_MS: u64 = 400 * 24 * 3_600_000;
+const HOUR_MS: u64 = 3_600_000;
+
+/// What is sold at the moment.
+#[derive(Default)]
+pub(crate) struct Fixture {
+    /// Sessions that were opened.
+    sessions: AtomicU64,
+    /// Sessions are `s0`, `s1` and so on; the newest two are sold.
+    puts: AtomicU64,
+    /// How long carts live by the rules, in milliseconds.
+    hold_ttl_ms: u64,
+    /// Carts that buyers fill.
+    carts: Mutex<Vec<CartId>>,
+    /// Lines of carts that the staff has asked back, and when it first did.
+    taken: Mutex<BTreeMap<(CartId, u32), u64>>,
+    /// Sessions that the staff has asked to cancel, and when.
+    canceled: Mutex<BTreeMap<Id, u64>>,
+}
+
+/// An id.
+///
+/// # Panics
+/// If the text is none.
+pub(crate) fn id(text: &str) -> Id {
+    Id::new(text).expect("a good id")
+}
+
+fn euros(amount: i64) -> Money {
+    Money { amount, currency: Currency::new("EUR").expect("a currency") }
+}
+
+impl Fixture {
+    /// A fixture in which carts live so long.
+    pub(crate) fn new(hold_ttl_ms: u64) -> Fixture {
+        Fixture { hold_ttl_ms, ..Fixture::default() }
+    }
+
+    /// A buyer begins to fill a cart.
+    pub(crate) fn fills(&self, cart: CartId) {
+        self.carts.lock().push(cart);
+    }
+
+    /// A buyer is done with a cart.
+    pub(crate) fn leaves(&self, cart: CartId) {
+        self.carts.lock().retain(|filled| *filled != cart);
+    }
+
+    /// A cart that a buyer fills.
+    pub(crate) fn some_cart(&self, rng: &mut SmallRng) -> Option<CartId> {
+        self.carts.lock().choose(rng).copied()
+    }
+
+    /// The staff is about to take a line away.
+    pub(crate) fn takes_away(&self, cart: CartId, line: u32, now_ms: u64) {
+        self.taken.lock().entry((cart, line)).or_insert(now_ms);
+    }
+
+    /// When the staff first wanted this line.
+    pub(crate) fn taken_away(&self, cart: CartId, line: u32) -> Option<u64> {
+        self.taken.lock().get(&(cart, line)).copied()
+    }
+
+    /// When the staff first wanted any line of this cart.
+    pub(crate) fn taken_from(&self, cart: CartId) -> Option<u64> {
+        self.taken.lock().range((cart, 0)..=(cart, u32::MAX)).map(|(_, at_ms)| *at_ms).min()
+    }
+
+    /// The staff is about to cancel a session.
+    pub(crate) fn cancels(&self, session: &Id, now_ms: u64) {
+        self.canceled.lock().entry(session.clone()).or_insert(now_ms);
+    }
+
+    /// When the staff wanted to cancel this session.
+    pub(crate) fn canceled_ms(&self, session: &Id) -> Option<u64> {
+        self.canceled.lock().get(session).copied()
+    }
+
+    /// Sessions that the staff wanted to cancel.
+    pub(crate) fn canceled(&self) -> Vec<Id> {
+        self.canceled.lock().keys().cloned().collect()
+    }
+
+    /// Whether a line may have been taken away by another than its buyer.
+    pub(crate) fn may_be_gone(&self, cart: CartId, line: u32, entity: &Entity) -> bool {
+        let canceled = matches!(entity, Entity::Session(session) if self.canceled_ms(session).is_some());
+        canceled || self.taken_away(cart, line).is_some()
+    }
+
+    /// A time to live of one session's or product's own, or none.
+    fn own_ttl_ms(&self, rng: &mut SmallRng) -> Option<u64> {
+        match rng.random_range(0..4) {
+            0 => Some(self.hold_ttl_ms / 2),
+            1 => Some(self.hold_ttl_ms * 3 / 4),
+            _ => None,
+        }
+    }
+
+    /// Sessions that were opened.
+    pub(crate) fn sessions(&self) -> u64 {
+        self.sessions.load(Ordering::Relaxed)
+    }
+
+    /// Everything inventories are made of.
+    pub(crate) fn inventories(&self) -> Vec<Entity> {
+        let sessions = (0..self.sessions()).map(|number| Entity::Session(id(&format!("s{number}"))));
+        let resources = (0..RESOURCES).map(|number| Entity::Resource(id(&format!("r{number}"))));
+        let products = self.products().map(Entity::Product);
+        sessions.chain(products).chain(resources).chain(self.customers().map(Entity::Customer)).collect()
+    }
+
+    /// All products.
+    pub(crate) fn products(&self) -> impl Iterator<Item = Id> + use<> {
+        (0..PRODUCTS).map(|number| id(&format!("p{number}")))
+    }
+
+    /// All customers.
+    pub(crate) fn customers(&self) -> impl Iterator<Item = Id> + use<> {
+        (0..CUSTOMERS).map(|number| id(&format!("c{number}")))
+    }
+
+    /// The sessions that are sold now.
+    pub(crate) fn sold_now(&self) -> Vec<Id> {
+        let end = self.sessions();
+        (end.saturating_sub(2)..end).map(|number| id(&format!("s{number}"))).collect()
+    }
+
+    /// Makes the hall and everything that is there from the begin; what is missing at the end was left unknown.
+    pub(crate) async fn open(&self, client: &ClientStub, rng: &mut SmallRng) {
+        let run = Run {
+            gap: 0,
+            count: SIDE,
+            labels: Labels::Numbers { first: 1, step: 1 },
+            category: id("standard"),
+            accessible: false,
+            points: Vec::new(),
+        };
+        let rows = (0..SIDE).map(|row| Row { label: format!("{row}").into(), section: None, runs: vec![run.clone()] });
+        let layout = Arc::new(Layout::new(rows.collect(), None).expect("a good layout"));
+        let details = VenueDetails { name: "Theatre".into(), city: "Here".into(), position: None, comments: "".into() };
+        let hall = VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout };
+        for command in [VenueCommand::Put(details), hall] {
+            self.must(client, rng, Command::Venue(id("theatre"), command)).await;
+        }
+        self.next_session(client, rng).await;
+        for number in 0..RESOURCES {
+            let details = ResourceDetails {
+                name: "Room".into(),
+                properties: Vec::new(),
+                capacity: 1,
+                zone: "Europe/Berlin".into(),
+                hours: None,
+                before_ms: 0,
+                after_ms: 0,
+                notice_ms: 0,
+                horizon_ms: None,
+                rate: Rate { amount: 700, currency: euros(0).currency, per_ms: None },
+                hold_ttl_ms: None,
+                limits: Limits::default(),
+            };
+            let put = ResourceCommand::Put(Box::new(details));
+            self.must(client, rng, Command::Resource(id(&format!("r{number}")), put)).await;
+        }
+        for number in 0..PRODUCTS {
+            self.restock(client, rng, number).await;
+        }
+    }
+
+    /// Puts a product, with more units each time.
+    pub(crate) async fn restock(&self, client: &ClientStub, rng: &mut SmallRng, number: u64) {
+        let units = if number == SCARCE { 3 } else { 40 };
+        let stock = units * (1 + self.puts.fetch_add(1, Ordering::Relaxed));
+        let limited = [0, 3].contains(&number);
+        let per_customer = limited.then(|| CustomerLimit { quota: id("posters"), max: QUOTA_MAX });
+        let late = [2, 3].contains(&number) || (number + 1 == PRODUCTS && rng.random());
+        let details = ProductDetails {
+            name: "Poster".into(),
+            properties: Vec::new(),
+            blob: Vec::new(),
+            price: euros(100 + stock as i64),
+            stock,
+            hold: if late { HoldPolicy::AtCheckout } else { HoldPolicy::AtAdd },
+            hold_ttl_ms: self.own_ttl_ms(rng),
+            limits: Limits { per_order: None, per_customer },
+        };
+        let put = ProductCommand::Put(Box::new(details));
+        self.must(client, rng, Command::Product(id(&format!("p{number}")), put)).await;
+    }
+
+    /// Opens one more session.
+    pub(crate) async fn next_session(&self, client: &ClientStub, rng: &mut SmallRng) {
+        let number = self.sessions();
+        let begin = BEGIN_MS + LATER_MS + number * HOUR_MS;
+        // Of every other session a customer may have only so much.
+        let per_customer = (number % 2 == 1).then(|| CustomerLimit { quota: id("guests"), max: QUOTA_MAX });
+        let area = Area { id: id("floor"), name: "Floor".into(), capacity: PLACES, price: euros(300) };
+        let new = NewSession {
+            id: id(&format!("s{number}")),
+            hall: id("hall"),
+            title: id("title"),
+            starts_at: Timestamp(begin),
+            ends_at: Timestamp(begin + HOUR_MS),
+            prices: vec![(id("standard"), euros(1_000))],
+            areas: vec![area],
+            hold_ttl_ms: self.own_ttl_ms(rng),
+            limits: Limits { per_order: None, per_customer },
+            comments: "".into(),
+        };
+        self.must(client, rng, Command::Venue(id("theatre"), VenueCommand::CreateSession(new))).await;
+        self.sessions.store(number + 1, Ordering::Relaxed);
+    }
+
+    /// A command of the fixture itself has one outcome, however long it takes.
+    async fn must(&self, client: &ClientStub, rng: &mut SmallRng, command: Command) {
+        let told = format!("{command:?}");
+        let ended = client.change(rng, "town", command, u32::MAX).await;
+        if let Ended::Known { outcome: Err(refusal), .. } = ended {
+            client.oracle.lock().violation(format!("the fixture was refused {told}: {refusal}"));
+        }
+    }
+
+    /// Some product.
+    pub(crate) fn product(&self, rng: &mut SmallRng) -> u64 {
+        rng.random_range(0..PRODUCTS)
+    }
+
+    /// A customer.
+    pub(crate) fn customer(&self, rng: &mut SmallRng) -> Id {
+        id(&format!("c{}", rng.random_range(0..CUSTOMERS)))
+    }
+
+    /// A session that is sold now.
+    pub(crate) fn session(&self, rng: &mut SmallRng) -> Id {
+        let newest = self.sessions() - 1;
+        id(&format!("s{}", rng.random_range(newest.saturating_sub(1)..=newest)))
+    }
+
+    /// Something to put into a cart.
+    pub(crate) fn wanted(&self, rng: &mut SmallRng) -> WantedLine {
+        let session = Entity::Session(self.session(rng));
+        match rng.random_range(0..12) {
+            0..4 => {
+                let seat =
+                    |rng: &mut SmallRng| Seat { row: rng.random_range(0..SIDE), seat: rng.random_range(0..SIDE) };
+                let mut seats: Vec<Seat> = (0..rng.random_range(1..5)).map(|_| seat(rng)).collect();
+                seats.sort();
+                seats.dedup();
+                let seats = SeatSet::new(seats).expect("one to four seats, none twice");
+                WantedLine { entity: session, want: Want::Seats { seats, best_effort: rng.random_ratio(1, 4) } }
+            }
+            4..6 => {
+                let count = rng.random_range(1..4);
+                let wish = BestWish { count, category: None, section: None, accessible: 0, split: rng.random() };
+                WantedLine { entity: session, want: Want::Best(wish) }
+            }
+            6..8 => {
+                let quantity = rng.random_range(1..4);
+                WantedLine { entity: session, want: Want::Places { area: id("floor"), quantity } }
+            }
+            8..11 => {
+                let entity = Entity::Product(id(&format!("p{}", rng.random_range(0..PRODUCTS))));
+                WantedLine { entity, want: Want::Units { quantity: rng.random_range(1..4), now: rng.random() } }
+            }
+            _ => {
+                let entity = Entity::Resource(id(&format!("r{}", rng.random_range(0..RESOURCES))));
+                let begin = BEGIN_MS + LATER_MS + rng.random_range(0..200) * HOUR_MS;
+                let length = *[HOUR_MS, 2 * HOUR_MS].choose(rng).expect("there are some");
+                WantedLine {
+                    entity,
+                    want: Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + length), details: "".into() },
+                }
+            }
+        }
+    }
+}
+
+/// The command that has an inventory say everything it knows.
+pub(crate) fn audit_of(entity: &Entity) -> Command {
+    use boxoffice_core::command::{CartCommand, CustomerCommand, SessionCommand};
+    match entity {
+        Entity::Session(id) => Command::Session(id.clone(), SessionCommand::Audit),
+        Entity::Product(id) => Command::Product(id.clone(), ProductCommand::Audit),
+        Entity::Resource(id) => Command::Resource(id.clone(), ResourceCommand::Audit),
+        Entity::Customer(id) => Command::Customer(id.clone(), CustomerCommand::Audit),
+        Entity::Cart(id) => Command::Cart(*id, CartCommand::Audit),
+        other => panic!("{other} has no audit"),
+    }
+}
+
+/// The state of a seat in a whole map: two bits a seat.
+pub(crate) fn state_in(seats: &[u8], seat: Seat) -> u8 {
+    let number = usize::from(seat.row) * usize::from(SIDE) + usize::from(seat.seat);
+    seats[number / 4] >> (number % 4 * 2) & 3
+}
+
+/// Whether it is not known.
+pub(crate) fn is_unknown(outcome: &Outcome) -> bool {
+    matches!(outcome, Err(refusal) if refusal.name() == "not_found")
+}

@@ -1,0 +1,33 @@
+//! Copies the frames that nodes send each other during a run: real inputs for tests of what decodes them.
+
+use std::{cell::RefCell, mem::take};
+
+use boxoffice_node::world::Lane;
+use bytes::Bytes;
+
+/// Frames by lane, in the order in which they were sent.
+pub(crate) type Frames = Vec<(Lane, Bytes)>;
+
+thread_local! {
+    // A run takes place on one thread.
+    static FRAMES: RefCell<Option<Frames>> = const { RefCell::new(None) };
+}
+
+/// Begins to copy frames.
+pub(crate) fn begin() {
+    FRAMES.set(Some(Frames::new()));
+}
+
+/// Ends it; the frames since [`begin`].
+pub(crate) fn end() -> Frames {
+    FRAMES.with_borrow_mut(take).unwrap_or_default()
+}
+
+/// Copies a frame, if frames are being copied.
+pub(crate) fn frame(lane: Lane, frame: &Bytes) {
+    FRAMES.with_borrow_mut(|frames| {
+        if let Some(frames) = frames {
+            frames.push((lane, frame.clone()));
+        }
+    });
+}

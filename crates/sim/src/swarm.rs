@@ -1,0 +1,154 @@
+//! Which kinds of faults a run has, and how often, drawn from its seed (swarm testing).
+
+use rand::Rng;
+
+use crate::{
+    rng::{one_of, rng},
+    settings::Settings,
+};
+
+/// With fewer nodes nothing may be lost.
+const OPERATED_MIN: u64 = 3;
+
+/// A kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// The process is killed; what it wrote stays.
+    Kill,
+    /// The process is killed when it has just sent a message to another node, which arrives.
+    AimedKill,
+    /// The power goes: what was not synced may be lost.
+    PowerCut,
+    /// The power goes in the middle of writing.
+    TornWrite,
+    /// The power of all machines goes at once.
+    Blackout,
+    /// The process stands still for a while.
+    Pause,
+    /// The disk is slow for a while.
+    SlowDisk,
+    /// Syncs fail; the process must end.
+    FailedSync,
+    /// The disk is full for a while.
+    FullDisk,
+    /// The wall clock jumps.
+    ClockJump,
+    /// All wall clocks are set at once.
+    ClocksSet,
+    /// The power of all machines is gone for hours.
+    Outage,
+    /// Two nodes do not hear each other for a while.
+    Cut,
+    /// One node does not hear another for a while.
+    OneWay,
+    /// One node is cut off from all others for a while.
+    Isolation,
+    /// One node is slow to hear another for a while.
+    SlowLink,
+    /// Consensus' frames are lost, repeated and overtaken for a while.
+    Storm,
+    /// A node comes.
+    Join,
+    /// A node is drained.
+    Drain,
+    /// A node dies for good.
+    Remove,
+    /// A node loses its disk and comes back.
+    LostDisk,
+    /// A node is started on a copy of its disk that is minutes old.
+    OldCopy,
+    /// A bit of a disk changes by itself.
+    BitRot,
+}
+
+impl Fault {
+    /// Faults of links.
+    pub const OF_LINKS: [Fault; 5] = [Fault::Cut, Fault::OneWay, Fault::Isolation, Fault::SlowLink, Fault::Storm];
+
+    /// Faults of machines.
+    pub const OF_MACHINES: [Fault; 9] = [
+        Fault::Kill,
+        Fault::AimedKill,
+        Fault::PowerCut,
+        Fault::TornWrite,
+        Fault::Pause,
+        Fault::SlowDisk,
+        Fault::FailedSync,
+        Fault::FullDisk,
+        Fault::ClockJump,
+    ];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Fault::Kill => "kill",
+            Fault::AimedKill => "kill after a message",
+            Fault::PowerCut => "power cut",
+            Fault::TornWrite => "torn write",
+            Fault::Blackout => "blackout",
+            Fault::Pause => "pause",
+            Fault::SlowDisk => "slow disk",
+            Fault::FailedSync => "failed sync",
+            Fault::FullDisk => "full disk",
+            Fault::ClockJump => "clock jump",
+            Fault::ClocksSet => "all clocks set",
+            Fault::Outage => "outage",
+            Fault::Cut => "cut",
+            Fault::OneWay => "one-way cut",
+            Fault::Isolation => "isolation",
+            Fault::SlowLink => "slow link",
+            Fault::Storm => "storm",
+            Fault::Join => "join",
+            Fault::Drain => "drain",
+            Fault::Remove => "removal",
+            Fault::LostDisk => "lost disk",
+            Fault::OldCopy => "old copy of a disk",
+            Fault::BitRot => "bit rot",
+        }
+    }
+}
+
+/// The faults of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Swarm {
+    /// Kinds of faults of machines.
+    pub of_machines: Vec<Fault>,
+    /// Kinds of faults of links.
+    pub of_links: Vec<Fault>,
+    /// The mean time between two of a machine, or of the links, in milliseconds.
+    pub mean_ms: u64,
+    /// At times the power of all machines goes at once, now and then for hours.
+    pub has_blackouts: bool,
+    /// At times all machines are off for minutes or hours.
+    pub has_outages: bool,
+    /// At times all wall clocks are set at once.
+    pub sets_clocks: bool,
+    /// When everything is healed, processes that run go on as they are.
+    pub goes_on: bool,
+    /// An operator takes nodes in and out.
+    pub is_operated: bool,
+}
+
+impl Swarm {
+    /// What the seed says: each kind with one chance in two, and something at least.
+    pub fn draw(settings: &Settings) -> Swarm {
+        let mut rng = rng(settings.seed, "swarm", 0);
+        let mut of_machines: Vec<Fault> = Fault::OF_MACHINES.into_iter().filter(|_| rng.random()).collect();
+        let mut of_links: Vec<Fault> = Fault::OF_LINKS.into_iter().filter(|_| rng.random()).collect();
+        if settings.nodes == 1 {
+            of_links.clear();
+        }
+        if of_machines.is_empty() && of_links.is_empty() {
+            of_machines.push(one_of(&mut rng, &Fault::OF_MACHINES));
+        }
+        let mean_ms = one_of(&mut rng, &[5_000, 20_000, 60_000]);
+        let is_operated = settings.nodes >= OPERATED_MIN && rng.random_ratio(2, 5);
+        let (has_blackouts, goes_on) = (rng.random_ratio(1, 4), rng.random());
+        let (has_outages, sets_clocks) = (rng.random_ratio(1, 3), rng.random_ratio(1, 3));
+        // As long as some clock is wrong, the oracle cannot tell what is right.
+        if (has_outages || sets_clocks) && of_machines.len() > 1 && rng.random_ratio(3, 4) {
+            of_machines.retain(|fault| *fault != Fault::ClockJump);
+        }
+        Swarm { of_machines, of_links, mean_ms, has_blackouts, has_outages, sets_clocks, goes_on, is_operated }
+    }
+}

@@ -1,0 +1,233 @@
+//! What all walls of the world show, and what must follow from it: clocks are set together, outages last for hours, and
+//! a client that is told a deadline or a date can tell whether it is right.
+
+use std::collections::BTreeMap;
+
+use boxoffice_core::{
+    answer::{Answer, CartState},
+    time::Timestamp,
+};
+use boxoffice_wire::status::ShardStatus;
+use parking_lot::Mutex;
+
+use crate::{
+    clock::{BEGIN_MS, Skew},
+    shown::Times,
+    tally::Tally,
+};
+
+/// What is told may be off by so much, in milliseconds: clocks that agree, and those that are not corrected yet.
+const TOLD_MS: i64 = 1_000;
+/// So long after a clock was set the cluster may still be finding out, in milliseconds.
+const FINDS_OUT_MS: u64 = 30_000;
+
+/// What all walls show.
+pub(crate) struct WallClocks {
+    /// How far all of them are ahead of the run.
+    all: Skew,
+    changes: Mutex<Changes>,
+}
+
+#[derive(Default)]
+struct Changes {
+    /// When a clock was last set, in milliseconds of the run.
+    last_ms: Option<u64>,
+    /// Machines with a clock of their own.
+    odd: BTreeMap<u64, i64>,
+    /// Outages that were longer than the run knows: when they ended, and how much longer in milliseconds.
+    outages: Vec<(u64, u64)>,
+    /// All clocks were set while processes ran.
+    were_set: bool,
+    /// How often told times were judged.
+    tally: Tally,
+}
+
+/// As long as no clock is set, each shard's distance from true time stays: between two looks it changes at most by
+/// this, in milliseconds. A leadership may lose as much as a message is old.
+const DISTANCE_MS: u64 = 3_000;
+
+/// The distance of each shard from true time, by the leader of its highest term so far.
+#[derive(Default)]
+pub(crate) struct Distances(BTreeMap<u32, (u64, i64)>);
+
+impl Distances {
+    /// Looks at what one node says of the shards that it leads; what is wrong with it if no clock was set.
+    pub(crate) fn look(&mut self, shards: &[ShardStatus]) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for ShardStatus { shard, term, distance_ms, .. } in shards.iter().filter(|status| status.role == "leader") {
+            let (last_term, last_ms) = *self.0.entry(*shard).or_insert((*term, *distance_ms));
+            if *term < last_term {
+                continue;
+            }
+            self.0.insert(*shard, (*term, *distance_ms));
+            if last_ms.abs_diff(*distance_ms) > DISTANCE_MS {
+                wrong.push(format!(
+                    "shard {shard} is {distance_ms} ms from true time in term {term}, and was {last_ms} in term {last_term}, though no clock was set"
+                ));
+            }
+        }
+        wrong
+    }
+}
+
+impl Changes {
+    /// Whether all clocks have been right since long before something was asked.
+    fn steady(&self, called_ms: u64) -> bool {
+        self.odd.is_empty() && self.last_ms.is_none_or(|last_ms| last_ms + FINDS_OUT_MS < called_ms)
+    }
+
+    /// How much longer than the run knows all machines were off in between.
+    fn off_between(&self, (called_ms, acked_ms): Times) -> i64 {
+        let between = self.outages.iter().filter(|(at_ms, _)| (called_ms..=acked_ms).contains(at_ms));
+        between.map(|(_, for_ms)| *for_ms as i64).sum()
+    }
+
+    /// A time that was told just now is judged.
+    fn judged(&mut self, what: &'static str, called_ms: u64) {
+        self.tally.count(what);
+        if self.outages.last().is_some_and(|(at_ms, _)| at_ms + FINDS_OUT_MS > called_ms) {
+            self.tally.count("of these within 30 s of an outage");
+        }
+        if self.were_set {
+            self.tally.count("of these after all clocks were set");
+        }
+    }
+}
+
+impl WallClocks {
+    pub(crate) fn new() -> WallClocks {
+        WallClocks { all: Skew::default(), changes: Mutex::default() }
+    }
+
+    /// How far all walls are ahead of the run; shared with every clock.
+    pub(crate) fn all(&self) -> Skew {
+        self.all.clone()
+    }
+
+    /// One machine's clock is this wrong from now on.
+    pub(crate) fn set_one(&self, machine: u64, wrong_ms: i64, now_ms: u64) {
+        let mut changes = self.changes.lock();
+        changes.last_ms = Some(now_ms);
+        match wrong_ms {
+            0 => _ = changes.odd.remove(&machine),
+            _ => _ = changes.odd.insert(machine, wrong_ms),
+        }
+    }
+
+    /// All clocks are set: so far ahead of the run.
+    pub(crate) fn set_all(&self, ahead_ms: i64, now_ms: u64) {
+        self.all.set(ahead_ms);
+        let mut changes = self.changes.lock();
+        (changes.last_ms, changes.were_set) = (Some(now_ms), true);
+    }
+
+    /// All machines were off for so much longer than the run knows.
+    pub(crate) fn were_off(&self, for_ms: u64, now_ms: u64) {
+        self.all.set(self.all.get() + for_ms as i64);
+        let mut changes = self.changes.lock();
+        changes.outages.push((now_ms, for_ms));
+        changes.tally.add("simulated seconds of outages", for_ms / 1_000);
+    }
+
+    /// How much time outages have taken, until then, that the run knows nothing of.
+    pub(crate) fn off_ms(&self, now_ms: u64) -> u64 {
+        self.changes.lock().outages.iter().filter(|(at_ms, _)| *at_ms <= now_ms).map(|(_, for_ms)| for_ms).sum()
+    }
+
+    /// Whether all clocks were set while processes ran.
+    pub(crate) fn were_set(&self) -> bool {
+        self.changes.lock().were_set
+    }
+
+    /// When walls show this instant, in milliseconds of the run, if they are not set before.
+    pub(crate) fn run_ms(&self, at: Timestamp) -> u64 {
+        at.0.saturating_sub(BEGIN_MS).saturating_add_signed(-self.all.get())
+    }
+
+    /// Whether no clock was ever set in this run: what was told once stays true.
+    pub(crate) fn were_never_set(&self) -> bool {
+        self.changes.lock().last_ms.is_none()
+    }
+
+    /// How often told times were judged.
+    pub(crate) fn tally(&self) -> Tally {
+        self.changes.lock().tally.clone()
+    }
+
+    /// What is wrong with the times an answer tells, if all clocks were right from long before it was asked.
+    pub(crate) fn wrong(&self, answer: &Answer, life_ms: u64, (called_ms, acked_ms): Times) -> Option<String> {
+        let mut changes = self.changes.lock();
+        if !changes.steady(called_ms) {
+            return None;
+        }
+        // What was told before an outage was told by the wall clocks of that time.
+        let off_ms = changes.off_between((called_ms, acked_ms));
+        let run_ms = |at: Timestamp| at.0 as i64 - BEGIN_MS as i64 - self.all.get();
+        let (from_ms, to_ms) = (called_ms as i64 - TOLD_MS - off_ms, acked_ms as i64 + TOLD_MS);
+        let (told_ms, fits) = match answer {
+            Answer::Held(held) => {
+                let told_ms = run_ms(held.deadline);
+                // Of some sessions and products the life is shorter, down to half of it.
+                let life_ms = life_ms as i64;
+                (told_ms, (from_ms + life_ms / 2..=to_ms + life_ms).contains(&told_ms))
+            }
+            Answer::Cart(view) if view.state == CartState::Active => {
+                let told_ms = run_ms(view.deadline);
+                (told_ms, (from_ms..=to_ms + life_ms as i64).contains(&told_ms))
+            }
+            _ => return None,
+        };
+        changes.judged("told deadlines judged", called_ms);
+        (!fits).then(|| {
+            format!("a deadline is told as {told_ms} ms of the run, asked at {called_ms} and answered at {acked_ms} ms")
+        })
+    }
+
+    /// What is wrong with the date of an order that was just decided.
+    pub(crate) fn wrong_date(&self, at: Timestamp, (called_ms, acked_ms): Times) -> Option<String> {
+        let mut changes = self.changes.lock();
+        if !changes.steady(called_ms) {
+            return None;
+        }
+        changes.judged("dates judged", called_ms);
+        let off_ms = changes.off_between((called_ms, acked_ms));
+        let told_ms = at.0 as i64 - BEGIN_MS as i64 - self.all.get();
+        let fits = (called_ms as i64 - TOLD_MS - off_ms..=acked_ms as i64 + TOLD_MS).contains(&told_ms);
+        (!fits).then(|| {
+            format!("an order is dated {told_ms} ms of the run, asked for at {called_ms} and answered at {acked_ms} ms")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_core::{answer::Held, id::CartId, money::Currency};
+
+    use super::*;
+
+    fn held(deadline_ms: i64) -> Answer {
+        let deadline = Timestamp(BEGIN_MS.saturating_add_signed(deadline_ms));
+        let currency = Currency::new("EUR").expect("a currency");
+        Answer::Held(Held { cart: CartId(1), lines: Vec::new(), currency, deadline, lines_version: 0 })
+    }
+
+    #[test]
+    fn a_deadline_that_is_not_now_and_life_is_wrong() {
+        let wall_clocks = WallClocks::new();
+        let wrong =
+            |wall_clocks: &WallClocks, told_ms| wall_clocks.wrong(&held(told_ms), 60_000, (100_000, 100_300)).is_some();
+        assert!(!wrong(&wall_clocks, 160_000) && !wrong(&wall_clocks, 161_200) && !wrong(&wall_clocks, 130_000));
+        assert!(wrong(&wall_clocks, 128_000) && wrong(&wall_clocks, 162_000) && wrong(&wall_clocks, 100_000));
+        wall_clocks.were_off(3_600_000, 90_000);
+        assert!(
+            !wrong(&wall_clocks, 3_760_000) && wrong(&wall_clocks, 160_000),
+            "what is told right after an outage is right"
+        );
+        wall_clocks.were_off(1_000_000, 100_100);
+        assert!(!wrong(&wall_clocks, 3_760_000) && !wrong(&wall_clocks, 4_760_000), "before or after");
+        wall_clocks.set_all(3_600_000, 50_000);
+        assert!(!wrong(&wall_clocks, 3_760_000) && wrong(&wall_clocks, 160_000));
+        wall_clocks.set_one(2, 5, 90_000);
+        assert!(!wrong(&wall_clocks, 160_000), "who is right is not known");
+    }
+}
