@@ -1,4 +1,4 @@
-// Tokens of carts, without a browser: the same values as in docs/protocol.md and crates/core/tests/rules/beside.rs.
+// Tokens of carts, without a browser: the same values as in docs/reference/protocol.md and crates/core/tests/rules/beside.rs.
 
 import assert from 'node:assert/strict';
 import { webcrypto } from 'node:crypto';

@@ -47,7 +47,7 @@ fn carts_of_random_tokens_and_entities_are_spread_evenly() {
     }
 }
 
-/// The same values as in docs/protocol.md.
+/// The same values as in docs/reference/protocol.md.
 #[test]
 fn places_are_pinned() {
     let shards = |entity: &Entity| [1, 3, 32, 100].map(|shards| shard_of(entity.hash_prefix(), shards));

@@ -8,10 +8,10 @@ fn id(text: &str) -> Id {
     Id::new(text).expect("a short word is an id")
 }
 
-/// The 112 secret bits of the tokens in docs/protocol.md.
+/// The 112 secret bits of the tokens in docs/reference/protocol.md.
 const SECRET: u128 = 0x2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0;
 
-/// The same values as in docs/protocol.md and tests/page/token.test.mjs; they stay for ever.
+/// The same values as in docs/reference/protocol.md and tests/page/token.test.mjs; they stay for ever.
 #[test]
 fn the_hash_prefixes_of_keys_are_pinned() {
     let prefixes = [
