@@ -10,6 +10,7 @@ globalThis.crypto ??= webcrypto;
 const SECRET = '2d3c4b5a69788796a5b4c3d2e1f0';
 
 test('entities have the hash prefixes that the nodes place them by', () => {
+  assert.equal(hashPrefix('session', 'hamlet-tonight'), '944e');
   assert.equal(hashPrefix('session', 'hamlet-0412'), '55da');
   assert.equal(hashPrefix('product', 'programme'), 'beef');
   assert.equal(hashPrefix('resource', 'room-5'), '1b71');
