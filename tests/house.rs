@@ -1,13 +1,15 @@
 //! The arrows between crates: who may use whom. A new arrow is a decision: it changes this picture and a sentence in
-//! `docs/architecture.md`. And what `docs/promises.md` says of tests, `deny.toml` of packages, and commands of programs.
+//! `docs/architecture.md`. And what pages say of tests and programs, and `deny.toml` of packages.
 
 mod modules;
 mod packages;
+mod pages;
+mod reference;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -85,54 +87,6 @@ fn the_rules_and_the_keeping_reach_nothing_outside() {
     }
 }
 
-/// Words of those pages that look like names of tests.
-const NO_TESTS: [&str; 3] = ["best_effort", "boxoffice_edge_denied_total", "boxoffice_edge_over_budget_total"];
-
-/// Names of the tests in the Rust files below a directory.
-fn tests_below(directory: &Path, found: &mut BTreeSet<String>) {
-    for entry in fs::read_dir(directory).expect("a directory of sources") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
-            tests_below(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path).expect("sources are text");
-            // Planted bugs run some tests as stories.
-            let lines = text.lines().map(|line| line.trim_start().trim_start_matches("pub(crate) "));
-            let named = lines.filter_map(|line| line.trim_start_matches("async ").strip_prefix("fn ")?.split_once('('));
-            found.extend(named.map(|(name, _)| name.to_owned()));
-        }
-    }
-}
-
-#[test]
-fn every_test_that_the_promises_name_is_there() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut found = BTreeSet::new();
-    tests_below(&root.join("crates"), &mut found);
-    tests_below(&root.join("tests"), &mut found);
-    let pages = ["docs/promises.md", "docs/threat-model.md"];
-    let page: String =
-        pages.map(|page| fs::read_to_string(root.join(page)).expect("a page that names tests")).join("\n");
-    // In backticks, and with words like those of functions.
-    let words = page.split('`').skip(1).step_by(2);
-    let is_name =
-        |word: &&str| word.contains('_') && word.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
-    let named: BTreeSet<&str> = words.filter(is_name).filter(|word| !NO_TESTS.contains(word)).collect();
-    assert!(named.len() > 150, "{} tests are named", named.len());
-    let missing: Vec<_> = named.into_iter().filter(|name| !found.contains(*name)).collect();
-    assert_eq!(missing, [""; 0], "named in {pages:?}, and nowhere else");
-}
-
-#[test]
-fn every_file_that_the_glossary_names_is_there() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = fs::read_to_string(root.join("docs/glossary.md")).expect("the glossary");
-    let named: Vec<&str> = page.split('`').skip(1).step_by(2).filter(|name| name.contains('/')).collect();
-    assert!(named.len() > 30, "{} files are named", named.len());
-    let missing: Vec<_> = named.into_iter().filter(|name| !root.join(name).is_file()).collect();
-    assert_eq!(missing, [""; 0], "named in docs/glossary.md, and not there");
-}
-
 /// The programs of each crate, by the crate's name.
 fn programs(metadata: &serde_json::Value) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut programs: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -151,13 +105,16 @@ fn programs(metadata: &serde_json::Value) -> BTreeMap<&str, BTreeSet<&str>> {
 #[test]
 fn commands_that_build_a_program_say_of_which_package_it_is() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let files =
-        ["", "docs", "crates/bench", "tests"].map(|directory| fs::read_dir(root.join(directory)).expect("a directory"));
-    let paths = files.into_iter().flatten().map(|file| file.expect("a file").path());
+    let kinds = ["docs/start", "docs/concepts", "docs/operate", "docs/reference", "docs/internals"];
+    let directories = ["", "docs", "crates/bench", "tests"].into_iter().chain(kinds);
+    let files = |directory| fs::read_dir(root.join(directory)).expect("a directory");
+    let paths: Vec<PathBuf> = directories.flat_map(files).map(|file| file.expect("a file").path()).collect();
     let metadata = metadata();
     let programs = programs(&metadata);
     let (mut commands, mut wrong) = (0, Vec::new());
-    for path in paths.filter(|path| path.is_file() && path.extension().is_none_or(|extension| extension != "rs")) {
+    for path in
+        paths.into_iter().filter(|path| path.is_file() && path.extension().is_none_or(|extension| extension != "rs"))
+    {
         let Ok(text) = fs::read_to_string(&path) else { continue };
         for line in text.lines().filter(|line| line.contains("cargo ") && line.contains(" --bin ")) {
             commands += 1;

@@ -216,7 +216,7 @@ def other_builds():
         check("clippy", [*LOWEST_PRIORITY, *clippy, "--", "-D", "warnings"])
     with Phase("planted bugs"):
         # Three of them, and the stories of all lines that no other test noticed to be changed, with the rules alone; the rest
-        # is in docs/reliability.md. The whole workspace is named so that its dependencies are those that are built already.
+        # is in docs/internals/simulation.md. The whole workspace is named so that its dependencies are those that are built already.
         planted = ["cargo", "test", *TESTED, "--features", "boxoffice-core/planted", "--test", "rules", "planted"]
         check("planted bugs", [*LOWEST_PRIORITY, *planted], env={"BOXOFFICE_BUGS": "3"})
     with Phase("examples of the documentation"):

@@ -1,4 +1,4 @@
-// Tokens of carts, without a browser: the same values as in docs/protocol.md and crates/core/tests/rules/beside.rs.
+// Tokens of carts, without a browser: the same values as in docs/reference/protocol.md and crates/core/tests/rules/beside.rs.
 
 import assert from 'node:assert/strict';
 import { webcrypto } from 'node:crypto';
@@ -10,6 +10,7 @@ globalThis.crypto ??= webcrypto;
 const SECRET = '2d3c4b5a69788796a5b4c3d2e1f0';
 
 test('entities have the hash prefixes that the nodes place them by', () => {
+  assert.equal(hashPrefix('session', 'hamlet-tonight'), '944e');
   assert.equal(hashPrefix('session', 'hamlet-0412'), '55da');
   assert.equal(hashPrefix('product', 'programme'), 'beef');
   assert.equal(hashPrefix('resource', 'room-5'), '1b71');

@@ -36,7 +36,7 @@ async fn frame_by_frame(encoding: Encoding) {
     let at = |entities: &[&str]| -> Value {
         entities.iter().map(|entity| json!({"entity": entity, "version": "a number", "position": "a number"})).collect()
     };
-    let session = "session/hamlet-0412";
+    let session = "session/hamlet-tonight";
     let cart = format!("cart/{CART}");
 
     expect(json!({"id": 1, "op": "hello", "body": {"client": "a test"}}), json!({"id": 1, "ok": {}})).await;
@@ -59,7 +59,7 @@ async fn frame_by_frame(encoding: Encoding) {
     .await;
     let created = port
         .exchange_whole(json!({"id": 4, "op": "session.create", "rid": "set-3", "body": {
-            "id": "hamlet-0412", "venue": "royal", "hall": "main", "title": "hamlet",
+            "id": "hamlet-tonight", "venue": "royal", "hall": "main", "title": "hamlet",
             "starts_at": time(&port, 1_900_000_000_000), "ends_at": time(&port, 1_900_010_000_000),
             "prices": {"standard": {"amount": 1_000, "currency": "EUR"}},
         }}))
@@ -75,9 +75,9 @@ async fn frame_by_frame(encoding: Encoding) {
             "deadline": "a time", "lines": [], "lines_version": 0}, "at": at(&[&cart])}),
     )
     .await;
-    let line = json!({"line": 1, "session": "hamlet-0412", "seats": [[1, 5], [1, 6], [1, 7]], "prices": [1_000, 1_000, 1_000]});
+    let line = json!({"line": 1, "session": "hamlet-tonight", "seats": [[1, 5], [1, 6], [1, 7]], "prices": [1_000, 1_000, 1_000]});
     expect(
-        json!({"id": 6, "op": "cart.hold_seats", "rid": "c1-2", "body": hold(TOKEN, "hamlet-0412", json!([[1, 7], [1, 5], [1, 6]]))}),
+        json!({"id": 6, "op": "cart.hold_seats", "rid": "c1-2", "body": hold(TOKEN, "hamlet-tonight", json!([[1, 7], [1, 5], [1, 6]]))}),
         json!({"id": 6, "ok": {"cart": CART, "lines": [line], "currency": "EUR", "deadline": "a time", "lines_version": 2},
             "at": at(&[&cart, session])}),
     )
@@ -92,7 +92,7 @@ async fn frame_by_frame(encoding: Encoding) {
     // Another cart asks for two of them and one more.
     let other = "ffffffffffffffffffffffffffffffff";
     expect(
-        json!({"id": 8, "op": "cart.hold_seats", "rid": "c2-1", "body": hold(other, "hamlet-0412", json!([[1, 5], [1, 7], [1, 8]]))}),
+        json!({"id": 8, "op": "cart.hold_seats", "rid": "c2-1", "body": hold(other, "hamlet-tonight", json!([[1, 5], [1, 7], [1, 8]]))}),
         json!({"id": 8, "no": {"code": 201, "name": "seats_taken", "message": "2 of the seats are taken",
             "seats": [[1, 5], [1, 7]], "states": ["held", "held"]}}),
     )
@@ -111,15 +111,17 @@ async fn frame_by_frame(encoding: Encoding) {
         json!({"id": 10, "ok": order, "at": at(&[&cart])}),
     )
     .await;
-    let map = port.read("session.map", json!({"id": "hamlet-0412"})).await.ok();
+    let map = port.read("session.map", json!({"id": "hamlet-tonight"})).await.ok();
     let map = Map::read(&map, 80);
     assert_eq!((map.free, map.held, map.sold), (77, 0, 3));
     assert_eq!(&map.seats[16..32], ".....sss........");
-    let three = port.read("session.map", json!({"id": "hamlet-0412", "view": "2,1,0"})).await.ok();
+    let three = port.read("session.map", json!({"id": "hamlet-tonight", "view": "2,1,0"})).await.ok();
     assert_eq!(three["states"].as_array().expect("states")[20..25], [2, 0, 0, 0, 2]);
     // A bought seat is refused as one.
-    let no =
-        port.ask("cart.hold_seats", "c2-2", hold(other, "hamlet-0412", json!([[1, 6]]))).await.no(201, "seats_taken");
+    let no = port
+        .ask("cart.hold_seats", "c2-2", hold(other, "hamlet-tonight", json!([[1, 6]])))
+        .await
+        .no(201, "seats_taken");
     assert_eq!((&no["seats"], &no["states"]), (&json!([[1, 6]]), &json!(["sold"])));
     let audit = port.read("admin.audit", json!({})).await.ok();
     assert_eq!(audit["violations"], json!([]));

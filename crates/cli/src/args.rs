@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-/// Sells things that exist once: seats of theatres and cinemas, held and sold exactly once, durable before they are
-/// answered, with live seat maps.
+/// Sell things that exist once: seats, places, stock and time
+///
+/// Each is held and sold exactly once, durable before it is answered, with live seat maps.
 #[derive(Debug, Parser)]
 #[command(
     name = "boxoffice",
@@ -22,41 +23,49 @@ pub struct Args {
 /// What the program can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Starts a node with a theatre, a shop and a room in it and lets you buy from it at this terminal; nothing is left
-    /// behind.
+    /// Start three nodes with houses, other buyers and a page to try
+    ///
+    /// Prints where the page is. Ctrl-C ends everything and leaves nothing behind.
     Demo(Demo),
-    /// Runs a node until it is told to stop (Ctrl-C).
+    /// Run a node until it is told to stop
     Serve(Serve),
-    /// Makes venues, halls, sessions, titles, products and resources from a JSON file, or a hall from CSV rows.
+    /// Make venues, halls, sessions and products from a file
+    ///
+    /// A JSON file may have venues, halls, sessions, titles, products and resources. The rows of a CSV file make a hall.
     Import(Import),
-    /// Buys seats at the terminal: shows the map, holds what you choose, counts down, checks out.
+    /// Buy seats at the terminal
+    ///
+    /// Shows the map, holds what you choose, counts down and checks out.
     Book(Book),
-    /// Draws a session's seat map at the terminal and keeps it live; or tells of a product, a resource or a customer.
+    /// Draw a session's seat map and keep it live
+    ///
+    /// Of a product, a resource or a customer it prints each change as a line.
     Watch(Watch),
-    /// Runs a load scenario against a node, with a report, an audit and a verdict.
+    /// Run a load scenario, with a report, an audit and a verdict
     Load(Load),
-    /// Asks a running node how it is, checks its promises, reads histories, settles and refunds.
+    /// Ask a running node how it is, and operate it and its cluster
     Admin(Admin),
-    /// Looks into a data directory that no node is using.
+    /// Show what a data directory holds that no node is using
     Inspect(Inspect),
-    /// Simulates a cluster with its buyers under crashes, power cuts, sick disks and broken links, all drawn from a seed, and
-    /// checks every promise.
+    /// Simulate a cluster and its buyers under faults drawn from a seed
+    ///
+    /// The faults are crashes, power cuts, sick disks, broken links and more. Every promise is checked.
     Sim(Sim),
 }
 
 /// `boxoffice sim`.
 #[derive(Debug, clap::Args)]
 pub struct Sim {
-    /// What everything is drawn from; of several runs the first.
+    /// What everything is drawn from. The first seed of several runs
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How many seeds to run, one after the other, on all cores.
+    /// How many seeds to run, one after the other, on all cores
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
     /// Simulated minutes under trouble.
     #[arg(long, default_value_t = 10)]
     pub minutes: u64,
-    /// Nodes: 1 to 5; 0 leaves it to the seed: three in most runs.
+    /// Nodes, 1 to 5. 0 leaves it to the seed, which is three in most runs
     #[arg(long, default_value_t = 0)]
     pub nodes: u64,
     /// Carts at a time.
@@ -65,7 +74,7 @@ pub struct Sim {
     /// Shards.
     #[arg(long, default_value_t = 4)]
     pub shards: u16,
-    /// Tell everything that happens on stderr, with simulated seconds.
+    /// Print everything that happens on stderr, with simulated seconds
     #[arg(long)]
     pub trace: bool,
 }
@@ -76,10 +85,10 @@ pub struct Demo {
     /// How many others buy meanwhile.
     #[arg(long, default_value_t = 24)]
     pub buyers: u32,
-    /// What they draw their wishes from.
+    /// What their wishes are drawn from
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// A page of yours that may show the widget, like http://localhost:3000; may be repeated.
+    /// A page of yours that may show the widget, like http://localhost:3000. May be repeated
     #[arg(long = "origin", value_name = "ORIGIN")]
     pub origins: Vec<String>,
     /// Open the page in this machine's browser.
@@ -90,8 +99,7 @@ pub struct Demo {
 /// `boxoffice serve`.
 #[derive(Debug, clap::Args)]
 pub struct Serve {
-    /// Configuration file; what it does not say is as built in (print that with --print-config). May be repeated: what a later
-    /// one says counts.
+    /// Configuration file. What it does not say is as built in (see --print-config). May be repeated, and a later one counts
     #[arg(long, env = "BOXOFFICE_CONFIG", value_delimiter = ',')]
     pub config: Vec<PathBuf>,
     /// Address and port to listen on [built in: 127.0.0.1:7180]. Port 0 takes a free one and says which.
@@ -118,52 +126,52 @@ pub struct Serve {
     /// Where everything durable lives [built in: boxoffice-data]. Made if it is not there.
     #[arg(long, env = "BOXOFFICE_DATA_DIR")]
     pub data_dir: Option<PathBuf>,
-    /// This node's number in its cluster; a node that joins gets the next free one if nothing is said.
+    /// This node's number in its cluster. A joining node without a number gets the next free one
     #[arg(long, env = "BOXOFFICE_NODE")]
     pub node: Option<u64>,
-    /// Join the cluster of which one member's client address this is; may be repeated. Ignored once it is a member.
+    /// Client address of a member of the cluster to join. May be repeated. Ignored once the node is a member
     #[arg(long = "join", value_name = "ADDRESS")]
     pub join: Vec<String>,
-    /// Address and port where other nodes reach this one; without it the node stays alone.
+    /// Address and port where other nodes reach this one. Without it the node stays alone
     #[arg(long, env = "BOXOFFICE_PEERS_LISTEN")]
     pub peers_listen: Option<String>,
     /// What other nodes are told instead of that: host and port.
     #[arg(long, env = "BOXOFFICE_PEERS_ADVERTISE")]
     pub peers_advertise: Option<String>,
-    /// What nodes of a cluster show each other. Everybody on this machine sees it: rather --peers-secret-file.
+    /// What nodes of a cluster show each other. Everybody on this machine sees it, so prefer --peers-secret-file
     #[arg(long, env = "BOXOFFICE_PEERS_SECRET", hide_env_values = true)]
     pub peers_secret: Option<String>,
-    /// A file that holds it.
+    /// A file that holds the peers' secret
     #[arg(long, env = "BOXOFFICE_PEERS_SECRET_FILE", conflicts_with = "peers_secret")]
     pub peers_secret_file: Option<PathBuf>,
-    /// Speak with nodes on other machines in plain text: the network between them is trusted.
+    /// Speak with nodes on other machines in plain text, where the network between them is trusted
     #[arg(long, env = "BOXOFFICE_PEERS_PLAIN")]
     pub peers_plain: bool,
     /// When changes are made durable.
     #[arg(long, env = "BOXOFFICE_FSYNC")]
     pub fsync: Option<FsyncWord>,
-    /// What operators may show instead of a key. Everybody on this machine sees it: rather --admin-token-file.
+    /// What operators may show instead of a key. Everybody on this machine sees it, so prefer --admin-token-file
     #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true)]
     pub admin_token: Option<String>,
-    /// A file that holds it.
+    /// A file that holds the admin token
     #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN_FILE", conflicts_with = "admin_token")]
     pub admin_token_file: Option<PathBuf>,
-    /// What the tokens of customers are made with. Everybody on this machine sees it: rather --customer-secret-file.
+    /// What the tokens of customers are made with. Everybody on this machine sees it, so prefer --customer-secret-file
     #[arg(long, env = "BOXOFFICE_CUSTOMER_SECRET", hide_env_values = true)]
     pub customer_secret: Option<String>,
-    /// A file that holds it.
+    /// A file that holds the customer secret
     #[arg(long, env = "BOXOFFICE_CUSTOMER_SECRET_FILE", conflicts_with = "customer_secret")]
     pub customer_secret_file: Option<PathBuf>,
     /// What to log: error, warn, info, debug, or a filter like `boxoffice_node=debug`.
     #[arg(long, env = "BOXOFFICE_LOG", default_value = "warn")]
     pub log: String,
-    /// Log as JSON, a line each.
+    /// Log as JSON, one object a line
     #[arg(long, env = "BOXOFFICE_LOG_JSON")]
     pub log_json: bool,
-    /// Stop when the standard input ends: with whoever started the node and holds its other end.
+    /// Stop when the standard input ends, with the program that started the node and holds its other end
     #[arg(long)]
     pub until_input_ends: bool,
-    /// Print the built-in configuration and end.
+    /// Print the built-in configuration and end
     #[arg(long)]
     pub print_config: bool,
 }
@@ -182,13 +190,13 @@ pub enum FsyncWord {
 /// How to reach a node.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Reach {
-    /// The node's address: the operators' port of a node on this machine, or its clients' port with a key.
+    /// The node's address: the operators' port of a node on this machine, or its clients' port with a key
     #[arg(long, env = "BOXOFFICE_ADDRESS", default_value = "127.0.0.1:7380", global = true)]
     pub address: String,
-    /// A key or the admin token. Everybody on this machine sees it: rather --admin-token-file.
+    /// A key or the admin token. Everybody on this machine sees it, so prefer --admin-token-file
     #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true, global = true)]
     pub admin_token: Option<String>,
-    /// A file that holds it.
+    /// A file that holds the key or the admin token
     #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN_FILE", conflicts_with = "admin_token", global = true)]
     pub admin_token_file: Option<PathBuf>,
 }
@@ -199,7 +207,7 @@ pub struct Import {
     /// What to import: a .json file (see config/examples/royal.json and corner.json), or a .csv file whose rows are seats
     /// (row,seat,category[,section,accessible,x,y]) for one hall.
     pub file: PathBuf,
-    /// For CSV: the venue the hall is in; made if it is not there.
+    /// For CSV: the venue the hall is in. Made if it does not exist
     #[arg(long)]
     pub venue: Option<String>,
     /// For CSV: the hall to make.
@@ -227,12 +235,12 @@ pub struct Import {
 pub struct Book {
     /// Which session.
     pub session: String,
-    /// Seats to hold, by row and seat: `B5 B6`, `B5-B8`, `balcony/A3`; asked for at the terminal if there are none.
+    /// Seats to hold, by row and seat: `B5 B6`, `B5-B8`, `balcony/A3`. Asked for at the terminal if there are none
     pub seats: Vec<String>,
-    /// Instead of naming seats: the best so many side by side.
+    /// The best N adjacent seats, instead of named ones
     #[arg(long, conflicts_with = "seats")]
     pub best: Option<u16>,
-    /// Check out at once, without asking; needed where there is no terminal.
+    /// Check out at once, without asking. Needed where there is no terminal
     #[arg(long)]
     pub yes: bool,
     /// The node to buy from.
@@ -243,11 +251,10 @@ pub struct Book {
 /// `boxoffice watch`.
 #[derive(Debug, clap::Args)]
 pub struct Watch {
-    /// Which session; or `product/ID`, `resource/ID`, `customer/ID`: those are told line by line. Of several sessions, a line
-    /// for every change of what is free, held and sold.
+    /// The session, or `product/ID`, `resource/ID`, `customer/ID`. Several sessions print a line for each change of their counts
     #[arg(value_name = "SESSION", required = true)]
     pub entities: Vec<String>,
-    /// Print every change as a line instead of drawing the map anew.
+    /// Print each change as a line instead of drawing the map again
     #[arg(long)]
     pub lines: bool,
     /// The node to watch at.
@@ -260,19 +267,19 @@ pub struct Watch {
 pub struct Load {
     /// A scenario's name (one of config/scenarios) or file.
     pub scenario: String,
-    /// The nodes to load, each once; without any, nodes with temporary data directories are started for the run.
+    /// The nodes to load, each once. Without any, nodes with temporary data directories are started for the run
     #[arg(long = "address")]
     pub addresses: Vec<String>,
-    /// Start so many nodes for the run, which are one cluster, and load them all.
+    /// Start N nodes for the run, which are one cluster, and load them all
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16), conflicts_with = "addresses")]
     pub nodes: u16,
-    /// Kill one of these nodes so many seconds after the start; it is started again 5 s later. The report says what that cost.
+    /// Kill one of these nodes N seconds after the start, and start it again 5 s later. The report says what that cost
     #[arg(long, value_name = "SECONDS", conflicts_with = "addresses")]
     pub kill_at: Option<f64>,
-    /// Add a node so many seconds after the start.
+    /// Add a node N seconds after the start
     #[arg(long, value_name = "SECONDS", conflicts_with = "addresses")]
     pub add_at: Option<f64>,
-    /// Kill any node so many times, one after the other, each time when the last one has caught up.
+    /// Kill any node N times, one after the other, each time when the last one has caught up
     #[arg(long, value_name = "TIMES", conflicts_with_all = ["addresses", "kill_at", "add_at"])]
     pub kills: Option<u32>,
     /// Change a parameter of the scenario: `key=value`.
@@ -284,17 +291,18 @@ pub struct Load {
     /// Compare with the JSON of an earlier run.
     #[arg(long)]
     pub baseline: Option<PathBuf>,
-    /// What the run's choices are drawn from; another one each time if absent.
+    /// What the run's choices are drawn from. Another one each time if absent
     #[arg(long)]
     pub seed: Option<u64>,
-    /// A key with the role admin, or the admin token: the run makes sessions, audits, and sells without budgets. Everybody on
-    /// this machine sees it: rather --admin-token-file.
+    /// A key with the role admin, or the admin token. Everybody on this machine sees it, so prefer --admin-token-file
+    ///
+    /// The run makes sessions, audits, and sells without budgets.
     #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true)]
     pub admin_token: Option<String>,
-    /// A file that holds it.
+    /// A file that holds the admin token
     #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN_FILE", conflicts_with = "admin_token")]
     pub admin_token_file: Option<PathBuf>,
-    /// The server's process on this machine, whose memory is told; found by the first address if absent.
+    /// The server's process on this machine, whose memory is reported. Found by the first address if absent
     #[arg(long)]
     pub server_pid: Option<u32>,
     /// No progress bar.
@@ -319,13 +327,17 @@ pub struct Admin {
 /// What can be asked of a node.
 #[derive(Debug, Subcommand)]
 pub enum AdminCommand {
-    /// The node, its shards and its rates; then the whole cluster: nodes, leaders, who is behind, what moves and why.
+    /// Show the node, its shards and rates, and the whole cluster
+    ///
+    /// Of the cluster it shows nodes, leaders, replicas that are behind, and what moves and why.
     Status {
-        /// As JSON: only what the asked node says of itself.
+        /// As JSON, only what the asked node says of itself
         #[arg(long)]
         json: bool,
     },
-    /// Counts everything afresh and checks the promises: of one entity (`session/ID`, `cart/ID`), or of the whole node.
+    /// Count everything afresh and check the promises
+    ///
+    /// Of one entity (`session/ID`, `cart/ID`), or of the whole node.
     Audit {
         /// Which entity.
         entity: Option<String>,
@@ -333,7 +345,9 @@ pub enum AdminCommand {
         #[arg(long)]
         json: bool,
     },
-    /// What happened to an entity, or to one seat of a session: who holds or bought it, since when.
+    /// Show what happened to an entity, or to one seat of a session
+    ///
+    /// Says who holds or bought the seat, and since when.
     History {
         /// Which entity: `session/ID`, `product/ID`, `resource/ID`, `customer/ID`, `venue/ID`, `cart/ID`, `order/ID` or
         /// `directory`.
@@ -341,7 +355,7 @@ pub enum AdminCommand {
         /// Only this seat of the session: its name like `B-12`, or its row and seat from 0 like `1,11`.
         #[arg(long, value_name = "R,S|LABEL")]
         seat: Option<String>,
-        /// The newest so many.
+        /// How many entries, the newest ones
         #[arg(long, default_value_t = 100)]
         limit: u32,
         /// Only what is older than this version.
@@ -351,37 +365,45 @@ pub enum AdminCommand {
         #[arg(long)]
         json: bool,
     },
-    /// The members of the cluster, what they have, and which shards are moving.
+    /// List members and their shards, and what moves
     Nodes {
         /// As JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Moves everything away from a node; it goes when it has nothing left, and may then be stopped.
+    /// Move everything away from a node
+    ///
+    /// It goes when it has nothing left, and may then be stopped.
     Drain {
         /// Which node: its number in `admin nodes`.
         node: u64,
-        /// No longer: it keeps what it has, and gets more.
+        /// Drain it no longer. It keeps what it has, and gets more
         #[arg(long)]
         cancel: bool,
-        /// Even if fewer than three members are left: each shard then has a single voter.
+        /// Even if fewer than three members are left. Each shard then has a single voter
         #[arg(long, conflicts_with = "cancel")]
         force: bool,
     },
-    /// Says that a node will not come back: its shards are copied anew, and its number is never given again.
+    /// Say that a node will not come back
+    ///
+    /// Its shards are copied anew, and its number is never given again.
     Remove {
         /// Which node: its number in `admin nodes`.
         node: u64,
-        /// Even if fewer than three members are left: each shard then has a single voter.
+        /// Even if fewer than three members are left. Each shard then has a single voter
         #[arg(long)]
         force: bool,
     },
-    /// Says that a node has lost its disk: start one with an empty data directory, `--node NODE` and `--join`, in its place.
+    /// Say that a node has lost its disk
+    ///
+    /// Then start one with an empty data directory, `--node NODE` and `--join`, in its place.
     Replace {
         /// Which node: its number in `admin nodes`.
         node: u64,
     },
-    /// Says how a step of a payment ended that the gateway does not tell of, or that it failed.
+    /// Say how a step of a payment ended
+    ///
+    /// For a step that the gateway does not tell of, or that failed.
     Settle {
         /// Whose: `cart/ID` or `order/ID`.
         cart: String,
@@ -392,51 +414,51 @@ pub enum AdminCommand {
         /// Of `authorized`: the gateway's name for what was set aside.
         #[arg(long)]
         reference: Option<String>,
-        /// Of `refunded`: which refund of the order; its number in `admin audit order/ID`.
+        /// Of `refunded`: which refund of the order, by its number in `admin audit order/ID`
         #[arg(long)]
         refund: Option<u32>,
     },
-    /// Makes a customer's token from the secret; asks no node.
+    /// Make a customer's token from the secret, without a node
     CustomerToken {
         /// Which customer.
         customer: String,
         /// The secret that `serve` has.
         #[arg(long, env = "BOXOFFICE_CUSTOMER_SECRET", hide_env_values = true)]
         customer_secret: Option<String>,
-        /// A file that holds it.
+        /// A file that holds the secret
         #[arg(long, env = "BOXOFFICE_CUSTOMER_SECRET_FILE", conflicts_with = "customer_secret")]
         customer_secret_file: Option<PathBuf>,
         /// The configuration file that has it instead.
         #[arg(long, env = "BOXOFFICE_CONFIG")]
         config: Option<PathBuf>,
     },
-    /// Makes, lists and revokes the keys that open the nodes to operators, sellers and watchers.
+    /// Make, list and revoke keys of operators, sellers and watchers
     Key {
         /// What to do.
         #[command(subcommand)]
         what: KeyCommand,
     },
-    /// Gives a line of somebody's cart back.
+    /// Give a line of somebody's cart back
     Release {
         /// Whose: `cart/ID`.
         cart: String,
         /// Which line: its number in `admin audit cart/ID`.
         line: u32,
-        /// Why; the cart's owner is shown it.
+        /// Why. The cart's owner is shown it
         #[arg(long, default_value = "")]
         reason: String,
     },
-    /// Puts what an order bought back on sale and pays it back.
+    /// Put what an order bought back on sale, and pay it back
     Refund {
         /// Which: `order/ID` or `cart/ID`.
         order: String,
-        /// Which lines of it; all that are left if none are named.
+        /// Which lines of it. All that are left if none are named
         lines: Vec<u32>,
-        /// Why; it stands in the order's record.
+        /// Why. It stands in the order's record
         #[arg(long)]
         reason: String,
     },
-    /// Keeps seats of a session off sale.
+    /// Keep seats of a session off sale
     Block {
         /// Which session.
         session: String,
@@ -444,7 +466,7 @@ pub enum AdminCommand {
         #[arg(required = true)]
         seats: Vec<String>,
     },
-    /// Puts blocked seats back on sale.
+    /// Put blocked seats back on sale
     Unblock {
         /// Which session.
         session: String,
@@ -457,14 +479,16 @@ pub enum AdminCommand {
 /// What can be done with keys.
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
-    /// Makes a key and prints it, once: the cluster keeps only a hash of it.
+    /// Make a key and print it once
+    ///
+    /// The cluster keeps only a hash of it.
     Create {
-        /// Its name: it stands in the record of what is done with the key.
+        /// Its name, which stands in the record of what is done with the key
         name: String,
-        /// What it may do; may be repeated.
+        /// What it may do. May be repeated
         #[arg(long = "role", required = true, value_name = "ROLE")]
         roles: Vec<RoleWord>,
-        /// Only for this venue; may be repeated.
+        /// Only for this venue. May be repeated
         #[arg(long = "venue", value_name = "VENUE")]
         venues: Vec<String>,
         /// The most requests a second on each node.
@@ -473,17 +497,19 @@ pub enum KeyCommand {
         /// The most seats, places, units and slots in its carts at the same time, on each node.
         #[arg(long, value_name = "NUMBER")]
         held_max: Option<u32>,
-        /// Write the key into this new file, which only its owner may read, instead of printing it.
+        /// Write the key into this new file, which only its owner may read, instead of printing it
         #[arg(long, value_name = "FILE")]
         to: Option<PathBuf>,
     },
-    /// Lists the keys.
+    /// List the keys
     List {
         /// As JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Revokes a key: every node refuses it within a second.
+    /// Revoke a key
+    ///
+    /// Every node refuses it within a second.
     Revoke {
         /// Its name.
         name: String,

@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let client = Client::connect(ClientConfig::new([address])).await?;
 
     let id = |text: &str| Id::new(text).expect("the ids in this example are valid");
-    let (venue, hall, session) = (id("globe"), id("main"), id("hamlet-0412"));
+    let (venue, hall, session) = (id("globe"), id("main"), id("hamlet-tonight"));
     let details = VenueDetails { name: "The Globe".into(), city: "London".into(), position: None, comments: "".into() };
     client.venue_put(&venue, details).await?;
     client.hall_put(&venue, &hall, "Main", Arc::new(five_rows()?)).await?;

@@ -3,7 +3,7 @@
 //! Kill the server while the example runs and start it again. No seat is bought twice, and none is lost.
 //!
 //! ```text
-//! cargo run -p boxoffice-client --example retry -- 127.0.0.1:7180 hamlet-0412
+//! cargo run -p boxoffice-client --example retry -- 127.0.0.1:7180 hamlet-tonight
 //! ```
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use boxoffice_client::{BestWish, Cart, Client, ClientConfig, Error, Id, recorded
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:7180".into());
-    let session = arguments.next().unwrap_or_else(|| "hamlet-0412".into());
+    let session = arguments.next().unwrap_or_else(|| "hamlet-tonight".into());
     let session = Id::new(&session).ok_or("not a valid session id; use letters, digits and . _ : -")?;
     let config = ClientConfig { deadline: Duration::from_secs(2), ..ClientConfig::new([address]) };
     let client = Client::start(config)?;

@@ -1,7 +1,7 @@
 //! Follows every change of a session's seats, across reconnects.
 //!
 //! ```text
-//! cargo run -p boxoffice-client --example watch -- 127.0.0.1:7180 hamlet-0412
+//! cargo run -p boxoffice-client --example watch -- 127.0.0.1:7180 hamlet-tonight
 //! ```
 
 use boxoffice_client::{Change, Client, ClientConfig, Id};
@@ -10,7 +10,7 @@ use boxoffice_client::{Change, Client, ClientConfig, Id};
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:7180".into());
-    let session = arguments.next().unwrap_or_else(|| "hamlet-0412".into());
+    let session = arguments.next().unwrap_or_else(|| "hamlet-tonight".into());
     let session = Id::new(&session).ok_or("not a valid session id; use letters, digits and . _ : -")?;
     let client = Client::connect(ClientConfig::new([address])).await?;
     let mut watch = client.watch(&session);

@@ -14,7 +14,7 @@
 //! use boxoffice_client::{Cart, Client, ClientConfig, Entity, Id, Seat, recorded};
 //!
 //! let client = Client::connect(ClientConfig::new(["127.0.0.1:7180"])).await?;
-//! let session = Id::new("hamlet-0412").expect("a valid id");
+//! let session = Id::new("hamlet-tonight").expect("a valid id");
 //! let cart = Cart::beside(&client, &Entity::Session(session.clone()));
 //! cart.hold_seats(&session, [Seat { row: 1, seat: 5 }, Seat { row: 1, seat: 6 }]).await?;
 //! let order = cart.checkout(recorded("card", "4711"), None).await?;

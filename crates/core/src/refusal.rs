@@ -26,34 +26,57 @@ pub struct TakenSeat {
 /// Why a command was refused. Nothing changed, unless it is an outcome: [`Refusal::is_outcome`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Refusal {
-    /// 101: the body is not what the command asks for.
+    /// 101: The body is not what the op asks for, or a bound of the cart is reached. The message names the field and
+    /// its place.
+    ///
+    /// Correct the request. The same request is refused again.
     #[error("bad request: {0}")]
     BadRequest(SmolStr),
-    /// 104: the command changes something and came without a request id.
+    /// 104: The command changes something and came without a request id.
+    ///
+    /// Send a `rid`, or `Idempotency-Key` by HTTP, and keep it for repeats.
     #[error("this command changes something and needs a request id")]
     RequestIdMissing,
-    /// 105: the same request id came before with another body.
+    /// 105: The same request id came before with another command.
+    ///
+    /// Draw a new request id for each new command.
     #[error("this request id was used before with another body")]
     RequestIdReused,
-    /// 106: the first request with this id is still under way.
+    /// 106: The first request with this id is still under way. It still decides.
+    ///
+    /// Repeat it under the same request id.
     #[error("the first request with this id is still under way")]
     InProgress,
-    /// 108: not allowed to the caller.
+    /// 108: What was shown is right, and does not allow this. The role is missing, the request is about another
+    /// customer than the one shown, it comes from a page of a foreign origin, or a cart is to live longer than the role
+    /// allows.
+    ///
+    /// Show a key with the role, or the customer's token. Do not repeat it as it is.
     #[error("not allowed: {0}")]
     Forbidden(SmolStr),
-    /// 201: seats are held or sold; every one that stood in the way is named.
+    /// 201: Seats are held or sold. Every seat that stood in the way is named.
+    ///
+    /// Show the newest map and let the buyer choose other seats.
     #[error("{} of the seats are taken", .0.len())]
     SeatsTaken(Vec<TakenSeat>),
-    /// 202: the layout has no such seats.
+    /// 202: The layout has no such seats. Each of them is named.
+    ///
+    /// Read the layout again. Seats are `[row, seat]`, counted from 0.
     #[error("{} of the seats do not exist", .0.len())]
     NoSuchSeat(Vec<Seat>),
-    /// 203: seats named more than once in one request.
+    /// 203: Seats are named more than once in one request. Each of them is named.
+    ///
+    /// Name each seat once.
     #[error("{} of the seats are named more than once", .0.len())]
     DuplicateSeat(Vec<Seat>),
-    /// 204: seats the box office keeps off sale; every seat that stood in the way is named.
+    /// 204: The box office keeps seats off sale. Every seat that stood in the way is named.
+    ///
+    /// Offer other seats. An operator may unblock them.
     #[error("{} of the seats are blocked", .0.len())]
     SeatBlocked(Vec<TakenSeat>),
-    /// 205: the area has fewer places left.
+    /// 205: The area has fewer places left. `free` says how many.
+    ///
+    /// Ask for fewer places, or for another area.
     #[error("{free} places are free in {area}")]
     NotEnoughPlaces {
         /// Which area.
@@ -61,7 +84,9 @@ pub enum Refusal {
         /// How many are free.
         free: u32,
     },
-    /// 206: no run of that many neighbouring free seats.
+    /// 206: No run of so many adjacent seats is free. `free` says how many seats that fit the wish are free at all.
+    ///
+    /// Ask for fewer seats, for another category, or with `split`.
     #[error("no {count} neighbouring seats are free ({free} single ones are)")]
     NoAdjacentSeats {
         /// How many were asked for.
@@ -69,13 +94,19 @@ pub enum Refusal {
         /// How many seats that fit the wish are free at all.
         free: u32,
     },
-    /// 207: the session does not sell: not open yet, or over.
+    /// 207: The session does not sell. It is over or canceled, or not open yet.
+    ///
+    /// Take the session off the screen.
     #[error("the session is not on sale: {0}")]
     SessionClosed(SmolStr),
-    /// 208: the hall is booked by another session at that time.
+    /// 208: Another session has the hall at that time. It is named.
+    ///
+    /// Choose another time or hall.
     #[error("the hall is occupied at that time by session {0}")]
     HallOccupied(Id),
-    /// 209: the customer has as many as one customer may have.
+    /// 209: The customer has as many as one customer may have, in carts and orders.
+    ///
+    /// Tell the buyer the limit. What is given back or expires counts no more.
     #[error("a customer may have {max} of {quota} and has {taken}")]
     LimitPerCustomer {
         /// Which quota.
@@ -85,7 +116,9 @@ pub enum Refusal {
         /// How many this one has, in carts and orders.
         taken: u32,
     },
-    /// 210: more than one order may have.
+    /// 210: One order may not have so many of this.
+    ///
+    /// Ask for fewer, and tell the buyer the limit.
     #[error("an order may have {max} of {entity}")]
     LimitPerOrder {
         /// Of which session, product or resource.
@@ -93,64 +126,105 @@ pub enum Refusal {
         /// How many an order may have.
         max: u32,
     },
-    /// 301: the cart is done or canceled.
+    /// 301: The cart is done or canceled, or it is being paid.
+    ///
+    /// Read the cart. If it is being paid, wait. Otherwise begin a new one.
     #[error("the cart is {0}")]
     CartNotActive(SmolStr),
-    /// 302: the cart's deadline has passed.
+    /// 302: The cart's deadline has passed. Its seats are free again.
+    ///
+    /// Begin a new cart.
     #[error("the cart has expired")]
     CartExpired,
-    /// 303: the cart has no line with this number.
+    /// 303: The cart has no line with this number.
+    ///
+    /// Read the cart again.
     #[error("the cart has no line {0}")]
     NoSuchLine(u32),
-    /// 304: nothing to check out.
+    /// 304: The cart has nothing to check out.
+    ///
+    /// Hold something first.
     #[error("the cart is empty")]
     CartEmpty,
-    /// 305: the token does not open this cart.
+    /// 305: The token does not open this cart.
+    ///
+    /// Show the token that the cart was opened with.
     #[error("the token does not open this cart")]
     NotYourCart,
-    /// 306: the cart has as many lines as a cart may have.
+    /// 306: The cart has as many lines as a cart may have.
+    ///
+    /// Check out, or release a line.
     #[error("a cart has at most {0} lines")]
     TooManyLines(u32),
-    /// 307: the cart has reached the highest age of an active cart.
+    /// 307: The cart has reached the highest age of an active cart.
+    ///
+    /// Check out now, or begin a new cart.
     #[error("the cart has reached its highest age")]
     HoldAgeExceeded,
-    /// 308: the cart is not what the buyer expects to pay for.
+    /// 308: The cart is not what the buyer expects to pay for. Both figures are there.
+    ///
+    /// Show the cart again and let the buyer confirm.
     #[error("the cart is not as expected: {0}")]
     CartDiffers(CartDifference),
-    /// 401: products have fewer units left; every one that fell short is named.
+    /// 401: Products have fewer units left. Every one that fell short is named, with `free` and `held` units.
+    ///
+    /// Ask for fewer. What is `held` may come back, and a product with `held` 0 is sold out.
     #[error("{} of the products are out of stock", .0.len())]
     OutOfStock(Vec<Shortage>),
-    /// 402: a quantity that cannot be.
+    /// 402: The quantity cannot be. It is 0, negative, no whole number, or over the limit.
+    ///
+    /// Send a whole number from 1 to 1 000 000.
     #[error("bad quantity: {0}")]
     BadQuantity(SmolStr),
-    /// 403: no such product.
+    /// 403: There is no such product.
+    ///
+    /// Read the offer again.
     #[error("product {0} is not known")]
     NoSuchProduct(Id),
-    /// 501: the time is taken; every booking that stands in the way is named, the first hundred.
+    /// 501: The time is taken. Every booking in the way is named, up to the first hundred.
+    ///
+    /// Ask `resource.free_slots` for a free time.
     #[error("{} bookings are in the way", .0.len())]
     SlotTaken(Vec<Conflict>),
-    /// 502: a time that cannot be.
+    /// 502: The time cannot be. It ends before it begins, is too long, or is on no clock.
+    ///
+    /// Correct the time.
     #[error("bad interval: {0}")]
     BadInterval(SmolStr),
-    /// 503: a booking with this id exists already.
+    /// 503: A booking with this id exists already.
+    ///
+    /// Choose another id, or repeat under the first request's id.
     #[error("there is a booking {0} already")]
     IdInUse(Id),
-    /// 504: not within opening hours.
+    /// 504: The time is not within opening hours.
+    ///
+    /// Ask `resource.free_slots` for a free time.
     #[error("outside opening hours: {0}")]
     OutsideHours(SmolStr),
-    /// 505: no such booking.
+    /// 505: There is no such booking.
+    ///
+    /// Read the bookings again.
     #[error("there is no booking {0}")]
     NoSuchBooking(Id),
-    /// 506: sooner than the notice or later than the horizon allows.
+    /// 506: The time is sooner than the notice or later than the horizon allows, or it has passed.
+    ///
+    /// Ask `resource.free_slots` for a free time.
     #[error("{0}")]
     TooSoonOrFar(SmolStr),
-    /// 601: the gateway declined.
+    /// 601: The gateway declined the payment. This is an outcome, and every repeat gets it again.
+    ///
+    /// Let the buyer try another card, under another request id.
     #[error("the payment was declined: {0}")]
     PaymentDeclined(SmolStr),
-    /// 602: how the payment ended is not known yet. The cart stays as it is until it is.
+    /// 602: How the payment ended is not known yet. The cart stays as it is until it is.
+    ///
+    /// Repeat under the same request id.
     #[error("how the payment ended is not known yet; ask again with the same request id")]
     PaymentPending,
-    /// 603: the gateway set aside another amount than was asked for; it is given up.
+    /// 603: The gateway set aside another amount than was asked for. It is given up. This is an outcome, and every
+    /// repeat gets it again.
+    ///
+    /// Try again under another request id, and look at the gateway.
     #[error("the gateway answered {got} instead of {asked} minor units")]
     AmountMismatch {
         /// Minor units asked for.
@@ -161,13 +235,19 @@ pub enum Refusal {
     /// Several lines of one request were refused. Its number and name are those of the first.
     #[error("{} of the lines are refused; the first: {}", .0.len(), .0[0].refusal)]
     Lines(#[serde(deserialize_with = "lines::some")] Vec<LineRefusal>),
-    /// 701: no such venue, hall, session, cart or order.
+    /// 701: There is no such venue, hall, session, cart or order.
+    ///
+    /// Read the offer again.
     #[error("{0} is not known")]
     NotFound(SmolStr),
-    /// 702: it exists already with other content.
+    /// 702: It exists already with other content.
+    ///
+    /// Read it, or choose another id.
     #[error("{0} exists already and is different")]
     AlreadyExistsDifferently(SmolStr),
-    /// 703: a thing is sold in one currency for life: carts may have lines in it, and orders are paid back in it.
+    /// 703: A thing is sold in one currency for life. Carts may have lines in it, and orders are paid back in it.
+    ///
+    /// Put another product or resource for the other currency.
     #[error("{entity} is sold in {currency:?} for as long as it exists; put another one to sell in another currency")]
     CurrencyFixed {
         /// Which product or resource.
@@ -175,25 +255,33 @@ pub enum Refusal {
         /// What it is sold in.
         currency: Currency,
     },
-    /// 801: no member has this id.
+    /// 801: No member has this id.
+    ///
+    /// Look at `boxoffice admin nodes`.
     #[error("node {node} is not a member")]
     NoSuchNode {
         /// Which.
         node: u64,
     },
-    /// 802: the member was removed; its id is never given again.
+    /// 802: The member was removed. Its id is never given again.
+    ///
+    /// Join with an empty data directory and another id.
     #[error("node {node} was removed from the cluster and cannot come back under this id")]
     NodeGone {
         /// Which.
         node: u64,
     },
-    /// 803: the member has another disk.
+    /// 803: The member has another disk.
+    ///
+    /// If its disk is lost, say so with `boxoffice admin replace`, then join again.
     #[error("node {node} has another disk; if that is lost, `admin replace {node}` comes first")]
     DiskDiffers {
         /// Which member.
         node: u64,
     },
-    /// 804: shards would be left without a majority of their voters; every one is named.
+    /// 804: Shards would be left without a majority of their voters. Every one is named.
+    ///
+    /// Bring other nodes back first.
     #[error("without node {node}, {} of the shards would have no majority of their voters", .shards.len())]
     QuorumWouldBeLost {
         /// Without which member.
@@ -201,13 +289,17 @@ pub enum Refusal {
         /// Which shards.
         shards: Vec<u16>,
     },
-    /// 805: the cluster has changed since the placement was thought out.
+    /// 805: The cluster has changed since the placement was thought out.
+    ///
+    /// Do nothing. The next plan is made from the new table.
     #[error("the cluster has changed meanwhile; it is at version {version}")]
     PlacementStale {
         /// The version it has.
         version: u64,
     },
-    /// 806: a member cannot be drained, or not be spared.
+    /// 806: The member cannot be drained, or cannot be kept from it. The message says why.
+    ///
+    /// Look at `boxoffice admin nodes`.
     #[error("node {node} cannot be drained or kept from it: {why}")]
     NotDrainable {
         /// Which.
@@ -215,10 +307,14 @@ pub enum Refusal {
         /// Why.
         why: SmolStr,
     },
-    /// 807: the cluster was founded by another node or disk.
+    /// 807: The cluster was founded by another node or disk.
+    ///
+    /// Join it instead.
     #[error("the cluster was founded already, by another disk")]
     AlreadyFounded,
-    /// 808: the member still has copies; every shard is named.
+    /// 808: The member still has copies. Every shard is named.
+    ///
+    /// Wait until the drain has ended.
     #[error("node {node} still has copies of {} shards", .shards.len())]
     NodeInUse {
         /// Which.
@@ -226,18 +322,24 @@ pub enum Refusal {
         /// Which shards.
         shards: Vec<u16>,
     },
-    /// 809: every id of a member was given.
+    /// 809: Every id of a member was given.
+    ///
+    /// Found a new cluster.
     #[error("a cluster has at most {max} members, those that were removed included")]
     TooManyNodes {
         /// The most there may ever be.
         max: u64,
     },
-    /// 810: a machine that wants to join does not know what the cluster's nodes show each other.
+    /// 810: A machine that wants to join does not know what the cluster's nodes show each other.
+    ///
+    /// Set the same `peers.secret` on all nodes.
     #[error(
         "the machine that asks does not know the secret of this cluster's nodes; give all nodes of a cluster the same (peers.secret)"
     )]
     WrongSecret,
-    /// 811: too few members would serve for more than one voter in each shard.
+    /// 811: Too few members would serve for more than one voter in each shard.
+    ///
+    /// Let another node join and serve first, or force it.
     #[error(
         "without node {node} only {serving} members serve, and each shard would have a single voter, whose disk may not be lost; \
          let another node join and serve first, or force it"

@@ -167,7 +167,7 @@ fn durability() -> Durability {
 }
 
 fn held(cart: CartId) -> Answered {
-    let session = Id::new("hamlet-0412").expect("a good id");
+    let session = Id::new("hamlet-tonight").expect("a good id");
     let seats = (0..5).map(|seat| PricedSeat { seat: Seat { row: 3, seat }, price: 3_000 }).collect();
     let held = Held {
         cart,
@@ -199,7 +199,7 @@ async fn ask(address: std::net::SocketAddr, encoding: Encoding, under_way: u64, 
     let (mut socket, _) = tokio_tungstenite::connect_async(request).await.expect("connected");
     let body = json!({
         "token": "000102030405060708090a0b0c0d0e0f",
-        "session": "hamlet-0412",
+        "session": "hamlet-tonight",
         "seats": [[3, 0], [3, 1], [3, 2], [3, 3], [3, 4]],
     });
     let mut out = BytesMut::new();

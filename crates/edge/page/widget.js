@@ -1,4 +1,4 @@
-// <boxoffice-map session="…" node="http://…">: a live seat map for pages of others. docs/widget.md tells how it is used.
+// <boxoffice-map session="…" node="http://…">: a live seat map for pages of others. docs/reference/widget.md tells how it is used.
 
 import { Connection } from './js/connection.js';
 import { SEAT_STATES } from './js/feeds.js';

@@ -75,7 +75,7 @@ impl Denials {
     /// How often each was, as Prometheus text.
     pub(crate) fn text(&self) -> String {
         let name = "boxoffice_edge_denied_total";
-        let mut text = format!("# HELP {name} What callers were denied, by reason.\n# TYPE {name} counter\n");
+        let mut text = format!("# HELP {name} Denials of callers, by reason.\n# TYPE {name} counter\n");
         for why in Denial::ALL {
             text.push_str(&format!("{name}{{reason=\"{}\"}} {}\n", why.name(), self.count(why)));
         }

@@ -145,7 +145,7 @@ impl Metrics {
             ("sockets", "Open WebSocket connections.", &self.sockets),
             ("watchers", "Feeds of all connections together.", &self.watchers),
             ("requests_under_way", "Requests submitted and not answered yet.", &self.under_way),
-            ("frame_bytes", "Bytes of memory of messages that have not come whole.", &self.frame_bytes),
+            ("frame_bytes", "Memory of messages that have not come whole, in bytes.", &self.frame_bytes),
         ];
         for (name, help, gauge) in gauges {
             let value = gauge.load(Ordering::Relaxed);
@@ -162,7 +162,7 @@ impl Metrics {
             ("feed_frames_total", "Frames of feeds sent.", &self.feed_frames),
             (
                 "refused_although_free_total",
-                "Seats, places, stock or slots that were refused although they were free; always 0.",
+                "Seats, places, stock or slots that were refused although they were free. Always 0.",
                 &self.refused_although_free,
             ),
             (
@@ -176,7 +176,7 @@ impl Metrics {
             writeln!(text, "# HELP boxoffice_edge_{name} {help}\n# TYPE boxoffice_edge_{name} counter")?;
             writeln!(text, "boxoffice_edge_{name} {value}")?;
         }
-        writeln!(text, "# HELP boxoffice_edge_requests_total Requests by op and outcome.")?;
+        writeln!(text, "# HELP boxoffice_edge_requests_total Requests, by op and outcome.")?;
         writeln!(text, "# TYPE boxoffice_edge_requests_total counter")?;
         for op in Op::ALL {
             for ended in Ended::ALL {
@@ -187,14 +187,17 @@ impl Metrics {
                 }
             }
         }
-        writeln!(text, "# HELP boxoffice_edge_webhooks_total Webhooks of the payment gateway by outcome.")?;
+        writeln!(text, "# HELP boxoffice_edge_webhooks_total Webhooks of the payment gateway, by outcome.")?;
         writeln!(text, "# TYPE boxoffice_edge_webhooks_total counter")?;
         for ended in Ended::ALL {
             let count = self.webhooks[ended as usize].load(Ordering::Relaxed);
             writeln!(text, "boxoffice_edge_webhooks_total{{outcome=\"{}\"}} {count}", ended.name())?;
         }
         let name = "boxoffice_edge_request_duration_seconds";
-        writeln!(text, "# HELP {name} From the frame's arrival to its answer.\n# TYPE {name} histogram")?;
+        writeln!(
+            text,
+            "# HELP {name} Time from a request's arrival to its answer, in seconds.\n# TYPE {name} histogram"
+        )?;
         let mut count = 0;
         for (index, bucket) in self.buckets.iter().enumerate() {
             count += bucket.load(Ordering::Relaxed);

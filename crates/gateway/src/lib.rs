@@ -1,4 +1,4 @@
-//! A payment gateway for trials and tests. It keeps to the contract of `docs/payments.md`, moves no money, and
+//! A payment gateway for trials and tests. It keeps to the contract of `docs/reference/gateway.md`, moves no money, and
 //! misbehaves on demand.
 //!
 //! The `source` of an authorization decides what the gateway does with the charge ([`plan::Plan`]). The

@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Run a payment gateway for tests
 ///
 /// The gateway moves no money and misbehaves on demand. The source of a payment says what happens to it: `ok`,
-/// `decline`, `lost-2` or `late-500+capture-fails`. docs/payments.md lists the words. `GET /ledger` shows all charges.
+/// `decline`, `lost-2` or `late-500+capture-fails`. docs/reference/gateway.md lists the words. `GET /ledger` shows all charges.
 #[derive(Debug, Parser)]
 #[command(name = "boxoffice-gateway", version)]
 struct Args {

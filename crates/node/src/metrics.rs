@@ -90,14 +90,18 @@ impl Metrics {
     pub(crate) fn text(&self, now: &Gauges, lookups: &Lookups, damaged: u64) -> String {
         let damaged = AtomicU64::new(damaged);
         let rows: [(&str, &str, &AtomicU64); 28] = [
-            ("boxoffice_commands_total", "Commands that came to the door.", &self.commands),
-            ("boxoffice_busy_total", "Commands turned away because too much was under way.", &self.busy),
+            ("boxoffice_commands_total", "Commands received.", &self.commands),
+            ("boxoffice_busy_total", "Commands refused because too much was under way.", &self.busy),
             ("boxoffice_log_passes_total", "Passes of the replication loop that wrote something.", &self.passes),
             ("boxoffice_log_bytes_total", "Bytes written to the log.", &self.log_bytes),
             ("boxoffice_log_syncs_total", "Syncs of the log.", &self.syncs),
-            ("boxoffice_log_sync_microseconds_total", "Time spent in syncs of the log.", &self.sync_us),
+            (
+                "boxoffice_log_sync_microseconds_total",
+                "Time spent in syncs of the log, in microseconds.",
+                &self.sync_us,
+            ),
             ("boxoffice_entries_total", "Log entries applied.", &self.entries),
-            ("boxoffice_turns_total", "Turns in them.", &self.turns),
+            ("boxoffice_turns_total", "Turns in the log entries applied.", &self.turns),
             ("boxoffice_joint_turns_total", "Turns of a cart and an inventory together.", &self.joint_turns),
             ("boxoffice_safe_reads_total", "Reads and refusals that waited for a safe read.", &self.reads),
             ("boxoffice_snapshots_total", "Snapshots written.", &self.snapshots),
@@ -119,7 +123,7 @@ impl Metrics {
             ("boxoffice_gateway_answers_total", "Calls that were answered for certain.", &self.gateway_answers),
             ("boxoffice_gateway_unknown_total", "Calls whose outcome stayed unknown.", &self.gateway_unknown),
             ("boxoffice_gateway_declined_total", "Authorizations that were declined.", &self.gateway_declined),
-            ("boxoffice_panics_contained_total", "Decisions that panicked: please report.", &self.panics_contained),
+            ("boxoffice_panics_contained_total", "Decisions that panicked. Please report.", &self.panics_contained),
             (
                 "boxoffice_replica_checksums_compared_total",
                 "Checksums of replicas compared with another node's.",
@@ -127,7 +131,7 @@ impl Metrics {
             ),
             (
                 "boxoffice_replica_checksums_different_total",
-                "Checksums of replicas that differed from another node's: please report.",
+                "Checksums of replicas that differed from another node's. Please report.",
                 &self.checksums_different,
             ),
         ];
@@ -138,7 +142,11 @@ impl Metrics {
         }
         let gauges = [
             ("boxoffice_payments_pending", "Steps of payments whose outcome is not known yet.", now.payments.pending),
-            ("boxoffice_payments_failed", "Steps of payments that failed and nobody has seen to.", now.payments.failed),
+            (
+                "boxoffice_payments_failed",
+                "Steps of payments that failed and that no operator has seen to.",
+                now.payments.failed,
+            ),
             ("boxoffice_cart_tombstones", "Unopened carts that give back holds of refused guests.", now.tombstones),
             ("boxoffice_entities_in_memory", "Entities in memory, of all shards with a replica here.", now.in_memory),
             (

@@ -161,7 +161,9 @@ impl NodeHandle {
     /// The time of each shard that has a replica here, in Prometheus' text format.
     fn times_text(&self) -> String {
         let (distance, unconfirmed) = ("boxoffice_shard_distance_ms", "boxoffice_shard_time_unconfirmed");
-        let mut text = format!("# HELP {distance} True time less a shard's running time.\n# TYPE {distance} gauge\n");
+        let mut text = format!(
+            "# HELP {distance} True time less a shard's running time, in milliseconds.\n# TYPE {distance} gauge\n"
+        );
         let here = || self.shared.cells.iter().filter(|cell| cell.replica_here().is_some());
         for cell in here() {
             let ms = cell.distance_ms.load(Ordering::Relaxed);

@@ -47,10 +47,11 @@ fn carts_of_random_tokens_and_entities_are_spread_evenly() {
     }
 }
 
-/// The same values as in docs/protocol.md.
+/// The same values as in docs/reference/protocol.md.
 #[test]
 fn places_are_pinned() {
     let shards = |entity: &Entity| [1, 3, 32, 100].map(|shards| shard_of(entity.hash_prefix(), shards));
+    assert_eq!(shards(&Entity::Session(id("hamlet-tonight"))), [1, 2, 19, 58]);
     assert_eq!(shards(&Entity::Session(id("hamlet-0412"))), [1, 2, 11, 34]);
     assert_eq!(shards(&Entity::Product(id("programme"))), [1, 3, 24, 75]);
     assert_eq!(shards(&Entity::Resource(id("room-5"))), [1, 1, 4, 11]);

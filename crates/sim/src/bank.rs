@@ -1,8 +1,7 @@
-//! The payment gateway of a run, with faults of its own: calls are lost, slow, answered late or not at all, declined,
-//! decided after a while and told by webhook, told twice; and for a while it does not answer. It keeps to the contract
-//! of
-//! `docs/payments.md`: a step is done once, however often it is asked for, and a void ends an attempt whatever its state.
-//! No client may be charged without a sale, and no order stays unpaid (P11).
+//! The payment gateway of a run, with faults of its own: calls are lost, slow, answered late or not at all, declined, decided
+//! after a while and told by webhook, told twice; and for a while it does not answer. It keeps to the contract of
+//! `docs/reference/gateway.md`: a step is done once, however often it is asked for, and a void ends an attempt whatever its
+//! state. No client may be charged without a sale, and no order stays unpaid (P11).
 
 use std::{
     collections::BTreeMap,

@@ -2,7 +2,7 @@
 //!
 //! A frame is read in two steps: first the envelope (who asks, which op, which request id), then the body by its op; so an
 //! op that is not known is a refusal and not a broken frame. Nothing is believed about a frame before it was scanned:
-//! depth, claimed lengths, trailing bytes. `docs/protocol.md` is the same for people.
+//! depth, claimed lengths, trailing bytes. `docs/reference/protocol.md` is the same for people.
 
 // In reading order: the ground, the shapes of values, what comes in, what goes out, what the other side reads;
 // tokens of customers; payments; all of it as schemas.

@@ -1,6 +1,6 @@
 //! What is said to a payment gateway and what it answers: the bodies, the idempotency keys and their limits.
 //!
-//! `docs/payments.md` is the same for people. A gateway is believed only when it says what it did in so many words; what
+//! `docs/reference/gateway.md` is the same for people. A gateway is believed only when it says what it did in so many words; what
 //! does not fit is [`Misfit`], and the caller takes it for *unknown*.
 
 use std::{fmt, str::FromStr};

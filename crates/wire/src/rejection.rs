@@ -14,16 +14,24 @@ pub enum Rejection {
     /// A "no" in the core's words.
     #[error(transparent)]
     Refusal(#[from] Refusal),
-    /// 102: there is no such op.
+    /// 102: There is no such op.
+    ///
+    /// Ask for an op of the table. An older node may not know a newer op.
     #[error("there is no op `{0}`")]
     UnknownOp(SmolStr),
-    /// 103: a frame, a list or a text is too big.
+    /// 103: A frame, a list or a text is too big.
+    ///
+    /// Send less at once.
     #[error("too large: {0}")]
     TooLarge(SmolStr),
-    /// 107: the caller is not who it says.
+    /// 107: The op needs a key or token and none was shown, or what was shown is wrong.
+    ///
+    /// Show another key or token. Repeated guesses are answered later and later.
     #[error("unauthenticated: {0}")]
     Unauthenticated(SmolStr),
-    /// 109: the caller has taken enough for now.
+    /// 109: The caller has taken enough for now.
+    ///
+    /// Wait `retry_after_ms`, then repeat. A caller that needs more shows a key.
     #[error("rate limited: {why}")]
     RateLimited {
         /// Of what.
@@ -31,7 +39,9 @@ pub enum Rejection {
         /// After how many milliseconds it may have more, if that is known.
         retry_after_ms: Option<u64>,
     },
-    /// 110: no version in common.
+    /// 110: The client and the node have no version in common.
+    ///
+    /// Use a client of the node's version.
     #[error("unsupported version: {0}")]
     UnsupportedVersion(SmolStr),
 }
@@ -86,17 +96,31 @@ impl From<SeatSetError> for Rejection {
 /// The kinds of failure: nobody said no, it just did not work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailKind {
-    /// 901: too much to do; it did not happen.
+    /// 901: The node has too much to do.
+    ///
+    /// Repeat after `retry_after_ms`, with jitter.
     Busy,
-    /// 902: it may or may not have happened; repeat with the same request id.
+    /// 902: No answer came before the deadline.
+    ///
+    /// Repeat with the same `rid`, over the same connection while it stands.
     Unknown,
-    /// 903: whoever decides is not ready; it did not happen.
+    /// 903: The node that decides this is not ready, for example because its shard elects a leader.
+    ///
+    /// Repeat after `retry_after_ms`, with jitter, or ask another node.
     NotReady,
-    /// 904: the node is going away; it did not happen.
+    /// 904: The node is going away.
+    ///
+    /// Repeat at another node.
     Draining,
-    /// 905: nothing can be written; it did not happen.
+    /// 905: Nothing can be written. The disk is full or broken.
+    ///
+    /// Repeat at another node. An operator must make room.
     ReadOnly,
-    /// 906: a fault of the server; it may or may not have happened.
+    /// 906: A fault of the server, which its log tells. A decision panicked. Where an earlier attempt may have happened
+    /// the answer is 902 instead.
+    ///
+    /// Do not repeat it by yourself. It may fail in the same way at any node, so neither the nodes nor the Rust client
+    /// repeat it.
     Internal,
 }
 

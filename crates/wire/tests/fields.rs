@@ -1,4 +1,4 @@
-//! The op table of `docs/protocol.md`: each field with its type and unit, made of the schemas.
+//! The op table of `docs/reference/ops.md`: each field with its type and unit, made of the schemas.
 //!
 //! `UPDATE_EXPECT=1 cargo test -p boxoffice-wire --test fields` writes it down again.
 
@@ -207,13 +207,16 @@ fn place(document: &str) -> Range<usize> {
 
 #[test]
 fn the_op_table_has_each_field_with_its_type_and_unit() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocol.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/ops.md");
     let mut document = std::fs::read_to_string(path).expect("the document is there");
     let (place, drawn) = (place(&document), drawn());
     if document[place.clone()] == drawn {
         return;
     }
-    assert!(std::env::var_os("UPDATE_EXPECT").is_some(), "the tables of docs/protocol.md are not those of the schemas");
+    assert!(
+        std::env::var_os("UPDATE_EXPECT").is_some(),
+        "the tables of docs/reference/ops.md are not those of the schemas"
+    );
     document.replace_range(place, &drawn);
     std::fs::write(path, document).expect("the document can be written");
 }

@@ -113,12 +113,12 @@ fn a_full_page_says_where_it_ended_and_the_next_request_takes_it() {
     let sessions = vec![session_entry()];
     let page = |cursor: Option<&str>| SessionPage { sessions: sessions.clone(), cursor: cursor.map(Into::into) };
     check(Answer::Sessions(sessions.clone()), Shape::Page { limit: 2 }, &page(None));
-    let cursor = "1775995200000/hamlet-0412";
+    let cursor = "1775995200000/hamlet-tonight";
     check(Answer::Sessions(sessions.clone()), Shape::Page { limit: 1 }, &page(Some(cursor)));
     let frame = format!(r#"{{"id":1,"op":"session.search","body":{{"venue":"globe","cursor":"{cursor}"}}}}"#);
     let request = boxoffice_wire::Request::read(Encoding::Json, frame.as_bytes()).expect("a good request");
     let after = format!("{:?}", request.call);
-    assert!(after.contains("after: Some((Timestamp(1775995200000), hamlet-0412))"), "{after}");
+    assert!(after.contains("after: Some((Timestamp(1775995200000), hamlet-tonight))"), "{after}");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn the_door_answers_for_itself() {
         assert_eq!(reply, Reply::Ok(history_page(), Vec::new()));
         let reply = verdict(encoding, |encoding, out| encode::city(encoding, out, 7, &city_page()));
         assert_eq!(reply, Reply::Ok(city_page(), Vec::new()));
-        assert_eq!(city_page().cursor.as_deref(), Some("1775995200000/hamlet-0412"));
+        assert_eq!(city_page().cursor.as_deref(), Some("1775995200000/hamlet-tonight"));
         for why in rejections() {
             let reply = verdict::<()>(encoding, |encoding, out| encode::rejection(encoding, out, Some(7), &why));
             let Reply::No(no) = reply else { panic!("not a no") };

@@ -1,5 +1,5 @@
 //! The check after a run: whether the servers' state keeps the promises, and whether it agrees with the answers that
-//! the clients got. Codes like P1 are the promises of `docs/promises.md`.
+//! the clients got. Codes like P1 are the promises of `docs/concepts/guarantees.md`.
 
 mod bookings;
 mod cart;

@@ -1,4 +1,4 @@
-// The token of a new cart: where the cart is to live, then 112 secret bits (docs/protocol.md, Carts).
+// The token of a new cart: where the cart is to live, then 112 secret bits (docs/reference/protocol.md, Carts).
 
 import { hex } from './connection.js';
 

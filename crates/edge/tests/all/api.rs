@@ -4,6 +4,7 @@ mod house;
 
 mod document;
 mod histories;
+mod metrics;
 mod resources;
 mod schemas;
 mod webhook;

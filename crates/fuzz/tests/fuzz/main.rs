@@ -98,7 +98,7 @@ fn real_bytes_are_accepted() {
         let stale = corpus::of(target.name).into_iter().filter(|seed| seed.name.starts_with("real "));
         let stale: Vec<String> =
             stale.filter(|seed| !accepts(target.name, &seed.bytes)).map(|seed| seed.name).collect();
-        assert_eq!(stale, [""; 0], "{}: draw the corpus again, docs/reliability.md says how", target.name);
+        assert_eq!(stale, [""; 0], "{}: draw the corpus again, docs/internals/testing.md says how", target.name);
     }
 }
 

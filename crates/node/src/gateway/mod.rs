@@ -1,7 +1,7 @@
 //! The payment gateway over HTTP: bounded calls, each with its idempotency key and a time-out.
 //!
 //! It never asks twice by itself: whoever asked hears that the outcome is unknown and asks again with the same key, when the
-//! rules say so. `docs/payments.md` is the contract.
+//! rules say so. `docs/reference/gateway.md` is the contract.
 
 use std::{sync::Arc, time::Duration};
 

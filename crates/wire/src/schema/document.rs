@@ -171,7 +171,7 @@ fn resource(name: &str, shape: &str, statuses: &[u16]) -> Value {
         "summary": format!("The {name} of a session, with an `ETag`; JSON or MessagePack, by `Accept`."),
         "tags": ["session"],
         "parameters": [
-            {"name": "id", "in": "path", "required": true, "schema": component("Id"), "example": "hamlet-0412"},
+            {"name": "id", "in": "path", "required": true, "schema": component("Id"), "example": "hamlet-tonight"},
             known,
             deadline(),
         ],

@@ -15,7 +15,7 @@ use super::{HOUR, cart, euro, evening, id, seat};
 pub fn line() -> LineView {
     let priced = |number| PricedSeat { seat: seat(1, number), price: 1_000 };
     let content = Content::Seats([priced(5), priced(6), priced(7)].into());
-    LineView { line: 1, entity: Entity::Session(id("hamlet-0412")), content, late: false }
+    LineView { line: 1, entity: Entity::Session(id("hamlet-tonight")), content, late: false }
 }
 
 /// A line of every kind.
@@ -25,7 +25,7 @@ pub fn lines() -> Vec<LineView> {
     let places = Content::Places { area: id("yard"), quantity: 4, price: 500 };
     vec![
         self::line(),
-        line(2, Entity::Session(id("hamlet-0412")), places, false),
+        line(2, Entity::Session(id("hamlet-tonight")), places, false),
         line(3, Entity::Product(id("programme")), Content::Units { quantity: 2, price: 350 }, true),
         line(
             4,

@@ -16,7 +16,7 @@ use boxoffice_wire::{
 use super::{area_counts, cart, cart_view, counts, empty_cart_view, id, packed, purchase, stock_counts};
 
 pub fn snapshot() -> Snapshot {
-    let entity = Entity::Session(id("hamlet-0412"));
+    let entity = Entity::Session(id("hamlet-tonight"));
     Snapshot { entity, epoch: 1, version: 391, counts: counts(), areas: Vec::new(), seats: packed() }
 }
 
@@ -34,8 +34,8 @@ pub fn area_delta() -> Delta {
 }
 
 pub fn watching_counts() -> CountsWatching {
-    let feeds = vec![SessionFeed { session: id("hamlet-0412"), feed: 3 }];
-    CountsWatching { feeds, missing: vec![id("hamlet-0413")], unreachable: vec![id("hamlet-0414")] }
+    let feeds = vec![SessionFeed { session: id("hamlet-tonight"), feed: 3 }];
+    CountsWatching { feeds, missing: vec![id("hamlet-matinee")], unreachable: vec![id("hamlet-late")] }
 }
 
 pub fn counts_snapshot() -> CountsSnapshot {

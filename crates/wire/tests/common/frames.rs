@@ -162,7 +162,7 @@ pub fn shard_map() -> ShardMap {
 pub fn at() -> Vec<At> {
     vec![
         At { entity: Entity::Cart(cart()), version: 2, position: 88_214 },
-        At { entity: Entity::Session(id("hamlet-0412")), version: 391, position: 88_213 },
+        At { entity: Entity::Session(id("hamlet-tonight")), version: 391, position: 88_213 },
     ]
 }
 

@@ -46,7 +46,7 @@ pub fn sale_views() -> Vec<SaleView> {
 
 pub fn session_audit() -> SessionAudit {
     SessionAudit {
-        session: id("hamlet-0412"),
+        session: id("hamlet-tonight"),
         counts: counts(),
         areas: vec![area_counts()],
         holds: hold_views()[..2].to_vec(),
@@ -57,8 +57,8 @@ pub fn session_audit() -> SessionAudit {
 
 pub fn cart_audit() -> CartAudit {
     let entities = [
-        Entity::Session(id("hamlet-0412")),
-        Entity::Session(id("hamlet-0412")),
+        Entity::Session(id("hamlet-tonight")),
+        Entity::Session(id("hamlet-tonight")),
         Entity::Product(id("programme")),
         Entity::Resource(id("room-5")),
         Entity::Customer(id("ada")),
@@ -138,7 +138,7 @@ pub fn history_page() -> HistoryPage {
         details: "by cart 0f1e1892ba91625a7bb986fa704738a5".into(),
         by: "till-3".into(),
     };
-    let entity = Entity::Session(id("hamlet-0412"));
+    let entity = Entity::Session(id("hamlet-tonight"));
     HistoryPage { entity, entries: vec![entry], cursor: Some(391), complete: false }
 }
 

@@ -111,7 +111,7 @@ pub fn packed() -> Vec<u8> {
 
 pub fn session_view() -> SessionView {
     SessionView {
-        id: id("hamlet-0412"),
+        id: id("hamlet-tonight"),
         venue: id("globe"),
         hall: id("main"),
         title: id("hamlet"),
@@ -142,7 +142,7 @@ pub fn canceled_session_view() -> SessionView {
 
 pub fn session_entry() -> SessionEntry {
     SessionEntry {
-        id: id("hamlet-0412"),
+        id: id("hamlet-tonight"),
         hall: id("main"),
         title: id("hamlet"),
         starts_at: evening(),
@@ -164,7 +164,14 @@ pub fn city_page() -> CityPage {
 }
 
 pub fn map_view() -> MapView {
-    MapView { session: id("hamlet-0412"), epoch: 1, version: 391, counts: counts(), areas: Vec::new(), seats: packed() }
+    MapView {
+        session: id("hamlet-tonight"),
+        epoch: 1,
+        version: 391,
+        counts: counts(),
+        areas: Vec::new(),
+        seats: packed(),
+    }
 }
 
 pub fn stock_counts() -> StockCounts {

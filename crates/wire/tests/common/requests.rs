@@ -28,7 +28,7 @@ pub fn requests() -> Vec<Sample> {
         program: "0.1.0".into(),
         proof: Some("0123456789abcdef".repeat(4).into()),
     };
-    let session = id("hamlet-0412");
+    let session = id("hamlet-tonight");
     let (only, hamlet) = (body::CartOnly { token: token(), cart: None }, body::Get { id: session.clone() });
     let hall = body::HallPut {
         venue: id("globe"),
@@ -116,9 +116,9 @@ pub fn requests() -> Vec<Sample> {
     };
     let line = |session: &str| body::Line { session: Some(id(session)), ..body::Line::default() };
     let lines = vec![
-        body::Line { seats: Some(vec![seat(1, 5)]), ..line("hamlet-0412") },
-        body::Line { count: Some(1), ..line("hamlet-0413") },
-        body::Line { area: Some(id("yard")), quantity: Some(4.into()), ..line("hamlet-0413") },
+        body::Line { seats: Some(vec![seat(1, 5)]), ..line("hamlet-tonight") },
+        body::Line { count: Some(1), ..line("hamlet-matinee") },
+        body::Line { area: Some(id("yard")), quantity: Some(4.into()), ..line("hamlet-matinee") },
         body::Line { product: Some(id("programme")), quantity: Some(2.into()), ..body::Line::default() },
         body::Line { resource: Some(room()), begin: Some(begin), end: Some(end), ..body::Line::default() },
     ];
@@ -238,7 +238,8 @@ pub fn other_requests() -> Vec<Sample> {
     };
     let city = body::SessionSearch { city: Some("London".into()), ..body::SessionSearch::default() };
     let watch = |entity, token, resume| body::Watch { entity: Some(entity), sessions: None, token, resume };
-    let counts = body::Watch { sessions: Some(vec![id("hamlet-0412"), id("hamlet-0413")]), ..body::Watch::default() };
+    let counts =
+        body::Watch { sessions: Some(vec![id("hamlet-tonight"), id("hamlet-matinee")]), ..body::Watch::default() };
     let once = When::Utc { begin: evening(), end: evening().after(HOUR) };
     let reserve = body::ResourceReserve::new(id("room-5"), id("talk"), once, None, "".into());
     let until = Repeat { every: Every::Month, interval: 1, until: Until::Date("2026-12-31".into()) };

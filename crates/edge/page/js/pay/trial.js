@@ -1,4 +1,4 @@
-// The way to pay at the gateway for trials (docs/payments.md): instead of a card, one says what the gateway shall do.
+// The way to pay at the gateway for trials (docs/reference/gateway.md): instead of a card, one says what the gateway shall do.
 
 import { h } from '../dom.js';
 

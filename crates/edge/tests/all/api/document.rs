@@ -1,4 +1,4 @@
-//! What `docs/protocol.md` shows of HTTP is asked of a real node, line by line, and answered so.
+//! What `docs/reference/protocol.md` shows of HTTP is asked of a real node, line by line, and answered so.
 
 use boxoffice_core::access::Role;
 use boxoffice_edge::EdgeConfig;
@@ -67,7 +67,7 @@ fn lasting(value: &Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_shown_is_answered_so() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocol.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/protocol.md");
     let document = std::fs::read_to_string(path).expect("the document is there");
     // The secret that the document makes its token with.
     let secret = Some(Secret("the secret of the shop".into()));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{api::house::House, asking::Asking};
 
-const SESSION: &str = "hamlet-0412";
+const SESSION: &str = "hamlet-tonight";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_history_of_a_seat_is_read_back_from_the_log() {

@@ -12,21 +12,21 @@ use tokio_tungstenite::tungstenite::{Message, client::IntoClientRequest, http::H
 
 use crate::{api::house::House, asking::Asking};
 
-const LAYOUT: &str = "/v1/sessions/hamlet-0412/layout";
-const MAP: &str = "/v1/sessions/hamlet-0412/map";
+const LAYOUT: &str = "/v1/sessions/hamlet-tonight/layout";
+const MAP: &str = "/v1/sessions/hamlet-tonight/map";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_layout_is_kept_and_a_map_is_asked_for_again() {
     let house = House::furnished().await;
     let mut asking = Asking::connect(house.address).await;
-    let whole = asking.command("session.get", "", &json!({"id": "hamlet-0412"})).await.json();
+    let whole = asking.command("session.get", "", &json!({"id": "hamlet-tonight"})).await.json();
 
     let layout = asking.get(LAYOUT, &[]).await;
     assert_eq!(layout.status, 200);
     assert_eq!(layout.json()["ok"], whole["ok"]["layout"]);
     assert_eq!(layout.header("cache-control"), Some("public, max-age=3600"));
     let tag = layout.header("etag").expect("a tag").to_owned();
-    let same = asking.get("/v1/sessions/hamlet-0413/layout", &[]).await;
+    let same = asking.get("/v1/sessions/hamlet-matinee/layout", &[]).await;
     assert_eq!(same.header("etag"), Some(tag.as_str()), "the tag is of the content");
     for known in [tag.clone(), format!("W/{tag}"), format!("\"other\", {tag}"), "*".to_owned()] {
         let kept = asking.get(LAYOUT, &[("if-none-match", &known)]).await;
@@ -43,7 +43,7 @@ async fn a_layout_is_kept_and_a_map_is_asked_for_again() {
     let tag = format!("\"{}-{}\"", body["ok"]["epoch"], body["ok"]["version"]);
     assert_eq!(map.header("etag"), Some(tag.as_str()));
     assert_eq!(asking.get(MAP, &[("if-none-match", &tag)]).await.status, 304);
-    let hold = json!({"token": format!("{:032x}", 1), "session": "hamlet-0412", "seats": [[0, 0]]});
+    let hold = json!({"token": format!("{:032x}", 1), "session": "hamlet-tonight", "seats": [[0, 0]]});
     assert_eq!(asking.command("cart.hold_seats", "h", &hold).await.status, 200);
     let after = asking.get(MAP, &[("if-none-match", &tag)]).await;
     assert_eq!((after.status, &after.json()["ok"]["counts"]["held"]), (200, &json!(1)));
@@ -87,13 +87,13 @@ async fn a_map_from_http_is_watched_on_without_a_snapshot() {
     let map = asking.get(MAP, &[]).await.json();
     let resume = json!({"epoch": map["ok"]["epoch"], "version": map["ok"]["version"]});
     // Sold between the map and the watch: the first thing that comes is what changed.
-    let hold = |token: u32, seat: u32| json!({"token": format!("{token:032x}"), "session": "hamlet-0412", "seats": [[0, seat]]});
+    let hold = |token: u32, seat: u32| json!({"token": format!("{token:032x}"), "session": "hamlet-tonight", "seats": [[0, seat]]});
 
     let mut request = format!("ws://{}/v1/ws", house.address).into_client_request().expect("a request");
     let protocol = HeaderValue::from_static("boxoffice.v1.json");
     request.headers_mut().insert("sec-websocket-protocol", protocol);
     let (mut socket, _) = tokio_tungstenite::connect_async(request).await.expect("a connection");
-    let watch = json!({"id": 1, "op": "watch", "body": {"entity": "session/hamlet-0412", "resume": resume}});
+    let watch = json!({"id": 1, "op": "watch", "body": {"entity": "session/hamlet-tonight", "resume": resume}});
     socket.send(Message::text(watch.to_string())).await.expect("sent");
     let mut version = map["ok"]["version"].as_u64().expect("a version");
     let mut feed = None;

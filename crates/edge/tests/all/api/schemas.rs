@@ -77,8 +77,7 @@ async fn refusals_are_what_the_document_says() {
     let house = House::furnished().await;
     let mut asking = Asking::connect(house.address).await;
     let document = Document::fetch(&mut asking).await;
-    let hold =
-        |token: u128, seats: Value| json!({"token": format!("{token:032x}"), "session": "hamlet-0412", "seats": seats});
+    let hold = |token: u128, seats: Value| json!({"token": format!("{token:032x}"), "session": "hamlet-tonight", "seats": seats});
     let gone = json!({"token": format!("{:032x}", 9), "line": 7});
     let steps = [
         ("cart.hold_seats", "a", hold(1, json!([[1, 5]])), 200, 0),

@@ -15,7 +15,7 @@ use crate::{
 
 const OLD: &str = "the-old-secret-of-a-test";
 const NEW: &str = "the-new-secret-of-a-test";
-const SESSION: &str = "hamlet-0412";
+const SESSION: &str = "hamlet-tonight";
 const PATH: &str = "/v1/payments/webhook";
 
 fn now() -> Timestamp {

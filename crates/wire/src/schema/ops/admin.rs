@@ -20,7 +20,7 @@ pub(super) fn audit() -> OpSchema {
         [optional("entity", component("Entity"))],
     )
     .example(json!({}))
-    .example(json!({"entity": "session/hamlet-0413"}))
+    .example(json!({"entity": "session/hamlet-matinee"}))
     .example(json!({"entity": format!("cart/{}", cart_of(TOKEN))}))
     .example(json!({"entity": format!("cart/{}", cart_of(THIRD_TOKEN))}))
     .example(json!({"entity": "product/programme"}))
@@ -39,7 +39,7 @@ pub(super) fn history() -> OpSchema {
             optional("before", about(count(), "Only what is older than this version: the cursor of the page before.")),
         ],
     )
-    .example(json!({"entity": "session/hamlet-0412", "seat": [1, 5], "limit": 100}))
+    .example(json!({"entity": "session/hamlet-tonight", "seat": [1, 5], "limit": 100}))
     .example(json!({"entity": "product/programme", "limit": 1}))
     .answers(component("HistoryPage"))
 }

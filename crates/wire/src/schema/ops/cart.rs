@@ -43,7 +43,7 @@ pub(super) fn hold_seats() -> OpSchema {
         "Hold named seats.",
         [needed("session", id()), needed("seats", seats()), optional("best_effort", best_effort())],
     )
-    .example(json!({"token": TOKEN, "session": "hamlet-0412", "seats": [[1, 5], [1, 6], [1, 7]]}))
+    .example(json!({"token": TOKEN, "session": "hamlet-tonight", "seats": [[1, 5], [1, 6], [1, 7]]}))
 }
 
 pub(super) fn hold_best() -> OpSchema {
@@ -58,7 +58,7 @@ pub(super) fn hold_best() -> OpSchema {
             optional("split", split()),
         ],
     )
-    .example(json!({"token": TOKEN, "session": "hamlet-0412", "count": 2, "category": "standard", "split": true}))
+    .example(json!({"token": TOKEN, "session": "hamlet-tonight", "count": 2, "category": "standard", "split": true}))
 }
 
 pub(super) fn hold_places() -> OpSchema {
@@ -66,7 +66,7 @@ pub(super) fn hold_places() -> OpSchema {
         "Hold places in an area.",
         [needed("session", id()), needed("area", id()), needed("quantity", quantity(1))],
     )
-    .example(json!({"token": TOKEN, "session": "hamlet-0413", "area": "yard", "quantity": 4}))
+    .example(json!({"token": TOKEN, "session": "hamlet-matinee", "area": "yard", "quantity": 4}))
 }
 
 pub(super) fn hold_stock() -> OpSchema {
@@ -95,9 +95,9 @@ pub(super) fn hold_slot() -> OpSchema {
 pub(super) fn hold_all() -> OpSchema {
     holds::<body::HoldAll>("Hold several lines, all or none.", [needed("lines", some(line(), CART_LINES_MAX))]).example(
         json!({"token": TOKEN, "lines": [
-            {"session": "hamlet-0412", "seats": [[3, 5]]},
-            {"session": "hamlet-0413", "count": 1},
-            {"session": "hamlet-0413", "area": "yard", "quantity": 2},
+            {"session": "hamlet-tonight", "seats": [[3, 5]]},
+            {"session": "hamlet-matinee", "count": 1},
+            {"session": "hamlet-matinee", "area": "yard", "quantity": 2},
             {"product": "programme", "quantity": 1},
             {"resource": "projector", "begin": "2099-04-15T09:00:00Z", "end": "2099-04-15T10:30:00Z"},
         ]}),

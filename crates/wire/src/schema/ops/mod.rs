@@ -180,11 +180,11 @@ fn watch() -> OpSchema {
             optional("resume", super::build::one_set(resume, &[&["epoch", "version"], &["cursor"]])),
         ],
     )
-    .example(json!({"entity": "session/hamlet-0412", "resume": {"epoch": 1, "version": 391}}))
+    .example(json!({"entity": "session/hamlet-tonight", "resume": {"epoch": 1, "version": 391}}))
     .example(json!({"entity": "product/programme"}))
     .example(json!({"entity": format!("cart/{}", cart_of(TOKEN)), "token": TOKEN}))
     .example(json!({"entity": "customer/ada", "resume": {"cursor": 2}}))
-    .example(json!({"sessions": ["hamlet-0412", "hamlet-0413"]}))
+    .example(json!({"sessions": ["hamlet-tonight", "hamlet-matinee"]}))
     .with_one_of(&[&["entity"], &["sessions"]])
     .answers(either(&[component("Watching"), component("CountsWatching")]))
     .on_sockets_only()

@@ -20,14 +20,14 @@ pub(super) fn create() -> OpSchema {
         needed("capacity", whole(1, i64::from(AREA_CAPACITY_MAX))),
         needed("price", component("Price")),
     ]);
-    let hamlet = |day: u32| -> Value {
+    let hamlet = |name: &str, day: u32| -> Value {
         json!({
-            "id": format!("hamlet-04{day}"), "venue": "globe", "hall": "main", "title": "hamlet",
+            "id": format!("hamlet-{name}"), "venue": "globe", "hall": "main", "title": "hamlet",
             "starts_at": format!("2099-04-{day}T19:00:00Z"), "ends_at": format!("2099-04-{day}T22:00:00Z"),
             "prices": {"standard": {"amount": 1000, "currency": "EUR"}},
         })
     };
-    let mut with_yard = hamlet(13);
+    let mut with_yard = hamlet("matinee", 13);
     with_yard["areas"] =
         json!([{"id": "yard", "name": "Yard", "capacity": 500, "price": {"amount": 500, "currency": "EUR"}}]);
     with_yard["comments"] = json!("first night");
@@ -48,16 +48,16 @@ pub(super) fn create() -> OpSchema {
             optional("comments", text(COMMENTS_BYTES_MAX)),
         ],
     )
-    .example(hamlet(12))
+    .example(hamlet("tonight", 12))
     .example(with_yard)
-    .example(hamlet(14))
+    .example(hamlet("late", 14))
     .answers(component("Session"))
 }
 
 pub(super) fn get() -> OpSchema {
     by_id("Read a session.")
-        .example(json!({"id": "hamlet-0412"}))
-        .example(json!({"id": "hamlet-0413"}))
+        .example(json!({"id": "hamlet-tonight"}))
+        .example(json!({"id": "hamlet-matinee"}))
         .answers(component("Session"))
 }
 
@@ -87,16 +87,16 @@ pub(super) fn map() -> OpSchema {
         "The state of every seat of a session.",
         [needed("id", id()), optional("view", one_of(&["2,1,0"]))],
     )
-    .example(json!({"id": "hamlet-0412"}))
-    .example(json!({"id": "hamlet-0412", "view": "2,1,0"}))
-    .example(json!({"id": "hamlet-0413"}))
+    .example(json!({"id": "hamlet-tonight"}))
+    .example(json!({"id": "hamlet-tonight", "view": "2,1,0"}))
+    .example(json!({"id": "hamlet-matinee"}))
     .answers(either(&[component("Map"), component("ThreeStates")]))
 }
 
 pub(super) fn seats(summary: &'static str) -> OpSchema {
     let seats = some(component("Seat"), LAYOUT_SEATS_MAX);
     asks::<body::SessionSeats>(summary, [needed("id", id()), needed("seats", seats)])
-        .example(json!({"id": "hamlet-0412", "seats": [[0, 0], [0, 1]]}))
+        .example(json!({"id": "hamlet-tonight", "seats": [[0, 0], [0, 1]]}))
 }
 
 pub(super) fn cancel() -> OpSchema {
@@ -105,5 +105,5 @@ pub(super) fn cancel() -> OpSchema {
         "It will not take place: holds are given back, orders refunded.",
         [needed("id", id()), needed("reason", reason)],
     )
-    .example(json!({"id": "hamlet-0414", "reason": "the roof leaks"}))
+    .example(json!({"id": "hamlet-late", "reason": "the roof leaks"}))
 }
