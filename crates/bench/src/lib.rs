@@ -13,12 +13,12 @@ use boxoffice_core::{
     id::{Id, Request, RequestHash},
     money::{Currency, Money},
 };
+use boxoffice_env::World;
 use boxoffice_node::{
     admission::OverloadSettings,
     config::{Fsync, NodeConfig},
     door::{self, ReplySink, ReplyTo},
     node::{Node, NodeHandle, Runtimes},
-    world::World,
 };
 use tokio::runtime::{Builder, Runtime};
 

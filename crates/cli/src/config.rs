@@ -11,11 +11,10 @@ use std::{
 
 use boxoffice_core::{access::Role, cluster::NODE_MAX, rules::Rules};
 use boxoffice_edge::{PageConfig, budgets::BudgetConfig, token::TokenKeys};
+use boxoffice_env::{StoreSettings, secret::Secret};
 use boxoffice_node::{
     admission::OverloadSettings,
     config::{Fsync, NodeConfig, PaymentConfig},
-    secret::Secret,
-    world::StoreSettings,
 };
 use serde::Deserialize;
 use toml::Spanned;

@@ -1,9 +1,9 @@
 //! `boxoffice inspect`: what a data directory holds, without a node.
 
+use boxoffice_env::World;
 use boxoffice_node::{
     inspect::{self, InspectedShard, Inspection},
     past::Totals,
-    world::World,
 };
 
 use boxoffice_core::keep::KeptAudit;

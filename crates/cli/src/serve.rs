@@ -10,6 +10,7 @@ use std::{
 
 use boxoffice_core::{cluster::NODE_MAX, command::Machine};
 use boxoffice_edge::{Certificate, Edge, EdgeConfig, Limits, Runtimes as EdgeRuntimes, TlsFiles, WebConfig};
+use boxoffice_env::{Peer, World, secret::Secret};
 use boxoffice_node::{
     config::Fsync,
     contain,
@@ -18,8 +19,6 @@ use boxoffice_node::{
     identity::{self, IdentityError, Joining},
     node::{Node, NodeHandle, Runtimes},
     peers::{PeerConfig, PeerTls, TcpNet},
-    secret::Secret,
-    world::{Peer, World},
 };
 use boxoffice_wire::joining;
 use rustix::fs::Mode;

@@ -11,10 +11,10 @@ use boxoffice_core::{
     money::{Currency, Money},
 };
 use boxoffice_edge::{Edge, EdgeConfig, Runtimes};
+use boxoffice_env::World;
 use boxoffice_node::{
     config::{Fsync, NodeConfig},
     node::{Node, Runtimes as NodeRuntimes},
-    world::World,
 };
 use tokio::{runtime::Handle, time::timeout};
 

@@ -23,13 +23,12 @@ use boxoffice_edge::{
     Backend, Edge, EdgeConfig, Runtimes,
     backend::{Member, Reading},
 };
+use boxoffice_env::{OsClock, secret::Secret};
 use boxoffice_node::{
     access::KeyRing,
     door::ReplyTo,
     feeds::{Beginning, FeedSettings, FeedSource, Feeds, NoFeed},
     history::HistoryError,
-    secret::Secret,
-    world::OsClock,
 };
 use boxoffice_wire::{
     Encoding, Op,

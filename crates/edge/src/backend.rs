@@ -9,12 +9,12 @@ use boxoffice_core::{
     seat::Seat,
     time::Timestamp,
 };
+use boxoffice_env::secret::Secret;
 use boxoffice_node::{
     access::KeyRing,
     door::ReplyTo,
     feeds::Feeds,
     history::{HistoryError, HistoryFound},
-    secret::Secret,
 };
 use boxoffice_wire::{
     FirstCommand,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use boxoffice_core::{access::Role, id::Id};
-use boxoffice_node::secret::Secret;
+use boxoffice_env::secret::Secret;
 use boxoffice_wire::{customer::SECRET_BYTES_MIN, limits};
 
 use crate::{budgets::BudgetConfig, proxy::Proxies, tls::Certificate, token::TokenKeys};

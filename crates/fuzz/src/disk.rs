@@ -5,12 +5,12 @@ use std::{
     sync::Arc,
 };
 
+use boxoffice_env::{Disk, MemoryDisk, OpenMode, OsRng};
 use boxoffice_node::{
     archive_files::ArchiveFiles,
     decoders,
     log::{self, Kind, Log, LogConfig, Maker, SEGMENT_BYTES_MIN, Start},
     snapshot_files::SnapshotFiles,
-    world::{Disk, MemoryDisk, OpenMode, OsRng},
 };
 use boxoffice_shard::{EntryKind, Position, Record, SnapshotMeta, Turns, decoders as shard};
 use bytes::Bytes;

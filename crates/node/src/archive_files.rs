@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use boxoffice_core::id::{Entity, hash64};
+use boxoffice_env::{Disk, DiskFile, OpenMode};
 use boxoffice_shard::{EntryKind, Record, ShardId, Turns};
 use bytes::Bytes;
 
 use crate::codec;
 use crate::log::{self, LogError};
-use crate::world::{Disk, DiskFile, OpenMode};
 
 mod error;
 

@@ -3,10 +3,9 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use boxoffice_core::rules::Rules;
+use boxoffice_env::{StoreSettings, secret::Secret};
 
-use crate::{
-    admission::OverloadSettings, gateway::GatewayConfig, identity::Joining, secret::Secret, world::StoreSettings,
-};
+use crate::{admission::OverloadSettings, gateway::GatewayConfig, identity::Joining};
 
 /// When an answered change is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

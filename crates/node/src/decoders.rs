@@ -4,15 +4,13 @@
 use std::{fmt::Debug, path::Path, sync::Arc};
 
 use boxoffice_core::keep::Cut;
+use boxoffice_env::{Disk, Standing};
 use boxoffice_shard::{Record, ShardId};
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
 pub use crate::peers::decoders::{frames, hello, stream};
-use crate::{
-    archive_files::ArchiveFiles, codec, feeds, past, peer_frame, routing, snapshots, streams, world::Disk,
-    world::Standing,
-};
+use crate::{archive_files::ArchiveFiles, codec, feeds, past, peer_frame, routing, snapshots, streams};
 
 /// What some bytes say, for people; `None` if they are refused.
 pub fn described(target: &str, bytes: &[u8]) -> Option<String> {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use boxoffice_core::{host::Input, id::Entity, planted, time::Timestamp};
+use boxoffice_env::{Disk, Lane};
 use boxoffice_shard::{
     DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, ShardId, Turns,
 };
@@ -33,7 +34,6 @@ use crate::{
     snapshots::{self, SnapshotsKept},
     ticket::{ProposedTurn, Ticket},
     watched::Before,
-    world::{Disk, Lane},
 };
 
 mod comparing;

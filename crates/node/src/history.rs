@@ -6,6 +6,7 @@
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use boxoffice_core::{event::Event, id::Entity, seat::Seat, time::Timestamp};
+use boxoffice_env::Disk;
 use boxoffice_shard::{EntryKind, Record, ShardId, Stamp, Turns};
 use boxoffice_wire::happening::is_about;
 use bytes::Bytes;
@@ -20,7 +21,6 @@ use crate::{
     past::PastError,
     routing::{NoHistory, WantedHistory},
     shared::Shared,
-    world::Disk,
 };
 
 /// The most events of one answer.

@@ -6,11 +6,11 @@
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use boxoffice_env::{Disk, DiskLock, NodeId, OpenMode, Peer, World};
 use serde::{Deserialize, Serialize};
 
 use crate::log::Start;
 use crate::witness::{self, Witness};
-use crate::world::{Disk, DiskLock, NodeId, OpenMode, Peer, World};
 
 mod error;
 
@@ -446,7 +446,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::world::MemoryDisk;
+    use boxoffice_env::MemoryDisk;
 
     const DIR: &str = "/srv/data";
     const WANTED: Wanted = Wanted { cluster: None, node: 7, shards: 32, joining: None };

@@ -9,6 +9,7 @@ use boxoffice_core::{
     keep::{Kept, KeptAudit},
     time::Timestamp,
 };
+use boxoffice_env::{StoreSettings, World};
 use boxoffice_shard::{EntryKind, Position, Record, ShardId, Turns};
 use bytes::Bytes;
 
@@ -20,7 +21,6 @@ use crate::{
     past::{Brought, Past, Replay, Totals},
     snapshot_files::SnapshotFiles,
     snapshots::{self, Snapshot},
-    world::{StoreSettings, World},
 };
 
 /// What a data directory holds.

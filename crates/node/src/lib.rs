@@ -1,4 +1,4 @@
-//! The node: actors and I/O around the pure crates. It reaches the outside only through [`world::World`].
+//! The node: actors and I/O around the pure crates. It reaches the outside only through [`boxoffice_env::World`].
 
 /// Plants a bug in whatever runs on this thread, in these crates and those below; or none.
 #[cfg(feature = "planted")]
@@ -7,7 +7,7 @@ pub fn plant(bug: Option<&'static str>) {
     boxoffice_shard::planted::plant(bug);
 }
 
-// In reading order: the door, who answers, how it becomes durable, the world.
+// In reading order: the door, who answers, how it becomes durable.
 pub mod access;
 pub mod config;
 pub mod door;
@@ -50,7 +50,6 @@ mod queue;
 mod recovery;
 mod replicators;
 mod routing;
-pub mod secret;
 mod shared;
 pub mod snapshot_files;
 mod snapshots;
@@ -63,4 +62,3 @@ mod timers;
 mod under_way;
 mod watched;
 mod witness;
-pub mod world;

@@ -13,15 +13,12 @@ use std::{
 };
 
 use boxoffice_core::id::hash64;
+use boxoffice_env::{Disk, OpenMode, Place, World};
 use boxoffice_shard::NodeId;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    config::Fsync,
-    identity::DataDirectory,
-    world::{Disk, OpenMode, Place, World},
-};
+use crate::{config::Fsync, identity::DataDirectory};
 
 /// The file, and its name while it is written.
 const FILE: &str = "epoch";

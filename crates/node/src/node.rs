@@ -9,6 +9,7 @@ use std::{
 };
 
 use boxoffice_core::{command::Command, id::Request, keep::Kept, planted};
+use boxoffice_env::{Local, World};
 use boxoffice_shard::{Config, Engine, Record, ShardId, SnapshotMeta};
 use boxoffice_wire::FirstCommand;
 use bytes::Bytes;
@@ -48,7 +49,6 @@ use crate::{
     ticket::Ticket,
     timers::{self, Timers},
     watched::Watched,
-    world::{Local, World},
 };
 
 /// How long a node that is told to stop waits for others to take its leaderships over, in milliseconds.

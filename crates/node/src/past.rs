@@ -30,12 +30,11 @@ use std::{
 };
 
 use boxoffice_core::{id::Entity, keep::Leaving, planted};
+use boxoffice_env::{Pair, Store, StoreError, StoreSettings, Stores};
 use boxoffice_shard::ShardId;
 use bytes::{BufMut, Bytes, BytesMut};
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
-
-use crate::world::{Pair, Store, StoreError, StoreSettings, Stores};
 
 use filter::Filter;
 pub(crate) use keeper::{Keeper, Order};

@@ -18,6 +18,7 @@ use boxoffice_core::{
     keep::State,
     planted,
 };
+use boxoffice_env::{Lane, NotTaken, Peer, PeerHello, Taken};
 use boxoffice_shard::{
     DIRECTORY, Input as EngineInput, NodeId, ReplicaId, ShardId, TargetConfig,
     placement::{self, Situation},
@@ -32,7 +33,6 @@ use crate::{
     identity::Identity,
     routing::Message,
     shared::Shared,
-    world::{Lane, NotTaken, Peer, PeerHello, Taken},
 };
 
 /// How often the table is looked at without news, in milliseconds.

@@ -19,6 +19,7 @@ use boxoffice_core::{
     payment::{GatewayCall, GatewayOutcome},
     refusal::Refusal,
 };
+use boxoffice_env::{Lane, Standing, StoreError, World};
 use boxoffice_shard::{NodeId, ShardId, ring::shard_of};
 use boxoffice_wire::{FirstCommand, joining};
 use bytes::Bytes;
@@ -48,7 +49,6 @@ use crate::{
     ticket::Ticket,
     timers::Timers,
     witness::Witness,
-    world::{Lane, Standing, StoreError, World},
 };
 
 /// How long the replication waits before it tries again to read a store for which there is no room.

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use boxoffice_core::planted;
-
-use crate::world::{Disk, DiskFile, OpenMode};
+use boxoffice_env::{Disk, DiskFile, OpenMode};
 
 mod error;
 
@@ -393,7 +392,7 @@ fn refused(doing: &'static str, file: &Path, source: io::Error) -> SnapshotError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::MemoryDisk;
+    use boxoffice_env::MemoryDisk;
 
     const DIR: &str = "/data/snapshots";
 

@@ -8,13 +8,11 @@
 
 use std::collections::BTreeMap;
 
+use boxoffice_env::{PeerHello, Standing};
 use boxoffice_shard::NodeId;
 use parking_lot::Mutex;
 
-use crate::{
-    codec,
-    world::{PeerHello, Standing},
-};
+use crate::codec;
 
 /// The file in the data directory.
 pub(crate) const FILE: &str = "neighbours";

@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
+use boxoffice_env::World;
 use boxoffice_node::identity::{DataDirectory, IdentityError, Wanted};
 use boxoffice_node::log::{self, Kind, Log, LogConfig, LogError, Mark, SEGMENT_BYTES_MIN};
 use boxoffice_node::snapshot_files::SnapshotFiles;
-use boxoffice_node::world::World;
 
 const WANTED: Wanted = Wanted { cluster: None, node: 1, shards: 4, joining: None };
 

@@ -8,15 +8,12 @@ use boxoffice_core::{
     payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStep},
     time::Timestamp,
 };
+use boxoffice_env::{Gateway, secret::Secret};
 use boxoffice_gateway::{
     LedgerHandle, Server, Settings, Webhook,
     ledger::{Charge, ChargeState, FaultRates},
 };
-use boxoffice_node::{
-    gateway::{GatewayConfig, HttpGateway},
-    secret::Secret,
-    world::Gateway,
-};
+use boxoffice_node::gateway::{GatewayConfig, HttpGateway};
 use boxoffice_wire::webhook::{WebhookEvent, verify};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

@@ -20,6 +20,10 @@ use boxoffice_core::{
     id::{CartId, CartToken, Entity, Id, Request, RequestHash},
     money::{Currency, Money},
 };
+use boxoffice_env::{
+    Clock, Lane, LinkStatus, Local, MemoryDisk, MemoryStores, Net, NodeId, NotSent, Peer, PeerHello, PeerInbox, Rng,
+    World,
+};
 use boxoffice_node::{
     config::NodeConfig,
     door::{self, ReplySink, ReplyTo},
@@ -27,10 +31,6 @@ use boxoffice_node::{
     node::{Node, NodeHandle},
     overheard::overhear,
     tasks::Gate,
-    world::{
-        Clock, Lane, LinkStatus, Local, MemoryDisk, MemoryStores, Net, NodeId, NotSent, Peer, PeerHello, PeerInbox,
-        Rng, World,
-    },
 };
 use bytes::Bytes;
 use parking_lot::Mutex;

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicI64, Ordering},
 };
 
-use boxoffice_node::world::Clock;
+use boxoffice_env::Clock;
 use tokio::time::Instant;
 
 /// What all walls show when a run begins: in September 2026.

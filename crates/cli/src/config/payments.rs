@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use boxoffice_core::payment::OnDecline;
-use boxoffice_node::{config::WEBHOOK_SECRET_BYTES_MIN, gateway::GatewayConfig, secret::Secret};
+use boxoffice_env::secret::Secret;
+use boxoffice_node::{config::WEBHOOK_SECRET_BYTES_MIN, gateway::GatewayConfig};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -85,7 +86,7 @@ mod tests {
     use std::fs;
 
     use boxoffice_core::payment::OnDecline;
-    use boxoffice_node::secret::Secret;
+    use boxoffice_env::secret::Secret;
 
     use super::super::{Config, tests::refused};
 

@@ -2,7 +2,8 @@
 
 use boxoffice_core::access::Role;
 use boxoffice_edge::EdgeConfig;
-use boxoffice_node::{config::PaymentConfig, secret::Secret};
+use boxoffice_env::secret::Secret;
+use boxoffice_node::config::PaymentConfig;
 use serde_json::{Value, json};
 
 use crate::{asking::Asking, house::House};

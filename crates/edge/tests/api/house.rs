@@ -4,11 +4,11 @@ use std::{net::SocketAddr, sync::Arc};
 
 use boxoffice_core::{access::Role, rules::Rules};
 use boxoffice_edge::{Edge, EdgeConfig, Runtimes};
+use boxoffice_env::World;
 use boxoffice_node::{
     config::{Fsync, NodeConfig, PaymentConfig},
     gateway::HttpGateway,
     node::{Node, Runtimes as NodeRuntimes},
-    world::World,
 };
 use boxoffice_wire::{Op, schema};
 use tempfile::TempDir;

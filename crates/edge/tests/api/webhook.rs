@@ -3,8 +3,9 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use boxoffice_core::time::Timestamp;
+use boxoffice_env::secret::Secret;
 use boxoffice_gateway::{LedgerHandle, Server, Settings};
-use boxoffice_node::{config::PaymentConfig, gateway::GatewayConfig, secret::Secret};
+use boxoffice_node::{config::PaymentConfig, gateway::GatewayConfig};
 use boxoffice_wire::webhook::sign;
 use serde_json::{Value, json};
 

@@ -20,13 +20,12 @@ use boxoffice_edge::{
     backend::{Member, Reading},
     budgets::BudgetConfig,
 };
+use boxoffice_env::{OsClock, secret::Secret};
 use boxoffice_node::{
     access::KeyRing,
     door::{Failure, ReplyTo},
     feeds::{Commit, FeedSettings, FeedSource, Feeds, News},
     history::{HistoryError, HistoryFound},
-    secret::Secret,
-    world::OsClock,
 };
 use boxoffice_wire::{
     hello::{Durability, Hello},

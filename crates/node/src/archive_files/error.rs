@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::world::store::is_no_space;
+use boxoffice_env::store::is_no_space;
 
 /// Why an archive cannot be written or read. Selling does not depend on it.
 #[derive(Debug, thiserror::Error)]

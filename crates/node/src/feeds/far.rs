@@ -16,12 +16,13 @@ use boxoffice_core::{
     answer::Purchase,
     id::{Entity, Id},
 };
+use boxoffice_env::Lane;
 use boxoffice_shard::{NodeId, ShardId};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::{Beginning, Commit, NoFeed};
-use crate::{codec, routing::not_understood, shared::Shared, watched::Watched, world::Lane};
+use crate::{codec, routing::not_understood, shared::Shared, watched::Watched};
 
 /// For how many milliseconds a node that did not answer in time is not asked again.
 const SILENT_MS: u64 = 1_000;

@@ -2,9 +2,8 @@
 
 use std::{fmt, io, str::FromStr};
 
+use boxoffice_env::secret::Secret;
 use hyper::{Uri, http::uri::PathAndQuery};
-
-use crate::secret::Secret;
 
 /// Where the gateway is and how it is asked.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use boxoffice_core::payment::{GatewayCall, GatewayOutcome};
+use boxoffice_env::gateway::{Gateway, OnOutcome};
 use boxoffice_wire::payment::{IDEMPOTENCY_KEY, call_body, plain, step_path};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -20,8 +21,6 @@ use hyper_util::{
 };
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use tokio::{runtime::Handle, sync::Semaphore};
-
-use crate::world::gateway::{Gateway, OnOutcome};
 
 mod answer;
 mod config;

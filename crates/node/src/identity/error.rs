@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::ClusterId;
-use crate::world::NodeId;
+use boxoffice_env::NodeId;
 
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]

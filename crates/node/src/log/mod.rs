@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use boxoffice_core::planted;
-
-use crate::world::{Disk, DiskFile, OpenMode, Rng};
+use boxoffice_env::{Disk, DiskFile, OpenMode, Rng};
 
 mod config;
 mod error;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use super::record::{self, Found, Header, Kind, LINE};
 use super::segment::{self, PAGE, Segment};
 use super::{LogError, Marks, Record};
-use crate::world::{Disk, OpenMode};
+use boxoffice_env::{Disk, OpenMode};
 
 /// What was found in a log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{LogConfig, LogError};
-use crate::world::{Disk, DiskFile, OpenMode, Rng};
+use boxoffice_env::{Disk, DiskFile, OpenMode, Rng};
 
 /// Where the first record stands. The page before it is written once and never again.
 pub(super) const PAGE: usize = 4096;

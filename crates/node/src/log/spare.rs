@@ -17,11 +17,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use boxoffice_env::{Disk, Rng};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::segment::{self, Segment};
 use super::{LogConfig, LogError};
-use crate::world::{Disk, Rng};
 
 /// Who makes the spare segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

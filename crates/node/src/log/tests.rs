@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::world::{DiskFile, MemoryDisk, OsDisk, OsRng};
+use boxoffice_env::{DiskFile, MemoryDisk, OsDisk, OsRng};
 
 mod group_commit;
 mod random;

@@ -10,11 +10,11 @@ use boxoffice_core::{
     keep::{Cut, Kept, Leaving, State},
     time::Timestamp,
 };
+use boxoffice_env::{MemoryStores, StoreSettings, Stores};
 use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};
 
 use super::{Brought, Past, PastError, Replay, Totals, entity_key, shard_key};
-use crate::world::{MemoryStores, StoreSettings, Stores};
 
 const DIR: &str = "/data/history";
 const SHARD: u16 = 3;

@@ -3,7 +3,7 @@
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
 use super::{frame::FRAME_OVERHEAD, queues::QueueBounds};
-use crate::secret::Secret;
+use boxoffice_env::secret::Secret;
 
 /// The shortest secret of a cluster, in bytes: whoever reaches the port has a hello to try guesses on, so a shorter one could be
 /// found.

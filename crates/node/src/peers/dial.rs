@@ -7,6 +7,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
+use boxoffice_env::Rng;
 use tokio::{
     net::{TcpStream, lookup_host},
     time::timeout,
@@ -21,7 +22,6 @@ use super::{
     queues::Road,
     refusal::Failure,
 };
-use crate::world::Rng;
 
 /// Addresses tried of those that a host's name stands for.
 const ADDRESSES_TRIED_MAX: usize = 4;
@@ -126,7 +126,7 @@ impl BackOff {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::OsRng;
+    use boxoffice_env::OsRng;
 
     #[test]
     fn pauses_grow_to_their_bound_and_begin_anew() {

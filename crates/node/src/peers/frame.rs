@@ -7,10 +7,9 @@
 //! from it. So a frame that is changed, left out, or comes twice ends the connection, and a changed length does at once: it
 //! would have what follows waited for as its body.
 
+use boxoffice_env::Lane;
 use bytes::{Bytes, BytesMut};
 use crc32c::{crc32c, crc32c_append};
-
-use crate::world::Lane;
 
 /// Bytes a frame has besides its body.
 pub(super) const FRAME_OVERHEAD: usize = 13;

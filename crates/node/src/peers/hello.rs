@@ -11,17 +11,14 @@
 //! The hellos have 32 random bytes each, so a proof is good for one
 //! connection, and it covers everything that was said: the secret never travels, and no hello can be changed on the way.
 
+use boxoffice_env::{Local, NodeId, PeerHello, Rng, Standing, secret::Secret};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use smol_str::SmolStr;
 
 use super::queues::Road;
-use crate::{
-    codec,
-    secret::Secret,
-    world::{Local, NodeId, PeerHello, Rng, Standing},
-};
+use crate::codec;
 
 /// The version of what is said on a link, hellos and frames, and of the placement: nodes that look for an entity in
 /// different shards must not form a cluster.
@@ -205,7 +202,7 @@ mod tests {
     use proptest::{collection::vec, prelude::*};
 
     use super::*;
-    use crate::world::OsRng;
+    use boxoffice_env::OsRng;
 
     fn hello(node: NodeId, to: NodeId) -> Hello {
         Hello::new((&Local { cluster: 7, node, disk: 8 }, 9), (3, Standing::default()), (to, Road::Common), &OsRng)

@@ -12,7 +12,7 @@ use super::{
     refusal::{Failure, Refusal},
     tls,
 };
-use crate::world::{NodeId, NotTaken, Standing, Taken};
+use boxoffice_env::{NodeId, NotTaken, Standing, Taken};
 
 /// The dialer's side: who answered, when both have proved that they know the secret.
 pub(super) async fn dial(inner: &Inner, ends: &mut Ends, to: NodeId, road: Road) -> Result<Hello, Failure> {

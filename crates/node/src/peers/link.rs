@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use boxoffice_env::{Lane, NodeId, PeerInbox};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::{
@@ -27,7 +28,6 @@ use super::{
     pen::Pen,
     queues::{Pushed, Queues, Road},
 };
-use crate::world::{Lane, NodeId, PeerInbox};
 
 /// A body up to this length is written together with its neighbours; a longer one by itself, which saves its copy.
 const COPIED_BYTES_MAX: usize = 16 * 1024;

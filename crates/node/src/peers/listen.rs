@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use boxoffice_env::NodeId;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -22,7 +23,6 @@ use super::{
     link::Connection,
     refusal::Failure,
 };
-use crate::world::NodeId;
 
 /// Connections the kernel keeps until they are accepted.
 const BACKLOG: i32 = 256;

@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use boxoffice_env::{Clock, Lane, LinkStatus, Local, Net, NodeId, NotSent, Peer, PeerInbox, Rng};
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use tokio::{net::TcpListener, runtime::Handle, sync::watch};
@@ -32,8 +33,6 @@ pub use config::{CLUSTER_SECRET_BYTES_MIN, PeerConfig, PeerTls, PeersError};
 pub use queues::{LaneBound, QueueBounds};
 
 use self::{ends::Ends, link::Connection, neighbour::Neighbour, queues::Road, refusal::Failure, tls::Tls};
-use crate::world::Lane;
-use crate::world::{Clock, LinkStatus, Local, Net, NodeId, NotSent, Peer, PeerInbox, Rng};
 
 /// The net of a cluster of processes. Dropping it, or [`TcpNet::close`], ends every link and closes the port.
 ///

@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
+use boxoffice_env::{Clock, Lane, LinkStatus, NodeId, NotSent, PeerInbox};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use smol_str::SmolStr;
@@ -15,7 +16,6 @@ use super::{
     queues::{Pushed, Road},
     refusal::{Failure, Refusal},
 };
-use crate::world::{Clock, Lane, LinkStatus, NodeId, NotSent, PeerInbox};
 
 /// Kept for as long as this node runs, also when the other leaves the table, so that what is told of it stays in order.
 pub(super) struct Neighbour {

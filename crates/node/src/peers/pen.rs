@@ -2,10 +2,10 @@
 
 use std::{io::Write as _, net::TcpStream};
 
+use boxoffice_env::Lane;
 use bytes::{Buf as _, Bytes, BytesMut};
 
 use super::frame::{Encoder, Kind};
-use crate::world::Lane;
 
 pub(super) struct Pen {
     encoder: Encoder,

@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
+use boxoffice_env::Lane;
 use bytes::Bytes;
-
-use crate::world::Lane;
 
 /// Bytes a lane may write in its turn while others wait: with all lanes waiting each gets the same share, whatever the length
 /// of its frames. A frame of bulk (256 KiB) takes four rounds, in each of which calls have their 64 KiB.

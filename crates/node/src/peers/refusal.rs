@@ -3,13 +3,13 @@
 
 use std::{io, time::Duration};
 
+use boxoffice_env::{Local, NodeId};
 use bytes::Bytes;
 
 use super::{
     frame::{Corrupt, Kind},
     hello::{Hello, PROOF_BYTES, Unfit},
 };
-use crate::world::{Local, NodeId};
 
 /// This node's no to another.
 #[derive(Debug, thiserror::Error)]

@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use boxoffice_env::NodeId;
 use parking_lot::{Mutex, RwLock};
 use rustls::{
     ClientConfig, RootCertStore, ServerConfig,
@@ -22,7 +23,6 @@ use super::{
     config::{PeerTls, PeersError},
     ends::Ends,
 };
-use crate::world::NodeId;
 
 /// Both sides' settings, as the files were when they were last read. Links that stand keep those they began with.
 pub(super) struct Tls {

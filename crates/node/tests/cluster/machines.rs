@@ -16,6 +16,7 @@ use boxoffice_core::{
     id::{CartId, CartToken, Entity, Id, Request, RequestHash},
     money::{Currency, Money},
 };
+use boxoffice_env::{Gateway, MemoryDisk, MemoryStores, Net, Peer, World, secret::Secret};
 use boxoffice_node::{
     config::NodeConfig,
     door::{self, Failure, ReplySink, ReplyTo},
@@ -24,8 +25,6 @@ use boxoffice_node::{
     identity::{ClusterId, Joining, draw_disk},
     node::{Node, NodeHandle, Runtimes},
     peers::{PeerConfig, TcpNet},
-    secret::Secret,
-    world::{Gateway, MemoryDisk, MemoryStores, Net, Peer, World},
 };
 use boxoffice_wire::{
     Encoding,

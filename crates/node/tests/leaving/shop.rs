@@ -22,6 +22,7 @@ use boxoffice_core::{
     seat::{Seat, SeatSet},
     time::Timestamp,
 };
+use boxoffice_env::{MemoryDisk, MemoryStores, World};
 use boxoffice_node::{
     audit::Depth,
     config::NodeConfig,
@@ -29,7 +30,6 @@ use boxoffice_node::{
     error::NodeError,
     identity::IdentityError,
     node::{Node, NodeHandle, Runtimes},
-    world::{MemoryDisk, MemoryStores, World},
 };
 use tokio::runtime::Runtime;
 

@@ -6,13 +6,11 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_node::{
-    peers::{PeerConfig, PeersError, TcpNet},
+use boxoffice_env::{
+    Lane, LinkStatus, Local, Net, NodeId, NotSent, NotTaken, OsClock, OsRng, Peer, PeerHello, PeerInbox, Taken,
     secret::Secret,
-    world::{
-        Lane, LinkStatus, Local, Net, NodeId, NotSent, NotTaken, OsClock, OsRng, Peer, PeerHello, PeerInbox, Taken,
-    },
 };
+use boxoffice_node::peers::{PeerConfig, PeersError, TcpNet};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;

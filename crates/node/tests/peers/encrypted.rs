@@ -5,10 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use boxoffice_node::{
-    peers::{PeerConfig, PeerTls, PeersError},
-    world::Lane,
-};
+use boxoffice_env::Lane;
+use boxoffice_node::peers::{PeerConfig, PeerTls, PeersError};
 use bytes::Bytes;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;

@@ -1,9 +1,7 @@
 //! Frames come whole, unchanged and in order, on every lane.
 
-use boxoffice_node::{
-    peers::PeerConfig,
-    world::{Lane, Net, NotSent},
-};
+use boxoffice_env::{Lane, Net, NotSent};
+use boxoffice_node::peers::PeerConfig;
 use bytes::Bytes;
 
 use crate::common::{LANES, Node, config, link_all, until};

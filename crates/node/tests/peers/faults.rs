@@ -1,9 +1,7 @@
 //! Links that are spoiled: slower, or closed; never a wrong frame, and never without bound.
 
-use boxoffice_node::{
-    peers::{LaneBound, PeerConfig, QueueBounds},
-    world::{Lane, Net, NotSent},
-};
+use boxoffice_env::{Lane, Net, NotSent};
+use boxoffice_node::peers::{LaneBound, PeerConfig, QueueBounds};
 use bytes::Bytes;
 
 use crate::{

@@ -2,11 +2,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use boxoffice_node::{
-    peers::{PeerConfig, PeersError},
-    secret::Secret,
-    world::{Lane, Net},
-};
+use boxoffice_env::{Lane, Net, secret::Secret};
+use boxoffice_node::peers::{PeerConfig, PeersError};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},

@@ -2,10 +2,8 @@
 
 use std::{net::SocketAddr, sync::mpsc, thread, time::Duration};
 
-use boxoffice_node::{
-    peers::PeerConfig,
-    world::{Lane, Net, NotSent, Peer},
-};
+use boxoffice_env::{Lane, Net, NotSent, Peer};
+use boxoffice_node::peers::PeerConfig;
 use bytes::Bytes;
 use tokio::{net::TcpStream, runtime, sync::oneshot, time::sleep};
 

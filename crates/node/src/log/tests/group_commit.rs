@@ -9,7 +9,7 @@ mod slow {
     use parking_lot::Mutex;
 
     use super::*;
-    use crate::world::DiskLock;
+    use boxoffice_env::DiskLock;
 
     pub(super) struct Slow {
         pub(super) disk: MemoryDisk,

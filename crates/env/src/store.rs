@@ -139,7 +139,7 @@ impl StoreError {
 }
 
 /// Whether this answer of a file system says that it is full.
-pub(crate) fn is_no_space(error: &io::Error) -> bool {
+pub fn is_no_space(error: &io::Error) -> bool {
     use io::ErrorKind::{QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded)
 }
@@ -158,7 +158,7 @@ pub(super) mod promises {
         pairs.into_iter().map(|(key, _)| String::from_utf8(key.to_vec()).unwrap()).collect()
     }
 
-    pub(in crate::world) fn check(stores: &dyn Stores, dir: &Path) {
+    pub(crate) fn check(stores: &dyn Stores, dir: &Path) {
         assert!(!stores.exists(dir));
         let store = stores.open(dir, &StoreSettings::default()).unwrap();
         assert!(stores.exists(dir));

@@ -232,7 +232,7 @@ mod tests {
 }
 
 /// Bytes of a [`Standing`].
-pub(crate) const STANDING_BYTES: usize = 24;
+pub const STANDING_BYTES: usize = 24;
 
 /// What a node says of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -247,12 +247,12 @@ pub struct Standing {
 
 impl Standing {
     /// Puts it before a frame.
-    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+    pub fn put(&self, out: &mut Vec<u8>) {
         [self.disk, self.run, self.durable].into_iter().for_each(|word| out.put_u64_le(word));
     }
 
     /// Takes it from the front of a frame; `None` for one that is too short.
-    pub(crate) fn take(frame: &mut Bytes) -> Option<Standing> {
+    pub fn take(frame: &mut Bytes) -> Option<Standing> {
         (frame.len() >= STANDING_BYTES).then(|| Standing {
             disk: frame.get_u64_le(),
             run: frame.get_u64_le(),

@@ -1,7 +1,9 @@
 //! The world as a node sees it: clock, random numbers, other nodes, disk, stores, payment gateway.
 //!
 //! The node reaches what lies outside its own memory through these six traits and through nothing
-//! else, so that a simulation can put a world of its own in their place.
+//! else, so that a simulation can put a world of its own in their place. This crate has the traits, and the operating
+//! system's clock, random numbers, files and stores. Crates above it have the net and the payment gateway. A disk and stores in
+//! memory, which lose what was not synced, are behind the feature `memory`.
 
 use std::sync::Arc;
 
@@ -9,22 +11,27 @@ pub mod clock;
 pub mod disk;
 pub mod fjall_store;
 pub mod gateway;
+#[cfg(any(test, feature = "memory"))]
 pub mod memory_disk;
+#[cfg(any(test, feature = "memory"))]
 pub mod memory_store;
 pub mod net;
 pub mod os_disk;
 pub mod rng;
+pub mod secret;
 pub mod store;
 
 pub use clock::{Clock, OsClock};
 pub use disk::{Disk, DiskFile, DiskLock, OpenMode, Place};
 pub use fjall_store::FjallStores;
 pub use gateway::{Gateway, NoGateway};
+#[cfg(any(test, feature = "memory"))]
 pub use memory_disk::MemoryDisk;
+#[cfg(any(test, feature = "memory"))]
 pub use memory_store::MemoryStores;
-pub(crate) use net::STANDING_BYTES;
 pub use net::{
-    Lane, LinkStatus, Local, Net, NoPeers, NodeId, NotSent, NotTaken, Peer, PeerHello, PeerInbox, Standing, Taken,
+    Lane, LinkStatus, Local, Net, NoPeers, NodeId, NotSent, NotTaken, Peer, PeerHello, PeerInbox, STANDING_BYTES,
+    Standing, Taken,
 };
 pub use os_disk::OsDisk;
 pub use rng::{OsRng, Rng};

@@ -148,7 +148,7 @@ pub(super) mod promises {
     use super::*;
     use std::io::ErrorKind;
 
-    pub(in crate::world) fn check(disk: &dyn Disk, dir: &Path) {
+    pub(crate) fn check(disk: &dyn Disk, dir: &Path) {
         assert_eq!(disk.list(dir).unwrap_err().kind(), ErrorKind::NotFound);
         disk.create_dir_all(dir).unwrap();
         disk.create_dir_all(dir).unwrap();
