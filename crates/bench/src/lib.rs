@@ -16,10 +16,11 @@ use boxoffice_core::{
 use boxoffice_env::World;
 use boxoffice_node::{
     admission::OverloadSettings,
-    config::{Fsync, NodeConfig},
+    config::NodeConfig,
     door::{self, ReplySink, ReplyTo},
     node::{Node, NodeHandle, Runtimes},
 };
+use boxoffice_storage::fsync::Fsync;
 use tokio::runtime::{Builder, Runtime};
 
 /// Commands under way while many are given at once.

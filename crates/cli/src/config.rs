@@ -14,8 +14,9 @@ use boxoffice_edge::{PageConfig, budgets::BudgetConfig, token::TokenKeys};
 use boxoffice_env::{StoreSettings, secret::Secret};
 use boxoffice_node::{
     admission::OverloadSettings,
-    config::{Fsync, NodeConfig, PaymentConfig},
+    config::{NodeConfig, PaymentConfig},
 };
+use boxoffice_storage::fsync::Fsync;
 use serde::Deserialize;
 use toml::Spanned;
 

@@ -12,13 +12,15 @@ use boxoffice_core::{cluster::NODE_MAX, command::Machine};
 use boxoffice_edge::{Certificate, Edge, EdgeConfig, Limits, Runtimes as EdgeRuntimes, TlsFiles, WebConfig};
 use boxoffice_env::{Peer, World, secret::Secret};
 use boxoffice_node::{
-    config::Fsync,
     contain,
     error::NodeError,
     gateway::HttpGateway,
-    identity::{self, IdentityError, Joining},
     node::{Node, NodeHandle, Runtimes},
     peers::{PeerConfig, PeerTls, TcpNet},
+};
+use boxoffice_storage::{
+    fsync::Fsync,
+    identity::{self, IdentityError, Joining},
 };
 use boxoffice_wire::joining;
 use rustix::fs::Mode;

@@ -13,9 +13,10 @@ use boxoffice_core::{
 use boxoffice_edge::{Edge, EdgeConfig, Runtimes};
 use boxoffice_env::World;
 use boxoffice_node::{
-    config::{Fsync, NodeConfig},
+    config::NodeConfig,
     node::{Node, Runtimes as NodeRuntimes},
 };
+use boxoffice_storage::fsync::Fsync;
 use tokio::{runtime::Handle, time::timeout};
 
 /// Longer than any step takes on a busy machine.

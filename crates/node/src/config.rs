@@ -4,30 +4,9 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use boxoffice_core::rules::Rules;
 use boxoffice_env::{StoreSettings, secret::Secret};
+use boxoffice_storage::{fsync::Fsync, identity::Joining};
 
-use crate::{admission::OverloadSettings, gateway::GatewayConfig, identity::Joining};
-
-/// When an answered change is on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fsync {
-    /// Before it is answered. What is acknowledged survives a power cut.
-    Always,
-    /// At the latest so many milliseconds after it was answered: a power cut loses up to that much of what was acknowledged.
-    Interval(u64),
-    /// When the operating system likes. For memory-only use.
-    Never,
-}
-
-impl Fsync {
-    /// The word of the configuration and of `hello`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Fsync::Always => "always",
-            Fsync::Interval(_) => "interval",
-            Fsync::Never => "never",
-        }
-    }
-}
+use crate::{admission::OverloadSettings, gateway::GatewayConfig};
 
 /// The settings of a node. Every one has a default that serves.
 #[derive(Clone, Debug)]

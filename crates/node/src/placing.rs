@@ -23,6 +23,7 @@ use boxoffice_shard::{
     DIRECTORY, Input as EngineInput, NodeId, ReplicaId, ShardId, TargetConfig,
     placement::{self, Situation},
 };
+use boxoffice_storage::identity::Identity;
 use boxoffice_wire::form::rfc3339;
 use parking_lot::Mutex;
 use smol_str::SmolStr;
@@ -30,7 +31,6 @@ use smol_str::SmolStr;
 use crate::{
     door::{self, ReplySink, ReplyTo},
     error::NodeError,
-    identity::Identity,
     routing::Message,
     shared::Shared,
 };

@@ -27,11 +27,11 @@ use boxoffice_env::{
 use boxoffice_node::{
     config::NodeConfig,
     door::{self, ReplySink, ReplyTo},
-    identity::{ClusterId, Joining, draw_disk},
     node::{Node, NodeHandle},
     overheard::overhear,
     tasks::Gate,
 };
+use boxoffice_storage::identity::{ClusterId, Joining, draw_disk};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::{

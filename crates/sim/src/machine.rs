@@ -17,11 +17,14 @@ use boxoffice_core::{
 };
 use boxoffice_env::{Peer, World};
 use boxoffice_node::{
-    config::{Fsync, NodeConfig},
+    config::NodeConfig,
     door::{Failure, ReplyTo},
-    identity::{ClusterId, Joining, draw_disk},
     node::{Node, NodeHandle},
     tasks::Gate,
+};
+use boxoffice_storage::{
+    fsync::Fsync,
+    identity::{ClusterId, Joining, draw_disk},
 };
 use boxoffice_wire::FirstCommand;
 use parking_lot::Mutex;

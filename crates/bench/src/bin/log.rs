@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use boxoffice_env::{OsDisk, OsRng};
-use boxoffice_node::log::{Kind, Log, LogConfig, Mark, Start};
+use boxoffice_storage::log::{Kind, Log, LogConfig, Mark, Start};
 use clap::Parser;
 use hdrhistogram::Histogram;
 use raft::eraftpb::Entry;

@@ -6,10 +6,11 @@ use boxoffice_core::{access::Role, rules::Rules};
 use boxoffice_edge::{Edge, EdgeConfig, Runtimes};
 use boxoffice_env::World;
 use boxoffice_node::{
-    config::{Fsync, NodeConfig, PaymentConfig},
+    config::{NodeConfig, PaymentConfig},
     gateway::HttpGateway,
     node::{Node, Runtimes as NodeRuntimes},
 };
+use boxoffice_storage::fsync::Fsync;
 use boxoffice_wire::{Op, schema};
 use tempfile::TempDir;
 use tokio::{runtime::Handle, sync::oneshot, task::JoinHandle};

@@ -11,6 +11,7 @@
 //! The hellos have 32 random bytes each, so a proof is good for one
 //! connection, and it covers everything that was said: the secret never travels, and no hello can be changed on the way.
 
+use boxoffice_core::packing;
 use boxoffice_env::{Local, NodeId, PeerHello, Rng, Standing, secret::Secret};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,6 @@ use sha2::Sha256;
 use smol_str::SmolStr;
 
 use super::queues::Road;
-use crate::codec;
 
 /// The version of what is said on a link, hellos and frames, and of the placement: nodes that look for an entity in
 /// different shards must not form a cluster.
@@ -90,7 +90,7 @@ impl Hello {
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&VERSION.to_le_bytes());
-        codec::append(self, bytes)
+        packing::append(self, bytes)
     }
 
     pub(super) fn read(bytes: &[u8]) -> Result<Hello, Unfit> {
@@ -103,7 +103,7 @@ impl Hello {
         if version != VERSION {
             return Err(Unfit::Version(version));
         }
-        let hello: Hello = codec::read(said).map_err(Unfit::Malformed)?;
+        let hello: Hello = packing::read(said).map_err(Unfit::Malformed)?;
         match Road::from_index(hello.road) {
             Some(_) => Ok(hello),
             None => Err(Unfit::Malformed("it is for no connection there is".into())),

@@ -22,10 +22,10 @@ use boxoffice_node::{
     door::{self, Failure, ReplySink, ReplyTo},
     feeds::{self, NoFeed, Said, View, Watcher},
     history::HistoryFound,
-    identity::{ClusterId, Joining, draw_disk},
     node::{Node, NodeHandle, Runtimes},
     peers::{PeerConfig, TcpNet},
 };
+use boxoffice_storage::identity::{ClusterId, Joining, draw_disk};
 use boxoffice_wire::{
     Encoding,
     feed::ProductSnapshot,

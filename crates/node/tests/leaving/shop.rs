@@ -28,9 +28,9 @@ use boxoffice_node::{
     config::NodeConfig,
     door::{self, Failure, ReplySink, ReplyTo},
     error::NodeError,
-    identity::IdentityError,
     node::{Node, NodeHandle, Runtimes},
 };
+use boxoffice_storage::identity::IdentityError;
 use tokio::runtime::Runtime;
 
 pub(crate) const ROWS: u16 = 50;

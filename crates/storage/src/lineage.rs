@@ -18,7 +18,7 @@ use boxoffice_shard::NodeId;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::{config::Fsync, identity::DataDirectory};
+use crate::{fsync::Fsync, identity::DataDirectory};
 
 /// The file, and its name while it is written.
 const FILE: &str = "epoch";
@@ -32,7 +32,7 @@ const EPOCH_MAX: u64 = (1 << 52) - 1;
 
 /// An epoch, and when it was drawn: the youngest holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Lineage {
+pub struct Lineage {
     /// In milliseconds since 1970; 0 for a cluster's first one.
     born_ms: u64,
     epoch: u64,
@@ -52,13 +52,13 @@ impl Lineage {
     }
 
     /// The epoch itself.
-    pub(crate) fn epoch(self) -> u64 {
+    pub fn epoch(self) -> u64 {
         self.epoch
     }
 }
 
 /// What a node knows of it.
-pub(crate) struct Lineages {
+pub struct Lineages {
     path: PathBuf,
     /// The disk tells a file from its copies.
     told: bool,
@@ -81,7 +81,7 @@ struct Saved {
 
 impl Lineages {
     /// Reads what the data directory says, and draws a new epoch if its data may have been set back.
-    pub(crate) fn open(world: &World, directory: &DataDirectory, fsync: Fsync) -> Lineages {
+    pub fn open(world: &World, directory: &DataDirectory, fsync: Fsync) -> Lineages {
         let identity = directory.identity();
         let (cluster, node) = (identity.cluster.0, identity.node);
         let path = directory.file(FILE);
@@ -108,25 +108,25 @@ impl Lineages {
     }
 
     /// The epoch.
-    pub(crate) fn epoch(&self) -> u64 {
+    pub fn epoch(&self) -> u64 {
         self.known.lock().lineage.epoch
     }
 
     /// A link to another node is up: what it is to be told. Nothing but the cluster's first epoch was ever drawn where no disk
     /// tells a file from its copies.
-    pub(crate) fn linked(&self, node: NodeId) -> Option<Lineage> {
+    pub fn linked(&self, node: NodeId) -> Option<Lineage> {
         let mut known = self.known.lock();
         known.linked.insert(node);
         self.told.then_some(known.lineage)
     }
 
     /// A link is lost.
-    pub(crate) fn unlinked(&self, node: NodeId) {
+    pub fn unlinked(&self, node: NodeId) {
         self.known.lock().linked.remove(&node);
     }
 
     /// Another node has told this one. If it holds from now on, the nodes that are to be told of it.
-    pub(crate) fn heard(&self, lineage: Lineage) -> Option<Vec<NodeId>> {
+    pub fn heard(&self, lineage: Lineage) -> Option<Vec<NodeId>> {
         let mut known = self.known.lock();
         if lineage <= known.lineage {
             return None;
@@ -136,7 +136,7 @@ impl Lineages {
     }
 
     /// Writes it down if it is not yet. What cannot be written is drawn anew at the next start.
-    pub(crate) fn save(&self, disk: &dyn Disk) {
+    pub fn save(&self, disk: &dyn Disk) {
         let lineage = {
             let mut known = self.known.lock();
             if std::mem::replace(&mut known.saved, true) {

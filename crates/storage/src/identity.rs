@@ -166,7 +166,7 @@ impl DataDirectory {
     }
 
     /// A file of it.
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
+    pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
@@ -202,7 +202,7 @@ impl DataDirectory {
     ///
     /// # Errors
     /// [`IdentityError::Io`].
-    pub(crate) fn neighbours(&self, disk: &dyn Disk) -> Result<Witness, IdentityError> {
+    pub fn neighbours(&self, disk: &dyn Disk) -> Result<Witness, IdentityError> {
         let path = self.path.join(witness::FILE);
         let file = match disk.open(&path, OpenMode::Read) {
             Ok(file) => file,
@@ -222,7 +222,7 @@ impl DataDirectory {
     ///
     /// # Errors
     /// [`IdentityError::Io`].
-    pub(crate) fn note_neighbours(&self, disk: &dyn Disk, witness: &Witness) -> Result<(), IdentityError> {
+    pub fn note_neighbours(&self, disk: &dyn Disk, witness: &Witness) -> Result<(), IdentityError> {
         match witness.news() {
             Some(news) => write_file(disk, &self.path, witness::FILE, &news),
             None => Ok(()),
@@ -244,7 +244,7 @@ impl DataDirectory {
 }
 
 /// The directory of the store of what has left memory, in a data directory.
-pub(crate) fn history_dir(dir: &Path) -> PathBuf {
+pub fn history_dir(dir: &Path) -> PathBuf {
     dir.join(HISTORY)
 }
 

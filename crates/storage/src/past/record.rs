@@ -9,31 +9,34 @@ use std::sync::Arc;
 use boxoffice_core::{
     id::Entity,
     keep::{Cut, Leaving, State},
+    packing,
 };
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
-
-use crate::codec;
 
 const VERSION: u8 = 5;
 const CRC_BYTES: usize = 4;
 
 /// An entity as it was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stored {
+pub struct Stored {
     /// The place in its shard's log up to which it tells: it has every event of the entity up to there.
-    pub(crate) index: u64,
+    pub index: u64,
     /// Which entity.
-    pub(crate) entity: Entity,
+    pub entity: Entity,
     /// Everything about it.
-    pub(crate) state: Arc<State>,
+    pub state: Arc<State>,
 }
 
 pub(super) fn encode(leaving: &Leaving) -> Bytes {
     seal(&Cut::one(leaving.entity.clone(), Arc::clone(&leaving.state), leaving.index))
 }
 
-pub(crate) fn decode(bytes: &[u8]) -> Result<Stored, String> {
+/// The entity in the bytes of a record.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn decode(bytes: &[u8]) -> Result<Stored, String> {
     let cut: Cut = open(bytes)?;
     let mut entities = cut.entities();
     let (Some((entity, state)), None) = (entities.next(), entities.next()) else {
@@ -43,8 +46,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Stored, String> {
 }
 
 /// A value with version and checksum.
-pub(crate) fn seal(value: &impl Serialize) -> Bytes {
-    let mut bytes = codec::append(value, vec![VERSION]);
+pub fn seal(value: &impl Serialize) -> Bytes {
+    let mut bytes = packing::append(value, vec![VERSION]);
     let crc = crc32c::crc32c(&bytes);
     bytes.extend_from_slice(&crc.to_le_bytes());
     Bytes::from(bytes)
@@ -57,7 +60,7 @@ pub(super) fn open<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
         return Err("its checksum does not match".into());
     }
     match body.split_first() {
-        Some((&VERSION, value)) => codec::read(value),
+        Some((&VERSION, value)) => packing::read(value),
         Some((other, _)) => Err(format!("it has version {other}, this program reads version {VERSION}")),
         None => Err("it is empty".into()),
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use boxoffice_env::{OsDisk, OsRng};
-use boxoffice_node::log::{Kind, Log, LogConfig, LogError, Recovery, SEGMENT_BYTES_MIN, Start};
+use boxoffice_storage::log::{Kind, Log, LogConfig, LogError, Recovery, SEGMENT_BYTES_MIN, Start};
 
 const DIR: &str = "BOXOFFICE_FAULT_DIR";
 const CONTROL: &str = "BOXOFFICE_FAULT_CONTROL";

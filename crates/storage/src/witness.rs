@@ -8,18 +8,17 @@
 
 use std::collections::BTreeMap;
 
+use boxoffice_core::packing;
 use boxoffice_env::{PeerHello, Standing};
 use boxoffice_shard::NodeId;
 use parking_lot::Mutex;
 
-use crate::codec;
-
 /// The file in the data directory.
-pub(crate) const FILE: &str = "neighbours";
+pub const FILE: &str = "neighbours";
 
 /// What the others have told, by node.
 #[derive(Default)]
-pub(crate) struct Witness(Mutex<Told>);
+pub struct Witness(Mutex<Told>);
 
 #[derive(Default)]
 struct Told {
@@ -30,19 +29,19 @@ struct Told {
 
 impl Witness {
     /// With what was written down before.
-    pub(crate) fn read(bytes: &[u8]) -> Result<Witness, String> {
-        let nodes = codec::read(bytes)?;
+    pub fn read(bytes: &[u8]) -> Result<Witness, String> {
+        let nodes = packing::read(bytes)?;
         Ok(Witness(Mutex::new(Told { nodes, is_new: false })))
     }
 
     /// What is to be written down, if there is anything new.
-    pub(crate) fn news(&self) -> Option<Vec<u8>> {
+    pub fn news(&self) -> Option<Vec<u8>> {
         let mut told = self.0.lock();
-        std::mem::take(&mut told.is_new).then(|| codec::append(&told.nodes, Vec::new()))
+        std::mem::take(&mut told.is_new).then(|| packing::append(&told.nodes, Vec::new()))
     }
 
     /// A node has said this on a link on which it had proved who it is.
-    pub(crate) fn note(&self, node: NodeId, standing: Standing) {
+    pub fn note(&self, node: NodeId, standing: Standing) {
         let mut told = self.0.lock();
         let known = told.nodes.entry(node).or_default();
         // A frame of an earlier process may come late.
@@ -56,7 +55,7 @@ impl Witness {
     ///
     /// # Errors
     /// That it cannot, in words for the node's operator.
-    pub(crate) fn judge(&self, hello: &PeerHello) -> Result<(), String> {
+    pub fn judge(&self, hello: &PeerHello) -> Result<(), String> {
         let told = self.0.lock();
         let (node, Standing { disk, run, durable }) = (hello.node, hello.standing);
         let Some(known) = told.nodes.get(&node).filter(|known| known.disk == disk) else { return Ok(()) };

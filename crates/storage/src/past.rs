@@ -15,8 +15,7 @@
 //! why it never hides a record. The keeper fills it after the start.
 
 mod filter;
-mod keeper;
-pub(crate) mod record;
+pub mod record;
 mod replay;
 mod totals;
 
@@ -37,9 +36,8 @@ use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 use filter::Filter;
-pub(crate) use keeper::{Keeper, Order};
-pub(crate) use record::Stored;
-pub(crate) use replay::{Brought, Replay};
+pub use record::Stored;
+pub use replay::{Brought, Replay};
 pub use totals::Totals;
 
 const OWNER_KEY: &[u8] = b"owner";
@@ -66,16 +64,16 @@ pub struct Past {
 
 /// Lookups of entities that have no record.
 #[derive(Debug, Default)]
-pub(crate) struct Lookups {
+pub struct Lookups {
     /// Answered by the filter.
-    pub(crate) filtered: AtomicU64,
+    pub filtered: AtomicU64,
     /// Answered by the store.
-    pub(crate) missed: AtomicU64,
+    pub missed: AtomicU64,
 }
 
 /// What is known of the store by whoever writes to it.
 #[derive(Default)]
-pub(crate) struct Writing {
+pub struct Writing {
     /// What the store says of shards, as it was written last. Empty after a failure: what the store has then, only it knows. What
     /// is read anew is also what may be found.
     shards: BTreeMap<ShardId, ShardPast>,
@@ -255,7 +253,7 @@ impl Past {
     ///
     /// # Errors
     /// [`PastError::Store`], [`PastError::BadRecord`].
-    pub(crate) fn get(&self, shard: ShardId, entity: &Entity) -> Result<Option<Stored>, PastError> {
+    pub fn get(&self, shard: ShardId, entity: &Entity) -> Result<Option<Stored>, PastError> {
         if self.filter.excludes(shard, entity) {
             self.lookups.filtered.fetch_add(1, Ordering::Relaxed);
             return Ok(None);
@@ -272,7 +270,7 @@ impl Past {
     }
 
     /// Lookups that found nothing so far.
-    pub(crate) fn lookups(&self) -> &Lookups {
+    pub fn lookups(&self) -> &Lookups {
         &self.lookups
     }
 
@@ -281,7 +279,7 @@ impl Past {
     ///
     /// # Errors
     /// [`PastError::Store`].
-    pub(crate) fn fill_some(&self) -> Result<bool, PastError> {
+    pub fn fill_some(&self) -> Result<bool, PastError> {
         let mut filled = self.filled.lock();
         let found = self.store.scan(RECORDS, filled.as_deref(), SCAN)?;
         let Some((last, _)) = found.last() else {
@@ -298,7 +296,7 @@ impl Past {
     }
 
     /// Whether a lookup of this entity may find a record. It is `true` for every record of the store: audits check that.
-    pub(crate) fn is_findable(&self, shard: ShardId, entity: &Entity) -> bool {
+    pub fn is_findable(&self, shard: ShardId, entity: &Entity) -> bool {
         !self.filter.excludes(shard, entity)
     }
 
@@ -306,7 +304,7 @@ impl Past {
     ///
     /// # Errors
     /// [`PastError::Store`], [`PastError::BadRecord`].
-    pub(crate) fn each(&self, shard: ShardId, mut see: impl FnMut(Stored)) -> Result<(), PastError> {
+    pub fn each(&self, shard: ShardId, mut see: impl FnMut(Stored)) -> Result<(), PastError> {
         let prefix = records_of(shard);
         let mut after: Option<Bytes> = None;
         loop {
@@ -325,7 +323,7 @@ impl Past {
     ///
     /// # Errors
     /// As [`Store::write`]; [`PastError::BadRecord`].
-    pub(crate) fn write(&self, leaving: &[(ShardId, Vec<Leaving>)]) -> Result<(), PastError> {
+    pub fn write(&self, leaving: &[(ShardId, Vec<Leaving>)]) -> Result<(), PastError> {
         let mut shards: BTreeMap<ShardId, Vec<&Leaving>> = BTreeMap::new();
         for (shard, leaving) in leaving {
             shards.entry(*shard).or_default().extend(leaving);
@@ -334,7 +332,7 @@ impl Past {
     }
 
     /// What was written since the last sync, with or without success, is going to be written again: from now on it is looked for.
-    pub(crate) fn write_again(&self) {
+    pub fn write_again(&self) {
         self.writing.lock().shards.clear();
     }
 
@@ -414,7 +412,7 @@ impl Past {
     }
 
     /// How many batches could not be written. Each may have taken along what was written before and not synced.
-    pub(crate) fn failures(&self) -> u64 {
+    pub fn failures(&self) -> u64 {
         let _one = self.writing.lock();
         self.failures.load(Ordering::Relaxed)
     }
@@ -424,7 +422,7 @@ impl Past {
     ///
     /// # Errors
     /// [`PastError::Store`].
-    pub(crate) fn export(
+    pub fn export(
         &self,
         shard: ShardId,
         after: Option<&[u8]>,
@@ -451,7 +449,7 @@ impl Past {
     }
 
     /// The shard has no replica here any more: its records may go. They are only marked; [`Past::clear_some`] removes them.
-    pub(crate) fn give_up(&self, shard: ShardId) {
+    pub fn give_up(&self, shard: ShardId) {
         self.given_up.lock().insert(shard);
     }
 
@@ -461,7 +459,7 @@ impl Past {
     ///
     /// # Errors
     /// As [`Store::write`]; [`PastError::BadRecord`].
-    pub(crate) fn clear_some(&self, shard: ShardId) -> Result<bool, PastError> {
+    pub fn clear_some(&self, shard: ShardId) -> Result<bool, PastError> {
         let mut writing = self.writing.lock();
         // Looked at under the lock: whoever waited for it would take records of the next replica for those of the one before.
         if !self.given_up.lock().contains(&shard) {
@@ -496,7 +494,7 @@ impl Past {
     ///
     /// # Errors
     /// As [`Store::write`]; [`PastError::BadRecord`].
-    pub(crate) fn import(&self, shard: ShardId, records: &[Bytes]) -> Result<u64, PastError> {
+    pub fn import(&self, shard: ShardId, records: &[Bytes]) -> Result<u64, PastError> {
         let mut taken = Vec::with_capacity(records.len());
         for bytes in records {
             let stored =
@@ -513,7 +511,7 @@ impl Past {
     ///
     /// # Errors
     /// As [`Store::sync`].
-    pub(crate) fn sync(&self) -> Result<(), PastError> {
+    pub fn sync(&self) -> Result<(), PastError> {
         // One that fails must not come between what a batch reads and its writing.
         let mut writing = self.writing.lock();
         self.store.sync().map_err(|error| {
@@ -523,7 +521,7 @@ impl Past {
     }
 
     /// Keeps batches from being written as long as it is held: totals and records then fit together.
-    pub(crate) fn still(&self) -> MutexGuard<'_, Writing> {
+    pub fn still(&self) -> MutexGuard<'_, Writing> {
         self.writing.lock()
     }
 

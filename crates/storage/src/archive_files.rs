@@ -48,13 +48,13 @@ pub struct ArchiveFiles {
 }
 
 /// What an archive says of itself before its records are looked at.
-pub(crate) struct Table {
+pub struct Table {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
     /// Where the table begins and the pieces end.
     end: u64,
     /// The first index of each shard's entries; 0 where older entries were replaced by a snapshot.
-    pub(crate) firsts: BTreeMap<ShardId, u64>,
+    pub firsts: BTreeMap<ShardId, u64>,
     hashes: Vec<u64>,
 }
 
@@ -168,7 +168,7 @@ impl ArchiveFiles {
     ///
     /// # Errors
     /// [`ArchiveError::Damaged`], [`ArchiveError::Io`].
-    pub(crate) fn table(&self, number: u64) -> Result<Option<Table>, ArchiveError> {
+    pub fn table(&self, number: u64) -> Result<Option<Table>, ArchiveError> {
         let path = self.dir.join(name(number));
         let file = match self.disk.open(&path, OpenMode::Read) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -211,7 +211,7 @@ impl ArchiveFiles {
 
 impl Table {
     /// Whether there may be something of an entity.
-    pub(crate) fn may_have(&self, entity: &Entity) -> bool {
+    pub fn may_have(&self, entity: &Entity) -> bool {
         self.hashes.binary_search(&entity.with_key(hash64)).is_ok()
     }
 
@@ -219,7 +219,7 @@ impl Table {
     ///
     /// # Errors
     /// [`ArchiveError::Damaged`], [`ArchiveError::Io`].
-    pub(crate) fn records(&self, mut see: impl FnMut(Record)) -> Result<(), ArchiveError> {
+    pub fn records(&self, mut see: impl FnMut(Record)) -> Result<(), ArchiveError> {
         let bad = |why: String| ArchiveError::Damaged { file: self.path.clone(), why };
         let mut at = HEADER as u64;
         while at < self.end {

@@ -14,7 +14,7 @@ use super::{Past, PastError};
 
 /// What became of an entity that was not in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Brought {
+pub enum Brought {
     /// It never left: it begins now.
     New,
     /// It is in memory again.
@@ -25,7 +25,7 @@ pub(crate) enum Brought {
 
 /// One shard's log, applied from its snapshot on.
 #[derive(Clone, Debug)]
-pub(crate) struct Replay {
+pub struct Replay {
     shard: ShardId,
     /// Up to where the store told at the start, or was told by another node. What begins behind it begins for the first time.
     upto: u64,
@@ -36,12 +36,12 @@ pub(crate) struct Replay {
 
 impl Replay {
     /// Of a shard of which the store told up to `upto` when the node started.
-    pub(crate) fn new(shard: ShardId, upto: u64) -> Replay {
+    pub fn new(shard: ShardId, upto: u64) -> Replay {
         Replay { shard, upto, left: BTreeMap::new() }
     }
 
     /// Another node's records came into the store, which tell up to here.
-    pub(crate) fn imported(&mut self, upto: u64) {
+    pub fn imported(&mut self, upto: u64) {
         self.upto = self.upto.max(upto);
     }
 
@@ -50,7 +50,7 @@ impl Replay {
     ///
     /// # Errors
     /// [`PastError::Store`], [`PastError::BadRecord`].
-    pub(crate) fn bring_back(
+    pub fn bring_back(
         &mut self,
         past: &Past,
         kept: &mut Kept,

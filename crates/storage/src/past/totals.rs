@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use boxoffice_core::{answer::CartState, keep::State, money::Currency, payment::PaymentStatus};
-use boxoffice_wire::status::{CurrencyTotal, NodeAudit};
 use serde::{Deserialize, Serialize};
 
 /// Exact sums, changed in the same batch as what they are of.
@@ -31,7 +30,7 @@ pub struct Totals {
 
 impl Totals {
     /// The sums of one entity.
-    pub(crate) fn of(state: &State) -> Totals {
+    pub fn of(state: &State) -> Totals {
         let mut totals = Totals { entities: 1, ..Totals::default() };
         match state {
             State::Venue(_) | State::Session(_) | State::Product(_) | State::Resource(_) => {}
@@ -88,7 +87,7 @@ impl Totals {
     }
 
     /// Takes away what was added before.
-    pub(crate) fn subtract(&mut self, other: &Totals) {
+    pub fn subtract(&mut self, other: &Totals) {
         self.entities -= other.entities;
         self.carts.iter_mut().zip(other.carts).for_each(|(sum, less)| *sum -= less);
         self.orders -= other.orders;
@@ -98,24 +97,6 @@ impl Totals {
         subtract_sums(&mut self.refunds, &other.refunds);
         self.customers -= other.customers;
         self.purchases -= other.purchases;
-    }
-
-    /// Adds them to what a node says of itself.
-    pub(crate) fn add_to(&self, audit: &mut NodeAudit) {
-        let carts = &mut audit.carts;
-        let places =
-            [&mut carts.active, &mut carts.checking_out, &mut carts.done, &mut carts.canceled, &mut carts.expired];
-        places.into_iter().zip(self.carts).for_each(|(sum, more)| *sum += more);
-        audit.orders += self.orders;
-        audit.order_seats += self.order_seats;
-        add_totals(&mut audit.order_totals, &self.revenue);
-        let payments = &mut audit.payments;
-        let places = [&mut payments.recorded, &mut payments.authorized, &mut payments.captured, &mut payments.failed];
-        places.into_iter().zip(self.payments).for_each(|(sum, more)| *sum += more);
-        audit.refunds += self.refunds.values().map(|(refunds, _)| refunds).sum::<u64>();
-        add_totals(&mut audit.refund_totals, &self.refunds);
-        audit.customers += self.customers;
-        audit.purchases += self.purchases;
     }
 }
 
@@ -132,17 +113,4 @@ fn subtract_sums(sums: &mut BTreeMap<Currency, (u64, i64)>, less: &BTreeMap<Curr
         *sum = (sum.0 - count, sum.1.saturating_sub(*amount));
     }
     sums.retain(|_, (count, _)| *count > 0);
-}
-
-fn add_totals(totals: &mut Vec<CurrencyTotal>, sums: &BTreeMap<Currency, (u64, i64)>) {
-    for (&currency, &(orders, amount)) in sums {
-        match totals.iter_mut().find(|total| total.currency == currency) {
-            Some(total) => {
-                total.orders += orders;
-                total.amount = total.amount.saturating_add(amount);
-            }
-            None => totals.push(CurrencyTotal { currency, orders, amount }),
-        }
-    }
-    totals.sort_unstable_by_key(|total| total.currency);
 }

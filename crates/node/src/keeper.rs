@@ -8,9 +8,9 @@ use std::{
 
 use boxoffice_core::keep::Leaving;
 use boxoffice_shard::ShardId;
+use boxoffice_storage::{archive_files::ArchiveError, past::PastError};
 
-use super::PastError;
-use crate::{archive_files::ArchiveError, driver::pay_disk, error::NodeError, inbox::Inbox, shared::Shared};
+use crate::{driver::pay_disk, error::NodeError, inbox::Inbox, shared::Shared};
 
 /// Entities of one batch.
 const BATCH: usize = 512;

@@ -5,9 +5,11 @@
 use std::path::Path;
 
 use boxoffice_env::World;
-use boxoffice_node::identity::{DataDirectory, IdentityError, Wanted};
-use boxoffice_node::log::{self, Kind, Log, LogConfig, LogError, Mark, SEGMENT_BYTES_MIN};
-use boxoffice_node::snapshot_files::SnapshotFiles;
+use boxoffice_storage::{
+    identity::{DataDirectory, IdentityError, Wanted},
+    log::{self, Kind, Log, LogConfig, LogError, Mark, SEGMENT_BYTES_MIN},
+    snapshot_files::SnapshotFiles,
+};
 
 const WANTED: Wanted = Wanted { cluster: None, node: 1, shards: 4, joining: None };
 
