@@ -23,7 +23,7 @@ use boxoffice_edge::{
     Backend, Edge, EdgeConfig, Runtimes,
     backend::{Member, Reading},
 };
-use boxoffice_env::{OsClock, secret::Secret};
+use boxoffice_env::OsClock;
 use boxoffice_node::{
     access::KeyRing,
     door::ReplyTo,
@@ -126,10 +126,6 @@ impl Backend for Node {
 
     fn history(&self, _entity: &Entity, _seat: Option<Seat>, _limit: usize, _before: Option<u64>) -> Reading {
         Box::pin(async { Err(HistoryError::Busy) })
-    }
-
-    fn webhook_secrets(&self) -> &[Secret] {
-        &[]
     }
 
     fn now(&self) -> Timestamp {

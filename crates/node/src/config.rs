@@ -6,7 +6,7 @@ use boxoffice_core::rules::Rules;
 use boxoffice_env::{StoreSettings, secret::Secret};
 use boxoffice_storage::{fsync::Fsync, identity::Joining};
 
-use crate::{admission::OverloadSettings, gateway::GatewayConfig};
+use crate::admission::OverloadSettings;
 
 /// The settings of a node. Every one has a default that serves.
 #[derive(Clone, Debug)]
@@ -55,22 +55,7 @@ pub struct NodeConfig {
     pub feed_depth: usize,
     /// Terms of time of carts and holds.
     pub rules: Arc<Rules>,
-    /// Who is asked for money, and who may tell of it.
-    pub payments: PaymentConfig,
 }
-
-/// How a node reaches its payment gateway, and how the gateway proves that it is the one who calls.
-#[derive(Clone, Debug, Default)]
-pub struct PaymentConfig {
-    /// Where it is; none if payments are only recorded.
-    pub gateway: Option<GatewayConfig>,
-    /// Secrets that webhooks may be signed with, each of at least [`WEBHOOK_SECRET_BYTES_MIN`] bytes; none if there are no
-    /// webhooks. Several while one takes the place of another.
-    pub webhook_secrets: Vec<Secret>,
-}
-
-/// The shortest secret of webhooks, in bytes: a shorter one could be guessed.
-pub const WEBHOOK_SECRET_BYTES_MIN: usize = 16;
 
 impl Default for NodeConfig {
     fn default() -> NodeConfig {
@@ -97,7 +82,6 @@ impl Default for NodeConfig {
             feed_tick_ms: 20,
             feed_depth: 256,
             rules: Arc::new(Rules::default()),
-            payments: PaymentConfig::default(),
         }
     }
 }

@@ -10,7 +10,6 @@ use boxoffice_storage::{archive_files::ArchiveFiles, codec, past, snapshot};
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
-pub use crate::peers::decoders::{frames, hello, stream};
 use crate::{feeds, peer_frame, routing, streams};
 
 /// What some bytes say, for people; `None` if they are refused.

@@ -20,7 +20,7 @@ use boxoffice_edge::{
     backend::{Member, Reading},
     budgets::BudgetConfig,
 };
-use boxoffice_env::{OsClock, secret::Secret};
+use boxoffice_env::OsClock;
 use boxoffice_node::{
     access::KeyRing,
     door::{Failure, ReplyTo},
@@ -288,10 +288,6 @@ impl Backend for Node {
         self.histories_asked.lock().push((seat, limit, before));
         let found = self.history.lock().clone().ok_or(HistoryError::Busy);
         Box::pin(async move { found })
-    }
-
-    fn webhook_secrets(&self) -> &[Secret] {
-        &[]
     }
 
     fn now(&self) -> Timestamp {

@@ -17,13 +17,13 @@ use boxoffice_core::{
     money::{Currency, Money},
 };
 use boxoffice_env::{Gateway, MemoryDisk, MemoryStores, Net, Peer, World, secret::Secret};
+use boxoffice_links::{PeerConfig, TcpNet};
 use boxoffice_node::{
     config::NodeConfig,
     door::{self, Failure, ReplySink, ReplyTo},
     feeds::{self, NoFeed, Said, View, Watcher},
     history::HistoryFound,
     node::{Node, NodeHandle, Runtimes},
-    peers::{PeerConfig, TcpNet},
 };
 use boxoffice_storage::identity::{ClusterId, Joining, draw_disk};
 use boxoffice_wire::{

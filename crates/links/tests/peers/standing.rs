@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::mpsc, thread, time::Duration};
 
 use boxoffice_env::{Lane, Net, NotSent, Peer};
-use boxoffice_node::peers::PeerConfig;
+use boxoffice_links::PeerConfig;
 use bytes::Bytes;
 use tokio::{net::TcpStream, runtime, sync::oneshot, time::sleep};
 

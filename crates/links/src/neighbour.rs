@@ -1,9 +1,6 @@
 //! Another node, as this one deals with it: its place in the table, and the connections that stand.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::Relaxed},
-};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use boxoffice_env::{Clock, Lane, LinkStatus, NodeId, NotSent, PeerInbox};
 use bytes::Bytes;
@@ -12,6 +9,7 @@ use smol_str::SmolStr;
 use tokio::sync::watch;
 
 use super::{
+    counts::Counts,
     link::Connection,
     queues::{Pushed, Road},
     refusal::{Failure, Refusal},
@@ -55,24 +53,6 @@ struct Notes {
     last_error: Option<String>,
     /// The words of the refusal that the last dial ended with, if it was one.
     refused: Option<String>,
-}
-
-/// What went over the links since the start.
-#[derive(Default)]
-pub(super) struct Counts {
-    frames_sent: AtomicU64,
-    bytes_sent: AtomicU64,
-    pub(super) frames_received: AtomicU64,
-    pub(super) bytes_received: AtomicU64,
-    dropped: AtomicU64,
-}
-
-impl Counts {
-    /// A frame is on its way.
-    pub(super) fn sent(&self, body: &Bytes) {
-        self.frames_sent.fetch_add(1, Relaxed);
-        self.bytes_sent.fetch_add(body.len() as u64, Relaxed);
-    }
 }
 
 impl Neighbour {

@@ -21,10 +21,10 @@ use tokio::{
 use super::{
     Inner,
     config::PeerConfig,
+    counts::Counts,
     ends::{Ends, Reader, Writer},
     frame::{Decoder, Kind},
     hello::{Hello, words},
-    neighbour::{Counts, Neighbour},
     pen::Pen,
     queues::{Pushed, Queues, Road},
 };
@@ -121,19 +121,25 @@ impl Connection {
         }
     }
 
-    /// Carries frames both ways until one side has enough of it. `first` is written before anything else.
-    pub(super) async fn run(self: Arc<Connection>, inner: &Inner, neighbour: &Neighbour, ends: Ends, first: Vec<u8>) {
+    /// Carries frames of and to a node both ways until one side has enough of it. `first` is written before anything else. Why
+    /// it was lost, if it was not closed here.
+    pub(super) async fn run(
+        &self,
+        inner: &Inner,
+        (node, counts): (NodeId, &Counts),
+        ends: Ends,
+        first: Vec<u8>,
+    ) -> Option<String> {
         let Ends { reader, writer, socket, encoder, decoder, .. } = ends;
         let pen = Pen::new(encoder, socket, &first);
-        let _no_pen_is_left = NoPenIsLeft(&self);
+        let _no_pen_is_left = NoPenIsLeft(self);
         let inbox = inner.inbox();
-        let why = tokio::select! {
+        tokio::select! {
             biased;
-            () = self.closed.notified() => return,
-            why = self.read(reader, decoder, neighbour, inner, inbox) => why,
-            why = self.write(writer, pen, neighbour, &inner.config) => why,
-        };
-        neighbour.lost(&self, &why);
+            () = self.closed.notified() => None,
+            why = self.read(reader, decoder, (node, counts), inner, inbox) => Some(why),
+            why = self.write(writer, pen, counts, &inner.config) => Some(why),
+        }
     }
 
     /// Hands over what comes; returns why nothing more does.
@@ -141,7 +147,7 @@ impl Connection {
         &self,
         mut reader: Reader,
         mut decoder: Decoder,
-        neighbour: &Neighbour,
+        (node, counts): (NodeId, &Counts),
         inner: &Inner,
         inbox: &dyn PeerInbox,
     ) -> String {
@@ -151,9 +157,9 @@ impl Connection {
             loop {
                 match decoder.next() {
                     Ok(Some((Kind::For(lane), body))) if Road::of(lane) == self.road => {
-                        neighbour.counts.frames_received.fetch_add(1, Relaxed);
-                        neighbour.counts.bytes_received.fetch_add(body.len() as u64, Relaxed);
-                        inbox.frame(neighbour.node, lane, body);
+                        counts.frames_received.fetch_add(1, Relaxed);
+                        counts.bytes_received.fetch_add(body.len() as u64, Relaxed);
+                        inbox.frame(node, lane, body);
                     }
                     Ok(Some((Kind::Heartbeat, _))) => {}
                     Ok(Some((Kind::Refusal, reason))) => {
@@ -177,10 +183,10 @@ impl Connection {
     }
 
     /// Writes what waits, and heartbeats when nothing did for a while; returns why it cannot any more.
-    async fn write(&self, mut writer: Writer, mut pen: Pen, neighbour: &Neighbour, config: &PeerConfig) -> String {
+    async fn write(&self, mut writer: Writer, mut pen: Pen, counts: &Counts, config: &PeerConfig) -> String {
         let mut batch = Vec::new();
         loop {
-            if let Err(error) = write_batch(&mut writer, &mut pen, &mut batch, neighbour, config).await {
+            if let Err(error) = write_batch(&mut writer, &mut pen, &mut batch, counts, config).await {
                 return error.to_string();
             }
             self.queues.lock().take(&mut batch);
@@ -213,11 +219,11 @@ async fn write_batch(
     writer: &mut Writer,
     pen: &mut Pen,
     batch: &mut Vec<(Lane, Bytes)>,
-    neighbour: &Neighbour,
+    counts: &Counts,
     config: &PeerConfig,
 ) -> io::Result<()> {
     for (lane, body) in batch.drain(..) {
-        neighbour.counts.sent(&body);
+        counts.sent(&body);
         if body.len() <= COPIED_BYTES_MAX {
             pen.frame(lane, &body);
         } else {

@@ -1,4 +1,4 @@
-//! The decoders of a link, for [`crate::decoders`].
+//! The decoders of a link, for the fuzz tests in `crates/fuzz`.
 
 use bytes::Bytes;
 

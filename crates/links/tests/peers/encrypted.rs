@@ -6,7 +6,7 @@ use std::{
 };
 
 use boxoffice_env::Lane;
-use boxoffice_node::peers::{PeerConfig, PeerTls, PeersError};
+use boxoffice_links::{PeerConfig, PeerTls, PeersError};
 use bytes::Bytes;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;

@@ -1,7 +1,7 @@
 //! Links that are spoiled: slower, or closed; never a wrong frame, and never without bound.
 
 use boxoffice_env::{Lane, Net, NotSent};
-use boxoffice_node::peers::{LaneBound, PeerConfig, QueueBounds};
+use boxoffice_links::{LaneBound, PeerConfig, QueueBounds};
 use bytes::Bytes;
 
 use crate::{

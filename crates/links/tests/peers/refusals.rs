@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use boxoffice_env::{Lane, Net, secret::Secret};
-use boxoffice_node::peers::{PeerConfig, PeersError};
+use boxoffice_links::{PeerConfig, PeersError};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},

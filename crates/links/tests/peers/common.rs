@@ -10,7 +10,7 @@ use boxoffice_env::{
     Lane, LinkStatus, Local, Net, NodeId, NotSent, NotTaken, OsClock, OsRng, Peer, PeerHello, PeerInbox, Taken,
     secret::Secret,
 };
-use boxoffice_node::peers::{PeerConfig, PeersError, TcpNet};
+use boxoffice_links::{PeerConfig, PeersError, TcpNet};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;

@@ -1,4 +1,7 @@
 //! Links to other nodes over TCP: two connections a pair, kept standing; frames in order, unchanged, bounded.
+//!
+//! [`TcpNet`] is the [`Net`] of a cluster of processes. It dials and accepts, proves and checks who is at the other end, and carries
+//! frames; what is in them it does not know.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +18,9 @@ use parking_lot::{Mutex, RwLock};
 use tokio::{net::TcpListener, runtime::Handle, sync::watch};
 
 mod config;
-pub(crate) mod decoders;
+mod counts;
+#[doc(hidden)]
+pub mod decoders;
 mod dial;
 mod ends;
 mod frame;
@@ -278,7 +283,12 @@ impl Inner {
         let (inner, carried, may_write) = (Arc::clone(self), Arc::clone(&connection), direct.is_some());
         let carrying = async move {
             match ends.moved_here(may_write) {
-                Ok(ends) => carried.run(&inner, &neighbour, ends, first).await,
+                Ok(ends) => {
+                    let (node, counts) = (neighbour.node, &neighbour.counts);
+                    if let Some(why) = carried.run(&inner, (node, counts), ends, first).await {
+                        neighbour.lost(&carried, &why);
+                    }
+                }
                 Err(error) => neighbour.lost(&carried, &error.to_string()),
             }
         };

@@ -1,7 +1,7 @@
 //! Frames come whole, unchanged and in order, on every lane.
 
 use boxoffice_env::{Lane, Net, NotSent};
-use boxoffice_node::peers::PeerConfig;
+use boxoffice_links::PeerConfig;
 use bytes::Bytes;
 
 use crate::common::{LANES, Node, config, link_all, until};

@@ -13,7 +13,7 @@ use boxoffice_gateway::{
     LedgerHandle, Server, Settings, Webhook,
     ledger::{Charge, ChargeState, FaultRates},
 };
-use boxoffice_node::gateway::{GatewayConfig, HttpGateway};
+use boxoffice_payment::{GatewayConfig, HttpGateway};
 use boxoffice_wire::webhook::{WebhookEvent, verify};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

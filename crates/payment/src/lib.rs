@@ -1,4 +1,4 @@
-//! The payment gateway over HTTP: bounded calls, each with its idempotency key and a time-out.
+//! The client of the payment gateway, over HTTP: bounded calls, each with its idempotency key and a time-out.
 //!
 //! It never asks twice by itself: whoever asked hears that the outcome is unknown and asks again with the same key, when the
 //! rules say so. `docs/payments.md` is the contract.
