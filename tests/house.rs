@@ -15,17 +15,24 @@ use std::{
 
 /// Each crate and the crates of this workspace it uses.
 const HOUSE: &[(&str, &[&str])] = &[
-    ("boxoffice", &["client", "core", "edge", "gateway", "load", "node", "sim", "wire"]),
-    ("boxoffice-bench", &["client", "core", "load", "node", "workload"]),
+    (
+        "boxoffice",
+        &["client", "core", "edge", "env", "gateway", "links", "load", "node", "payment", "sim", "storage", "wire"],
+    ),
+    ("boxoffice-bench", &["client", "core", "env", "load", "node", "storage", "workload"]),
     ("boxoffice-client", &["core", "wire"]),
     ("boxoffice-core", &[]),
-    ("boxoffice-edge", &["core", "node", "wire"]),
-    ("boxoffice-fuzz", &["core", "edge", "node", "shard", "wire"]),
+    ("boxoffice-edge", &["core", "env", "node", "wire"]),
+    ("boxoffice-env", &["core"]),
+    ("boxoffice-fuzz", &["core", "edge", "env", "links", "node", "shard", "storage", "wire"]),
     ("boxoffice-gateway", &["core", "wire"]),
+    ("boxoffice-links", &["core", "env"]),
     ("boxoffice-load", &["client", "core", "gateway", "shard", "wire", "workload"]),
-    ("boxoffice-node", &["core", "shard", "wire"]),
+    ("boxoffice-node", &["core", "env", "shard", "storage", "wire"]),
+    ("boxoffice-payment", &["core", "env", "wire"]),
     ("boxoffice-shard", &[]),
-    ("boxoffice-sim", &["core", "node", "wire"]),
+    ("boxoffice-sim", &["core", "env", "node", "storage", "wire"]),
+    ("boxoffice-storage", &["core", "env", "shard"]),
     ("boxoffice-wire", &["core"]),
     ("boxoffice-workload", &["core"]),
 ];

@@ -17,8 +17,8 @@ const CYCLES: &[(&str, &[&str])] = &[
     (
         "node",
         &[
-            "actor cell contain door driver error feeds history joint metrics node past placing pool recovery replicators \
-           routing shared snapshots status streams ticket timers watched",
+            "actor cell contain door driver feeds history joint keeper node placing pool recovery replicators routing shared \
+             snapshots status streams ticket timers watched",
         ],
     ),
 ];

@@ -13,13 +13,14 @@ use boxoffice_core::{
     id::{Id, Request, RequestHash},
     money::{Currency, Money},
 };
+use boxoffice_env::World;
 use boxoffice_node::{
     admission::OverloadSettings,
-    config::{Fsync, NodeConfig},
+    config::NodeConfig,
     door::{self, ReplySink, ReplyTo},
     node::{Node, NodeHandle, Runtimes},
-    world::World,
 };
+use boxoffice_storage::fsync::Fsync;
 use tokio::runtime::{Builder, Runtime};
 
 /// Commands under way while many are given at once.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use boxoffice_edge::Certificate;
-use boxoffice_node::peers::TcpNet;
+use boxoffice_links::TcpNet;
 use tokio::{
     signal::unix::{self, Signal, SignalKind},
     task::JoinHandle,

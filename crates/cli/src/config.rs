@@ -11,12 +11,10 @@ use std::{
 
 use boxoffice_core::{access::Role, cluster::NODE_MAX, rules::Rules};
 use boxoffice_edge::{PageConfig, budgets::BudgetConfig, token::TokenKeys};
-use boxoffice_node::{
-    admission::OverloadSettings,
-    config::{Fsync, NodeConfig, PaymentConfig},
-    secret::Secret,
-    world::StoreSettings,
-};
+use boxoffice_env::{StoreSettings, secret::Secret};
+use boxoffice_node::{admission::OverloadSettings, config::NodeConfig};
+use boxoffice_payment::GatewayConfig;
+use boxoffice_storage::fsync::Fsync;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -78,6 +76,10 @@ pub struct Config {
     pub recorded_by_anyone: bool,
     /// What the tokens of customers are made with, if they have some.
     pub customer_secret: Option<Secret>,
+    /// The payment gateway; none if payments are only recorded.
+    pub gateway: Option<GatewayConfig>,
+    /// Secrets that webhooks may be signed with.
+    pub webhook_secrets: Vec<Secret>,
     /// The keys of short-lived tokens.
     pub token_keys: TokenKeys,
     /// Pages that may connect besides the cluster's own.
@@ -406,10 +408,11 @@ impl Settings {
                 feed_tick_ms: self.within("feeds.tick_ms", (0, 10_000), |file| file.feeds.tick_ms.as_ref())?,
                 feed_depth: self.within("feeds.ring", (1, 65_536), |file| file.feeds.ring.as_ref())?,
                 rules: Arc::new(rules.clone()),
-                payments: PaymentConfig { gateway, webhook_secrets: self.webhook_secrets()? },
                 // What it is in its cluster is worked out when it starts.
                 ..NodeConfig::default()
             },
+            gateway,
+            webhook_secrets: self.webhook_secrets()?,
             listen: self.listen()?,
             operators: self.operators()?,
             admin_token: self.admin_token()?,

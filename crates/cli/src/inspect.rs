@@ -1,10 +1,8 @@
 //! `boxoffice inspect`: what a data directory holds, without a node.
 
-use boxoffice_node::{
-    inspect::{self, InspectedShard, Inspection},
-    past::Totals,
-    world::World,
-};
+use boxoffice_env::World;
+use boxoffice_node::inspect::{self, InspectedShard, Inspection};
+use boxoffice_storage::past::Totals;
 
 use boxoffice_core::keep::KeptAudit;
 use boxoffice_wire::{

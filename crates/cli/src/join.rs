@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use boxoffice_client::{AdminJoin, AdminToken, Client, ClientConfig, Error, MemberStatus};
 use boxoffice_core::command::Machine;
-use boxoffice_node::secret::Secret;
+use boxoffice_env::secret::Secret;
 use boxoffice_wire::{joining, limits::close};
 use smol_str::SmolStr;
 

@@ -10,16 +10,17 @@ use std::{
 
 use boxoffice_core::{cluster::NODE_MAX, command::Machine};
 use boxoffice_edge::{Certificate, Edge, EdgeConfig, Limits, Runtimes as EdgeRuntimes, TlsFiles, WebConfig};
+use boxoffice_env::{Peer, World, secret::Secret};
+use boxoffice_links::{PeerConfig, PeerTls, TcpNet};
 use boxoffice_node::{
-    config::Fsync,
     contain,
     error::NodeError,
-    gateway::HttpGateway,
-    identity::{self, IdentityError, Joining},
     node::{Node, NodeHandle, Runtimes},
-    peers::{PeerConfig, PeerTls, TcpNet},
-    secret::Secret,
-    world::{Peer, World},
+};
+use boxoffice_payment::HttpGateway;
+use boxoffice_storage::{
+    fsync::Fsync,
+    identity::{self, IdentityError, Joining},
 };
 use boxoffice_wire::joining;
 use rustix::fs::Mode;
@@ -90,12 +91,12 @@ fn with_descriptors(mut config: Config) -> Result<(Config, Shares, Limits), Fail
         connections: config.connections_max,
         is_said: config.connections_said,
         has_peers: config.peers.is_some(),
-        calls: config.node.payments.gateway.as_ref().map_or(0, |gateway| gateway.concurrency),
+        calls: config.gateway.as_ref().map_or(0, |gateway| gateway.concurrency),
     };
     let shares = descriptors::share(descriptors::raise(), &wanted).map_err(Failure::Usage)?;
     let limits = Limits { frame_bytes_max: config.frame_bytes_max, ..descriptors::door(&shares, &wanted) };
     config.budgets.connections = descriptors::of_one_network(config.budgets.connections, &shares);
-    if let Some(gateway) = &mut config.node.payments.gateway
+    if let Some(gateway) = &mut config.gateway
         && shares.calls < gateway.concurrency
     {
         tracing::warn!(
@@ -309,6 +310,7 @@ async fn serve(
         anonymous: config.anonymous,
         recorded_by_anyone: config.recorded_by_anyone,
         customer_secret: config.customer_secret.clone(),
+        webhook_secrets: config.webhook_secrets.clone(),
         token_keys: config.token_keys.clone(),
         origins: config.origins.clone(),
         limits,
@@ -399,7 +401,7 @@ fn secret_of(peers: &PeersConfig) -> Secret {
 fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Result<(World, Weak<TcpNet>), Failure> {
     let mut world = World::alone();
     let mut standing = Weak::new();
-    if let Some(config) = &config.node.payments.gateway {
+    if let Some(config) = &config.gateway {
         let gateway = HttpGateway::new(config, runtimes.selling.clone());
         world.gateway = Arc::new(gateway.map_err(|error| Failure::Usage(error.to_string()))?);
     }

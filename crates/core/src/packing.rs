@@ -1,9 +1,13 @@
 //! Values written as [postcard](https://postcard.jamesmunns.com/wire-format), as everything that is kept.
 
-use alloc::vec::Vec;
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
 
 use postcard::ser_flavors::Flavor;
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 
 /// Appends a value's bytes to `bytes`.
 ///
@@ -11,6 +15,18 @@ use serde::Serialize;
 /// If the value cannot be written as postcard, which is a mistake in its shape.
 pub fn append(value: &(impl Serialize + ?Sized), bytes: Vec<u8>) -> Vec<u8> {
     postcard::serialize_with_flavor(value, Appended(bytes)).expect("what is kept can be written into memory")
+}
+
+/// The value in these bytes, which must be all of them.
+///
+/// # Errors
+/// What is wrong with them, if no program of this version wrote them.
+pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((value, [])) => Ok(value),
+        Ok((_, rest)) => Err(format!("{} bytes are left over", rest.len())),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// The end of a vector. Postcard's own ways into one push text byte by byte, or take no vector that has room already.

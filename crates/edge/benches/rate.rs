@@ -23,13 +23,12 @@ use boxoffice_edge::{
     Backend, Edge, EdgeConfig, Runtimes,
     backend::{Member, Reading},
 };
+use boxoffice_env::OsClock;
 use boxoffice_node::{
     access::KeyRing,
     door::ReplyTo,
     feeds::{Beginning, FeedSettings, FeedSource, Feeds, NoFeed},
     history::HistoryError,
-    secret::Secret,
-    world::OsClock,
 };
 use boxoffice_wire::{
     Encoding, Op,
@@ -127,10 +126,6 @@ impl Backend for Node {
 
     fn history(&self, _entity: &Entity, _seat: Option<Seat>, _limit: usize, _before: Option<u64>) -> Reading {
         Box::pin(async { Err(HistoryError::Busy) })
-    }
-
-    fn webhook_secrets(&self) -> &[Secret] {
-        &[]
     }
 
     fn now(&self) -> Timestamp {

@@ -14,7 +14,6 @@ use boxoffice_node::{
     door::ReplyTo,
     feeds::Feeds,
     history::{HistoryError, HistoryFound},
-    secret::Secret,
 };
 use boxoffice_wire::{
     FirstCommand,
@@ -79,9 +78,6 @@ pub trait Backend: Send + Sync + 'static {
 
     /// What happened to an entity, or to one seat of it: at most `limit` events with versions before `before`.
     fn history(&self, entity: &Entity, seat: Option<Seat>, limit: usize, before: Option<u64>) -> Reading;
-
-    /// The secrets that webhooks may be signed with; none if there are no webhooks.
-    fn webhook_secrets(&self) -> &[Secret];
 
     /// The node's wall clock: what the time of a signature is held against.
     fn now(&self) -> Timestamp;

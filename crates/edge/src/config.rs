@@ -8,7 +8,7 @@ use std::{
 };
 
 use boxoffice_core::{access::Role, id::Id};
-use boxoffice_node::secret::Secret;
+use boxoffice_env::secret::Secret;
 use boxoffice_wire::{customer::SECRET_BYTES_MIN, limits};
 
 use crate::{budgets::BudgetConfig, proxy::Proxies, tls::Certificate, token::TokenKeys};
@@ -29,6 +29,9 @@ pub struct EdgeConfig {
     pub recorded_by_anyone: bool,
     /// What the tokens of customers are made with, at least 16 bytes.
     pub customer_secret: Option<Secret>,
+    /// Secrets that webhooks may be signed with, each of at least [`WEBHOOK_SECRET_BYTES_MIN`] bytes; none if there are no
+    /// webhooks. Several while one takes the place of another.
+    pub webhook_secrets: Vec<Secret>,
     /// The keys of short-lived tokens. Without these and without a customer secret, everybody may name any customer.
     pub token_keys: TokenKeys,
     /// Pages that may connect besides the node's own, as `scheme://host[:port]`. A request without an `Origin` does not come
@@ -43,6 +46,9 @@ pub struct EdgeConfig {
     /// How clients of the web reach it.
     pub web: WebConfig,
 }
+
+/// The shortest secret of webhooks, in bytes: a shorter one could be guessed.
+pub const WEBHOOK_SECRET_BYTES_MIN: usize = 16;
 
 /// How clients of the web reach the door.
 #[derive(Clone, Debug, Default)]
@@ -91,6 +97,7 @@ impl Default for EdgeConfig {
             anonymous: Some(Role::Watch),
             recorded_by_anyone: false,
             customer_secret: None,
+            webhook_secrets: Vec::new(),
             token_keys: TokenKeys::default(),
             origins: Vec::new(),
             limits: Limits::default(),

@@ -55,7 +55,7 @@ mod api;
 mod page;
 
 pub use backend::Backend;
-pub use config::{EdgeConfig, EdgeError, Limits, PageConfig, WebConfig};
+pub use config::{EdgeConfig, EdgeError, Limits, PageConfig, WEBHOOK_SECRET_BYTES_MIN, WebConfig};
 pub use proxy::{Network, Proxies, ProxyWay};
 pub use server::{Edge, Notice, Runtimes};
 pub use tls::{Certificate, TlsError, TlsFiles};

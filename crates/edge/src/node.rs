@@ -9,7 +9,7 @@ use boxoffice_core::{
     seat::Seat,
     time::Timestamp,
 };
-use boxoffice_node::{access::KeyRing, door::ReplyTo, feeds::Feeds, node::NodeHandle, secret::Secret};
+use boxoffice_node::{access::KeyRing, door::ReplyTo, feeds::Feeds, node::NodeHandle};
 use boxoffice_wire::{
     FirstCommand,
     hello::{Hello, Limits},
@@ -107,10 +107,6 @@ impl Backend for NodeHandle {
     fn history(&self, entity: &Entity, seat: Option<Seat>, limit: usize, before: Option<u64>) -> Reading {
         let (node, entity) = (self.clone(), entity.clone());
         Box::pin(async move { node.history_of(&entity, seat, limit, before).await })
-    }
-
-    fn webhook_secrets(&self) -> &[Secret] {
-        &self.config().payments.webhook_secrets
     }
 
     fn now(&self) -> Timestamp {

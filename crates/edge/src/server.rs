@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_node::secret::Secret;
+use boxoffice_env::secret::Secret;
 use boxoffice_wire::customer::SECRET_BYTES_MIN;
 use hyper_util::service::TowerToHyperService;
 use socket2::SockRef;

@@ -13,7 +13,8 @@ use boxoffice_core::{
     command::Command,
     id::{Id, Request},
 };
-use boxoffice_node::{door::ReplyTo, secret::Secret};
+use boxoffice_env::secret::Secret;
+use boxoffice_node::door::ReplyTo;
 use boxoffice_wire::{Rejection, customer, status::NodeStatus};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};

@@ -5,14 +5,14 @@ use std::{
     sync::Arc,
 };
 
-use boxoffice_node::{
+use boxoffice_env::{Disk, MemoryDisk, OpenMode, OsRng};
+use boxoffice_node::decoders;
+use boxoffice_shard::{EntryKind, Position, Record, SnapshotMeta, Turns, decoders as shard};
+use boxoffice_storage::{
     archive_files::ArchiveFiles,
-    decoders,
     log::{self, Kind, Log, LogConfig, Maker, SEGMENT_BYTES_MIN, Start},
     snapshot_files::SnapshotFiles,
-    world::{Disk, MemoryDisk, OpenMode, OsRng},
 };
-use boxoffice_shard::{EntryKind, Position, Record, SnapshotMeta, Turns, decoders as shard};
 use bytes::Bytes;
 
 use crate::property::{Bound, bounded, canonical, same_again, strict};
@@ -219,7 +219,7 @@ fn forged(input: &[u8]) -> Vec<u8> {
     }
     let end = file.len() as u64;
     file[..8].copy_from_slice(b"BOXOARCH");
-    file[8..12].copy_from_slice(&boxoffice_node::archive_files::FORMAT.to_le_bytes());
+    file[8..12].copy_from_slice(&boxoffice_storage::archive_files::FORMAT.to_le_bytes());
     file[16..24].copy_from_slice(&1_u64.to_le_bytes());
     file[24..32].copy_from_slice(&end.to_le_bytes());
     let crc = crc32c::crc32c(&file[..60]).to_le_bytes();

@@ -1,5 +1,6 @@
 //! What nodes send each other: the frames of a link, its first words, and the messages of each lane.
 
+use boxoffice_links::decoders as links;
 use boxoffice_node::decoders;
 use boxoffice_shard::decoders as shard;
 use bytes::Bytes;
@@ -20,7 +21,7 @@ pub(crate) fn link_frames(input: &[u8]) {
     let Some((how, bytes)) = input.split_first() else { return };
     let step = usize::from(*how) + 1;
     let (frames, _) = arrive(bytes, step);
-    let sent = decoders::stream(&frames).expect("kinds are known");
+    let sent = links::stream(&frames).expect("kinds are known");
     assert!(bytes.starts_with(&sent), "what is taken is what was sent");
 
     // Kind, length, body; then which byte is changed, and how.
@@ -32,7 +33,7 @@ pub(crate) fn link_frames(input: &[u8]) {
         frames.push((*kind, Bytes::copy_from_slice(body)));
         rest = after;
     }
-    let Some(stream) = decoders::stream(&frames) else { return };
+    let Some(stream) = links::stream(&frames) else { return };
     assert_eq!(arrive(&stream, step), (frames.clone(), false));
     if let [a, b, change @ 1..=255] = *rest
         && !stream.is_empty()
@@ -47,13 +48,13 @@ pub(crate) fn link_frames(input: &[u8]) {
 
 /// What a link makes of these bytes, however they arrive.
 fn arrive(bytes: &[u8], step: usize) -> (Vec<(u8, Bytes)>, bool) {
-    let frames = bounded(bytes, LINK, || decoders::frames(bytes, step, BODY_BYTES_MAX));
-    assert_eq!(frames, decoders::frames(bytes, usize::MAX, BODY_BYTES_MAX), "it depends on the pieces");
+    let frames = bounded(bytes, LINK, || links::frames(bytes, step, BODY_BYTES_MAX));
+    assert_eq!(frames, links::frames(bytes, usize::MAX, BODY_BYTES_MAX), "it depends on the pieces");
     frames
 }
 
 pub(crate) fn link_hello(input: &[u8]) {
-    strict(input, Bound { base: 1024, per_byte: 4 }, decoders::hello);
+    strict(input, Bound { base: 1024, per_byte: 4 }, links::hello);
 }
 
 pub(crate) fn lane_consensus(input: &[u8]) {

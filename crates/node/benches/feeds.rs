@@ -19,10 +19,8 @@ use boxoffice_core::{
     id::{Entity, Id},
     seat::SeatState,
 };
-use boxoffice_node::{
-    feeds::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News, NoFeed, Said, View, Watching},
-    world::OsClock,
-};
+use boxoffice_env::OsClock;
+use boxoffice_node::feeds::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News, NoFeed, Said, View, Watching};
 use boxoffice_wire::Encoding;
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

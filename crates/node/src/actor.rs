@@ -21,17 +21,16 @@ use boxoffice_core::{
     time::{Moment, Timestamp},
 };
 use boxoffice_shard::Input as EngineInput;
+use boxoffice_storage::{codec, past::PastError};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use smol_str::SmolStr;
 
 use crate::{
     cell::{Caller, Lead, Reign, Served, ShardCell},
-    codec,
     contain::{self, Circumstances, Panic},
     desk::{Desk, Found, WasOpen},
     door::Failure,
     joint::{self, Lent, Loan, Returned},
-    past::PastError,
     recovery::{Cause, Faults, Health},
     shared::Shared,
     ticket::Ticket,

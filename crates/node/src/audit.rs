@@ -9,18 +9,19 @@ use boxoffice_core::{
     answer::{CartAudit, CartState, Claim, HoldView, SaleView},
     id::{CartId, Entity, HoldId, Id, OrderId},
     keep::State,
+    money::Currency,
     payment::{OpenPayment, PaymentCounts},
     portion::Portion,
 };
 use boxoffice_shard::ShardId;
-use boxoffice_wire::{payment::StepKey, status::NodeAudit};
+use boxoffice_storage::past::{PastError, Totals};
+use boxoffice_wire::{
+    payment::StepKey,
+    status::{CurrencyTotal, NodeAudit},
+};
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{
-    node::NodeHandle,
-    past::{PastError, Totals},
-    shared::Shared,
-};
+use crate::{node::NodeHandle, shared::Shared};
 
 /// Violations named one by one; the rest are counted.
 const VIOLATIONS_MAX: usize = 100;
@@ -314,8 +315,8 @@ impl Books {
             }
         }
         self.audit.carts_archived = self.left.carts.iter().sum();
-        self.here.add_to(&mut self.audit);
-        self.left.add_to(&mut self.audit);
+        add(&mut self.audit, &self.here);
+        add(&mut self.audit, &self.left);
         let count = self.audit.violations.len();
         if count > VIOLATIONS_MAX {
             self.audit.violations.truncate(VIOLATIONS_MAX);
@@ -378,4 +379,34 @@ fn bought(cart: &CartAudit, entity: &Entity, hold: HoldId, sold: &Portion) -> bo
             Some(portion) => portion == sold,
             None => cart.owed > 0,
         })
+}
+
+/// Adds the sums of entities to what a node says of itself.
+fn add(audit: &mut NodeAudit, totals: &Totals) {
+    let carts = &mut audit.carts;
+    let places = [&mut carts.active, &mut carts.checking_out, &mut carts.done, &mut carts.canceled, &mut carts.expired];
+    places.into_iter().zip(totals.carts).for_each(|(sum, more)| *sum += more);
+    audit.orders += totals.orders;
+    audit.order_seats += totals.order_seats;
+    add_totals(&mut audit.order_totals, &totals.revenue);
+    let payments = &mut audit.payments;
+    let places = [&mut payments.recorded, &mut payments.authorized, &mut payments.captured, &mut payments.failed];
+    places.into_iter().zip(totals.payments).for_each(|(sum, more)| *sum += more);
+    audit.refunds += totals.refunds.values().map(|(refunds, _)| refunds).sum::<u64>();
+    add_totals(&mut audit.refund_totals, &totals.refunds);
+    audit.customers += totals.customers;
+    audit.purchases += totals.purchases;
+}
+
+fn add_totals(totals: &mut Vec<CurrencyTotal>, sums: &BTreeMap<Currency, (u64, i64)>) {
+    for (&currency, &(orders, amount)) in sums {
+        match totals.iter_mut().find(|total| total.currency == currency) {
+            Some(total) => {
+                total.orders += orders;
+                total.amount = total.amount.saturating_add(amount);
+            }
+            None => totals.push(CurrencyTotal { currency, orders, amount }),
+        }
+    }
+    totals.sort_unstable_by_key(|total| total.currency);
 }

@@ -15,6 +15,7 @@ use boxoffice_core::{
     keep::Kept,
     planted,
 };
+use boxoffice_env::{Clock, NotSent};
 use boxoffice_shard::{Epoch, FollowerStatus, NodeId, ReplicaId, ShardId, ShardTime};
 use parking_lot::Mutex;
 use ractor::ActorRef;
@@ -29,7 +30,6 @@ use crate::{
     door::{self, ReplyTo},
     routing::{Belief, Led},
     under_way::UnderWay,
-    world::{Clock, NotSent},
 };
 
 /// One shard of this node.

@@ -5,11 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use boxoffice_core::{id::hash64, keep::Cut};
+use boxoffice_core::{id::hash64, keep::Cut, packing};
 use boxoffice_shard::{Members, NodeId, ReplicaId, ShardId};
 use serde::{Deserialize, Serialize};
-
-use crate::codec;
 
 /// Checksums of one replica that are kept; older ones are forgotten. Replicas are hardly ever more sampled entries apart.
 const KEPT_MAX: usize = 256;
@@ -30,7 +28,7 @@ pub(crate) struct Checksum {
 
 /// The checksum of these entities; `scratch` is memory to write them into.
 pub(crate) fn sum(cut: &Cut, scratch: &mut Vec<u8>) -> u64 {
-    let bytes = codec::append(cut, std::mem::take(scratch));
+    let bytes = packing::append(cut, std::mem::take(scratch));
     let sum = hash64(&bytes);
     *scratch = bytes;
     scratch.clear();

@@ -5,10 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use boxoffice_env::Clock;
 use boxoffice_shard::{ClockReading, NodeId};
 use parking_lot::Mutex;
-
-use crate::world::Clock;
 
 /// A clock that is further off than this from the median of all is off, in milliseconds.
 const OFF_MS: i64 = 500;

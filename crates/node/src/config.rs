@@ -3,32 +3,10 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use boxoffice_core::rules::Rules;
+use boxoffice_env::{StoreSettings, secret::Secret};
+use boxoffice_storage::{fsync::Fsync, identity::Joining};
 
-use crate::{
-    admission::OverloadSettings, gateway::GatewayConfig, identity::Joining, secret::Secret, world::StoreSettings,
-};
-
-/// When an answered change is on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fsync {
-    /// Before it is answered. What is acknowledged survives a power cut.
-    Always,
-    /// At the latest so many milliseconds after it was answered: a power cut loses up to that much of what was acknowledged.
-    Interval(u64),
-    /// When the operating system likes. For memory-only use.
-    Never,
-}
-
-impl Fsync {
-    /// The word of the configuration and of `hello`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Fsync::Always => "always",
-            Fsync::Interval(_) => "interval",
-            Fsync::Never => "never",
-        }
-    }
-}
+use crate::admission::OverloadSettings;
 
 /// The settings of a node. Every one has a default that serves.
 #[derive(Clone, Debug)]
@@ -77,22 +55,7 @@ pub struct NodeConfig {
     pub feed_depth: usize,
     /// Terms of time of carts and holds.
     pub rules: Arc<Rules>,
-    /// Who is asked for money, and who may tell of it.
-    pub payments: PaymentConfig,
 }
-
-/// How a node reaches its payment gateway, and how the gateway proves that it is the one who calls.
-#[derive(Clone, Debug, Default)]
-pub struct PaymentConfig {
-    /// Where it is; none if payments are only recorded.
-    pub gateway: Option<GatewayConfig>,
-    /// Secrets that webhooks may be signed with, each of at least [`WEBHOOK_SECRET_BYTES_MIN`] bytes; none if there are no
-    /// webhooks. Several while one takes the place of another.
-    pub webhook_secrets: Vec<Secret>,
-}
-
-/// The shortest secret of webhooks, in bytes: a shorter one could be guessed.
-pub const WEBHOOK_SECRET_BYTES_MIN: usize = 16;
 
 impl Default for NodeConfig {
     fn default() -> NodeConfig {
@@ -119,7 +82,6 @@ impl Default for NodeConfig {
             feed_tick_ms: 20,
             feed_depth: 256,
             rules: Arc::new(Rules::default()),
-            payments: PaymentConfig::default(),
         }
     }
 }

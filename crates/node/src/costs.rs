@@ -22,11 +22,10 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use boxoffice_shard::{Config, Engine, Epoch, Input as EngineInput, Now, Output};
+use boxoffice_storage::codec;
 use boxoffice_wire::{Call, Encoding, Op, Request, body, call::Shape, encode, reply};
 use bytes::{Bytes, BytesMut};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-
-use crate::codec;
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<std::alloc::System> = &INSTRUMENTED_SYSTEM;

@@ -3,21 +3,19 @@
 
 use std::{fmt::Debug, path::Path, sync::Arc};
 
-use boxoffice_core::keep::Cut;
+use boxoffice_core::{keep::Cut, packing};
+use boxoffice_env::{Disk, Standing};
 use boxoffice_shard::{Record, ShardId};
+use boxoffice_storage::{archive_files::ArchiveFiles, codec, past, snapshot};
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
-pub use crate::peers::decoders::{frames, hello, stream};
-use crate::{
-    archive_files::ArchiveFiles, codec, feeds, past, peer_frame, routing, snapshots, streams, world::Disk,
-    world::Standing,
-};
+use crate::{feeds, peer_frame, routing, streams};
 
 /// What some bytes say, for people; `None` if they are refused.
 pub fn described(target: &str, bytes: &[u8]) -> Option<String> {
     fn text<T: Debug + DeserializeOwned>(bytes: &[u8]) -> Option<String> {
-        codec::read::<T>(bytes).ok().map(|value| format!("{value:?}"))
+        packing::read::<T>(bytes).ok().map(|value| format!("{value:?}"))
     }
     match target {
         "lane_calls" => text::<routing::Message<'_>>(bytes),
@@ -31,7 +29,7 @@ pub fn described(target: &str, bytes: &[u8]) -> Option<String> {
 }
 
 fn again<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Option<Vec<u8>> {
-    codec::read::<T>(bytes).ok().map(|value| codec::append(&value, Vec::new()))
+    packing::read::<T>(bytes).ok().map(|value| packing::append(&value, Vec::new()))
 }
 
 /// Messages, and the shard that each is for.
@@ -83,13 +81,13 @@ pub fn turn(bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// The state of a shard.
 pub fn state(bytes: &[u8]) -> Option<Vec<u8>> {
-    snapshots::decode_state(bytes).ok().map(|cut| snapshots::state(&cut))
+    snapshot::decode_state(bytes).ok().map(|cut| snapshot::state(&cut))
 }
 
 /// A snapshot of a shard, as it is in its file.
 pub fn snapshot(bytes: &[u8]) -> Option<Vec<u8>> {
-    let snapshot = snapshots::decode(bytes).ok()?;
-    Some(snapshots::join(&snapshot.meta, snapshot.rests_on, &snapshots::state(&snapshot.cut)))
+    let snapshot = snapshot::decode(bytes).ok()?;
+    Some(snapshot::join(&snapshot.meta, snapshot.rests_on, &snapshot::state(&snapshot.cut)))
 }
 
 /// An entity in the store.

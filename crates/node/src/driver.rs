@@ -10,8 +10,14 @@ use std::{
 };
 
 use boxoffice_core::{host::Input, id::Entity, planted, time::Timestamp};
+use boxoffice_env::{Disk, Lane};
 use boxoffice_shard::{
     DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, ShardId, Turns,
+};
+use boxoffice_storage::{
+    codec,
+    log::LogWriter,
+    past::{Brought, PastError, Replay},
 };
 use bytes::Bytes;
 use parking_lot::MutexGuard;
@@ -20,12 +26,10 @@ use tokio::{sync::mpsc, time::sleep};
 use crate::{
     cell::{Reign, ShardCell},
     checksums::{Checksum, ShardChecksums},
-    codec,
     door::Failure,
     error::NodeError,
     feeds::Commit,
-    log::LogWriter,
-    past::{Brought, Keeper, PastError, Replay},
+    keeper::Keeper,
     peer_frame::{self, Outbox},
     replicators::Division,
     routing::not_understood,
@@ -33,7 +37,6 @@ use crate::{
     snapshots::{self, SnapshotsKept},
     ticket::{ProposedTurn, Ticket},
     watched::Before,
-    world::{Disk, Lane},
 };
 
 mod comparing;

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use boxoffice_core::id::Entity;
 use boxoffice_shard::{FatalError, RestoreError, ShardId};
-
-use crate::{
+use boxoffice_storage::{
     archive_files::ArchiveError, identity::IdentityError, log::LogError, past::PastError, snapshot_files::SnapshotError,
 };
 

@@ -6,21 +6,23 @@
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use boxoffice_core::{event::Event, id::Entity, seat::Seat, time::Timestamp};
+use boxoffice_env::Disk;
 use boxoffice_shard::{EntryKind, Record, ShardId, Stamp, Turns};
+use boxoffice_storage::{
+    archive_files::{ArchiveError, ArchiveFiles},
+    codec,
+    log::{self, LogError},
+    past::PastError,
+};
 use boxoffice_wire::happening::is_about;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
-    archive_files::{ArchiveError, ArchiveFiles},
-    codec,
-    log::{self, LogError},
     node::NodeHandle,
-    past::PastError,
     routing::{NoHistory, WantedHistory},
     shared::Shared,
-    world::Disk,
 };
 
 /// The most events of one answer.

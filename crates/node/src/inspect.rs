@@ -9,19 +9,19 @@ use boxoffice_core::{
     keep::{Kept, KeptAudit},
     time::Timestamp,
 };
+use boxoffice_env::{StoreSettings, World};
 use boxoffice_shard::{EntryKind, Position, Record, ShardId, Turns};
-use bytes::Bytes;
-
-use crate::{
+use boxoffice_storage::{
     codec,
-    error::NodeError,
     identity::{self, Identity},
     log::{self, Recovery},
     past::{Brought, Past, Replay, Totals},
+    snapshot::{self, Snapshot},
     snapshot_files::SnapshotFiles,
-    snapshots::{self, Snapshot},
-    world::{StoreSettings, World},
 };
+use bytes::Bytes;
+
+use crate::error::NodeError;
 
 /// What a data directory holds.
 pub struct Inspection {
@@ -91,7 +91,7 @@ pub fn inspect(world: &World, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -
         if let Some(newest) = files.load_newest(shard)? {
             warnings.extend(newest.warnings);
             let Snapshot { meta, cut, .. } =
-                snapshots::decode(&newest.payload).map_err(|why| NodeError::BadSnapshot { shard, why })?;
+                snapshot::decode(&newest.payload).map_err(|why| NodeError::BadSnapshot { shard, why })?;
             kept = Kept::restore(cut);
             snapshot = meta.position.index;
         }

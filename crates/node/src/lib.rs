@@ -1,4 +1,4 @@
-//! The node: actors and I/O around the pure crates. It reaches the outside only through [`world::World`].
+//! The node: actors and I/O around the pure crates. It reaches the outside only through [`boxoffice_env::World`].
 
 /// Plants a bug in whatever runs on this thread, in these crates and those below; or none.
 #[cfg(feature = "planted")]
@@ -7,7 +7,7 @@ pub fn plant(bug: Option<&'static str>) {
     boxoffice_shard::planted::plant(bug);
 }
 
-// In reading order: the door, who answers, how it becomes durable, the world.
+// In reading order: the door, who answers, how it becomes durable.
 pub mod access;
 pub mod config;
 pub mod door;
@@ -16,12 +16,10 @@ pub mod node;
 
 mod actor;
 pub mod admission;
-pub mod archive_files;
 pub mod audit;
 mod cell;
 mod checksums;
 mod clocks;
-mod codec;
 pub mod contain;
 #[cfg(test)]
 mod costs;
@@ -30,19 +28,14 @@ pub mod decoders;
 mod desk;
 mod driver;
 pub mod feeds;
-pub mod gateway;
 pub mod history;
-pub mod identity;
 mod inbox;
 pub mod inspect;
 mod joint;
-mod lineage;
-pub mod log;
+mod keeper;
 pub mod metrics;
 pub mod overheard;
-pub mod past;
 mod peer_frame;
-pub mod peers;
 mod pieces;
 mod placing;
 mod pool;
@@ -50,9 +43,7 @@ mod queue;
 mod recovery;
 mod replicators;
 mod routing;
-pub mod secret;
 mod shared;
-pub mod snapshot_files;
 mod snapshots;
 pub mod status;
 mod streams;
@@ -62,5 +53,3 @@ mod ticket;
 mod timers;
 mod under_way;
 mod watched;
-mod witness;
-pub mod world;

@@ -6,8 +6,7 @@ use std::{
 };
 
 use boxoffice_core::payment::{GatewayOutcome, PaymentCounts};
-
-use crate::past::Lookups;
+use boxoffice_storage::past::Lookups;
 
 /// What a node counts since it was started.
 #[derive(Debug, Default)]

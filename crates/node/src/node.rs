@@ -9,7 +9,17 @@ use std::{
 };
 
 use boxoffice_core::{command::Command, id::Request, keep::Kept, planted};
+use boxoffice_env::{Local, World};
 use boxoffice_shard::{Config, Engine, Record, ShardId, SnapshotMeta};
+use boxoffice_storage::{
+    archive_files::ArchiveFiles,
+    identity::{DataDirectory, Identity, Wanted},
+    lineage::Lineages,
+    log::{self, GroupCommit, Log, LogConfig, Maker, Start},
+    past::{Past, Replay},
+    snapshot::{self, Snapshot},
+    snapshot_files::SnapshotFiles,
+};
 use boxoffice_wire::FirstCommand;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -20,7 +30,6 @@ use tokio::{
 
 use crate::{
     admission::Admission,
-    archive_files::ArchiveFiles,
     cell::{Replica, ShardCell},
     clocks::Clocks,
     config::NodeConfig,
@@ -30,25 +39,20 @@ use crate::{
     error::NodeError,
     feeds::{FarFeeds, FeedSettings, Feeds},
     history::HISTORIES_MAX,
-    identity::{DataDirectory, Identity, Wanted},
-    lineage::Lineages,
-    log::{self, GroupCommit, Log, LogConfig, Maker, Start},
+    keeper::{Keeper, Order},
     metrics::Metrics,
-    past::{Keeper, Order, Past, Replay},
     placing,
     pool::Pool,
     replicators::{Division, Replicators},
     routing::{self, Histories, Parked, PeerDoor},
     shared::Shared,
-    snapshot_files::SnapshotFiles,
-    snapshots::{self, Snapshot, SnapshotsKept},
+    snapshots::{self, SnapshotsKept},
     status::Samples,
     streams,
     tasks::{Gate, Tasks},
     ticket::Ticket,
     timers::{self, Timers},
     watched::Watched,
-    world::{Local, World},
 };
 
 /// How long a node that is told to stop waits for others to take its leaderships over, in milliseconds.
@@ -146,7 +150,7 @@ impl Node {
                     tracing::warn!(shard, "{warning}");
                 }
                 let Snapshot { meta, rests_on, cut } =
-                    snapshots::decode(&newest.payload).map_err(|why| NodeError::BadSnapshot { shard, why })?;
+                    snapshot::decode(&newest.payload).map_err(|why| NodeError::BadSnapshot { shard, why })?;
                 cell.replica.lock().kept = Kept::restore(cut);
                 cell.applied.store(meta.position.index, Ordering::Relaxed);
                 rests.push((shard, rests_on));

@@ -8,7 +8,7 @@ use boxoffice_core::{
 
 use crate::routing::Message;
 
-/// A message on [`Lane::Calls`](crate::world::Lane::Calls).
+/// A message on [`Lane::Calls`](boxoffice_env::Lane::Calls).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overheard {
     /// What kind of message it is.

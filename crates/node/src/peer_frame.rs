@@ -4,10 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use boxoffice_env::{STANDING_BYTES, Standing};
 use boxoffice_shard::{NodeId, Outgoing, ShardId};
 use bytes::{Buf, BufMut, Bytes};
-
-use crate::world::{STANDING_BYTES, Standing};
 
 const HEADER_BYTES: usize = 6;
 /// A frame is not made longer than this by more messages.

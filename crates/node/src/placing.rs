@@ -18,10 +18,12 @@ use boxoffice_core::{
     keep::State,
     planted,
 };
+use boxoffice_env::{Lane, NotTaken, Peer, PeerHello, Taken};
 use boxoffice_shard::{
     DIRECTORY, Input as EngineInput, NodeId, ReplicaId, ShardId, TargetConfig,
     placement::{self, Situation},
 };
+use boxoffice_storage::identity::Identity;
 use boxoffice_wire::form::rfc3339;
 use parking_lot::Mutex;
 use smol_str::SmolStr;
@@ -29,10 +31,8 @@ use smol_str::SmolStr;
 use crate::{
     door::{self, ReplySink, ReplyTo},
     error::NodeError,
-    identity::Identity,
     routing::Message,
     shared::Shared,
-    world::{Lane, NotTaken, Peer, PeerHello, Taken},
 };
 
 /// How often the table is looked at without news, in milliseconds.

@@ -19,36 +19,38 @@ use boxoffice_core::{
     payment::{GatewayCall, GatewayOutcome},
     refusal::Refusal,
 };
+use boxoffice_env::{Lane, Standing, StoreError, World};
 use boxoffice_shard::{NodeId, ShardId, ring::shard_of};
+use boxoffice_storage::{
+    archive_files::ArchiveFiles,
+    identity::{ClusterId, DataDirectory},
+    lineage::Lineages,
+    past::{Past, PastError},
+    snapshot_files::SnapshotFiles,
+    witness::Witness,
+};
 use boxoffice_wire::{FirstCommand, joining};
 use bytes::Bytes;
 
 use crate::{
     actor::{self, AtWork, Letter},
     admission::{Admission, Class},
-    archive_files::ArchiveFiles,
     cell::{self, Caller, Served, ShardCell},
     clocks::Clocks,
     config::NodeConfig,
     contain::PanicLog,
     door::{Failure, ReplyTo},
     feeds::{FarFeeds, Feeds},
-    identity::{ClusterId, DataDirectory},
     joint::{Lent, Loan},
-    lineage::Lineages,
     metrics::Metrics,
-    past::{Past, PastError},
     pool::Pool,
     replicators::Replicators,
     routing::{self, Asked, Calls, Histories, Message as Far, Parked, Waiting},
-    snapshot_files::SnapshotFiles,
     status::Samples,
     streams::Streams,
     tasks::Tasks,
     ticket::Ticket,
     timers::Timers,
-    witness::Witness,
-    world::{Lane, Standing, StoreError, World},
 };
 
 /// How long the replication waits before it tries again to read a store for which there is no room.

@@ -9,9 +9,12 @@ use std::{
 
 use boxoffice_core::keep::Cut;
 use boxoffice_shard::{Input as EngineInput, ShardId, SnapshotMeta};
-use bytes::Bytes;
+use boxoffice_storage::{
+    snapshot::{Snapshot, join, state},
+    snapshot_files::SnapshotFiles,
+};
 
-use crate::{codec, driver::pay_disk, error::NodeError, inbox::Inbox, shared::Shared, snapshot_files::SnapshotFiles};
+use crate::{driver::pay_disk, error::NodeError, inbox::Inbox, shared::Shared};
 
 /// The last entries of the two newest snapshots of a shard; 0 for none.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,16 +32,6 @@ impl SnapshotsKept {
             self.newest = index;
         }
     }
-}
-
-/// A cut to be written.
-pub(crate) struct Snapshot {
-    /// What it is of.
-    pub(crate) meta: SnapshotMeta,
-    /// How many batches of the store it rests on: without what they have it is not whole.
-    pub(crate) rests_on: u64,
-    /// The entities in memory.
-    pub(crate) cut: Cut,
 }
 
 /// Hands cuts to whoever writes them, a thread or a task; it ends when this is dropped.
@@ -141,37 +134,4 @@ fn write(files: &SnapshotFiles, meta: &SnapshotMeta, rests_on: u64, cut: Cut) ->
     let bytes = join(meta, rests_on, &state(&cut));
     drop(cut);
     Ok(files.save(meta.shard, meta.position.index, &bytes)?)
-}
-
-/// A snapshot's bytes: the length of its description, the description, the batches of the store it rests on, the state.
-pub(crate) fn join(meta: &SnapshotMeta, rests_on: u64, state: &[u8]) -> Vec<u8> {
-    let described = meta.encode();
-    let length = u32::try_from(described.len()).expect("a description is short");
-    [&length.to_le_bytes(), &described[..], &rests_on.to_le_bytes(), state].concat()
-}
-
-/// The bytes of the state in a cut.
-pub(crate) fn state(cut: &Cut) -> Vec<u8> {
-    codec::append(cut, Vec::new())
-}
-
-/// The cut in these bytes.
-///
-/// # Errors
-/// What is wrong with them.
-pub(crate) fn decode_state(state: &[u8]) -> Result<Cut, String> {
-    codec::read(state)
-}
-
-/// What a snapshot's bytes say.
-///
-/// # Errors
-/// What is wrong with them.
-pub(crate) fn decode(bytes: &[u8]) -> Result<Snapshot, String> {
-    let (length, rest) = bytes.split_first_chunk::<4>().ok_or("it is too short")?;
-    let (described, state) =
-        rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or("its description is cut off")?;
-    let meta = SnapshotMeta::decode(Bytes::copy_from_slice(described)).map_err(|error| error.to_string())?;
-    let (rests_on, state) = state.split_first_chunk::<8>().ok_or("it is cut off before its state")?;
-    Ok(Snapshot { meta, rests_on: u64::from_le_bytes(*rests_on), cut: decode_state(state)? })
 }

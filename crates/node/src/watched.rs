@@ -12,11 +12,11 @@ use boxoffice_core::{
     keep::{Kept, State},
     seat::SeatState,
 };
+use boxoffice_storage::past::PastError;
 
 use crate::{
     cell::WatchedEntities,
     feeds::{Beginning, Commit, DAYS_MAX, FeedSource, News, NoFeed},
-    past::PastError,
     shared::Shared,
 };
 

@@ -20,18 +20,18 @@ use boxoffice_core::{
     id::{CartId, CartToken, Entity, Id, Request, RequestHash},
     money::{Currency, Money},
 };
+use boxoffice_env::{
+    Clock, Lane, LinkStatus, Local, MemoryDisk, MemoryStores, Net, NodeId, NotSent, Peer, PeerHello, PeerInbox, Rng,
+    World,
+};
 use boxoffice_node::{
     config::NodeConfig,
     door::{self, ReplySink, ReplyTo},
-    identity::{ClusterId, Joining, draw_disk},
     node::{Node, NodeHandle},
     overheard::overhear,
     tasks::Gate,
-    world::{
-        Clock, Lane, LinkStatus, Local, MemoryDisk, MemoryStores, Net, NodeId, NotSent, Peer, PeerHello, PeerInbox,
-        Rng, World,
-    },
 };
+use boxoffice_storage::identity::{ClusterId, Joining, draw_disk};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::{

@@ -20,6 +20,7 @@ use boxoffice_core::{
     money::{Currency, Money},
     refusal::Refusal,
 };
+use boxoffice_env::{Clock, Disk, DiskFile, DiskLock, MemoryDisk, MemoryStores, OpenMode, Rng, World};
 #[cfg(debug_assertions)]
 use boxoffice_node::contain::planted;
 use boxoffice_node::{
@@ -28,7 +29,6 @@ use boxoffice_node::{
     door::{self, Failure, PATIENCE_MS, ReplySink, ReplyTo},
     node::Node,
     tasks::Gate,
-    world::{Clock, Disk, DiskFile, DiskLock, MemoryDisk, MemoryStores, OpenMode, Rng, World},
 };
 use parking_lot::Mutex;
 use tokio::{

@@ -17,12 +17,12 @@ use boxoffice_core::{
     id::{CartId, CartToken, Entity, Id, OrderId, Request, RequestHash},
     money::{Currency, Money},
 };
+use boxoffice_env::{MemoryDisk, MemoryStores, World};
 use boxoffice_node::{
     config::NodeConfig,
     door::{self, ReplySink, ReplyTo},
     feeds::{Said, View, Watcher, Watching},
     node::{Node, Runtimes},
-    world::{MemoryDisk, MemoryStores, World},
 };
 use boxoffice_wire::{
     Encoding,

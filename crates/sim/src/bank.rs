@@ -17,7 +17,7 @@ use boxoffice_core::{
     money::Money,
     payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStatus, PaymentStep, RefundStatus, VoidStatus},
 };
-use boxoffice_node::world::gateway::{Gateway, OnOutcome};
+use boxoffice_env::gateway::{Gateway, OnOutcome};
 use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::time::sleep;

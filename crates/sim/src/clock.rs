@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicI64, Ordering},
 };
 
-use boxoffice_node::world::Clock;
+use boxoffice_env::Clock;
 use tokio::time::Instant;
 
 /// A deadline that has passed by no more than this may not have passed on another clock.

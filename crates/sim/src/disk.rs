@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_node::world::{
+use boxoffice_env::{
     Disk, DiskFile, DiskLock, MemoryDisk, MemoryStores, OpenMode, Store, StoreError, StoreSettings, Stores,
 };
 use parking_lot::Mutex;

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, mem::take};
 
-use boxoffice_node::world::Lane;
+use boxoffice_env::Lane;
 use bytes::Bytes;
 
 /// Frames by lane, in the order in which they were sent.

@@ -15,13 +15,16 @@ use boxoffice_core::{
     command::{CartCommand, Command, SessionCommand},
     id::Request,
 };
+use boxoffice_env::{Peer, World};
 use boxoffice_node::{
-    config::{Fsync, NodeConfig},
+    config::NodeConfig,
     door::{Failure, ReplyTo},
-    identity::{ClusterId, Joining, draw_disk},
     node::{Node, NodeHandle},
     tasks::Gate,
-    world::{Peer, World},
+};
+use boxoffice_storage::{
+    fsync::Fsync,
+    identity::{ClusterId, Joining, draw_disk},
 };
 use boxoffice_wire::FirstCommand;
 use parking_lot::Mutex;

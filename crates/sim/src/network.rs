@@ -10,8 +10,8 @@ use std::{
 };
 
 use boxoffice_core::id::{CartId, Entity, HoldId, RequestHash};
+use boxoffice_env::{Lane, LinkStatus, Local, Net, NodeId, NotSent, Peer, PeerHello, PeerInbox, Taken};
 use boxoffice_node::overheard::{Overheard, overhear};
-use boxoffice_node::world::{Lane, LinkStatus, Local, Net, NodeId, NotSent, Peer, PeerHello, PeerInbox, Taken};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;

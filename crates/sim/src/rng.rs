@@ -1,7 +1,6 @@
 //! Everything random in a run, drawn from its seed.
 
 use boxoffice_core::id::hash64;
-use boxoffice_node::world;
 use parking_lot::Mutex;
 use rand::{Rng, RngCore, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
 
@@ -29,7 +28,7 @@ impl SimRng {
     }
 }
 
-impl world::Rng for SimRng {
+impl boxoffice_env::Rng for SimRng {
     fn fill(&self, bytes: &mut [u8]) {
         self.0.lock().fill_bytes(bytes);
     }

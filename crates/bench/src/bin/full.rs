@@ -17,7 +17,7 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use boxoffice_load::machine::DiskFloor;
-use boxoffice_node::config::Fsync;
+use boxoffice_storage::fsync::Fsync;
 
 const HOLDS: u64 = 50_000;
 const SALES: u64 = 60_000;

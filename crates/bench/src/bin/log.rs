@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use boxoffice_node::log::{Kind, Log, LogConfig, Mark, Start};
-use boxoffice_node::world::{OsDisk, OsRng};
+use boxoffice_env::{OsDisk, OsRng};
+use boxoffice_storage::log::{Kind, Log, LogConfig, Mark, Start};
 use clap::Parser;
 use hdrhistogram::Histogram;
 use raft::eraftpb::Entry;

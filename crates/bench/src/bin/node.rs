@@ -26,10 +26,10 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use boxoffice_node::{
-    config::Fsync,
     door::{self, ReplySink, ReplyTo},
     node::NodeHandle,
 };
+use boxoffice_storage::fsync::Fsync;
 use clap::Parser;
 
 const ROWS: u16 = 5;

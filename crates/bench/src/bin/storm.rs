@@ -13,7 +13,7 @@ use boxoffice_core::{
     command::{CartCommand, Command, ProductCommand, Want, WantedLine},
     id::{CartToken, Entity},
 };
-use boxoffice_node::config::Fsync;
+use boxoffice_storage::fsync::Fsync;
 
 const PRODUCTS: u64 = 1_000;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use boxoffice_core::id::Id;
-use boxoffice_node::secret::Secret;
+use boxoffice_env::secret::Secret;
 use boxoffice_wire::customer::{SECRET_BYTES_MIN, token};
 
 use super::print;

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use boxoffice_core::payment::OnDecline;
-use boxoffice_node::{config::WEBHOOK_SECRET_BYTES_MIN, gateway::GatewayConfig, secret::Secret};
+use boxoffice_edge::WEBHOOK_SECRET_BYTES_MIN;
+use boxoffice_env::secret::Secret;
+use boxoffice_payment::GatewayConfig;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -85,7 +87,7 @@ mod tests {
     use std::fs;
 
     use boxoffice_core::payment::OnDecline;
-    use boxoffice_node::secret::Secret;
+    use boxoffice_env::secret::Secret;
 
     use super::super::{Config, tests::refused};
 
@@ -99,8 +101,8 @@ mod tests {
     #[test]
     fn payments_are_recorded_only_if_nothing_is_said() {
         let config = Config::load(None).expect("the built-in configuration is right");
-        assert!(config.node.payments.gateway.is_none());
-        assert!(config.node.payments.webhook_secrets.is_empty());
+        assert!(config.gateway.is_none());
+        assert!(config.webhook_secrets.is_empty());
         assert_eq!(config.node.rules.on_decline, OnDecline::Release);
     }
 
@@ -109,14 +111,14 @@ mod tests {
         let secrets = "webhook_secret = [\"the-new-secret-of-1\", \"the-old-secret-of-1\"]";
         let url = "url = \"https://pay.example/v1/\"\ntimeout_ms = 700\nunder_way = 9\non_decline = \"keep\"";
         let config = payments(&format!("{url}\n{secrets}\napi_key = \"k-1\"\nwait_ms = 5\nagain_ms = 50\n"));
-        let gateway = config.node.payments.gateway.expect("a gateway");
+        let gateway = config.gateway.expect("a gateway");
         assert_eq!(gateway.url.to_string(), "https://pay.example/v1");
         assert_eq!((gateway.timeout_ms, gateway.concurrency), (700, 9));
         assert_eq!(gateway.api_key, Some(Secret("k-1".into())));
-        assert_eq!(config.node.payments.webhook_secrets.len(), 2);
+        assert_eq!(config.webhook_secrets.len(), 2);
         let rules = &config.node.rules;
         assert_eq!((rules.on_decline, rules.payment_wait_ms, rules.payment_again_ms), (OnDecline::Keep, 5, 50));
-        let shown = format!("{:?} {:?}", gateway.api_key, config.node.payments.webhook_secrets);
+        let shown = format!("{:?} {:?}", gateway.api_key, config.webhook_secrets);
         assert!(!shown.contains("k-1") && !shown.contains("secret-of-1"), "{shown}");
     }
 
@@ -126,7 +128,7 @@ mod tests {
         let key = dir.path().join("key");
         fs::write(&key, "k-from-a-file\n").expect("a written file");
         let config = payments(&format!("url = \"http://127.0.0.1:1\"\napi_key_file = {key:?}\n"));
-        let gateway = config.node.payments.gateway.expect("a gateway");
+        let gateway = config.gateway.expect("a gateway");
         assert_eq!(gateway.api_key, Some(Secret("k-from-a-file".into())));
         fs::write(&key, "two\nlines\n").expect("a written file");
         let two = refused(&format!("[payments]\napi_key_file = {key:?}\n"));

@@ -8,7 +8,7 @@ use std::{
 };
 
 use boxoffice_core::cluster::ADDRESS_BYTES_MAX;
-use boxoffice_node::secret::Secret;
+use boxoffice_env::secret::Secret;
 use serde::Deserialize;
 use toml::Spanned;
 

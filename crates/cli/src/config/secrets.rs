@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use boxoffice_core::access::Role;
 use boxoffice_edge::token::{TokenKey, TokenKeys};
-use boxoffice_node::secret::Secret;
+use boxoffice_env::secret::Secret;
 use boxoffice_wire::customer::SECRET_BYTES_MIN;
 use rustls::pki_types::{SubjectPublicKeyInfoDer, pem::PemObject};
 use serde::Deserialize;

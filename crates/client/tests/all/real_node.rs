@@ -11,11 +11,12 @@ use boxoffice_core::{
     money::{Currency, Money},
 };
 use boxoffice_edge::{Edge, EdgeConfig, Runtimes};
+use boxoffice_env::World;
 use boxoffice_node::{
-    config::{Fsync, NodeConfig},
+    config::NodeConfig,
     node::{Node, Runtimes as NodeRuntimes},
-    world::World,
 };
+use boxoffice_storage::fsync::Fsync;
 use tokio::{runtime::Handle, time::timeout};
 
 /// Longer than any step takes on a busy machine.

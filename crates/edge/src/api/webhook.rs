@@ -37,7 +37,7 @@ pub(super) async fn webhook(State(shared): State<Arc<Shared>>, mut request: Http
         let _permit = question::enter(&shared)?;
         let body = question::whole(&shared, &parts.headers, body, FRAME_BYTES_MAX).await?;
         let signature = signature(&parts.headers)?;
-        let secrets = shared.backend.webhook_secrets();
+        let secrets = &shared.config.webhook_secrets;
         let event = verify(secrets, signature, &body, shared.backend.now()).map_err(refused)?;
         // No cart is woken for what it says before its signature was found good.
         let deadline = Instant::now() + Duration::from_millis(DEADLINE_MS);

@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeSet, fs};
 
+use boxoffice_env::Lane;
 use boxoffice_fuzz::corpus::{self, Seed};
-use boxoffice_node::{decoders as node, world::Lane};
+use boxoffice_node::decoders as node;
 use boxoffice_shard::{Turns, decoders as shard};
 use boxoffice_sim::{Settings, run_and_capture_frames};
 use bytes::Bytes;

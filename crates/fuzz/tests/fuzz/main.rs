@@ -21,6 +21,7 @@ use boxoffice_fuzz::{
     mutate::mutate,
     target,
 };
+use boxoffice_links::decoders as links;
 use boxoffice_node::decoders as node;
 use boxoffice_shard::decoders as shard;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
@@ -105,7 +106,7 @@ fn real_bytes_are_accepted() {
 /// Whether a decoder of a target takes these bytes; true for targets that have no bytes of an encoder.
 fn accepts(target: &str, bytes: &[u8]) -> bool {
     match target {
-        "link_hello" => node::hello(bytes).is_some(),
+        "link_hello" => links::hello(bytes).is_some(),
         "lane_consensus" => node::consensus(bytes).is_some(),
         "lane_calls" => node::call(bytes).is_some(),
         "lane_feeds" => node::feed(bytes).is_some(),

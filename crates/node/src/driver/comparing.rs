@@ -3,6 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap, sync::atomic::Ordering};
 
 use boxoffice_core::keep::Cut;
+use boxoffice_env::Lane;
 use boxoffice_shard::{NodeId, ShardId};
 
 use super::Driver;
@@ -10,7 +11,6 @@ use crate::{
     checksums::{self, Checksum, Compared, PROGRAM},
     error::NodeError,
     routing::Message,
-    world::Lane,
 };
 
 impl Driver {

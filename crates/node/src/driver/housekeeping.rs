@@ -3,9 +3,10 @@
 use std::{mem, sync::atomic::Ordering};
 
 use boxoffice_shard::DIRECTORY;
+use boxoffice_storage::{fsync::Fsync, log::LogError};
 
 use super::Driver;
-use crate::{config::Fsync, error::NodeError, log::LogError, past::Order, placing};
+use crate::{error::NodeError, keeper::Order, placing};
 
 /// Shards whose members are looked at in one tick.
 const NOTED_A_TICK: usize = 8;

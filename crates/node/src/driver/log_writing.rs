@@ -4,15 +4,13 @@ use std::sync::atomic::Ordering;
 
 use boxoffice_core::planted;
 use boxoffice_shard::{SnapshotMeta, Write, grows_log};
+use boxoffice_storage::{
+    fsync::Fsync,
+    log::{Kind, LogError, Mark},
+};
 
 use super::Driver;
-use crate::{
-    config::Fsync,
-    error::NodeError,
-    log::{Kind, LogError, Mark},
-    past::Order,
-    pieces::pieces,
-};
+use crate::{error::NodeError, keeper::Order, pieces::pieces};
 
 /// When nothing was written for so long, the log is sealed: damage to its last record is then told from an unfinished end.
 const REST_MS: u64 = 1_000;

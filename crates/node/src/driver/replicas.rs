@@ -4,18 +4,13 @@ use std::sync::{Arc, atomic::Ordering};
 
 use boxoffice_core::{host::Input, keep::Kept, planted};
 use boxoffice_shard::{DIRECTORY, NodeId, Received, ReplicaId, ShardId, SnapshotMeta};
+use boxoffice_storage::snapshot::{self, Snapshot};
 use bytes::Bytes;
 
 use super::Driver;
 use crate::{
-    cell::Reign,
-    checksums::ShardChecksums,
-    error::NodeError,
-    feeds::Commit,
-    past::Order,
-    placing,
-    routing::Led,
-    snapshots::{self, Snapshot, SnapshotsKept},
+    cell::Reign, checksums::ShardChecksums, error::NodeError, feeds::Commit, keeper::Order, placing, routing::Led,
+    snapshots::SnapshotsKept,
 };
 
 impl Driver {
@@ -142,7 +137,7 @@ impl Driver {
         let Received { meta, .. } = received;
         let shard = meta.shard;
         let state = self.restoring.remove(&shard).expect("it was made durable in this pass");
-        let cut = snapshots::decode_state(&state).map_err(|why| NodeError::BadSnapshot { shard, why })?;
+        let cut = snapshot::decode_state(&state).map_err(|why| NodeError::BadSnapshot { shard, why })?;
         let kept = Kept::restore(cut);
         self.set_distance(shard, meta.distance_ms);
         let deadline = kept.next_deadline();

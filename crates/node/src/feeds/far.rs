@@ -15,13 +15,15 @@ use std::{
 use boxoffice_core::{
     answer::Purchase,
     id::{Entity, Id},
+    packing,
 };
+use boxoffice_env::Lane;
 use boxoffice_shard::{NodeId, ShardId};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::{Beginning, Commit, NoFeed};
-use crate::{codec, routing::not_understood, shared::Shared, watched::Watched, world::Lane};
+use crate::{routing::not_understood, shared::Shared, watched::Watched};
 
 /// For how many milliseconds a node that did not answer in time is not asked again.
 const SILENT_MS: u64 = 1_000;
@@ -226,7 +228,7 @@ impl FarFeeds {
 
     /// A frame of the lane of feeds.
     pub(crate) fn take(&self, shared: &Arc<Shared>, from: NodeId, frame: &[u8]) {
-        let message: Message = match codec::read(frame) {
+        let message: Message = match packing::read(frame) {
             Ok(message) => message,
             Err(why) => return not_understood(shared, from, &why),
         };
@@ -369,5 +371,5 @@ fn homes(shared: &Shared, entity: &Entity) -> Vec<NodeId> {
 
 /// Says something to a node; whether it is on its way.
 fn send(shared: &Shared, node: NodeId, message: &Message) -> bool {
-    shared.world.net.send(node, Lane::Feeds, codec::append(message, Vec::new()).into()).is_ok()
+    shared.world.net.send(node, Lane::Feeds, packing::append(message, Vec::new()).into()).is_ok()
 }

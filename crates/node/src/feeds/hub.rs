@@ -10,6 +10,7 @@ use std::{
 };
 
 use boxoffice_core::{answer::Purchase, id::Entity};
+use boxoffice_env::Clock;
 use boxoffice_wire::call::Since;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::sleep};
@@ -20,7 +21,6 @@ use super::{
     inbox::Inbox,
     mark::Mark,
 };
-use crate::world::Clock;
 
 /// Watchers of one channel told in one go, before other channels, what is new meanwhile and others on the runtime have their
 /// turn.

@@ -33,9 +33,8 @@ use boxoffice_core::{
     answer::{CartView, MapView, Purchase, StockCounts},
     id::{Entity, Id},
 };
+use boxoffice_env::Clock;
 use serde::{Deserialize, Serialize};
-
-use crate::world::Clock;
 
 pub(crate) use far::FarFeeds;
 pub use news::{Commit, DAYS_MAX, News};

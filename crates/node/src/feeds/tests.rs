@@ -21,6 +21,7 @@ use boxoffice_core::{
     id::{Entity, Id},
     seat::SeatState,
 };
+use boxoffice_env::Clock;
 use boxoffice_wire::{
     Encoding,
     body::Resume,
@@ -32,7 +33,6 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News, NoFeed, Said, View, Watcher, Watching};
-use crate::world::Clock;
 
 const EPOCH: u64 = 7;
 

@@ -15,6 +15,7 @@ use boxoffice_core::{
     planted,
     refusal::Refusal,
 };
+use boxoffice_env::Lane;
 use boxoffice_shard::{NodeId, ShardId};
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
@@ -28,7 +29,6 @@ use crate::{
     cell::key_of,
     door::{self, Failure, ReplySink, ReplyTo},
     shared::{Given, Shared},
-    world::Lane,
 };
 
 /// Calls under way; beyond this they are answered `busy`. A shard takes fewer, so this is reached only when many have no

@@ -4,6 +4,7 @@
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use boxoffice_core::{id::Entity, seat::Seat};
+use boxoffice_env::Lane;
 use boxoffice_shard::NodeId;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,6 @@ use super::Message;
 use crate::{
     history::{self, HistoryError, HistoryFound},
     shared::Shared,
-    world::Lane,
 };
 
 /// Histories that are waited for; beyond this whoever asks hears `busy`.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use boxoffice_core::{answer::Outcome, host::Input, id::Entity};
+use boxoffice_env::{Lane, NodeId, NotTaken, PeerHello, PeerInbox, Standing, Taken};
 use boxoffice_shard::ClockReading;
 use bytes::Bytes;
 
@@ -16,7 +17,6 @@ use crate::{
     door::{self, ReplySink, ReplyTo},
     error::NodeError,
     shared::{Given, Shared},
-    world::{Lane, NodeId, NotTaken, PeerHello, PeerInbox, Standing, Taken},
 };
 
 /// The node as the links to other nodes know it.

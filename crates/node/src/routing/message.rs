@@ -7,15 +7,17 @@ use boxoffice_core::{
     ask::{Ask, Reply},
     command::Command,
     id::{Entity, Request},
+    packing,
 };
 use boxoffice_shard::ShardId;
+use boxoffice_storage::lineage::Lineage;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::belief::Led;
 use super::histories::{NoHistory, Wanted};
-use crate::{checksums::Checksum, codec, door::Failure, history::HistoryFound, lineage::Lineage};
+use crate::{checksums::Checksum, door::Failure, history::HistoryFound};
 
 /// One message of the lane of calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -117,7 +119,7 @@ pub(crate) enum NoAnswer {
 impl Message<'_> {
     /// The message's bytes.
     pub(crate) fn encode(&self) -> Bytes {
-        codec::append(self, Vec::with_capacity(128)).into()
+        packing::append(self, Vec::with_capacity(128)).into()
     }
 
     /// The message in these bytes.
@@ -125,6 +127,6 @@ impl Message<'_> {
     /// # Errors
     /// What is wrong with them.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Message<'static>, String> {
-        codec::read(bytes)
+        packing::read(bytes)
     }
 }

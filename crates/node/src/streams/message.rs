@@ -1,10 +1,9 @@
 //! What is said about snapshots under way, in postcard.
 
+use boxoffice_core::packing;
 use boxoffice_shard::ShardId;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-
-use crate::codec;
 
 /// One message of the lane of big things.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,12 +50,12 @@ pub(crate) enum Body {
 
 impl Message {
     pub(crate) fn encode(&self) -> Bytes {
-        codec::append(self, Vec::new()).into()
+        packing::append(self, Vec::new()).into()
     }
 
     /// # Errors
     /// What is wrong with the bytes.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Message, String> {
-        codec::read(bytes)
+        packing::read(bytes)
     }
 }

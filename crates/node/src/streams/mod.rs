@@ -16,18 +16,14 @@ use std::{
 };
 
 use boxoffice_core::keep::Cut;
+use boxoffice_env::{Lane, World};
 use boxoffice_shard::{NodeId, ShardId};
+use boxoffice_storage::{past::PastError, snapshot_files::SnapshotError};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::{
-    past::PastError,
-    routing::not_understood,
-    shared::Shared,
-    snapshot_files::SnapshotError,
-    world::{Lane, World},
-};
+use crate::{routing::not_understood, shared::Shared};
 use incoming::Incoming;
 use message::Message;
 use outgoing::Outgoing;

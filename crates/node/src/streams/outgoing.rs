@@ -7,13 +7,13 @@ use std::{
 
 use boxoffice_core::keep::Cut;
 use boxoffice_shard::{NodeId, ShardId};
+use boxoffice_storage::{
+    past::{Past, PastError},
+    snapshot,
+};
 use bytes::Bytes;
 
 use super::{PIECE_BYTES, message::Body};
-use crate::{
-    past::{Past, PastError},
-    snapshots,
-};
 
 /// A snapshot that nobody pulls is freed after so many milliseconds.
 const KEPT_MS: u64 = 30_000;
@@ -43,7 +43,7 @@ struct Source {
 
 impl Source {
     fn memory(&self) -> &Bytes {
-        self.memory.get_or_init(|| snapshots::state(&self.cut).into())
+        self.memory.get_or_init(|| snapshot::state(&self.cut).into())
     }
 }
 

@@ -16,17 +16,16 @@ use boxoffice_core::{
     id::{CartId, CartToken, Entity, Id, Request, RequestHash},
     money::{Currency, Money},
 };
+use boxoffice_env::{Gateway, MemoryDisk, MemoryStores, Net, Peer, World, secret::Secret};
+use boxoffice_links::{PeerConfig, TcpNet};
 use boxoffice_node::{
     config::NodeConfig,
     door::{self, Failure, ReplySink, ReplyTo},
     feeds::{self, NoFeed, Said, View, Watcher},
     history::HistoryFound,
-    identity::{ClusterId, Joining, draw_disk},
     node::{Node, NodeHandle, Runtimes},
-    peers::{PeerConfig, TcpNet},
-    secret::Secret,
-    world::{Gateway, MemoryDisk, MemoryStores, Net, Peer, World},
 };
+use boxoffice_storage::identity::{ClusterId, Joining, draw_disk};
 use boxoffice_wire::{
     Encoding,
     feed::ProductSnapshot,

@@ -9,7 +9,7 @@ use boxoffice_core::{
     payment::{GatewayCall, GatewayOutcome, OnDecline, PaymentFailure},
     refusal::Refusal,
 };
-use boxoffice_node::world::{Gateway, gateway::OnOutcome};
+use boxoffice_env::{Gateway, gateway::OnOutcome};
 
 use crate::machines::{Machines, cart_id, hold, product, stock_of};
 

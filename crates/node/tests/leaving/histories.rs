@@ -6,10 +6,8 @@ use boxoffice_core::{
     id::Entity,
     keep::Kept,
 };
-use boxoffice_node::{
-    history::{HISTORY_MAX, HistoryEntry},
-    log,
-};
+use boxoffice_node::history::{HISTORY_MAX, HistoryEntry};
+use boxoffice_storage::log;
 
 use crate::shop::{Machine, Shop, cart, eventually, id, seat_of, session};
 

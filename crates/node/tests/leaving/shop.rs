@@ -22,15 +22,15 @@ use boxoffice_core::{
     seat::{Seat, SeatSet},
     time::Timestamp,
 };
+use boxoffice_env::{MemoryDisk, MemoryStores, World};
 use boxoffice_node::{
     audit::Depth,
     config::NodeConfig,
     door::{self, Failure, ReplySink, ReplyTo},
     error::NodeError,
-    identity::IdentityError,
     node::{Node, NodeHandle, Runtimes},
-    world::{MemoryDisk, MemoryStores, World},
 };
+use boxoffice_storage::identity::IdentityError;
 use tokio::runtime::Runtime;
 
 pub(crate) const ROWS: u16 = 50;

@@ -2,7 +2,7 @@
 
 use boxoffice_core::access::Role;
 use boxoffice_edge::EdgeConfig;
-use boxoffice_node::{config::PaymentConfig, secret::Secret};
+use boxoffice_env::secret::Secret;
 use serde_json::{Value, json};
 
 use crate::{api::house::House, asking::Asking};
@@ -73,7 +73,7 @@ async fn everything_shown_is_answered_so() {
     let secret = Some(Secret("the secret of the shop".into()));
     let anonymous = Some(Role::Admin);
     let door = EdgeConfig { customer_secret: secret, anonymous, recorded_by_anyone: true, ..EdgeConfig::default() };
-    let house = House::behind(door, PaymentConfig::default()).await;
+    let house = House::behind(door, None).await;
     let mut asking = Asking::connect(house.address).await;
     let mut lines = document.lines();
     let mut shown = 0;

@@ -4,12 +4,13 @@ use std::{net::SocketAddr, sync::Arc};
 
 use boxoffice_core::{access::Role, rules::Rules};
 use boxoffice_edge::{Edge, EdgeConfig, Runtimes};
+use boxoffice_env::{World, secret::Secret};
 use boxoffice_node::{
-    config::{Fsync, NodeConfig, PaymentConfig},
-    gateway::HttpGateway,
+    config::NodeConfig,
     node::{Node, Runtimes as NodeRuntimes},
-    world::World,
 };
+use boxoffice_payment::{GatewayConfig, HttpGateway};
+use boxoffice_storage::fsync::Fsync;
 use boxoffice_wire::{Op, schema};
 use tempfile::TempDir;
 use tokio::{runtime::Handle, sync::oneshot, task::JoinHandle};
@@ -27,20 +28,21 @@ pub(crate) struct House {
 
 impl House {
     pub(crate) async fn open() -> House {
-        House::with(PaymentConfig::default()).await
+        House::with(None, Vec::new()).await
     }
 
     /// One that takes payments so.
-    pub(crate) async fn with(payments: PaymentConfig) -> House {
-        let door = EdgeConfig { anonymous: Some(Role::Admin), recorded_by_anyone: true, ..EdgeConfig::default() };
-        House::behind(door, payments).await
+    pub(crate) async fn with(gateway: Option<GatewayConfig>, webhook_secrets: Vec<Secret>) -> House {
+        let anonymous = Some(Role::Admin);
+        let door = EdgeConfig { anonymous, recorded_by_anyone: true, webhook_secrets, ..EdgeConfig::default() };
+        House::behind(door, gateway).await
     }
 
     /// One behind such a door.
-    pub(crate) async fn behind(mut door: EdgeConfig, payments: PaymentConfig) -> House {
+    pub(crate) async fn behind(mut door: EdgeConfig, gateway: Option<GatewayConfig>) -> House {
         let data = tempfile::tempdir().expect("a directory");
         let mut world = World::alone();
-        if let Some(config) = &payments.gateway {
+        if let Some(config) = &gateway {
             world.gateway = Arc::new(HttpGateway::new(config, Handle::current()).expect("a client"));
         }
         // Nobody waits long for a gateway that does not answer, and it is soon asked again.
@@ -51,7 +53,6 @@ impl House {
             fsync: Fsync::Never,
             log_segment_bytes: 1 << 20,
             rules: Arc::new(rules),
-            payments,
             ..NodeConfig::default()
         };
         let (selling, watching) = (Handle::current(), Handle::current());

@@ -1,6 +1,6 @@
 //! `docs/reference/metrics.md`: every metric, made of what `/metrics` of a real node answers.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p boxoffice-edge --test api metrics` writes it down again.
+//! `UPDATE_EXPECT=1 cargo test -p boxoffice-edge --test all metrics` writes it down again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

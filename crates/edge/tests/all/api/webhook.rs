@@ -3,8 +3,9 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use boxoffice_core::time::Timestamp;
+use boxoffice_env::secret::Secret;
 use boxoffice_gateway::{LedgerHandle, Server, Settings};
-use boxoffice_node::{config::PaymentConfig, gateway::GatewayConfig, secret::Secret};
+use boxoffice_payment::GatewayConfig;
 use boxoffice_wire::webhook::sign;
 use serde_json::{Value, json};
 
@@ -37,7 +38,7 @@ async fn pending() -> (House, LedgerHandle, Asking, String, Value) {
     tokio::spawn(gateway.run(std::future::pending()));
     let config = GatewayConfig { url, timeout_ms: 2_000, api_key: None, concurrency: 8 };
     let webhook_secrets = vec![Secret(NEW.into()), Secret(OLD.into())];
-    let house = House::with(PaymentConfig { gateway: Some(config), webhook_secrets }).await;
+    let house = House::with(Some(config), webhook_secrets).await;
     house.furnish().await;
     let mut asking = Asking::connect(house.address).await;
     let token = format!("{:032x}", 1);

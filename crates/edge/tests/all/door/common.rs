@@ -20,13 +20,12 @@ use boxoffice_edge::{
     backend::{Member, Reading},
     budgets::BudgetConfig,
 };
+use boxoffice_env::OsClock;
 use boxoffice_node::{
     access::KeyRing,
     door::{Failure, ReplyTo},
     feeds::{Commit, FeedSettings, FeedSource, Feeds, News},
     history::{HistoryError, HistoryFound},
-    secret::Secret,
-    world::OsClock,
 };
 use boxoffice_wire::{
     hello::{Durability, Hello},
@@ -289,10 +288,6 @@ impl Backend for Node {
         self.histories_asked.lock().push((seat, limit, before));
         let found = self.history.lock().clone().ok_or(HistoryError::Busy);
         Box::pin(async move { found })
-    }
-
-    fn webhook_secrets(&self) -> &[Secret] {
-        &[]
     }
 
     fn now(&self) -> Timestamp {

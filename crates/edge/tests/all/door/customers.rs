@@ -2,7 +2,7 @@
 
 use boxoffice_core::{access::Role, refusal::Conflict};
 use boxoffice_edge::EdgeConfig;
-use boxoffice_node::secret::Secret;
+use boxoffice_env::secret::Secret;
 use boxoffice_wire::{
     Encoding, Op, customer,
     reply::{BookingPage, Reply},

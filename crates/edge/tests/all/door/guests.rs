@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::door::common::{Client, Door, PATIENCE, Sent, cart, get, http, in_both, opened, refused, request, token};
 use boxoffice_edge::{Edge, EdgeConfig, EdgeError, Limits, Runtimes};
-use boxoffice_node::secret::Secret;
+use boxoffice_env::secret::Secret;
 use boxoffice_wire::{
     Encoding, Op,
     reply::{Event, ServerFrame},

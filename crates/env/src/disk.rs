@@ -1,0 +1,195 @@
+//! Files as a node needs them. All calls block.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// It must exist and is only read.
+    Read,
+    /// It must exist, and is read and written.
+    Write,
+    /// It must not exist, and is read and written.
+    Create,
+}
+
+/// Where a file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Device, number and birth of the file: a copy has others.
+    pub file: String,
+    /// The start of the machine that it is read in; empty if that is not known.
+    pub boot: String,
+}
+
+/// The file system below a node.
+///
+/// The names in a directory (created, renamed, removed) are sure to outlive a power cut only after
+/// [`Disk::sync_dir`], what a file holds only after [`DiskFile::sync_data`].
+pub trait Disk: Send + Sync {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// As the file system says: `NotFound`, `AlreadyExists`, `StorageFull`, and others.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Gives the file at `from` the name `to`; a file of that name is replaced in one step.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes the file at `path`.
+    ///
+    /// # Errors
+    /// As the file system says; `NotFound` when there is none.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the names in the directory `dir` durable.
+    ///
+    /// # Errors
+    /// As the file system says; the names are then in doubt.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// The names of the files in `dir`, sorted. Directories are left out.
+    ///
+    /// # Errors
+    /// As the file system says; `NotFound` when there is no such directory.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// Creates `dir` and the directories above it where they are missing, durably.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
+
+    /// Sees to it that nobody but its owner can look into `dir`, which somebody else may have made. Nothing where there are
+    /// no others.
+    ///
+    /// # Errors
+    /// As the file system says: not the owner's own process, for one.
+    fn close_to_others(&self, _dir: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Bytes that may still be written on the file system that holds `dir`.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
+
+    /// Takes the exclusive lock on the file at `path`, creating it; it ends with the returned value
+    /// or with the process. `None` when somebody else has it.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>>;
+
+    /// What tells the file at `path` from every copy of it, and the file system's life since the machine started from those
+    /// before. `None` where there is no telling, as on a simulated disk.
+    ///
+    /// # Errors
+    /// As the file system says; `NotFound` when there is no such file.
+    fn place(&self, _path: &Path) -> io::Result<Option<Place>> {
+        Ok(None)
+    }
+
+    /// How long the calls since the last `owed` would have blocked, if they did not: a simulated disk returns at once, and
+    /// whoever called it waits for so long before going on. Always nothing for a disk that blocks.
+    fn owed(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// An exclusive lock that ends when this value is dropped.
+pub trait DiskLock: Send + Sync {}
+
+/// An open file, read and written at positions in bytes.
+pub trait DiskFile: Send + Sync {
+    /// Fills `bytes` from position `at`.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the file ends before; others as the file system says.
+    fn read_exact_at(&self, bytes: &mut [u8], at: u64) -> io::Result<()>;
+
+    /// Writes all of `bytes` at position `at`; the file grows where needed.
+    ///
+    /// # Errors
+    /// As the file system says; a part may then be written.
+    fn write_all_at(&self, bytes: &[u8], at: u64) -> io::Result<()>;
+
+    /// Makes what was written and the file's length durable.
+    ///
+    /// # Errors
+    /// As the file system says. What was written since the last success is then lost or not, and a
+    /// later success proves nothing: the caller must not trust this file again.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// The file's length in bytes.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn length(&self) -> io::Result<u64>;
+
+    /// Cuts the file to `length` bytes, or lengthens it with zeros.
+    ///
+    /// # Errors
+    /// As the file system says.
+    fn set_length(&self, length: u64) -> io::Result<()>;
+}
+
+#[cfg(test)]
+pub(super) mod promises {
+    //! What every disk must do, checked for the real one and for the one in memory alike.
+
+    use super::*;
+    use std::io::ErrorKind;
+
+    pub(crate) fn check(disk: &dyn Disk, dir: &Path) {
+        assert_eq!(disk.list(dir).unwrap_err().kind(), ErrorKind::NotFound);
+        disk.create_dir_all(dir).unwrap();
+        disk.create_dir_all(dir).unwrap();
+        assert!(disk.list(dir).unwrap().is_empty());
+        assert!(disk.free_bytes(dir).unwrap() > 0);
+
+        let one = dir.join("one");
+        let missing = disk.open(&one, OpenMode::Write).err().unwrap();
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+        let file = disk.open(&one, OpenMode::Create).unwrap();
+        assert_eq!(disk.open(&one, OpenMode::Create).err().unwrap().kind(), ErrorKind::AlreadyExists);
+        file.write_all_at(b"seats", 1_000).unwrap();
+        assert_eq!(file.length().unwrap(), 1_005);
+        let mut read = [9; 7];
+        file.read_exact_at(&mut read, 998).unwrap();
+        assert_eq!(&read, b"\0\0seats");
+        let short = file.read_exact_at(&mut read, 999).unwrap_err();
+        assert_eq!(short.kind(), ErrorKind::UnexpectedEof);
+        file.set_length(1_002).unwrap();
+        file.set_length(2_000).unwrap();
+        file.read_exact_at(&mut read, 998).unwrap();
+        assert_eq!(&read, b"\0\0se\0\0\0");
+        file.sync_data().unwrap();
+        disk.sync_dir(dir).unwrap();
+
+        let two = dir.join("two");
+        drop(disk.open(&two, OpenMode::Create).unwrap());
+        assert_eq!(disk.list(dir).unwrap(), ["one", "two"]);
+        disk.rename(&one, &two).unwrap();
+        assert_eq!(disk.list(dir).unwrap(), ["two"]);
+        assert_eq!(disk.open(&two, OpenMode::Read).unwrap().length().unwrap(), 2_000);
+        disk.remove(&two).unwrap();
+        assert_eq!(disk.remove(&two).unwrap_err().kind(), ErrorKind::NotFound);
+        // An open file outlives its name.
+        assert_eq!(file.length().unwrap(), 2_000);
+
+        let lock = dir.join("lock");
+        let held = disk.lock(&lock).unwrap();
+        assert!(held.is_some());
+        assert!(disk.lock(&lock).unwrap().is_none());
+        drop(held);
+        assert!(disk.lock(&lock).unwrap().is_some());
+    }
+}

@@ -1,0 +1,69 @@
+//! The world as a node sees it: clock, random numbers, other nodes, disk, stores, payment gateway.
+//!
+//! The node reaches what lies outside its own memory through these six traits and through nothing
+//! else, so that a simulation can put a world of its own in their place. This crate has the traits, and the operating
+//! system's clock, random numbers, files and stores. Crates above it have the net and the payment gateway. A disk and stores in
+//! memory, which lose what was not synced, are behind the feature `memory`.
+
+use std::sync::Arc;
+
+pub mod clock;
+pub mod disk;
+pub mod fjall_store;
+pub mod gateway;
+#[cfg(any(test, feature = "memory"))]
+pub mod memory_disk;
+#[cfg(any(test, feature = "memory"))]
+pub mod memory_store;
+pub mod net;
+pub mod os_disk;
+pub mod rng;
+pub mod secret;
+pub mod store;
+
+pub use clock::{Clock, OsClock};
+pub use disk::{Disk, DiskFile, DiskLock, OpenMode, Place};
+pub use fjall_store::FjallStores;
+pub use gateway::{Gateway, NoGateway};
+#[cfg(any(test, feature = "memory"))]
+pub use memory_disk::MemoryDisk;
+#[cfg(any(test, feature = "memory"))]
+pub use memory_store::MemoryStores;
+pub use net::{
+    Lane, LinkStatus, Local, Net, NoPeers, NodeId, NotSent, NotTaken, Peer, PeerHello, PeerInbox, STANDING_BYTES,
+    Standing, Taken,
+};
+pub use os_disk::OsDisk;
+pub use rng::{OsRng, Rng};
+pub use store::{Pair, Store, StoreError, StoreSettings, Stores};
+
+/// One node's world. Cloning it shares it.
+#[derive(Clone)]
+pub struct World {
+    /// Wall and monotonic time.
+    pub clock: Arc<dyn Clock>,
+    /// Where random numbers come from.
+    pub rng: Arc<dyn Rng>,
+    /// The way to the other nodes.
+    pub net: Arc<dyn Net>,
+    /// Files.
+    pub disk: Arc<dyn Disk>,
+    /// Keys and values on disk.
+    pub stores: Arc<dyn Stores>,
+    /// Who is asked for money.
+    pub gateway: Arc<dyn Gateway>,
+}
+
+impl World {
+    /// The operating system's clock, random numbers, files and stores; no other node and no payment gateway.
+    pub fn alone() -> World {
+        World {
+            clock: Arc::new(OsClock::new()),
+            rng: Arc::new(OsRng),
+            net: Arc::new(NoPeers),
+            disk: Arc::new(OsDisk),
+            stores: Arc::new(FjallStores),
+            gateway: Arc::new(NoGateway),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Dialing: each connection of each link, until it stands and again when it was lost.
+//!
+//! A connection carries frames both ways, so one side's dial is enough. The node with the smaller number dials; the other
+//! dials as well when it was not dialed for a while. So a link comes about as long as either can reach the other (a wrong
+//! address, a firewall that lets one way through), and two nodes that start at once do not take turns closing each other's
+//! connections: `Neighbour::install` has which one stays.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use boxoffice_env::Rng;
+use tokio::{
+    net::{TcpStream, lookup_host},
+    time::timeout,
+};
+
+use super::{
+    Inner,
+    ends::{Ends, set_up},
+    introduction,
+    link::Connection,
+    neighbour::Neighbour,
+    queues::Road,
+    refusal::Failure,
+};
+
+/// Addresses tried of those that a host's name stands for.
+const ADDRESSES_TRIED_MAX: usize = 4;
+
+/// Dials whenever the connection does not stand and the node is in the table.
+pub(super) async fn keep(inner: Arc<Inner>, neighbour: Arc<Neighbour>, road: Road) {
+    let index = road.index();
+    let late = inner.began().local.node > neighbour.node;
+    let late = if late { inner.config.dial_late_ms } else { 0 };
+    let mut back_off = BackOff::new(inner.config.back_off_ms, inner.config.back_off_max_ms);
+    let mut standing = neighbour.watch();
+    let mut first = true;
+    loop {
+        let before_ms = inner.clock.monotonic_ms();
+        if standing.wait_for(|standing| standing.member && !standing.stands[index]).await.is_err() {
+            return;
+        }
+        if inner.clock.monotonic_ms().saturating_sub(before_ms) > inner.config.back_off_max_ms {
+            back_off.reset();
+        }
+        let pause = if first { 0 } else { back_off.next_ms(&*inner.rng) };
+        first = false;
+        let pause = Duration::from_millis(pause + late);
+        let needless = standing.wait_for(|standing| !standing.member || standing.stands[index]);
+        if timeout(pause, needless).await.is_ok() {
+            continue;
+        }
+        if let Err(failure) = connect(&inner, &neighbour, road).await {
+            neighbour.failed(&failure);
+            if let Failure::Dismissed(why) = &failure {
+                inner.inbox().dismissed(neighbour.node, why);
+            }
+        }
+    }
+}
+
+/// Dials once; when it returns well, the connection stands.
+async fn connect(inner: &Arc<Inner>, neighbour: &Arc<Neighbour>, road: Road) -> Result<(), Failure> {
+    let time = inner.config.handshake();
+    let slow = |_| Failure::Slow(time);
+    let stream = timeout(time, reach(&neighbour.address())).await.map_err(slow)??;
+    set_up(&stream, &inner.config)?;
+    let introduced = timeout(time, async {
+        let mut ends = match &inner.tls {
+            None => Ends::plain(stream)?,
+            Some(tls) => tls.connect(stream, neighbour.node).await?,
+        };
+        match introduction::dial(inner, &mut ends, neighbour.node, road).await {
+            Ok(hello) => Ok((ends, hello)),
+            Err(Failure::Refusal(refusal)) => {
+                ends.refuse(&refusal).await;
+                Err(Failure::Refusal(refusal))
+            }
+            Err(failure) => Err(failure),
+        }
+    });
+    let (ends, hello) = introduced.await.map_err(slow)??;
+    let connection = Connection::new(&hello, inner.began().local.node, &inner.config);
+    neighbour.install(Arc::clone(&connection), hello.said().program)?;
+    inner.carry(connection, Arc::clone(neighbour), ends, Vec::new());
+    Ok(())
+}
+
+/// A stream to the first address that takes one. Names are looked up each time: the node may have moved.
+async fn reach(address: &str) -> Result<TcpStream, Failure> {
+    let found = lookup_host(address).await;
+    let found = found.map_err(|error| io::Error::other(format!("the address cannot be looked up: {error}")))?;
+    let mut last = io::Error::other("the name stands for no address");
+    for address in found.take(ADDRESSES_TRIED_MAX).collect::<Vec<SocketAddr>>() {
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last.into())
+}
+
+/// Pauses that double up to a bound, each shortened by chance up to the half: nodes that lost each other at once do not all
+/// come back at once.
+struct BackOff {
+    min_ms: u64,
+    max_ms: u64,
+    next_ms: u64,
+}
+
+impl BackOff {
+    fn new(min_ms: u64, max_ms: u64) -> BackOff {
+        BackOff { min_ms, max_ms, next_ms: min_ms }
+    }
+
+    fn reset(&mut self) {
+        self.next_ms = self.min_ms;
+    }
+
+    fn next_ms(&mut self, rng: &dyn Rng) -> u64 {
+        let whole_ms = self.next_ms;
+        self.next_ms = whole_ms.saturating_mul(2).min(self.max_ms);
+        whole_ms - rng.u64() % (whole_ms / 2 + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use boxoffice_env::OsRng;
+
+    #[test]
+    fn pauses_grow_to_their_bound_and_begin_anew() {
+        let mut back_off = BackOff::new(50, 2_000);
+        for whole_ms in [50, 100, 200, 400, 800, 1_600, 2_000, 2_000] {
+            let pause_ms = back_off.next_ms(&OsRng);
+            assert!((whole_ms / 2..=whole_ms).contains(&pause_ms), "{pause_ms} of {whole_ms}");
+        }
+        back_off.reset();
+        assert!(back_off.next_ms(&OsRng) <= 50);
+    }
+}

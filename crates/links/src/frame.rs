@@ -1,0 +1,185 @@
+//! Frames on a connection: how they are told apart, and how a changed one is noticed.
+//!
+//! ```text
+//! length of the body: u32 LE | kind: u8 | CRC-32C of the head: u32 LE | CRC-32C of the body: u32 LE | body
+//! ```
+//! The head's checksum is over the frame's number on its connection (u64 LE, from 0; not sent), length and kind; the body's goes on
+//! from it. So a frame that is changed, left out, or comes twice ends the connection, and a changed length does at once: it
+//! would have what follows waited for as its body.
+
+use boxoffice_env::Lane;
+use bytes::{Bytes, BytesMut};
+use crc32c::{crc32c, crc32c_append};
+
+/// Bytes a frame has besides its body.
+pub(super) const FRAME_OVERHEAD: usize = 13;
+
+/// Room that is made before each read. What a frame claims to be makes no more: its room grows with what came of it.
+const READ_BYTES: usize = 64 * 1024;
+
+/// A body up to this length is copied out of what was read: kept as a part of it, it would keep all of it in memory.
+const COPIED_BYTES_MAX: usize = 16 * 1024;
+
+/// A buffer that grew beyond this for a long frame is given back.
+const BUFFER_BYTES_KEPT: usize = 256 * 1024;
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nothing is said; the other side is there.
+    Heartbeat,
+    /// For the node.
+    For(Lane),
+    /// The first frame of each side.
+    Hello,
+    /// The dialer's proof that it knows the secret.
+    Proof,
+    /// The answerer's proof; the connection stands.
+    Welcome,
+    /// The last frame: why the sender closes.
+    Refusal,
+    /// The last frame to a caller that has proved who it is: a proof, and why the sender never deals with it again.
+    Dismissal,
+}
+
+impl Kind {
+    pub(super) const fn byte(self) -> u8 {
+        match self {
+            Kind::Heartbeat => 0,
+            Kind::For(Lane::Consensus) => 1,
+            Kind::For(Lane::Calls) => 2,
+            Kind::For(Lane::Feeds) => 3,
+            Kind::For(Lane::Bulk) => 4,
+            Kind::Hello => 16,
+            Kind::Proof => 17,
+            Kind::Welcome => 18,
+            Kind::Refusal => 19,
+            Kind::Dismissal => 20,
+        }
+    }
+
+    pub(super) fn read(byte: u8) -> Option<Kind> {
+        Some(match byte {
+            0 => Kind::Heartbeat,
+            1 => Kind::For(Lane::Consensus),
+            2 => Kind::For(Lane::Calls),
+            3 => Kind::For(Lane::Feeds),
+            4 => Kind::For(Lane::Bulk),
+            16 => Kind::Hello,
+            17 => Kind::Proof,
+            18 => Kind::Welcome,
+            19 => Kind::Refusal,
+            20 => Kind::Dismissal,
+            _ => return None,
+        })
+    }
+}
+
+/// What came is not what a node sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Corrupt {
+    #[error("a frame claims {length} bytes where {max} is the most")]
+    TooLong { length: usize, max: usize },
+    #[error("a frame is of no known kind ({0})")]
+    Kind(u8),
+    #[error("a frame's checksum is wrong: bytes were changed or left out on the way")]
+    Checksum,
+}
+
+/// The checksum of a head: of the first five bytes of frame `number`.
+fn head_sum(number: u64, head: &[u8]) -> u32 {
+    crc32c_append(crc32c(&number.to_le_bytes()), head)
+}
+
+/// Numbers the frames that leave by one connection and gives each its head.
+#[derive(Debug, Default)]
+pub(super) struct Encoder {
+    number: u64,
+}
+
+impl Encoder {
+    /// What goes before `body`.
+    ///
+    /// # Panics
+    /// When the body is of 4 GiB or more: senders check their bound, which is below.
+    pub(super) fn head(&mut self, kind: Kind, body: &[u8]) -> [u8; FRAME_OVERHEAD] {
+        let length = u32::try_from(body.len()).expect("no frame is as long as 4 GiB");
+        let mut head = [0; FRAME_OVERHEAD];
+        head[..4].copy_from_slice(&length.to_le_bytes());
+        head[4] = kind.byte();
+        let sum = head_sum(self.number, &head[..5]);
+        head[5..9].copy_from_slice(&sum.to_le_bytes());
+        head[9..].copy_from_slice(&crc32c_append(sum, body).to_le_bytes());
+        self.number += 1;
+        head
+    }
+
+    /// The whole frame.
+    pub(super) fn frame(&mut self, kind: Kind, body: &[u8]) -> Vec<u8> {
+        let head = self.head(kind, body);
+        [&head, body].concat()
+    }
+}
+
+/// Makes frames of what came by one connection, whatever the pieces it came in.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    read: BytesMut,
+    number: u64,
+    /// The longest body taken; short until the other side has proved who it is.
+    pub(super) body_bytes_max: usize,
+}
+
+impl Decoder {
+    pub(super) fn new(body_bytes_max: usize) -> Decoder {
+        Decoder { read: BytesMut::new(), number: 0, body_bytes_max }
+    }
+
+    /// Where the next bytes go: there is room.
+    pub(super) fn room(&mut self) -> &mut BytesMut {
+        self.read.reserve(READ_BYTES);
+        &mut self.read
+    }
+
+    /// The next frame, or nothing before more has come.
+    ///
+    /// # Errors
+    /// [`Corrupt`]: nothing that follows can be told apart any more.
+    pub(super) fn next(&mut self) -> Result<Option<(Kind, Bytes)>, Corrupt> {
+        let Some(head) = self.read.first_chunk::<FRAME_OVERHEAD>() else { return Ok(None) };
+        let [a, b, c, d, kind, e, f, g, h, body_sum @ ..] = *head;
+        let sum = head_sum(self.number, &head[..5]);
+        let length = usize::try_from(u32::from_le_bytes([a, b, c, d])).unwrap_or(usize::MAX);
+        if length > self.body_bytes_max {
+            return Err(Corrupt::TooLong { length, max: self.body_bytes_max });
+        }
+        if sum != u32::from_le_bytes([e, f, g, h]) {
+            return Err(Corrupt::Checksum);
+        }
+        let kind = Kind::read(kind).ok_or(Corrupt::Kind(kind))?;
+        let end = FRAME_OVERHEAD + length;
+        if self.read.len() < end {
+            return Ok(None);
+        }
+        if crc32c_append(sum, &self.read[FRAME_OVERHEAD..end]) != u32::from_le_bytes(body_sum) {
+            return Err(Corrupt::Checksum);
+        }
+        self.number += 1;
+        Ok(Some((kind, self.take(end))))
+    }
+
+    /// The body of a frame that ends at `end`; it leaves the buffer.
+    fn take(&mut self, end: usize) -> Bytes {
+        let mut whole = self.read.split_to(end);
+        if end <= COPIED_BYTES_MAX {
+            return Bytes::copy_from_slice(&whole[FRAME_OVERHEAD..]);
+        }
+        if whole.len() + self.read.capacity() > BUFFER_BYTES_KEPT {
+            self.read = BytesMut::from(&self.read[..]);
+        }
+        whole.split_off(FRAME_OVERHEAD).freeze()
+    }
+}
+
+#[cfg(test)]
+mod tests;

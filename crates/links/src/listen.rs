@@ -1,0 +1,118 @@
+//! The port for other nodes.
+
+use std::{
+    io,
+    net::SocketAddr,
+    os::fd::AsRawFd,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
+
+use boxoffice_env::NodeId;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+use super::{
+    Inner,
+    ends::{Ends, set_up},
+    frame::Kind,
+    introduction::{self, Caller},
+    link::Connection,
+    refusal::Failure,
+};
+
+/// Connections the kernel keeps until they are accepted.
+const BACKLOG: i32 = 256;
+
+/// How long to wait when the process has no descriptors left.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// Opens the port.
+pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let domain = socket2::Domain::for_address(address);
+    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+    // Connections that are over must not keep the next start from having the port.
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}
+
+/// Lets callers in for as long as it runs.
+pub(super) async fn accept(inner: Arc<Inner>, listener: TcpListener) {
+    let seats = Arc::new(Semaphore::new(inner.config.strangers_max));
+    loop {
+        let (stream, address) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of descriptors, or the caller went away between its knock and our opening.
+                tracing::warn!(%error, "a node's connection could not be accepted");
+                tokio::time::sleep(ACCEPT_AGAIN).await;
+                continue;
+            }
+        };
+        // The system gives out the lowest number that is free, so at least as many are in use.
+        if stream.as_raw_fd() as u64 >= inner.config.descriptors_end {
+            inner.counts.turned_away.fetch_add(1, Relaxed);
+            drop(stream);
+            tracing::warn!("there is no file descriptor for another node; none is let in for a moment");
+            tokio::time::sleep(ACCEPT_AGAIN).await;
+            continue;
+        }
+        inner.counts.accepted.fetch_add(1, Relaxed);
+        match Arc::clone(&seats).try_acquire_owned() {
+            Ok(seat) => {
+                inner.spawn(answer(Arc::clone(&inner), stream, address, seat));
+            }
+            Err(_) => {
+                inner.counts.turned_away.fetch_add(1, Relaxed);
+            }
+        }
+    }
+}
+
+/// Hears who calls, and carries the connection if it may stand.
+async fn answer(inner: Arc<Inner>, stream: TcpStream, address: SocketAddr, seat: OwnedSemaphorePermit) {
+    let mut claimed = None;
+    let time = inner.config.handshake();
+    let introduced = timeout(time, introduce(&inner, stream, &mut claimed)).await;
+    let (mut ends, caller) = match introduced.unwrap_or(Err((None, Failure::Slow(time)))) {
+        Ok(introduced) => introduced,
+        Err((ends, failure)) => {
+            inner.not_introduced(address, claimed, &failure);
+            if let (Some(ends), Failure::Refusal(refusal)) = (ends, failure) {
+                ends.refuse(&refusal).await;
+            }
+            return;
+        }
+    };
+    let connection = Connection::new(&caller.hello, caller.hello.node, &inner.config);
+    if let Err(refusal) = caller.neighbour.install(Arc::clone(&connection), caller.hello.said().program) {
+        // It dialed at the same time as this node, or was taken out of the table just now: nothing is wrong.
+        return ends.refuse(&refusal).await;
+    }
+    drop(seat);
+    let welcome = ends.encoder.frame(Kind::Welcome, &caller.proof);
+    inner.carry(connection, caller.neighbour, ends, welcome);
+}
+
+/// Up to the caller's proof. When it comes to nothing, there may be ends to say so by.
+async fn introduce(
+    inner: &Arc<Inner>,
+    stream: TcpStream,
+    claimed: &mut Option<NodeId>,
+) -> Result<(Ends, Caller), (Option<Ends>, Failure)> {
+    set_up(&stream, &inner.config).map_err(|error| (None, error.into()))?;
+    let mut ends = match &inner.tls {
+        None => Ends::plain(stream).map_err(|error| (None, error.into()))?,
+        Some(tls) => tls.accept(stream).await.map_err(|error| (None, error.into()))?,
+    };
+    match introduction::answer(inner, &mut ends, claimed).await {
+        Ok(caller) => Ok((ends, caller)),
+        Err(failure) => Err((Some(ends), failure)),
+    }
+}

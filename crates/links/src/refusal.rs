@@ -1,0 +1,121 @@
+//! Why a node does not deal with another, and what else may end an introduction. Refusals are said to the other side in these
+//! words, so they name nodes by their numbers.
+
+use std::{io, time::Duration};
+
+use boxoffice_env::{Local, NodeId};
+use bytes::Bytes;
+
+use super::{
+    frame::{Corrupt, Kind},
+    hello::{Hello, PROOF_BYTES, Unfit},
+};
+
+/// This node's no to another.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("{0}")]
+    Unfit(Unfit),
+    #[error(
+        "node {node} is of cluster {theirs:032x}, node {me} of cluster {ours:032x}: only nodes of one cluster are linked"
+    )]
+    OtherCluster { node: NodeId, theirs: u128, me: NodeId, ours: u128 },
+    #[error("the address of node {dialed} leads to node {answered}; correct the address in the table")]
+    OtherNode { dialed: NodeId, answered: NodeId },
+    #[error("the address of node {dialed} leads back to node {me} itself; correct the address in the table")]
+    Myself { dialed: NodeId, me: NodeId },
+    #[error("two processes run as node {0}: stop one of them, or give it a number of its own")]
+    SameNode(NodeId),
+    #[error(
+        "node {node} does not know the secret that node {me} has; give all nodes of a cluster the same (peers.secret)"
+    )]
+    WrongSecret { node: NodeId, me: NodeId },
+    #[error("node {node} has no certificate for the name node-{node}: {what}")]
+    Certificate { node: NodeId, what: String },
+    #[error("node {node} is not in the table of the node it calls")]
+    NotInTable { node: NodeId },
+    #[error("node {me} does not take node {node}: {reason}")]
+    Judged { node: NodeId, me: NodeId, reason: String },
+    #[error("{words}")]
+    Dismissed { words: String, proof: [u8; PROOF_BYTES] },
+    #[error("the connection that node {by} dialed stands already")]
+    Linked { by: NodeId },
+}
+
+impl Refusal {
+    /// What can be said of another's hello before it has proved anything; `dialed` is whom this side meant to reach, if it
+    /// dialed.
+    pub(super) fn of(hello: &Hello, local: &Local, life: u64, dialed: Option<NodeId>) -> Result<(), Refusal> {
+        if hello.cluster != local.cluster {
+            let (node, theirs) = (hello.node, hello.cluster);
+            return Err(Refusal::OtherCluster { node, theirs, me: local.node, ours: local.cluster });
+        }
+        if hello.node == local.node {
+            let dialed = dialed.unwrap_or(hello.to);
+            let itself = hello.life == life;
+            return Err(if itself {
+                Refusal::Myself { dialed, me: local.node }
+            } else {
+                Refusal::SameNode(local.node)
+            });
+        }
+        let (meant, answered) = dialed.map_or((hello.to, local.node), |dialed| (dialed, hello.node));
+        if meant != answered {
+            return Err(Refusal::OtherNode { dialed: meant, answered });
+        }
+        Ok(())
+    }
+
+    /// How it is said: the kind of the frame, and its body.
+    pub(super) fn said(&self) -> (Kind, Vec<u8>) {
+        match self {
+            Refusal::Dismissed { words, proof } => (Kind::Dismissal, [&proof[..], words.as_bytes()].concat()),
+            refusal => (Kind::Refusal, refusal.to_string().into_bytes()),
+        }
+    }
+}
+
+/// Why an introduction came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error(
+        "the other side closed in the middle of the introduction; is its port the one for nodes, and is it encrypted on one side only?"
+    )]
+    Ended,
+    #[error("the introduction took longer than {} ms", .0.as_millis())]
+    Slow(Duration),
+    #[error("no node of this protocol speaks there ({0}); is it encrypted on one side only?")]
+    Corrupt(#[from] Corrupt),
+    #[error("the other side spoke out of turn ({0:?})")]
+    OutOfTurn(Kind),
+    /// The other side's no.
+    #[error("refused by the other side: {0}")]
+    Refused(String),
+    /// What claims to be the other side's last word: a proof, and the words.
+    #[error("refused by the other side for good, out of turn")]
+    Farewell(Bytes),
+    /// The other side's last word, proved.
+    #[error("refused by the other side for good: {0}")]
+    Dismissed(String),
+    /// Ours.
+    #[error("refused: {0}")]
+    Refusal(#[from] Refusal),
+}
+
+impl Failure {
+    /// The words of a refusal by either side, if that is what it was; not one for a connection that stands already.
+    pub(super) fn refusal(&self) -> Option<String> {
+        match self {
+            Failure::Refusal(Refusal::Linked { .. }) => None,
+            Failure::Refused(_) | Failure::Dismissed(_) | Failure::Refusal(_) => Some(self.to_string()),
+            Failure::Io(_)
+            | Failure::Ended
+            | Failure::Slow(_)
+            | Failure::Corrupt(_)
+            | Failure::OutOfTurn(_)
+            | Failure::Farewell(_) => None,
+        }
+    }
+}

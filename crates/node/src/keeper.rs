@@ -1,0 +1,341 @@
+//! The keeper, a thread or a task, takes what leaves: entities into the store, and segments of the log into archives.
+
+use std::{
+    sync::{Arc, Weak, atomic::Ordering},
+    thread,
+    time::Duration,
+};
+
+use boxoffice_core::keep::Leaving;
+use boxoffice_shard::ShardId;
+use boxoffice_storage::{archive_files::ArchiveError, past::PastError};
+
+use crate::{driver::pay_disk, error::NodeError, inbox::Inbox, shared::Shared};
+
+/// Entities of one batch.
+const BATCH: usize = 512;
+/// What was written is synced after so many entities …
+const SYNC_ENTITIES: usize = 4_096;
+/// … or after so many milliseconds: until then they are in memory as well.
+const SYNC_MS: u64 = 250;
+/// Milliseconds between pieces of the scan that fills the filter: it reads the whole store, and the node has other work.
+const FILL_MS: u64 = 1;
+/// Milliseconds between attempts on a full disk.
+const RETRY_MS: u64 = 1_000;
+
+/// What the keeper is told.
+pub(crate) enum Order {
+    /// These may leave memory. The queue has no bound of its own: what is in it is in memory anyway, and a full disk stops
+    /// selling.
+    Leave(ShardId, Vec<Leaving>),
+    /// The shard has no replica here any more: its records go, some at a time.
+    Clear(ShardId),
+    /// This segment of the log is needed no more: archive it, then say so.
+    Archive(u64),
+    /// Write down what other nodes have said of their disks.
+    Neighbours,
+}
+
+/// The way to the keeper; it ends when this is dropped.
+pub(crate) struct Keeper(Arc<Inbox<Order>>);
+
+impl Keeper {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub(crate) fn start(shared: &Arc<Shared>) -> Result<Keeper, NodeError> {
+        let orders = Arc::new(Inbox::default());
+        let mut work = Work {
+            shared: Arc::downgrade(shared),
+            orders: Arc::clone(&orders),
+            batches: Vec::new(),
+            written: Vec::new(),
+            segments: Vec::new(),
+            clears: Vec::new(),
+            fills: true,
+            written_ms: 0,
+            failures: 0,
+        };
+        match shared.tasks.only() {
+            true => shared.tasks.sell(async move { work.run_as_task().await }),
+            false => {
+                let thread = thread::Builder::new().name("history".into()).spawn(move || work.run());
+                thread.map_err(|error| NodeError::Resources(format!("thread for the history ({error})")))?;
+            }
+        }
+        Ok(Keeper(orders))
+    }
+
+    /// Hands in an order.
+    pub(crate) fn order(&self, order: Order) {
+        self.0.push(order);
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+struct Work {
+    shared: Weak<Shared>,
+    orders: Arc<Inbox<Order>>,
+    /// To be written, in order.
+    batches: Vec<(ShardId, Vec<Leaving>)>,
+    /// Written since the last sync: to be written again if the store fails before the next.
+    written: Vec<(ShardId, Vec<Leaving>)>,
+    /// Segments to be archived, oldest first.
+    segments: Vec<u64>,
+    /// Shards whose records go.
+    clears: Vec<ShardId>,
+    /// The filter lacks records that the store had at the start.
+    fills: bool,
+    /// When the first of `written` was.
+    written_ms: u64,
+    /// The store's failures when the first of `written` was.
+    failures: u64,
+}
+
+/// How a step went.
+enum Went {
+    /// Something may be left to do at once.
+    On,
+    /// Wait so long, unless an order comes.
+    Wait(u64),
+}
+
+/// How long the keeper waits for orders when there is nothing to be done without one.
+const FOREVER: Duration = Duration::MAX;
+
+impl Work {
+    fn run(&mut self) {
+        let orders = Arc::clone(&self.orders);
+        let (mut taken, mut wait) = (Vec::new(), Duration::ZERO);
+        loop {
+            orders.take(&mut taken, wait);
+            match self.turn(&mut taken) {
+                Some(next) => wait = next,
+                None => return,
+            }
+        }
+    }
+
+    async fn run_as_task(&mut self) {
+        let orders = Arc::clone(&self.orders);
+        let (mut taken, mut wait) = (Vec::new(), Duration::ZERO);
+        loop {
+            orders.taken(&mut taken, wait).await;
+            match self.turn(&mut taken) {
+                Some(next) => wait = next,
+                None => return,
+            }
+            let Some(disk) = self.shared.upgrade().map(|shared| Arc::clone(&shared.world.disk)) else { return };
+            pay_disk(&*disk).await;
+        }
+    }
+
+    /// Takes orders and does one piece of work; how long to wait for more, `None` at the end.
+    fn turn(&mut self, taken: &mut Vec<Order>) -> Option<Duration> {
+        // Without the replication nothing can be forgotten; the next start begins again.
+        if taken.is_empty() && self.orders.is_closed() {
+            return None;
+        }
+        let shared = self.shared.upgrade()?;
+        for order in taken.drain(..) {
+            match order {
+                Order::Neighbours => {
+                    // Without it an old copy of a disk is recognised by who does not start again in between.
+                    if let Err(error) = shared._directory.note_neighbours(&*shared.world.disk, &shared.witness) {
+                        tracing::warn!(%error, "what other nodes say of their disks is not written down");
+                    }
+                }
+                Order::Leave(shard, leaving) => self.batches.push((shard, leaving)),
+                Order::Archive(number) => self.segments.push(number),
+                Order::Clear(shard) => {
+                    // What left a replica that is gone need not be kept.
+                    self.batches.retain(|(of, _)| *of != shard);
+                    self.clears.push(shard);
+                }
+            }
+        }
+        let went = match self.step(&shared) {
+            Ok(went) => went,
+            Err(error) => {
+                shared.replicators.fail(error);
+                return None;
+            }
+        };
+        match went {
+            _ if self.is_idle() => Some(FOREVER),
+            Went::On => Some(Duration::ZERO),
+            Went::Wait(ms) => Some(Duration::from_millis(ms)),
+        }
+    }
+
+    /// One piece of work; the node may go on for a while without it, but never goes on from a failure.
+    fn step(&mut self, shared: &Shared) -> Result<Went, NodeError> {
+        let now_ms = shared.world.clock.monotonic_ms();
+        let (went, is_full) = match self.write(shared, now_ms) {
+            Ok(went) => {
+                self.tell_full(shared, None);
+                (went, false)
+            }
+            Err(PastError::Store(error)) if error.is_full() => {
+                self.tell_full(shared, Some(&error.to_string()));
+                self.write_again(shared);
+                (Went::Wait(RETRY_MS), true)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        match (&went, self.segments.first()) {
+            (Went::On, _) => Ok(went),
+            (Went::Wait(ms), None) => match self.clear(shared)? {
+                Some(cleared) => Ok(cleared),
+                // Between pieces of the scan the full disk would be tried again each time.
+                None if is_full => Ok(went),
+                None => Ok(Went::Wait(self.fill(shared).map_or(*ms, |fill_ms| fill_ms.min(*ms)))),
+            },
+            (Went::Wait(_), Some(&number)) => {
+                self.archive(shared, number).map(|done| if done { Went::On } else { went })
+            }
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.batches.is_empty()
+            && self.written.is_empty()
+            && self.segments.is_empty()
+            && self.clears.is_empty()
+            && !self.fills
+    }
+
+    /// Removes some records of a shard that is elsewhere now, if there is one; when nothing else is to be done. What does not
+    /// go before the node ends goes after its next start.
+    fn clear(&mut self, shared: &Shared) -> Result<Option<Went>, NodeError> {
+        let Some(&shard) = self.clears.first() else { return Ok(None) };
+        match shared.past.clear_some(shard) {
+            Ok(true) => {}
+            Ok(false) => _ = self.clears.remove(0),
+            Err(PastError::Store(error)) if error.is_full() => return Ok(Some(Went::Wait(RETRY_MS))),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Some(Went::On))
+    }
+
+    /// Adds some records to the filter, when nothing else is to be done; when to go on, `None` if there are no more.
+    fn fill(&mut self, shared: &Shared) -> Option<u64> {
+        if !self.fills {
+            return None;
+        }
+        match shared.past.fill_some() {
+            Ok(true) => Some(FILL_MS),
+            Ok(false) => {
+                self.fills = false;
+                None
+            }
+            Err(PastError::Store(error)) if error.is_full() => Some(RETRY_MS),
+            Err(error) => {
+                // A lookup that needs what cannot be read ends the node, as it would without a filter.
+                tracing::error!(%error, "the store cannot be read as a whole: lookups of new entities stay slow");
+                self.fills = false;
+                None
+            }
+        }
+    }
+
+    fn write(&mut self, shared: &Shared, now_ms: u64) -> Result<Went, PastError> {
+        if !self.batches.is_empty() {
+            let count = self.next_batch();
+            if self.written.is_empty() {
+                (self.written_ms, self.failures) = (now_ms, shared.past.failures());
+            }
+            shared.past.write(&self.batches[..count])?;
+            let left: usize = self.batches[..count].iter().map(|(_, leaving)| leaving.len()).sum();
+            shared.metrics.left.fetch_add(left as u64, Ordering::Relaxed);
+            self.written.extend(self.batches.drain(..count));
+        }
+        let entities: usize = self.written.iter().map(|(_, leaving)| leaving.len()).sum();
+        let is_due = entities >= SYNC_ENTITIES || now_ms.saturating_sub(self.written_ms) >= SYNC_MS;
+        if self.written.is_empty() || !is_due {
+            let left_ms = match self.written.is_empty() {
+                true => SYNC_MS,
+                false => (self.written_ms + SYNC_MS).saturating_sub(now_ms),
+            };
+            return Ok(if self.batches.is_empty() { Went::Wait(left_ms.clamp(1, SYNC_MS)) } else { Went::On });
+        }
+        shared.past.sync()?;
+        shared.metrics.history_syncs.fetch_add(1, Ordering::Relaxed);
+        if shared.past.failures() == self.failures {
+            self.forget(shared)?;
+        } else {
+            // A snapshot that was coming in ran out of room meanwhile.
+            self.write_again(shared);
+        }
+        Ok(Went::On)
+    }
+
+    /// None of what was written and not synced counts as written.
+    fn write_again(&mut self, shared: &Shared) {
+        shared.past.write_again();
+        let again = std::mem::take(&mut self.written);
+        self.batches.splice(0..0, again);
+    }
+
+    /// How many of those that wait are written in one batch: what left in one turn of the replication, of all its shards. One that
+    /// is too large is cut.
+    fn next_batch(&mut self) -> usize {
+        let (shard, first) = &mut self.batches[0];
+        if first.len() > BATCH {
+            let rest = (*shard, first.split_off(BATCH));
+            self.batches.insert(1, rest);
+        }
+        let mut entities = 0;
+        let fits = self.batches.iter().take_while(|(_, leaving)| {
+            entities += leaving.len();
+            entities <= BATCH
+        });
+        fits.count()
+    }
+
+    /// What is durable in the store is taken out of memory, and snapshots cut from now on rest on the store.
+    fn forget(&mut self, shared: &Shared) -> Result<(), PastError> {
+        for (shard, leaving) in self.written.drain(..) {
+            let batches = shared.past.shard(shard)?.batches;
+            let mut replica = shared.cells[usize::from(shard)].replica.lock();
+            replica.rests_on = batches;
+            for leaving in leaving {
+                replica.kept.forget(&leaving.entity, leaving.index);
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_full(&self, shared: &Shared, full: Option<&str>) {
+        let was = shared.history_full.swap(full.is_some(), Ordering::Relaxed);
+        match full {
+            Some(why) if !was => tracing::error!(why, "what has ended cannot be taken out of memory"),
+            None if was => tracing::warn!("what has ended is taken out of memory again"),
+            Some(_) | None => {}
+        }
+    }
+
+    /// Archives the oldest segment that waits; `false` if it must wait for room on the disk. One that cannot be read is
+    /// given up: nothing but its history is lost.
+    fn archive(&mut self, shared: &Shared, number: u64) -> Result<bool, NodeError> {
+        match shared.archives.archive(&shared.log_dir, number, shared.config.history_archive_bytes) {
+            Ok(()) => _ = shared.metrics.archived.fetch_add(1, Ordering::Relaxed),
+            Err(error @ ArchiveError::Full { .. }) => {
+                tracing::warn!(number, %error, "a segment of the log waits for its archive");
+                return Ok(false);
+            }
+            Err(error) => {
+                tracing::error!(number, %error, "a segment of the log is not archived: the history ends before it")
+            }
+        }
+        self.segments.remove(0);
+        shared.replicators.archived(number);
+        Ok(true)
+    }
+}

@@ -1,0 +1,145 @@
+//! The client of the payment gateway, over HTTP: bounded calls, each with its idempotency key and a time-out.
+//!
+//! It never asks twice by itself: whoever asked hears that the outcome is unknown and asks again with the same key, when the
+//! rules say so. `docs/reference/gateway.md` is the contract.
+
+use std::{sync::Arc, time::Duration};
+
+use boxoffice_core::payment::{GatewayCall, GatewayOutcome};
+use boxoffice_env::gateway::{Gateway, OnOutcome};
+use boxoffice_wire::payment::{IDEMPOTENCY_KEY, call_body, plain, step_path};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{
+    Request, Uri,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT},
+};
+use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use tokio::{runtime::Handle, sync::Semaphore};
+
+mod answer;
+mod config;
+
+pub use config::{BadUrl, GatewayConfig, GatewayError, GatewayUrl};
+
+use answer::Trouble;
+
+/// How long a connection without work is kept for the next call. Longer than most gateways keep theirs: one that they close
+/// is noticed and left.
+const KEEP_IDLE: Duration = Duration::from_secs(60);
+
+/// The most a head of an answer may have, in bytes.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// A gateway that is asked over HTTP/1.1. Cloning it shares its connections and its bound.
+#[derive(Clone)]
+pub struct HttpGateway {
+    asking: Arc<Asking>,
+    /// Calls under way; beyond it the next one is unknown, `busy`.
+    under_way: Arc<Semaphore>,
+    runtime: Handle,
+}
+
+impl HttpGateway {
+    /// The gateway at `config.url`. Nothing is connected yet; its calls will run on `runtime`.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if the key cannot stand in a header, or the system has no certificates to tell a true gateway by.
+    pub fn new(config: &GatewayConfig, runtime: Handle) -> Result<HttpGateway, GatewayError> {
+        let authorization = config.api_key.as_ref().map(|key| {
+            let mut value = HeaderValue::try_from(format!("Bearer {}", key.0)).map_err(|_| GatewayError::ApiKey)?;
+            value.set_sensitive(true);
+            Ok::<_, GatewayError>(value)
+        });
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(KEEP_IDLE)
+            .pool_max_idle_per_host(config.concurrency)
+            .http1_max_buf_size(HEAD_BYTES_MAX)
+            .build(connector(config)?);
+        let asking = Asking {
+            client,
+            url: config.url.clone(),
+            timeout: Duration::from_millis(config.timeout_ms),
+            authorization: authorization.transpose()?,
+        };
+        Ok(HttpGateway { asking: Arc::new(asking), under_way: Arc::new(Semaphore::new(config.concurrency)), runtime })
+    }
+}
+
+fn connector(config: &GatewayConfig) -> Result<HttpsConnector<HttpConnector>, GatewayError> {
+    let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(GatewayError::Tls)?;
+    let tls = if config.url.is_https() {
+        tls.with_native_roots().map_err(GatewayError::Roots)?
+    } else {
+        // Nobody is asked for a certificate.
+        tls.with_root_certificates(RootCertStore::empty())
+    };
+    let mut tcp = HttpConnector::new();
+    tcp.set_nodelay(true);
+    tcp.enforce_http(false);
+    let tls = HttpsConnectorBuilder::new().with_tls_config(tls.with_no_client_auth()).https_or_http();
+    Ok(tls.enable_http1().wrap_connector(tcp))
+}
+
+impl Gateway for HttpGateway {
+    fn call(&self, call: GatewayCall, done: OnOutcome) {
+        let Ok(permit) = Arc::clone(&self.under_way).try_acquire_owned() else {
+            return done(GatewayOutcome::Unknown { reason: "busy: too many payments are under way".into() });
+        };
+        let asking = Arc::clone(&self.asking);
+        self.runtime.spawn(async move {
+            let outcome = asking.outcome(&call).await;
+            // Whoever hears the outcome may call again at once.
+            drop(permit);
+            done(outcome);
+        });
+    }
+}
+
+/// What a call needs.
+struct Asking {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    url: GatewayUrl,
+    timeout: Duration,
+    authorization: Option<HeaderValue>,
+}
+
+impl Asking {
+    async fn outcome(&self, call: &GatewayCall) -> GatewayOutcome {
+        let answered = tokio::time::timeout(self.timeout, self.ask(call)).await;
+        answered.unwrap_or(Err(Trouble::TooLate(self.timeout))).unwrap_or_else(|trouble| {
+            let reason = plain(&trouble.to_string());
+            tracing::warn!(key = %call.key(), step = ?call.step(), %reason, "the payment gateway said nothing certain");
+            GatewayOutcome::Unknown { reason }
+        })
+    }
+
+    async fn ask(&self, call: &GatewayCall) -> Result<GatewayOutcome, Trouble> {
+        let response = self.client.request(self.request(call)).await.map_err(|error| Trouble::lost(&error))?;
+        answer::read(call.step(), response).await
+    }
+
+    fn request(&self, call: &GatewayCall) -> Request<Full<Bytes>> {
+        let (key, body) = call_body(call);
+        let uri: Uri = self.url.below(step_path(call.step()));
+        let mut request = Request::post(uri)
+            .header(IDEMPOTENCY_KEY, key.to_string())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json")
+            .header(USER_AGENT, concat!("boxoffice/", env!("CARGO_PKG_VERSION")))
+            .body(Full::new(Bytes::from(body)))
+            .expect("the parts of a request are fit for it");
+        if let Some(authorization) = &self.authorization {
+            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+        }
+        request
+    }
+}

@@ -1,0 +1,47 @@
+//! Why an archive cannot be written or read, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use boxoffice_env::store::is_no_space;
+
+/// Why an archive cannot be written or read. Selling does not depend on it.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// The disk is full.
+    #[error("no room for the archive {}: {source}; free space on its disk", .file.display())]
+    Full {
+        /// The file that was being written.
+        file: PathBuf,
+        /// The file system's answer.
+        source: io::Error,
+    },
+    /// It is not what was written.
+    #[error("the archive {} is damaged: {why}; remove it: only history is lost with it", .file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The segment cannot be read.
+    #[error("{0}")]
+    Log(String),
+    /// The file system refused.
+    #[error("cannot {doing} {}: {source}; check the disk", .file.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// The file or directory.
+        file: PathBuf,
+        /// The file system's answer.
+        source: io::Error,
+    },
+}
+
+pub(super) fn failed<'a>(doing: &'static str, file: &'a Path) -> impl FnOnce(io::Error) -> ArchiveError + use<'a> {
+    move |source| match is_no_space(&source) {
+        true => ArchiveError::Full { file: file.to_owned(), source },
+        false => ArchiveError::Io { doing, file: file.to_owned(), source },
+    }
+}

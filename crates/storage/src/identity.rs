@@ -1,0 +1,603 @@
+//! Whose data directory it is, and that one process alone uses it.
+//!
+//! The file `identity.toml` can be read by a person and must not be edited: it carries a checksum.
+//! The file `lock` is held for as long as the directory is open; the lock ends with the process.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use boxoffice_env::{Disk, DiskLock, NodeId, OpenMode, Peer, World};
+use serde::{Deserialize, Serialize};
+
+use crate::log::Start;
+use crate::witness::{self, Witness};
+
+mod error;
+
+pub use error::IdentityError;
+
+/// The version of the data directory: its layout, and which entity is in which shard.
+pub const FORMAT: u32 = 3;
+/// The first version in which entities are placed by the first bits of their hashes; before, carts had other ids and most
+/// entities other shards.
+const FORMAT_BY_PREFIX: u32 = 3;
+const FILE: &str = "identity.toml";
+const LOCK: &str = "lock";
+const DISK: &str = "disk";
+const LOG: &str = "log";
+const SNAPSHOTS: &str = "snapshots";
+const HISTORY: &str = "history";
+const ARCHIVE: &str = "archive";
+/// More than the table of a cluster's members needs.
+const NEIGHBOURS_BYTES_MAX: u64 = 1 << 20;
+/// More than any identity needs; a longer file is none.
+const FILE_BYTES_MAX: u64 = 4096;
+
+/// The number of a cluster, drawn at random when it is founded; 32 hexadecimal digits in text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClusterId(pub u128);
+
+impl std::fmt::Display for ClusterId {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{:032x}", self.0)
+    }
+}
+
+impl std::str::FromStr for ClusterId {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<ClusterId, Self::Err> {
+        hex128(text).map(ClusterId).ok_or("a cluster id has 32 hexadecimal digits")
+    }
+}
+
+fn hex128(text: &str) -> Option<u128> {
+    let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    digits.then(|| u128::from_str_radix(text, 16).ok()).flatten()
+}
+
+/// What a data directory belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// The node in it.
+    pub node: NodeId,
+    /// This data directory: drawn at random when it was made, so that an emptied disk is another.
+    /// The log's owner.
+    pub disk: u128,
+    /// The cluster's number of shards; which shard a key belongs to depends on it for ever.
+    pub shards: u16,
+    /// Wall time when the directory was made, in milliseconds since 1970.
+    pub created_at_ms: u64,
+    /// The log has been opened once: that it is missing is an error from then on.
+    pub has_log: bool,
+    /// Nodes of the cluster that this one joined, where it began to look for the others; none if it founded the cluster.
+    pub peers: Vec<Peer>,
+    /// Replicas of this node with a lower generation were on another disk, which was lost.
+    pub generation_min: u64,
+}
+
+/// How a node comes into a cluster that another one founded: what that cluster answered when it was asked to take it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Joining {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// The data directory as the cluster knows it: [`draw_disk`].
+    pub disk: u128,
+    /// Its nodes.
+    pub peers: Vec<Peer>,
+    /// Replicas of this node with a lower generation were on a disk that was lost; 0 if none was.
+    pub generation_min: u64,
+}
+
+/// What the configuration asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The cluster to belong to. `None`: whatever the directory says, or a cluster newly founded.
+    pub cluster: Option<ClusterId>,
+    /// The node to be.
+    pub node: NodeId,
+    /// The number of shards.
+    pub shards: u16,
+    /// The cluster to join, if the directory is made now.
+    pub joining: Option<Joining>,
+}
+
+/// A data directory that this process alone has open.
+pub struct DataDirectory {
+    path: PathBuf,
+    identity: Identity,
+    _lock: Box<dyn DiskLock>,
+}
+
+impl DataDirectory {
+    /// Opens the data directory at `path`, making it where there is none, and takes its lock.
+    ///
+    /// # Errors
+    /// [`IdentityError`]: it is in use, somebody else's, of another version or unreadable. Nothing
+    /// is changed then but the file `lock`.
+    pub fn open(world: &World, path: &Path, wanted: &Wanted) -> Result<Self, IdentityError> {
+        let disk = &*world.disk;
+        disk.create_dir_all(path).map_err(failed("create", path))?;
+        let lock_file = path.join(LOCK);
+        let lock = disk.lock(&lock_file).map_err(failed("lock", &lock_file))?;
+        let lock = lock.ok_or_else(|| IdentityError::InUse { dir: path.to_owned() })?;
+        if let Err(error) = disk.close_to_others(path) {
+            tracing::warn!(dir = %path.display(), %error, "others may be able to read the data directory; make it 0700");
+        }
+        let identity = match read(disk, path)? {
+            Some(identity) => {
+                check(path, &identity, wanted)?;
+                // The process before may have ended between the file's name and the directory's sync.
+                disk.sync_dir(path).map_err(failed("sync", path))?;
+                identity
+            }
+            None => {
+                refuse_orphans(disk, path)?;
+                let founded = || Joining {
+                    cluster: wanted.cluster.unwrap_or_else(|| ClusterId(world.rng.u128())),
+                    disk: world.rng.u128(),
+                    peers: Vec::new(),
+                    generation_min: 0,
+                };
+                let Joining { cluster, disk: of_disk, peers, generation_min } =
+                    wanted.joining.clone().unwrap_or_else(founded);
+                let identity = Identity {
+                    cluster,
+                    node: wanted.node,
+                    disk: of_disk,
+                    shards: wanted.shards,
+                    created_at_ms: world.clock.wall_ms(),
+                    has_log: false,
+                    peers,
+                    generation_min,
+                };
+                write(disk, path, &identity)?;
+                identity
+            }
+        };
+        Ok(DataDirectory { path: path.to_owned(), identity, _lock: lock })
+    }
+
+    /// What it belongs to.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// A file of it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The directory of the log.
+    pub fn log_dir(&self) -> PathBuf {
+        self.path.join(LOG)
+    }
+
+    /// Whether the log must be there, for [`Log::open`](crate::log::Log::open).
+    pub fn log_start(&self) -> Start {
+        match self.identity.has_log {
+            true => Start::Existing,
+            false => Start::New,
+        }
+    }
+
+    /// The directory of the snapshots.
+    pub fn snapshot_dir(&self) -> PathBuf {
+        self.path.join(SNAPSHOTS)
+    }
+
+    /// The directory of the store of what has left memory.
+    pub fn history_dir(&self) -> PathBuf {
+        history_dir(&self.path)
+    }
+
+    /// The directory of old segments of the log.
+    pub fn archive_dir(&self) -> PathBuf {
+        self.path.join(ARCHIVE)
+    }
+
+    /// What other nodes have said of their disks, as far as it was written down.
+    ///
+    /// # Errors
+    /// [`IdentityError::Io`].
+    pub fn neighbours(&self, disk: &dyn Disk) -> Result<Witness, IdentityError> {
+        let path = self.path.join(witness::FILE);
+        let file = match disk.open(&path, OpenMode::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Witness::default()),
+            Err(error) => return Err(failed("open", &path)(error)),
+        };
+        let mut bytes = vec![0; file.length().map_err(failed("measure", &path))?.min(NEIGHBOURS_BYTES_MAX) as usize];
+        file.read_exact_at(&mut bytes, 0).map_err(failed("read", &path))?;
+        Ok(Witness::read(&bytes).unwrap_or_else(|why| {
+            // Nobody is recognised by it before they have said something again.
+            tracing::warn!(file = %path.display(), why, "what other nodes have said of their disks cannot be read");
+            Witness::default()
+        }))
+    }
+
+    /// Writes down what other nodes have said of their disks, if there is anything new.
+    ///
+    /// # Errors
+    /// [`IdentityError::Io`].
+    pub fn note_neighbours(&self, disk: &dyn Disk, witness: &Witness) -> Result<(), IdentityError> {
+        match witness.news() {
+            Some(news) => write_file(disk, &self.path, witness::FILE, &news),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes down that the log has been made, once it has.
+    ///
+    /// # Errors
+    /// [`IdentityError::Io`].
+    pub fn note_log(&mut self, disk: &dyn Disk) -> Result<(), IdentityError> {
+        if !self.identity.has_log {
+            let identity = Identity { has_log: true, ..self.identity.clone() };
+            write(disk, &self.path, &identity)?;
+            self.identity = identity;
+        }
+        Ok(())
+    }
+}
+
+/// The directory of the store of what has left memory, in a data directory.
+pub fn history_dir(dir: &Path) -> PathBuf {
+    dir.join(HISTORY)
+}
+
+/// The number that a data directory which is about to join a cluster will have: drawn once and kept, so that the cluster
+/// knows it again should the joining be cut short.
+///
+/// # Errors
+/// [`IdentityError`].
+pub fn draw_disk(world: &World, path: &Path) -> Result<u128, IdentityError> {
+    let disk = &*world.disk;
+    disk.create_dir_all(path).map_err(failed("create", path))?;
+    let file_path = path.join(DISK);
+    match disk.open(&file_path, OpenMode::Read) {
+        Ok(file) => {
+            let mut digits = [0; 32];
+            file.read_exact_at(&mut digits, 0).map_err(failed("read", &file_path))?;
+            let found = std::str::from_utf8(&digits).ok().and_then(hex128);
+            return found.ok_or_else(|| unreadable(path, format!("{DISK} is not 32 hexadecimal digits")));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(failed("open", &file_path)(error)),
+    }
+    let drawn = world.rng.u128();
+    write_file(disk, path, DISK, format!("{drawn:032x}\n").as_bytes())?;
+    Ok(drawn)
+}
+
+/// Reads whose the data directory at `dir` is, without its lock; `None` when it says nothing.
+///
+/// # Errors
+/// [`IdentityError::Unreadable`], [`IdentityError::OtherPlacement`], [`IdentityError::OtherVersion`], [`IdentityError::Io`].
+pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Identity>, IdentityError> {
+    let path = dir.join(FILE);
+    let file = match disk.open(&path, OpenMode::Read) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed("open", &path)(error)),
+    };
+    let length = file.length().map_err(failed("measure", &path))?;
+    if length > FILE_BYTES_MAX {
+        return Err(unreadable(dir, format!("{FILE} has {length} bytes")));
+    }
+    let mut bytes = vec![0; length as usize];
+    file.read_exact_at(&mut bytes, 0).map_err(failed("read", &path))?;
+    let text = String::from_utf8(bytes).map_err(|_| unreadable(dir, format!("{FILE} is no text")))?;
+    parse(dir, &text).map(Some)
+}
+
+/// The file's fields, as they are written.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    format: u32,
+    cluster: String,
+    node: NodeId,
+    disk: String,
+    shards: u16,
+    created_at_ms: u64,
+    has_log: bool,
+    peers: Vec<String>,
+    generation_min: u64,
+    checksum: String,
+}
+
+/// Only the field that every version has.
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+}
+
+fn parse(dir: &Path, text: &str) -> Result<Identity, IdentityError> {
+    let malformed = |error: toml::de::Error| {
+        let reason = error.message().trim_end_matches('\n');
+        unreadable(dir, format!("{FILE} is malformed: {reason}"))
+    };
+    let Version { format } = toml::from_str(text).map_err(malformed)?;
+    if format < FORMAT_BY_PREFIX {
+        return Err(IdentityError::OtherPlacement { dir: dir.to_owned(), found: format, known: FORMAT });
+    }
+    if format != FORMAT {
+        return Err(IdentityError::OtherVersion { dir: dir.to_owned(), found: format, known: FORMAT });
+    }
+    let fields: Fields = toml::from_str(text).map_err(malformed)?;
+    let number = |name: &str, text: &str| {
+        hex128(text).ok_or_else(|| unreadable(dir, format!("{FILE}: {name} is not 32 hexadecimal digits")))
+    };
+    let mut peers = Vec::with_capacity(fields.peers.len());
+    for text in &fields.peers {
+        let peer = text.split_once('@').and_then(|(node, address)| Some((node.parse().ok()?, address)));
+        let (node, address) =
+            peer.ok_or_else(|| unreadable(dir, format!("{FILE}: {text:?} is not a node's number and address")))?;
+        peers.push(Peer { node, address: address.to_owned() });
+    }
+    let identity = Identity {
+        cluster: ClusterId(number("cluster", &fields.cluster)?),
+        node: fields.node,
+        disk: number("disk", &fields.disk)?,
+        shards: fields.shards,
+        created_at_ms: fields.created_at_ms,
+        has_log: fields.has_log,
+        peers,
+        generation_min: fields.generation_min,
+    };
+    match checksum(&identity) == fields.checksum {
+        true => Ok(identity),
+        false => Err(unreadable(dir, format!("the checksum in {FILE} does not match"))),
+    }
+}
+
+fn checksum(identity: &Identity) -> String {
+    let Identity { cluster, node, disk, shards, created_at_ms, has_log, peers: _, generation_min } = identity;
+    let peers = written(identity).join(" ");
+    let said =
+        format!("{FORMAT} {cluster} {node} {disk:032x} {shards} {created_at_ms} {has_log} {generation_min} {peers}");
+    format!("{:08x}", crc32c::crc32c(said.as_bytes()))
+}
+
+/// Its peers as they are written.
+fn written(identity: &Identity) -> Vec<String> {
+    identity.peers.iter().map(|peer| format!("{}@{}", peer.node, peer.address)).collect()
+}
+
+fn write(disk: &dyn Disk, dir: &Path, identity: &Identity) -> Result<(), IdentityError> {
+    let fields = Fields {
+        format: FORMAT,
+        cluster: identity.cluster.to_string(),
+        node: identity.node,
+        disk: format!("{:032x}", identity.disk),
+        shards: identity.shards,
+        created_at_ms: identity.created_at_ms,
+        has_log: identity.has_log,
+        peers: written(identity),
+        generation_min: identity.generation_min,
+        checksum: checksum(identity),
+    };
+    let fields = toml::to_string(&fields).expect("plain fields have a text");
+    let text = format!("# Whose data this is. Do not edit: another value loses or mixes data.\n{fields}");
+    write_file(disk, dir, FILE, text.as_bytes())
+}
+
+/// Writes a file aside, syncs it and gives it its name: at any time the old one or the new stands.
+fn write_file(disk: &dyn Disk, dir: &Path, name: &str, text: &[u8]) -> Result<(), IdentityError> {
+    let (aside, path) = (dir.join(format!("{name}.tmp")), dir.join(name));
+    match disk.remove(&aside) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(failed("remove", &aside)(error));
+        }
+        _ => {}
+    }
+    let file = disk.open(&aside, OpenMode::Create).map_err(failed("create", &aside))?;
+    file.write_all_at(text, 0).map_err(failed("write", &aside))?;
+    file.sync_data().map_err(failed("sync", &aside))?;
+    disk.rename(&aside, &path).map_err(failed("rename", &aside))?;
+    disk.sync_dir(dir).map_err(failed("sync", dir))
+}
+
+/// Data without an identity is somebody's: a new identity beside it would make it nobody's.
+fn refuse_orphans(disk: &dyn Disk, dir: &Path) -> Result<(), IdentityError> {
+    for below in [LOG, SNAPSHOTS, HISTORY, ARCHIVE] {
+        let names = disk.list(&dir.join(below)).unwrap_or_default();
+        if !names.is_empty() {
+            return Err(unreadable(dir, format!("{FILE} is missing, but there are files in {below}/")));
+        }
+    }
+    Ok(())
+}
+
+fn check(dir: &Path, found: &Identity, wanted: &Wanted) -> Result<(), IdentityError> {
+    let dir = || dir.to_owned();
+    if let Some(cluster) = wanted.cluster.filter(|&cluster| cluster != found.cluster) {
+        let found = found.cluster;
+        return Err(IdentityError::OtherCluster { dir: dir(), found, wanted: cluster });
+    }
+    if found.node != wanted.node {
+        let (found, wanted) = (found.node, wanted.node);
+        return Err(IdentityError::OtherNode { dir: dir(), found, wanted });
+    }
+    if found.shards != wanted.shards {
+        let (found, wanted) = (found.shards, wanted.shards);
+        return Err(IdentityError::OtherShards { dir: dir(), found, wanted });
+    }
+    Ok(())
+}
+
+fn unreadable(dir: &Path, reason: String) -> IdentityError {
+    IdentityError::Unreadable {
+        dir: dir.to_owned(),
+        reason,
+        remedy: "restore identity.toml from a backup, or name an empty directory to start anew",
+    }
+}
+
+fn failed<'a>(doing: &'static str, file: &'a Path) -> impl FnOnce(io::Error) -> IdentityError + use<'a> {
+    move |source| IdentityError::Io { doing, file: file.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use boxoffice_env::MemoryDisk;
+
+    const DIR: &str = "/srv/data";
+    const WANTED: Wanted = Wanted { cluster: None, node: 7, shards: 32, joining: None };
+
+    fn world() -> (World, MemoryDisk) {
+        let disk = MemoryDisk::new();
+        (World { disk: Arc::new(disk.clone()), ..World::alone() }, disk)
+    }
+
+    fn open(world: &World, wanted: Wanted) -> Result<DataDirectory, IdentityError> {
+        DataDirectory::open(world, Path::new(DIR), &wanted)
+    }
+
+    fn refusal(world: &World, wanted: Wanted) -> IdentityError {
+        open(world, wanted).map(|_| ()).expect_err("refused")
+    }
+
+    #[test]
+    fn it_is_made_once_and_found_again() {
+        let (world, disk) = world();
+        let mut made = open(&world, WANTED).unwrap();
+        let first = made.identity().clone();
+        assert_eq!((first.node, first.shards, first.has_log), (7, 32, false));
+        made.note_log(&disk).unwrap();
+        made.note_log(&disk).unwrap();
+        drop(made);
+        disk.power_cut(&mut || false);
+        let wanted = Wanted { cluster: Some(first.cluster), ..WANTED };
+        let found = open(&world, wanted).unwrap();
+        assert_eq!(found.identity(), &Identity { has_log: true, ..first.clone() });
+        assert_eq!(first.cluster.to_string().parse(), Ok(first.cluster));
+        assert!("abc".parse::<ClusterId>().is_err());
+    }
+
+    #[test]
+    fn a_power_cut_while_it_is_written_leaves_the_old_or_the_new() {
+        for stop in 0..12 {
+            let (world, disk) = world();
+            let made = open(&world, WANTED).unwrap();
+            let cluster = made.identity().cluster;
+            drop(made);
+            let mut again = open(&world, WANTED).unwrap();
+            disk.stop_after(stop);
+            let _ = again.note_log(&disk);
+            drop(again);
+            let mut turn = 0;
+            disk.power_cut(&mut || {
+                turn += 1;
+                turn % 3 != stop % 3
+            });
+            assert_eq!(open(&world, WANTED).unwrap().identity().cluster, cluster);
+        }
+    }
+
+    #[test]
+    fn each_foreign_directory_is_refused_by_name() {
+        let (world, disk) = world();
+        let made = open(&world, WANTED).unwrap();
+        assert!(matches!(refusal(&world, WANTED), IdentityError::InUse { .. }));
+        let cluster = Some(ClusterId(made.identity().cluster.0 ^ 1));
+        drop(made);
+        let other = refusal(&world, Wanted { cluster, ..WANTED });
+        assert!(matches!(other, IdentityError::OtherCluster { .. }));
+        let other = refusal(&world, Wanted { node: 8, ..WANTED });
+        assert!(matches!(other, IdentityError::OtherNode { found: 7, wanted: 8, .. }));
+        let other = refusal(&world, Wanted { shards: 64, ..WANTED });
+        assert_eq!(
+            other.to_string(),
+            "/srv/data was made for 32 shards, 64 are configured; the number can never change: \
+             configure 32"
+        );
+        let path = Path::new(DIR).join(FILE);
+        disk.rename(&path, &Path::new(DIR).join("away")).unwrap();
+        disk.create_dir_all(&Path::new(DIR).join(LOG)).unwrap();
+        disk.open(&Path::new(DIR).join("log/1"), OpenMode::Create).unwrap();
+        let orphan = refusal(&world, WANTED).to_string();
+        assert!(orphan.contains("identity.toml is missing, but there are files in log/"), "{orphan}");
+    }
+
+    #[test]
+    fn a_directory_from_before_placement_by_hash_prefix_is_refused_by_name() {
+        let (world, disk) = world();
+        drop(open(&world, WANTED).unwrap());
+        let set_format = |format: &str| {
+            let file = disk.open(&Path::new(DIR).join(FILE), OpenMode::Write).unwrap();
+            let mut text = vec![0; file.length().unwrap() as usize];
+            file.read_exact_at(&mut text, 0).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            let at = text.find("format = ").unwrap() + "format = ".len();
+            file.write_all_at(format.as_bytes(), at as u64).unwrap();
+        };
+        for old in ["1", "2"] {
+            set_format(old);
+            assert_eq!(
+                refusal(&world, WANTED).to_string(),
+                format!(
+                    "/srv/data has format {old}, from before placement by hash prefix; in format 3 carts have other ids \
+                     and entities other shards, so this program cannot use it: start the version that wrote it, or name \
+                     an empty data directory and import into it"
+                )
+            );
+        }
+        set_format("4");
+        assert_eq!(
+            refusal(&world, WANTED).to_string(),
+            "/srv/data has format 4, this program uses 3; start the version that made it"
+        );
+        set_format("3");
+        open(&world, WANTED).unwrap();
+    }
+
+    #[test]
+    fn every_changed_byte_is_noticed() {
+        let (world, disk) = world();
+        let identity = open(&world, WANTED).unwrap().identity().clone();
+        let file = disk.open(&Path::new(DIR).join(FILE), OpenMode::Write).unwrap();
+        let mut text = vec![0; file.length().unwrap() as usize];
+        file.read_exact_at(&mut text, 0).unwrap();
+        for (at, &old) in text.iter().enumerate() {
+            let byte = match old {
+                b'0'..=b'8' | b'a'..=b'e' => old + 1,
+                _ => b'#',
+            };
+            file.write_all_at(&[byte], at as u64).unwrap();
+            match open(&world, WANTED) {
+                // In the comment, or where it ends a line that had ended.
+                Ok(opened) => assert_eq!(opened.identity(), &identity, "at {at}"),
+                Err(
+                    IdentityError::Unreadable { .. }
+                    | IdentityError::OtherPlacement { .. }
+                    | IdentityError::OtherVersion { .. },
+                ) => {}
+                Err(error) => panic!("at {at}: {error}"),
+            }
+            file.write_all_at(&[old], at as u64).unwrap();
+        }
+        file.set_length(100).unwrap();
+        assert!(matches!(refusal(&world, WANTED), IdentityError::Unreadable { .. }));
+        file.set_length(FILE_BYTES_MAX + 1).unwrap();
+        assert!(matches!(refusal(&world, WANTED), IdentityError::Unreadable { .. }));
+        file.set_length(4).unwrap();
+        file.write_all_at(&[0xFF; 4], 0).unwrap();
+        assert!(matches!(refusal(&world, WANTED), IdentityError::Unreadable { .. }));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_is_taken_for_an_identity(
+            text in "(format = 1\n)?(cluster = \"[0-9a-f]{0,33}\"\n)?(node = -?[0-9]{1,20}\n)?.{0,80}",
+        ) {
+            proptest::prop_assert!(parse(Path::new(DIR), &text).is_err());
+        }
+    }
+}

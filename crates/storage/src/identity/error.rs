@@ -1,0 +1,107 @@
+//! Why a data directory cannot be used, and what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::ClusterId;
+use boxoffice_env::NodeId;
+
+/// Why a data directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// Another process has it open.
+    #[error("{} is in use by another process; stop that one or name another data directory", .dir.display())]
+    InUse {
+        /// The data directory.
+        dir: PathBuf,
+    },
+    /// It belongs to another cluster.
+    #[error(
+        "{} belongs to cluster {found}, this node is to serve {wanted}; name the right data \
+         directory, or an empty one to join anew",
+        .dir.display()
+    )]
+    OtherCluster {
+        /// The data directory.
+        dir: PathBuf,
+        /// Its cluster.
+        found: ClusterId,
+        /// The cluster that was asked for.
+        wanted: ClusterId,
+    },
+    /// It belongs to another node of the cluster.
+    #[error(
+        "{} belongs to node {found}, this is to be node {wanted}; name the right data directory",
+        .dir.display()
+    )]
+    OtherNode {
+        /// The data directory.
+        dir: PathBuf,
+        /// Its node.
+        found: NodeId,
+        /// The node that was asked for.
+        wanted: NodeId,
+    },
+    /// Its cluster has another number of shards.
+    #[error(
+        "{} was made for {found} shards, {wanted} are configured; the number can never change: \
+         configure {found}",
+        .dir.display()
+    )]
+    OtherShards {
+        /// The data directory.
+        dir: PathBuf,
+        /// Its number of shards.
+        found: u16,
+        /// The number that was asked for.
+        wanted: u16,
+    },
+    /// It is from before placement by hash prefix: what is in it would be looked for in other shards.
+    #[error(
+        "{} has format {found}, from before placement by hash prefix; in format {known} carts have other ids and \
+         entities other shards, so this program cannot use it: start the version that wrote it, or name an empty data \
+         directory and import into it",
+        .dir.display()
+    )]
+    OtherPlacement {
+        /// The data directory.
+        dir: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The format of this program.
+        known: u32,
+    },
+    /// Another version of this program made it.
+    #[error(
+        "{} has format {found}, this program uses {known}; start the version that made it",
+        .dir.display()
+    )]
+    OtherVersion {
+        /// The data directory.
+        dir: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The format of this program.
+        known: u32,
+    },
+    /// It does not say properly what it belongs to.
+    #[error("cannot tell whose {} is: {reason}; {remedy}", .dir.display())]
+    Unreadable {
+        /// The data directory.
+        dir: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The file system refused.
+    #[error("cannot {doing} {}: {source}; check the path, its owner and the disk", .file.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// The file or directory.
+        file: PathBuf,
+        /// The file system's answer.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,585 @@
+//! The node's write-ahead log: one for all its shards, one sync for all their entries.
+//!
+//! Records are appended to segments that were filled with zeros and synced ahead of time. A record
+//! says which shards' entries it holds (its marks); when snapshots have made all marks of the oldest
+//! segments superfluous, those are released. Every segment begins with a checkpoint, written by the
+//! log's owner when [`Log::wants_checkpoint`], so that no older one is needed for anything else.
+//!
+//! What [`Log::sync`] has returned for is never lost silently: [`Log::open`] delivers it, or names the
+//! damage. What was not synced may be cut off after a power cut, from some record on. What [`Log::open`]
+//! delivers is durable, also after a sync that failed in an earlier process.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use boxoffice_core::planted;
+use boxoffice_env::{Disk, DiskFile, OpenMode, Rng};
+
+mod config;
+mod error;
+mod group_commit;
+mod record;
+mod recovery;
+mod segment;
+mod spare;
+
+pub use config::{LogConfig, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
+pub use error::LogError;
+pub use group_commit::{GroupCommit, LogWriter};
+pub use record::{Kind, Mark};
+pub use recovery::{Cut, Recovery, read_segment, segment_numbers};
+pub use segment::FORMAT;
+pub use spare::Maker;
+
+use recovery::Read;
+use segment::{Making, PAGE, Segment};
+use spare::Workshop;
+
+/// A write buffer that a large record made larger than this is given back.
+const BUFFER_BYTES_KEPT: usize = 4 << 20;
+
+/// Whether a log must be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// The node never had one open; it is made where there is none.
+    New,
+    /// The node has had one; that there is none is an error.
+    Existing,
+}
+
+/// A record as it is read back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Its sequence number: 1, 2, 3 and so on, across restarts.
+    pub seq: u64,
+    /// What it is for.
+    pub kind: Kind,
+    /// What was appended.
+    pub payload: &'a [u8],
+}
+
+/// How much may be written without new space on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Headroom {
+    /// Bytes left in this segment and the spare.
+    pub bytes: u64,
+    /// Of these, bytes that are kept for vital records when there is no space.
+    pub reserve_bytes: u64,
+    /// The disk has no room for another segment at the moment.
+    pub no_space: bool,
+}
+
+impl Headroom {
+    /// Only the reserve is left: take no new commands.
+    pub fn is_low(&self) -> bool {
+        !self.admits(1)
+    }
+
+    /// Whether a record of `bytes` may be taken on without touching the reserve. Ask before what
+    /// cannot be taken back, such as proposing entries.
+    pub fn admits(&self, bytes: u64) -> bool {
+        !self.no_space || self.bytes >= bytes.saturating_add(self.reserve_bytes)
+    }
+}
+
+/// The highest index of each shard in a segment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Marks(BTreeMap<u16, u64>);
+
+impl Marks {
+    fn raise(&mut self, mark: Mark) {
+        let last = self.0.entry(mark.shard).or_default();
+        *last = mark.last_index.max(*last);
+    }
+
+    fn are_below(&self, first_needed: &dyn Fn(u16) -> u64) -> bool {
+        self.0.iter().all(|(&shard, &last)| last < first_needed(shard))
+    }
+}
+
+/// A segment with records.
+struct Used {
+    segment: Segment,
+    marks: Marks,
+    /// Its newest checkpoint, once it has one of each writer.
+    checkpoint_seq: Option<u64>,
+    /// The writers whose checkpoint it has.
+    checkpoints: BTreeSet<usize>,
+}
+
+impl Used {
+    fn new(segment: Segment) -> Used {
+        Used { segment, marks: Marks::default(), checkpoint_seq: None, checkpoints: BTreeSet::new() }
+    }
+}
+
+impl From<Read> for Used {
+    fn from(read: Read) -> Used {
+        let checkpoints = BTreeSet::new();
+        Used { segment: read.segment, marks: read.marks, checkpoint_seq: read.checkpoint_seq, checkpoints }
+    }
+}
+
+/// A sync that is due.
+struct Sync {
+    /// The last record that it makes durable.
+    seq: u64,
+    file: Arc<dyn DiskFile>,
+}
+
+/// The log, open for appending. One thread owns it, or several by way of a [`GroupCommit`]; its calls block.
+pub struct Log {
+    config: LogConfig,
+    dir: PathBuf,
+    workshop: Workshop,
+    /// Segments that nobody needs and that are still to be discarded, oldest first.
+    retired: VecDeque<Segment>,
+    /// Older segments, oldest first.
+    sealed: VecDeque<Used>,
+    active: Used,
+    /// Where the next record goes in the active segment.
+    at: u64,
+    /// Bytes from there on of which a write that found no room may have left some.
+    remains: u64,
+    next_seq: u64,
+    synced: u64,
+    /// The sequence number of the last record that [`Log::seal`] wrote.
+    last_seal: u64,
+    buffer: Vec<u8>,
+    /// The failure after which nothing more is written.
+    unusable: Option<String>,
+}
+
+impl Log {
+    /// Opens the log in `dir`, hands every record to `replay` in order, cuts off an unfinished end and
+    /// makes what is left durable. On an error nothing that `replay` got may be used.
+    ///
+    /// # Errors
+    /// [`LogError::Damaged`] and the other refusals of a log that is not whole or not this node's;
+    /// [`LogError::Io`], [`LogError::Full`] when the first segment cannot be made,
+    /// [`LogError::BadConfig`].
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        rng: Arc<dyn Rng>,
+        dir: &Path,
+        config: LogConfig,
+        start: Start,
+        replay: &mut dyn FnMut(Record<'_>),
+    ) -> Result<(Log, Recovery), LogError> {
+        config.check()?;
+        match start {
+            Start::New => disk.create_dir_all(dir).map_err(LogError::io("create", dir))?,
+            Start::Existing => {
+                if disk.list(dir).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+                    return Err(LogError::Missing { dir: dir.to_owned() });
+                }
+            }
+        }
+        let unfinished = dir.join(segment::UNFINISHED);
+        segment::remove_if_there(&*disk, &unfinished).map_err(LogError::io("remove", &unfinished))?;
+        let owner = Some(config.owner);
+        let (mut reads, mut recovery) = recovery::read(&*disk, dir, owner, OpenMode::Write, replay)?;
+        if reads.is_empty() && start == Start::Existing {
+            return Err(LogError::Missing { dir: dir.to_owned() });
+        }
+        recovery.created = reads.is_empty();
+
+        if recovery.created {
+            reads.push(Read::empty(first_segment(&*disk, &*rng, dir, &config)?));
+        }
+        // What stands after the last segment with records, or with the beginning of one, is spare.
+        let is_cut = |read: &Read| recovery.cut.as_ref().is_some_and(|cut| cut.file == read.segment.path);
+        let used = reads.iter().rposition(|read| read.records > 0 || is_cut(read)).unwrap_or(0) + 1;
+        let spares = reads.split_off(used);
+        let spares = usable_spares(&*disk, dir, spares, config.segment_bytes)?;
+        let mut active = reads.pop().expect("there is a segment");
+        let next_number = active.segment.number + spares.len() as u64 + 1;
+
+        // The process before may have ended between a write and its sync, or between the name of a
+        // segment and the directory's sync: what was read must not be lost from now on. A sync that
+        // failed has left pages that count as written: only what is written again is synced.
+        write_again(&mut active)?;
+        disk.sync_dir(dir).map_err(LogError::io("sync", dir))?;
+        if let Some(cut) = &recovery.cut {
+            recovery.last_seq += 1;
+            pass_over(&mut active, cut, recovery.last_seq)?;
+        }
+
+        let workshop = Workshop::open(disk, rng, dir, config.clone(), spares, next_number)
+            .map_err(LogError::io("start the thread for", dir))?;
+        let log = Log {
+            config,
+            dir: dir.to_owned(),
+            workshop,
+            retired: VecDeque::new(),
+            sealed: reads.into_iter().map(Used::from).collect(),
+            at: active.end as u64,
+            remains: 0,
+            active: Used::from(active),
+            next_seq: recovery.last_seq + 1,
+            synced: recovery.last_seq,
+            last_seal: if recovery.clean_stop { recovery.last_seq } else { 0 },
+            buffer: Vec::new(),
+            unusable: None,
+        };
+        log.workshop.tend();
+        Ok((log, recovery))
+    }
+
+    /// Appends one record of all `payload` parts and returns its sequence number. It is durable after
+    /// the next [`Log::sync`].
+    ///
+    /// # Errors
+    /// [`LogError::Full`] and [`LogError::TooLarge`], with nothing written and the log as before;
+    /// [`LogError::Io`], after which it is unusable if a write or sync failed; [`LogError::Unusable`].
+    pub fn append(&mut self, kind: Kind, payload: &[&[u8]], marks: &[Mark]) -> Result<u64, LogError> {
+        self.check_usable()?;
+        let payload_bytes: usize = payload.iter().map(|part| part.len()).sum();
+        let needed = record::record_bytes(payload_bytes, marks.len()) as u64;
+        if needed > self.record_bytes_max() {
+            return Err(LogError::TooLarge { bytes: needed, max: self.record_bytes_max() });
+        }
+        self.pass_over_remains()?;
+        if kind == Kind::Ordinary && self.would_use_reserve(needed) {
+            return Err(self.full(needed));
+        }
+        if needed > self.rest() {
+            if !self.workshop.wait()? {
+                return Err(self.full(needed));
+            }
+            self.next_segment()?;
+        }
+        self.write(Some(kind), payload, marks)
+    }
+
+    /// Makes all that was appended durable.
+    ///
+    /// # Errors
+    /// [`LogError::Io`]: what was appended since the last success is in doubt and the log is unusable
+    /// from now on. The node must end.
+    pub fn sync(&mut self) -> Result<(), LogError> {
+        match self.begin_sync()? {
+            Some(sync) => self.end_sync(sync.seq, sync.file.sync_data()),
+            None => Ok(()),
+        }
+    }
+
+    /// What has to be synced to make all that was appended durable, if anything has. Only one sync may be under way at a time:
+    /// the system tells one of two that it failed.
+    fn begin_sync(&self) -> Result<Option<Sync>, LogError> {
+        self.check_usable()?;
+        let is_due = self.synced < self.last_seq();
+        Ok(is_due.then(|| Sync { seq: self.last_seq(), file: Arc::clone(&self.active.segment.file) }))
+    }
+
+    fn end_sync(&mut self, seq: u64, synced: std::io::Result<()>) -> Result<(), LogError> {
+        synced.map_err(|error| self.fail("sync", error))?;
+        self.synced = self.synced.max(seq);
+        Ok(())
+    }
+
+    /// Syncs, and writes down that all is durable, so that damage to the last record cannot be
+    /// taken for an unfinished one. For an orderly stop, and when nothing was appended for a while;
+    /// does nothing when nothing came since, or when the segment has no room for it.
+    ///
+    /// # Errors
+    /// As [`Log::append`] and [`Log::sync`].
+    pub fn seal(&mut self) -> Result<(), LogError> {
+        self.sync()?;
+        self.pass_over_remains()?;
+        if self.last_seq() > self.last_seal && self.rest() >= record::LINE as u64 {
+            self.last_seal = self.write(None, &[], &[])?;
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Writes down, durably, that a process has begun: from now on the last sequence number is higher than any that was
+    /// durable when an earlier process ended.
+    ///
+    /// # Errors
+    /// As [`Log::append`] and [`Log::sync`].
+    pub fn note_start(&mut self) -> Result<(), LogError> {
+        self.pass_over_remains()?;
+        match self.rest() >= record::LINE as u64 {
+            true => self.last_seal = self.write(None, &[], &[])?,
+            false => _ = self.append(Kind::Vital, &[], &[])?,
+        }
+        self.sync()
+    }
+
+    /// Whether this segment lacks a checkpoint of a writer, of whom the first is 0: append it next.
+    pub fn wants_checkpoint(&self, writer: usize) -> bool {
+        self.active.checkpoint_seq.is_none() && !self.active.checkpoints.contains(&writer)
+    }
+
+    /// Appends a checkpoint of what is one writer's, as [`Log::append`] does. The segment has a checkpoint once each writer has
+    /// appended one. A process that reads it back does not count on that of one of several: it cannot know what the others'
+    /// were.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn append_checkpoint(&mut self, writer: usize, payload: &[u8]) -> Result<u64, LogError> {
+        if self.config.writers == 1 {
+            return self.append(Kind::Checkpoint, &[payload], &[]);
+        }
+        let seq = self.append(Kind::Vital, &[payload], &[])?;
+        self.active.checkpoints.insert(writer);
+        if self.active.checkpoints.len() == self.config.writers || planted::is("one checkpoint taken for that of all") {
+            self.active.checkpoint_seq = Some(seq);
+        }
+        Ok(seq)
+    }
+
+    /// Lets the oldest segments go that nobody needs: all marks lie below the first index that their
+    /// shard still needs (`u64::MAX` for a shard that is gone), and a newer segment has a durable
+    /// checkpoint. Returns how many. Call it after snapshots have become durable.
+    pub fn release(&mut self, first_needed: &dyn Fn(u16) -> u64) -> usize {
+        let retired = self.retire(first_needed);
+        if let Some(&last) = retired.last() {
+            self.discard(last);
+        }
+        self.workshop.tend();
+        retired.len()
+    }
+
+    /// As [`Log::release`], but the segments stay until [`Log::discard`]: returns their numbers, oldest first, so that
+    /// they can be copied elsewhere. After a restart they are there as if they had not been retired.
+    pub fn retire(&mut self, first_needed: &dyn Fn(u16) -> u64) -> Vec<u64> {
+        let synced = self.synced;
+        let newest_checkpoint = [&self.active]
+            .into_iter()
+            .chain(self.sealed.iter().rev())
+            .find(|used| used.checkpoint_seq.is_some_and(|seq| seq <= synced))
+            .map_or(0, |used| used.segment.number);
+        let mut retired = Vec::new();
+        while let Some(oldest) = self.sealed.front() {
+            let number = oldest.segment.number;
+            if number >= newest_checkpoint || !oldest.marks.are_below(first_needed) {
+                break;
+            }
+            let oldest = self.sealed.pop_front().expect("it was just looked at");
+            self.retired.push_back(oldest.segment);
+            retired.push(number);
+        }
+        retired
+    }
+
+    /// Gives up the retired segments up to `number`.
+    pub fn discard(&mut self, number: u64) {
+        while self.retired.front().is_some_and(|oldest| oldest.number <= number) {
+            let oldest = self.retired.pop_front().expect("it was just looked at");
+            self.workshop.release(oldest);
+        }
+        self.workshop.tend();
+    }
+
+    /// Makes the spare segment and removes released ones, when that is the caller's part
+    /// ([`Maker::Caller`]): call it about once a second. With a thread it does nothing.
+    pub fn tend(&mut self) {
+        self.workshop.tend();
+    }
+
+    /// How much may be written without new space on the disk. Ask before taking commands.
+    pub fn headroom(&self) -> Headroom {
+        let stock = self.workshop.stock();
+        Headroom {
+            bytes: self.rest() + stock.ready_bytes,
+            reserve_bytes: self.config.reserve_bytes,
+            no_space: stock.no_space,
+        }
+    }
+
+    /// The sequence number of the last record, 0 if there is none.
+    pub fn last_seq(&self) -> u64 {
+        self.next_seq - 1
+    }
+
+    /// The sequence number up to which all is durable.
+    pub fn synced_seq(&self) -> u64 {
+        self.synced
+    }
+
+    /// Segments with records that are needed, the active one among them.
+    pub fn segments(&self) -> usize {
+        self.sealed.len() + 1
+    }
+
+    /// Released segments whose files are still to be removed.
+    pub fn removals(&self) -> usize {
+        self.workshop.removals()
+    }
+
+    /// The most bytes that one record may take: payload, 10 bytes a mark, and less than 200 around.
+    pub fn record_bytes_max(&self) -> u64 {
+        self.config.segment_bytes - PAGE as u64
+    }
+
+    /// Whether a record goes into the next segment: this one is synced before.
+    fn begins_segment(&self, payload_bytes: usize, marks: usize) -> bool {
+        record::record_bytes(payload_bytes, marks) as u64 > self.rest().saturating_sub(self.remains)
+    }
+
+    fn rest(&self) -> u64 {
+        self.active.segment.bytes - self.at
+    }
+
+    fn would_use_reserve(&self, needed: u64) -> bool {
+        let stock = self.workshop.stock();
+        let room = match needed <= self.rest() {
+            true => self.rest() + stock.ready_bytes,
+            // The rest of this segment is left behind.
+            false => stock.ready_bytes.saturating_sub(PAGE as u64),
+        };
+        stock.no_space && room < needed + self.config.reserve_bytes
+    }
+
+    fn full(&self, needed: u64) -> LogError {
+        LogError::Full { needed, left: self.headroom().bytes, dir: self.dir.clone() }
+    }
+
+    /// The old segment is synced before anything is written into the next, so that a later
+    /// segment proves every earlier one complete.
+    fn next_segment(&mut self) -> Result<(), LogError> {
+        self.sync()?;
+        let next = Used::new(self.workshop.take());
+        assert_eq!(next.segment.number, self.active.segment.number + 1, "segments follow each other");
+        self.sealed.push_back(std::mem::replace(&mut self.active, next));
+        self.at = PAGE as u64;
+        self.workshop.note_used(self.at);
+        Ok(())
+    }
+
+    fn write(&mut self, kind: Option<Kind>, payload: &[&[u8]], marks: &[Mark]) -> Result<u64, LogError> {
+        let seq = self.next_seq;
+        let place = (self.active.segment.salt, self.at);
+        record::encode(&mut self.buffer, place, (kind, seq, self.synced), payload, marks);
+        let bytes = self.buffer.len() as u64;
+        assert!(bytes <= self.rest(), "record {seq} does not fit where it is written");
+        if let Err(error) = self.active.segment.file.write_all_at(&self.buffer, self.at) {
+            // Some file systems need new space even here. A part may be written: an unfinished end, which the next
+            // record passes over.
+            if spare::is_no_space(&error) {
+                self.remains = bytes;
+                return Err(self.full(bytes));
+            }
+            return Err(self.fail("write", error));
+        }
+        self.at += bytes;
+        self.workshop.note_used(self.at);
+        self.next_seq += 1;
+        marks.iter().for_each(|&mark| self.active.marks.raise(mark));
+        if kind == Some(Kind::Checkpoint) {
+            self.active.checkpoint_seq = Some(seq);
+        }
+        if self.buffer.capacity() > BUFFER_BYTES_KEPT {
+            self.buffer = Vec::new();
+        }
+        Ok(seq)
+    }
+
+    /// Passes over what a write that found no room may have left: a shorter record in its place would leave its end
+    /// standing, which looks like damage.
+    fn pass_over_remains(&mut self) -> Result<(), LogError> {
+        if planted::is("a record over the remains of a longer one") {
+            self.remains = 0;
+        }
+        if self.remains == 0 {
+            return Ok(());
+        }
+        let place = (self.active.segment.salt, self.at);
+        record::encode_passing_over(&mut self.buffer, place, (self.next_seq, self.synced), self.remains);
+        if let Err(error) = self.active.segment.file.write_all_at(&self.buffer, self.at) {
+            if spare::is_no_space(&error) {
+                return Err(self.full(self.remains));
+            }
+            return Err(self.fail("write", error));
+        }
+        self.at += std::mem::take(&mut self.remains);
+        self.workshop.note_used(self.at);
+        self.next_seq += 1;
+        Ok(())
+    }
+
+    fn check_usable(&self) -> Result<(), LogError> {
+        match &self.unusable {
+            Some(reason) => Err(LogError::Unusable { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    fn fail(&mut self, doing: &'static str, source: std::io::Error) -> LogError {
+        let error = LogError::io(doing, &self.active.segment.path)(source);
+        self.unusable = Some(error.to_string());
+        error
+    }
+}
+
+/// Reads the log in `dir` without changing it, whoever's it is: for looking at a data directory that
+/// no node uses. A cut is told and not made.
+///
+/// # Errors
+/// As [`Log::open`].
+pub fn inspect(disk: &dyn Disk, dir: &Path, replay: &mut dyn FnMut(Record<'_>)) -> Result<Recovery, LogError> {
+    let (reads, recovery) = recovery::read(disk, dir, None, OpenMode::Read, replay)?;
+    match reads.is_empty() {
+        true => Err(LogError::Missing { dir: dir.to_owned() }),
+        false => Ok(recovery),
+    }
+}
+
+fn first_segment(disk: &dyn Disk, rng: &dyn Rng, dir: &Path, config: &LogConfig) -> Result<Segment, LogError> {
+    let making = Making { number: 1, is_recycled: false, pace: &|_| Ok(segment::LARGE_PIECE) };
+    segment::make(disk, rng, dir, config, &making).map_err(|source| match spare::is_no_space(&source) {
+        true => LogError::Full {
+            needed: config.segment_bytes.saturating_add(config.keep_free_bytes),
+            left: disk.free_bytes(dir).unwrap_or(0),
+            dir: dir.to_owned(),
+        },
+        false => LogError::io("make a segment in", dir)(source),
+    })
+}
+
+/// Makes the records of a segment durable: what nothing vouches for is written again before it is synced.
+fn write_again(read: &mut Read) -> Result<(), LogError> {
+    let Segment { file, path, .. } = &read.segment;
+    let tail = std::mem::take(&mut read.tail);
+    if !planted::is("a log believed as it is read") {
+        let at = (read.end - tail.len()) as u64;
+        file.write_all_at(&tail, at).map_err(LogError::io("write", path))?;
+    }
+    file.sync_data().map_err(LogError::io("sync", path))
+}
+
+/// Passes over an unfinished end, durably, before anything new is written behind it. Zeros in its place would not do:
+/// when their sync fails the next start reads zeros, and a power cut brings the unfinished end back.
+fn pass_over(read: &mut Read, cut: &Cut, seq: u64) -> Result<(), LogError> {
+    let Segment { file, path, salt, .. } = &read.segment;
+    let passed = cut.bytes.next_multiple_of(record::LINE as u64);
+    let mut header = Vec::new();
+    record::encode_passing_over(&mut header, (*salt, cut.offset), (seq, seq - 1), passed);
+    file.write_all_at(&header, cut.offset).map_err(LogError::io("write", path))?;
+    file.sync_data().map_err(LogError::io("sync", path))?;
+    read.end += passed as usize;
+    Ok(())
+}
+
+/// Removes spares from the first of another size on, the last one first: no gap at any time.
+fn usable_spares(
+    disk: &dyn Disk,
+    dir: &Path,
+    spares: Vec<Read>,
+    segment_bytes: u64,
+) -> Result<VecDeque<Segment>, LogError> {
+    let mut spares: VecDeque<Segment> = spares.into_iter().map(|read| read.segment).collect();
+    while spares.iter().any(|spare| spare.bytes != segment_bytes) {
+        let last = spares.pop_back().expect("one of them has another size");
+        disk.remove(&last.path).map_err(LogError::io("remove", &last.path))?;
+        disk.sync_dir(dir).map_err(LogError::io("sync", dir))?;
+    }
+    Ok(spares)
+}
+
+#[cfg(test)]
+mod tests;

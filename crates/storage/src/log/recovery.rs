@@ -1,0 +1,279 @@
+//! Reads a whole log back, and decides what a bad place in it is.
+//!
+//! Power may fail while records are written that nobody was yet promised. Such a place is *torn*: a
+//! part of it was not written, nothing that came later knew it to be durable, and no later segment
+//! was begun (an older one is synced before). It is cut off, with whatever follows it, and said so.
+//! Every other bad place is *damage*: something that was written whole has changed, and the log is
+//! refused.
+//!
+//! That a record can be read does not say that it is on the disk: after a failed sync the system keeps its pages
+//! as if they were written. Records that no later header says to be durable, the *tail*, are written again, with
+//! the same bytes, before a sync of them means anything.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use super::record::{self, Found, Header, Kind, LINE};
+use super::segment::{self, PAGE, Segment};
+use super::{LogError, Marks, Record};
+use boxoffice_env::{Disk, OpenMode};
+
+/// What was found in a log.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Recovery {
+    /// Segments with records in them.
+    pub segments: usize,
+    /// Whole records, seals among them.
+    pub records: u64,
+    /// Bytes of whole records.
+    pub bytes: u64,
+    /// The sequence number of the last whole record, 0 if there is none. After a cut, of what stands in its place.
+    pub last_seq: u64,
+    /// Bytes of whole records that no later record says to be durable: written again when the log is opened.
+    pub tail_bytes: u64,
+    /// The unfinished end that was cut off, or would be.
+    pub cut: Option<Cut>,
+    /// The last record is a seal: all was durable when the log was left.
+    pub clean_stop: bool,
+    /// There was no log; an empty one was made.
+    pub created: bool,
+}
+
+/// The end of a log that was not finished when the power failed. Nothing in it was known to be durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// The segment.
+    pub file: PathBuf,
+    /// Where the unfinished record begins, in bytes.
+    pub offset: u64,
+    /// From there to the last byte that is not zero.
+    pub bytes: u64,
+    /// The unfinished record.
+    pub seq: u64,
+    /// What shows that it is unfinished.
+    pub why: &'static str,
+    /// Headers of further records after it, which were not durable either.
+    pub further_records: u64,
+}
+
+/// A segment that was read.
+pub(super) struct Read {
+    pub(super) segment: Segment,
+    pub(super) marks: Marks,
+    pub(super) checkpoint_seq: Option<u64>,
+    /// Where the next record would stand.
+    pub(super) end: usize,
+    pub(super) records: u64,
+    /// The bytes up to `end` that no later header vouches for.
+    pub(super) tail: Vec<u8>,
+}
+
+/// Reads the log in `dir`, changing nothing. `owner`: whose it must be, `None` for anybody's.
+pub(super) fn read(
+    disk: &dyn Disk,
+    dir: &Path,
+    mut owner: Option<u128>,
+    mode: OpenMode,
+    replay: &mut dyn FnMut(Record<'_>),
+) -> Result<(Vec<Read>, Recovery), LogError> {
+    let numbers = numbers(disk, dir)?;
+    let mut reader = Reader {
+        next_seq: (numbers.first() == Some(&1)).then_some(1),
+        recovery: Recovery::default(),
+        scratch: Vec::new(),
+        in_doubt: VecDeque::new(),
+    };
+    let mut reads = Vec::with_capacity(numbers.len());
+    let mut ended: Option<LogError> = None;
+    for number in numbers {
+        let (segment, found_owner, bytes) = segment::open(disk, dir, number, owner, mode)?;
+        owner = Some(found_owner);
+        if is_zero(&bytes[PAGE..]) {
+            // A release keeps the segment with the newest checkpoint, so the first one is empty only
+            // when nothing was ever written.
+            if reader.next_seq.is_none() {
+                return Err(LogError::MissingSegment { number: number - 1, dir: dir.to_owned() });
+            }
+            ended.get_or_insert_with(|| reader.overtaken(&segment.path, PAGE, "it is empty"));
+            reads.push(Read::empty(segment));
+            continue;
+        }
+        if let Some(damage) = ended {
+            return Err(damage);
+        }
+        // A segment is synced before the next one is begun.
+        reads.iter_mut().for_each(|read: &mut Read| read.tail = Vec::new());
+        reader.in_doubt.clear();
+        let read = reader.segment(segment, &bytes, replay)?;
+        if let Some(cut) = &reader.recovery.cut {
+            ended = Some(reader.overtaken(&cut.file, read.end, cut.why));
+        }
+        reads.push(read);
+    }
+    reader.recovery.tail_bytes = reads.iter().map(|read| read.tail.len() as u64).sum();
+    Ok((reads, reader.recovery))
+}
+
+/// The numbers of the segments in `dir`, ascending: also of those that hold nothing yet.
+///
+/// # Errors
+/// [`LogError::Io`].
+pub fn segment_numbers(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>, LogError> {
+    let names = disk.list(dir).map_err(LogError::io("list", dir))?;
+    Ok(names.iter().filter_map(|name| segment::number_in(name)).collect())
+}
+
+/// Hands the records of one segment to `see`, in order, as far as they are whole: of a log that is in use this is what was
+/// written when it was called. Nothing is judged; a segment that is written anew meanwhile gives anything or an error, so
+/// whoever reads a log in use looks afterwards whether the segment is still there.
+///
+/// # Errors
+/// [`LogError::Io`] and the other refusals of a segment that is none.
+pub fn read_segment(disk: &dyn Disk, dir: &Path, number: u64, see: &mut dyn FnMut(Record<'_>)) -> Result<(), LogError> {
+    if segment::is_empty(disk, dir, number)? {
+        return Ok(());
+    }
+    let (segment, _, bytes) = segment::open(disk, dir, number, None, OpenMode::Read)?;
+    let (mut at, mut scratch) = (PAGE, Vec::new());
+    while at + LINE <= bytes.len() {
+        let Found::Whole(header, whole) = record::find(&bytes, at, segment.salt) else { break };
+        let (payload, _) = record::open(&mut scratch, &bytes, (segment.salt, at), &header);
+        if let Some(kind) = header.kind {
+            see(Record { seq: header.seq, kind, payload });
+        }
+        at += whole;
+    }
+    Ok(())
+}
+
+/// The segments' numbers, which must follow each other.
+fn numbers(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>, LogError> {
+    let numbers = segment_numbers(disk, dir)?;
+    match numbers.windows(2).find(|pair| pair[1] != pair[0] + 1) {
+        Some(gap) => Err(LogError::MissingSegment { number: gap[0] + 1, dir: dir.to_owned() }),
+        None => Ok(numbers),
+    }
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    bytes.chunks(ZEROS.len()).all(|piece| piece == &ZEROS[..piece.len()])
+}
+
+impl Read {
+    pub(super) fn empty(segment: Segment) -> Read {
+        Read { segment, marks: Marks::default(), checkpoint_seq: None, end: PAGE, records: 0, tail: Vec::new() }
+    }
+}
+
+struct Reader {
+    /// The sequence number that must come next; `None` where any may, at the first record after a
+    /// release.
+    next_seq: Option<u64>,
+    recovery: Recovery,
+    scratch: Vec<u8>,
+    /// Sequence numbers and places of the records of this segment that no header so far vouches for.
+    in_doubt: VecDeque<(u64, usize)>,
+}
+
+impl Reader {
+    fn segment(
+        &mut self,
+        segment: Segment,
+        bytes: &[u8],
+        replay: &mut dyn FnMut(Record<'_>),
+    ) -> Result<Read, LogError> {
+        let salt = segment.salt;
+        let mut read = Read::empty(segment);
+        while read.end + LINE <= bytes.len() {
+            let (why, torn) = match record::find(bytes, read.end, salt) {
+                Found::Whole(header, whole) if self.next_seq.is_none_or(|seq| seq == header.seq) => {
+                    self.record(&mut read, bytes, &header, replay);
+                    read.end += whole;
+                    continue;
+                }
+                Found::Nothing if is_zero(&bytes[read.end..]) => break,
+                Found::Whole(..) => ("another record stands in its place", false),
+                Found::Nothing => ("its header was not written", true),
+                Found::Unwritten(why) => (why, true),
+                Found::Bad(why) => (why, false),
+            };
+            self.judge(&read, bytes, why, torn)?;
+            break;
+        }
+        self.recovery.segments += 1;
+        let tail = self.in_doubt.front().map_or(read.end, |&(_, at)| at);
+        read.tail = bytes[tail..read.end].to_vec();
+        Ok(read)
+    }
+
+    fn record(&mut self, read: &mut Read, bytes: &[u8], header: &Header, replay: &mut dyn FnMut(Record<'_>)) {
+        let place = (read.segment.salt, read.end);
+        let (payload, marks) = record::open(&mut self.scratch, bytes, place, header);
+        for mark in marks {
+            read.marks.raise(mark);
+        }
+        if header.kind == Some(Kind::Checkpoint) {
+            read.checkpoint_seq = Some(header.seq);
+        }
+        if let Some(kind) = header.kind {
+            replay(Record { seq: header.seq, kind, payload });
+        }
+        while self.in_doubt.front().is_some_and(|&(seq, _)| seq <= header.synced) {
+            self.in_doubt.pop_front();
+        }
+        self.in_doubt.push_back((header.seq, read.end));
+        self.recovery.clean_stop = header.kind.is_none() && !header.passes_over();
+        read.records += 1;
+        self.next_seq = Some(header.seq + 1);
+        self.recovery.records += 1;
+        self.recovery.bytes += record::record_bytes(header.payload_bytes as usize, header.marks as usize) as u64;
+        self.recovery.last_seq = header.seq;
+    }
+
+    /// Decides about the bad place at the end of `read`: notes the cut, or returns the damage.
+    fn judge(&mut self, read: &Read, bytes: &[u8], why: &'static str, torn: bool) -> Result<(), LogError> {
+        let file = &read.segment.path;
+        let damaged =
+            |seq, why: String| Err(LogError::Damaged { file: file.clone(), offset: read.end as u64, seq, why });
+        let Some(seq) = self.next_seq else {
+            return damaged(None, why.to_owned());
+        };
+        if !torn {
+            return damaged(Some(seq), why.to_owned());
+        }
+        let salt = read.segment.salt;
+        let after = (read.end + LINE..bytes.len()).step_by(LINE);
+        let mut further_records = 0;
+        for header in after.filter_map(|at| record::header_at(bytes, at, salt)) {
+            if header.synced >= seq {
+                let witness = header.seq;
+                return damaged(
+                    Some(seq),
+                    format!("{why}, although it was durable before record {witness} was written"),
+                );
+            }
+            further_records += 1;
+        }
+        let last = bytes.iter().rposition(|&byte| byte != 0).map_or(read.end, |at| at + 1);
+        self.recovery.cut = Some(Cut {
+            file: file.clone(),
+            offset: read.end as u64,
+            bytes: (last - read.end) as u64,
+            seq,
+            why,
+            further_records,
+        });
+        Ok(())
+    }
+
+    /// The damage it is when a later segment holds records although the log ended at `offset`.
+    fn overtaken(&self, file: &Path, offset: usize, why: &str) -> LogError {
+        LogError::Damaged {
+            file: file.to_owned(),
+            offset: offset as u64,
+            seq: self.next_seq,
+            why: format!("{why}, although a later segment was begun"),
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Makes segments ahead of time and removes released ones.
+//!
+//! A spare is filled with zeros and synced before it is needed: writing into it then costs a sync of
+//! what is written and nothing for the file's growth, and a full disk is noticed one whole segment
+//! early. One released segment is kept aside to be filled anew as the next spare: that needs no space
+//! and does not change the file system's own books. Others are removed. Both go oldest first, each made
+//! durable before the next, so that a power cut never leaves a gap.
+//!
+//! The zeros are written at a measured pace, at least twice as fast as the segment in use fills up: a
+//! record's sync then meets few of them.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use boxoffice_env::{Disk, Rng};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::segment::{self, Segment};
+use super::{LogConfig, LogError};
+
+/// Who makes the spare segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Maker {
+    /// A thread of the log's own.
+    Thread,
+    /// The log's caller, in [`Log::tend`](super::Log::tend) and when one is needed: all in one
+    /// order, as a simulation wants it.
+    Caller,
+}
+
+/// Segments made ahead.
+const SPARES: usize = 1;
+/// The rest between two pieces of a spare that is not urgent: 64 MiB take about a second.
+const REST: Duration = Duration::from_millis(4);
+
+pub(super) struct Workshop {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    disk: Arc<dyn Disk>,
+    rng: Arc<dyn Rng>,
+    dir: PathBuf,
+    config: LogConfig,
+    stop: AtomicBool,
+    /// Somebody waits for the spare.
+    is_urgent: AtomicBool,
+    /// Bytes of the segment in use that are written.
+    used_bytes: AtomicU64,
+    bench: Mutex<Bench>,
+    changed: Condvar,
+}
+
+/// What is ready and what is to be done.
+struct Bench {
+    ready: VecDeque<Segment>,
+    next_number: u64,
+    released: VecDeque<Segment>,
+    /// A released segment has become [`segment::UNFINISHED`].
+    is_one_aside: bool,
+    /// Why the last attempt failed; cleared by the next success.
+    trouble: Option<io::Error>,
+}
+
+/// What the workshop can give.
+pub(super) struct Stock {
+    /// Bytes of the segments that are ready.
+    pub(super) ready_bytes: u64,
+    /// The disk has no room for another.
+    pub(super) no_space: bool,
+}
+
+impl Workshop {
+    pub(super) fn open(
+        disk: Arc<dyn Disk>,
+        rng: Arc<dyn Rng>,
+        dir: &Path,
+        config: LogConfig,
+        ready: VecDeque<Segment>,
+        next_number: u64,
+    ) -> io::Result<Workshop> {
+        let bench = Bench { ready, next_number, released: VecDeque::new(), is_one_aside: false, trouble: None };
+        let shared = Arc::new(Shared {
+            disk,
+            rng,
+            dir: dir.to_owned(),
+            config,
+            stop: AtomicBool::new(false),
+            is_urgent: AtomicBool::new(false),
+            used_bytes: AtomicU64::new(0),
+            bench: Mutex::new(bench),
+            changed: Condvar::new(),
+        });
+        let thread = match shared.config.maker {
+            Maker::Caller => None,
+            Maker::Thread => {
+                let shared = shared.clone();
+                let name = std::thread::Builder::new().name("log-spares".to_owned());
+                Some(name.spawn(move || shared.work())?)
+            }
+        };
+        Ok(Workshop { shared, thread })
+    }
+
+    /// Does what is to be done, if that is the caller's part. Trouble is kept for [`Workshop::stock`].
+    pub(super) fn tend(&self) {
+        if self.thread.is_none() {
+            let mut bench = self.shared.bench.lock();
+            while self.shared.step(&mut bench) {}
+        }
+    }
+
+    pub(super) fn stock(&self) -> Stock {
+        let bench = self.shared.bench.lock();
+        Stock {
+            ready_bytes: bench.ready.iter().map(|segment| segment.bytes).sum(),
+            no_space: bench.trouble.as_ref().is_some_and(is_no_space),
+        }
+    }
+
+    /// Whether [`Workshop::take`] would give a segment, waiting for the one being made. `Ok(false)`:
+    /// the disk has no room.
+    pub(super) fn wait(&self) -> Result<bool, LogError> {
+        self.tend();
+        let mut bench = self.shared.bench.lock();
+        // On a full disk the maker keeps to its own times, however often it is asked.
+        if bench.ready.is_empty() && bench.trouble.is_none() {
+            self.shared.is_urgent.store(true, Ordering::Relaxed);
+            self.shared.changed.notify_all();
+        }
+        let waited = self.wait_at(&mut bench);
+        self.shared.is_urgent.store(false, Ordering::Relaxed);
+        waited
+    }
+
+    fn wait_at(&self, bench: &mut MutexGuard<'_, Bench>) -> Result<bool, LogError> {
+        while bench.ready.is_empty() {
+            match &bench.trouble {
+                Some(error) if is_no_space(error) => return Ok(false),
+                Some(error) => {
+                    let source = io::Error::new(error.kind(), error.to_string());
+                    return Err(LogError::io("make a segment in", &self.shared.dir)(source));
+                }
+                None => {}
+            }
+            let thread = self.thread.as_ref();
+            assert!(thread.is_some_and(|thread| !thread.is_finished()), "nobody makes the segment that is waited for");
+            // Woken by the maker; the time-out only notices that the maker has died.
+            self.shared.changed.wait_for(bench, Duration::from_millis(100));
+        }
+        Ok(true)
+    }
+
+    /// Takes the segment that [`Workshop::wait`] found.
+    pub(super) fn take(&self) -> Segment {
+        let segment = self.shared.bench.lock().ready.pop_front();
+        self.shared.changed.notify_all();
+        segment.expect("a segment is taken only after it was waited for")
+    }
+
+    /// Queues a released segment for removal. There are never more of them than segments.
+    pub(super) fn release(&self, segment: Segment) {
+        self.shared.bench.lock().released.push_back(segment);
+        self.shared.changed.notify_all();
+    }
+
+    /// Tells how much of the segment in use is written; the pace goes by it.
+    pub(super) fn note_used(&self, bytes: u64) {
+        self.shared.used_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Removals that are still to be made.
+    pub(super) fn removals(&self) -> usize {
+        self.shared.bench.lock().released.len()
+    }
+}
+
+impl Drop for Workshop {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        // The lock makes sure that the thread is either waiting or will see the flag.
+        drop(self.shared.bench.lock());
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // Its panic was reported when it happened; nothing of it is needed any more.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        let retry = Duration::from_millis(self.config.retry_ms);
+        let mut bench = self.bench.lock();
+        while !self.stop.load(Ordering::Relaxed) {
+            if self.step(&mut bench) {
+                self.changed.notify_all();
+            } else if bench.trouble.is_some() {
+                self.changed.notify_all();
+                self.changed.wait_for(&mut bench, retry);
+            } else {
+                self.changed.wait(&mut bench);
+            }
+        }
+    }
+
+    /// Does one thing; `false` when there is nothing to do or it failed. The bench is free meanwhile.
+    fn step(&self, bench: &mut MutexGuard<'_, Bench>) -> bool {
+        if let Some(oldest) = bench.released.front().cloned() {
+            let keeps = !bench.is_one_aside && oldest.bytes == self.config.segment_bytes;
+            let gone = MutexGuard::unlocked(bench, || self.take_away(&oldest.path, keeps));
+            let gone = gone.map(|is_kept| {
+                bench.released.pop_front();
+                bench.is_one_aside |= is_kept;
+            });
+            return Self::note(bench, gone, &oldest.path);
+        }
+        if bench.ready.len() >= SPARES {
+            return false;
+        }
+        let number = bench.next_number;
+        // Whatever comes of it, what was kept aside is then used or removed.
+        let is_recycled = std::mem::take(&mut bench.is_one_aside);
+        let made = MutexGuard::unlocked(bench, || {
+            let making = segment::Making { number, is_recycled, pace: &|done| self.rest(done) };
+            segment::make(&*self.disk, &*self.rng, &self.dir, &self.config, &making)
+        });
+        let made = made.map(|segment| {
+            bench.ready.push_back(segment);
+            bench.next_number += 1;
+        });
+        Self::note(bench, made, &self.dir)
+    }
+
+    /// Takes the oldest segment's name away, durably, before anything is done to an older or newer one or
+    /// to what it holds. Returns whether it is kept aside.
+    fn take_away(&self, path: &Path, keeps: bool) -> io::Result<bool> {
+        let kept = match keeps {
+            true => self.disk.rename(path, &self.dir.join(segment::UNFINISHED)),
+            false => self.disk.remove(path),
+        };
+        let is_gone_already = match kept {
+            // An earlier attempt came as far as the sync.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            other => other.map(|()| false)?,
+        };
+        self.disk.sync_dir(&self.dir)?;
+        Ok(keeps && !is_gone_already)
+    }
+
+    /// Rests before the next piece of a spare of which `done` bytes are written, if there is time, and
+    /// says how large it is to be.
+    fn rest(&self, done: u64) -> io::Result<usize> {
+        let is_urgent = || self.is_urgent.load(Ordering::Relaxed);
+        let is_stopped = || self.stop.load(Ordering::Relaxed);
+        let used = self.used_bytes.load(Ordering::Relaxed);
+        let next = done + segment::PIECE as u64;
+        let has_time = self.config.maker == Maker::Thread && next >= 2 * used;
+        if has_time {
+            let mut bench = self.bench.lock();
+            if !is_stopped() && !is_urgent() {
+                self.changed.wait_for(&mut bench, REST);
+            }
+        }
+        // It is needed when the segment in use is full; small pieces do not catch up.
+        let is_late = is_urgent() || next < used;
+        match (is_stopped(), is_late) {
+            (true, _) => Err(io::ErrorKind::Interrupted.into()),
+            (false, true) => Ok(segment::LARGE_PIECE),
+            (false, false) => Ok(segment::PIECE),
+        }
+    }
+
+    fn note(bench: &mut Bench, done: io::Result<()>, place: &Path) -> bool {
+        match done {
+            Ok(()) => {
+                if bench.trouble.take().is_some() {
+                    tracing::info!("the log has room again");
+                }
+                true
+            }
+            Err(error) => {
+                if bench.trouble.is_none() && error.kind() != io::ErrorKind::Interrupted {
+                    tracing::warn!(place = %place.display(), %error, "the log's segments cannot be made or removed");
+                }
+                bench.trouble = Some(error);
+                false
+            }
+        }
+    }
+}
+
+pub(super) fn is_no_space(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
+}

@@ -1,0 +1,597 @@
+//! A shard whose entities leave, under every order of writing, syncing, forgetting, snapshots and power cuts, against one
+//! whose entities all stay.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use boxoffice_core::{
+    answer::{Answer, CartState},
+    event::{CartEvent, Event, Remembered},
+    id::{CartId, Entity, HoldId, Id, Request, RequestHash},
+    keep::{Cut, Kept, Leaving, State},
+    time::Timestamp,
+};
+use boxoffice_env::{MemoryStores, StoreSettings, Stores};
+use bytes::Bytes;
+use proptest::{collection::vec, prelude::*};
+
+use super::{Brought, Past, PastError, Replay, Totals, entity_key, shard_key};
+
+const DIR: &str = "/data/history";
+const SHARD: u16 = 3;
+
+fn dir() -> &'static Path {
+    Path::new(DIR)
+}
+
+fn open(stores: &MemoryStores, rests_on: u64) -> Result<Past, PastError> {
+    Past::open(stores, dir(), &StoreSettings::default(), 7, &[(SHARD, rests_on)])
+}
+
+fn remembered() -> Remembered {
+    Remembered::alone(Request { id: RequestHash(1), body: 1 }, Answer::Done)
+}
+
+/// What happens next to a cart that had so many events: it ends, and now and then somebody asks about a hold of it. Every
+/// second one is a tombstone before it is opened.
+fn next(id: CartId, had: u64) -> Vec<Event> {
+    let was_refused = id.0.is_multiple_of(2);
+    let opened = CartEvent::Opened {
+        at: Timestamp(1),
+        customer: None,
+        ttl_ms: 1_000,
+        age_ends_at: Timestamp(10_000),
+        deadline: Timestamp(1_001),
+        remembered: None,
+        known: was_refused,
+    };
+    let hold = |request| HoldId { cart: id, request: RequestHash(request), part: 0, attempt: 0 };
+    let session = Entity::Session(Id::new("s").expect("an id"));
+    let event = match had {
+        0 if was_refused => CartEvent::Disowned { holds: vec![(session, hold(0), 1)] },
+        1 if was_refused => CartEvent::Delivered { numbers: vec![0], sold: Vec::new() },
+        2 if was_refused => opened,
+        3 if was_refused => CartEvent::Canceled { at: Timestamp(2), remembered: remembered() },
+        0 => opened,
+        1 => CartEvent::Canceled { at: Timestamp(2), remembered: remembered() },
+        had if had % 2 == 0 => CartEvent::Disowned { holds: vec![(session, hold(had), 1)] },
+        // The number of what it owes: it owes one message at a time, the first is 0.
+        had => CartEvent::Delivered { numbers: vec![(had - 3) / 2], sold: Vec::new() },
+    };
+    vec![Event::Cart(event)]
+}
+
+struct Shard {
+    stores: MemoryStores,
+    past: Past,
+    kept: Kept,
+    /// Everything that ever happened: entry 1 is the first.
+    log: Vec<(Entity, Vec<Event>)>,
+    applied: u64,
+    replaying: Replay,
+    /// The same without leaving.
+    all: Kept,
+    taken: Vec<Leaving>,
+    written: Vec<Leaving>,
+    rests_on: u64,
+    /// The last two, the newest at the end.
+    snapshots: Vec<(u64, u64, Cut)>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Happen(u8),
+    Take,
+    Write,
+    Sync,
+    Snapshot,
+    PowerCut {
+        batches_kept: u8,
+        older_snapshot: bool,
+        replayed: u8,
+    },
+    Replay(u8),
+    /// A piece of the scan that fills the filter.
+    Fill,
+    /// The disk is full, or has room again.
+    Full(bool),
+}
+
+impl Shard {
+    fn new() -> Shard {
+        let stores = MemoryStores::new();
+        stores.keep_refused();
+        let past = open(&stores, 0).expect("a new store");
+        Shard {
+            stores,
+            past,
+            kept: Kept::new(),
+            log: Vec::new(),
+            applied: 0,
+            replaying: Replay::new(SHARD, 0),
+            all: Kept::new(),
+            taken: Vec::new(),
+            written: Vec::new(),
+            rests_on: 0,
+            snapshots: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Happen(cart) => {
+                // Nobody decides before everything committed is applied.
+                self.replay(u8::MAX);
+                let id = CartId(u128::from(*cart));
+                let entity = Entity::Cart(id);
+                let had = self.all.get(&entity).map_or(0, |state| state.version());
+                let events = next(id, had);
+                self.all.advance(self.log.len() as u64 + 1);
+                self.all.apply(&entity, events.clone());
+                self.log.push((entity, events));
+                self.replay(1);
+            }
+            Step::Take => self.taken.extend(self.kept.take_leaving()),
+            Step::Write => {
+                if self.taken.is_empty() {
+                    return;
+                }
+                match self.past.write(&[(SHARD, self.taken.clone())]) {
+                    Ok(()) => self.written.append(&mut self.taken),
+                    // As the keeper does: all that was not synced is written again, in order.
+                    Err(PastError::Store(error)) if error.is_full() => {
+                        self.past.write_again();
+                        self.taken.splice(0..0, self.written.drain(..));
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            Step::Sync => {
+                self.past.sync().expect("a good disk");
+                let batches = self.past.shard(SHARD).expect("a good store").batches;
+                for leaving in self.written.drain(..) {
+                    self.rests_on = batches;
+                    self.kept.forget(&leaving.entity, leaving.index);
+                }
+            }
+            Step::Snapshot => {
+                if self.snapshots.len() == 2 {
+                    self.snapshots.remove(0);
+                }
+                self.snapshots.push((self.applied, self.rests_on, self.kept.cut()));
+            }
+            Step::PowerCut { batches_kept, older_snapshot, replayed } => {
+                self.power_cut(*batches_kept, *older_snapshot);
+                self.replay(*replayed);
+            }
+            Step::Replay(count) => self.replay(*count),
+            Step::Fill => _ = self.past.fill_some().expect("a good store"),
+            Step::Full(full) => self.stores.set_capacity(full.then(|| self.stores.used_bytes() + 1)),
+        }
+    }
+
+    fn power_cut(&mut self, mut batches_kept: u8, older_snapshot: bool) {
+        self.stores.power_cut(&mut || {
+            batches_kept = batches_kept.saturating_sub(1);
+            batches_kept > 0
+        });
+        if older_snapshot && self.snapshots.len() == 2 {
+            self.snapshots.pop();
+        }
+        let (applied, rests_on, kept) = match self.snapshots.last() {
+            Some((applied, rests_on, cut)) => (*applied, *rests_on, Kept::restore(cut.clone())),
+            None => (0, 0, Kept::new()),
+        };
+        self.past = open(&self.stores, rests_on).expect("what a snapshot rests on is durable");
+        self.past.check_ends(SHARD, self.log.len() as u64).expect("the store is not ahead of the log");
+        let shard = self.past.shard(SHARD).expect("a good store");
+        (self.applied, self.kept) = (applied, kept);
+        (self.replaying, self.rests_on) = (Replay::new(SHARD, shard.upto), shard.batches);
+        self.taken.clear();
+        self.written.clear();
+    }
+
+    /// As the replication thread applies.
+    fn replay(&mut self, count: u8) {
+        let count = if count == u8::MAX { usize::MAX } else { usize::from(count) };
+        for (entity, events) in self.log[self.applied as usize..].iter().take(count) {
+            self.applied += 1;
+            self.kept.advance(self.applied);
+            if !self.kept.contains(entity) {
+                let brought = self.replaying.bring_back(&self.past, &mut self.kept, self.applied, (entity, events));
+                if brought.expect("a good store") == Brought::Already {
+                    continue;
+                }
+            }
+            self.kept.apply(entity, events.clone());
+        }
+    }
+
+    /// Memory and store together are as if nobody had ever left, and the totals are exact.
+    fn check(&mut self) {
+        self.replay(u8::MAX);
+        let mut left = self.past.shard(SHARD).expect("a good store").totals;
+        let mut all = Totals::default();
+        for (entity, state) in self.all.entities() {
+            all.add(&Totals::of(state));
+            let stored = self.past.get(SHARD, entity).expect("a good store");
+            match self.kept.get(entity) {
+                Some(here) => {
+                    assert_eq!(here, *state, "{entity} in memory");
+                    if let Some(stored) = stored {
+                        assert!(here.may_have_left(), "{entity} has a record and may not");
+                        left.subtract(&Totals::of(&stored.state));
+                    }
+                }
+                None => assert_eq!(stored.map(|stored| stored.state), Some(Arc::clone(state)), "{entity} in the store"),
+            }
+        }
+        for (_, state) in self.kept.entities() {
+            left.add(&Totals::of(state));
+        }
+        assert_eq!(left, all);
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        12 => (0..6u8).prop_map(Step::Happen),
+        4 => Just(Step::Take),
+        4 => Just(Step::Write),
+        3 => Just(Step::Sync),
+        2 => Just(Step::Snapshot),
+        2 => (0..5u8, any::<bool>(), prop_oneof![0..9u8, Just(u8::MAX)]).prop_map(
+            |(batches_kept, older_snapshot, replayed)| Step::PowerCut { batches_kept, older_snapshot, replayed }
+        ),
+        1 => (0..9u8).prop_map(Step::Replay),
+        2 => Just(Step::Fill),
+        1 => any::<bool>().prop_map(Step::Full),
+    ];
+    vec(step, 0..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_500))]
+
+    #[test]
+    fn nothing_is_lost_or_doubled_whatever_the_moment_of_a_crash(steps in steps()) {
+        let mut shard = Shard::new();
+        for step in &steps {
+            shard.step(step);
+            if let Step::Sync | Step::PowerCut { replayed: u8::MAX, .. } = step {
+                shard.check();
+            }
+        }
+        shard.check();
+        shard.step(&Step::PowerCut { batches_kept: 0, older_snapshot: false, replayed: u8::MAX });
+        shard.check();
+    }
+}
+
+/// After how many random orders of events a planted bug is found.
+#[cfg(feature = "planted")]
+fn hunt(bug: &'static str) {
+    use boxoffice_core::planted::plant;
+    use proptest::strategy::ValueTree as _;
+    use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+
+    let found = (1..=40_u8).find(|seed| {
+        let random = TestRng::from_seed(RngAlgorithm::ChaCha, &[*seed; 32]);
+        let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), random);
+        let steps = steps().new_tree(&mut runner).expect("steps").current();
+        let run = |bug| {
+            plant(bug);
+            let ended = std::panic::catch_unwind(|| {
+                let mut shard = Shard::new();
+                steps.iter().for_each(|step| shard.step(step));
+                shard.check();
+            });
+            plant(None);
+            ended.is_ok()
+        };
+        assert!(run(None), "seed {seed} finds something without a bug");
+        !run(Some(bug))
+    });
+    println!("{bug}: found after {found:?} random orders");
+    assert!(found.is_some(), "it is not found");
+}
+
+/// A record that is not looked for is counted twice, or replaced by an older one: random orders of events find that.
+#[cfg(feature = "planted")]
+#[test]
+fn a_record_that_nobody_looks_for_is_found() {
+    hunt("a record that nobody looks for");
+}
+
+#[cfg(feature = "planted")]
+#[test]
+fn a_filter_that_misses_a_record_is_found() {
+    hunt("a filter that misses a record");
+}
+
+/// A shard with one cart in the store.
+fn one_left() -> Shard {
+    let mut shard = Shard::new();
+    for step in [Step::Happen(1), Step::Happen(1), Step::Take, Step::Write, Step::Sync] {
+        shard.step(&step);
+    }
+    assert_eq!((shard.kept.len(), shard.rests_on), (0, 1));
+    shard
+}
+
+#[test]
+fn a_cart_that_left_is_counted_and_comes_back_for_what_happens_to_it() {
+    let mut shard = one_left();
+    let totals = |shard: &Shard| shard.past.shard(SHARD).expect("a good store");
+    assert_eq!((totals(&shard).upto, totals(&shard).totals.carts), (2, [0, 0, 0, 1, 0]));
+    // Somebody asks about a hold: it owes a message again, and stays until that is delivered.
+    shard.step(&Step::Happen(1));
+    shard.step(&Step::Take);
+    assert_eq!((shard.kept.len(), shard.taken.len()), (1, 0));
+    shard.step(&Step::Happen(1));
+    [Step::Take, Step::Write, Step::Sync].iter().for_each(|step| shard.step(step));
+    assert_eq!((shard.kept.len(), totals(&shard).upto), (0, 4));
+    assert_eq!(totals(&shard).totals.carts, [0, 0, 0, 1, 0], "counted once");
+    let stored = shard.past.get(SHARD, &Entity::Cart(CartId(1))).expect("a good store").expect("it left");
+    let State::Cart(cart) = &*stored.state else { panic!("a cart") };
+    assert_eq!((stored.index, cart.version(), cart.state()), (4, 4, Some(CartState::Canceled)));
+    shard.check();
+}
+
+#[test]
+fn a_record_is_never_replaced_by_an_older_one() {
+    let mut shard = one_left();
+    let old = shard.past.get(SHARD, &Entity::Cart(CartId(1))).expect("a good store").expect("it left");
+    let leaving = Leaving { entity: old.entity.clone(), state: old.state.clone(), index: 9, began: None };
+    shard.past.write(&[(SHARD, vec![leaving.clone()])]).expect("room");
+    shard.past.write(&[(SHARD, vec![Leaving { index: 5, ..leaving }])]).expect("room");
+    let kept = shard.past.get(SHARD, &old.entity).expect("a good store").expect("it left");
+    assert_eq!(kept.index, 9);
+    shard.applied = 2;
+    shard.check();
+}
+
+#[test]
+fn a_store_that_does_not_fit_is_refused_by_name() {
+    let shard = one_left();
+    let stores = shard.stores.clone();
+    let entity = shard.log[0].0.clone();
+    drop(shard);
+    let refusal = |rests_on| open(&stores, rests_on).map(|_| ()).expect_err("refused").to_string();
+    assert!(open(&stores, 1).expect("it is whole").disk_bytes() > 0);
+    let older = refusal(2);
+    assert!(older.contains("older than the snapshot of shard 3: it has 1 batches of it, 2 are needed"), "{older}");
+    let newer = open(&stores, 1).expect("it is whole").check_ends(SHARD, 1).expect_err("refused").to_string();
+    assert!(newer.contains("tells of shard 3 up to entry 2, the log and snapshots end at 1"), "{newer}");
+    let foreign = Past::open(&stores, dir(), &StoreSettings::default(), 8, &[]).map(|_| ()).expect_err("refused");
+    assert!(matches!(foreign, PastError::Foreign { .. }), "{foreign}");
+
+    stores.damage(dir(), &entity_key(SHARD, &entity));
+    let past = open(&stores, 1).expect("records are looked at when they are needed");
+    let bad = past.get(SHARD, &entity).expect_err("refused").to_string();
+    assert!(bad.starts_with("the record of cart/") && bad.contains("its checksum does not match"), "{bad}");
+    stores.damage(dir(), &shard_key(SHARD));
+    let bad = refusal(1);
+    assert!(bad.starts_with("the record of shard 3 in /data/history cannot be understood"), "{bad}");
+    stores.remove(dir());
+    let gone = refusal(1);
+    assert!(gone.starts_with("the history in /data/history is gone: the snapshot of shard 3 rests on it"), "{gone}");
+    assert!(!stores.exists(dir()), "nothing is put in its place");
+}
+
+#[test]
+fn records_of_another_version_or_shape_are_refused() {
+    let refused = |bytes: &[u8]| super::record::decode(bytes).expect_err("refused");
+    let sealed = |mut bytes: Vec<u8>| {
+        let crc = crc32c::crc32c(&bytes);
+        bytes.extend_from_slice(&crc.to_le_bytes());
+        Bytes::from(bytes)
+    };
+    assert_eq!(refused(b""), "it is too short");
+    assert_eq!(refused(&sealed(vec![])), "it is empty");
+    assert_eq!(refused(&sealed(vec![2, 0])), "it has version 2, this program reads version 5");
+    assert!(!refused(&sealed(vec![5, 0xc1])).is_empty());
+    let two: BTreeMap<u8, u8> = BTreeMap::new();
+    assert!(!refused(&super::record::seal(&two)).is_empty());
+}
+
+#[test]
+fn records_of_a_shard_that_was_given_up_go_in_pieces_and_those_of_the_next_replica_stay() {
+    let stores = MemoryStores::new();
+    let past = open(&stores, 0).expect("a new store");
+    let mut kept = Kept::new();
+    let entity = |cart: u64| Entity::Cart(CartId(u128::from(cart)));
+    for cart in 0..700 {
+        for had in 0..2 {
+            kept.advance(2 * cart + had + 1);
+            kept.apply(&entity(cart), next(CartId(u128::from(cart)), had));
+        }
+    }
+    let leaving = kept.take_leaving();
+    assert_eq!(leaving.len(), 700);
+    past.write(&[(SHARD, leaving.clone())]).expect("room");
+    let other = SHARD + 1;
+    past.write(&[(other, leaving[..10].to_vec())]).expect("room");
+    past.sync().expect("synced");
+    let before = past.shard(SHARD).expect("readable");
+    assert!(!past.clear_some(SHARD).expect("readable"), "nobody gave it up");
+    past.give_up(SHARD);
+    assert!(past.clear_some(SHARD).expect("room"));
+    let left = |past: &Past| {
+        let mut sums = Totals::default();
+        past.each(SHARD, |stored| sums.add(&Totals::of(&stored.state))).expect("readable");
+        sums
+    };
+    assert_eq!(left(&past), past.shard(SHARD).expect("readable").totals, "what is left adds up");
+    assert!(left(&past).entities < 700);
+
+    // A power cut; whoever starts gives it up again. Snapshots of before rest on no more batches than there are.
+    past.sync().expect("synced");
+    stores.power_cut(&mut || false);
+    let past = open(&stores, before.batches).expect("enough batches");
+    past.give_up(SHARD);
+    // The next replica's history comes: what was left goes first.
+    let records: Vec<Bytes> = leaving[..3].iter().map(super::record::encode).collect();
+    past.import(SHARD, &records).expect("room");
+    assert!(!past.clear_some(SHARD).expect("readable"), "it is not given up any more");
+    assert_eq!((left(&past).entities, past.shard(SHARD).expect("readable").totals.entities), (3, 3));
+    assert_eq!(past.shard(other).expect("readable").totals.entities, 10);
+
+    past.give_up(SHARD);
+    while past.clear_some(SHARD).expect("room") {}
+    let empty = past.shard(SHARD).expect("readable");
+    assert_eq!((empty.upto, empty.ahead, empty.totals), (0, 0, Totals::default()));
+    assert!(empty.batches > before.batches);
+    past.check_ends(SHARD, 1).expect("it tells of nothing");
+}
+
+/// A cart that has opened and was canceled, as it leaves.
+fn ended(number: u128) -> Vec<Leaving> {
+    let id = CartId(number);
+    let mut kept = Kept::new();
+    for (index, had) in (1..).zip(0..2) {
+        kept.advance(index);
+        kept.apply(&Entity::Cart(id), next(id, had));
+    }
+    kept.take_leaving()
+}
+
+/// Records and totals have these two carts, once each.
+fn has_both(past: &Past) {
+    let mut counted = Totals::default();
+    past.each(SHARD, |stored| counted.add(&Totals::of(&stored.state))).expect("good records");
+    assert_eq!(counted.carts, [0, 0, 0, 2, 0]);
+    assert_eq!(past.shard(SHARD).expect("good").totals, counted);
+}
+
+/// A batch that found the disk full is in the store all the same once it is opened anew: its records are counted once.
+#[test]
+fn what_was_refused_and_is_there_is_counted_once() {
+    let stores = MemoryStores::new();
+    let past = open(&stores, 0).expect("a new store");
+    let (first, second) = (ended(1), ended(3));
+    past.write(&[(SHARD, first.clone())]).expect("room");
+    stores.keep_refused();
+    stores.set_capacity(Some(stores.used_bytes() + 1));
+    assert!(past.write(&[(SHARD, second.clone())]).is_err(), "there is no room");
+    stores.set_capacity(None);
+    // All that was not synced is written again, in order.
+    past.write_again();
+    past.write(&[(SHARD, first)]).expect("room");
+    past.write(&[(SHARD, second)]).expect("room");
+    past.sync().expect("a good disk");
+    has_both(&past);
+}
+
+/// A full disk is noticed before anything is written, and what was written before is written again.
+#[test]
+fn what_is_written_again_is_counted_once() {
+    let stores = MemoryStores::new();
+    let past = open(&stores, 0).expect("a new store");
+    let (first, second) = (ended(1), ended(3));
+    past.write(&[(SHARD, first.clone())]).expect("room");
+    stores.set_capacity(Some(stores.used_bytes()));
+    assert!(past.write(&[(SHARD, second.clone())]).is_err(), "there is no room");
+    stores.set_capacity(None);
+    past.write_again();
+    past.write(&[(SHARD, first), (SHARD, second)]).expect("room");
+    past.sync().expect("a good disk");
+    has_both(&past);
+}
+
+fn cart(number: u128) -> Entity {
+    Entity::Cart(CartId(number))
+}
+
+/// Whether the store's record of a cart is found.
+fn finds(past: &Past, shard: u16, number: u128) -> bool {
+    past.get(shard, &cart(number)).expect("a good store").is_some()
+}
+
+/// Lookups that found nothing: answered by the filter, and by the store.
+fn lookups(past: &Past) -> (u64, u64) {
+    use std::sync::atomic::Ordering::Relaxed;
+    (past.lookups().filtered.load(Relaxed), past.lookups().missed.load(Relaxed))
+}
+
+#[test]
+fn what_left_is_found_before_while_and_after_the_filter_is_filled() {
+    let stores = MemoryStores::new();
+    let all = |past: &Past, shard, numbers: std::ops::Range<u128>| {
+        numbers.into_iter().all(|number| finds(past, shard, number))
+    };
+    let past = open(&stores, 0).expect("a new store");
+    while past.fill_some().expect("a good store") {}
+    for number in 1..=600 {
+        past.write(&[(SHARD, ended(number)), (SHARD + 1, ended(1_000 + number))]).expect("room");
+    }
+    assert!(all(&past, SHARD, 1..601) && all(&past, SHARD + 1, 1_001..1_601));
+    past.sync().expect("a good disk");
+
+    // Another process.
+    stores.process_end();
+    let past = open(&stores, 0).expect("a good store");
+    let is_right = |past: &Past, missed: u64, filtered: u64| {
+        assert!(all(past, SHARD, 1..601) && all(past, SHARD + 1, 1_001..1_601));
+        let before = lookups(past);
+        assert!(!finds(past, SHARD, 5_000) && !finds(past, SHARD + 1, 5_000));
+        assert_eq!(lookups(past), (before.0 + filtered, before.1 + missed));
+    };
+    is_right(&past, 2, 0);
+    // It has read 512 of the first shard's 600, then 168 of the second's.
+    for _ in 0..2 {
+        assert!(past.fill_some().expect("a good store"));
+        is_right(&past, 2, 0);
+    }
+    // What comes meanwhile, before and behind the scan.
+    let imported: Vec<Bytes> = (2_000..2_010).map(|number| super::record::encode(&ended(number)[0])).collect();
+    for shard in [0, SHARD, SHARD + 1, SHARD + 2] {
+        past.import(shard, &imported).expect("room");
+    }
+    assert!(past.fill_some().expect("a good store"));
+    is_right(&past, 1, 1);
+    while past.fill_some().expect("a good store") {}
+    is_right(&past, 0, 2);
+    for shard in [0, SHARD, SHARD + 1, SHARD + 2] {
+        assert!(all(&past, shard, 2_000..2_010));
+    }
+    // A shard that is given up, and comes again from another node.
+    let (exported, _) = past.export(SHARD, None, usize::MAX).expect("a good store");
+    assert_eq!(exported.len(), 610);
+    past.give_up(SHARD);
+    while past.clear_some(SHARD).expect("room") {}
+    assert!(!finds(&past, SHARD, 1) && !finds(&past, SHARD, 2_000));
+    past.import(SHARD, &exported).expect("room");
+    is_right(&past, 0, 2);
+    assert!(all(&past, SHARD, 2_000..2_010));
+}
+
+/// What a store has or has not after it was opened anew is in the filter: a batch that it had refused, and records that were removed
+/// without a sync.
+#[test]
+fn what_a_store_has_that_is_opened_anew_is_found() {
+    let stores = MemoryStores::new();
+    stores.keep_refused();
+    let past = open(&stores, 0).expect("a new store");
+    while past.fill_some().expect("a good store") {}
+    let refuse = |past: &Past, number| {
+        stores.set_capacity(Some(stores.used_bytes() + 1));
+        assert!(past.write(&[(SHARD, ended(number))]).is_err(), "there is no room");
+        stores.set_capacity(None);
+    };
+    refuse(&past, 1);
+    past.write(&[(SHARD, ended(3))]).expect("room");
+    assert!(finds(&past, SHARD, 1) && finds(&past, SHARD, 3));
+    // The process ends before the store is opened anew.
+    refuse(&past, 5);
+    stores.process_end();
+    let past = open(&stores, 0).expect("a good store");
+    while past.fill_some().expect("a good store") {}
+    past.write(&[(SHARD, ended(7))]).expect("room");
+    assert!([1, 3, 5, 7].iter().all(|number| finds(&past, SHARD, *number)));
+
+    let past = open(&stores, 0).expect("a good store");
+    past.give_up(SHARD);
+    while past.clear_some(SHARD).expect("room") {}
+    while past.fill_some().expect("a good store") {}
+    assert!([1, 3, 5, 7].iter().all(|number| past.is_findable(SHARD, &cart(*number))), "they may come back");
+}

@@ -1,0 +1,127 @@
+//! What the other nodes have said to be durable on their disks: so a disk that was put back from an old copy is recognised
+//! before it votes for what it has forgotten.
+//!
+//! With each frame of consensus a node says up to which record its log is durable; each start of a node writes a record of
+//! its own. So a process that begins with a log which is no longer than what another process of the same data directory
+//! has told stands on an older state of it. What was told is kept in a file too, written now and then: a neighbour that was
+//! started again in between knows it as well.
+
+use std::collections::BTreeMap;
+
+use boxoffice_core::packing;
+use boxoffice_env::{PeerHello, Standing};
+use boxoffice_shard::NodeId;
+use parking_lot::Mutex;
+
+/// The file in the data directory.
+pub const FILE: &str = "neighbours";
+
+/// What the others have told, by node.
+#[derive(Default)]
+pub struct Witness(Mutex<Told>);
+
+#[derive(Default)]
+struct Told {
+    nodes: BTreeMap<NodeId, Standing>,
+    /// Something was told since it was written down.
+    is_new: bool,
+}
+
+impl Witness {
+    /// With what was written down before.
+    pub fn read(bytes: &[u8]) -> Result<Witness, String> {
+        let nodes = packing::read(bytes)?;
+        Ok(Witness(Mutex::new(Told { nodes, is_new: false })))
+    }
+
+    /// What is to be written down, if there is anything new.
+    pub fn news(&self) -> Option<Vec<u8>> {
+        let mut told = self.0.lock();
+        std::mem::take(&mut told.is_new).then(|| packing::append(&told.nodes, Vec::new()))
+    }
+
+    /// A node has said this on a link on which it had proved who it is.
+    pub fn note(&self, node: NodeId, standing: Standing) {
+        let mut told = self.0.lock();
+        let known = told.nodes.entry(node).or_default();
+        // A frame of an earlier process may come late.
+        if known.disk != standing.disk || known.durable < standing.durable {
+            *known = standing;
+            told.is_new = true;
+        }
+    }
+
+    /// Whether what a node says of itself can follow what it said before.
+    ///
+    /// # Errors
+    /// That it cannot, in words for the node's operator.
+    pub fn judge(&self, hello: &PeerHello) -> Result<(), String> {
+        let told = self.0.lock();
+        let (node, Standing { disk, run, durable }) = (hello.node, hello.standing);
+        let Some(known) = told.nodes.get(&node).filter(|known| known.disk == disk) else { return Ok(()) };
+        // A process does not fall behind itself, though its words may overtake each other; the start of another one alone
+        // has written a record.
+        match known.run == run || durable > known.durable {
+            true => Ok(()),
+            false => Err(format!(
+                "node {node} has come back with an old copy of its disk: its log ends with record {durable}, and it has said \
+                 that record {} was durable. It has forgotten what it acknowledged and voted for, so this copy must not be \
+                 used. Say so with `boxoffice admin replace {node}`, then start it with an empty data directory",
+                known.durable
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn hello(run: u64, durable: u64) -> PeerHello {
+        let standing = Standing { disk: 1, run, durable };
+        PeerHello { cluster: 7, node: 2, disk: 1, version: 3, program: "test".into(), table: 0, standing }
+    }
+
+    #[test]
+    fn only_a_log_that_has_grown_since_follows() {
+        let witness = Witness::default();
+        assert!(witness.judge(&hello(1, 5)).is_ok());
+        witness.note(2, Standing { disk: 1, run: 1, durable: 9 });
+        witness.note(2, Standing { disk: 1, run: 1, durable: 8 });
+        assert!(witness.judge(&hello(1, 9)).is_ok(), "the same process");
+        assert!(witness.judge(&hello(2, 10)).is_ok(), "the next one, with the record of its start");
+        assert!(witness.judge(&hello(1, 3)).is_ok(), "said before, heard after");
+        for (run, durable) in [(2, 9), (2, 8), (2, 3)] {
+            let refused = witness.judge(&hello(run, durable)).expect_err("an old copy");
+            assert!(refused.contains("old copy") && refused.contains("admin replace 2"), "{refused}");
+        }
+        // Another disk begins anew.
+        let mut other = hello(3, 1);
+        other.standing.disk = 4;
+        assert!(witness.judge(&other).is_ok());
+    }
+
+    #[test]
+    fn what_was_told_is_known_after_a_restart() {
+        let witness = Witness::default();
+        assert_eq!(witness.news(), None);
+        witness.note(2, Standing { disk: 1, run: 1, durable: 9 });
+        let written = witness.news().unwrap();
+        assert_eq!(witness.news(), None);
+        let witness = Witness::read(&written).unwrap();
+        assert!(witness.judge(&hello(2, 9)).is_err() && witness.judge(&hello(2, 10)).is_ok());
+    }
+
+    #[test]
+    fn a_standing_goes_before_a_frame() {
+        let standing = Standing { disk: 1, run: 2, durable: 3 };
+        let mut bytes = Vec::new();
+        standing.put(&mut bytes);
+        bytes.push(9);
+        let mut frame = Bytes::from(bytes);
+        assert_eq!((Standing::take(&mut frame), &frame[..]), (Some(standing), &[9][..]));
+        assert_eq!(Standing::take(&mut frame), None);
+    }
+}
