@@ -84,7 +84,7 @@ pub struct Config {
     pub token_keys: TokenKeys,
     /// Pages that may connect besides the cluster's own.
     pub origins: Vec<String>,
-    /// The number this node wants in its cluster, if somebody said one.
+    /// The number this node wants in its cluster, if one is configured.
     pub wanted_node: Option<u64>,
     /// What was said of other nodes so far.
     pub said: PeersSaid,

@@ -56,7 +56,7 @@ pub fn run(args: &args::Demo) -> Outcome {
         control.local_addr().map_err(no_port)?,
         gateway.address(),
     );
-    // What nobody sees is not sold: nodes sync as they do everywhere else.
+    // Nodes sync as they do everywhere else.
     let mut launch = launch(FsyncWord::Always, config)?;
     let log = launch.files.with_extension("log");
     launch.log = Some(log.clone());
@@ -66,7 +66,7 @@ pub fn run(args: &args::Demo) -> Outcome {
         let settled = runtime.block_on(async {
             tokio::select! {
                 settled = cluster.wait_until_settled() => settled.map(|()| true),
-                // Nobody waits for it any more.
+                // The caller has stopped waiting.
                 () = end.told() => Ok(false),
             }
         });
@@ -135,7 +135,7 @@ fn no_port(error: std::io::Error) -> Failure {
     Failure::Node(format!("no free port on this machine: {error}"))
 }
 
-/// Shows an address to whoever shows addresses here.
+/// Opens an address in the browser of this machine.
 fn open(url: &str) {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     if let Err(error) = std::process::Command::new(opener).arg(url).spawn() {

@@ -29,7 +29,7 @@ const CALLS: u64 = 8;
 pub(crate) struct Wanted {
     /// Connections of clients.
     pub(crate) connections: usize,
-    /// An operator has said so many.
+    /// The number that the operator configured.
     pub(crate) is_said: bool,
     /// There are other nodes.
     pub(crate) has_peers: bool,
@@ -53,8 +53,7 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// A descriptor with this number or a higher one is not for a client: so many are in use then that the rest is the
-    /// node's.
+    /// A descriptor with this number or a higher one is not for a client: the rest is reserved for the node.
     pub(crate) fn ends_of_door(&self) -> u64 {
         self.ends_of_operators() - OPERATORS
     }

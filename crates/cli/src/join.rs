@@ -42,7 +42,7 @@ pub struct Joiner {
 /// However often the same disk asks, it is the same member.
 ///
 /// # Errors
-/// [`Failure::Refused`] with the cluster's reason, [`Failure::Unreachable`] if nobody answered.
+/// [`Failure::Refused`] with the cluster's reason, [`Failure::Unreachable`] if no member answered.
 pub async fn join(addresses: &[String], joiner: &Joiner, patience: Duration) -> Result<Joined, Failure> {
     let asked = addresses.join(", ");
     let config = ClientConfig {
@@ -131,7 +131,7 @@ mod tests {
         // A port that was just free.
         let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
         let addresses = [port.to_string()];
-        let error = join(&addresses, &joiner(), Duration::from_millis(200)).await.expect_err("nobody is there");
+        let error = join(&addresses, &joiner(), Duration::from_millis(200)).await.expect_err("no member is there");
         assert!(matches!(error, Failure::Unreachable(_)), "{error:?}");
         let words = error.to_string();
         assert!(words.contains(&addresses[0]) && words.contains("--join takes client addresses"), "{words}");

@@ -89,7 +89,7 @@ fn start(args: &Load, overrides: &mut Vec<String>) -> Result<Started, Failure> {
 /// Nodes of this program with temporary files and this text as their configuration.
 ///
 /// # Errors
-/// [`Failure::Node`] if nobody knows where this program is.
+/// [`Failure::Node`] if the path of this program is not known.
 pub fn launch(fsync: FsyncWord, config: String) -> Result<LaunchConfig, Failure> {
     let program =
         std::env::current_exe().map_err(|error| Failure::Node(format!("no path to this program: {error}")))?;

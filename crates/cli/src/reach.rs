@@ -1,4 +1,4 @@
-//! Reaching a node: connecting, and what failures of requests mean for whoever ran a command.
+//! Reaching a node: connecting, and what failures of requests mean for the user of a command.
 
 use std::{
     future::Future,
@@ -18,7 +18,7 @@ const PORT: u16 = 7180;
 /// How long to try to reach a node before giving up.
 const CONNECT_TIME: Duration = Duration::from_secs(3);
 
-/// The width of maps where nobody says how wide the output is.
+/// The width of maps where the width of the output is not known.
 const COLUMNS: usize = 120;
 
 impl Reach {

@@ -66,7 +66,7 @@ impl FsyncWord {
 /// Runs a node.
 pub fn run(args: &Serve) -> Outcome {
     if args.print_config {
-        // Whoever closed the pipe has read enough.
+        // The reader has closed the pipe.
         let _ = std::io::stdout().write_all(DEFAULT.as_bytes());
         return Ok(());
     }
@@ -338,7 +338,7 @@ async fn serve(
         })
         .await;
     };
-    // Whoever is alone has nothing to say before it serves; a member tells how it is while it waits for others.
+    // A node that is alone says nothing before it serves. A member reports while it waits for others.
     let mut door = Some(door);
     let mut opened = None;
     if has_peers {
@@ -528,8 +528,8 @@ async fn announced(handle: &NodeHandle, signals: &mut Signals, drain: Duration) 
     }
 }
 
-/// SIGTERM, Ctrl-C and, if that is wanted, the end of the standard input. They are heard from when this is made on: whoever
-/// reads that the node serves may tell it to stop.
+/// SIGTERM, Ctrl-C and, if that is wanted, the end of the standard input. They are heard from the moment when this is made, so
+/// they may be sent as soon as the node says that it serves.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,

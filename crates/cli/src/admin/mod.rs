@@ -307,7 +307,7 @@ fn set_blocked(reach: &Reach, id: &str, seats: &[String], block: bool) -> Outcom
 }
 
 fn print(lines: &[String]) {
-    // Whoever closed the pipe has read enough.
+    // The reader has closed the pipe.
     let _ = lines.iter().all(|line| say(line));
 }
 

@@ -139,7 +139,7 @@ fn why(from: &CopiesStatus, place: &PlaceStatus, members: &[MemberStatus]) -> St
     }
     match (from.voters.len(), place.voters.len()) {
         (before, after) if before < after => "enough nodes serve for more voters".into(),
-        (before, after) if before > after => "too few nodes serve for so many voters".into(),
+        (before, after) if before > after => "too few nodes serve for this many voters".into(),
         _ => "copies are evened out".into(),
     }
 }

@@ -31,7 +31,7 @@ const LEAVE_TIME: Duration = Duration::from_secs(5);
 /// The longest line that can be typed, in characters.
 const TYPED_MAX: usize = 200;
 
-/// Sells to whoever sits at the terminal.
+/// Sells at the terminal.
 pub async fn sell(client: &Client, session: SessionView, wanted: Option<Wanted>, reach: &Reach) -> Outcome {
     let mut sale = Sale {
         reach,

@@ -29,13 +29,17 @@ pub fn run(args: &Book) -> Outcome {
     let id = session_id(&args.session)?;
     let alone = args.yes || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal();
     if alone && args.best.is_none() && args.seats.is_empty() {
-        let why = if args.yes { "nobody is asked with --yes" } else { "this is no terminal, so nobody can be asked" };
+        let why = if args.yes {
+            "with --yes no question is asked"
+        } else {
+            "this is no terminal, so no question can be asked"
+        };
         return Err(Failure::Usage(format!(
             "{why}: name seats, as in `boxoffice book {id} B5 B6 --yes`, or say --best 2"
         )));
     }
     if alone && !args.yes {
-        return Err(Failure::Usage("this is no terminal, so nobody can be asked: check out with --yes".into()));
+        return Err(Failure::Usage("this is no terminal, so no question can be asked: check out with --yes".into()));
     }
     reach::block_on(async {
         let client = args.reach.connect().await?;
@@ -55,7 +59,7 @@ pub fn run(args: &Book) -> Outcome {
 enum Wanted {
     /// These seats, by index.
     Seats(Vec<u32>),
-    /// So many of the best.
+    /// This many of the best seats.
     Best(u16),
 }
 
@@ -124,7 +128,7 @@ impl Purchase<'_> {
             }
             Err(error) => {
                 if matches!(error, Error::Refused(_)) {
-                    // It holds seats for nobody now; if this does not work they are free at its deadline.
+                    // Its seats are not wanted. If this fails they are free at its deadline.
                     let _ = cart.cancel().await;
                 }
                 Err(in_doubt(error, &cart.id().order().to_string(), self.reach))

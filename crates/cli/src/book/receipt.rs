@@ -67,7 +67,7 @@ pub fn refusal(no: &No, layout: &Layout, names: &Names) -> String {
             let verb = if seats.len() == 1 { "is" } else { "are" };
             match state {
                 _ if seats.is_empty() => None,
-                Some(SeatState::Held) => Some(format!("{} {verb} held by somebody", names.list(&seats))),
+                Some(SeatState::Held) => Some(format!("{} {verb} held by another buyer", names.list(&seats))),
                 Some(state) => Some(format!("{} {verb} {}", names.list(&seats), seat_state_text(state))),
                 None => Some(names.list(&seats)),
             }

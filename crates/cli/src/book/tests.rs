@@ -205,7 +205,7 @@ fn refusals_name_seats_and_what_they_are() {
     let seats = [1, 2, 3, 4].map(|seat| Seat { row: 1, seat }).to_vec();
     let states = vec![SeatState::Held, SeatState::Sold, SeatState::Sold, SeatState::Blocked];
     let no = No { code: 201, name: "seats_taken".into(), message: "taken".into(), seats, states, ..No::default() };
-    expect!["B2 is held by somebody; B3, B4 are sold; B5 is blocked"]
+    expect!["B2 is held by another buyer; B3, B4 are sold; B5 is blocked"]
         .assert_eq(&receipt::refusal(&no, &layout, &names));
     let unstated = No { states: Vec::new(), ..no.clone() };
     assert_eq!(receipt::refusal(&unstated, &layout, &names), "B2–B5");

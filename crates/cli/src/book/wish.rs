@@ -9,7 +9,7 @@ use crate::draw::Names;
 pub enum Wish {
     /// These seats, by index.
     Seats(Vec<u32>),
-    /// So many of the best.
+    /// This many of the best seats.
     Best(u16),
     /// These held seats back; all if absent.
     GiveBack(Option<Vec<u32>>),

@@ -24,7 +24,7 @@ pub struct PeersConfig {
     pub listen: SocketAddr,
     /// What they are told: host and port.
     pub advertise: String,
-    /// What nodes show each other; none only where nobody else can connect.
+    /// What nodes show each other; none only where no other machine can connect.
     pub secret: Option<Secret>,
     /// Certificates, if connections are to be encrypted.
     pub tls: Option<PeersTls>,
@@ -67,7 +67,7 @@ pub(super) struct PeersSection {
 pub struct PeersSaid {
     listen: Option<SocketAddr>,
     advertise: String,
-    /// Or why it cannot be had, which matters only if nobody says another one.
+    /// Or why it cannot be had, which matters only if no other one is configured.
     secret: Result<Option<Secret>, String>,
     tls: Option<PeersTls>,
     /// Other machines may be spoken with in plain text.
@@ -157,7 +157,8 @@ impl PeersSaid {
             return at(LISTEN, what);
         }
         if self.advertise.is_empty() && listen.ip().is_unspecified() {
-            let what = format!("peers.advertise: nobody can reach {listen}; say which host and port others use");
+            let what =
+                format!("peers.advertise: other nodes cannot reach {listen}; say which host and port others use");
             return at(LISTEN, what);
         }
         let advertise = if self.advertise.is_empty() { listen.to_string() } else { self.advertise.clone() };
@@ -326,7 +327,7 @@ mod tests {
         let routed =
             read("listen = \"127.0.0.1:7280\"\nroutes = { 2 = \"proxy:7290\" }").expect("a way to another node");
         assert_eq!(routed.routes, BTreeMap::from([(2, "proxy:7290".into())]));
-        let alone = read("listen = \"127.0.0.1:7280\"").expect("nobody else can connect");
+        let alone = read("listen = \"127.0.0.1:7280\"").expect("no other machine can connect");
         assert_eq!((alone.advertise.as_str(), alone.secret), ("127.0.0.1:7280", None));
     }
 
@@ -342,7 +343,7 @@ mod tests {
             ),
             (
                 &format!("listen = \"0.0.0.0:7280\"\nplain = true\n{SECRET}"),
-                "line 2: peers.advertise: nobody can reach 0.0.0.0:7280",
+                "line 2: peers.advertise: other nodes cannot reach 0.0.0.0:7280",
             ),
             (
                 "listen = \"127.0.0.1:7280\"\nadvertise = \"one\"",

@@ -1,4 +1,4 @@
-//! Who may do what: the role of strangers, and the secrets that make somebody else of them. Each secret may stand in a file of
+//! Who may do what: the role of strangers, and the secrets that give other roles. Each secret may stand in a file of
 //! its own.
 
 use std::{fs, path::PathBuf};

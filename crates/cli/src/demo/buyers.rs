@@ -1,5 +1,5 @@
 //! The other buyers of the demo: they think, look, hold, give back, pay and lose races at the pace of people, and leave some
-//! of every house to whoever looks on.
+//! of every house to the people who watch.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,7 +29,7 @@ const PLACES: (&str, &str) = ("yard-tonight", "floor");
 /// The sessions whose seats are sold; the first ones are wanted more.
 const SESSIONS: [&str; 5] = ["tosca-tonight", "hamlet-tonight", "lumen-late", "mahler-sunday", "tosca-tomorrow"];
 
-/// One seat in so many is left to people.
+/// One seat in this many is left to people.
 const LEFT: u32 = 6;
 /// Of each session so much is sold before the demo begins, in hundredths of its seats.
 const SOLD_AHEAD: [usize; 5] = [34, 45, 28, 22, 12];
@@ -68,7 +68,7 @@ pub(super) async fn buy(addresses: Vec<String>, buyers: u32, seed: u64) -> Outco
         Buyer { client: clients[number as usize % clients.len()].clone(), number, dice }.buy()
     });
     join_all(buying).await;
-    // Nobody buys, and the demo goes on.
+    // Without buyers the demo goes on.
     std::future::pending().await
 }
 
@@ -82,7 +82,7 @@ impl Buyer {
     async fn buy(mut self) {
         sleep(Duration::from_millis(self.dice.random_range(0..AWAY_MS.start))).await;
         loop {
-            // A refusal is how a race is lost, and a node that dies is nobody's end: one tries again, as people do.
+            // A refusal is how a race is lost, and a node that dies ends no buyer: they try again, as people do.
             let eager = self.visit().await.unwrap_or(false);
             let away_ms = self.dice.random_range(AWAY_MS);
             sleep(Duration::from_millis(if eager { away_ms / 4 } else { away_ms })).await;

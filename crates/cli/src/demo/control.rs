@@ -86,7 +86,7 @@ async fn act(State(nodes): State<Nodes>, Path((node, action)): Path<(String, Str
     .await
 }
 
-/// Does something with the nodes, which may take a while, for a page of theirs or for whoever is no page.
+/// Does something with the nodes, which may take a while, for a page of theirs or for another client.
 async fn answer(
     nodes: &Nodes,
     headers: &HeaderMap,

@@ -39,7 +39,7 @@ pub enum Key {
     ClearLine,
     /// Ctrl-C or Ctrl-D.
     Interrupt,
-    /// So many lines up (negative) or down.
+    /// This many lines up (negative) or down.
     Scroll(isize),
     /// Something else, or the terminal has another size: the page is drawn anew.
     Redraw,

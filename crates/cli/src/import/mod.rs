@@ -28,7 +28,7 @@ use crate::{
     reach,
 };
 
-/// When a session starts if nobody says.
+/// When a session starts if the file does not say.
 const STARTS_AT: &str = "+1d 19:30";
 
 /// When a session made from CSV ends, counted from its start.

@@ -66,7 +66,7 @@ impl Report {
 
     /// Prints them.
     pub fn print(&self) {
-        // Whoever closed the pipe has read enough.
+        // The reader has closed the pipe.
         let _ = self.lines().iter().all(|line| say(line));
     }
 }

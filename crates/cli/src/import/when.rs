@@ -20,7 +20,7 @@ pub enum When {
         /// In milliseconds.
         span_ms: u64,
     },
-    /// So many days later than the day of the other one, at a time of day.
+    /// This many days later than the day of the other one, at a time of day.
     OnDay {
         /// Days, counted in the clock's own zone.
         days: u64,

@@ -70,7 +70,7 @@ fn counts(state: &LiveCounts) -> String {
     words.join("  ")
 }
 
-/// Prints what comes until told to stop, or until nobody reads any more.
+/// Prints what comes until told to stop, or until the reader is gone.
 async fn follow(reach: &Reach, mut next: impl AsyncFnMut() -> Result<Vec<String>, Error>) -> Outcome {
     let mut stop = pin!(told_to_stop());
     loop {

@@ -199,7 +199,7 @@ async fn in_lines(client: &Client, mut feed: Feed, mut watched: Watched, reach: 
                     line = format!("{line}  {}", old(age));
                 }
                 if !say(&format!("{line}  ({})", draw::counts(&watched.counts))) {
-                    // Nobody reads any more.
+                    // The reader is gone.
                     return Ok(());
                 }
             }

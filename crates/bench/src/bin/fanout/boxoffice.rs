@@ -48,7 +48,7 @@ pub(crate) fn find() -> Option<PathBuf> {
 }
 
 impl Boxoffice {
-    /// Starts so many nodes, each with room for its share of the watchers.
+    /// Starts this many nodes, each with room for its share of the watchers.
     pub(crate) async fn start(program: &Path, nodes: usize, watchers: u32) -> Result<Boxoffice, Failed> {
         let directory = tempfile::Builder::new().prefix("fanout-").tempdir()?;
         let each = watchers.div_ceil(nodes as u32) + CONNECTIONS_BESIDE;
@@ -89,7 +89,7 @@ impl Boxoffice {
     }
 }
 
-/// A house of so many sessions of 900 seats.
+/// A house of this many sessions of 900 seats.
 pub(crate) fn theatre(prefix: &str, sessions: u32) -> House {
     House { prefix: prefix.to_owned(), groups: 1, venues: 1, sessions, rows: 30, seats: 30 }
 }

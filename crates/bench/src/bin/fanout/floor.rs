@@ -42,7 +42,7 @@ const BEHIND_MAX: usize = 256;
 /// What is watched.
 pub(crate) const SESSION: &str = "floor";
 
-/// So many changes, spread evenly.
+/// This many changes, spread evenly.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Publish {
     pub(crate) a_second: u32,
@@ -100,7 +100,7 @@ fn publish_at(shared: &Shared, publish: Publish) -> Vec<ChangeTime> {
         let version = shared.version.fetch_add(1, Ordering::Relaxed) + 1;
         let frame = frame::delta(version);
         change_times.push(ChangeTime { session: 0, version, at_us: now_us() });
-        // Nobody may be there.
+        // There may be no subscriber.
         let _ = shared.frames.send(frame);
     }
     change_times

@@ -40,13 +40,13 @@ pub(crate) struct Options {
     /// Sittings of each system; medians are shown.
     #[arg(long, default_value_t = 3)]
     rounds: u32,
-    /// Nodes of a cluster that the watchers are spread over; the floor is so many processes then.
+    /// Nodes of a cluster that the watchers are spread over; the floor is as many processes then.
     #[arg(long, default_value_t = 1)]
     nodes: usize,
     /// Only this system: boxoffice or floor.
     #[arg(long)]
     only: Option<String>,
-    /// Instead: so many subscriptions, of 1 000 sessions on each connection.
+    /// Instead: this many subscriptions, of 1 000 sessions on each connection.
     #[arg(long)]
     subscriptions: Option<u32>,
     /// Sessions that are subscribed to.

@@ -1,4 +1,4 @@
-//! Many sessions: what so many subscriptions cost in time and memory, and what all sessions changing costs then.
+//! Many sessions: what many subscriptions cost in time and memory, and what all sessions changing costs then.
 
 use std::{fmt, path::Path};
 

@@ -199,7 +199,7 @@ impl Boxoffice {
         Ok(verified)
     }
 
-    /// Connects so many times.
+    /// Opens this many connections.
     pub(crate) async fn connect(
         &self,
         house: &House,

@@ -114,7 +114,7 @@ pub(crate) fn directory_in(parent: &Path, name: &str) -> io::Result<TempDir> {
     tempfile::Builder::new().prefix(&format!("{name}-")).tempdir_in(parent)
 }
 
-/// A port of the loopback interface that nobody listens on at the moment.
+/// A port of the loopback interface that is free at the moment.
 pub(crate) fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }

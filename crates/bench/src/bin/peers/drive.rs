@@ -126,7 +126,7 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// Does what flow `index` does; an error if it was refused, for nobody meets anybody.
+    /// Does what flow `index` does; an error if it was refused, for no two flows want the same.
     async fn flow<T: Till>(&self, till: &T, index: u32) -> Result<(), Failed> {
         let bought = match self {
             Work::Seats(picker, opening) => till.buy(&purchase(picker, index), *opening).await?,

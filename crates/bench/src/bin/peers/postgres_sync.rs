@@ -182,7 +182,7 @@ impl Postgres {
         Ok(verified)
     }
 
-    /// Connects so many times.
+    /// Opens this many connections.
     pub(crate) async fn connect(
         &self,
         house: &House,
@@ -221,9 +221,10 @@ impl Postgres {
         let (sold, ownerless, free): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
         let seats = i64::from(house.sessions_all()) * i64::from(house.seats_of_session());
         if ownerless != 0 || free != seats - sold {
-            return Err(
-                format!("{sold} of {seats} seats sold, {ownerless} of them to nobody, {free} counted free").into()
-            );
+            return Err(format!(
+                "{sold} of {seats} seats sold, {ownerless} of them without an owner, {free} counted free"
+            )
+            .into());
         }
         let mut verified = Verified { seats_sold: sold as u64, orders: 0 };
         let order = client.prepare("SELECT session, seats FROM orders WHERE cart = $1").await?;

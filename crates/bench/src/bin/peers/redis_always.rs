@@ -241,7 +241,7 @@ impl Redis {
         Ok(verified)
     }
 
-    /// Connects so many times.
+    /// Opens this many connections.
     pub(crate) async fn connect(
         &self,
         house: &House,

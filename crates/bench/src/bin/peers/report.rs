@@ -54,7 +54,7 @@ impl Report {
         serde_json::to_string_pretty(self)
     }
 
-    /// The median of a figure over the turns of a system with so many clients and connections.
+    /// The median of a figure over the turns of a system with this number of clients and connections.
     fn median(&self, system: &str, shape: (usize, usize), figure: impl Fn(&Turn) -> f64) -> Option<f64> {
         let turns = self.turns.iter().filter(|turn| turn.system == system && (turn.clients, turn.connections) == shape);
         median(&mut turns.map(figure).collect::<Vec<f64>>())

@@ -219,7 +219,7 @@ pub(crate) struct Verified {
     pub(crate) orders: u64,
 }
 
-/// The shop of a turn: products that nobody has used.
+/// The shop of a turn: unused products.
 fn fresh_shop() -> Goods {
     let shop = Goods { products: PRODUCTS, stock: STOCK, unit_price: PRICE, ..Goods::default() };
     Goods { prefix: fresh_prefix(), ..shop }
@@ -231,7 +231,7 @@ fn fresh_prefix() -> String {
     format!("p{:x}", since.as_micros())
 }
 
-/// A house nobody has used, with seats for so many purchases. Group 1 is only there for the tokens of challengers.
+/// An unused house with seats for this many purchases. Group 1 is only there for the tokens of challengers.
 fn fresh_house(flows: u32) -> House {
     let sessions = flows.div_ceil(80 / u32::from(SEATS));
     House { prefix: fresh_prefix(), groups: 1, venues: sessions.div_ceil(100), sessions: 100, rows: 5, seats: 16 }
