@@ -51,7 +51,7 @@ fn kind(schema: &Value, used: &mut Vec<String>) -> String {
         return kind(&components()[name], used);
     }
     for any in ["anyOf", "oneOf"] {
-        if let Some(shapes) = schema[any].as_array().filter(|_| !schema["properties"].is_object()) {
+        if let Some(shapes) = schema[any].as_array() {
             let shapes: Vec<String> = shapes.iter().map(|shape| kind(shape, used)).collect();
             return shapes.join(" or ");
         }
@@ -154,7 +154,7 @@ fn sets(schema: &Value) -> String {
         let names = set["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
         names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" with ")
     };
-    match schema["oneOf"].as_array() {
+    match schema["then"]["oneOf"].as_array() {
         Some(sets) => format!(". One of: {}", sets.iter().map(set).collect::<Vec<_>>().join("; ")),
         None => String::new(),
     }

@@ -211,10 +211,12 @@ fn every_refusal_and_failure_is_in_the_document() {
         // The first of a name counts: several lines are refused under the name of the first.
         .rev()
         .collect();
-    let response = |status: u16| {
-        let schema = &responses[format!("Status{status}")]["content"]["application/json"]["schema"];
-        assert!(schema.is_object(), "{status} is not in the document");
-        validator(schema)
+    let response = |status: u16, code: u16, name: &str| {
+        let response = &responses[format!("Status{status}")];
+        assert_eq!(response["x-codes"][code.to_string()], name, "{code} is not said to be answered with {status}");
+        let words = response["description"].as_str().expect("words");
+        assert!(words.contains(&format!("{code} {name}")), "{code} {name} is not described: {words}");
+        validator(&response["content"]["application/json"]["schema"])
     };
     let refused = refusals().into_iter().map(|no| (no.code(), no.name()));
     let rejected = rejections().into_iter().map(|no| (no.code(), no.name()));
@@ -224,7 +226,7 @@ fn every_refusal_and_failure_is_in_the_document() {
         assert_eq!(row.name, name);
         let body = &frames[name]["no"];
         check(name, &no, body);
-        check(name, &response(status::of_refusal(code, name)), &json!({"no": body}));
+        check(name, &response(status::of_refusal(code, name), code, name), &json!({"no": body}));
         let details: BTreeSet<&str> = body.as_object().expect("a map").keys().map(String::as_str).collect();
         let said: BTreeSet<&str> = ["code", "name", "message"].iter().chain(row.details).copied().collect();
         assert_eq!(details, said, "the details of {name}");
@@ -233,12 +235,12 @@ fn every_refusal_and_failure_is_in_the_document() {
     let several = written(&refused_lines());
     assert!(several["no"]["lines"].is_array(), "{several}");
     check("several lines", &no, &several["no"]);
-    check("several lines", &response(status::of_refusal(201, "seats_taken")), &several);
+    check("several lines", &response(status::of_refusal(201, "seats_taken"), 201, "seats_taken"), &several);
     assert_eq!(codes.len(), REFUSALS.len(), "a refusal that nobody has is documented");
     for kind in FailKind::ALL {
         let body = &frames[kind.name()]["fail"];
         check(kind.name(), &fail, body);
-        check(kind.name(), &response(status::of_failure(kind)), &json!({"fail": body}));
+        check(kind.name(), &response(status::of_failure(kind), kind.code(), kind.name()), &json!({"fail": body}));
     }
 }
 
@@ -264,6 +266,30 @@ fn every_reference_of_the_document_leads_somewhere() {
     assert!(references > 100, "only {references}");
     for name in components().as_object().expect("a map").keys() {
         validator(&json!({"$ref": format!("#/components/schemas/{name}")}));
+    }
+}
+
+#[test]
+fn bodies_are_named() {
+    // A generator makes a type of its own, with a name of its own, for each schema that stands in its place.
+    let document: Value = serde_json::from_str(document()).expect("the document is JSON");
+    let inline = |content: &Value| {
+        let schemas = content.as_object().into_iter().flatten().map(|(_, media)| &media["schema"]);
+        schemas.filter(|schema| schema.is_object() && schema["$ref"].is_null()).count()
+    };
+    let mut bodies = 0;
+    for (path, methods) in document["paths"].as_object().expect("paths") {
+        for operation in methods.as_object().expect("methods").values() {
+            let responses = operation["responses"].as_object().expect("responses").values();
+            for content in responses.chain([&operation["requestBody"]]).map(|body| &body["content"]) {
+                assert_eq!(inline(content), 0, "{path}: {content}");
+                bodies += usize::from(content.is_object());
+            }
+        }
+    }
+    assert!(bodies > 100, "only {bodies}");
+    for (name, response) in document["components"]["responses"].as_object().expect("responses") {
+        assert_eq!(inline(&response["content"]), 0, "{name}");
     }
 }
 

@@ -49,9 +49,16 @@ pub(super) fn part_of<T: DeserializeOwned>(fields: impl IntoIterator<Item = Fiel
 }
 
 /// The map whose fields, beside what it always needs, come in exactly one of these sets.
-pub(super) fn one_set(mut map: Value, sets: &[&[&str]]) -> Value {
+pub(super) fn one_set(map: Value, sets: &[&[&str]]) -> Value {
     let needs = |set: &&[&str]| json!({"required": set});
-    map["oneOf"] = sets.iter().map(needs).collect();
+    one_of_sets(map, sets.iter().map(needs).collect())
+}
+
+/// The same with schemas of the sets. It is said in a `then` that always applies: generators of clients take a `oneOf` beside
+/// the fields for another type.
+pub(super) fn one_of_sets(mut map: Value, sets: Vec<Value>) -> Value {
+    map["if"] = json!({});
+    map["then"] = json!({"oneOf": sets});
     map
 }
 
@@ -77,9 +84,12 @@ pub(super) fn about(mut schema: Value, words: &str) -> Value {
     schema
 }
 
+/// Where the document has its shapes.
+pub(super) const SCHEMAS: &str = "#/components/schemas/";
+
 /// A shape by its name among the components.
 pub(super) fn component(name: &str) -> Value {
-    json!({"$ref": format!("#/components/schemas/{name}")})
+    json!({"$ref": format!("{SCHEMAS}{name}")})
 }
 
 /// An id chosen by a client.

@@ -6,9 +6,9 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Doors, OpSchema, REFUSALS,
-    build::{about, component, list, map, needed, optional, whole},
-    components, of,
+    Doors, OpSchema, REFUSALS, RESOURCES,
+    build::{SCHEMAS, component, whole},
+    components, of, ok_name,
     query::is_nested,
     status,
 };
@@ -58,10 +58,16 @@ impl Document {
             }
             paths.push((format!("/v1/{}", op.name()), methods));
         }
-        paths.push(("/v1/sessions/{id}/layout".to_owned(), json!({"get": resource("layout", "Layout", &statuses)})));
-        paths.push(("/v1/sessions/{id}/map".to_owned(), json!({"get": resource("map", "Map", &statuses)})));
+        for shape in RESOURCES {
+            let name = shape.to_lowercase();
+            paths.push((format!("/v1/sessions/{{id}}/{name}"), json!({"get": resource(&name, shape, &statuses)})));
+        }
         let responses: Map<String, Value> =
             endings.iter().map(|(status, response)| (response_name(*status), response.clone())).collect();
+        let mut shapes = BTreeMap::new();
+        for part in paths.iter().map(|(_, methods)| methods).chain(responses.values()) {
+            collect(part, &mut shapes);
+        }
         let admin =
             json!({"type": "http", "scheme": "bearer", "description": "The operators' token, where one is set."});
         Document {
@@ -75,9 +81,26 @@ impl Document {
             }),
             paths: InOrder(paths),
             components: json!({
-                "schemas": components(), "responses": responses, "securitySchemes": {"operators": admin},
+                "schemas": shapes, "responses": responses, "securitySchemes": {"operators": admin},
             }),
         }
+    }
+}
+
+/// Adds the shapes that a part of the document refers to. Those of connections only are left out: the document is about HTTP.
+fn collect(part: &Value, shapes: &mut BTreeMap<&'static str, &'static Value>) {
+    match part {
+        Value::Object(fields) => {
+            let name = fields.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix(SCHEMAS));
+            if let Some((name, shape)) = name.and_then(|name| components().as_object()?.get_key_value(name))
+                && shapes.insert(name, shape).is_none()
+            {
+                collect(shape, shapes);
+            }
+            fields.values().for_each(|field| collect(field, shapes));
+        }
+        Value::Array(list) => list.iter().for_each(|item| collect(item, shapes)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -92,7 +115,7 @@ fn by_post(op: Op, schema: &OpSchema, statuses: &[u16]) -> Value {
     let mut operation = operation(op, schema, statuses, op.name().replace('.', "_"), parameters);
     operation["requestBody"] = json!({
         "required": schema.request.get("required").is_some(),
-        "content": {"application/json": {"schema": schema.request, "examples": examples}},
+        "content": {"application/json": {"schema": component(schema.request_name), "examples": examples}},
     });
     operation
 }
@@ -121,9 +144,9 @@ fn operation(op: Op, schema: &OpSchema, statuses: &[u16], id: String, mut parame
     if is_about_a_customer(op) {
         parameters.extend(customer());
     }
-    let ok = map([needed("ok", schema.answer.clone()), optional("at", list(component("At")))]);
     let granted = json!({
-        "description": status::meaning(status::OK), "content": {"application/json": {"schema": ok}},
+        "description": status::meaning(status::OK),
+        "content": {"application/json": {"schema": component(&ok_name(op, schema))}},
     });
     let mut operation = json!({
         "operationId": id,
@@ -151,7 +174,7 @@ fn responses(granted: Value, statuses: &[u16]) -> Value {
 
 /// The layout or the map of a session: something to keep, with a tag that says whether it is still so.
 fn resource(name: &str, shape: &str, statuses: &[u16]) -> Value {
-    let body = json!({"schema": map([needed("ok", component(shape))])});
+    let body = json!({"schema": component(&format!("{shape}Ok"))});
     let tag = json!({"ETag": {"description": "Changes with the answer.", "schema": {"type": "string"}}});
     let granted = json!({
         "description": status::meaning(status::OK),
@@ -221,37 +244,31 @@ fn response_name(status: u16) -> String {
     format!("Status{status}")
 }
 
-/// The responses that are not an ok, by status: what each may say is in its schema.
+/// The responses that are not an ok, by status. Their codes and names are in `x-codes` and in words.
 fn endings() -> BTreeMap<u16, Value> {
-    let mut refusals: BTreeMap<u16, Vec<(u16, &str, String)>> = BTreeMap::new();
-    let mut refused = |status: u16, code, name, words| refusals.entry(status).or_default().push((code, name, words));
+    let mut rows: BTreeMap<u16, Vec<(u16, &str, String)>> = BTreeMap::new();
+    let mut add = |status: u16, code, name, words| rows.entry(status).or_default().push((code, name, words));
     for row in REFUSALS {
         let details = if row.details.is_empty() { String::new() } else { format!(" ({})", row.details.join(", ")) };
         let words = format!("{} {}{details}: {}", row.code, row.name, row.meaning);
-        refused(status::of_refusal(row.code, row.name), row.code, row.name, words);
+        add(status::of_refusal(row.code, row.name), row.code, row.name, words);
     }
     for status in [status::WRONG_METHOD, status::TOO_SLOW] {
-        refused(status, 101, "bad_request", "101 bad_request".to_owned());
+        add(status, 101, "bad_request", "101 bad_request".to_owned());
     }
-    let mut failures: BTreeMap<u16, Vec<(u16, &str, String)>> = BTreeMap::new();
     for kind in FailKind::ALL {
-        let row = (kind.code(), kind.name(), format!("{} {}", kind.code(), kind.name()));
-        failures.entry(status::of_failure(kind)).or_default().push(row);
+        add(status::of_failure(kind), kind.code(), kind.name(), format!("{} {}", kind.code(), kind.name()));
     }
-    let refusals = refusals.into_iter().map(|(status, rows)| (status, ending(status, "no", "No", &rows)));
-    let failures = failures.into_iter().map(|(status, rows)| (status, ending(status, "fail", "Fail", &rows)));
-    refusals.chain(failures).collect()
+    rows.into_iter().map(|(status, rows)| (status, ending(status, &rows))).collect()
 }
 
-fn ending(status: u16, field: &'static str, shape: &str, rows: &[(u16, &str, String)]) -> Value {
-    let codes: Vec<u16> = rows.iter().map(|row| row.0).collect();
-    let names: Vec<&str> = rows.iter().map(|row| row.1).collect();
+fn ending(status: u16, rows: &[(u16, &str, String)]) -> Value {
+    let codes: Map<String, Value> = rows.iter().map(|(code, name, _)| (code.to_string(), json!(name))).collect();
     let words: Vec<&str> = rows.iter().map(|row| row.2.as_str()).collect();
-    let narrowed =
-        json!({"allOf": [component(shape), {"properties": {"code": {"enum": codes}, "name": {"enum": names}}}]});
-    let body = map([needed(field, about(narrowed, &words.join("; ")))]);
+    let shape = if status < 500 { "Refused" } else { "Failed" };
     let mut response = json!({
-        "description": status::meaning(status), "content": {"application/json": {"schema": body}},
+        "description": format!("{} {}.", status::meaning(status), words.join("; ")), "x-codes": codes,
+        "content": {"application/json": {"schema": component(shape)}},
     });
     if status == 503 {
         response["headers"] = json!({"Retry-After": {"description": "In seconds.", "schema": {"type": "integer"}}});

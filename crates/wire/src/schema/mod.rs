@@ -26,6 +26,7 @@ pub use query::body_of_query;
 pub use refusals::{REFUSALS, RefusalRow};
 
 use crate::Op;
+use build::{component, list, map, needed, optional};
 
 /// What an op takes and answers.
 #[derive(Clone, Debug)]
@@ -34,6 +35,8 @@ pub struct OpSchema {
     pub summary: &'static str,
     /// The schema of the body.
     pub request: Value,
+    /// The name of that schema among the components.
+    pub request_name: &'static str,
     /// Bodies that work: on a fresh node, each after those of the ops before it.
     pub examples: Vec<Value>,
     /// The schema of the body of an ok.
@@ -66,8 +69,31 @@ pub fn of(op: Op) -> &'static OpSchema {
 
 /// The shapes that schemas refer to, by name: `#/components/schemas/…` of the document.
 pub fn components() -> &'static Value {
-    static COMPONENTS: LazyLock<Value> = LazyLock::new(components::components);
+    static COMPONENTS: LazyLock<Value> = LazyLock::new(|| {
+        let mut shapes = components::components();
+        for op in Op::ALL {
+            let schema = of(op);
+            shapes.insert(schema.request_name.to_owned(), schema.request.clone());
+            let ok = map([needed("ok", schema.answer.clone()), optional("at", list(component("At")))]);
+            shapes.insert(ok_name(op, schema), ok);
+        }
+        for shape in RESOURCES {
+            shapes.insert(format!("{shape}Ok"), map([needed("ok", component(shape))]));
+        }
+        Value::Object(shapes)
+    });
     &COMPONENTS
+}
+
+/// What has a path of its own, with an `ETag`.
+const RESOURCES: [&str; 2] = ["Layout", "Map"];
+
+/// The name of what a granted request is answered with: after its body if that has a name, else after the op.
+fn ok_name(op: Op, schema: &OpSchema) -> String {
+    let answer = schema.answer["$ref"].as_str().and_then(|path| path.rsplit('/').next());
+    let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
+    let name = answer.map_or_else(|| op.name().split(['.', '_']).map(capital).collect(), str::to_owned);
+    name + "Ok"
 }
 
 /// A schema that stands alone: what it refers to is in it.

@@ -31,7 +31,7 @@ fn portion() -> [Field; 7] {
 fn of_a_portion(map: Value) -> Value {
     // Units have a quantity alone, places have an area with it.
     let mut map = one_set(map, &[&["seats"], &["area", "quantity"], &["begin", "end"], &["quota", "count"]]);
-    if let Some(kinds) = map["oneOf"].as_array_mut() {
+    if let Some(kinds) = map["then"]["oneOf"].as_array_mut() {
         kinds.push(json!({"required": ["quantity"], "not": {"required": ["area"]}}));
     }
     map

@@ -56,7 +56,7 @@ pub(super) fn cluster() -> Group {
     ]);
     let key = object::<KeyStatus>([
         needed("id", id()),
-        needed("roles", list(one_of(&Role::ALL.map(Role::name)))),
+        needed("roles", list(component("Role"))),
         optional("venues", about(list(id()), "Those it is limited to; all if absent.")),
         optional("requests_per_second", count()),
         optional("held_max", count()),
@@ -64,6 +64,7 @@ pub(super) fn cluster() -> Group {
     ]);
     vec![
         ("Key", about(key, "What opens the nodes to its owner.")),
+        ("Role", one_of(&Role::ALL.map(Role::name))),
         ("Keys", object::<KeyList>([needed("keys", about(list(component("Key")), "By name."))])),
         ("Node", about(node, "A member of the cluster.")),
         ("Address", about(address, "Host and port, or another name without spaces.")),

@@ -5,8 +5,11 @@ use serde_json::json;
 use super::Group;
 use crate::{
     FailKind,
+    limits::{BATCH_ITEMS_MAX, REQUEST_ID_BYTES_MAX},
     reply::{CountsWatching, No, SessionFeed, Watching},
-    schema::build::{about, component, count, either, id, list, map, needed, object, one_of, optional, words},
+    schema::build::{
+        about, component, count, either, id, list, map, name, needed, object, one_of, optional, some, words,
+    },
 };
 
 pub(super) fn endings() -> Group {
@@ -52,11 +55,13 @@ pub(super) fn endings() -> Group {
         needed("message", words()),
         optional("retry_after_ms", count()),
     ]);
-    let item = either(&[
-        map([needed("ok", json!({"type": "object"})), optional("at", list(component("At")))]),
-        map([needed("no", component("No"))]),
-        map([needed("fail", component("Fail"))]),
+    let item = map([
+        needed("op", words()),
+        optional("rid", name(REQUEST_ID_BYTES_MAX)),
+        optional("body", component("Fields")),
     ]);
+    let granted = map([needed("ok", component("Fields")), optional("at", list(component("At")))]);
+    let ended = either(&["Granted", "Refused", "Failed"].map(component));
     vec![
         ("Done", about(json!({"type": "object"}), "Done.")),
         ("Watching", object::<Watching>([needed("feed", count())])),
@@ -73,6 +78,12 @@ pub(super) fn endings() -> Group {
         ),
         ("No", about(no, "A refusal: nothing changed. With 601 and 603 it says how a payment ended.")),
         ("Fail", about(fail, "A failure, which is no refusal.")),
-        ("Ended", about(item, "How one item of a batch ended.")),
+        ("Refused", map([needed("no", component("No"))])),
+        ("Failed", map([needed("fail", component("Fail"))])),
+        ("Fields", about(json!({"type": "object"}), "The body of some op.")),
+        ("BatchItem", item),
+        ("BatchAnswer", map([needed("items", some(component("BatchEnded"), BATCH_ITEMS_MAX))])),
+        ("Granted", granted),
+        ("BatchEnded", about(ended, "How one item of a batch ended.")),
     ]
 }

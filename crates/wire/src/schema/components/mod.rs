@@ -17,10 +17,10 @@ mod cluster;
 mod ending;
 mod node;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// All of them.
-pub(super) fn components() -> Value {
+pub(super) fn components() -> Map<String, Value> {
     let groups = [
         value::values(),
         layout::layouts(),
@@ -35,7 +35,7 @@ pub(super) fn components() -> Value {
         cluster::cluster(),
         ending::endings(),
     ];
-    Value::Object(groups.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema)).collect())
+    groups.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema)).collect()
 }
 
 /// Shapes of one kind, by name.

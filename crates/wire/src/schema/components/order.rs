@@ -30,7 +30,7 @@ pub(super) fn orders() -> Group {
     ]);
     let on_decline = || {
         let words = "What becomes of the cart if it is declined; as the server's rules say if absent.";
-        optional("on_decline", about(one_of(&["release", "keep"]), words))
+        optional("on_decline", about(component("OnDecline"), words))
     };
     let source = about(name(SOURCE_BYTES_MAX), "What the client had from the gateway; never shown again.");
     let payment = |gateway| {
@@ -82,6 +82,7 @@ pub(super) fn orders() -> Group {
         needed("newest", about(count(), "The cursor of the newest one there is; 0 if there is none.")),
     ]);
     vec![
+        ("OnDecline", one_of(&["release", "keep"])),
         ("RecordedPayment", about(recorded, "Paid elsewhere.")),
         ("Figure", about(figure, "What a cart is compared by.")),
         (

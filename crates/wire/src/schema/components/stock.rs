@@ -29,7 +29,7 @@ pub(super) fn stock() -> Group {
         optional("blob", base64(BLOB_BYTES_MAX)),
         needed("price", component("Price")),
         needed("stock", about(count(), "Units free, held and sold together.")),
-        needed("hold", one_of(&["at_add", "at_checkout"])),
+        needed("hold", component("HoldPolicy")),
         optional("hold_ttl_ms", count()),
         optional("limits", component("Limits")),
         needed("counts", component("StockCounts")),
@@ -68,6 +68,7 @@ pub(super) fn stock() -> Group {
     ]);
     vec![
         ("StockCounts", about(counts, "Units of a product by state.")),
+        ("HoldPolicy", one_of(&["at_add", "at_checkout"])),
         ("Product", product),
         ("OpenTimes", about(spans, "`[open, close]` in minutes of the day, ascending and apart.")),
         ("Hours", about(hours, "When a resource may be booked.")),

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{OpSchema, asks};
 use crate::{
     body,
-    schema::build::{about, at_most, component, id, needed, one_of, optional, some, whole},
+    schema::build::{about, at_most, component, id, needed, optional, some, whole},
 };
 
 pub(super) fn list() -> OpSchema {
@@ -15,13 +15,12 @@ pub(super) fn list() -> OpSchema {
 
 pub(super) fn create() -> OpSchema {
     let hash = json!({"type": "string", "pattern": "^[0-9a-f]{64}$"});
-    let roles = one_of(&Role::ALL.map(Role::name));
     asks::<body::KeyCreate>(
         "Make a key. Its owner shows `bok.ID.SECRET`; the cluster is told only the hash of the secret.",
         [
             needed("id", about(id(), "Its name, in the record of what is done with it.")),
             needed("hash", about(hash, "SHA-256 of the secret.")),
-            needed("roles", some(roles, Role::ALL.len())),
+            needed("roles", some(component("Role"), Role::ALL.len())),
             optional("venues", about(at_most(id(), KEY_VENUES_MAX), "Those it is limited to; all if absent.")),
             optional("requests_per_second", about(whole(1, u32::MAX.into()), "On one node.")),
             optional(

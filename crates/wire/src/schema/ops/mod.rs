@@ -19,13 +19,11 @@ use serde_json::{Value, json};
 
 use super::{
     Doors, OpSchema,
-    build::{
-        Field, about, component, count, either, id, map, name, needed, object, optional, some, text, whole, words,
-    },
+    build::{Field, about, component, count, either, id, map, needed, object, optional, some, text, whole, words},
 };
 use crate::{
     Op, body, form,
-    limits::{BATCH_ITEMS_MAX, CLIENT_NAME_BYTES_MAX, FEEDS_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX, REQUEST_ID_BYTES_MAX},
+    limits::{BATCH_ITEMS_MAX, CLIENT_NAME_BYTES_MAX, FEEDS_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX},
 };
 
 /// The token of the cart that the examples fill and buy.
@@ -110,6 +108,7 @@ fn asks<T: DeserializeOwned>(summary: &'static str, fields: impl IntoIterator<It
     OpSchema {
         summary,
         request: object::<T>(fields),
+        request_name: std::any::type_name::<T>().rsplit("::").next().expect("a path has an end"),
         examples: Vec::new(),
         answer: component("Done"),
         doors: Doors::PostAndGet,
@@ -191,20 +190,16 @@ fn watch() -> OpSchema {
 }
 
 fn batch() -> OpSchema {
-    let item = map([
-        needed("op", words()),
-        optional("rid", name(REQUEST_ID_BYTES_MAX)),
-        optional("body", json!({"type": "object"})),
-    ]);
     OpSchema {
-        request: map([needed("items", some(item, BATCH_ITEMS_MAX))]),
+        request: map([needed("items", some(component("BatchItem"), BATCH_ITEMS_MAX))]),
+        request_name: "Batch",
         ..asks::<body::Empty>("Several commands at once, each answered by itself.", [])
     }
     .example(json!({"items": [
         {"op": "venue.put", "rid": "i-1", "body": {"id": "rose", "name": "The Rose"}},
         {"op": "venue.get", "body": {"id": "rose"}},
     ]}))
-    .answers(map([needed("items", some(component("Ended"), BATCH_ITEMS_MAX))]))
+    .answers(component("BatchAnswer"))
     .by_post_only()
 }
 

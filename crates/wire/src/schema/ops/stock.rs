@@ -8,11 +8,10 @@ use crate::{
     limits::{
         AHEAD_MS_MAX, BLOB_BYTES_MAX, BUFFER_MS_MAX, NAME_BYTES_MAX, RESOURCE_CAPACITY_MAX, STOCK_MAX, ZONE_BYTES_MAX,
     },
-    schema::build::{about, base64, component, id, milliseconds, name, needed, one_of, optional, whole},
+    schema::build::{about, base64, component, id, milliseconds, name, needed, optional, whole},
 };
 
 pub(super) fn product_put() -> OpSchema {
-    let hold = one_of(&["at_add", "at_checkout"]);
     asks::<body::ProductPut>(
         "Create or change a product.",
         [
@@ -22,7 +21,10 @@ pub(super) fn product_put() -> OpSchema {
             optional("blob", about(base64(BLOB_BYTES_MAX), "Anything else, opaque.")),
             needed("price", component("Price")),
             needed("stock", about(whole(0, STOCK_MAX as i64), "Units free, held and sold together.")),
-            optional("hold", about(hold, "When units are set aside for a cart; `at_add` if absent.")),
+            optional(
+                "hold",
+                about(component("HoldPolicy"), "When units are set aside for a cart; `at_add` if absent."),
+            ),
             optional("hold_ttl_ms", milliseconds()),
             optional("limits", component("Limits")),
         ],
