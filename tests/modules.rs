@@ -17,7 +17,7 @@ const CYCLES: &[(&str, &[&str])] = &[
     (
         "node",
         &[
-            "actor cell contain door driver feeds history joint keeper node placing pool recovery replicators routing shared \
+            "actor cell contain door driver far_feeds history joint keeper node placing pool recovery replicators routing shared \
              snapshots status streams ticket timers watched",
         ],
     ),

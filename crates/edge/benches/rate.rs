@@ -24,12 +24,8 @@ use boxoffice_edge::{
     backend::{Member, Reading},
 };
 use boxoffice_env::OsClock;
-use boxoffice_node::{
-    access::KeyRing,
-    door::ReplyTo,
-    feeds::{Beginning, FeedSettings, FeedSource, Feeds, NoFeed},
-    history::HistoryError,
-};
+use boxoffice_feeds::{Beginning, FeedSettings, FeedSource, Feeds, NoFeed};
+use boxoffice_node::{access::KeyRing, door::ReplyTo, history::HistoryError};
 use boxoffice_wire::{
     Encoding, Op,
     hello::{Durability, Hello},

@@ -9,10 +9,10 @@ use boxoffice_core::{
     seat::Seat,
     time::Timestamp,
 };
+use boxoffice_feeds::Feeds;
 use boxoffice_node::{
     access::KeyRing,
     door::ReplyTo,
-    feeds::Feeds,
     history::{HistoryError, HistoryFound},
 };
 use boxoffice_wire::{

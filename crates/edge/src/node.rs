@@ -9,7 +9,8 @@ use boxoffice_core::{
     seat::Seat,
     time::Timestamp,
 };
-use boxoffice_node::{access::KeyRing, door::ReplyTo, feeds::Feeds, node::NodeHandle};
+use boxoffice_feeds::Feeds;
+use boxoffice_node::{access::KeyRing, door::ReplyTo, node::NodeHandle};
 use boxoffice_wire::{
     FirstCommand,
     hello::{Hello, Limits},

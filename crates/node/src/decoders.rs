@@ -10,7 +10,7 @@ use boxoffice_storage::{archive_files::ArchiveFiles, codec, past, snapshot};
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{feeds, peer_frame, routing, streams};
+use crate::{far_feeds, peer_frame, routing, streams};
 
 /// What some bytes say, for people; `None` if they are refused.
 pub fn described(target: &str, bytes: &[u8]) -> Option<String> {
@@ -19,7 +19,7 @@ pub fn described(target: &str, bytes: &[u8]) -> Option<String> {
     }
     match target {
         "lane_calls" => text::<routing::Message<'_>>(bytes),
-        "lane_feeds" => text::<feeds::far::Message>(bytes),
+        "lane_feeds" => text::<far_feeds::Message>(bytes),
         "lane_bulk" => text::<streams::message::Message>(bytes),
         "log_entry" => codec::decode(bytes).ok().map(|turn| format!("{turn:?}")),
         "snapshot_state" => text::<Cut>(bytes),
@@ -53,7 +53,7 @@ pub fn call(bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// A message of the lane of feeds.
 pub fn feed(bytes: &[u8]) -> Option<Vec<u8>> {
-    again::<feeds::far::Message>(bytes)
+    again::<far_feeds::Message>(bytes)
 }
 
 /// A message of the lane of big things.

@@ -11,6 +11,7 @@ use std::{
 
 use boxoffice_core::{host::Input, id::Entity, planted, time::Timestamp};
 use boxoffice_env::{Disk, Lane};
+use boxoffice_feeds::Commit;
 use boxoffice_shard::{
     DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, ShardId, Turns,
 };
@@ -28,7 +29,6 @@ use crate::{
     checksums::{Checksum, ShardChecksums},
     door::Failure,
     error::NodeError,
-    feeds::Commit,
     keeper::Keeper,
     peer_frame::{self, Outbox},
     replicators::Division,

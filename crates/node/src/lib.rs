@@ -27,7 +27,7 @@ mod costs;
 pub mod decoders;
 mod desk;
 mod driver;
-pub mod feeds;
+mod far_feeds;
 pub mod history;
 mod inbox;
 pub mod inspect;

@@ -10,6 +10,7 @@ use std::{
 
 use boxoffice_core::{command::Command, id::Request, keep::Kept, planted};
 use boxoffice_env::{Local, World};
+use boxoffice_feeds::{FeedSettings, Feeds};
 use boxoffice_shard::{Config, Engine, Record, ShardId, SnapshotMeta};
 use boxoffice_storage::{
     archive_files::ArchiveFiles,
@@ -37,7 +38,7 @@ use crate::{
     door::ReplyTo,
     driver::{Driver, Settled},
     error::NodeError,
-    feeds::{FarFeeds, FeedSettings, Feeds},
+    far_feeds::FarFeeds,
     history::HISTORIES_MAX,
     keeper::{Keeper, Order},
     metrics::Metrics,

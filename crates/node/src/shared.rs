@@ -20,6 +20,7 @@ use boxoffice_core::{
     refusal::Refusal,
 };
 use boxoffice_env::{Lane, Standing, StoreError, World};
+use boxoffice_feeds::Feeds;
 use boxoffice_shard::{NodeId, ShardId, ring::shard_of};
 use boxoffice_storage::{
     archive_files::ArchiveFiles,
@@ -40,7 +41,7 @@ use crate::{
     config::NodeConfig,
     contain::PanicLog,
     door::{Failure, ReplyTo},
-    feeds::{FarFeeds, Feeds},
+    far_feeds::FarFeeds,
     joint::{Lent, Loan},
     metrics::Metrics,
     pool::Pool,

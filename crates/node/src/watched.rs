@@ -12,13 +12,10 @@ use boxoffice_core::{
     keep::{Kept, State},
     seat::SeatState,
 };
+use boxoffice_feeds::{Beginning, Commit, DAYS_MAX, FeedSource, News, NoFeed};
 use boxoffice_storage::past::PastError;
 
-use crate::{
-    cell::WatchedEntities,
-    feeds::{Beginning, Commit, DAYS_MAX, FeedSource, News, NoFeed},
-    shared::Shared,
-};
+use crate::{cell::WatchedEntities, shared::Shared};
 
 /// What two bits of a map say.
 const SEAT_STATES: [SeatState; 4] = [SeatState::Free, SeatState::Held, SeatState::Sold, SeatState::Blocked];

@@ -1,16 +1,13 @@
-//! What threads tell each other without a lock, in every order of a model of weak memory (loom). Marks between who publishes
-//! and who watches: whatever is published is read, or told of once more. A queue whose reader sleeps: nothing stays in it. An
-//! actor that leaves its entity, or begins it anew: no message is lost, nothing is in flight, and it does. An entity on which
+//! What threads tell each other without a lock, in every order of a model of weak memory (loom). A queue whose reader sleeps:
+//! nothing stays in it. An actor that leaves its entity, or begins it anew: no message is lost, nothing is in flight, and it does. An entity on which
 //! others than its actor decide: one at a time, in the order of its messages.
 
 use std::collections::VecDeque;
 
 use sync::{Arc, AtomicU64, Mutex, Ordering};
 
-/// What `mark.rs` is built of, from loom.
+/// What these modules are built of, from loom.
 mod sync {
-    use std::task::Waker;
-
     pub(super) use loom::sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -34,27 +31,10 @@ mod sync {
             self.0.lock().expect("nobody panics with it")
         }
     }
-
-    /// As that of futures.
-    #[derive(Default)]
-    pub(super) struct AtomicWaker(loom::future::AtomicWaker);
-
-    impl AtomicWaker {
-        pub(super) fn register(&self, waker: &Waker) {
-            self.0.register_by_ref(waker);
-        }
-
-        pub(super) fn wake(&self) {
-            self.0.wake();
-        }
-    }
 }
 
 #[path = "../src/desk.rs"]
 mod desk;
-
-#[path = "../src/feeds/mark.rs"]
-mod mark;
 
 #[path = "../src/queue.rs"]
 mod queue;
@@ -64,94 +44,14 @@ mod queue;
 mod under_way;
 
 use desk::{Desk, Found, LaidDown, WasOpen};
-use mark::{Dirty, Mark};
 use queue::Queue;
 use under_way::UnderWay;
-
-const FEED: u64 = 3;
 
 /// Every order of the threads with so many switches that nobody asked for.
 fn explore(story: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(story);
-}
-
-/// Waits for the mark and takes it, as a connection does.
-fn look(dirty: &Dirty, mark: &Mark) {
-    let mut due = VecDeque::new();
-    loom::future::block_on(dirty.some());
-    dirty.take(&mut due);
-    assert!(due.iter().all(|feed| *feed == FEED) && due.len() == 1, "each feed once: {due:?}");
-    mark.clear();
-}
-
-/// What is published of an entity: a version that is read without a lock, which is the weakest a reader may rely on.
-#[test]
-fn what_is_published_is_read_or_told_of_again() {
-    explore(|| {
-        let dirty = Arc::new(Dirty::default());
-        let mark = Arc::new(Mark::new(FEED, Arc::clone(&dirty)));
-        let published = Arc::new(AtomicU64::new(0));
-        let publisher = {
-            let (mark, published) = (Arc::clone(&mark), Arc::clone(&published));
-            loom::thread::spawn(move || {
-                for version in 1..=2 {
-                    published.store(version, Ordering::Relaxed);
-                    mark.set();
-                }
-            })
-        };
-        // It would wait for ever if what it has not read were not told of.
-        while published_after(&dirty, &mark, &published) < 2 {}
-        publisher.join().expect("it publishes");
-    });
-}
-
-fn published_after(dirty: &Dirty, mark: &Mark, published: &AtomicU64) -> u64 {
-    look(dirty, mark);
-    published.load(Ordering::Relaxed)
-}
-
-#[test]
-fn two_feeds_of_a_connection_are_both_told_of() {
-    explore(|| {
-        let dirty = Arc::new(Dirty::default());
-        let publishers: Vec<_> = [FEED, FEED + 1]
-            .into_iter()
-            .map(|feed| {
-                let mark = Mark::new(feed, Arc::clone(&dirty));
-                loom::thread::spawn(move || mark.set())
-            })
-            .collect();
-        let mut due = VecDeque::new();
-        while due.len() < 2 {
-            loom::future::block_on(dirty.some());
-            dirty.take(&mut due);
-        }
-        due.make_contiguous().sort_unstable();
-        assert_eq!(due, [FEED, FEED + 1]);
-        publishers.into_iter().for_each(|publisher| publisher.join().expect("it publishes"));
-    });
-}
-
-#[test]
-fn two_publishers_mark_a_feed_once() {
-    explore(|| {
-        let dirty = Arc::new(Dirty::default());
-        let mark = Arc::new(Mark::new(FEED, Arc::clone(&dirty)));
-        let publishers: Vec<_> = (0..2)
-            .map(|_| {
-                let mark = Arc::clone(&mark);
-                loom::thread::spawn(move || mark.set())
-            })
-            .collect();
-        publishers.into_iter().for_each(|publisher| publisher.join().expect("it publishes"));
-        look(&dirty, &mark);
-        let mut due = VecDeque::new();
-        dirty.take(&mut due);
-        assert!(due.is_empty(), "{due:?}");
-    });
 }
 
 /// The reader of a queue as a thread is: it sleeps without a bound, so it would for ever if it were not woken.

@@ -18,10 +18,10 @@ use boxoffice_core::{
     money::{Currency, Money},
 };
 use boxoffice_env::{MemoryDisk, MemoryStores, World};
+use boxoffice_feeds::{Said, View, Watcher, Watching};
 use boxoffice_node::{
     config::NodeConfig,
     door::{self, ReplySink, ReplyTo},
-    feeds::{Said, View, Watcher, Watching},
     node::{Node, Runtimes},
 };
 use boxoffice_wire::{

@@ -13,7 +13,7 @@ use boxoffice_core::{
     command::{Command, SessionCommand},
     id::{Entity, Id},
 };
-use boxoffice_node::feeds::{NoFeed, Said, View, Watcher, Watching};
+use boxoffice_feeds::{NoFeed, Said, View, Watcher, Watching};
 use boxoffice_wire::{
     Encoding,
     body::Resume,

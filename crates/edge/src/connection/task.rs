@@ -6,10 +6,8 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_node::{
-    door::{self, ReplySink},
-    feeds::{Said, Watcher},
-};
+use boxoffice_feeds::{Said, Watcher};
+use boxoffice_node::door::{self, ReplySink};
 use boxoffice_wire::{
     Op, Request, encode,
     feed::Notice,

@@ -7,7 +7,7 @@ use boxoffice_core::{
     id::{Entity, Id},
     refusal::Refusal,
 };
-use boxoffice_node::feeds::{NoFeed, View, Watching};
+use boxoffice_feeds::{NoFeed, View, Watching};
 use boxoffice_wire::{
     FailKind, Op, Rejection,
     call::Since,

@@ -3,13 +3,14 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use boxoffice_core::{host::Input, keep::Kept, planted};
+use boxoffice_feeds::Commit;
 use boxoffice_shard::{DIRECTORY, NodeId, Received, ReplicaId, ShardId, SnapshotMeta};
 use boxoffice_storage::snapshot::{self, Snapshot};
 use bytes::Bytes;
 
 use super::Driver;
 use crate::{
-    cell::Reign, checksums::ShardChecksums, error::NodeError, feeds::Commit, keeper::Order, placing, routing::Led,
+    cell::Reign, checksums::ShardChecksums, error::NodeError, keeper::Order, placing, routing::Led,
     snapshots::SnapshotsKept,
 };
 

@@ -17,11 +17,11 @@ use boxoffice_core::{
     money::{Currency, Money},
 };
 use boxoffice_env::{Gateway, MemoryDisk, MemoryStores, Net, Peer, World, secret::Secret};
+use boxoffice_feeds::{NoFeed, Said, View, Watcher};
 use boxoffice_links::{PeerConfig, TcpNet};
 use boxoffice_node::{
     config::NodeConfig,
     door::{self, Failure, ReplySink, ReplyTo},
-    feeds::{self, NoFeed, Said, View, Watcher},
     history::HistoryFound,
     node::{Node, NodeHandle, Runtimes},
 };
@@ -353,8 +353,8 @@ impl Machines {
         let mut watcher = self.handle(node).feeds().watcher();
         let runtime = self.nodes[&node].runtime.handle().clone();
         let feed = match watcher.watch(entity, View::Whole, None, 0)? {
-            feeds::Watching::Begun(feed) => feed,
-            feeds::Watching::Awaited => answered(&mut watcher, &runtime)?,
+            boxoffice_feeds::Watching::Begun(feed) => feed,
+            boxoffice_feeds::Watching::Awaited => answered(&mut watcher, &runtime)?,
         };
         watcher.release(feed);
         Ok(Watching { watcher, runtime, frames: Vec::new() })

@@ -21,10 +21,10 @@ use boxoffice_edge::{
     budgets::BudgetConfig,
 };
 use boxoffice_env::OsClock;
+use boxoffice_feeds::{Commit, FeedSettings, FeedSource, Feeds, News};
 use boxoffice_node::{
     access::KeyRing,
     door::{Failure, ReplyTo},
-    feeds::{Commit, FeedSettings, FeedSource, Feeds, News},
     history::{HistoryError, HistoryFound},
 };
 use boxoffice_wire::{

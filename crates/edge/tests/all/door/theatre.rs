@@ -6,7 +6,7 @@ use boxoffice_core::{
     answer::{Answer, MapView, Purchase},
     id::{Entity, Id},
 };
-use boxoffice_node::feeds::{Beginning, FeedSource, NoFeed};
+use boxoffice_feeds::{Beginning, FeedSource, NoFeed};
 use parking_lot::Mutex;
 
 use crate::door::common::{cart, opened};

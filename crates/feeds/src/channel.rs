@@ -8,9 +8,10 @@ use parking_lot::Mutex;
 use smol_str::SmolStr;
 
 use super::{
-    Beginning, Commit, FeedSource, News, NoFeed, View,
-    line::{self, Line, Pulled, Reader},
+    Beginning, Commit, FeedSource, News, NoFeed, View, kinds,
+    line::Line,
     mark::Mark,
+    reader::{Pulled, Reader},
     ring::written,
     watchers::Watchers,
 };
@@ -195,7 +196,7 @@ impl Channel {
     }
 
     fn begun_with(&self, epoch: u64, beginning: Beginning) -> Box<dyn Line> {
-        line::begun(&self.entity, self.view, (epoch, self.depth), beginning)
+        kinds::begun(&self.entity, self.view, (epoch, self.depth), beginning)
     }
 
     /// Publishes a commit. A gap in front of it has the feed begun anew, which gives every watcher a snapshot.

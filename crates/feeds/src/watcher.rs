@@ -10,8 +10,8 @@ use super::{
     NoFeed, View,
     channel::{Channel, Position},
     hub::Hub,
-    line::{Pulled, Reader},
     mark::{Dirty, Mark},
+    reader::{Pulled, Reader},
 };
 
 /// The feeds of one connection. Dropping it ends them.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use boxoffice_wire::{Encoding, encode, feed::DeltaBody};
 use bytes::{Bytes, BytesMut};
 
-use super::line::{Pulled, Reader};
+use super::reader::{Pulled, Reader};
 
 /// A frame in each encoding, made when the first watcher wants it.
 #[derive(Default)]

@@ -4,16 +4,23 @@
 //! connection pulls encoded frames through its [`Watcher`]. A watcher holds no queue: it has a place in a ring of deltas
 //! that all watchers of the entity share. Who has fallen out of that ring gets the newest snapshot, which says all there
 //! is to say; of a customer's purchases, which say something each, it gets what it has not seen from where they are kept.
+//!
+//! The crate knows no shard, no other node and no socket. Where an entity is, and how it begins, it asks the [`FeedSource`] that it
+//! was given.
 
 // In reading order: what comes in, what is said of each kind of entity, the channel of one, the connection's side, the task.
 mod inbox;
 mod news;
 
+mod reader;
+mod ring;
+
 mod line;
 mod purchases;
-mod ring;
 mod seats;
 mod states;
+
+mod kinds;
 
 mod mark;
 mod sync;
@@ -22,7 +29,6 @@ mod channel;
 mod watcher;
 mod watchers;
 
-pub(crate) mod far;
 mod hub;
 #[cfg(test)]
 mod tests;
@@ -36,7 +42,6 @@ use boxoffice_core::{
 use boxoffice_env::Clock;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use far::FarFeeds;
 pub use news::{Commit, DAYS_MAX, News};
 pub use watcher::{Said, Watcher, Watching};
 

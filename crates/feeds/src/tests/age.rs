@@ -8,7 +8,7 @@ use super::{
     elsewhere::{Elsewhere, Told, at, await_it, begin, session, to, told},
     since, story, wait,
 };
-use crate::feeds::{Feeds, Watcher};
+use crate::{Feeds, Watcher};
 
 /// Somebody who has seen version 2.
 async fn watching(feeds: &Feeds) -> Watcher {

@@ -13,7 +13,8 @@ use boxoffice_wire::{
 
 use super::{
     FeedSource, News,
-    line::{Line, Pulled, Reader},
+    line::Line,
+    reader::{Pulled, Reader},
     ring::{Ring, written},
 };
 

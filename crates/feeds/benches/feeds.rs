@@ -1,7 +1,7 @@
 //! What telling watchers costs without sockets: one delta from its commit until every watcher's task has taken the frame,
 //! beside tokio's channels doing less (no rings, no positions, no encodings, one feed a connection).
 //!
-//! `cargo bench -p boxoffice-node --bench feeds`
+//! `cargo bench -p boxoffice-feeds --bench feeds`
 
 #![allow(clippy::disallowed_methods, reason = "a bench reaches the clock as it likes")]
 
@@ -20,7 +20,7 @@ use boxoffice_core::{
     seat::SeatState,
 };
 use boxoffice_env::OsClock;
-use boxoffice_node::feeds::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News, NoFeed, Said, View, Watching};
+use boxoffice_feeds::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News, NoFeed, Said, View, Watching};
 use boxoffice_wire::Encoding;
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

@@ -1,15 +1,12 @@
 //! A feed that has begun: what is published of its entity, and how a watcher gets to it from where it is.
 
 use boxoffice_core::{answer::Purchase, id::Entity};
-use boxoffice_wire::{Encoding, encode, feed::SnapshotBody};
-use bytes::Bytes;
+use boxoffice_wire::{encode, feed::SnapshotBody};
 
 use super::{
-    Beginning, FeedSource, News, View,
-    purchases::Purchases,
+    News,
+    reader::{Pulled, Reader},
     ring::{Encoded, Ring},
-    seats::{Counts, Seats},
-    states::{CalendarAt, CartAt, StockAt},
 };
 
 /// The feed of an entity of whatever kind, from its beginning on.
@@ -33,45 +30,6 @@ pub(super) trait Line: Send {
 
     /// Why nothing will follow what is published, if so: the name of the refusal that commands get from now on.
     fn over(&self) -> Option<&'static str>;
-}
-
-/// What is left for a watcher after it was given frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pulled {
-    /// Nothing.
-    All,
-    /// More than it wanted.
-    More,
-    /// Something that is kept on another node, which is asked for; the watcher is told when it is there.
-    Awaited {
-        /// Whether it was asked for just now.
-        newly: bool,
-    },
-}
-
-/// A watcher that wants frames, at most about so many bytes of them.
-pub(super) struct Reader<'a> {
-    pub(super) feed: u64,
-    pub(super) encoding: Encoding,
-    pub(super) source: &'a dyn FeedSource,
-    /// The monotonic millisecond it is.
-    pub(super) now_ms: &'a dyn Fn() -> u64,
-    /// The waiting time of the hub.
-    pub(super) waited_ms: u64,
-    pub(super) bytes_left: usize,
-    pub(super) frame: &'a mut dyn FnMut(Bytes),
-}
-
-impl Reader<'_> {
-    /// Whether it wants no more for now.
-    pub(super) fn is_full(&self) -> bool {
-        self.bytes_left == 0
-    }
-
-    pub(super) fn give(&mut self, frame: Bytes) {
-        self.bytes_left = self.bytes_left.saturating_sub(frame.len());
-        (self.frame)(frame);
-    }
 }
 
 /// Deltas of a ring whose snapshots are hardly longer than they.
@@ -106,7 +64,7 @@ pub(super) trait State: Send {
 pub(super) type DeltaOf<S> = <<S as State>::Snapshot as SnapshotBody>::Delta;
 
 /// The line of such a state.
-struct States<S: State> {
+pub(super) struct States<S: State> {
     entity: Entity,
     epoch: u64,
     state: S,
@@ -119,7 +77,8 @@ impl<S: State> States<S>
 where
     DeltaOf<S>: Send,
 {
-    fn begun(entity: &Entity, (epoch, depth): (u64, usize), state: S) -> States<S> {
+    /// From this state on: of this epoch, and with a ring of so many deltas.
+    pub(super) fn begun(entity: &Entity, (epoch, depth): (u64, usize), state: S) -> States<S> {
         let ring = Ring::new(if S::IS_SMALL { depth.min(DEPTH_SMALL) } else { depth }, S::WEIGHT_MAX);
         States { entity: entity.clone(), epoch, state, ring, snapshot: Encoded::default() }
     }
@@ -159,24 +118,5 @@ where
 
     fn over(&self) -> Option<&'static str> {
         self.state.over()
-    }
-}
-
-/// The feed of an entity, from its beginning on: of this epoch, and with rings of so many deltas.
-pub(super) fn begun(entity: &Entity, view: View, terms: (u64, usize), beginning: Beginning) -> Box<dyn Line> {
-    match beginning {
-        Beginning::Session(map) => match view {
-            View::Whole => Box::new(States::begun(entity, terms, Seats::new(map))),
-            View::Counts => Box::new(States::begun(entity, terms, Counts(Seats::new(map)))),
-        },
-        Beginning::Product { version, counts } => Box::new(States::begun(entity, terms, StockAt { version, counts })),
-        Beginning::Resource { version, bookings } => {
-            Box::new(States::begun(entity, terms, CalendarAt { version, bookings }))
-        }
-        Beginning::Cart { version, cart } => Box::new(States::begun(entity, terms, CartAt { version, cart })),
-        Beginning::Customer { newest } => match entity {
-            Entity::Customer(customer) => Box::new(Purchases::begun(customer.clone(), newest)),
-            other => panic!("{other} begins as a customer"),
-        },
     }
 }

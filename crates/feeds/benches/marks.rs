@@ -1,7 +1,7 @@
 //! The marks by which connections hear that feeds of theirs have something, alone, beside the same of tokio's pieces: one
 //! round is a few changes of each feed of each connection, until every connection has taken the numbers of all its feeds.
 //!
-//! `cargo bench -p boxoffice-node --bench marks`
+//! `cargo bench -p boxoffice-feeds --bench marks`
 
 #![allow(clippy::disallowed_methods, reason = "a bench reaches the clock as it likes")]
 
@@ -23,10 +23,10 @@ use tokio::{
 
 use sync::{Arc, Mutex, Ordering};
 
-#[path = "../src/feeds/sync.rs"]
+#[path = "../src/sync.rs"]
 mod sync;
 
-#[path = "../src/feeds/mark.rs"]
+#[path = "../src/mark.rs"]
 mod mark;
 
 /// Changes of a feed before the connection looks: it is told once.

@@ -18,11 +18,11 @@ use boxoffice_core::{
     packing,
 };
 use boxoffice_env::Lane;
+use boxoffice_feeds::{Beginning, Commit, NoFeed};
 use boxoffice_shard::{NodeId, ShardId};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::{Beginning, Commit, NoFeed};
 use crate::{routing::not_understood, shared::Shared, watched::Watched};
 
 /// For how many milliseconds a node that did not answer in time is not asked again.
@@ -99,7 +99,7 @@ pub(crate) struct FarFeeds {
 
 impl FarFeeds {
     /// Begins to watch an entity at a node that has it, its preferred leader first. The answer goes to
-    /// [`super::Feeds::begun`] after [`NoFeed::Asked`].
+    /// [`boxoffice_feeds::Feeds::begun`] after [`NoFeed::Asked`].
     pub(crate) fn begin(&self, shared: &Shared, entity: &Entity) -> NoFeed {
         let homes = homes(shared, entity);
         let rest = self.who_answers(shared, &homes);
@@ -177,7 +177,7 @@ impl FarFeeds {
         self.silent.lock().retain(|node, _| nodes(*node));
     }
 
-    /// Asks for the purchases of a customer whose shard is elsewhere: they go to [`super::Feeds::turned_to`]. Asked once more,
+    /// Asks for the purchases of a customer whose shard is elsewhere: they go to [`boxoffice_feeds::Feeds::turned_to`]. Asked once more,
     /// it asks somebody else.
     pub(crate) fn turn_to(&self, shared: &Shared, customer: &Id, after: u64, limit: u32) {
         let now_ms = shared.world.clock.monotonic_ms();
