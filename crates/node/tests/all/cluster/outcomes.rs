@@ -11,7 +11,7 @@ use boxoffice_core::{
 };
 use boxoffice_env::{Gateway, gateway::OnOutcome};
 
-use crate::machines::{Machines, cart_id, hold, product, stock_of};
+use crate::cluster::machines::{Machines, cart_id, hold, product, stock_of};
 
 /// A gateway that thinks longer than an attempt at another node waits for its answer, and declines.
 struct SlowNo;

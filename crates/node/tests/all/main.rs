@@ -1,0 +1,7 @@
+//! Whole nodes, alone and as a cluster, in real and in simulated time.
+
+mod beside;
+mod cluster;
+mod hand_over;
+mod simulated;
+mod watching;

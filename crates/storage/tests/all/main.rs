@@ -1,0 +1,4 @@
+//! Data directories and logs on disks that fail.
+
+mod data_directory;
+mod faults;
