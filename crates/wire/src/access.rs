@@ -3,15 +3,24 @@
 //! Whoever makes a key draws its secret and tells the cluster only the hash of it: the secret is in no log and in no answer.
 
 use boxoffice_core::{
-    access::{AccessKey, KEY_HASH_BYTES},
+    access::{AccessKey, KEY_HASH_BYTES, Role},
     id::Id,
     time::Timestamp,
 };
-use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use smol_str::SmolStr;
 
-use crate::form;
+use crate::shape::{Each, Narrow, Shapes, shapes};
+
+/// The schema of a role.
+pub(crate) struct RoleName;
+
+impl Narrow for RoleName {
+    fn narrow(self, schema: Value, shapes: &mut Shapes) -> Value {
+        shapes.named::<RoleName>("Role", |shapes| Role::ALL.map(Role::name).narrow(schema, shapes))
+    }
+}
 
 /// What every key begins with; no other token does.
 const PREFIX: &str = "bok.";
@@ -51,33 +60,26 @@ impl<'a> ShownKey<'a> {
     }
 }
 
-/// The answer to `admin.keys`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeyList {
-    /// By name.
-    pub keys: Vec<KeyStatus>,
-}
+shapes! {
+    #[derive(Eq)]
+    pub struct KeyList as Keys {
+        pub keys: Vec<KeyStatus>,
+    }
 
-/// A key, without what it is recognized by.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeyStatus {
-    /// Its name.
-    #[serde(with = "form")]
-    pub id: Id,
-    /// What it may do, without the roles that others among them include.
-    pub roles: Vec<SmolStr>,
-    /// The venues that it may do it for; all if empty.
-    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
-    pub venues: Vec<Id>,
-    /// Requests a second on one node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests_per_second: Option<u32>,
-    /// What its carts may hold at the same time on one node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held_max: Option<u32>,
-    /// When it was made.
-    #[serde(with = "form")]
-    pub created_at: Timestamp,
+    /// What opens the nodes to its owner.
+    #[derive(Eq)]
+    pub struct KeyStatus as Key {
+        pub id: Id,
+        /// What it may do, without the roles that others among them include.
+        pub roles: Vec<SmolStr> = Each(RoleName),
+        /// The venues that it may do it for; all if empty.
+        pub venues?: Vec<Id>,
+        /// Requests a second on one node.
+        pub requests_per_second?: Option<u32>,
+        /// What its carts may hold at the same time on one node.
+        pub held_max?: Option<u32>,
+        pub created_at: Timestamp,
+    }
 }
 
 impl From<&[(Id, AccessKey)]> for KeyList {

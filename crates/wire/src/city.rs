@@ -1,44 +1,30 @@
 //! A search for sessions over a city: the answers of its venues, put together.
 
 use boxoffice_core::{answer::SessionEntry, id::Id, time::Timestamp};
-use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use crate::{call::CitySearch, convert, form};
+use crate::{call::CitySearch, convert, shape::shapes};
 
-/// A page of sessions of a city, by start, then id.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CityPage {
-    /// The sessions.
-    pub sessions: Vec<CitySession>,
-    /// Where to go on, if there may be more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<SmolStr>,
-}
+shapes! {
+    /// Of a city.
+    #[derive(Default, Eq)]
+    pub struct CityPage {
+        pub sessions: Vec<CitySession>,
+        /// Where to go on, if there may be more.
+        pub cursor?: Option<SmolStr>,
+    }
 
-/// A session of a city: as in its venue's index, with the venue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CitySession {
-    /// Its id.
-    #[serde(with = "form")]
-    pub id: Id,
-    /// In which venue.
-    #[serde(with = "form")]
-    pub venue: Id,
-    /// In which hall.
-    #[serde(with = "form")]
-    pub hall: Id,
-    /// What is shown.
-    #[serde(with = "form")]
-    pub title: Id,
-    /// When it starts.
-    #[serde(with = "form")]
-    pub starts_at: Timestamp,
-    /// When it ends.
-    #[serde(with = "form")]
-    pub ends_at: Timestamp,
-    /// Whether it is open for sale.
-    pub open: bool,
+    #[derive(Eq)]
+    pub struct CitySession {
+        pub id: Id,
+        pub venue: Id,
+        pub hall: Id,
+        pub title: Id,
+        pub starts_at: Timestamp,
+        pub ends_at: Timestamp,
+        /// Whether it is open for sale.
+        pub open: bool,
+    }
 }
 
 impl CityPage {

@@ -2,98 +2,117 @@
 
 use boxoffice_core::{
     answer::ClusterView,
-    cluster::{Copies, Member, Place, Replica},
+    cluster::{self, ADDRESS_BYTES_MAX, Copies, Member, NODE_MAX, Place, REPLICAS_MAX},
     id::Entity,
     time::Timestamp,
 };
-use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::form;
+use crate::shape::{Each, Narrow, Shapes, With, described, shapes};
 
-/// The answer to `admin.nodes` and `admin.join`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClusterStatus {
-    /// How many changes the cluster has had.
-    pub version: u64,
-    /// Of `admin.join`: the member the asker is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<u64>,
-    /// How many copies each data shard is to have.
-    pub replicas: u8,
-    /// Every member there ever was, by id.
-    pub members: Vec<MemberStatus>,
-    /// Every shard, by number; 0 is the directory's.
-    pub places: Vec<PlaceStatus>,
+/// The schema of a member's id.
+pub(crate) struct Node;
+
+impl Narrow for Node {
+    fn narrow(self, schema: Value, shapes: &mut Shapes) -> Value {
+        shapes.named::<Node>("Node", |shapes| {
+            described((1..=NODE_MAX).narrow(schema, shapes), &["A member of the cluster."])
+        })
+    }
 }
 
-/// A member of the cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemberStatus {
-    /// Its id.
-    pub node: u64,
-    /// `joining`, `serving`, `draining` or `gone`.
-    pub state: SmolStr,
-    /// Whether it has no disk: another one is awaited in the place of one that was lost.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub awaits_disk: bool,
-    /// Where other members reach it: host and port.
-    pub peer: SmolStr,
-    /// Where clients reach it: host and port.
-    pub client: SmolStr,
-    /// The version of the program it runs.
-    pub program: SmolStr,
-    /// When its state last changed.
-    #[serde(with = "form")]
-    pub since: Timestamp,
-    /// Its replicas of lower generations were on a disk that was lost.
-    #[serde(default)]
-    pub first_generation: u64,
+/// The schema of where something is reached.
+pub(crate) struct Address;
+
+impl Narrow for Address {
+    fn narrow(self, schema: Value, shapes: &mut Shapes) -> Value {
+        let pattern = With("pattern", format!("^[!-~]{{1,{ADDRESS_BYTES_MAX}}}$"));
+        let words = &["Host and port, or another name without spaces."];
+        shapes.named::<Address>("Address", |shapes| described(pattern.narrow(schema, shapes), words))
+    }
 }
 
-/// Where a shard should be. A replica is `node.generation`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlaceStatus {
-    /// Which shard.
-    pub shard: u32,
-    /// The replicas that vote.
-    pub voters: Vec<SmolStr>,
-    /// The replicas that do not.
-    pub learners: Vec<SmolStr>,
-    /// The voter that should lead.
-    pub leader: SmolStr,
-    /// Where it comes from, while it is on its way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<CopiesStatus>,
+/// The schema of a copy of a shard.
+pub(crate) struct Replica;
+
+impl Narrow for Replica {
+    fn narrow(self, schema: Value, shapes: &mut Shapes) -> Value {
+        let words = &["A copy of a shard: the node it is on, and its generation."];
+        let pattern = With("pattern", "^[0-9]+\\.[0-9]+$");
+        shapes.named::<Replica>("Replica", |shapes| described(pattern.narrow(schema, shapes), words))
+    }
 }
 
-/// The replicas of a shard.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CopiesStatus {
-    /// Those that vote.
-    pub voters: Vec<SmolStr>,
-    /// Those that do not.
-    pub learners: Vec<SmolStr>,
-}
+shapes! {
+    #[derive(Eq)]
+    pub struct ClusterStatus as Cluster {
+        /// How many changes the cluster has had.
+        pub version: u64,
+        /// Of `admin.join`: the member the asker is.
+        pub node?: Option<u64> = Node,
+        /// How many copies each data shard is to have.
+        pub replicas: u8 = 1..=REPLICAS_MAX,
+        /// Every member there ever was, by id.
+        pub members: Vec<MemberStatus>,
+        /// Every shard, by number; 0 is the directory's.
+        pub places: Vec<PlaceStatus>,
+    }
 
-/// The answer to `shards`: who leads which shard, as far as the node knows. It is a hint: every node takes every request, and
-/// sends on what another node leads.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShardMap {
-    /// The node that leads each shard, by the shard's number (0 is the directory's); 0 where the node knows of none.
-    pub leaders: Vec<u64>,
-    /// Where clients reach each member. A node that is alone tells no address, and neither does one with a public address of
-    /// those members that have none of their own.
-    pub nodes: Vec<NodeAddress>,
-}
+    #[derive(Eq)]
+    pub struct MemberStatus as Member {
+        pub node: u64 = Node,
+        /// `joining`, `serving`, `draining` or `gone`.
+        pub state: SmolStr = ["joining", "serving", "draining", "gone"],
+        /// Whether it has no disk: another one is awaited in the place of one that was lost.
+        pub awaits_disk?: bool,
+        /// Where other members reach it: host and port.
+        pub peer: SmolStr = Address,
+        /// Where clients reach it: host and port.
+        pub client: SmolStr = Address,
+        /// The version of the program it runs.
+        pub program: SmolStr,
+        /// When its state last changed.
+        pub since: Timestamp,
+        /// Its replicas of lower generations were on a disk that was lost.
+        pub first_generation!: u64,
+    }
 
-/// Where clients reach a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodeAddress {
-    /// The node.
-    pub node: u64,
-    /// Its URL.
-    pub client: SmolStr,
+    /// Where a shard should be.
+    #[derive(Eq)]
+    pub struct PlaceStatus as Place {
+        pub shard: u32,
+        pub voters: Vec<SmolStr> = Each(Replica),
+        /// The replicas that do not.
+        pub learners: Vec<SmolStr> = Each(Replica),
+        /// The voter that should lead.
+        pub leader: SmolStr = Replica,
+        /// Where it comes from, while it is on its way.
+        pub from?: Option<CopiesStatus>,
+    }
+
+    /// The replicas of a shard.
+    #[derive(Eq)]
+    pub struct CopiesStatus as Copies {
+        pub voters: Vec<SmolStr> = Each(Replica),
+        pub learners: Vec<SmolStr> = Each(Replica),
+    }
+
+    #[derive(Default, Eq)]
+    pub struct ShardMap {
+        /// The node that leads each shard, by the shard's number (0 is the directory's); 0 where the node knows of none.
+        pub leaders: Vec<u64> = Each(0..=NODE_MAX),
+        /// Where clients reach each member. A node that is alone tells no address, and neither does one with a public address of
+        /// those members that have none of their own.
+        pub nodes: Vec<NodeAddress>,
+    }
+
+    /// Where clients reach a node.
+    #[derive(Eq)]
+    pub struct NodeAddress {
+        pub node: u64 = Node,
+        pub client: SmolStr = Address,
+    }
 }
 
 impl ShardMap {
@@ -155,12 +174,12 @@ impl PlaceStatus {
 
 impl CopiesStatus {
     fn of(copies: &Copies) -> CopiesStatus {
-        let texts = |replicas: &[Replica]| replicas.iter().map(text).collect();
+        let texts = |replicas: &[cluster::Replica]| replicas.iter().map(text).collect();
         CopiesStatus { voters: texts(&copies.voters), learners: texts(&copies.learners) }
     }
 }
 
-fn text(replica: &Replica) -> SmolStr {
+fn text(replica: &cluster::Replica) -> SmolStr {
     format_smolstr!("{replica}")
 }
 

@@ -8,12 +8,13 @@ use boxoffice_core::{
     id::Entity,
     seat::SeatState,
 };
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
+use serde::{Deserializer, Serialize, Serializer, de::DeserializeOwned};
+use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use crate::{
-    form::{self, Form, Of, On},
-    form_answer::Each,
+    form::{Base64, Day, Form, Of, On},
+    shape::{Each, Shapes, shapes},
 };
 
 /// What a snapshot says: `{"feed":3,"snapshot":{…}}`. One type for each kind of entity that is watched.
@@ -35,7 +36,14 @@ pub trait DeltaBody: Serialize + DeserializeOwned {
 }
 
 macro_rules! snapshot_bodies {
-    ($($snapshot:ident: $delta:ident),+ $(,)?) => {$(
+    ($($snapshot:ident: $delta:ident),+ $(,)?) => {
+        /// Adds the schemas of all events of feeds.
+        pub(crate) fn schemas(shapes: &mut Shapes) {
+            $($snapshot::schema(shapes); $delta::schema(shapes);)+
+            Ended::schema(shapes);
+        }
+
+        $(
         impl SnapshotBody for $snapshot {
             type Delta = $delta;
 
@@ -65,192 +73,138 @@ snapshot_bodies! {
     PurchasesSnapshot: PurchasesDelta,
 }
 
-/// Everything of a session, at a version.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Snapshot {
-    /// Of what.
-    #[serde(with = "form")]
-    pub entity: Entity,
-    /// Versions of different epochs have nothing to do with each other.
-    pub epoch: u64,
-    /// At which version.
-    pub version: u64,
-    /// Seats by state.
-    #[serde(with = "form")]
-    pub counts: SeatCounts,
-    /// Places by area and state.
-    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
-    pub areas: Vec<AreaCounts>,
-    /// Two bits a seat, packed as in `session.map`.
-    #[serde(with = "form::bytes")]
-    pub seats: Vec<u8>,
-}
+shapes! {
+    /// Everything of a session, at a version.
+    #[derive(Eq)]
+    pub struct Snapshot {
+        pub entity: Entity,
+        /// Versions of different epochs have nothing to do with each other.
+        pub epoch: u64,
+        pub version: u64,
+        pub counts: SeatCounts,
+        /// Places by area and state.
+        pub areas?: Vec<AreaCounts>,
+        /// Two bits a seat, packed as in `session.map`.
+        pub seats: Vec<u8> as "crate::form::bytes" = Base64(None),
+    }
 
-/// What changed of a session after a version, up to another. States are absolute: applying a delta twice harms nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Delta {
-    /// The version before.
-    pub from: u64,
-    /// The version after.
-    pub to: u64,
-    /// Seats by index in layout order, and what they are now; each seat once.
-    #[serde(with = "changes")]
-    pub changes: Vec<(u32, SeatState)>,
-    /// Seats by state, after.
-    #[serde(with = "form")]
-    pub counts: SeatCounts,
-    /// Areas that changed, as they are after; each once.
-    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
-    pub areas: Vec<AreaCounts>,
-}
+    /// What changed of a session after a version, up to another. States are absolute: applying a delta twice harms nothing.
+    #[derive(Eq)]
+    pub struct Delta {
+        pub from: u64,
+        pub to: u64,
+        /// Seats by index in layout order, and what they are now; each seat once.
+        pub changes: Vec<(u32, SeatState)>,
+        pub counts: SeatCounts,
+        /// Areas that changed, as they are after; each once.
+        pub areas?: Vec<AreaCounts>,
+    }
 
-/// A session in counts, at a version: what a list of sessions shows.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CountsSnapshot {
-    /// Of what.
-    #[serde(with = "form")]
-    pub entity: Entity,
-    /// As in [`Snapshot`].
-    pub epoch: u64,
-    /// At which version.
-    pub version: u64,
-    /// Seats by state.
-    #[serde(with = "form")]
-    pub counts: SeatCounts,
-    /// Places by area and state.
-    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
-    pub areas: Vec<AreaCounts>,
-}
+    /// A session in counts, at a version: what a list of sessions shows.
+    #[derive(Eq)]
+    pub struct CountsSnapshot {
+        pub entity: Entity,
+        pub epoch: u64,
+        pub version: u64,
+        pub counts: SeatCounts,
+        /// Places by area and state.
+        pub areas?: Vec<AreaCounts>,
+    }
 
-/// A session in counts after a version, at another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CountsDelta {
-    /// The version before.
-    pub from: u64,
-    /// The version after.
-    pub to: u64,
-    /// Seats by state, after.
-    #[serde(with = "form")]
-    pub counts: SeatCounts,
-    /// Areas that changed, as they are after; each once.
-    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
-    pub areas: Vec<AreaCounts>,
-}
+    /// A session in counts after a version, at another.
+    #[derive(Eq)]
+    pub struct CountsDelta {
+        pub from: u64,
+        pub to: u64,
+        pub counts: SeatCounts,
+        /// Areas that changed, as they are after; each once.
+        pub areas?: Vec<AreaCounts>,
+    }
 
-/// Everything that changes of a product, at a version.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProductSnapshot {
-    /// Of what.
-    #[serde(with = "form")]
-    pub entity: Entity,
-    /// As in [`Snapshot`].
-    pub epoch: u64,
-    /// At which version.
-    pub version: u64,
-    /// Units by state.
-    #[serde(with = "form")]
-    pub counts: StockCounts,
-}
+    /// Everything that changes of a product, at a version.
+    #[derive(Eq)]
+    pub struct ProductSnapshot {
+        pub entity: Entity,
+        pub epoch: u64,
+        pub version: u64,
+        pub counts: StockCounts,
+    }
 
-/// A product after a version, at another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProductDelta {
-    /// The version before.
-    pub from: u64,
-    /// The version after.
-    pub to: u64,
-    /// Units by state, after.
-    #[serde(with = "form")]
-    pub counts: StockCounts,
-}
+    /// A product after a version, at another.
+    #[derive(Eq)]
+    pub struct ProductDelta {
+        pub from: u64,
+        pub to: u64,
+        pub counts: StockCounts,
+    }
 
-/// What a resource is like, at a version. Its calendar is read with `resource.bookings`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResourceSnapshot {
-    /// Of what.
-    #[serde(with = "form")]
-    pub entity: Entity,
-    /// As in [`Snapshot`].
-    pub epoch: u64,
-    /// At which version.
-    pub version: u64,
-    /// How many bookings it has, held ones counted.
-    pub bookings: u64,
-}
+    /// What a resource is like, at a version. Its calendar is read with `resource.bookings`.
+    #[derive(Eq)]
+    pub struct ResourceSnapshot {
+        pub entity: Entity,
+        pub epoch: u64,
+        pub version: u64,
+        /// How many bookings it has, held ones counted.
+        pub bookings: u64,
+    }
 
-/// On which days a resource's bookings changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResourceDelta {
-    /// The version before.
-    pub from: u64,
-    /// The version after.
-    pub to: u64,
-    /// UTC days on which bookings came, went or became sold, as days since 1970-01-01, ascending, each once.
-    #[serde(with = "days")]
-    pub days: Vec<u32>,
-    /// How many bookings it has after.
-    pub bookings: u64,
-}
+    /// On which days a resource's bookings changed.
+    #[derive(Eq)]
+    pub struct ResourceDelta {
+        pub from: u64,
+        pub to: u64,
+        /// UTC days on which bookings came, went or became sold, as days since 1970-01-01, ascending, each once.
+        pub days: Vec<u32> as "days" = Each(Day),
+        /// How many bookings it has after.
+        pub bookings: u64,
+    }
 
-/// A cart at a version.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CartSnapshot {
-    /// Of what.
-    #[serde(with = "form")]
-    pub entity: Entity,
-    /// As in [`Snapshot`].
-    pub epoch: u64,
-    /// At which version.
-    pub version: u64,
-    /// The cart.
-    #[serde(with = "form")]
-    pub cart: CartView,
-}
+    /// A cart at a version.
+    #[derive(Eq)]
+    pub struct CartSnapshot {
+        pub entity: Entity,
+        pub epoch: u64,
+        pub version: u64,
+        pub cart: CartView,
+    }
 
-/// A cart after a version, at another: the whole of it, for it is small.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CartDelta {
-    /// The version before.
-    pub from: u64,
-    /// The version after.
-    pub to: u64,
-    /// The cart, after.
-    #[serde(with = "form")]
-    pub cart: CartView,
-}
+    /// A cart after a version, at another: the whole of it, for it is small.
+    #[derive(Eq)]
+    pub struct CartDelta {
+        pub from: u64,
+        pub to: u64,
+        pub cart: CartView,
+    }
 
-/// The purchases of a customer after the cursor the watcher had, up to another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PurchasesSnapshot {
-    /// Of what.
-    #[serde(with = "form")]
-    pub entity: Entity,
-    /// The cursor before the first of them.
-    pub from: u64,
-    /// The cursor of the last of them.
-    pub to: u64,
-    /// By cursor, without a gap.
-    #[serde(with = "form")]
-    pub purchases: Vec<Purchase>,
-}
+    /// The purchases of a customer after the cursor the watcher had, up to another.
+    #[derive(Eq)]
+    pub struct PurchasesSnapshot {
+        pub entity: Entity,
+        /// The cursor before the first of them.
+        pub from: u64,
+        /// The cursor of the last of them.
+        pub to: u64,
+        /// By cursor, without a gap.
+        pub purchases: Vec<Purchase>,
+    }
 
-/// Further purchases of a customer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PurchasesDelta {
-    /// The cursor before the first of them.
-    pub from: u64,
-    /// The cursor of the last of them.
-    pub to: u64,
-    /// By cursor, without a gap.
-    #[serde(with = "form")]
-    pub purchases: Vec<Purchase>,
-}
+    /// Further purchases of a customer.
+    #[derive(Eq)]
+    pub struct PurchasesDelta {
+        /// The cursor before the first of them.
+        pub from: u64,
+        /// The cursor of the last of them.
+        pub to: u64,
+        /// By cursor, without a gap.
+        pub purchases: Vec<Purchase>,
+    }
 
-/// `{"feed":3,"ended":{…}}`: nothing more will come.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
-    /// The name of the refusal or failure that ended it.
-    pub name: SmolStr,
+    /// `{"feed":3,"ended":{…}}`: nothing more will come.
+    #[derive(Eq)]
+    pub struct Ended as FeedEnded {
+        /// The name of the refusal or failure that ended it.
+        pub name: SmolStr,
+    }
 }
 
 /// `{"notice":"draining","reconnect_ms":1500}`.
@@ -262,28 +216,20 @@ pub struct Notice {
     pub reconnect_ms: Option<u64>,
 }
 
-mod changes {
-    use super::{Deserialize, Deserializer, Each, Form, Of, On, SeatState, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(changes: &[(u32, SeatState)], serializer: S) -> Result<S::Ok, S::Error> {
-        Each(|| changes.iter().map(|(index, state)| (index, On(state)))).serialize(serializer)
+/// A seat, and what it is: `[7, "held"]`.
+impl Form for (u32, SeatState) {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (self.0, On(&self.1)).serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(u32, SeatState)>, D::Error> {
-        Ok(Vec::<Change>::read(deserializer)?.into_iter().map(|Change(index, state)| (index, state)).collect())
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(u32, SeatState), D::Error> {
+        let (index, Of(state)) = serde::Deserialize::deserialize(deserializer)?;
+        Ok((index, state))
     }
 
-    struct Change(u32, SeatState);
-
-    impl Form for Change {
-        fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            (self.0, On(&self.1)).serialize(serializer)
-        }
-
-        fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Change, D::Error> {
-            let (index, Of(state)) = Deserialize::deserialize(deserializer)?;
-            Ok(Change(index, state))
-        }
+    fn schema(shapes: &mut Shapes) -> Value {
+        let pair = [u32::schema(shapes), SeatState::schema(shapes)];
+        json!({"type": "array", "prefixItems": pair, "minItems": 2, "maxItems": 2})
     }
 }
 
@@ -291,8 +237,8 @@ mod changes {
 mod days {
     use serde::{de::Error as _, ser::Error as _};
 
-    use super::{Deserialize, Deserializer, Each, Serialize, Serializer, SmolStr};
-    use crate::form;
+    use super::{Deserializer, Serialize, Serializer, SmolStr};
+    use crate::{form, form_answer::Each};
 
     pub(super) fn serialize<S: Serializer>(days: &[u32], serializer: S) -> Result<S::Ok, S::Error> {
         if days.iter().any(|day| form::day_text(*day).is_none()) {
@@ -302,7 +248,7 @@ mod days {
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u32>, D::Error> {
-        let texts = Vec::<SmolStr>::deserialize(deserializer)?;
+        let texts: Vec<SmolStr> = serde::Deserialize::deserialize(deserializer)?;
         let day = |text: SmolStr| form::day(&text).ok_or_else(|| D::Error::custom("a day is as `2026-04-12`"));
         texts.into_iter().map(day).collect()
     }

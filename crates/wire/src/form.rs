@@ -10,19 +10,25 @@ use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
 
 use base64::engine::general_purpose::STANDARD;
 use boxoffice_core::{
-    id::{CartId, CartToken, Entity, HoldId, Id, OrderId, RequestHash},
-    money::{Currency, Money},
+    id::{CartId, CartToken, Entity, HoldId, ID_BYTES_MAX, Id, OrderId, RequestHash},
+    money::{Currency, Money, PRICE_MAX},
     seat::{Seat, SeatState},
 };
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error as _, MapAccess, SeqAccess, Visitor},
-    ser::{SerializeMap, SerializeSeq, SerializeStruct, SerializeTuple},
+    ser::{SerializeSeq, SerializeStruct, SerializeTuple},
 };
+use serde_json::{Value, json};
 use smol_str::SmolStr;
 
+use crate::{
+    limits::{CATEGORIES_MAX, PROPERTIES_MAX, PROPERTY_NAME_BYTES_MAX, PROPERTY_VALUE_BYTES_MAX},
+    quantity::Quantity,
+    shape::{Each, Field, Narrow, Shapes, described, map, shapes},
+};
+pub(crate) use time::{Day, WallTime, is_date, wall_time};
 pub use time::{day, day_text, rfc3339, timestamp};
-pub(crate) use time::{is_date, wall_time};
 
 /// A value with a form on the wire.
 pub trait Form: Sized {
@@ -37,6 +43,9 @@ pub trait Form: Sized {
     /// # Errors
     /// Those of the deserializer, and what does not fit, in words.
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
+
+    /// The JSON Schema of the form: of a shape with a name, a reference to it among `shapes`.
+    fn schema(shapes: &mut Shapes) -> Value;
 }
 
 /// For `#[serde(with = "form")]`.
@@ -67,25 +76,14 @@ impl<'de, T: Form> Deserialize<'de> for Of<T> {
     }
 }
 
-/// Gives a type of the core the form of a `#[serde(remote)]` definition.
-macro_rules! remote_form {
-    ($($value:ty => $definition:ty),+ $(,)?) => {$(
-        impl $crate::form::Form for $value {
-            fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                <$definition>::serialize(self, serializer)
-            }
-
-            fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                <$definition>::deserialize(deserializer)
-            }
-        }
-    )+};
+/// Whether a field with this value is left out.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
-pub(crate) use remote_form;
 
-/// Gives a type that is the same everywhere the form it has.
+/// Gives types that are the same everywhere the form they have.
 macro_rules! plain_form {
-    ($($value:ty),+ $(,)?) => {$(
+    ($($($value:ty),+ => $schema:expr;)+) => {$($(
         impl $crate::form::Form for $value {
             fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serde::Serialize::serialize(self, serializer)
@@ -94,12 +92,101 @@ macro_rules! plain_form {
             fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 serde::Deserialize::deserialize(deserializer)
             }
+
+            fn schema(_: &mut $crate::shape::Shapes) -> serde_json::Value {
+                $schema
+            }
         }
-    )+};
+    )+)+};
 }
 pub(crate) use plain_form;
 
-plain_form!(u32, SmolStr);
+plain_form! {
+    u8, u16, u32, u64, Quantity => json!({"type": "integer", "minimum": 0});
+    i32, i64 => json!({"type": "integer"});
+    f64 => json!({"type": "number"});
+    bool => json!({"type": "boolean"});
+    SmolStr, String, Cow<'static, str> => json!({"type": "string"});
+    // A time or a place: two numbers side by side.
+    (u16, u16) => json!({"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 2, "maxItems": 2});
+    (i32, i32) => json!({"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2});
+}
+
+/// Gives a type the form of another one, from and into which it is made.
+macro_rules! form_of {
+    ($($value:ty: $shape:ty),+ $(,)?) => {$(
+        impl $crate::form::Form for $value {
+            fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serde::Serialize::serialize(&<$shape>::from(self.clone()), serializer)
+            }
+
+            fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let shape: $shape = serde::Deserialize::deserialize(deserializer)?;
+                shape.try_into().map_err(serde::de::Error::custom)
+            }
+
+            fn schema(shapes: &mut $crate::shape::Shapes) -> serde_json::Value {
+                <$shape as $crate::form::Form>::schema(shapes)
+            }
+        }
+    )+};
+}
+pub(crate) use form_of;
+
+/// Makes one type into another that has the same values, and back: each is written as the pattern that takes it apart.
+macro_rules! same {
+    ($($value:ident { $($values:tt)* } = $shape:ident { $($fields:tt)* }),+ $(,)?) => {$(
+        impl From<$value> for $shape {
+            fn from($value { $($values)* }: $value) -> $shape {
+                $shape { $($fields)* }
+            }
+        }
+
+        impl From<$shape> for $value {
+            fn from($shape { $($fields)* }: $shape) -> $value {
+                $value { $($values)* }
+            }
+        }
+    )+};
+}
+pub(crate) use same;
+
+/// Gives an enum words.
+macro_rules! words {
+    ($($(#[doc = $words:literal])? $value:ident as $component:ident { $($variant:ident: $word:literal),+ $(,)? })+) => {$(
+        impl $crate::form::Form for $value {
+            fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str($crate::form::Word::word(self))
+            }
+
+            fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::form::read_text(deserializer, concat!("one of", $(" `", $word, "`"),+), |text| match text {
+                    $($word => Some($value::$variant),)+
+                    _ => None,
+                })
+            }
+
+            fn schema(shapes: &mut $crate::shape::Shapes) -> serde_json::Value {
+                let words = || serde_json::json!({"type": "string", "enum": [$($word),+]});
+                shapes.named::<Self>(stringify!($component), |_| $crate::shape::described(words(), &[$($words)?]))
+            }
+        }
+
+        impl $crate::form::Word for $value {
+            fn word(&self) -> &'static str {
+                match self {
+                    $($value::$variant => $word,)+
+                }
+            }
+        }
+    )+};
+}
+pub(crate) use words;
+
+/// What has a word for each of its values.
+pub(crate) trait Word {
+    fn word(&self) -> &'static str;
+}
 
 impl<T: Form> Form for Vec<T> {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -112,6 +199,10 @@ impl<T: Form> Form for Vec<T> {
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
         deserializer.deserialize_seq(UpTo { most: usize::MAX, of: PhantomData })
+    }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        json!({"type": "array", "items": T::schema(shapes)})
     }
 }
 
@@ -126,6 +217,10 @@ impl<T: Form> Form for Option<T> {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
         Ok(Option::<Of<T>>::deserialize(deserializer)?.map(|Of(value)| value))
     }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        T::schema(shapes)
+    }
 }
 
 impl<T: Form> Form for Arc<T> {
@@ -135,6 +230,10 @@ impl<T: Form> Form for Arc<T> {
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<T>, D::Error> {
         T::read(deserializer).map(Arc::new)
+    }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        T::schema(shapes)
     }
 }
 
@@ -234,7 +333,7 @@ impl<'de, T, F: FnOnce(&str) -> Option<T>> Visitor<'de> for Text<F, T> {
     }
 }
 
-fn read_text<'de, T, D: Deserializer<'de>>(
+pub(crate) fn read_text<'de, T, D: Deserializer<'de>>(
     deserializer: D,
     expected: &'static str,
     make: impl FnOnce(&str) -> Option<T>,
@@ -259,6 +358,16 @@ impl Form for Id {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Id, D::Error> {
         read_text(deserializer, "an id (1 to 64 of A-Z a-z 0-9 . _ : -)", Id::new)
     }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        let pattern = format!("^[A-Za-z0-9._:-]{{1,{ID_BYTES_MAX}}}$");
+        pattern_schema::<Id>(shapes, "Id", &pattern, "An id that the client chooses.")
+    }
+}
+
+/// The schema of texts that this expression fits.
+fn pattern_schema<T>(shapes: &mut Shapes, name: &'static str, pattern: &str, words: &str) -> Value {
+    shapes.named::<T>(name, |_| described(json!({"type": "string", "pattern": pattern}), &[words]))
 }
 
 /// 32 lower-case hexadecimal digits on the stack.
@@ -338,7 +447,7 @@ pub fn order_id(text: &str) -> Option<OrderId> {
 }
 
 macro_rules! hexadecimal_form {
-    ($($value:ident: $expected:literal),+ $(,)?) => {$(
+    ($($value:ident as $name:literal: $expected:literal, $words:literal;)+) => {$(
         impl Form for $value {
             fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(Hex::of(self.0).as_str())
@@ -350,9 +459,16 @@ macro_rules! hexadecimal_form {
                     number.map($value).ok_or_else(|| D::Error::custom($expected))
                 })
             }
+
+            fn schema(shapes: &mut Shapes) -> Value {
+                pattern_schema::<$value>(shapes, $name, HEX_128, $words)
+            }
         }
     )+};
 }
+
+/// What 32 hexadecimal digits fit.
+pub(crate) const HEX_128: &str = "^[0-9a-fA-F]{32}$";
 
 struct HexText;
 
@@ -369,9 +485,11 @@ impl Visitor<'_> for HexText {
 }
 
 hexadecimal_form! {
-    CartToken: "a cart token is 32 hexadecimal digits",
-    CartId: "a cart id is 32 hexadecimal digits",
-    OrderId: "an order id is 32 hexadecimal digits",
+    CartToken as "Token": "a cart token is 32 hexadecimal digits",
+        "A cart's token: 128 bits that the client keeps secret; the last 112 are random.";
+    CartId as "CartId": "a cart id is 32 hexadecimal digits",
+        "A cart: the first 16 bits of its token, then the first 112 bits of the token's BLAKE3 hash.";
+    OrderId as "OrderId": "an order id is 32 hexadecimal digits", "An order: the cart it came from.";
 }
 
 /// The entity with this text: `venue/…`, `session/…`, `product/…`, `resource/…`, `cart/…`, `customer/…`, `directory` or `cluster`.
@@ -424,6 +542,15 @@ impl Form for Entity {
             entity,
         )
     }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        let pattern = format!(
+            "^((venue|session|product|resource|customer)/[A-Za-z0-9._:-]{{1,{ID_BYTES_MAX}}}|cart/[0-9a-fA-F]{{32}}|directory|cluster)$"
+        );
+        let words =
+            "`venue/…`, `session/…`, `product/…`, `resource/…`, `customer/…`, `cart/…`, `directory` or `cluster`.";
+        pattern_schema::<Entity>(shapes, "Entity", &pattern, words)
+    }
 }
 
 impl Form for Currency {
@@ -434,17 +561,38 @@ impl Form for Currency {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Currency, D::Error> {
         read_text(deserializer, "a currency (three capital letters)", Currency::new)
     }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        pattern_schema::<Currency>(shapes, "Currency", "^[A-Z]{3}$", "An ISO 4217 code.")
+    }
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Money")]
-struct MoneyForm {
-    amount: i64,
-    #[serde(with = "crate::form")]
-    currency: Currency,
+shapes! {
+    /// An amount in minor units.
+    remote Money {
+        amount: i64 = -(1i64 << 53)..=1 << 53,
+        currency: Currency,
+    }
 }
 
-remote_form!(Money => MoneyForm);
+/// The schema of the money that one seat, place or unit costs.
+pub(crate) struct Price;
+
+impl Narrow for Price {
+    fn narrow(self, _: Value, shapes: &mut Shapes) -> Value {
+        shapes.named::<Price>("Price", |shapes| {
+            let words: &[&str] = &["The price of one seat, place or unit in minor units."];
+            let amount = Field {
+                name: "amount",
+                is_needed: true,
+                schema: (0..=PRICE_MAX).narrow(i64::schema(shapes), shapes),
+                words: &[],
+            };
+            let currency = Field { name: "currency", is_needed: true, schema: Currency::schema(shapes), words: &[] };
+            map([amount, currency], &[], words)
+        })
+    }
+}
 
 impl Form for Seat {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -458,78 +606,67 @@ impl Form for Seat {
         let (row, seat) = <(u16, u16)>::deserialize(deserializer)?;
         Ok(Seat { row, seat })
     }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        let words = "`[row, seat]`, counted from 0 in layout order.";
+        shapes.named::<Seat>("Seat", |shapes| {
+            described(Each(0..=u16::MAX).narrow(<(u16, u16)>::schema(shapes), shapes), &[words])
+        })
+    }
+}
+
+words! {
+    SeatState as SeatState { Free: "free", Held: "held", Sold: "sold", Blocked: "blocked" }
 }
 
 /// The state in the words of the protocol.
 pub fn seat_state_text(state: SeatState) -> &'static str {
-    match state {
-        SeatState::Free => "free",
-        SeatState::Held => "held",
-        SeatState::Sold => "sold",
-        SeatState::Blocked => "blocked",
+    state.word()
+}
+
+shapes! {
+    remote HoldId {
+        cart: CartId,
+        request: RequestHash,
+        part: u16,
+        attempt: u16,
     }
 }
 
-impl Form for SeatState {
+/// 16 hexadecimal digits, since JSON's numbers end at 2⁵³.
+impl Form for RequestHash {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(seat_state_text(*self))
+        serializer.collect_str(&format_args!("{:016x}", self.0))
     }
 
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SeatState, D::Error> {
-        read_text(deserializer, "a state (free, held, sold or blocked)", |text| {
-            [SeatState::Free, SeatState::Held, SeatState::Sold, SeatState::Blocked]
-                .into_iter()
-                .find(|state| seat_state_text(*state) == text)
-        })
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "HoldId")]
-struct HoldIdForm {
-    #[serde(with = "crate::form")]
-    cart: CartId,
-    #[serde(with = "request_hash")]
-    request: RequestHash,
-    part: u16,
-    attempt: u16,
-}
-
-remote_form!(HoldId => HoldIdForm);
-
-/// A hash of a request id: 16 hexadecimal digits, since JSON's numbers end at 2⁵³.
-mod request_hash {
-    use boxoffice_core::id::RequestHash;
-    use serde::{Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(hash: &RequestHash, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{:016x}", hash.0))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RequestHash, D::Error> {
-        super::read_text(deserializer, "the hash of a request id (16 hexadecimal digits)", |text| {
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RequestHash, D::Error> {
+        read_text(deserializer, "the hash of a request id (16 hexadecimal digits)", |text| {
             u64::from_str_radix(text, 16).ok().map(RequestHash)
         })
     }
+
+    fn schema(_: &mut Shapes) -> Value {
+        json!({"type": "string", "pattern": "^[0-9a-f]{16}$"})
+    }
 }
 
-/// A name of 128 bits: 32 hexadecimal digits. For `#[serde(with = "form::hex128")]`.
-pub(crate) mod hex128 {
-    use serde::de::Error as _;
-
-    use super::{Deserializer, Hex, HexText, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(name: &u128, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(Hex::of(*name).as_str())
+/// A name of 128 bits.
+impl Form for u128 {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(Hex::of(*self).as_str())
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
         let name = deserializer.deserialize_str(HexText)?;
-        name.ok_or_else(|| D::Error::custom("the name of a disk is 32 hexadecimal digits"))
+        name.ok_or_else(|| D::Error::custom("a name of 128 bits is 32 hexadecimal digits"))
+    }
+
+    fn schema(_: &mut Shapes) -> Value {
+        json!({"type": "string", "pattern": HEX_128})
     }
 }
 
-/// Bytes: base64 in JSON, bytes in MessagePack. For `#[serde(with = "form::bytes")]`.
+/// Bytes: base64 in JSON, bytes in MessagePack.
 pub(crate) mod bytes {
     use base64::{Engine as _, display::Base64Display};
 
@@ -566,81 +703,82 @@ pub(crate) mod bytes {
     }
 }
 
-/// Prices by category: a map from category to money. For `#[serde(with = "form::prices")]`.
-pub(crate) mod prices {
-    use super::{Deserializer, Id, MapAccess, Money, Of, On, SerializeMap, Serializer, Visitor, fmt};
+/// Bytes, at most so many, in a schema.
+pub(crate) struct Base64(pub(crate) Option<usize>);
 
-    pub(crate) fn serialize<S: Serializer>(prices: &[(Id, Money)], serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(prices.len()))?;
-        for (category, price) in prices {
-            map.serialize_entry(category.as_str(), &On(price))?;
+impl Narrow for Base64 {
+    fn narrow(self, _: Value, _: &mut Shapes) -> Value {
+        let mut schema = json!({"type": "string", "contentEncoding": "base64"});
+        if let Some(bytes_max) = self.0 {
+            schema["maxLength"] = json!(bytes_max.div_ceil(3) * 4);
         }
-        map.end()
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(Id, Money)>, D::Error> {
-        deserializer.deserialize_map(Prices)
-    }
-
-    struct Prices;
-
-    impl<'de> Visitor<'de> for Prices {
-        type Value = Vec<(Id, Money)>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a map from category to price")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut prices = Vec::new();
-            while let Some((Of(category), Of(price))) = map.next_entry()? {
-                prices.push((category, price));
-            }
-            Ok(prices)
-        }
+        schema
     }
 }
 
-/// Texts by name: a map. For `#[serde(with = "form::properties")]`.
-pub(crate) mod properties {
-    use super::{Deserializer, MapAccess, SerializeMap, Serializer, SmolStr, Visitor, fmt};
-
-    pub(crate) fn serialize<S: Serializer>(
-        properties: &[(SmolStr, SmolStr)],
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(properties.len()))?;
-        for (name, value) in properties {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(SmolStr, SmolStr)>, D::Error> {
-        deserializer.deserialize_map(Properties)
-    }
-
-    struct Properties;
-
-    impl<'de> Visitor<'de> for Properties {
-        type Value = Vec<(SmolStr, SmolStr)>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a map from name to text")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut properties = Vec::new();
-            while let Some(property) = map.next_entry()? {
-                properties.push(property);
+/// Pairs that are a map on the wire, in the order in which they stand.
+macro_rules! map_form {
+    ($key:ty, $value:ty: $schema:expr) => {
+        impl $crate::form::Form for Vec<($key, $value)> {
+            fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_map(self.iter().map(|(key, value)| ($crate::form::On(key), $crate::form::On(value))))
             }
-            Ok(properties)
+
+            fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_map($crate::form::Pairs(std::marker::PhantomData))
+            }
+
+            fn schema(shapes: &mut $crate::shape::Shapes) -> serde_json::Value {
+                $schema(shapes)
+            }
         }
+    };
+}
+pub(crate) use map_form;
+
+/// Reads a map as pairs.
+pub(crate) struct Pairs<K, V>(pub(crate) PhantomData<(K, V)>);
+
+impl<'de, K: Form, V: Form> Visitor<'de> for Pairs<K, V> {
+    type Value = Vec<(K, V)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut pairs = Vec::new();
+        while let Some((Of(key), Of(value))) = map.next_entry()? {
+            pairs.push((key, value));
+        }
+        Ok(pairs)
     }
 }
+
+map_form!(Id, Money: |shapes: &mut Shapes| {
+    let (category, price) = (Id::schema(shapes), Price.narrow(Value::Null, shapes));
+    shapes.named::<Vec<(Id, Money)>>("Prices", |_| json!({
+        "type": "object", "propertyNames": category, "additionalProperties": price,
+        "maxProperties": CATEGORIES_MAX, "description": "A price for each category, all in one currency.",
+    }))
+});
+
+map_form!(SmolStr, SmolStr: |shapes: &mut Shapes| {
+    shapes.named::<Vec<(SmolStr, SmolStr)>>("Properties", |_| json!({
+        "type": "object", "propertyNames": {"type": "string", "minLength": 1, "maxLength": PROPERTY_NAME_BYTES_MAX},
+        "additionalProperties": {"type": "string", "maxLength": PROPERTY_VALUE_BYTES_MAX},
+        "maxProperties": PROPERTIES_MAX, "description": "Whatever else is said of it, by name.",
+    }))
+});
 
 /// A map with no fields.
 pub(crate) struct Nothing;
+
+impl Nothing {
+    pub(crate) fn schema(shapes: &mut Shapes) -> Value {
+        shapes.named::<Nothing>("Done", |_| json!({"type": "object", "description": "Done."}))
+    }
+}
 
 impl Serialize for Nothing {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -7,16 +7,79 @@ use boxoffice_core::{
     },
     id::{Entity, HoldId, Id, OrderId},
     payment::{PaymentStatus, RefundRecord, VoidRecord},
+    portion::Portion,
     seat::Seat,
     time::Timestamp,
 };
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, ser::SerializeStruct};
+use serde::{Deserialize, Deserializer, Serializer, de::Error as _, ser::SerializeStruct};
+use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::{
-    form::{self, Form, On, remote_form},
+    form::{Form, On, form_of},
     form_line::{PortionFields, portion_fields, write_inventory, write_portion},
+    shape::{Shapes, shapes},
 };
+
+/// Shapes with a portion of an inventory, to be read, and their portions.
+macro_rules! with_portion {
+    ($($(#[doc = $words:literal])* #[one_of($($sets:tt)*)] $name:ident as $component:ident { $($fields:tt)* })+) => {
+        $(with_portion! { @shape [$(#[doc = $words])* #[one_of($($sets)*)]] $name $component { $($fields)* } })+
+
+        $(impl $name {
+            /// The portion; none if there is no field of it.
+            fn portion(&mut self) -> Result<Option<Portion>, &'static str> {
+                let (seats, area, quota) = (self.seats.take(), self.area.take(), self.quota.take());
+                let (quantity, begin, end, count) = (self.quantity, self.begin, self.end, self.count);
+                PortionFields { seats, area, quantity, begin, end, quota, count }.portion()
+            }
+        })+
+    };
+    (@shape [$($attributes:tt)*] $name:ident $component:ident { $($fields:tt)* }) => {
+        shapes! {
+            $($attributes)*
+            struct $name as $component {
+                $($fields)*
+                seats?: Option<Vec<Seat>>,
+                area?: Option<Id>,
+                quantity?: Option<u32>,
+                begin?: Option<Timestamp>,
+                end?: Option<Timestamp>,
+                quota?: Option<Id>,
+                count?: Option<u32>,
+            }
+        }
+    };
+}
+
+with_portion! {
+    /// Seats, places, units, a slot or a part of a quota in a cart.
+    #[one_of([seats] [area, quantity] [begin, end] [quota, count] [quantity without area])]
+    HoldFields as Hold {
+        hold: HoldId,
+        revision: u64,
+        /// When the cart is asked about it.
+        deadline: Timestamp,
+    }
+    /// Seats, places, units, a slot or a part of a quota, bought.
+    #[one_of([seats] [area, quantity] [begin, end] [quota, count] [quantity without area])]
+    SaleFields as Sale {
+        order: OrderId,
+        hold: HoldId,
+        at: Timestamp,
+    }
+    /// A hold that a line of a cart rests on; nothing of it any more if it was refunded.
+    #[one_of([session] [product] [resource] [customer])]
+    ClaimFields as Claim {
+        line: u32,
+        session?: Option<Id>,
+        product?: Option<Id>,
+        resource?: Option<Id>,
+        customer?: Option<Id>,
+        hold: HoldId,
+        revision: u64,
+    }
+}
 
 impl Form for HoldView {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -29,13 +92,13 @@ impl Form for HoldView {
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HoldView, D::Error> {
-        let mut fields = Fields::deserialize(deserializer)?;
-        Ok(HoldView {
-            portion: needed(fields.portion().map_err(D::Error::custom)?, "what is held")?,
-            hold: needed(fields.hold, "`hold`")?,
-            revision: needed(fields.revision, "`revision`")?,
-            deadline: needed(fields.deadline, "`deadline`")?,
-        })
+        let mut fields = HoldFields::deserialize(deserializer)?;
+        let portion = needed(fields.portion())?;
+        Ok(HoldView { portion, hold: fields.hold, revision: fields.revision, deadline: fields.deadline })
+    }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        HoldFields::schema(shapes)
     }
 }
 
@@ -50,14 +113,18 @@ impl Form for SaleView {
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SaleView, D::Error> {
-        let mut fields = Fields::deserialize(deserializer)?;
-        Ok(SaleView {
-            portion: needed(fields.portion().map_err(D::Error::custom)?, "what was sold")?,
-            order: needed(fields.order, "`order`")?,
-            hold: needed(fields.hold, "`hold`")?,
-            at: needed(fields.at, "`at`")?,
-        })
+        let mut fields = SaleFields::deserialize(deserializer)?;
+        let portion = needed(fields.portion())?;
+        Ok(SaleView { portion, order: fields.order, hold: fields.hold, at: fields.at })
     }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        SaleFields::schema(shapes)
+    }
+}
+
+fn needed<E: serde::de::Error>(portion: Result<Option<Portion>, &'static str>) -> Result<Portion, E> {
+    portion.map_err(E::custom)?.ok_or_else(|| E::custom("what is held or sold is missing"))
 }
 
 impl Form for Claim {
@@ -75,187 +142,94 @@ impl Form for Claim {
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Claim, D::Error> {
-        let mut fields = Fields::deserialize(deserializer)?;
+        let mut fields = ClaimFields::deserialize(deserializer)?;
         let portion = fields.portion().map_err(D::Error::custom)?;
-        let entity = match (fields.session, fields.product, fields.resource, fields.customer) {
+        let ClaimFields { line, hold, revision, session, product, resource, customer, .. } = fields;
+        let entity = match (session, product, resource, customer) {
             (Some(id), None, None, None) => Entity::Session(id),
             (None, Some(id), None, None) => Entity::Product(id),
             (None, None, Some(id), None) => Entity::Resource(id),
             (None, None, None, Some(id)) => Entity::Customer(id),
             _ => return Err(D::Error::custom("a claim is on one `session`, `product`, `resource` or `customer`")),
         };
-        Ok(Claim {
-            line: needed(fields.line, "`line`")?,
-            entity,
-            hold: needed(fields.hold, "`hold`")?,
-            revision: needed(fields.revision, "`revision`")?,
-            portion,
-        })
+        Ok(Claim { line, entity, hold, revision, portion })
+    }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        ClaimFields::schema(shapes)
     }
 }
 
-/// The fields of holds, sales and claims.
-#[derive(Deserialize)]
-struct Fields {
-    #[serde(default)]
-    line: Option<u32>,
-    #[serde(with = "form", default)]
-    session: Option<Id>,
-    #[serde(with = "form", default)]
-    product: Option<Id>,
-    #[serde(with = "form", default)]
-    resource: Option<Id>,
-    #[serde(with = "form", default)]
-    customer: Option<Id>,
-    #[serde(with = "form", default)]
-    order: Option<OrderId>,
-    #[serde(with = "form", default)]
-    hold: Option<HoldId>,
-    #[serde(default)]
-    revision: Option<u64>,
-    #[serde(with = "form", default)]
-    deadline: Option<Timestamp>,
-    #[serde(with = "form", default)]
-    at: Option<Timestamp>,
-    #[serde(with = "form", default)]
-    seats: Option<Vec<Seat>>,
-    #[serde(with = "form", default)]
-    area: Option<Id>,
-    #[serde(default)]
-    quantity: Option<u32>,
-    #[serde(with = "form", default)]
-    begin: Option<Timestamp>,
-    #[serde(with = "form", default)]
-    end: Option<Timestamp>,
-    #[serde(with = "form", default)]
-    quota: Option<Id>,
-    #[serde(default)]
-    count: Option<u32>,
-}
-
-impl Fields {
-    fn portion(&mut self) -> Result<Option<boxoffice_core::portion::Portion>, &'static str> {
-        let fields = PortionFields {
-            seats: self.seats.take(),
-            area: self.area.take(),
-            quantity: self.quantity,
-            begin: self.begin,
-            end: self.end,
-            quota: self.quota.take(),
-            count: self.count,
-        };
-        fields.portion()
+shapes! {
+    remote SessionAudit {
+        session: Id,
+        counts: SeatCounts,
+        areas?: Vec<AreaCounts>,
+        holds: Vec<HoldView>,
+        sales: Vec<SaleView>,
+        /// Empty when every promise holds.
+        violations: Vec<SmolStr>,
     }
-}
 
-fn needed<T, E: serde::de::Error>(value: Option<T>, what: &str) -> Result<T, E> {
-    value.ok_or_else(|| E::custom(format_args!("{what} is missing")))
-}
+    remote CartAudit {
+        cart: CartView,
+        holds: Vec<Claim>,
+        payment?: Option<PaymentStatus>,
+        refunds?: Vec<RefundRecord>,
+        /// Attempts whose money was given up, or is to be.
+        voids?: Vec<VoidRecord>,
+        /// Messages it still owes others.
+        owed: u32,
+        /// Empty when every promise holds.
+        violations: Vec<SmolStr>,
+    }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "SessionAudit")]
-struct SessionAuditForm {
-    #[serde(with = "form")]
-    session: Id,
-    #[serde(with = "form")]
-    counts: SeatCounts,
-    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
-    areas: Vec<AreaCounts>,
-    #[serde(with = "form")]
-    holds: Vec<HoldView>,
-    #[serde(with = "form")]
-    sales: Vec<SaleView>,
-    violations: Vec<SmolStr>,
-}
+    remote ProductAudit {
+        product: Id,
+        counts: StockCounts,
+        holds: Vec<HoldView>,
+        sales: Vec<SaleView>,
+        /// Empty when every promise holds.
+        violations: Vec<SmolStr>,
+    }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "CartAudit")]
-struct CartAuditForm {
-    #[serde(with = "form")]
-    cart: CartView,
-    #[serde(with = "form")]
-    holds: Vec<Claim>,
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    payment: Option<PaymentStatus>,
-    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
-    refunds: Vec<RefundRecord>,
-    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
-    voids: Vec<VoidRecord>,
-    owed: u32,
-    violations: Vec<SmolStr>,
-}
+    remote ResourceAudit {
+        resource: Id,
+        bookings: u64,
+        holds: Vec<HoldView>,
+        sales: Vec<SaleView>,
+        /// Empty when every promise holds.
+        violations: Vec<SmolStr>,
+    }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ProductAudit")]
-struct ProductAuditForm {
-    #[serde(with = "form")]
-    product: Id,
-    #[serde(with = "form")]
-    counts: StockCounts,
-    #[serde(with = "form")]
-    holds: Vec<HoldView>,
-    #[serde(with = "form")]
-    sales: Vec<SaleView>,
-    violations: Vec<SmolStr>,
-}
+    remote CustomerAudit {
+        customer: Id,
+        quotas: Vec<(Id, u64, u64)>,
+        holds: Vec<HoldView>,
+        sales: Vec<SaleView>,
+        purchases: Vec<OrderId>,
+        /// Empty when every promise holds.
+        violations: Vec<SmolStr>,
+    }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "ResourceAudit")]
-struct ResourceAuditForm {
-    #[serde(with = "form")]
-    resource: Id,
-    bookings: u64,
-    #[serde(with = "form")]
-    holds: Vec<HoldView>,
-    #[serde(with = "form")]
-    sales: Vec<SaleView>,
-    violations: Vec<SmolStr>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "CustomerAudit")]
-struct CustomerAuditForm {
-    #[serde(with = "form")]
-    customer: Id,
-    #[serde(with = "quotas")]
-    quotas: Vec<(Id, u64, u64)>,
-    #[serde(with = "form")]
-    holds: Vec<HoldView>,
-    #[serde(with = "form")]
-    sales: Vec<SaleView>,
-    #[serde(with = "form")]
-    purchases: Vec<OrderId>,
-    violations: Vec<SmolStr>,
-}
-
-remote_form! {
-    SessionAudit => SessionAuditForm,
-    CartAudit => CartAuditForm,
-    ProductAudit => ProductAuditForm,
-    ResourceAudit => ResourceAuditForm,
-    CustomerAudit => CustomerAuditForm,
-}
-
-/// Quotas with how many are in carts and how many were bought: maps, not triples.
-mod quotas {
-    use super::{Deserialize, Deserializer, Id, Serialize, Serializer, form};
-    use crate::form_answer::Each;
-
-    #[derive(Serialize, Deserialize)]
+    /// How many a customer has in carts, and has bought.
     struct Quota {
-        #[serde(with = "form")]
         quota: Id,
         held: u64,
         sold: u64,
     }
+}
 
-    pub(super) fn serialize<S: Serializer>(quotas: &[(Id, u64, u64)], serializer: S) -> Result<S::Ok, S::Error> {
-        let quota = |(quota, held, sold): &(Id, u64, u64)| Quota { quota: quota.clone(), held: *held, sold: *sold };
-        Each(|| quotas.iter().map(quota)).serialize(serializer)
+form_of!((Id, u64, u64): Quota);
+
+impl From<(Id, u64, u64)> for Quota {
+    fn from((quota, held, sold): (Id, u64, u64)) -> Quota {
+        Quota { quota, held, sold }
     }
+}
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(Id, u64, u64)>, D::Error> {
-        let quotas = Vec::<Quota>::deserialize(deserializer)?;
-        Ok(quotas.into_iter().map(|Quota { quota, held, sold }| (quota, held, sold)).collect())
+impl From<Quota> for (Id, u64, u64) {
+    fn from(Quota { quota, held, sold }: Quota) -> (Id, u64, u64) {
+        (quota, held, sold)
     }
 }

@@ -1,206 +1,128 @@
 //! The forms of resources, their hours, bookings and what stands in the way of one.
 
-use std::fmt;
-
 use boxoffice_core::{
     answer::{BookingState, BookingView, ResourceView},
     command::{Limits, OpeningHours, Rate, ResourceDetails},
     id::{Id, OrderId},
-    money::Currency,
+    money::{Currency, PRICE_MAX},
     refusal::{Conflict, Shortage},
     time::Timestamp,
 };
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    de::{MapAccess, Visitor},
-    ser::SerializeMap,
-};
+use serde_json::json;
 use smol_str::SmolStr;
 
 use crate::{
-    form::{self, Form, remote_form},
-    form_answer::is_unlimited,
+    form::{Day, Form, form_of, map_form, plain_form, same, words},
+    limits::{EXCEPTIONS_MAX, INTERVAL_MS_MAX, SPANS_MAX},
+    shape::{Each, Narrow, Shapes, described, shapes},
 };
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Rate")]
-struct RateForm {
-    amount: i64,
-    #[serde(with = "form")]
-    currency: Currency,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    per_ms: Option<u64>,
-}
 
 /// Spans of a day, as `[open, close]` in minutes.
 type Spans = Vec<(u16, u16)>;
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "OpeningHours")]
-struct OpeningHoursForm {
-    week: [Spans; 7],
-    #[serde(with = "exceptions", default, skip_serializing_if = "Vec::is_empty")]
-    exceptions: Vec<(SmolStr, Spans)>,
+/// The schema of [`Spans`].
+struct OpenTimes;
+
+impl Narrow for OpenTimes {
+    fn narrow(self, _: serde_json::Value, shapes: &mut Shapes) -> serde_json::Value {
+        shapes.named::<OpenTimes>("OpenTimes", |shapes| {
+            let spans = Spans::schema(shapes);
+            let spans = (0..=SPANS_MAX, Each(Each(0..=24 * 60))).narrow(spans, shapes);
+            described(spans, &["`[open, close]` in minutes of the day, ascending and apart."])
+        })
+    }
 }
 
-/// Days that differ: a map from the day to its spans.
-mod exceptions {
-    use super::{Deserializer, MapAccess, SerializeMap, Serializer, SmolStr, Spans, Visitor, fmt};
+// Days that differ.
+map_form!(SmolStr, Spans: |shapes: &mut Shapes| {
+    let (day, spans) = (Day.narrow(json!({}), shapes), OpenTimes.narrow(json!({}), shapes));
+    json!({"type": "object", "propertyNames": day, "additionalProperties": spans, "maxProperties": EXCEPTIONS_MAX})
+});
 
-    pub(super) fn serialize<S: Serializer>(days: &[(SmolStr, Spans)], serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(days.len()))?;
-        for (day, spans) in days {
-            map.serialize_entry(day, spans)?;
+plain_form! {
+    [Spans; 7] => json!({"type": "array", "items": {}, "minItems": 7, "maxItems": 7});
+}
+
+words! {
+    BookingState as BookingState { Reserved: "reserved", Held: "held", Sold: "sold" }
+}
+
+shapes! {
+    /// What a slot costs in a cart, in minor units.
+    remote Rate {
+        amount: i64 = 0..=PRICE_MAX,
+        currency: Currency,
+        /// For every so much time begun; for a slot if absent.
+        per_ms?: Option<u64> = 1..=INTERVAL_MS_MAX,
+    }
+
+    /// When a resource may be booked.
+    remote OpeningHours as Hours {
+        /// Monday first.
+        week: [Spans; 7] = Each(OpenTimes),
+        /// Days that differ.
+        exceptions?: Vec<(SmolStr, Spans)>,
+    }
+
+    remote BookingView as Booking {
+        /// Its id; of one made through a cart, a text that names the hold.
+        booking: SmolStr,
+        begin: Timestamp,
+        end: Timestamp,
+        state: BookingState,
+        details?: SmolStr,
+        order?: Option<OrderId>,
+    }
+
+    remote Conflict {
+        begin: Timestamp,
+        end: Timestamp,
+        /// The booking in the way, or what is wrong with the time.
+        why: SmolStr,
+        /// The booking in the way, as `resource.bookings` calls it.
+        booking?: Option<SmolStr>,
+    }
+
+    /// A product with fewer free units than were asked for.
+    remote Shortage {
+        product: Id,
+        /// How many more were asked for.
+        wanted: u32,
+        free: u64,
+        /// Only held, by other lines of carts: they may come back.
+        held!: u64,
+    }
+
+    struct ResourceFields as Resource {
+        id: Id,
+        name: SmolStr,
+        properties?: Vec<(SmolStr, SmolStr)>,
+        /// Bookings at an instant.
+        capacity: u32,
+        /// The IANA name of the zone it stands in.
+        zone: SmolStr,
+        hours?: Option<OpeningHours>,
+        before_ms!: u64,
+        after_ms!: u64,
+        notice_ms!: u64,
+        horizon_ms?: Option<u64>,
+        rate: Rate,
+        hold_ttl_ms?: Option<u64>,
+        limits?: Limits,
+        /// How many there are, held ones counted.
+        bookings: u64,
+    }
+}
+
+form_of!(ResourceView: ResourceFields);
+
+same! {
+    ResourceView {
+        id, bookings, details: ResourceDetails {
+            name, properties, capacity, zone, hours, before_ms, after_ms, notice_ms, horizon_ms, rate, hold_ttl_ms, limits
         }
-        map.end()
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(SmolStr, Spans)>, D::Error> {
-        deserializer.deserialize_map(Days)
-    }
-
-    struct Days;
-
-    impl<'de> Visitor<'de> for Days {
-        type Value = Vec<(SmolStr, Spans)>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a map from day to spans")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut days = Vec::new();
-            while let Some(day) = map.next_entry()? {
-                days.push(day);
-            }
-            Ok(days)
-        }
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "BookingState", rename_all = "snake_case")]
-enum BookingStateForm {
-    Reserved,
-    Held,
-    Sold,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "BookingView")]
-struct BookingForm {
-    booking: SmolStr,
-    #[serde(with = "form")]
-    begin: Timestamp,
-    #[serde(with = "form")]
-    end: Timestamp,
-    #[serde(with = "form")]
-    state: BookingState,
-    #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
-    details: SmolStr,
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    order: Option<OrderId>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Conflict")]
-struct ConflictForm {
-    #[serde(with = "form")]
-    begin: Timestamp,
-    #[serde(with = "form")]
-    end: Timestamp,
-    why: SmolStr,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    booking: Option<SmolStr>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Shortage")]
-struct ShortageForm {
-    #[serde(with = "form")]
-    product: Id,
-    wanted: u32,
-    free: u64,
-    #[serde(default)]
-    held: u64,
-}
-
-remote_form! {
-    Rate => RateForm,
-    OpeningHours => OpeningHoursForm,
-    BookingState => BookingStateForm,
-    BookingView => BookingForm,
-    Conflict => ConflictForm,
-    Shortage => ShortageForm,
-}
-
-/// What `resource.put` says, and how many bookings there are.
-#[derive(Serialize, Deserialize)]
-struct ResourceFields {
-    #[serde(with = "form")]
-    id: Id,
-    name: SmolStr,
-    #[serde(with = "form::properties", default, skip_serializing_if = "Vec::is_empty")]
-    properties: Vec<(SmolStr, SmolStr)>,
-    capacity: u32,
-    zone: SmolStr,
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    hours: Option<OpeningHours>,
-    #[serde(default)]
-    before_ms: u64,
-    #[serde(default)]
-    after_ms: u64,
-    #[serde(default)]
-    notice_ms: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    horizon_ms: Option<u64>,
-    #[serde(with = "form")]
-    rate: Rate,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    hold_ttl_ms: Option<u64>,
-    #[serde(with = "form", default, skip_serializing_if = "is_unlimited")]
-    limits: Limits,
-    bookings: u64,
-}
-
-impl Form for ResourceView {
-    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let details = self.details.clone();
-        let fields = ResourceFields {
-            id: self.id.clone(),
-            name: details.name,
-            properties: details.properties,
-            capacity: details.capacity,
-            zone: details.zone,
-            hours: details.hours,
-            before_ms: details.before_ms,
-            after_ms: details.after_ms,
-            notice_ms: details.notice_ms,
-            horizon_ms: details.horizon_ms,
-            rate: details.rate,
-            hold_ttl_ms: details.hold_ttl_ms,
-            limits: details.limits,
-            bookings: self.bookings,
-        };
-        fields.serialize(serializer)
-    }
-
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ResourceView, D::Error> {
-        let fields = ResourceFields::deserialize(deserializer)?;
-        let details = ResourceDetails {
-            name: fields.name,
-            properties: fields.properties,
-            capacity: fields.capacity,
-            zone: fields.zone,
-            hours: fields.hours,
-            before_ms: fields.before_ms,
-            after_ms: fields.after_ms,
-            notice_ms: fields.notice_ms,
-            horizon_ms: fields.horizon_ms,
-            rate: fields.rate,
-            hold_ttl_ms: fields.hold_ttl_ms,
-            limits: fields.limits,
-        };
-        Ok(ResourceView { id: fields.id, details, bookings: fields.bookings })
-    }
+    } = ResourceFields {
+        id, name, properties, capacity, zone, hours, before_ms, after_ms, notice_ms, horizon_ms, rate, hold_ttl_ms, limits,
+        bookings
+    },
 }

@@ -3,6 +3,7 @@
 use boxoffice_core::{
     answer::LineView,
     id::{Entity, Id},
+    money::PRICE_MAX,
     portion::{Content, Portion, PricedSeat},
     seat::{Seat, SeatSet},
     time::Timestamp,
@@ -12,11 +13,13 @@ use serde::{
     de::Error as _,
     ser::{Error as _, SerializeStruct},
 };
+use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::{
-    form::{self, Form, On},
+    form::{Form, On},
     form_answer::Each,
+    shape::{self, Shapes, shapes},
 };
 
 /// Writes of what inventory something is: `session`, `product`, `resource` or `customer`.
@@ -78,35 +81,34 @@ impl Form for LineView {
         let (entity, content) = fields.content().map_err(D::Error::custom)?;
         Ok(LineView { line, entity, content, late })
     }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        LineFields::schema(shapes)
+    }
 }
 
-#[derive(Deserialize)]
-struct LineFields {
-    line: u32,
-    #[serde(with = "form", default)]
-    session: Option<Id>,
-    #[serde(with = "form", default)]
-    product: Option<Id>,
-    #[serde(with = "form", default)]
-    resource: Option<Id>,
-    #[serde(with = "form", default)]
-    seats: Option<Vec<Seat>>,
-    #[serde(default)]
-    prices: Vec<i64>,
-    #[serde(with = "form", default)]
-    area: Option<Id>,
-    #[serde(default)]
-    quantity: Option<u32>,
-    #[serde(with = "form", default)]
-    begin: Option<Timestamp>,
-    #[serde(with = "form", default)]
-    end: Option<Timestamp>,
-    #[serde(default)]
-    price: Option<i64>,
-    #[serde(default)]
-    details: SmolStr,
-    #[serde(default)]
-    late: bool,
+shapes! {
+    /// Of seats, of places in an area, of units of a product, or of a slot of a resource.
+    #[one_of([session, seats, prices] [session, area, quantity, price] [product, quantity, price] [resource, begin, end, price])]
+    struct LineFields as Line {
+        line: u32,
+        session?: Option<Id>,
+        product?: Option<Id>,
+        resource?: Option<Id>,
+        seats?: Option<Vec<Seat>>,
+        /// One a seat, in minor units.
+        prices?: Vec<i64> = shape::Each(0..=PRICE_MAX),
+        area?: Option<Id>,
+        quantity?: Option<u32>,
+        begin?: Option<Timestamp>,
+        end?: Option<Timestamp>,
+        /// Of one place or unit, or of the slot, in minor units.
+        price?: Option<i64> = 0..=PRICE_MAX,
+        /// Of a slot.
+        details?: SmolStr,
+        /// Nothing is set aside before the checkout.
+        late?: bool,
+    }
 }
 
 impl LineFields {

@@ -10,9 +10,14 @@ use boxoffice_core::{
     payment::{PaymentStatus, RefundRecord},
     time::Timestamp,
 };
-use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeStruct};
+use serde::{Deserialize, Deserializer, Serializer, ser::SerializeStruct};
+use serde_json::Value;
 
-use crate::form::{self, Form, On, remote_form};
+use crate::{
+    form::{Form, On},
+    limits::CART_LINES_MAX,
+    shape::{Shapes, shapes},
+};
 
 /// An order as it is answered: the order, and what is written beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,28 +32,34 @@ pub struct OrderView {
     pub refunds: Vec<RefundRecord>,
 }
 
-#[derive(Deserialize)]
-struct OrderFields {
-    #[serde(with = "form")]
-    id: OrderId,
-    #[serde(with = "form", default)]
-    customer: Option<Id>,
-    #[serde(with = "form")]
-    at: Timestamp,
-    #[serde(with = "form")]
-    lines: Vec<LineView>,
-    #[serde(with = "form")]
-    total: Money,
-    #[serde(with = "form")]
-    payment: Payment,
-    #[serde(with = "form", default)]
-    shipping: Option<Shipping>,
-    #[serde(default)]
-    settling: bool,
-    #[serde(with = "form")]
-    payment_status: PaymentStatus,
-    #[serde(with = "form", default)]
-    refunds: Vec<RefundRecord>,
+shapes! {
+    struct OrderFields as Order {
+        id: OrderId,
+        customer?: Option<Id>,
+        at: Timestamp,
+        lines: Vec<LineView> = 0..=CART_LINES_MAX,
+        total: Money,
+        payment: Payment,
+        shipping?: Option<Shipping>,
+        /// Sold for certain, but not everything sold has said so yet.
+        settling!: bool,
+        payment_status: PaymentStatus,
+        refunds?: Vec<RefundRecord>,
+    }
+
+    /// An order among its customer's.
+    remote Purchase {
+        cursor: u64,
+        order: OrderId,
+        at: Timestamp,
+        total: Money,
+    }
+
+    remote PurchasesPage {
+        purchases: Vec<Purchase>,
+        /// The cursor of the newest one there is; 0 if there is none.
+        newest: u64,
+    }
 }
 
 /// Writes an order with what is beside it.
@@ -95,29 +106,8 @@ impl Form for OrderView {
             refunds: fields.refunds,
         })
     }
-}
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Purchase")]
-struct PurchaseForm {
-    cursor: u64,
-    #[serde(with = "form")]
-    order: OrderId,
-    #[serde(with = "form")]
-    at: Timestamp,
-    #[serde(with = "form")]
-    total: Money,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "PurchasesPage")]
-struct PurchasesPageForm {
-    #[serde(with = "form")]
-    purchases: Vec<Purchase>,
-    newest: u64,
-}
-
-remote_form! {
-    Purchase => PurchaseForm,
-    PurchasesPage => PurchasesPageForm,
+    fn schema(shapes: &mut Shapes) -> Value {
+        OrderFields::schema(shapes)
+    }
 }

@@ -6,54 +6,124 @@ use boxoffice_core::{
     payment::{OnDecline, PaymentStatus, RefundRecord, RefundStatus, VoidRecord, VoidStatus},
     time::Timestamp,
 };
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use smol_str::SmolStr;
 
-use crate::form::{self, Form, remote_form};
+use crate::{
+    form::{form_of, same, words},
+    limits::{PAYMENT_TEXT_BYTES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
+    shape::shapes,
+};
 
-/// How an order is paid, by kind: `{"recorded":{…}}` or `{"gateway":{…}}`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PaymentBody {
+words! {
+    OnDecline as OnDecline { Release: "release", Keep: "keep" }
+}
+
+shapes! {
+    /// How it is paid, by kind.
+    #[derive(Default, Eq)]
+    #[one_of([recorded] [gateway])]
+    pub struct PaymentBody as Payment {
+        pub recorded?: Option<RecordedPayment>,
+        pub gateway?: Option<GatewayPayment>,
+    }
+
     /// Paid elsewhere.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recorded: Option<RecordedPayment>,
+    #[derive(Eq)]
+    pub struct RecordedPayment {
+        /// Cash, card, …
+        pub method: SmolStr = 1..=PAYMENT_TEXT_BYTES_MAX,
+        /// The payer's reference.
+        pub transaction_id: SmolStr = 0..=PAYMENT_TEXT_BYTES_MAX,
+        /// What was paid: refused if the cart comes to anything else.
+        pub amount?: Option<Money>,
+    }
+
     /// Through the node's gateway.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gateway: Option<GatewayPayment>,
+    #[derive(Default, Eq)]
+    pub struct GatewayPayment {
+        /// What the client had from the gateway; never shown again.
+        pub source!: SmolStr = 1..=SOURCE_BYTES_MAX,
+        /// What becomes of the cart if it is declined; as the server's rules say if absent.
+        pub on_decline?: Option<OnDecline>,
+    }
+
+    /// How it was paid, without the source, which is between the buyer and the gateway.
+    #[one_of([recorded] [gateway])]
+    struct OrderPayment as OrderPayment {
+        recorded?: Option<RecordedPayment>,
+        gateway?: Option<OrderGatewayPayment>,
+    }
+
+    struct OrderGatewayPayment {
+        on_decline?: Option<OnDecline>,
+    }
+
+    /// What a cart is compared by: one of the two.
+    #[derive(Copy, Default, Eq)]
+    pub struct Figure {
+        /// What the lines come to.
+        pub total?: Option<Money>,
+        /// The version of the lines, `lines_version` of the cart.
+        pub lines?: Option<u64>,
+    }
+
+    /// Where it goes.
+    #[derive(Default, Eq)]
+    pub struct ShippingBody as Shipping {
+        pub recipient??: SmolStr = 0..=SHIPPING_BYTES_MAX,
+        pub address??: SmolStr = 0..=SHIPPING_BYTES_MAX,
+        pub method??: SmolStr = 0..=SHIPPING_BYTES_MAX,
+    }
+
+    /// How the money stands.
+    struct PaymentStanding as PaymentStatus {
+        state: SmolStr = ["recorded", "authorized", "captured", "capture_failed"],
+        /// Why, if it failed.
+        reason?: Option<SmolStr>,
+    }
+
+    /// How the money that is paid back stands.
+    struct RefundStanding as RefundStatus {
+        state: SmolStr = ["recorded", "pending", "refunded", "failed"],
+        /// Why, if it failed.
+        reason?: Option<SmolStr>,
+    }
+
+    /// How the money that is given up stands.
+    struct VoidStanding as VoidStatus {
+        state: SmolStr = ["pending", "voided", "failed"],
+        /// Why, if it failed.
+        reason?: Option<SmolStr>,
+    }
+
+    /// An attempt to pay whose money is given up.
+    remote VoidRecord as Void {
+        attempt: u32,
+        status: VoidStatus,
+    }
+
+    /// What is paid back.
+    remote RefundRecord as Refund {
+        number: u32,
+        at: Timestamp,
+        /// By number.
+        lines: Vec<u32>,
+        amount: Money,
+        reason: SmolStr,
+        status: RefundStatus,
+    }
 }
 
-/// A payment that was made elsewhere, as the client says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecordedPayment {
-    /// Cash, card, …
-    pub method: SmolStr,
-    /// The payer's reference.
-    pub transaction_id: SmolStr,
-    /// How much was paid. A cart that comes to anything else is not sold for it.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub amount: Option<Money>,
+form_of! {
+    Payment: OrderPayment,
+    Shipping: ShippingBody,
+    PaymentStatus: PaymentStanding,
+    RefundStatus: RefundStanding,
+    VoidStatus: VoidStanding,
 }
 
-/// One of the two figures that a cart is compared by: what its lines come to, or their version.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Figure {
-    /// What the lines come to.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub total: Option<Money>,
-    /// The version of the lines, `lines_version` of the cart.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lines: Option<u64>,
-}
-
-/// A payment to be made through the node's gateway.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GatewayPayment {
-    /// What the client had from the gateway; opaque. Never shown again.
-    #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
-    pub source: SmolStr,
-    /// What becomes of the cart if it is declined: `release` or `keep`; as the server's rules say if absent.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub on_decline: Option<OnDecline>,
+same! {
+    Shipping { recipient, address, method } = ShippingBody { recipient, address, method },
 }
 
 impl From<Payment> for PaymentBody {
@@ -70,177 +140,60 @@ impl From<Payment> for PaymentBody {
     }
 }
 
-/// As an order shows it: without the source, which is between the buyer and the gateway.
-impl Form for Payment {
-    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut body = PaymentBody::from(self.clone());
-        if let Some(gateway) = &mut body.gateway {
-            gateway.source = SmolStr::default();
-        }
-        body.serialize(serializer)
+impl From<Payment> for OrderPayment {
+    fn from(payment: Payment) -> OrderPayment {
+        let PaymentBody { recorded, gateway } = payment.into();
+        OrderPayment { recorded, gateway: gateway.map(|paid| OrderGatewayPayment { on_decline: paid.on_decline }) }
     }
+}
 
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Payment, D::Error> {
-        match PaymentBody::deserialize(deserializer)? {
-            PaymentBody { recorded: Some(RecordedPayment { method, transaction_id, .. }), gateway: None } => {
+impl TryFrom<OrderPayment> for Payment {
+    type Error = &'static str;
+
+    fn try_from(payment: OrderPayment) -> Result<Payment, &'static str> {
+        match (payment.recorded, payment.gateway) {
+            (Some(RecordedPayment { method, transaction_id, .. }), None) => {
                 Ok(Payment::Recorded { method, transaction_id })
             }
-            PaymentBody { recorded: None, gateway: Some(GatewayPayment { source, on_decline }) } => {
-                Ok(Payment::Gateway { source, on_decline })
+            (None, Some(OrderGatewayPayment { on_decline })) => {
+                Ok(Payment::Gateway { source: SmolStr::default(), on_decline })
             }
-            PaymentBody { .. } => Err(D::Error::custom("a payment says how: `recorded` or `gateway`")),
+            (None, None) | (Some(_), Some(_)) => Err("a payment says how: `recorded` or `gateway`"),
         }
     }
 }
 
-/// Where an order goes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShippingBody {
-    /// To whom.
-    #[serde(default)]
-    pub recipient: SmolStr,
-    /// Where.
-    #[serde(default)]
-    pub address: SmolStr,
-    /// How.
-    #[serde(default)]
-    pub method: SmolStr,
-}
-
-impl From<Shipping> for ShippingBody {
-    fn from(Shipping { recipient, address, method }: Shipping) -> ShippingBody {
-        ShippingBody { recipient, address, method }
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Shipping")]
-struct ShippingForm {
-    #[serde(default)]
-    recipient: SmolStr,
-    #[serde(default)]
-    address: SmolStr,
-    #[serde(default)]
-    method: SmolStr,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "OnDecline", rename_all = "snake_case")]
-enum OnDeclineForm {
-    Release,
-    Keep,
-}
-
-/// How money stands: a word, and why if it failed.
-#[derive(Serialize, Deserialize)]
-struct Standing {
-    state: SmolStr,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reason: Option<SmolStr>,
-}
-
-impl Standing {
-    fn plain(state: &'static str) -> Standing {
-        Standing { state: SmolStr::new_static(state), reason: None }
-    }
-
-    fn failed(state: &'static str, reason: &SmolStr) -> Standing {
-        Standing { state: SmolStr::new_static(state), reason: Some(reason.clone()) }
-    }
-}
-
-impl Form for PaymentStatus {
-    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let standing = match self {
-            PaymentStatus::Recorded => Standing::plain("recorded"),
-            PaymentStatus::Authorized => Standing::plain("authorized"),
-            PaymentStatus::Captured => Standing::plain("captured"),
-            PaymentStatus::CaptureFailed { reason } => Standing::failed("capture_failed", reason),
-        };
-        standing.serialize(serializer)
-    }
-
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PaymentStatus, D::Error> {
-        let Standing { state, reason } = Standing::deserialize(deserializer)?;
-        match state.as_str() {
-            "recorded" => Ok(PaymentStatus::Recorded),
-            "authorized" => Ok(PaymentStatus::Authorized),
-            "captured" => Ok(PaymentStatus::Captured),
-            "capture_failed" => Ok(PaymentStatus::CaptureFailed { reason: reason.unwrap_or_default() }),
-            _ => Err(D::Error::custom("a payment is recorded, authorized, captured or capture_failed")),
+/// Makes how money stands out of its words, and back.
+macro_rules! standings {
+    ($($standing:ident: $status:ident { $($plain:ident: $word:literal),+; $failed:ident: $failed_word:literal })+) => {$(
+        impl From<$status> for $standing {
+            fn from(status: $status) -> $standing {
+                let (state, reason) = match status {
+                    $($status::$plain => ($word, None),)+
+                    $status::$failed { reason } => ($failed_word, Some(reason)),
+                };
+                $standing { state: SmolStr::new_static(state), reason }
+            }
         }
-    }
-}
 
-impl Form for RefundStatus {
-    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let standing = match self {
-            RefundStatus::Recorded => Standing::plain("recorded"),
-            RefundStatus::Pending => Standing::plain("pending"),
-            RefundStatus::Refunded => Standing::plain("refunded"),
-            RefundStatus::Failed { reason } => Standing::failed("failed", reason),
-        };
-        standing.serialize(serializer)
-    }
+        impl TryFrom<$standing> for $status {
+            type Error = &'static str;
 
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RefundStatus, D::Error> {
-        let Standing { state, reason } = Standing::deserialize(deserializer)?;
-        match state.as_str() {
-            "recorded" => Ok(RefundStatus::Recorded),
-            "pending" => Ok(RefundStatus::Pending),
-            "refunded" => Ok(RefundStatus::Refunded),
-            "failed" => Ok(RefundStatus::Failed { reason: reason.unwrap_or_default() }),
-            _ => Err(D::Error::custom("a refund is recorded, pending, refunded or failed")),
+            fn try_from($standing { state, reason }: $standing) -> Result<$status, &'static str> {
+                match state.as_str() {
+                    $($word => Ok($status::$plain),)+
+                    $failed_word => Ok($status::$failed { reason: reason.unwrap_or_default() }),
+                    _ => Err(concat!("a state is", $(" `", $word, "`,"),+, " or `", $failed_word, "`")),
+                }
+            }
         }
+    )+};
+}
+
+standings! {
+    PaymentStanding: PaymentStatus {
+        Recorded: "recorded", Authorized: "authorized", Captured: "captured"; CaptureFailed: "capture_failed"
     }
-}
-
-impl Form for VoidStatus {
-    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let standing = match self {
-            VoidStatus::Pending => Standing::plain("pending"),
-            VoidStatus::Voided => Standing::plain("voided"),
-            VoidStatus::Failed { reason } => Standing::failed("failed", reason),
-        };
-        standing.serialize(serializer)
-    }
-
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VoidStatus, D::Error> {
-        let Standing { state, reason } = Standing::deserialize(deserializer)?;
-        match state.as_str() {
-            "pending" => Ok(VoidStatus::Pending),
-            "voided" => Ok(VoidStatus::Voided),
-            "failed" => Ok(VoidStatus::Failed { reason: reason.unwrap_or_default() }),
-            _ => Err(D::Error::custom("a void is pending, voided or failed")),
-        }
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "VoidRecord")]
-struct VoidForm {
-    attempt: u32,
-    #[serde(with = "form")]
-    status: VoidStatus,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "RefundRecord")]
-struct RefundForm {
-    number: u32,
-    #[serde(with = "form")]
-    at: Timestamp,
-    lines: Vec<u32>,
-    #[serde(with = "form")]
-    amount: Money,
-    reason: SmolStr,
-    #[serde(with = "form")]
-    status: RefundStatus,
-}
-
-remote_form! {
-    Shipping => ShippingForm,
-    OnDecline => OnDeclineForm,
-    RefundRecord => RefundForm,
-    VoidRecord => VoidForm,
+    RefundStanding: RefundStatus { Recorded: "recorded", Pending: "pending", Refunded: "refunded"; Failed: "failed" }
+    VoidStanding: VoidStatus { Pending: "pending", Voided: "voided"; Failed: "failed" }
 }

@@ -4,7 +4,7 @@ use boxoffice_core::{portion::LINE_QUANTITY_MAX, seat::HOLD_SEATS_MAX, time::Tim
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use crate::{form, limits};
+use crate::{form, limits, shape::shapes};
 
 /// `{"hello":{…}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,13 +31,15 @@ pub struct Hello {
     pub time: Timestamp,
 }
 
-/// What an ok rests on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Durability {
-    /// How many nodes keep each thing.
-    pub replicas: u32,
-    /// When they write it down: `always`, `interval` or `never`.
-    pub fsync: SmolStr,
+shapes! {
+    /// What an ok rests on.
+    #[derive(Eq)]
+    pub struct Durability {
+        /// How many nodes keep each thing.
+        pub replicas: u32,
+        /// When they write it down: `always`, `interval` or `never`.
+        pub fsync: SmolStr,
+    }
 }
 
 /// The limits a client is held to.

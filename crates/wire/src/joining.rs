@@ -42,6 +42,9 @@ fn token_mac(secret: &[u8]) -> Hmac<Sha256> {
     mac
 }
 
+/// What 64 lowercase hexadecimal digits fit.
+pub(crate) const HEX_256: &str = "^[0-9a-f]{64}$";
+
 /// The proof as it is written: lowercase hexadecimal digits.
 pub fn written(proof: &[u8; PROOF_BYTES]) -> SmolStr {
     proof.iter().fold(SmolStr::default(), |text, byte| format_smolstr!("{text}{byte:02x}"))

@@ -132,6 +132,8 @@ pub(crate) fn serialize<S: Serializer>(layout: &Arc<Layout>, serializer: S) -> R
     }
 }
 
+pub(crate) use crate::form::deserialize;
+
 /// Has `write` append a frame to `out`, in which kept layouts may stand.
 pub(crate) fn writing(encoding: Encoding, out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) {
     let begin = out.len();

@@ -6,31 +6,100 @@
 
 use boxoffice_core::{
     id::Id,
-    layout::{LABEL_BYTES_MAX, LAYOUT_SEATS_MAX, Labels, Layout, Point, Row, Run},
+    layout::{LABEL_BYTES_MAX, LAYOUT_SEATS_MAX, Labels, Layout, POINT_MAX, Point, Row, Run},
 };
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error as _, SeqAccess, Visitor, value::SeqAccessDeserializer},
-    ser::SerializeStruct,
 };
+use serde_json::{Value, json};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
-    form::{self, Form, Of, On},
-    form_answer::Each,
+    form::Form,
+    shape::{Each, Narrow, Shapes, shapes},
 };
 
 /// The category of seats that name none.
 const CATEGORY: &str = "standard";
 
+shapes! {
+    /// A grid (`rows` and `seats` as numbers) or rows, each with one of `count`, `seats` and `runs`; at most 200 000 seats.
+    struct LayoutBody as WrittenLayout {
+        rows: RowsBody,
+        /// Of each row of a grid.
+        seats?: Option<u16> = 1..=u16::MAX,
+        /// Of seats that name none.
+        category?: Option<Id>,
+        /// The place the best seats are near to.
+        focal?: Option<(i32, i32)> = Each(-POINT_MAX..=POINT_MAX),
+    }
+
+    /// A row with one of `count`, `seats` and `runs`.
+    struct RowBody as WrittenRow {
+        label: SmolStr = 1..=LABEL_BYTES_MAX,
+        section?: Option<Id>,
+        category?: Option<Id>,
+        count?: Option<u16> = 1..=u16::MAX,
+        /// The number of the first seat; 1 if absent.
+        first?: Option<i32> = i32::MIN..=i32::MAX,
+        /// What the next number adds; 1 if absent.
+        step?: Option<i32> = i32::MIN..=i32::MAX,
+        /// After how many seats an aisle one seat wide follows.
+        gaps?: Vec<u16> = Each(1..=u16::MAX),
+        /// Seat by seat; `null` is a gap one seat wide.
+        seats?: Option<Vec<Option<SeatBody>>> = Each(OrNull),
+        runs?: Option<Vec<RunBody>>,
+    }
+
+    struct SeatBody as WrittenSeat {
+        label: SmolStr = 1..=LABEL_BYTES_MAX,
+        category?: Option<Id>,
+        accessible?: bool,
+        x?: Option<i32> = i32::MIN..=i32::MAX,
+        y?: Option<i32> = i32::MIN..=i32::MAX,
+    }
+
+    struct RunBody as WrittenRun {
+        gap?: u16 = 0..=u16::MAX,
+        count: u16 = 1..=u16::MAX,
+        first?: Option<i32> = i32::MIN..=i32::MAX,
+        step?: Option<i32> = i32::MIN..=i32::MAX,
+        names?: Option<Vec<SmolStr>> = Each(1..=LABEL_BYTES_MAX),
+        category?: Option<Id>,
+        accessible?: bool,
+        points?: Vec<(i32, i32)> = Each(Each(-POINT_MAX..=POINT_MAX)),
+    }
+
+    /// The seats of a hall, in full.
+    struct FullLayout as Layout {
+        focal?: Option<(i32, i32)> = Each(-POINT_MAX..=POINT_MAX),
+        rows: Vec<FullRow>,
+    }
+
+    struct FullRow as Row {
+        label: SmolStr,
+        section?: Option<Id>,
+        runs: Vec<FullRun>,
+    }
+
+    /// Neighbours alike.
+    struct FullRun as Run {
+        gap: u16,
+        count: u16,
+        first?: Option<i32> = i32::MIN..=i32::MAX,
+        step?: Option<i32> = i32::MIN..=i32::MAX,
+        names?: Option<Vec<SmolStr>>,
+        category: Id,
+        accessible: bool,
+        points?: Vec<(i32, i32)> = Each(Each(-POINT_MAX..=POINT_MAX)),
+    }
+}
+
 impl Form for Layout {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_struct("Layout", 1 + usize::from(self.focal().is_some()))?;
-        if let Some(focal) = self.focal() {
-            map.serialize_field("focal", &(focal.x, focal.y))?;
-        }
-        map.serialize_field("rows", &Each(|| self.rows().iter().map(FullRow)))?;
-        map.end()
+        let focal = self.focal().map(|focal| (focal.x, focal.y));
+        FullLayout { focal, rows: self.rows().iter().map(FullRow::from).collect() }.serialize(serializer)
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Layout, D::Error> {
@@ -39,63 +108,49 @@ impl Form for Layout {
         let rows = body.rows().map_err(D::Error::custom)?;
         Layout::new(rows, focal).map_err(D::Error::custom)
     }
-}
 
-struct FullRow<'a>(&'a Row);
-
-impl Serialize for FullRow<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let row = self.0;
-        let mut map = serializer.serialize_struct("Row", 2 + usize::from(row.section.is_some()))?;
-        map.serialize_field("label", &row.label)?;
-        if let Some(section) = &row.section {
-            map.serialize_field("section", &On(section))?;
-        }
-        map.serialize_field("runs", &Each(|| row.runs.iter().map(FullRun)))?;
-        map.end()
+    fn schema(shapes: &mut Shapes) -> Value {
+        FullLayout::schema(shapes)
     }
 }
 
-struct FullRun<'a>(&'a Run);
+/// The schema of a layout in a request.
+pub(crate) struct Written;
 
-impl Serialize for FullRun<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let run = self.0;
-        let (labels, points) = (if matches!(run.labels, Labels::Names(_)) { 1 } else { 2 }, !run.points.is_empty());
-        let mut map = serializer.serialize_struct("Run", 4 + labels + usize::from(points))?;
-        map.serialize_field("gap", &run.gap)?;
-        map.serialize_field("count", &run.count)?;
-        match &run.labels {
-            Labels::Numbers { first, step } => {
-                map.serialize_field("first", first)?;
-                map.serialize_field("step", step)?;
-            }
-            Labels::Names(names) => map.serialize_field("names", names)?,
-        }
-        map.serialize_field("category", &On(&run.category))?;
-        map.serialize_field("accessible", &run.accessible)?;
-        if points {
-            map.serialize_field("points", &Each(|| run.points.iter().map(|point| (point.x, point.y))))?;
-        }
-        map.end()
+impl Narrow for Written {
+    fn narrow(self, _: Value, shapes: &mut Shapes) -> Value {
+        LayoutBody::schema(shapes)
     }
 }
 
-/// A layout in any of the forms it may be written in.
-#[derive(Deserialize)]
-struct LayoutBody {
-    rows: RowsBody,
-    /// Seats of each row of a grid.
-    #[serde(default)]
-    seats: Option<u16>,
-    /// The category of seats that name none.
-    #[serde(with = "form", default)]
-    category: Option<Id>,
-    /// The place the best seats are near to.
-    #[serde(default)]
-    focal: Option<(i32, i32)>,
+/// The schema of what may be `null`.
+struct OrNull;
+
+impl Narrow for OrNull {
+    fn narrow(self, schema: Value, _: &mut Shapes) -> Value {
+        json!({"anyOf": [schema, {"type": "null"}]})
+    }
 }
 
+impl From<&Row> for FullRow {
+    fn from(Row { label, section, runs }: &Row) -> FullRow {
+        FullRow { label: label.clone(), section: section.clone(), runs: runs.iter().map(FullRun::from).collect() }
+    }
+}
+
+impl From<&Run> for FullRun {
+    fn from(run: &Run) -> FullRun {
+        let (first, step, names) = match &run.labels {
+            Labels::Numbers { first, step } => (Some(*first), Some(*step), None),
+            Labels::Names(names) => (None, None, Some(names.clone())),
+        };
+        let points = run.points.iter().map(|point| (point.x, point.y)).collect();
+        let (category, accessible) = (run.category.clone(), run.accessible);
+        FullRun { gap: run.gap, count: run.count, first, step, names, category, accessible, points }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
 enum RowsBody {
     /// So many rows, all alike.
     Grid(u32),
@@ -103,9 +158,21 @@ enum RowsBody {
     Each(Vec<RowBody>),
 }
 
-impl<'de> Deserialize<'de> for RowsBody {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RowsBody, D::Error> {
+impl Form for RowsBody {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            RowsBody::Grid(rows) => rows.write(serializer),
+            RowsBody::Each(rows) => rows.write(serializer),
+        }
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RowsBody, D::Error> {
         deserializer.deserialize_any(RowsVisitor)
+    }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        let rows = (1..=u16::MAX).narrow(Vec::<RowBody>::schema(shapes), shapes);
+        json!({"anyOf": [{"type": "integer", "minimum": 1, "maximum": u16::MAX}, rows]})
     }
 }
 
@@ -125,66 +192,6 @@ impl<'de> Visitor<'de> for RowsVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, rows: A) -> Result<RowsBody, A::Error> {
         Vec::<RowBody>::deserialize(SeqAccessDeserializer::new(rows)).map(RowsBody::Each)
     }
-}
-
-/// A row: by count, seat by seat, or by runs.
-#[derive(Deserialize)]
-pub(crate) struct RowBody {
-    label: SmolStr,
-    #[serde(with = "form", default)]
-    section: Option<Id>,
-    #[serde(with = "form", default)]
-    category: Option<Id>,
-    /// Short form: how many seats,
-    #[serde(default)]
-    count: Option<u16>,
-    /// the number of the first,
-    #[serde(default)]
-    first: Option<i32>,
-    /// what the next number adds,
-    #[serde(default)]
-    step: Option<i32>,
-    /// and after how many seats an aisle one seat wide follows.
-    #[serde(default)]
-    gaps: Vec<u16>,
-    /// Seat by seat; `null` is a gap one seat wide.
-    #[serde(default)]
-    seats: Option<Vec<Option<SeatBody>>>,
-    /// The full form.
-    #[serde(default)]
-    runs: Option<Vec<RunBody>>,
-}
-
-#[derive(Deserialize)]
-pub(crate) struct SeatBody {
-    label: SmolStr,
-    #[serde(with = "form", default)]
-    category: Option<Id>,
-    #[serde(default)]
-    accessible: bool,
-    #[serde(default)]
-    x: Option<i32>,
-    #[serde(default)]
-    y: Option<i32>,
-}
-
-#[derive(Deserialize)]
-pub(crate) struct RunBody {
-    #[serde(default)]
-    gap: u16,
-    count: u16,
-    #[serde(default)]
-    first: Option<i32>,
-    #[serde(default)]
-    step: Option<i32>,
-    #[serde(default)]
-    names: Option<Vec<SmolStr>>,
-    #[serde(default)]
-    category: Option<Of<Id>>,
-    #[serde(default)]
-    accessible: bool,
-    #[serde(default)]
-    points: Vec<(i32, i32)>,
 }
 
 impl LayoutBody {
@@ -345,7 +352,7 @@ impl RunBody {
             (None, first, step) => Labels::Numbers { first: first.unwrap_or(1), step: step.unwrap_or(1) },
             _ => return Err("a run has `names`, or `first` and `step`".into()),
         };
-        let category = self.category.map_or_else(|| category.clone(), |Of(id)| id);
+        let category = self.category.unwrap_or_else(|| category.clone());
         let points = self.points.into_iter().map(|(x, y)| Point { x, y }).collect();
         Ok(Run { gap: self.gap, count: self.count, labels, category, accessible: self.accessible, points })
     }

@@ -11,9 +11,10 @@ use boxoffice_core::{
     payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStep},
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde_json::Value;
 use smol_str::{SmolStr, SmolStrBuilder};
 
-use crate::{form, form::Form, limits::PAYMENT_TEXT_BYTES_MAX};
+use crate::{form, form::Form, limits::PAYMENT_TEXT_BYTES_MAX, shape::Shapes};
 
 /// The longest body that goes to a gateway or comes from one, in bytes.
 pub const GATEWAY_BODY_BYTES_MAX: usize = 64 * 1024;
@@ -83,6 +84,10 @@ impl Form for StepKey {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StepKey, D::Error> {
         SmolStr::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        String::schema(shapes)
+    }
 }
 
 impl Form for PaymentKey {
@@ -96,6 +101,10 @@ impl Form for PaymentKey {
             PaymentStep::Authorize => Ok(key.attempt),
             PaymentStep::Capture | PaymentStep::Void | PaymentStep::Refund(_) => Err(D::Error::custom(Misfit::Key)),
         }
+    }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        String::schema(shapes)
     }
 }
 

@@ -6,7 +6,10 @@ use boxoffice_core::{refusal::Refusal, seat::SeatSetError};
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::raw::Malformed;
+use crate::{
+    raw::Malformed,
+    shape::{With, shapes},
+};
 
 /// A "no" said before any entity was asked. Nothing changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -206,15 +209,14 @@ impl Fail {
     }
 }
 
-#[derive(Serialize, Deserialize)]
-struct FailForm {
-    code: u16,
-    #[serde(default)]
-    name: Cow<'static, str>,
-    #[serde(default)]
-    message: Cow<'static, str>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    retry_after_ms: Option<u32>,
+shapes! {
+    /// A failure, which is no refusal.
+    pub(crate) struct FailForm as Fail {
+        code: u16 = With("enum", FailKind::ALL.map(FailKind::code).to_vec()),
+        name!: Cow<'static, str> = FailKind::ALL.map(FailKind::name),
+        message!: Cow<'static, str>,
+        retry_after_ms?: Option<u32>,
+    }
 }
 
 impl From<Fail> for FailForm {

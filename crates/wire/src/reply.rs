@@ -1,34 +1,27 @@
 //! What a client reads and writes: requests out, the server's frames in, bodies in the core's words.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use boxoffice_core::{
-    answer::{
-        At, BookingView, CartAudit, CartView, CustomerAudit, HallView, Held, MapView, ProductAudit, ProductView,
-        PurchasesPage, ResourceAudit, ResourceView, SeatCounts, SessionAudit, SessionEntry, SessionView, TitleView,
-        VenueView, VenuesPage,
-    },
+    answer::{At, BookingView, SeatCounts, SessionEntry, TitleView},
     id::{Entity, Id},
     money::Currency,
-    payment::RefundRecord,
     refusal::{Conflict, Shortage},
     seat::{Seat, SeatState},
     time::Timestamp,
 };
 use bytes::BytesMut;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
+use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use crate::{
     Encoding, Fail, Op,
-    access::KeyList,
-    city::CityPage,
-    cluster::{ClusterStatus, ShardMap},
     feed::{Ended, Notice, Snapshot, SnapshotBody},
-    form::{self, Form, Of, plain_form},
+    form::{self, Form, Of},
     hello::Hello,
     raw,
-    status::{HistoryPage, NodeAudit, NodeStatus},
+    shape::{Each, Shapes, shapes},
 };
 pub use crate::{form_order::OrderView, form_payment::Figure};
 
@@ -239,6 +232,14 @@ impl RawEvent<'_> {
     }
 }
 
+impl std::error::Error for No {}
+
+impl fmt::Display for No {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} {})", self.message, self.code, self.name)
+    }
+}
+
 impl No {
     /// Whether it says how a payment ended, as [`boxoffice_core::refusal::Refusal::is_outcome`]: a repeat gets the same
     /// answer, and an earlier attempt cannot be granted any more.
@@ -247,150 +248,101 @@ impl No {
     }
 }
 
-/// A refusal as a client reads it: number and name for life, words for people, details by kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error, Deserialize)]
-#[error("{message} ({code} {name})")]
-pub struct No {
-    /// The number, for life.
-    pub code: u16,
-    /// The name, for life.
-    pub name: SmolStr,
-    /// In words.
-    #[serde(default)]
-    pub message: String,
-    /// The seats that stood in the way.
-    #[serde(default, with = "form")]
-    pub seats: Vec<Seat>,
-    /// What they were; as many as `seats`, or none.
-    #[serde(default, with = "form")]
-    pub states: Vec<SeatState>,
-    /// `no_adjacent_seats`: how many were asked for.
-    #[serde(default)]
-    pub count: Option<u16>,
-    /// `no_adjacent_seats`: how many single seats are free; `not_enough_places`: how many places.
-    #[serde(default)]
-    pub free: Option<u32>,
-    /// `not_enough_places`: of which area.
-    #[serde(default, with = "form")]
-    pub area: Option<Id>,
-    /// `limit_per_customer`: which quota.
-    #[serde(default, with = "form")]
-    pub quota: Option<Id>,
-    /// `limit_per_customer`, `limit_per_order`: how many there may be.
-    #[serde(default)]
-    pub max: Option<u32>,
-    /// `limit_per_customer`: how many the customer has.
-    #[serde(default)]
-    pub taken: Option<u32>,
-    /// `limit_per_order`: of which session, product or resource; `currency_fixed`: of which product or resource.
-    #[serde(default, with = "form")]
-    pub entity: Option<Entity>,
-    /// `out_of_stock`: every product that fell short.
-    #[serde(default, with = "form")]
-    pub shortages: Vec<Shortage>,
-    /// `no_such_product`: which.
-    #[serde(default, with = "form")]
-    pub product: Option<Id>,
-    /// `slot_taken`: what is in the way.
-    #[serde(default, with = "form")]
-    pub conflicts: Vec<Conflict>,
-    /// `id_in_use`, `no_such_booking`: which booking.
-    #[serde(default, with = "form")]
-    pub booking: Option<Id>,
-    /// `amount_mismatch`: minor units asked for.
-    #[serde(default)]
-    pub asked: Option<i64>,
-    /// `amount_mismatch`: minor units answered.
-    #[serde(default)]
-    pub got: Option<i64>,
-    /// `cart_differs`: what the buyer expects.
-    #[serde(default)]
-    pub expected: Option<Figure>,
-    /// `cart_differs`: what there is.
-    #[serde(default)]
-    pub actual: Option<Figure>,
-    /// `currency_fixed`: what it is sold in.
-    #[serde(default, with = "form")]
-    pub currency: Option<Currency>,
-    /// `hall_occupied`: by which session.
-    #[serde(default, with = "form")]
-    pub session: Option<Id>,
-    /// `no_such_line`: which; in `lines`: the how-manieth line of the request, from 0.
-    #[serde(default)]
-    pub line: Option<u32>,
-    /// `too_many_lines`: the most there may be.
-    #[serde(default)]
-    pub limit: Option<u32>,
-    /// `no_such_node`, `node_gone`, `disk_differs`, `not_drainable`, `quorum_would_be_lost`, `node_in_use`, `too_few_left`: which
-    /// node.
-    #[serde(default)]
-    pub node: Option<u64>,
-    /// `quorum_would_be_lost`, `node_in_use`: which shards.
-    #[serde(default)]
-    pub shards: Vec<u16>,
-    /// `rate_limited`: after how many milliseconds it is worth asking again; absent where nobody can say.
-    #[serde(default)]
-    pub retry_after_ms: Option<u64>,
-    /// `too_few_left`: how many members would serve.
-    #[serde(default)]
-    pub serving: Option<u64>,
-    /// `placement_stale`: the version the cluster has.
-    #[serde(default)]
-    pub version: Option<u64>,
-    /// Where several lines of a request were refused: each of them; the other fields are then those of the first.
-    #[serde(default)]
-    pub lines: Vec<No>,
-}
+shapes! {
+    /// A refusal: nothing changed. With 601 and 603 it says how a payment ended.
+    #[derive(Default, Eq)]
+    pub struct No {
+        pub code: u16,
+        pub name: SmolStr,
+        pub message!: String,
+        /// The seats that stood in the way.
+        pub seats?: Vec<Seat>,
+        /// What they were; as many as `seats`, or none.
+        pub states?: Vec<SeatState>,
+        /// `no_adjacent_seats`: how many were asked for.
+        pub count?: Option<u16>,
+        /// `no_adjacent_seats`: how many single seats are free; `not_enough_places`: how many places.
+        pub free?: Option<u32>,
+        pub area?: Option<Id>,
+        pub quota?: Option<Id>,
+        /// `limit_per_customer`, `limit_per_order`: how many there may be.
+        pub max?: Option<u32>,
+        /// `limit_per_customer`: how many the customer has.
+        pub taken?: Option<u32>,
+        /// `limit_per_order`: of which session, product or resource; `currency_fixed`: of which product or resource.
+        pub entity?: Option<Entity>,
+        /// `out_of_stock`: every product that fell short.
+        pub shortages?: Vec<Shortage>,
+        pub product?: Option<Id>,
+        /// `slot_taken`: what is in the way.
+        pub conflicts?: Vec<Conflict>,
+        pub booking?: Option<Id>,
+        /// `amount_mismatch`: minor units asked for.
+        pub asked?: Option<i64>,
+        pub got?: Option<i64>,
+        /// `cart_differs`: what the buyer expects.
+        pub expected?: Option<Figure>,
+        pub actual?: Option<Figure>,
+        /// `currency_fixed`: what it is sold in.
+        pub currency?: Option<Currency>,
+        pub session?: Option<Id>,
+        /// `no_such_line`: which; in `lines`: the how-manieth line of the request, from 0.
+        pub line?: Option<u32>,
+        /// `too_many_lines`: the most there may be.
+        pub limit?: Option<u32>,
+        /// `no_such_node`, `node_gone`, `disk_differs`, `not_drainable`, `quorum_would_be_lost`, `node_in_use`, `too_few_left`: which
+        /// node.
+        pub node?: Option<u64>,
+        pub shards?: Vec<u16>,
+        /// `rate_limited`: after how many milliseconds it is worth asking again; absent where nobody can say.
+        pub retry_after_ms?: Option<u64>,
+        /// `too_few_left`: how many members would serve.
+        pub serving?: Option<u64>,
+        /// `placement_stale`: the version the cluster has.
+        pub version?: Option<u64>,
+        /// Where several lines of a request were refused: each of them; the other fields are then those of the first.
+        pub lines?: Vec<No>,
+    }
 
-/// A page of `session.search`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct SessionPage {
-    /// Sessions by start, then id.
-    #[serde(with = "form")]
-    pub sessions: Vec<SessionEntry>,
-    /// Where to go on, if there may be more.
-    #[serde(default)]
-    pub cursor: Option<SmolStr>,
-}
+    /// Of a venue.
+    #[derive(Eq)]
+    pub struct SessionPage {
+        /// Sessions by start, then id.
+        pub sessions: Vec<SessionEntry>,
+        /// Where to go on, if there may be more.
+        pub cursor?: Option<SmolStr>,
+    }
 
-/// A page of `title.search`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct TitlePage {
-    /// Titles by name, then id.
-    #[serde(with = "form")]
-    pub titles: Vec<TitleView>,
-    /// Where to go on, if there may be more.
-    #[serde(default)]
-    pub cursor: Option<SmolStr>,
-}
+    #[derive(Eq)]
+    pub struct TitlePage {
+        /// Titles by name, then id.
+        pub titles: Vec<TitleView>,
+        /// Where to go on, if there may be more.
+        pub cursor?: Option<SmolStr>,
+    }
 
-/// Bookings: all that `resource.reserve` and `resource.move` made, or a page of `resource.bookings`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct BookingPage {
-    /// Bookings by begin, then id.
-    #[serde(with = "form")]
-    pub bookings: Vec<BookingView>,
-    /// Where to go on, if there may be more.
-    #[serde(default)]
-    pub cursor: Option<SmolStr>,
-}
+    /// By begin, then id.
+    #[derive(Eq)]
+    pub struct BookingPage {
+        /// Bookings by begin, then id.
+        pub bookings: Vec<BookingView>,
+        /// Where to go on, if there may be more.
+        pub cursor?: Option<SmolStr>,
+    }
 
-/// Of `resource.is_available`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Available {
-    /// Whether it could be booked now.
-    pub available: bool,
-    /// What is in the way; nothing if it is available.
-    #[serde(default, with = "form")]
-    pub conflicts: Vec<Conflict>,
-}
+    #[derive(Eq)]
+    pub struct Available {
+        /// Whether it could be booked now.
+        pub available: bool,
+        /// What is in the way; nothing if it is available.
+        pub conflicts!: Vec<Conflict>,
+    }
 
-/// Of `resource.free_slots`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct FreeSlots {
-    /// In order of their begin.
-    #[serde(with = "form")]
-    pub slots: Vec<Slot>,
+    #[derive(Eq)]
+    pub struct FreeSlots {
+        /// In order of their begin.
+        pub slots: Vec<Slot>,
+    }
 }
 
 /// A time: `[begin, end)`, written as a pair.
@@ -404,24 +356,34 @@ pub struct Slot(
     pub Timestamp,
 );
 
-plain_form!(Slot);
+impl Form for Slot {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.serialize(serializer)
+    }
 
-/// A map in the three numbers of cinemas.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct ThreeStates {
-    /// Which session.
-    #[serde(with = "form")]
-    pub session: Id,
-    /// The epoch the version belongs to.
-    #[serde(default)]
-    pub epoch: u64,
-    /// The version this is the state at.
-    pub version: u64,
-    /// Counts of it, in our four states.
-    #[serde(with = "form")]
-    pub counts: SeatCounts,
-    /// A number a seat in layout order: 2 on sale, 1 locked, 0 sold or blocked.
-    pub states: Vec<u8>,
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Slot, D::Error> {
+        Slot::deserialize(deserializer)
+    }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        json!({"type": "array", "items": Timestamp::schema(shapes), "minItems": 2, "maxItems": 2})
+    }
+}
+
+shapes! {
+    /// A map in the three numbers of cinemas.
+    #[derive(Eq)]
+    pub struct ThreeStates {
+        pub session: Id,
+        /// The epoch the version belongs to.
+        pub epoch!: u64,
+        /// The version this is the state at.
+        pub version: u64,
+        /// Counts of it, in our four states.
+        pub counts: SeatCounts,
+        /// A number a seat in layout order: 2 on sale, 1 locked, 0 sold or blocked.
+        pub states: Vec<u8> = Each(0..=2),
+    }
 }
 
 /// What an op answers with.
@@ -433,56 +395,36 @@ pub trait FromAnswer: Sized {
     fn from_answer(encoding: Encoding, body: &[u8]) -> Result<Self, Unreadable>;
 }
 
-macro_rules! from_answer {
-    (formed: $($formed:ty),+; plain: $($plain:ty),+ $(;)?) => {
-        $(impl FromAnswer for $formed {
-            fn from_answer(encoding: Encoding, body: &[u8]) -> Result<Self, Unreadable> {
-                formed(encoding, body)
-            }
-        })+
-        $(impl FromAnswer for $plain {
-            fn from_answer(encoding: Encoding, body: &[u8]) -> Result<Self, Unreadable> {
-                plain(encoding, body)
-            }
-        })+
-    };
+impl<T: Form> FromAnswer for T {
+    fn from_answer(encoding: Encoding, body: &[u8]) -> Result<T, Unreadable> {
+        formed(encoding, body)
+    }
 }
 
-from_answer! {
-    formed: VenueView, VenuesPage, HallView, TitleView, SessionView, MapView, ProductView, ResourceView, CartView, Held,
-        OrderView, RefundRecord, PurchasesPage, SessionAudit, CartAudit, ProductAudit, ResourceAudit, CustomerAudit;
-    plain: SessionPage, CityPage, TitlePage, BookingPage, Available, FreeSlots, ThreeStates, NodeStatus, NodeAudit,
-        HistoryPage, ClusterStatus, ShardMap, KeyList, Watching, CountsWatching;
-}
+shapes! {
+    #[derive(Copy, Eq)]
+    pub struct Watching {
+        /// The number of the feed.
+        pub feed: u64,
+    }
 
-/// Of `watch`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub struct Watching {
-    /// The number of the feed.
-    pub feed: u64,
-}
+    #[derive(Default, Eq)]
+    pub struct CountsWatching {
+        /// Those that are followed now, in the order in which they were asked for.
+        pub feeds: Vec<SessionFeed>,
+        /// Those that there are not.
+        pub missing: Vec<Id>,
+        /// Those that no node that answers has: to be asked for again in a moment.
+        pub unreachable?: Vec<Id>,
+    }
 
-/// Of `watch` of a list of sessions.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CountsWatching {
-    /// Those that are followed now, in the order in which they were asked for.
-    pub feeds: Vec<SessionFeed>,
-    /// Those that there are not.
-    #[serde(with = "form")]
-    pub missing: Vec<Id>,
-    /// Those that no node that answers has: to be asked for again in a moment.
-    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
-    pub unreachable: Vec<Id>,
-}
-
-/// A session that is followed in counts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionFeed {
-    /// Which.
-    #[serde(with = "form")]
-    pub session: Id,
-    /// The number of its feed.
-    pub feed: u64,
+    /// A session that is followed in counts.
+    #[derive(Eq)]
+    pub struct SessionFeed {
+        pub session: Id,
+        /// The number of its feed.
+        pub feed: u64,
+    }
 }
 
 /// Done; whatever fields there may be are of no interest.

@@ -167,6 +167,35 @@ fn what_the_samples_answer_is_what_some_op_answers() {
     assert!(unmet.is_empty(), "no sample answers {unmet:?}");
 }
 
+#[test]
+fn what_feeds_say_is_what_their_schemas_say() {
+    let shapes =
+        ["Snapshot", "CountsSnapshot", "ProductSnapshot", "ResourceSnapshot", "CartSnapshot", "PurchasesSnapshot"];
+    let deltas = shapes.map(|name| name.replace("Snapshot", "Delta"));
+    let named = |names: Vec<&str>| -> BTreeMap<String, Validator> {
+        let schema = |name: &str| strict(&json!({"$ref": format!("#/components/schemas/{name}")}));
+        names.into_iter().map(|name| (name.to_owned(), schema(name))).collect()
+    };
+    let kinds = [
+        ("snapshot", named(shapes.to_vec())),
+        ("delta", named(deltas.iter().map(String::as_str).collect())),
+        ("ended", named(vec!["FeedEnded"])),
+    ];
+    let mut met = BTreeSet::new();
+    for sample in server_frames() {
+        let frame: Value = serde_json::from_str(&sample.json).expect("JSON");
+        for (kind, shapes) in kinds.iter().filter(|(kind, _)| !frame["feed"].is_null() && !frame[*kind].is_null()) {
+            let fits = shapes.iter().filter(|(_, shape)| shape.is_valid(&frame[*kind])).map(|(name, _)| name);
+            let fits: Vec<&String> = fits.collect();
+            assert!(!fits.is_empty(), "{}: {frame}", sample.name);
+            met.extend(fits.into_iter().cloned());
+        }
+    }
+    let unmet: Vec<&String> =
+        kinds.iter().flat_map(|(_, shapes)| shapes.keys()).filter(|name| !met.contains(*name)).collect();
+    assert!(unmet.is_empty(), "no sample is a {unmet:?}");
+}
+
 /// A refusal as it is answered by HTTP.
 fn written(refusal: &Refusal) -> Value {
     let mut out = BytesMut::new();

@@ -1,127 +1,100 @@
 //! Bodies of the ops of operators.
 
 use boxoffice_core::{
+    access::{KEY_VENUES_MAX, Role},
     id::{CartId, Entity, Id},
     payment::Settlement,
     seat::Seat,
 };
-use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use crate::form;
+use crate::{
+    access::RoleName,
+    cluster::{Address, Node},
+    joining::HEX_256,
+    limits::{PAGE_ENTRIES_MAX, PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX},
+    shape::{Each, With, shapes},
+};
 
-/// Of `admin.audit`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Audit {
-    /// Of what; the whole node if absent.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub entity: Option<Entity>,
-}
+shapes! {
+    #[derive(Default, Eq)]
+    pub struct Audit {
+        /// The whole node if absent.
+        pub entity?: Option<Entity>,
+    }
 
-/// Of `admin.history`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct History {
-    /// Of what.
-    #[serde(with = "form")]
-    pub entity: Entity,
-    /// Only what happened to this seat of a session.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub seat: Option<Seat>,
-    /// At most so many.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<u32>,
-    /// Only what is older than this version: the `cursor` of the page before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<u64>,
-}
+    #[derive(Eq)]
+    pub struct History {
+        pub entity: Entity,
+        /// Of a session: only what happened to it.
+        pub seat?: Option<Seat>,
+        /// Entries at most; 100 if absent.
+        pub limit?: Option<u32> = 1..=PAGE_ENTRIES_MAX,
+        /// Only what is older than this version: the cursor of the page before.
+        pub before?: Option<u64>,
+    }
 
-/// Of `admin.release`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AdminRelease {
-    /// Whose line.
-    #[serde(with = "form")]
-    pub cart: CartId,
-    /// Which line.
-    pub line: u32,
-    /// Why: the cart's owner is shown it.
-    #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
-    pub reason: SmolStr,
-}
+    #[derive(Eq)]
+    pub struct AdminRelease {
+        pub cart: CartId,
+        pub line: u32 = 0..=u32::MAX,
+        /// Its owner is shown it.
+        pub reason?: SmolStr = 0..=REASON_BYTES_MAX,
+    }
 
-/// Of `admin.settle`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AdminSettle {
-    /// Whose payment.
-    #[serde(with = "form")]
-    pub cart: CartId,
-    /// Which attempt.
-    pub attempt: u32,
-    /// `authorized`, `declined`, `captured`, `voided` or `refunded`.
-    pub outcome: SmolStr,
-    /// The gateway's name for what it set aside; of `authorized`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reference: Option<SmolStr>,
-    /// Which refund of the order, from 1; of `refunded`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refund: Option<u32>,
-}
+    #[derive(Eq)]
+    pub struct AdminSettle {
+        pub cart: CartId,
+        pub attempt: u32 = 0..=u32::MAX,
+        pub outcome: SmolStr = ["authorized", "declined", "captured", "voided", "refunded"],
+        /// The gateway's name for what it set aside; of `authorized`.
+        pub reference?: Option<SmolStr> = 1..=PAYMENT_TEXT_BYTES_MAX,
+        /// Which refund of the order, from 1; of `refunded`.
+        pub refund?: Option<u32> = 0..=u32::MAX,
+    }
 
-/// Of `admin.join`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AdminJoin {
-    /// Which member the machine wants to be; the next free one if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<u64>,
-    /// The random name of its data directory: 32 hexadecimal digits.
-    #[serde(with = "form::hex128")]
-    pub disk: u128,
-    /// Where other members reach it: host and port.
-    pub peer: SmolStr,
-    /// Where clients reach it: host and port.
-    pub client: SmolStr,
-    /// The version of the program it runs.
-    pub program: SmolStr,
-    /// What shows that it knows the secret of the cluster's nodes: 64 hexadecimal digits ([`crate::joining`]).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proof: Option<SmolStr>,
-}
+    #[derive(Eq)]
+    pub struct AdminJoin {
+        /// Which; the next free one if absent.
+        pub node?: Option<u64> = Node,
+        /// The random name of its data directory.
+        pub disk: u128,
+        /// Where other members reach it.
+        pub peer: SmolStr = Address,
+        /// Where clients reach it.
+        pub client: SmolStr = Address,
+        /// The version of the program it runs.
+        pub program: SmolStr = Address,
+        /// What shows that it knows the secret of the cluster's nodes.
+        pub proof?: Option<SmolStr> = With("pattern", HEX_256),
+    }
 
-/// Of `admin.drain` and `admin.remove`: the member with this id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AdminLeave {
-    /// Which member.
-    pub node: u64,
-    /// Even if too few members are left for more than one voter in each shard.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub force: bool,
-}
+    #[derive(Copy, Eq)]
+    pub struct AdminLeave {
+        pub node: u64 = Node,
+        /// Even if each shard is left with a single voter.
+        pub force?: bool,
+    }
 
-/// Of `admin.undrain` and `admin.replace`: the member with this id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AdminNode {
-    /// Which member.
-    pub node: u64,
-}
+    #[derive(Copy, Eq)]
+    pub struct AdminNode {
+        pub node: u64 = Node,
+    }
 
-/// Of `admin.key_create`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeyCreate {
-    /// Its name: it stands in the record of what is done with the key.
-    #[serde(with = "form")]
-    pub id: Id,
-    /// SHA-256 of its secret: 64 hexadecimal digits ([`crate::access`]).
-    pub hash: SmolStr,
-    /// What it may do: `watch`, `sell`, `desk`, `report`, `admin`.
-    pub roles: Vec<SmolStr>,
-    /// The venues that it may do it for; all if empty.
-    #[serde(with = "form", default, skip_serializing_if = "Vec::is_empty")]
-    pub venues: Vec<Id>,
-    /// Requests a second on one node; as many as the node takes if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests_per_second: Option<u32>,
-    /// What its carts may hold at the same time on one node; any number if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held_max: Option<u32>,
+    #[derive(Eq)]
+    pub struct KeyCreate {
+        /// Its name, in the record of what is done with it.
+        pub id: Id,
+        /// SHA-256 of the secret.
+        pub hash: SmolStr = With("pattern", HEX_256),
+        pub roles: Vec<SmolStr> = (1..=Role::ALL.len(), Each(RoleName)),
+        /// Those it is limited to; all if absent.
+        pub venues?: Vec<Id> = 0..=KEY_VENUES_MAX,
+        /// On one node.
+        pub requests_per_second?: Option<u32> = 1..=u32::MAX,
+        /// What its carts hold at the same time, on one node.
+        pub held_max?: Option<u32> = 0..=u32::MAX,
+    }
 }
 
 impl AdminSettle {

@@ -12,8 +12,8 @@ mod session;
 use boxoffice_core::{
     command::{CustomerLimit, Limits},
     id::{CartToken, Entity, Id},
+    portion::LINE_QUANTITY_MAX,
 };
-use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 pub use admin::{AdminJoin, AdminLeave, AdminNode, AdminRelease, AdminSettle, Audit, History, KeyCreate};
@@ -30,98 +30,95 @@ pub use resource::{
 };
 pub use session::{AreaBody, SessionCancel, SessionCreate, SessionMap, SessionSearch, SessionSeats};
 
-use crate::{form, quantity::Quantity};
+use crate::{
+    Rejection,
+    form::form_of,
+    limits::{CLIENT_NAME_BYTES_MAX, FEEDS_MAX},
+    quantity::Quantity,
+    shape::shapes,
+};
 
-/// Of `hello`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClientHello {
-    /// What the client calls itself.
-    #[serde(default)]
-    pub client: SmolStr,
-    /// Who it is, where the server wants to know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<SmolStr>,
-    /// The customer it acts for, where the server wants to know.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub customer: Option<Id>,
-    /// That customer's token.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub customer_token: Option<SmolStr>,
-}
-
-/// Of `venue.get`, `title.get`, `session.get`, `product.get` and `resource.get`: the one with this id.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Get {
-    /// Its id.
-    #[serde(with = "form")]
-    pub id: Id,
-}
-
-/// How many of something one order and one customer may have.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LimitsBody {
-    /// In one order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub per_order: Option<Quantity>,
-    /// By one customer, over everything that names the same quota.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub per_customer: Option<CustomerLimitBody>,
-}
-
-/// A limit over everything a customer has under one quota.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CustomerLimitBody {
-    /// Which quota.
-    #[serde(with = "form")]
-    pub quota: Id,
-    /// How many.
-    pub max: Quantity,
-}
-
-impl LimitsBody {
-    /// Whether nothing is limited.
-    pub fn is_none(&self) -> bool {
-        *self == LimitsBody::default()
+shapes! {
+    #[derive(Default, Eq)]
+    pub struct ClientHello {
+        pub client??: SmolStr = 0..=CLIENT_NAME_BYTES_MAX,
+        /// The operators', or a key's, where one is needed.
+        pub token?: Option<SmolStr>,
+        /// The customer this connection acts for, where customers have tokens.
+        pub customer?: Option<Id>,
+        /// That customer's token.
+        pub customer_token?: Option<SmolStr>,
     }
+
+    #[derive(Eq)]
+    pub struct Get {
+        pub id: Id,
+    }
+
+    /// How many one order and one customer may have.
+    #[derive(Default, Eq)]
+    pub struct LimitsBody as Limits {
+        pub per_order?: Option<Quantity> = 1..=LINE_QUANTITY_MAX,
+        pub per_customer?: Option<CustomerLimitBody>,
+    }
+
+    /// By one customer, over everything that names the same quota.
+    #[derive(Eq)]
+    pub struct CustomerLimitBody as CustomerLimit {
+        pub quota: Id,
+        pub max: Quantity = 1..=LINE_QUANTITY_MAX,
+    }
+
+    #[derive(Default, Eq)]
+    #[one_of([entity] [sessions])]
+    pub struct Watch {
+        pub entity?: Option<Entity>,
+        /// To be followed in counts only: a feed each.
+        pub sessions?: Option<Vec<Id>> = 1..=FEEDS_MAX,
+        /// Of a cart, which is watched by its owner only.
+        pub token?: Option<CartToken>,
+        pub resume?: Option<ResumeBody>,
+    }
+
+    /// What a watcher has.
+    #[derive(Copy, Default, Eq)]
+    #[one_of([epoch, version] [cursor])]
+    pub struct ResumeBody as Resume {
+        pub epoch?: Option<u64>,
+        pub version?: Option<u64>,
+        /// Of a customer, instead of epoch and version.
+        pub cursor?: Option<u64>,
+    }
+
+    #[derive(Copy, Eq)]
+    pub struct Unwatch {
+        pub feed: u64,
+    }
+
+    /// Of ops that have no fields.
+    #[derive(Copy, Default, Eq)]
+    pub struct Empty {}
 }
+
+form_of!(Limits: LimitsBody);
 
 impl From<Limits> for LimitsBody {
     fn from(Limits { per_order, per_customer }: Limits) -> LimitsBody {
-        let per_customer =
-            per_customer.map(|CustomerLimit { quota, max }| CustomerLimitBody { quota, max: max.into() });
-        LimitsBody { per_order: per_order.map(Quantity::from), per_customer }
+        let limit = |CustomerLimit { quota, max }: CustomerLimit| CustomerLimitBody { quota, max: max.into() };
+        LimitsBody { per_order: per_order.map(Quantity::from), per_customer: per_customer.map(limit) }
     }
 }
 
-/// Of `watch`: either of the first two.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Watch {
-    /// What to follow: a session, a product, a resource, a cart or a customer.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub entity: Option<Entity>,
-    /// Sessions to follow in counts only: a feed each.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub sessions: Option<Vec<Id>>,
-    /// Of a cart: its token.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub token: Option<CartToken>,
-    /// What the client has already.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resume: Option<ResumeBody>,
-}
+impl TryFrom<LimitsBody> for Limits {
+    type Error = Rejection;
 
-/// What a watcher has: an epoch and a version; of a customer the cursor of the last purchase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResumeBody {
-    /// In which epoch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub epoch: Option<u64>,
-    /// Which version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<u64>,
-    /// Up to which purchase.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<u64>,
+    fn try_from(LimitsBody { per_order, per_customer }: LimitsBody) -> Result<Limits, Rejection> {
+        let limit = |CustomerLimitBody { quota, max }| {
+            Ok::<_, Rejection>(CustomerLimit { quota, max: max.within_u32("max", 1, LINE_QUANTITY_MAX)? })
+        };
+        let per_order = per_order.map(|most| most.within_u32("per_order", 1, LINE_QUANTITY_MAX)).transpose()?;
+        Ok(Limits { per_order, per_customer: per_customer.map(limit).transpose()? })
+    }
 }
 
 impl ResumeBody {
@@ -144,14 +141,3 @@ pub struct Resume {
     /// Which version.
     pub version: u64,
 }
-
-/// Of `unwatch`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unwatch {
-    /// Which feed.
-    pub feed: u64,
-}
-
-/// Of `admin.status`, and of whatever else has no fields.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Empty {}

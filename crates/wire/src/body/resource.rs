@@ -5,52 +5,134 @@ use boxoffice_core::{
     id::Id,
     time::Timestamp,
 };
-use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::LimitsBody;
-use crate::{form, quantity::Quantity};
+use crate::{
+    form::{Day, WallTime},
+    limits::{
+        AHEAD_MS_MAX, BUFFER_MS_MAX, DETAILS_BYTES_MAX, INTERVAL_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX,
+        RESOURCE_CAPACITY_MAX, SERIES_INTERVAL_MAX, SERIES_MAX, ZONE_BYTES_MAX,
+    },
+    quantity::Quantity,
+    shape::{Each, WHOLE_MAX, With, shapes},
+};
 
-/// Of `resource.put`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResourcePut {
-    /// Which resource.
-    #[serde(with = "form")]
-    pub id: Id,
-    /// What it is called.
-    pub name: SmolStr,
-    /// Whatever else is said of it, by name.
-    #[serde(with = "form::properties", default, skip_serializing_if = "Vec::is_empty")]
-    pub properties: Vec<(SmolStr, SmolStr)>,
-    /// How many bookings there may be at an instant; 1 if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capacity: Option<Quantity>,
-    /// The IANA name of the zone it stands in.
-    pub zone: SmolStr,
-    /// When it may be booked; always if absent.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub hours: Option<OpeningHours>,
-    /// Kept free before every booking, in milliseconds.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub before_ms: u64,
-    /// Kept free after every booking, in milliseconds.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub after_ms: u64,
-    /// A booking begins at the earliest so long from now, in milliseconds.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub notice_ms: u64,
-    /// A booking ends at the latest so long from now, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub horizon_ms: Option<u64>,
-    /// What a slot costs in a cart.
-    #[serde(with = "form")]
-    pub rate: Rate,
-    /// How long carts with slots of it live untouched, if not as the rules say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hold_ttl_ms: Option<u64>,
-    /// How many one order and one customer may have.
-    #[serde(default, skip_serializing_if = "LimitsBody::is_none")]
-    pub limits: LimitsBody,
+/// Bodies of ops about a time of a resource: two instants, or two times on the wall where the resource is.
+macro_rules! of_a_time {
+    ($($body:ident { $($fields:tt)* })+) => {
+        shapes! {$(
+            #[derive(Eq)]
+            #[one_of([begin, end] [local_begin, local_end])]
+            pub struct $body {
+                pub resource: Id,
+                $($fields)*
+                pub begin?: Option<Timestamp>,
+                /// Exclusive.
+                pub end?: Option<Timestamp>,
+                /// On the wall where the resource is.
+                pub local_begin?: Option<SmolStr> = WallTime,
+                /// On the wall where the resource is.
+                pub local_end?: Option<SmolStr> = WallTime,
+            }
+        )+}
+    };
+}
+
+of_a_time! {
+    ResourceMove {
+        pub booking: Id,
+    }
+    ResourceIsAvailable {}
+}
+
+shapes! {
+    #[derive(Eq)]
+    #[one_of([begin, end] [local_begin, local_end])]
+    pub struct ResourceReserve {
+        pub resource: Id,
+        pub booking: Id,
+        pub begin?: Option<Timestamp>,
+        /// Exclusive.
+        pub end?: Option<Timestamp>,
+        /// On the wall where the resource is.
+        pub local_begin?: Option<SmolStr> = WallTime,
+        /// On the wall where the resource is.
+        pub local_end?: Option<SmolStr> = WallTime,
+        pub repeat?: Option<RepeatBody>,
+        pub details?: SmolStr = 0..=DETAILS_BYTES_MAX,
+    }
+
+    /// When again: a number of times, the first one included, or up to a day.
+    #[derive(Default, Eq)]
+    #[one_of([count] [until])]
+    pub struct RepeatBody as Repeat {
+        pub every: SmolStr = ["day", "week", "month"],
+        /// Every how many of them; 1 if absent.
+        pub interval?: Option<u32> = 1..=SERIES_INTERVAL_MAX,
+        /// With `week` only: 1 is Monday, 7 Sunday.
+        pub weekdays?: Vec<u8> = ((0..=7, Each(1..=7)), With("uniqueItems", true)),
+        pub count?: Option<u32> = 1..=SERIES_MAX,
+        pub until?: Option<SmolStr> = Day,
+    }
+
+    #[derive(Eq)]
+    pub struct ResourcePut {
+        pub id: Id,
+        pub name: SmolStr = 1..=NAME_BYTES_MAX,
+        pub properties?: Vec<(SmolStr, SmolStr)>,
+        /// Bookings at an instant; 1 if absent.
+        pub capacity?: Option<Quantity> = 1..=RESOURCE_CAPACITY_MAX,
+        /// The IANA name of the zone it stands in.
+        pub zone: SmolStr = With("pattern", format!("^[A-Za-z0-9/_+-]{{1,{ZONE_BYTES_MAX}}}$")),
+        /// When it may be booked; always if absent.
+        pub hours?: Option<OpeningHours>,
+        /// Kept free before every booking.
+        pub before_ms?: u64 = 0..=BUFFER_MS_MAX,
+        /// Kept free after every booking.
+        pub after_ms?: u64 = 0..=BUFFER_MS_MAX,
+        /// The least time from now to a booking.
+        pub notice_ms?: u64 = 0..=AHEAD_MS_MAX,
+        /// The most time from now to a booking.
+        pub horizon_ms?: Option<u64> = 1..=AHEAD_MS_MAX,
+        pub rate: Rate,
+        /// How long carts with slots of it live untouched, if not as the rules say.
+        pub hold_ttl_ms?: Option<u64> = 1..=WHOLE_MAX,
+        pub limits?: LimitsBody,
+    }
+
+    #[derive(Eq)]
+    pub struct ResourceCancel {
+        pub resource: Id,
+        pub booking: Id,
+        /// Whether `booking` is the name of a series: all of it ends.
+        pub series?: bool,
+    }
+
+    #[derive(Eq)]
+    pub struct ResourceBookings {
+        pub resource: Id,
+        /// Bookings that end after.
+        pub from: Timestamp,
+        /// Bookings that begin before.
+        pub to: Timestamp,
+        /// Entries at most; 100 if absent.
+        pub limit?: Option<u32> = 1..=PAGE_ENTRIES_MAX,
+        /// Where the page before ended, as its answer said.
+        pub cursor?: Option<SmolStr>,
+    }
+
+    #[derive(Eq)]
+    pub struct ResourceFreeSlots {
+        pub resource: Id,
+        /// No slot begins before.
+        pub from: Timestamp,
+        /// No slot ends after.
+        pub to: Timestamp,
+        pub length_ms: u64 = 1..=INTERVAL_MS_MAX,
+        /// How many; 100 if absent.
+        pub count?: Option<u32> = 1..=PAGE_ENTRIES_MAX,
+    }
 }
 
 impl ResourcePut {
@@ -70,7 +152,7 @@ impl ResourcePut {
             hold_ttl_ms,
             limits,
         } = details;
-        let (capacity, limits) = (Some(capacity.into()), limits.into());
+        let (capacity, limits) = (Some(capacity.into()), LimitsBody::from(limits));
         ResourcePut {
             id,
             name,
@@ -89,40 +171,6 @@ impl ResourcePut {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
-/// Of `resource.reserve`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResourceReserve {
-    /// Which resource.
-    #[serde(with = "form")]
-    pub resource: Id,
-    /// The booking's id, chosen by the client.
-    #[serde(with = "form")]
-    pub booking: Id,
-    /// From.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub begin: Option<Timestamp>,
-    /// Up to, exclusive.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub end: Option<Timestamp>,
-    /// From, on the wall where the resource is: `2026-03-29T02:30`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub local_begin: Option<SmolStr>,
-    /// Up to, exclusive, on the wall where the resource is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub local_end: Option<SmolStr>,
-    /// When again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repeat: Option<RepeatBody>,
-    /// Anything worth saying.
-    #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
-    pub details: SmolStr,
-}
-
 impl ResourceReserve {
     /// The body that says this.
     pub fn new(resource: Id, booking: Id, when: When, repeat: Option<Repeat>, details: SmolStr) -> ResourceReserve {
@@ -132,103 +180,12 @@ impl ResourceReserve {
     }
 }
 
-/// When a booking comes again.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RepeatBody {
-    /// `day`, `week` or `month`.
-    pub every: SmolStr,
-    /// Every how many of them; 1 if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interval: Option<u32>,
-    /// On which weekdays, with `week`: 1 is Monday, 7 Sunday.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub weekdays: Vec<u8>,
-    /// After so many bookings, the first one counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub count: Option<u32>,
-    /// With the last one that begins on or before this day: `2026-12-31`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub until: Option<SmolStr>,
-}
-
-impl From<Repeat> for RepeatBody {
-    fn from(Repeat { every, interval, until }: Repeat) -> RepeatBody {
-        let (every, weekdays) = match every {
-            Every::Day => ("day", Vec::new()),
-            Every::Week(weekdays) => ("week", weekdays),
-            Every::Month => ("month", Vec::new()),
-        };
-        let (count, until) = match until {
-            Until::Count(count) => (Some(count), None),
-            Until::Date(date) => (None, Some(date)),
-        };
-        RepeatBody { every: every.into(), interval: Some(interval), weekdays, count, until }
-    }
-}
-
-/// Of `resource.cancel`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResourceCancel {
-    /// Which resource.
-    #[serde(with = "form")]
-    pub resource: Id,
-    /// Which booking or series.
-    #[serde(with = "form")]
-    pub booking: Id,
-    /// Whether it is a series.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub series: bool,
-}
-
-/// Of `resource.move`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResourceMove {
-    /// Which resource.
-    #[serde(with = "form")]
-    pub resource: Id,
-    /// Which booking.
-    #[serde(with = "form")]
-    pub booking: Id,
-    /// From.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub begin: Option<Timestamp>,
-    /// Up to, exclusive.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub end: Option<Timestamp>,
-    /// From, on the wall where the resource is: `2026-03-29T02:30`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub local_begin: Option<SmolStr>,
-    /// Up to, exclusive, on the wall where the resource is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub local_end: Option<SmolStr>,
-}
-
 impl ResourceMove {
     /// The body that says this.
     pub fn new(resource: Id, booking: Id, when: When) -> ResourceMove {
         let (begin, end, local_begin, local_end) = split(when);
         ResourceMove { resource, booking, begin, end, local_begin, local_end }
     }
-}
-
-/// Of `resource.is_available`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResourceIsAvailable {
-    /// Which resource.
-    #[serde(with = "form")]
-    pub resource: Id,
-    /// From.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub begin: Option<Timestamp>,
-    /// Up to, exclusive.
-    #[serde(with = "form", default, skip_serializing_if = "Option::is_none")]
-    pub end: Option<Timestamp>,
-    /// From, on the wall where the resource is: `2026-03-29T02:30`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub local_begin: Option<SmolStr>,
-    /// Up to, exclusive, on the wall where the resource is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub local_end: Option<SmolStr>,
 }
 
 impl ResourceIsAvailable {
@@ -248,41 +205,17 @@ fn split(when: When) -> Times {
     }
 }
 
-/// Of `resource.bookings`: those that overlap `[from, to)`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResourceBookings {
-    /// Which resource.
-    #[serde(with = "form")]
-    pub resource: Id,
-    /// From.
-    #[serde(with = "form")]
-    pub from: Timestamp,
-    /// Up to.
-    #[serde(with = "form")]
-    pub to: Timestamp,
-    /// At most so many.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<u32>,
-    /// Where the page before ended, as its answer said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<SmolStr>,
-}
-
-/// Of `resource.free_slots`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResourceFreeSlots {
-    /// Which resource.
-    #[serde(with = "form")]
-    pub resource: Id,
-    /// From.
-    #[serde(with = "form")]
-    pub from: Timestamp,
-    /// Up to.
-    #[serde(with = "form")]
-    pub to: Timestamp,
-    /// How long a slot is to be, in milliseconds.
-    pub length_ms: u64,
-    /// How many.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub count: Option<u32>,
+impl From<Repeat> for RepeatBody {
+    fn from(Repeat { every, interval, until }: Repeat) -> RepeatBody {
+        let (every, weekdays) = match every {
+            Every::Day => ("day", Vec::new()),
+            Every::Week(weekdays) => ("week", weekdays),
+            Every::Month => ("month", Vec::new()),
+        };
+        let (count, until) = match until {
+            Until::Count(count) => (Some(count), None),
+            Until::Date(date) => (None, Some(date)),
+        };
+        RepeatBody { every: every.into(), interval: Some(interval), weekdays, count, until }
+    }
 }

@@ -8,17 +8,14 @@ pub(crate) mod resource;
 pub(crate) mod session;
 
 use boxoffice_core::{
-    command::{CustomerLimit, Limits},
     id::Id,
     money::{Currency, PRICE_MAX},
-    portion::LINE_QUANTITY_MAX,
     refusal::Refusal,
     time::Timestamp,
 };
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
-    body,
     limits::{
         CURSOR_BYTES_MAX, INTERVAL_MS_MAX, PAGE_ENTRIES, PAGE_ENTRIES_MAX, PROPERTIES_MAX, PROPERTY_NAME_BYTES_MAX,
         PROPERTY_VALUE_BYTES_MAX,
@@ -135,18 +132,4 @@ fn one_currency(mut currencies: impl Iterator<Item = Currency>) -> Converted<()>
     } else {
         Err(Rejection::bad_request("the prices of a session are all in one currency"))
     }
-}
-
-fn limits(limits: body::LimitsBody) -> Converted<Limits> {
-    let per_order = match limits.per_order {
-        Some(most) => Some(most.within_u32("per_order", 1, LINE_QUANTITY_MAX)?),
-        None => None,
-    };
-    let per_customer = match limits.per_customer {
-        Some(body::CustomerLimitBody { quota, max }) => {
-            Some(CustomerLimit { quota, max: max.within_u32("max", 1, LINE_QUANTITY_MAX)? })
-        }
-        None => None,
-    };
-    Ok(Limits { per_order, per_customer })
 }

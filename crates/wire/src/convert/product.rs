@@ -3,7 +3,7 @@
 use boxoffice_core::command::{Command, ProductCommand, ProductDetails};
 use smol_str::format_smolstr;
 
-use super::{Converted, limits, price, properties, text};
+use super::{Converted, price, properties, text};
 use crate::{
     body,
     limits::{BLOB_BYTES_MAX, NAME_BYTES_MAX, STOCK_MAX},
@@ -23,7 +23,7 @@ pub(crate) fn product_put(body: body::ProductPut) -> Converted<Command> {
         stock: body.stock.within("stock", 0, STOCK_MAX)?,
         hold: body.hold,
         hold_ttl_ms: body.hold_ttl_ms,
-        limits: limits(body.limits)?,
+        limits: body.limits.try_into()?,
     };
     Ok(Command::Product(body.id, ProductCommand::Put(Box::new(details))))
 }

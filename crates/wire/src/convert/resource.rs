@@ -7,7 +7,7 @@ use boxoffice_core::{
 };
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{Converted, after, interval, limit, limits, place, price, properties, span, text};
+use super::{Converted, after, interval, limit, place, price, properties, span, text};
 use crate::{
     body,
     call::Shape,
@@ -41,7 +41,7 @@ pub(crate) fn resource_put(body: body::ResourcePut) -> Converted<Command> {
         },
         rate: rate(body.rate)?,
         hold_ttl_ms: body.hold_ttl_ms,
-        limits: limits(body.limits)?,
+        limits: body.limits.try_into()?,
     };
     Ok(Command::Resource(body.id, ResourceCommand::Put(Box::new(details))))
 }

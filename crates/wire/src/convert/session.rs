@@ -11,7 +11,7 @@ use boxoffice_core::{
 };
 use smol_str::format_smolstr;
 
-use super::{Converted, after, limit, limits, one_currency, place, price, text};
+use super::{Converted, after, limit, one_currency, place, price, text};
 use crate::{
     body,
     call::{CitySearch, Shape},
@@ -35,7 +35,7 @@ pub(crate) fn session_create(body: body::SessionCreate) -> Converted<Command> {
         prices,
         areas,
         hold_ttl_ms: body.hold_ttl_ms,
-        limits: limits(body.limits)?,
+        limits: body.limits.try_into()?,
         comments: text("comments", body.comments, 0, COMMENTS_BYTES_MAX)?,
     };
     Ok(Command::Venue(body.venue, VenueCommand::CreateSession(session)))

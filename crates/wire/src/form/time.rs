@@ -3,9 +3,31 @@
 use boxoffice_core::time::{TIMESTAMP_MAX, Timestamp};
 use jiff::{SignedDuration, civil::DateTime, fmt::temporal::DateTimePrinter};
 use serde::{Deserialize, Deserializer, Serializer, de::Error as _, ser::Error as _};
+use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use super::{Form, read_text};
+use crate::shape::{Narrow, Shapes, described};
+
+/// A day of the calendar, in a schema.
+pub(crate) struct Day;
+
+impl Narrow for Day {
+    fn narrow(self, _: Value, shapes: &mut Shapes) -> Value {
+        shapes.named::<Day>("Day", |_| json!({"type": "string", "format": "date"}))
+    }
+}
+
+/// A time on a wall, in a schema.
+pub(crate) struct WallTime;
+
+impl Narrow for WallTime {
+    fn narrow(self, _: Value, shapes: &mut Shapes) -> Value {
+        let pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?$";
+        let schema = json!({"type": "string", "pattern": pattern});
+        shapes.named::<WallTime>("WallTime", |_| described(schema, &["A time on a wall, as `2026-03-29T10:00`."]))
+    }
+}
 
 impl Form for Timestamp {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -22,6 +44,11 @@ impl Form for Timestamp {
         }
         let millis = Timestamp(u64::deserialize(deserializer)?);
         if millis <= TIMESTAMP_MAX { Ok(millis) } else { Err(D::Error::custom("a time beyond the year 9999")) }
+    }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        let schema = json!({"type": "string", "format": "date-time"});
+        shapes.named::<Timestamp>("Time", |_| described(schema, &["RFC 3339, from 1970 to 9999."]))
     }
 }
 

@@ -5,17 +5,12 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::{
-    Doors, OpSchema, REFUSALS, RESOURCES,
-    build::{SCHEMAS, component, whole},
-    components, of, ok_name,
-    query::is_nested,
-    status,
-};
+use super::{Doors, OpSchema, REFUSALS, RESOURCES, component, components, of, ok_name, query::is_nested, status};
 use crate::{
     FailKind, Op,
     customer::TOKEN_DIGITS,
     limits::{DEADLINE_MS, DEADLINE_MS_MAX},
+    shape::SCHEMAS,
 };
 
 /// The OpenAPI document of the HTTP API, as JSON; paths are in the order of the ops.
@@ -214,7 +209,7 @@ fn deadline() -> Value {
     let words = format!("How long the client waits; {DEADLINE_MS} if absent, at most {DEADLINE_MS_MAX}.");
     json!({
         "name": "Boxoffice-Deadline-Ms", "in": "header", "description": words,
-        "schema": whole(1, DEADLINE_MS_MAX as i64),
+        "schema": {"type": "integer", "minimum": 1, "maximum": DEADLINE_MS_MAX},
     })
 }
 

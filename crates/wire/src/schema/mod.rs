@@ -1,32 +1,32 @@
-//! What every op takes and answers, as JSON Schema: the one table from which the OpenAPI document is made, by which query
-//! strings are read, and against which tests hold real answers.
+//! What every op takes and answers, as JSON Schema: made of the shapes that serde reads and writes. The OpenAPI document is made of
+//! it, query strings are read by it, and tests hold real answers against it.
 //!
-//! A new op needs its entry in [`ops`] (the compiler asks for it) and, if it answers with something new, a component in
-//! [`components`]. The names of fields are compared with those that serde reads, so neither can change alone.
+//! A new op needs its entry in [`ops`] (the compiler asks for it) and examples in `examples.txt`.
 
-// In reading order: how schemas are written, the shapes they share, refusals, the ops, what is made of them.
-mod build;
-mod names;
-
-mod components;
+// In reading order: refusals, the ops, what is made of them.
 mod refusals;
 pub mod status;
 
+mod batch;
 mod ops;
 
 mod document;
 mod query;
 
-use std::sync::LazyLock;
+use std::{collections::BTreeMap, sync::LazyLock};
 
-use serde_json::Value;
+use boxoffice_core::answer::At;
+use serde_json::{Value, json};
 
 pub use document::document;
 pub use query::body_of_query;
 pub use refusals::{REFUSALS, RefusalRow};
 
-use crate::Op;
-use build::{component, list, map, needed, optional};
+use crate::{
+    Op, feed,
+    form::{Form, Nothing},
+    shape::{Field, SCHEMAS, Shapes, map},
+};
 
 /// What an op takes and answers.
 #[derive(Clone, Debug)]
@@ -58,35 +58,76 @@ pub enum Doors {
     PostAndGet,
 }
 
+/// The schemas of all ops, by their numbers, and the shapes that they refer to.
+struct Table {
+    ops: Vec<OpSchema>,
+    components: Value,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(Table::new);
+
 /// The schema of an op.
 pub fn of(op: Op) -> &'static OpSchema {
-    static TABLE: LazyLock<Vec<(Op, OpSchema)>> =
-        LazyLock::new(|| Op::ALL.into_iter().map(|op| (op, ops::schema(op))).collect());
-    let (same, schema) = &TABLE[op as usize];
-    assert_eq!(*same, op, "the ops are counted in the order of their table");
-    schema
+    &TABLE.ops[op as usize]
 }
 
 /// The shapes that schemas refer to, by name: `#/components/schemas/…` of the document.
 pub fn components() -> &'static Value {
-    static COMPONENTS: LazyLock<Value> = LazyLock::new(|| {
-        let mut shapes = components::components();
-        for op in Op::ALL {
-            let schema = of(op);
-            shapes.insert(schema.request_name.to_owned(), schema.request.clone());
-            let ok = map([needed("ok", schema.answer.clone()), optional("at", list(component("At")))]);
-            shapes.insert(ok_name(op, schema), ok);
-        }
-        for shape in RESOURCES {
-            shapes.insert(format!("{shape}Ok"), map([needed("ok", component(shape))]));
-        }
-        Value::Object(shapes)
-    });
-    &COMPONENTS
+    &TABLE.components
 }
 
 /// What has a path of its own, with an `ETag`.
 const RESOURCES: [&str; 2] = ["Layout", "Map"];
+
+impl Table {
+    fn new() -> Table {
+        let (mut shapes, mut examples) = (Shapes::default(), examples());
+        let mut schema = |(number, op): (usize, Op)| {
+            assert_eq!(op as usize, number, "the ops are counted in the order of their table");
+            let entry = ops::entry(op);
+            let request = (entry.request)(&mut shapes);
+            let (request_name, request) = shapes.at(&request).expect("bodies have names");
+            let (request_name, request) = (request_name, request.clone());
+            let answer = match entry.answers.as_slice() {
+                [] => Nothing::schema(&mut shapes),
+                [answer] => answer(&mut shapes),
+                several => json!({"anyOf": several.iter().map(|answer| answer(&mut shapes)).collect::<Vec<_>>()}),
+            };
+            let examples = examples.remove(op.name()).unwrap_or_else(|| panic!("{} has no example", op.name()));
+            let (summary, doors, examples_need) = (entry.summary, entry.doors, entry.examples_need);
+            OpSchema { summary, request, request_name, examples, answer, doors, examples_need }
+        };
+        let ops: Vec<OpSchema> = Op::ALL.into_iter().enumerate().map(&mut schema).collect();
+        assert!(examples.is_empty(), "examples of no op: {examples:?}");
+        feed::schemas(&mut shapes);
+        let at = Vec::<At>::schema(&mut shapes);
+        let field = |name, is_needed, schema| Field { name, is_needed, schema, words: &[] };
+        let mut components = shapes.into_components();
+        for (op, schema) in Op::ALL.into_iter().zip(&ops) {
+            let fields = [field("ok", true, schema.answer.clone()), field("at", false, at.clone())];
+            components.insert(ok_name(op, schema), map(fields, &[], &[]));
+        }
+        for shape in RESOURCES {
+            components.insert(format!("{shape}Ok"), map([field("ok", true, component(shape))], &[], &[]));
+        }
+        Table { ops, components: Value::Object(components) }
+    }
+}
+
+/// Bodies that work, by op.
+fn examples() -> BTreeMap<&'static str, Vec<Value>> {
+    let mut examples: BTreeMap<_, Vec<Value>> = BTreeMap::new();
+    for line in include_str!("examples.txt").lines().filter(|line| !line.starts_with('#')) {
+        let (op, body) = line.split_once(' ').expect("an op and a body");
+        examples.entry(op).or_default().push(serde_json::from_str(body).expect("a body"));
+    }
+    examples
+}
+
+/// A shape by its name among the components.
+fn component(name: &str) -> Value {
+    json!({"$ref": format!("{SCHEMAS}{name}")})
+}
 
 /// The name of what a granted request is answered with: after its body if that has a name, else after the op.
 fn ok_name(op: Op, schema: &OpSchema) -> String {
@@ -98,5 +139,5 @@ fn ok_name(op: Op, schema: &OpSchema) -> String {
 
 /// A schema that stands alone: what it refers to is in it.
 pub fn standalone(schema: &Value) -> Value {
-    serde_json::json!({"allOf": [schema], "components": {"schemas": components()}})
+    json!({"allOf": [schema], "components": {"schemas": components()}})
 }

@@ -1,0 +1,65 @@
+//! Batches, and how requests end: shapes of frames that are read part by part.
+
+use boxoffice_core::answer::At;
+use serde_json::{Value, json};
+use smol_str::SmolStr;
+
+use crate::{
+    body::Empty,
+    form::Form,
+    limits::{BATCH_ITEMS_MAX, REQUEST_ID_BYTES_MAX},
+    rejection::FailForm,
+    reply::No,
+    shape::{Each, Narrow, Shapes, described, shapes},
+};
+
+shapes! {
+    pub(super) struct Batch {
+        items: Vec<BatchItem> = 1..=BATCH_ITEMS_MAX,
+    }
+
+    struct BatchItem {
+        op: SmolStr,
+        rid?: Option<SmolStr> = 1..=REQUEST_ID_BYTES_MAX,
+        body?: Option<Empty> = Fields,
+    }
+
+    pub(super) struct BatchAnswer {
+        items: Vec<Empty> = (1..=BATCH_ITEMS_MAX, Each(BatchEnded)),
+    }
+
+    struct Granted {
+        ok: Empty = Fields,
+        at?: Vec<At>,
+    }
+
+    struct Refused {
+        no: No,
+    }
+
+    struct Failed {
+        fail: FailForm,
+    }
+}
+
+/// The schema of the body of some op.
+struct Fields;
+
+impl Narrow for Fields {
+    fn narrow(self, _: Value, shapes: &mut Shapes) -> Value {
+        let schema = json!({"type": "object"});
+        shapes.named::<Fields>("Fields", |_| described(schema, &["The body of some op."]))
+    }
+}
+
+/// The schema of how one item of a batch ended.
+struct BatchEnded;
+
+impl Narrow for BatchEnded {
+    fn narrow(self, _: Value, shapes: &mut Shapes) -> Value {
+        shapes.named::<BatchEnded>("BatchEnded", |shapes| {
+            let ended = [Granted::schema(shapes), Refused::schema(shapes), Failed::schema(shapes)];
+            described(json!({"anyOf": ended}), &["How one item of a batch ended."])
+        })
+    }
+}
