@@ -31,7 +31,8 @@ const NAMING_TESTS: [&str; 11] = [
 ];
 
 /// Words of those pages that look like names of tests.
-const NO_TESTS: [&str; 13] = [
+const NO_TESTS: [&str; 14] = [
+    "best_effort",
     "boxoffice_edge_denied_total",
     "boxoffice_edge_over_budget_total",
     "boxoffice_payments_failed",

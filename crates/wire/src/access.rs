@@ -11,7 +11,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use smol_str::SmolStr;
 
-use crate::shape::{Each, Narrow, Shapes, shapes};
+use crate::{
+    form::shapes,
+    shape::{Each, Narrow, Shapes},
+};
 
 /// The schema of a role.
 pub(crate) struct RoleName;

@@ -9,7 +9,10 @@ use boxoffice_core::{
 use serde_json::Value;
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::shape::{Each, Narrow, Shapes, With, described, shapes};
+use crate::{
+    form::shapes,
+    shape::{Each, Narrow, Shapes, With, described},
+};
 
 /// The schema of a member's id.
 pub(crate) struct Node;

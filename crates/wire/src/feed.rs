@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use crate::{
+    form::shapes,
     form::{Base64, Day, Form, Of, On},
-    shape::{Each, Shapes, shapes},
+    shape::{Each, Shapes},
 };
 
 /// What a snapshot says: `{"feed":3,"snapshot":{…}}`. One type for each kind of entity that is watched.

@@ -4,6 +4,7 @@
 //! orders 32 hexadecimal digits, seats `[row, seat]`, states words, times RFC 3339 in JSON and milliseconds in MessagePack,
 //! packed maps base64 in JSON and bytes in MessagePack. `#[serde(with = "form")]` on a field asks for it.
 
+mod declare;
 mod time;
 
 use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
@@ -24,9 +25,9 @@ use smol_str::SmolStr;
 
 use crate::{
     limits::{CATEGORIES_MAX, PROPERTIES_MAX, PROPERTY_NAME_BYTES_MAX, PROPERTY_VALUE_BYTES_MAX},
-    quantity::Quantity,
-    shape::{Each, Field, Narrow, Shapes, described, map, shapes},
+    shape::{Each, Field, Narrow, Shapes, described, map},
 };
+pub(crate) use declare::shapes;
 pub(crate) use time::{Day, WallTime, is_date, wall_time};
 pub use time::{day, day_text, rfc3339, timestamp};
 
@@ -102,7 +103,7 @@ macro_rules! plain_form {
 pub(crate) use plain_form;
 
 plain_form! {
-    u8, u16, u32, u64, Quantity => json!({"type": "integer", "minimum": 0});
+    u8, u16, u32, u64 => json!({"type": "integer", "minimum": 0});
     i32, i64 => json!({"type": "integer"});
     f64 => json!({"type": "number"});
     bool => json!({"type": "boolean"});

@@ -22,10 +22,11 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::{
+    form::shapes,
     form::{Base64, Form, On, Price, form_of, is_default, same, words},
     kept,
     limits::CART_LINES_MAX,
-    shape::{Shapes, shapes},
+    shape::Shapes,
 };
 
 words! {

@@ -12,9 +12,10 @@ use serde_json::json;
 use smol_str::SmolStr;
 
 use crate::{
+    form::shapes,
     form::{Day, Form, form_of, map_form, plain_form, same, words},
     limits::{EXCEPTIONS_MAX, INTERVAL_MS_MAX, SPANS_MAX},
-    shape::{Each, Narrow, Shapes, described, shapes},
+    shape::{Each, Narrow, Shapes, described},
 };
 
 /// Spans of a day, as `[open, close]` in minutes.

@@ -17,9 +17,10 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::{
+    form::shapes,
     form::{Form, On},
     form_answer::Each,
-    shape::{self, Shapes, shapes},
+    shape::{self, Shapes},
 };
 
 /// Writes of what inventory something is: `session`, `product`, `resource` or `customer`.

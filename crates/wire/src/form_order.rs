@@ -14,9 +14,10 @@ use serde::{Deserialize, Deserializer, Serializer, ser::SerializeStruct};
 use serde_json::Value;
 
 use crate::{
+    form::shapes,
     form::{Form, On},
     limits::CART_LINES_MAX,
-    shape::{Shapes, shapes},
+    shape::Shapes,
 };
 
 /// An order as it is answered: the order, and what is written beside it.

@@ -9,9 +9,9 @@ use boxoffice_core::{
 use smol_str::SmolStr;
 
 use crate::{
+    form::shapes,
     form::{Base64, Price, form_of, same, words},
     limits::BLOB_BYTES_MAX,
-    shape::shapes,
 };
 
 words! {

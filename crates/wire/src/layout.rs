@@ -17,7 +17,8 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
     form::Form,
-    shape::{Each, Narrow, Shapes, shapes},
+    form::shapes,
+    shape::{Each, Narrow, Shapes},
 };
 
 /// The category of seats that name none.

@@ -6,7 +6,7 @@ use boxoffice_core::refusal::Refusal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Visitor};
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::rejection::Rejection;
+use crate::{form::plain_form, rejection::Rejection};
 
 /// A number that should be a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,10 @@ pub enum Quantity {
     Whole(u64),
     /// Another number, as it was written.
     Other(SmolStr),
+}
+
+plain_form! {
+    Quantity => serde_json::json!({"type": "integer", "minimum": 0});
 }
 
 impl Quantity {

@@ -6,10 +6,7 @@ use boxoffice_core::{refusal::Refusal, seat::SeatSetError};
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{
-    raw::Malformed,
-    shape::{With, shapes},
-};
+use crate::{form::shapes, raw::Malformed, shape::With};
 
 /// A "no" said before any entity was asked. Nothing changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -18,10 +18,11 @@ use smol_str::SmolStr;
 use crate::{
     Encoding, Fail, Op,
     feed::{Ended, Notice, Snapshot, SnapshotBody},
+    form::shapes,
     form::{self, Form, Of},
     hello::Hello,
     raw,
-    shape::{Each, Shapes, shapes},
+    shape::{Each, Shapes},
 };
 pub use crate::{form_order::OrderView, form_payment::Figure};
 

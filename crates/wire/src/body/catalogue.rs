@@ -12,9 +12,10 @@ use smol_str::SmolStr;
 pub use crate::form_answer::Position;
 use crate::{
     form::AtMost,
+    form::shapes,
     layout::Written,
     limits::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX},
-    shape::{Each, shapes},
+    shape::Each,
 };
 
 shapes! {

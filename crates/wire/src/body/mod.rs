@@ -33,9 +33,9 @@ pub use session::{AreaBody, SessionCancel, SessionCreate, SessionMap, SessionSea
 use crate::{
     Rejection,
     form::form_of,
+    form::shapes,
     limits::{CLIENT_NAME_BYTES_MAX, FEEDS_MAX},
     quantity::Quantity,
-    shape::shapes,
 };
 
 shapes! {

@@ -5,8 +5,9 @@ use smol_str::SmolStr;
 
 use crate::{
     form::AtMostIfAny,
+    form::shapes,
     limits::{CART_LINES_MAX, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
-    shape::{Each, shapes},
+    shape::Each,
 };
 
 shapes! {

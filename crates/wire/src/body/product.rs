@@ -9,10 +9,11 @@ use smol_str::SmolStr;
 
 use super::LimitsBody;
 use crate::{
+    form::shapes,
     form::{Base64, Price},
     limits::{BLOB_BYTES_MAX, NAME_BYTES_MAX, STOCK_MAX},
     quantity::Quantity,
-    shape::{WHOLE_MAX, shapes},
+    shape::WHOLE_MAX,
 };
 
 shapes! {

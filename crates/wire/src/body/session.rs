@@ -7,10 +7,11 @@ use smol_str::SmolStr;
 
 use super::LimitsBody;
 use crate::{
+    form::shapes,
     form::{AtMost, Price},
     limits::{AREA_CAPACITY_MAX, AREAS_MAX, COMMENTS_BYTES_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
     quantity::Quantity,
-    shape::{WHOLE_MAX, shapes},
+    shape::WHOLE_MAX,
 };
 
 shapes! {

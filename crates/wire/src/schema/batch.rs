@@ -7,10 +7,11 @@ use smol_str::SmolStr;
 use crate::{
     body::Empty,
     form::Form,
+    form::shapes,
     limits::{BATCH_ITEMS_MAX, REQUEST_ID_BYTES_MAX},
     rejection::FailForm,
     reply::No,
-    shape::{Each, Narrow, Shapes, described, shapes},
+    shape::{Each, Narrow, Shapes, described},
 };
 
 shapes! {
