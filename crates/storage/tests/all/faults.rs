@@ -120,7 +120,7 @@ impl Process {
 
     fn start_named(name: &str, dir: &Path, shim: Option<&Path>) -> Process {
         let mut command = Command::new(std::env::current_exe().expect("this test's program"));
-        command.args([name, "--exact", "--ignored", "--nocapture"]);
+        command.args([&format!("faults::{name}"), "--exact", "--ignored", "--nocapture"]);
         command.env("BOXOFFICE_TEST_LOG", dir).stdin(Stdio::piped()).stdout(Stdio::piped());
         if let Some(shim) = shim {
             command.env("LD_PRELOAD", shim).env(DIR, dir).env(CONTROL, dir.join("control"));
