@@ -217,7 +217,12 @@ impl Found {
             newer if newer > self.term => (newer, None),
             _ => (self.term, self.vote),
         };
-        let commit = self.commit.max(snapshot.index).min(last.index);
+        // Entries are written before the state that says that they are committed. Where they are not there, another snapshot had
+        // them, and this one is not enough.
+        if self.commit > last.index {
+            return Err(RestoreError::CommittedMissing { shard, commit: self.commit, found: last.index });
+        }
+        let commit = self.commit.max(snapshot.index);
         let hard = HardState { term, vote: vote.map_or(0, ReplicaId::bits), commit, ..HardState::default() };
         tail.start_with(hard, self.meta.members.conf_state());
         let reset_due = tail.is_empty() && !self.entries.is_empty();
@@ -374,10 +379,14 @@ mod tests {
         assert_eq!((before, last), (15, at(18, 3)));
     }
 
+    /// A snapshot from the leader was damaged, and the one before it ends where entries begin that this disk never had.
     #[test]
-    fn a_state_ahead_of_a_log_that_lost_its_end_is_cut_to_it() {
-        let disk = [entries(1..=4, 2), state(3, 7, 9)];
-        assert_eq!(revived(None, &disk).unwrap(), (0, at(4, 2), 3, 7, 4));
+    fn committed_entries_that_are_nowhere_are_refused() {
+        let refused = |snapshot, disk: &[Vec<Record>]| revived(snapshot, disk).expect_err("a refusal");
+        let missing = |commit, found| RestoreError::CommittedMissing { shard: 1, commit, found };
+        assert_eq!(refused(snapshot(31, 2), &[state(3, 7, 39)]), missing(39, 31));
+        assert_eq!(refused(None, &[entries(1..=4, 2), state(3, 7, 9)]), missing(9, 4));
+        assert_eq!(revived(snapshot(39, 3), &[state(3, 7, 39)]).unwrap(), (39, at(39, 3), 3, 7, 39));
     }
 
     fn refused(records: Vec<Record>) -> RestoreError {

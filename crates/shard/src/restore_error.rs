@@ -75,6 +75,19 @@ pub enum RestoreError {
         /// The last entry of the snapshot found, 0 without one.
         found: u64,
     },
+    /// Committed entries are neither in the snapshot nor in the log.
+    #[error(
+        "shard {shard}: entries up to {commit} are committed, and this disk has them only up to {found}; a snapshot or a part \
+         of the log is damaged or was removed: rejoin the cluster as a new node"
+    )]
+    CommittedMissing {
+        /// The shard.
+        shard: ShardId,
+        /// The last entry that the log says is committed.
+        commit: u64,
+        /// The last entry found.
+        found: u64,
+    },
     /// The configuration cannot work.
     #[error("the configuration cannot work: {0}")]
     Config(String),

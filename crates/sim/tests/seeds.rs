@@ -105,3 +105,10 @@ fn an_attempt_that_a_leader_forgot_is_given_back() {
     let report = run(Settings { minutes: 4, nodes: 3, ..Settings::new(81_818) }).expect("it can be simulated");
     assert_eq!(report.violations, [""; 0]);
 }
+
+/// A snapshot that came from the leader is damaged. The one before it is no substitute: the entries between them were never here.
+#[test]
+fn a_snapshot_is_passed_over_only_for_one_that_the_log_goes_on_from() {
+    let report = run(Settings { minutes: 4, nodes: 3, ..Settings::new(92_027) }).expect("it can be simulated");
+    assert_eq!(report.violations, [""; 0]);
+}

@@ -1,6 +1,8 @@
 //! Stories about one engine, told by what goes in and what comes out.
 
-use boxoffice_shard::{Config, Engine, Epoch, Input, Now, Output, Record, RejectReason, ReplicaId, ShardId, ShardTime};
+use boxoffice_shard::{
+    Config, Engine, Epoch, Input, Now, Output, Record, RejectReason, ReplicaId, RestoreError, ShardId, ShardTime,
+};
 use bytes::Bytes;
 
 use crate::disk::Disk;
@@ -285,11 +287,14 @@ fn a_checkpoint_alone_remembers_terms_and_snapshots() {
     let state = Record::State { shard: 1, term: 1, vote: Some(ReplicaId::new(1, 1)), commit: 1 };
     assert!(checkpoint.contains(&state), "{checkpoint:?}");
     assert_eq!(checkpoint.len(), 9);
-    let mut lost_log = Engine::<()>::restore(node.config.clone(), [], checkpoint).unwrap();
-    lost_log.step(node.now, []);
+    let nothing = Engine::<()>::restore(node.config.clone(), [], checkpoint.clone());
+    assert_eq!(nothing.err(), Some(RestoreError::CommittedMissing { shard: 0, commit: 1, found: 0 }));
+    let snapshots: Vec<_> = (0..3).map(|shard| node.engine.snapshot_meta(shard).unwrap().clone()).collect();
+    let mut again = Engine::<()>::restore(node.config.clone(), snapshots, checkpoint).unwrap();
+    again.step(node.now, []);
     let mut out = Vec::new();
-    lost_log.persisted(&mut out);
-    assert_eq!(lost_log.epoch(1), Some(Epoch(2)), "a term is never used twice");
+    again.persisted(&mut out);
+    assert_eq!(again.epoch(1), Some(Epoch(2)), "a term is never used twice");
 }
 
 #[test]
