@@ -12,8 +12,8 @@ use serde::{Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use crate::{
-    form::{Base64, Day, Form, Of, On},
+use crate::form::{
+    Base64, Day, Form, Of, On,
     shape::{Each, Shapes, shapes},
 };
 

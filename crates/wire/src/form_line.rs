@@ -17,9 +17,11 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::{
-    form::{Form, On},
+    form::{
+        Form, On,
+        shape::{self, Shapes, shapes},
+    },
     form_answer::Each,
-    shape::{self, Shapes, shapes},
 };
 
 /// Writes of what inventory something is: `session`, `product`, `resource` or `customer`.

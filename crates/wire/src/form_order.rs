@@ -14,9 +14,11 @@ use serde::{Deserialize, Deserializer, Serializer, ser::SerializeStruct};
 use serde_json::Value;
 
 use crate::{
-    form::{Form, On},
+    form::{
+        Form, On,
+        shape::{Shapes, shapes},
+    },
     limits::CART_LINES_MAX,
-    shape::{Shapes, shapes},
 };
 
 /// An order as it is answered: the order, and what is written beside it.

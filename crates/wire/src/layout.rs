@@ -15,8 +15,8 @@ use serde::{
 use serde_json::{Value, json};
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{
-    form::Form,
+use crate::form::{
+    Form,
     shape::{Each, Narrow, Shapes, shapes},
 };
 

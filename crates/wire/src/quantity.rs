@@ -4,9 +4,10 @@ use std::fmt;
 
 use boxoffice_core::refusal::Refusal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Visitor};
+use serde_json::json;
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::rejection::Rejection;
+use crate::{form::plain_form, rejection::Rejection};
 
 /// A number that should be a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +60,10 @@ impl<'de> Deserialize<'de> for Quantity {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Quantity, D::Error> {
         deserializer.deserialize_any(Number)
     }
+}
+
+plain_form! {
+    Quantity => json!({"type": "integer", "minimum": 0});
 }
 
 struct Number;

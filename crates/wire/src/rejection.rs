@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
+    form::shape::{With, shapes},
     raw::Malformed,
-    shape::{With, shapes},
 };
 
 /// A "no" said before any entity was asked. Nothing changed.

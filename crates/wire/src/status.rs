@@ -11,8 +11,8 @@ use smol_str::SmolStr;
 
 use crate::{
     cluster::{Node, Replica},
+    form::shape::shapes,
     hello::Durability,
-    shape::shapes,
 };
 
 shapes! {

@@ -162,6 +162,24 @@ impl Narrow for Value {
     }
 }
 
+/// Declares narrower schemas that have names. Their doc comments are their descriptions.
+macro_rules! named {
+    ($(#[doc = $words:literal] $vis:vis struct $name:ident as $component:ident = $narrow:expr;)+) => {$(
+        #[doc = $words]
+        $vis struct $name;
+
+        impl $crate::form::shape::Narrow for $name {
+            fn narrow(self, schema: serde_json::Value, shapes: &mut $crate::form::shape::Shapes) -> serde_json::Value {
+                shapes.named::<$name>(stringify!($component), |shapes| {
+                    let schema = $crate::form::shape::Narrow::narrow($narrow, schema, shapes);
+                    $crate::form::shape::described(schema, &[$words])
+                })
+            }
+        }
+    )+};
+}
+pub(crate) use named;
+
 /// Declares shapes. Each field is read and written in its [`Form`](crate::form::Form).
 ///
 /// - `name: Type` is needed, `name?: Type` is absent where it has its default, `name??: Type` may be absent and is always written.
@@ -183,12 +201,12 @@ macro_rules! shapes {
         $vis:vis struct $name:ident as $component:ident { $($fields:tt)* }
         $($rest:tt)*
     ) => {
-        $crate::shape::shapes! {
+        $crate::form::shape::shapes! {
             @fields {
                 own [$($words)*] [$($($derive),*)?] [$vis] [$name] [$component] [$($([$($set),+ $(without $absent)?])+)?]
             } [] $($fields)*
         }
-        $crate::shape::shapes! { $($rest)* }
+        $crate::form::shape::shapes! { $($rest)* }
     };
     (
         $(#[doc = $words:literal])*
@@ -197,12 +215,12 @@ macro_rules! shapes {
         $vis:vis struct $name:ident { $($fields:tt)* }
         $($rest:tt)*
     ) => {
-        $crate::shape::shapes! {
+        $crate::form::shape::shapes! {
             @fields {
                 own [$($words)*] [$($($derive),*)?] [$vis] [$name] [$name] [$($([$($set),+ $(without $absent)?])+)?]
             } [] $($fields)*
         }
-        $crate::shape::shapes! { $($rest)* }
+        $crate::form::shape::shapes! { $($rest)* }
     };
     (
         $(#[doc = $words:literal])*
@@ -210,10 +228,10 @@ macro_rules! shapes {
         remote $name:ident as $component:ident { $($fields:tt)* }
         $($rest:tt)*
     ) => {
-        $crate::shape::shapes! {
+        $crate::form::shape::shapes! {
             @fields { remote [$($words)*] [] [] [$name] [$component] [$($([$($set),+ $(without $absent)?])+)?] } [] $($fields)*
         }
-        $crate::shape::shapes! { $($rest)* }
+        $crate::form::shape::shapes! { $($rest)* }
     };
     (
         $(#[doc = $words:literal])*
@@ -221,10 +239,10 @@ macro_rules! shapes {
         remote $name:ident { $($fields:tt)* }
         $($rest:tt)*
     ) => {
-        $crate::shape::shapes! {
+        $crate::form::shape::shapes! {
             @fields { remote [$($words)*] [] [] [$name] [$name] [$($([$($set),+ $(without $absent)?])+)?] } [] $($fields)*
         }
-        $crate::shape::shapes! { $($rest)* }
+        $crate::form::shape::shapes! { $($rest)* }
     };
 
     // One field after the other becomes `(words visibility name type serde is_needed narrow)`.
@@ -232,7 +250,7 @@ macro_rules! shapes {
         @fields $head:tt [$($done:tt)*]
         $(#[doc = $words:literal])* $vis:vis $name:ident ?? : $type:ty $(as $with:literal)? $(= $narrow:expr)?, $($rest:tt)*
     ) => {
-        $crate::shape::shapes! {
+        $crate::form::shape::shapes! {
             @fields $head
             [$($done)* ([$($words)*] [$vis] $name [$type] [$($with)? "crate::form"] [, default] [false] [$($narrow)?])]
             $($rest)*
@@ -242,7 +260,7 @@ macro_rules! shapes {
         @fields $head:tt [$($done:tt)*]
         $(#[doc = $words:literal])* $vis:vis $name:ident ? : $type:ty $(as $with:literal)? $(= $narrow:expr)?, $($rest:tt)*
     ) => {
-        $crate::shape::shapes! {
+        $crate::form::shape::shapes! {
             @fields $head
             [
                 $($done)*
@@ -258,7 +276,7 @@ macro_rules! shapes {
         @fields $head:tt [$($done:tt)*]
         $(#[doc = $words:literal])* $vis:vis $name:ident ! : $type:ty $(as $with:literal)? $(= $narrow:expr)?, $($rest:tt)*
     ) => {
-        $crate::shape::shapes! {
+        $crate::form::shape::shapes! {
             @fields $head
             [$($done)* ([$($words)*] [$vis] $name [$type] [$($with)? "crate::form"] [, default] [true] [$($narrow)?])]
             $($rest)*
@@ -268,7 +286,7 @@ macro_rules! shapes {
         @fields $head:tt [$($done:tt)*]
         $(#[doc = $words:literal])* $vis:vis $name:ident : $type:ty $(as $with:literal)? $(= $narrow:expr)?, $($rest:tt)*
     ) => {
-        $crate::shape::shapes! {
+        $crate::form::shape::shapes! {
             @fields $head
             [$($done)* ([$($words)*] [$vis] $name [$type] [$($with)? "crate::form"] [] [true] [$($narrow)?])]
             $($rest)*
@@ -297,7 +315,7 @@ macro_rules! shapes {
                 serde::Deserialize::deserialize(deserializer)
             }
 
-            $crate::shape::shapes! {
+            $crate::form::shape::shapes! {
                 @schema $component [$($words)*] $sets
                 $(([$($field_words)*] $field [$type] [$is_needed] [$($narrow)?]))*
             }
@@ -328,7 +346,7 @@ macro_rules! shapes {
                     Fields::deserialize(deserializer)
                 }
 
-                $crate::shape::shapes! {
+                $crate::form::shape::shapes! {
                     @schema $component [$($words)*] $sets
                     $(([$($field_words)*] $field [$type] [$is_needed] [$($narrow)?]))*
                 }
@@ -340,23 +358,23 @@ macro_rules! shapes {
         @schema $component:ident [$($words:literal)*] [$([$($set:ident),+ $(without $absent:ident)?])*]
         $(([$($field_words:literal)*] $field:ident [$type:ty] [$is_needed:literal] [$($narrow:expr)?]))*
     ) => {
-        fn schema(shapes: &mut $crate::shape::Shapes) -> serde_json::Value {
+        fn schema(shapes: &mut $crate::form::shape::Shapes) -> serde_json::Value {
             shapes.named::<Self>(stringify!($component), |shapes| {
                 let _ = &shapes;
-                let fields = [$($crate::shape::Field {
+                let fields = [$($crate::form::shape::Field {
                     name: stringify!($field),
                     is_needed: $is_needed,
-                    schema: $crate::shape::shapes!(@narrow shapes [$type] $($narrow)?),
+                    schema: $crate::form::shape::shapes!(@narrow shapes [$type] $($narrow)?),
                     words: &[$($field_words),*],
                 }),*];
-                $crate::shape::map(fields, &[$($crate::shape::Set(&[$(stringify!($set)),+], &[$(stringify!($absent))?])),*], &[$($words),*])
+                $crate::form::shape::map(fields, &[$($crate::form::shape::Set(&[$(stringify!($set)),+], &[$(stringify!($absent))?])),*], &[$($words),*])
             })
         }
     };
     (@narrow $shapes:ident [$type:ty]) => { <$type as $crate::form::Form>::schema($shapes) };
     (@narrow $shapes:ident [$type:ty] $narrow:expr) => {{
         let schema = <$type as $crate::form::Form>::schema($shapes);
-        $crate::shape::Narrow::narrow($narrow, schema, $shapes)
+        $crate::form::shape::Narrow::narrow($narrow, schema, $shapes)
     }};
 }
 pub(crate) use shapes;
