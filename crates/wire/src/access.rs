@@ -7,22 +7,14 @@ use boxoffice_core::{
     id::Id,
     time::Timestamp,
 };
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use smol_str::SmolStr;
 
-use crate::{
-    form::shapes,
-    shape::{Each, Narrow, Shapes},
-};
+use crate::form::shape::{Each, named, shapes};
 
-/// The schema of a role.
-pub(crate) struct RoleName;
-
-impl Narrow for RoleName {
-    fn narrow(self, schema: Value, shapes: &mut Shapes) -> Value {
-        shapes.named::<RoleName>("Role", |shapes| Role::ALL.map(Role::name).narrow(schema, shapes))
-    }
+named! {
+    /// What a key may be used for.
+    pub(crate) struct RoleName as Role = Role::ALL.map(Role::name);
 }
 
 /// What every key begins with; no other token does.

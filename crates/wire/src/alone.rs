@@ -1,20 +1,16 @@
 //! For doors where the envelope is not in the frame (HTTP): bodies alone come in, frames without an id go out.
 
-use boxoffice_core::{answer::MapView, layout::Layout};
 use bytes::BytesMut;
 use serde::Serialize;
 use smol_str::format_smolstr;
 
 use crate::{
     Encoding, Op, Rejection, Request,
-    city::CityPage,
-    cluster::ShardMap,
     encode::{ItemVerdict, Verdict},
-    form::On,
+    form::{Form, On},
     form_answer::Each,
     limits::{FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
     raw,
-    status::{HistoryPage, NodeAudit, NodeStatus},
 };
 
 #[derive(Serialize)]
@@ -36,39 +32,9 @@ pub fn batch(encoding: Encoding, out: &mut BytesMut, verdicts: &[Verdict]) {
     encoding.write(out, &Ok { ok: Items { items: Each(|| verdicts.iter().map(ItemVerdict)) } });
 }
 
-/// Answers `admin.status`.
-pub fn status(encoding: Encoding, out: &mut BytesMut, status: &NodeStatus) {
-    encoding.write(out, &Ok { ok: status });
-}
-
-/// Answers `shards`.
-pub fn shards(encoding: Encoding, out: &mut BytesMut, shards: &ShardMap) {
-    encoding.write(out, &Ok { ok: shards });
-}
-
-/// Answers `admin.audit` of the whole node.
-pub fn audit(encoding: Encoding, out: &mut BytesMut, audit: &NodeAudit) {
-    encoding.write(out, &Ok { ok: audit });
-}
-
-/// Answers `admin.history`.
-pub fn history(encoding: Encoding, out: &mut BytesMut, page: &HistoryPage) {
-    encoding.write(out, &Ok { ok: page });
-}
-
-/// Answers `session.search` over a city.
-pub fn city(encoding: Encoding, out: &mut BytesMut, page: &CityPage) {
-    encoding.write(out, &Ok { ok: page });
-}
-
-/// Answers with a layout alone.
-pub fn layout(encoding: Encoding, out: &mut BytesMut, layout: &Layout) {
-    encoding.write(out, &Ok { ok: On(layout) });
-}
-
-/// Answers with a seat map alone.
-pub fn map(encoding: Encoding, out: &mut BytesMut, map: &MapView) {
-    encoding.write(out, &Ok { ok: On(map) });
+/// Answers with this body: of what the door knows by itself, as a status, and with parts of answers.
+pub fn ok<T: Form>(encoding: Encoding, out: &mut BytesMut, body: &T) {
+    encoding.write(out, &Ok { ok: On(body) });
 }
 
 /// The request that this body, as JSON, is; an empty one is a map without fields.

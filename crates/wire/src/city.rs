@@ -3,7 +3,7 @@
 use boxoffice_core::{answer::SessionEntry, id::Id, time::Timestamp};
 use smol_str::SmolStr;
 
-use crate::{call::CitySearch, convert, form::shapes};
+use crate::{call::CitySearch, convert, form::shape::shapes};
 
 shapes! {
     /// Of a city.

@@ -6,45 +6,17 @@ use boxoffice_core::{
     id::Entity,
     time::Timestamp,
 };
-use serde_json::Value;
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{
-    form::shapes,
-    shape::{Each, Narrow, Shapes, With, described},
-};
+use crate::form::shape::{Each, With, named, shapes};
 
-/// The schema of a member's id.
-pub(crate) struct Node;
-
-impl Narrow for Node {
-    fn narrow(self, schema: Value, shapes: &mut Shapes) -> Value {
-        shapes.named::<Node>("Node", |shapes| {
-            described((1..=NODE_MAX).narrow(schema, shapes), &["A member of the cluster."])
-        })
-    }
-}
-
-/// The schema of where something is reached.
-pub(crate) struct Address;
-
-impl Narrow for Address {
-    fn narrow(self, schema: Value, shapes: &mut Shapes) -> Value {
-        let pattern = With("pattern", format!("^[!-~]{{1,{ADDRESS_BYTES_MAX}}}$"));
-        let words = &["Host and port, or another name without spaces."];
-        shapes.named::<Address>("Address", |shapes| described(pattern.narrow(schema, shapes), words))
-    }
-}
-
-/// The schema of a copy of a shard.
-pub(crate) struct Replica;
-
-impl Narrow for Replica {
-    fn narrow(self, schema: Value, shapes: &mut Shapes) -> Value {
-        let words = &["A copy of a shard: the node it is on, and its generation."];
-        let pattern = With("pattern", "^[0-9]+\\.[0-9]+$");
-        shapes.named::<Replica>("Replica", |shapes| described(pattern.narrow(schema, shapes), words))
-    }
+named! {
+    /// A member of the cluster.
+    pub(crate) struct Node as Node = 1..=NODE_MAX;
+    /// Host and port, or another name without spaces.
+    pub(crate) struct Address as Address = With("pattern", format!("^[!-~]{{1,{ADDRESS_BYTES_MAX}}}$"));
+    /// A copy of a shard: the node it is on, and its generation.
+    pub(crate) struct Replica as Replica = With("pattern", "^[0-9]+\\.[0-9]+$");
 }
 
 shapes! {

@@ -13,8 +13,7 @@ use crate::{
     Encoding, Fail, Rejection,
     access::KeyList,
     call::Shape,
-    city::CityPage,
-    cluster::{ClusterStatus, ShardMap},
+    cluster::ClusterStatus,
     convert,
     feed::{DeltaBody, Ended, Notice, SnapshotBody},
     form::{Form, Nothing, On},
@@ -22,8 +21,7 @@ use crate::{
     form_order::write_order,
     hello::Hello,
     no::No,
-    reply::CountsWatching,
-    status::{HistoryPage, NodeAudit, NodeStatus},
+    reply::Watching,
 };
 
 /// How a request ended, whatever it was: what a batch collects and a connection sends.
@@ -73,7 +71,9 @@ pub fn fail(encoding: Encoding, out: &mut BytesMut, id: u64, fail: &Fail) {
 /// Answers whatever it was.
 pub fn verdict(encoding: Encoding, out: &mut BytesMut, id: u64, verdict: &Verdict) {
     match verdict {
-        Verdict::Ok(answered, shape) => ok(encoding, out, id, &AnswerBody(&answered.answer, *shape), &answered.at),
+        Verdict::Ok(answered, shape) => {
+            write_ok(encoding, out, id, &AnswerBody(&answered.answer, *shape), &answered.at)
+        }
         Verdict::No(refusal) => {
             encoding.write(out, &NoFrame { id: Some(id), no: No::Refusal(refusal), leader: None });
         }
@@ -89,47 +89,22 @@ pub fn batch(encoding: Encoding, out: &mut BytesMut, id: u64, verdicts: &[Verdic
         items: I,
     }
     let items = Items { items: Each(|| verdicts.iter().map(ItemVerdict)) };
-    ok(encoding, out, id, &items, &[]);
+    write_ok(encoding, out, id, &items, &[]);
 }
 
 /// Answers `hello` and `unwatch`: done.
 pub fn done(encoding: Encoding, out: &mut BytesMut, id: u64) {
-    ok(encoding, out, id, &Nothing, &[]);
-}
-
-/// Answers `watch` of sessions with the numbers of the feeds.
-pub fn watching_counts(encoding: Encoding, out: &mut BytesMut, id: u64, watching: &CountsWatching) {
-    ok(encoding, out, id, watching, &[]);
+    write_ok(encoding, out, id, &Nothing, &[]);
 }
 
 /// Answers `watch` with the number of the feed.
 pub fn watching(encoding: Encoding, out: &mut BytesMut, id: u64, feed: u64) {
-    ok(encoding, out, id, &crate::body::Unwatch { feed }, &[]);
+    ok(encoding, out, id, &Watching { feed });
 }
 
-/// Answers `admin.status`.
-pub fn status(encoding: Encoding, out: &mut BytesMut, id: u64, status: &NodeStatus) {
-    ok(encoding, out, id, status, &[]);
-}
-
-/// Answers `shards`.
-pub fn shards(encoding: Encoding, out: &mut BytesMut, id: u64, shards: &ShardMap) {
-    ok(encoding, out, id, shards, &[]);
-}
-
-/// Answers `admin.audit` of the whole node.
-pub fn audit(encoding: Encoding, out: &mut BytesMut, id: u64, audit: &NodeAudit) {
-    ok(encoding, out, id, audit, &[]);
-}
-
-/// Answers `admin.history`.
-pub fn history(encoding: Encoding, out: &mut BytesMut, id: u64, page: &HistoryPage) {
-    ok(encoding, out, id, page, &[]);
-}
-
-/// Answers `session.search` over a city.
-pub fn city(encoding: Encoding, out: &mut BytesMut, id: u64, page: &CityPage) {
-    ok(encoding, out, id, page, &[]);
+/// Answers with this body: of what the door knows by itself, as a status.
+pub fn ok<T: Form>(encoding: Encoding, out: &mut BytesMut, id: u64, body: &T) {
+    write_ok(encoding, out, id, &On(body), &[]);
 }
 
 /// Sends everything to the watchers of a feed.
@@ -203,7 +178,7 @@ pub fn body<T: Serialize>(encoding: Encoding, out: &mut BytesMut, body: &T) {
     encoding.write(out, body);
 }
 
-fn ok<T: Serialize>(encoding: Encoding, out: &mut BytesMut, id: u64, body: &T, at: &[At]) {
+fn write_ok<T: Serialize>(encoding: Encoding, out: &mut BytesMut, id: u64, body: &T, at: &[At]) {
     encoding.write(out, &OkFrame { id, ok: body, at, leader: None });
 }
 

@@ -12,10 +12,9 @@ use serde::{Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use crate::{
-    form::shapes,
-    form::{Base64, Day, Form, Of, On},
-    shape::{Each, Shapes},
+use crate::form::{
+    Base64, Day, Form, Of, On,
+    shape::{Each, Shapes, shapes},
 };
 
 /// What a snapshot says: `{"feed":3,"snapshot":{…}}`. One type for each kind of entity that is watched.

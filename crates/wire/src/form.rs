@@ -4,7 +4,7 @@
 //! orders 32 hexadecimal digits, seats `[row, seat]`, states words, times RFC 3339 in JSON and milliseconds in MessagePack,
 //! packed maps base64 in JSON and bytes in MessagePack. `#[serde(with = "form")]` on a field asks for it.
 
-mod declare;
+pub mod shape;
 mod time;
 
 use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
@@ -23,11 +23,8 @@ use serde::{
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use crate::{
-    limits::{CATEGORIES_MAX, PROPERTIES_MAX, PROPERTY_NAME_BYTES_MAX, PROPERTY_VALUE_BYTES_MAX},
-    shape::{Each, Field, Narrow, Shapes, described, map},
-};
-pub(crate) use declare::shapes;
+use self::shape::{Each, Field, Narrow, Shapes, described, map, shapes};
+use crate::limits::{CATEGORIES_MAX, PROPERTIES_MAX, PROPERTY_NAME_BYTES_MAX, PROPERTY_VALUE_BYTES_MAX};
 pub(crate) use time::{Day, WallTime, is_date, wall_time};
 pub use time::{day, day_text, rfc3339, timestamp};
 
@@ -94,7 +91,7 @@ macro_rules! plain_form {
                 serde::Deserialize::deserialize(deserializer)
             }
 
-            fn schema(_: &mut $crate::shape::Shapes) -> serde_json::Value {
+            fn schema(_: &mut $crate::form::shape::Shapes) -> serde_json::Value {
                 $schema
             }
         }
@@ -126,7 +123,7 @@ macro_rules! form_of {
                 shape.try_into().map_err(serde::de::Error::custom)
             }
 
-            fn schema(shapes: &mut $crate::shape::Shapes) -> serde_json::Value {
+            fn schema(shapes: &mut $crate::form::shape::Shapes) -> serde_json::Value {
                 <$shape as $crate::form::Form>::schema(shapes)
             }
         }
@@ -167,9 +164,9 @@ macro_rules! words {
                 })
             }
 
-            fn schema(shapes: &mut $crate::shape::Shapes) -> serde_json::Value {
+            fn schema(shapes: &mut $crate::form::shape::Shapes) -> serde_json::Value {
                 let words = || serde_json::json!({"type": "string", "enum": [$($word),+]});
-                shapes.named::<Self>(stringify!($component), |_| $crate::shape::described(words(), &[$($words)?]))
+                shapes.named::<Self>(stringify!($component), |_| $crate::form::shape::described(words(), &[$($words)?]))
             }
         }
 
@@ -729,7 +726,7 @@ macro_rules! map_form {
                 deserializer.deserialize_map($crate::form::Pairs(std::marker::PhantomData))
             }
 
-            fn schema(shapes: &mut $crate::shape::Shapes) -> serde_json::Value {
+            fn schema(shapes: &mut $crate::form::shape::Shapes) -> serde_json::Value {
                 $schema(shapes)
             }
         }

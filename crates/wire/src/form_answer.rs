@@ -22,11 +22,13 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::{
-    form::shapes,
-    form::{Base64, Form, On, Price, form_of, is_default, same, words},
+    form::{
+        Base64, Form, On, Price, form_of, is_default, same,
+        shape::{Shapes, shapes},
+        words,
+    },
     kept,
     limits::CART_LINES_MAX,
-    shape::Shapes,
 };
 
 words! {

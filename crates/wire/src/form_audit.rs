@@ -16,10 +16,11 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::{
-    form::shapes,
-    form::{Form, On, form_of},
+    form::{
+        Form, On, form_of,
+        shape::{Shapes, shapes},
+    },
     form_line::{PortionFields, portion_fields, write_inventory, write_portion},
-    shape::Shapes,
 };
 
 /// Shapes with a portion of an inventory, to be read, and their portions.

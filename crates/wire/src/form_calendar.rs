@@ -12,36 +12,31 @@ use serde_json::json;
 use smol_str::SmolStr;
 
 use crate::{
-    form::shapes,
-    form::{Day, Form, form_of, map_form, plain_form, same, words},
+    form::{
+        Day, form_of, map_form, plain_form, same,
+        shape::{Each, Narrow, Shapes, named, shapes},
+        words,
+    },
     limits::{EXCEPTIONS_MAX, INTERVAL_MS_MAX, SPANS_MAX},
-    shape::{Each, Narrow, Shapes, described},
 };
 
 /// Spans of a day, as `[open, close]` in minutes.
 type Spans = Vec<(u16, u16)>;
 
-/// The schema of [`Spans`].
-struct OpenTimes;
-
-impl Narrow for OpenTimes {
-    fn narrow(self, _: serde_json::Value, shapes: &mut Shapes) -> serde_json::Value {
-        shapes.named::<OpenTimes>("OpenTimes", |shapes| {
-            let spans = Spans::schema(shapes);
-            let spans = (0..=SPANS_MAX, Each(Each(0..=24 * 60))).narrow(spans, shapes);
-            described(spans, &["`[open, close]` in minutes of the day, ascending and apart."])
-        })
-    }
+named! {
+    /// `[open, close]` in minutes of the day, ascending and apart.
+    struct OpenTimes as OpenTimes = (0..=SPANS_MAX, Each(Each(0..=24 * 60)));
 }
 
 // Days that differ.
 map_form!(SmolStr, Spans: |shapes: &mut Shapes| {
-    let (day, spans) = (Day.narrow(json!({}), shapes), OpenTimes.narrow(json!({}), shapes));
+    let (day, spans) = (SmolStr::schema(shapes), Spans::schema(shapes));
+    let (day, spans) = (Day.narrow(day, shapes), OpenTimes.narrow(spans, shapes));
     json!({"type": "object", "propertyNames": day, "additionalProperties": spans, "maxProperties": EXCEPTIONS_MAX})
 });
 
 plain_form! {
-    [Spans; 7] => json!({"type": "array", "items": {}, "minItems": 7, "maxItems": 7});
+    [Spans; 7] => json!({"type": "array", "items": Spans::schema(&mut Shapes::default()), "minItems": 7, "maxItems": 7});
 }
 
 words! {

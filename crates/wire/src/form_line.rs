@@ -17,10 +17,11 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::{
-    form::shapes,
-    form::{Form, On},
+    form::{
+        Form, On,
+        shape::{self, Shapes, shapes},
+    },
     form_answer::Each,
-    shape::{self, Shapes},
 };
 
 /// Writes of what inventory something is: `session`, `product`, `resource` or `customer`.

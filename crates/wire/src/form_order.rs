@@ -14,10 +14,11 @@ use serde::{Deserialize, Deserializer, Serializer, ser::SerializeStruct};
 use serde_json::Value;
 
 use crate::{
-    form::shapes,
-    form::{Form, On},
+    form::{
+        Form, On,
+        shape::{Shapes, shapes},
+    },
     limits::CART_LINES_MAX,
-    shape::Shapes,
 };
 
 /// An order as it is answered: the order, and what is written beside it.

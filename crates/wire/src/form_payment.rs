@@ -9,8 +9,7 @@ use boxoffice_core::{
 use smol_str::SmolStr;
 
 use crate::{
-    form::shapes,
-    form::{form_of, same, words},
+    form::{form_of, same, shape::shapes, words},
     limits::{PAYMENT_TEXT_BYTES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
 };
 

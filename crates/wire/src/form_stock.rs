@@ -9,8 +9,7 @@ use boxoffice_core::{
 use smol_str::SmolStr;
 
 use crate::{
-    form::shapes,
-    form::{Base64, Price, form_of, same, words},
+    form::{Base64, Price, form_of, same, shape::shapes, words},
     limits::BLOB_BYTES_MAX,
 };
 

@@ -15,10 +15,9 @@ use serde::{
 use serde_json::{Value, json};
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{
-    form::Form,
-    form::shapes,
-    shape::{Each, Narrow, Shapes},
+use crate::form::{
+    Form,
+    shape::{Each, Narrow, Shapes, shapes},
 };
 
 /// The category of seats that name none.

@@ -23,7 +23,6 @@ mod form_stock;
 mod kept;
 pub mod layout;
 pub mod quantity;
-pub mod shape;
 
 pub mod envelope;
 pub mod op;

@@ -14,7 +14,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::Value;
 use smol_str::{SmolStr, SmolStrBuilder};
 
-use crate::{form, form::Form, limits::PAYMENT_TEXT_BYTES_MAX, shape::Shapes};
+use crate::{
+    form::{
+        self, Form,
+        shape::{Shapes, shapes},
+    },
+    limits::PAYMENT_TEXT_BYTES_MAX,
+};
 
 /// The longest body that goes to a gateway or comes from one, in bytes.
 pub const GATEWAY_BODY_BYTES_MAX: usize = 64 * 1024;
@@ -108,50 +114,42 @@ impl Form for PaymentKey {
     }
 }
 
-/// The body of `POST /authorizations`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AuthorizationBody {
-    /// The idempotency key: the attempt itself.
-    #[serde(with = "form")]
-    pub key: StepKey,
-    /// How much is to be set aside.
-    #[serde(with = "form")]
-    pub amount: Money,
-    /// The client's opaque token.
-    pub source: SmolStr,
-    /// The order it will be for.
-    #[serde(with = "form")]
-    pub order: OrderId,
-}
+shapes! {
+    /// The body of `POST /authorizations`.
+    #[derive(Eq)]
+    pub struct AuthorizationBody {
+        /// The idempotency key: the attempt itself.
+        pub key: StepKey,
+        /// How much is to be set aside.
+        pub amount: Money,
+        /// The client's opaque token.
+        pub source: SmolStr,
+        /// The order it will be for.
+        pub order: OrderId,
+    }
 
-/// The body of `POST /captures` and `POST /refunds`: money that moves for an authorization.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MoveBody {
-    /// The idempotency key of the step.
-    #[serde(with = "form")]
-    pub key: StepKey,
-    /// The attempt it belongs to.
-    #[serde(with = "form")]
-    pub authorization: PaymentKey,
-    /// The gateway's name for the authorization.
-    pub reference: SmolStr,
-    /// How much.
-    #[serde(with = "form")]
-    pub amount: Money,
-}
+    /// The body of `POST /captures` and `POST /refunds`: money that moves for an authorization.
+    #[derive(Eq)]
+    pub struct MoveBody {
+        /// The idempotency key of the step.
+        pub key: StepKey,
+        /// The attempt it belongs to.
+        pub authorization: PaymentKey,
+        /// The gateway's name for the authorization.
+        pub reference: SmolStr,
+        pub amount: Money,
+    }
 
-/// The body of `POST /voids`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VoidBody {
-    /// The idempotency key of the step.
-    #[serde(with = "form")]
-    pub key: StepKey,
-    /// The attempt that is given up.
-    #[serde(with = "form")]
-    pub authorization: PaymentKey,
-    /// The gateway's name for it, if it was ever heard.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reference: Option<SmolStr>,
+    /// The body of `POST /voids`.
+    #[derive(Eq)]
+    pub struct VoidBody {
+        /// The idempotency key of the step.
+        pub key: StepKey,
+        /// The attempt that is given up.
+        pub authorization: PaymentKey,
+        /// The gateway's name for it, if it was ever heard.
+        pub reference?: Option<SmolStr>,
+    }
 }
 
 /// The idempotency key of a call and its body in JSON.

@@ -6,7 +6,10 @@ use boxoffice_core::{refusal::Refusal, seat::SeatSetError};
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{form::shapes, raw::Malformed, shape::With};
+use crate::{
+    form::shape::{With, shapes},
+    raw::Malformed,
+};
 
 /// A "no" said before any entity was asked. Nothing changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

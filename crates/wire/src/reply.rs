@@ -18,11 +18,12 @@ use smol_str::SmolStr;
 use crate::{
     Encoding, Fail, Op,
     feed::{Ended, Notice, Snapshot, SnapshotBody},
-    form::shapes,
-    form::{self, Form, Of},
+    form::{
+        self, Form, Of,
+        shape::{Each, Shapes, shapes},
+    },
     hello::Hello,
     raw,
-    shape::{Each, Shapes},
 };
 pub use crate::{form_order::OrderView, form_payment::Figure};
 

@@ -238,56 +238,8 @@ fn call(encoding: Encoding, op: Op, bytes: &[u8]) -> Result<(Call, Shape), Rejec
             None => Call::AuditNode,
         },
         Op::AdminHistory => convert::admin::history(body.read()?)?,
-        Op::VenuePut
-        | Op::VenueGet
-        | Op::VenueSearch
-        | Op::HallPut
-        | Op::HallGet
-        | Op::TitlePut
-        | Op::TitleGet
-        | Op::TitleSearch
-        | Op::SessionCreate
-        | Op::SessionGet
-        | Op::SessionMap
-        | Op::SessionBlock
-        | Op::SessionUnblock
-        | Op::SessionCancel
-        | Op::ProductPut
-        | Op::ProductGet
-        | Op::ResourcePut
-        | Op::ResourceGet
-        | Op::ResourceReserve
-        | Op::ResourceCancel
-        | Op::ResourceMove
-        | Op::ResourceIsAvailable
-        | Op::ResourceBookings
-        | Op::ResourceFreeSlots
-        | Op::CartOpen
-        | Op::CartGet
-        | Op::CartHoldSeats
-        | Op::CartHoldBest
-        | Op::CartHoldPlaces
-        | Op::CartHoldStock
-        | Op::CartHoldSlot
-        | Op::CartHoldAll
-        | Op::CartSetQuantity
-        | Op::CartRelease
-        | Op::CartCancel
-        | Op::CartCheckout
-        | Op::OrderGet
-        | Op::OrderRefund
-        | Op::CustomerPurchases
-        | Op::AdminRelease
-        | Op::AdminSettle
-        | Op::AdminNodes
-        | Op::AdminJoin
-        | Op::AdminDrain
-        | Op::AdminUndrain
-        | Op::AdminRemove
-        | Op::AdminReplace
-        | Op::AdminKeys
-        | Op::AdminKeyCreate
-        | Op::AdminKeyRevoke => {
+        // Commands, as `command` lists them.
+        _ => {
             let (command, shape) = command(body)?;
             return Ok((Call::Command(command), shape));
         }

@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 
 use crate::{
     cluster::{Node, Replica},
-    form::shapes,
+    form::shape::shapes,
     hello::Durability,
 };
 

@@ -195,15 +195,15 @@ fn failures_keep_their_kind() {
 #[test]
 fn the_door_answers_for_itself() {
     for encoding in Encoding::ALL {
-        let reply = verdict(encoding, |encoding, out| encode::shards(encoding, out, 7, &shard_map()));
+        let reply = verdict(encoding, |encoding, out| encode::ok(encoding, out, 7, &shard_map()));
         assert_eq!(reply, Reply::Ok(shard_map(), Vec::new()));
-        let reply = verdict(encoding, |encoding, out| encode::status(encoding, out, 7, &status()));
+        let reply = verdict(encoding, |encoding, out| encode::ok(encoding, out, 7, &status()));
         assert_eq!(reply, Reply::Ok(status(), Vec::new()));
-        let reply = verdict(encoding, |encoding, out| encode::audit(encoding, out, 7, &node_audit()));
+        let reply = verdict(encoding, |encoding, out| encode::ok(encoding, out, 7, &node_audit()));
         assert_eq!(reply, Reply::Ok(node_audit(), Vec::new()));
-        let reply = verdict(encoding, |encoding, out| encode::history(encoding, out, 7, &history_page()));
+        let reply = verdict(encoding, |encoding, out| encode::ok(encoding, out, 7, &history_page()));
         assert_eq!(reply, Reply::Ok(history_page(), Vec::new()));
-        let reply = verdict(encoding, |encoding, out| encode::city(encoding, out, 7, &city_page()));
+        let reply = verdict(encoding, |encoding, out| encode::ok(encoding, out, 7, &city_page()));
         assert_eq!(reply, Reply::Ok(city_page(), Vec::new()));
         assert_eq!(city_page().cursor.as_deref(), Some("1775995200000/hamlet-tonight"));
         for why in rejections() {

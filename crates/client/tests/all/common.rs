@@ -182,7 +182,7 @@ impl Peer {
     }
 
     pub async fn shards(&mut self, request: &Request, map: &ShardMap) {
-        self.send(|encoding, out| encode::shards(encoding, out, request.id, map)).await;
+        self.send(|encoding, out| encode::ok(encoding, out, request.id, map)).await;
     }
 
     pub async fn no(&mut self, request: &Request, refusal: boxoffice_core::refusal::Refusal) {

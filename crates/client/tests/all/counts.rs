@@ -32,7 +32,7 @@ fn ids(names: &[&str]) -> Vec<Id> {
 async fn grant(peer: &mut Peer, request: &Request, feeds: &[(&str, u64)], missing: &[&str], unreachable: &[&str]) {
     let feeds = feeds.iter().map(|(session, feed)| SessionFeed { session: id(session), feed: *feed }).collect();
     let watching = CountsWatching { feeds, missing: ids(missing), unreachable: ids(unreachable) };
-    peer.send(|encoding, out| encode::watching_counts(encoding, out, request.id, &watching)).await;
+    peer.send(|encoding, out| encode::ok(encoding, out, request.id, &watching)).await;
 }
 
 fn seats(held: u32) -> SeatCounts {

@@ -87,11 +87,11 @@ impl Said {
         match &*self.body {
             Body::Verdict(verdict) => alone::verdict(Encoding::Json, &mut out, verdict),
             Body::Batch(verdicts) => alone::batch(Encoding::Json, &mut out, verdicts),
-            Body::Status(status) => alone::status(Encoding::Json, &mut out, status),
-            Body::Shards(shards) => alone::shards(Encoding::Json, &mut out, shards),
-            Body::Found(Found::Audit(audit)) => alone::audit(Encoding::Json, &mut out, audit),
-            Body::Found(Found::City(page)) => alone::city(Encoding::Json, &mut out, page),
-            Body::Found(Found::History(page)) => alone::history(Encoding::Json, &mut out, page),
+            Body::Status(status) => alone::ok(Encoding::Json, &mut out, status),
+            Body::Shards(shards) => alone::ok(Encoding::Json, &mut out, shards),
+            Body::Found(Found::Audit(audit)) => alone::ok(Encoding::Json, &mut out, &**audit),
+            Body::Found(Found::City(page)) => alone::ok(Encoding::Json, &mut out, page),
+            Body::Found(Found::History(page)) => alone::ok(Encoding::Json, &mut out, page),
         }
         let status = StatusCode::from_u16(self.status).expect("the table's statuses are those of HTTP");
         let mut response = (status, out.freeze()).into_response();

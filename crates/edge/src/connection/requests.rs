@@ -183,12 +183,12 @@ impl Connection {
             Call::Status => {
                 let status = self.shared.status();
                 self.ended(op, Ended::Ok, now, now);
-                self.frames.write(|encoding, out| encode::status(encoding, out, id, &status))
+                self.frames.write(|encoding, out| encode::ok(encoding, out, id, &status))
             }
             Call::Shards => {
                 let shards = members::shard_map(&self.shared);
                 self.ended(op, Ended::Ok, now, now);
-                self.frames.write(|encoding, out| encode::shards(encoding, out, id, &shards))
+                self.frames.write(|encoding, out| encode::ok(encoding, out, id, &shards))
             }
             Call::AuditNode if !self.caller.access.venues.is_empty() => self.refuse(id, op, &not_of_a_node(), now),
             Call::AuditNode => {
@@ -306,9 +306,9 @@ impl Connection {
         };
         self.ended(op, ended, at, now);
         self.frames.write(|encoding, out| match &ending {
-            Ok(Found::Audit(audit)) => encode::audit(encoding, out, id, audit),
-            Ok(Found::City(page)) => encode::city(encoding, out, id, page),
-            Ok(Found::History(page)) => encode::history(encoding, out, id, page),
+            Ok(Found::Audit(audit)) => encode::ok(encoding, out, id, &**audit),
+            Ok(Found::City(page)) => encode::ok(encoding, out, id, page),
+            Ok(Found::History(page)) => encode::ok(encoding, out, id, page),
             Err(verdict) => encode::verdict(encoding, out, id, verdict),
         })?;
         match ending {

@@ -155,7 +155,7 @@ impl Connection {
             unreachable: unreachable.into_values().collect(),
         };
         self.ended(Op::Watch, Ended::Ok, at, Instant::now());
-        self.frames.write(|encoding, out| encode::watching_counts(encoding, out, id, &watching))?;
+        self.frames.write(|encoding, out| encode::ok(encoding, out, id, &watching))?;
         watching.feeds.iter().for_each(|begun| self.release(begun.feed));
         Ok(())
     }

@@ -137,9 +137,9 @@ impl StubServer {
                     .collect();
                 encode::batch(encoding, &mut out, request.id, &verdicts);
             }
-            Call::Status => encode::status(encoding, &mut out, request.id, &status()),
-            Call::Shards => encode::shards(encoding, &mut out, request.id, &ShardMap::default()),
-            Call::AuditNode => encode::audit(encoding, &mut out, request.id, &state.audit()),
+            Call::Status => encode::ok(encoding, &mut out, request.id, &status()),
+            Call::Shards => encode::ok(encoding, &mut out, request.id, &ShardMap::default()),
+            Call::AuditNode => encode::ok(encoding, &mut out, request.id, &state.audit()),
             Call::Watch { .. } | Call::WatchCounts { .. } | Call::Unwatch { .. } => {
                 unreachable!("a load run watches nothing")
             }

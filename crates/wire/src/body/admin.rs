@@ -11,10 +11,9 @@ use smol_str::SmolStr;
 use crate::{
     access::RoleName,
     cluster::{Address, Node},
-    form::shapes,
+    form::shape::{Each, With, shapes},
     joining::HEX_256,
     limits::{PAGE_ENTRIES_MAX, PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX},
-    shape::{Each, With},
 };
 
 shapes! {

@@ -11,11 +11,12 @@ use smol_str::SmolStr;
 
 pub use crate::form_payment::{Figure, GatewayPayment, PaymentBody, RecordedPayment, ShippingBody};
 use crate::{
-    form::shapes,
-    form::{AtMost, AtMostIfAny},
+    form::{
+        AtMost, AtMostIfAny,
+        shape::{WHOLE_MAX, shapes},
+    },
     limits::{CART_LINES_MAX, DETAILS_BYTES_MAX},
     quantity::Quantity,
-    shape::WHOLE_MAX,
 };
 
 /// Bodies of ops on a cart: what opens the cart, then the op's own fields.

@@ -11,11 +11,12 @@ use smol_str::SmolStr;
 
 pub use crate::form_answer::Position;
 use crate::{
-    form::AtMost,
-    form::shapes,
+    form::{
+        AtMost,
+        shape::{Each, shapes},
+    },
     layout::Written,
     limits::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX},
-    shape::Each,
 };
 
 shapes! {

@@ -32,8 +32,7 @@ pub use session::{AreaBody, SessionCancel, SessionCreate, SessionMap, SessionSea
 
 use crate::{
     Rejection,
-    form::form_of,
-    form::shapes,
+    form::{form_of, shape::shapes},
     limits::{CLIENT_NAME_BYTES_MAX, FEEDS_MAX},
     quantity::Quantity,
 };

@@ -4,10 +4,11 @@ use boxoffice_core::id::{Id, OrderId};
 use smol_str::SmolStr;
 
 use crate::{
-    form::AtMostIfAny,
-    form::shapes,
+    form::{
+        AtMostIfAny,
+        shape::{Each, shapes},
+    },
     limits::{CART_LINES_MAX, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
-    shape::Each,
 };
 
 shapes! {

@@ -9,11 +9,12 @@ use smol_str::SmolStr;
 
 use super::LimitsBody;
 use crate::{
-    form::shapes,
-    form::{Base64, Price},
+    form::{
+        Base64, Price,
+        shape::{WHOLE_MAX, shapes},
+    },
     limits::{BLOB_BYTES_MAX, NAME_BYTES_MAX, STOCK_MAX},
     quantity::Quantity,
-    shape::WHOLE_MAX,
 };
 
 shapes! {

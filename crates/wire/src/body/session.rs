@@ -7,11 +7,12 @@ use smol_str::SmolStr;
 
 use super::LimitsBody;
 use crate::{
-    form::shapes,
-    form::{AtMost, Price},
+    form::{
+        AtMost, Price,
+        shape::{WHOLE_MAX, shapes},
+    },
     limits::{AREA_CAPACITY_MAX, AREAS_MAX, COMMENTS_BYTES_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
     quantity::Quantity,
-    shape::WHOLE_MAX,
 };
 
 shapes! {

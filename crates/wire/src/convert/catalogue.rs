@@ -59,10 +59,7 @@ pub(crate) fn title_put(body: body::TitlePut) -> Converted<Command> {
         director: text("director", body.director, 0, NAME_BYTES_MAX)?,
         cast: body.cast.into_iter().map(|name| text("cast", name, 1, NAME_BYTES_MAX)).collect::<Converted<_>>()?,
         comments: text("comments", body.comments, 0, COMMENTS_BYTES_MAX)?,
-        duration_ms: match body.duration_ms {
-            Some(duration_ms) => Some(span("duration_ms", duration_ms, 1, DURATION_MS_MAX)?),
-            None => None,
-        },
+        duration_ms: body.duration_ms.map(|ms| span("duration_ms", ms, 1, DURATION_MS_MAX)).transpose()?,
     };
     Ok(Command::Directory(DirectoryCommand::PutTitle(body.id, title)))
 }

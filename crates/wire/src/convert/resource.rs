@@ -35,10 +35,7 @@ pub(crate) fn resource_put(body: body::ResourcePut) -> Converted<Command> {
         before_ms: span("before_ms", body.before_ms, 0, BUFFER_MS_MAX)?,
         after_ms: span("after_ms", body.after_ms, 0, BUFFER_MS_MAX)?,
         notice_ms: span("notice_ms", body.notice_ms, 0, AHEAD_MS_MAX)?,
-        horizon_ms: match body.horizon_ms {
-            Some(horizon_ms) => Some(span("horizon_ms", horizon_ms, 1, AHEAD_MS_MAX)?),
-            None => None,
-        },
+        horizon_ms: body.horizon_ms.map(|ms| span("horizon_ms", ms, 1, AHEAD_MS_MAX)).transpose()?,
         rate: rate(body.rate)?,
         hold_ttl_ms: body.hold_ttl_ms,
         limits: body.limits.try_into()?,

@@ -6,27 +6,17 @@ use serde::{Deserialize, Deserializer, Serializer, de::Error as _, ser::Error as
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use super::{Form, read_text};
-use crate::shape::{Narrow, Shapes, described};
+use super::{
+    Form, read_text,
+    shape::{Shapes, With, described, named},
+};
 
-/// A day of the calendar, in a schema.
-pub(crate) struct Day;
-
-impl Narrow for Day {
-    fn narrow(self, _: Value, shapes: &mut Shapes) -> Value {
-        shapes.named::<Day>("Day", |_| json!({"type": "string", "format": "date"}))
-    }
-}
-
-/// A time on a wall, in a schema.
-pub(crate) struct WallTime;
-
-impl Narrow for WallTime {
-    fn narrow(self, _: Value, shapes: &mut Shapes) -> Value {
-        let pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?$";
-        let schema = json!({"type": "string", "pattern": pattern});
-        shapes.named::<WallTime>("WallTime", |_| described(schema, &["A time on a wall, as `2026-03-29T10:00`."]))
-    }
+named! {
+    /// A day of the calendar, as `2026-04-12`.
+    pub(crate) struct Day as Day = With("format", "date");
+    /// A time on a wall, as `2026-03-29T10:00`.
+    pub(crate) struct WallTime as WallTime =
+        With("pattern", "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?$");
 }
 
 impl Form for Timestamp {

@@ -6,12 +6,13 @@ use smol_str::SmolStr;
 
 use crate::{
     body::Empty,
-    form::Form,
-    form::shapes,
+    form::{
+        Form,
+        shape::{Each, Narrow, Shapes, described, named, shapes},
+    },
     limits::{BATCH_ITEMS_MAX, REQUEST_ID_BYTES_MAX},
     rejection::FailForm,
     reply::No,
-    shape::{Each, Narrow, Shapes, described},
 };
 
 shapes! {
@@ -43,14 +44,9 @@ shapes! {
     }
 }
 
-/// The schema of the body of some op.
-struct Fields;
-
-impl Narrow for Fields {
-    fn narrow(self, _: Value, shapes: &mut Shapes) -> Value {
-        let schema = json!({"type": "object"});
-        shapes.named::<Fields>("Fields", |_| described(schema, &["The body of some op."]))
-    }
+named! {
+    /// The body of some op.
+    struct Fields as Fields = json!({"type": "object"});
 }
 
 /// The schema of how one item of a batch ended.

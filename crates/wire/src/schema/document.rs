@@ -9,8 +9,8 @@ use super::{Doors, OpSchema, REFUSALS, RESOURCES, component, components, of, ok_
 use crate::{
     FailKind, Op,
     customer::TOKEN_DIGITS,
+    form::shape::SCHEMAS,
     limits::{DEADLINE_MS, DEADLINE_MS_MAX},
-    shape::SCHEMAS,
 };
 
 /// The OpenAPI document of the HTTP API, as JSON; paths are in the order of the ops.

@@ -24,8 +24,10 @@ pub use refusals::{REFUSALS, RefusalRow};
 
 use crate::{
     Op, feed,
-    form::{Form, Nothing},
-    shape::{Field, SCHEMAS, Shapes, map},
+    form::{
+        Form, Nothing,
+        shape::{Field, SCHEMAS, Shapes, map},
+    },
 };
 
 /// What an op takes and answers.

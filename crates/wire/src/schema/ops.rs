@@ -19,10 +19,9 @@ use crate::{
     body,
     city::CityPage,
     cluster::{ClusterStatus, ShardMap},
-    form::Form,
+    form::{Form, shape::Shapes},
     form_order::OrderView,
     reply,
-    shape::Shapes,
     status::{HistoryPage, NodeAudit, NodeStatus},
 };
 

@@ -78,14 +78,14 @@ pub fn server_frames() -> Vec<Sample> {
         answer("ok customer audit", Answer::CustomerAudit(Box::new(customer_audit())), Shape::Plain),
         answer("ok keys", Answer::Keys(vec![(id("till-3"), access_key())]), Shape::Plain),
         answer("ok cluster", Answer::Cluster(Box::new(cluster_view())), Shape::Plain),
-        sample("ok sessions of a city", |encoding, out| encode::city(encoding, out, 7, &city_page())),
-        sample("ok history", |encoding, out| encode::history(encoding, out, 7, &history_page())),
+        sample("ok sessions of a city", |encoding, out| encode::ok(encoding, out, 7, &city_page())),
+        sample("ok history", |encoding, out| encode::ok(encoding, out, 7, &history_page())),
         answer("ok session audit", Answer::SessionAudit(Box::new(session_audit())), Shape::Plain),
         answer("ok cart audit", Answer::CartAudit(Box::new(cart_audit())), Shape::Plain),
-        sample("ok watching counts", |encoding, out| encode::watching_counts(encoding, out, 7, &watching_counts())),
+        sample("ok watching counts", |encoding, out| encode::ok(encoding, out, 7, &watching_counts())),
         sample("ok watching", |encoding, out| encode::watching(encoding, out, 7, 3)),
         sample("ok unwatch, hello", |encoding, out| encode::done(encoding, out, 7)),
-        sample("ok shards", |encoding, out| encode::shards(encoding, out, 7, &shard_map())),
+        sample("ok shards", |encoding, out| encode::ok(encoding, out, 7, &shard_map())),
         sample("ok led by another node", |encoding, out| {
             let outcome = Ok(Answered { answer: Answer::Done, at: at() });
             encode::outcome(encoding, out, 7, &outcome, Shape::Plain, Some(2));
@@ -93,8 +93,8 @@ pub fn server_frames() -> Vec<Sample> {
         sample("no led by another node", |encoding, out| {
             encode::outcome(encoding, out, 7, &Err(Refusal::CartExpired), Shape::Plain, Some(2));
         }),
-        sample("ok status", |encoding, out| encode::status(encoding, out, 7, &status())),
-        sample("ok node audit", |encoding, out| encode::audit(encoding, out, 7, &node_audit())),
+        sample("ok status", |encoding, out| encode::ok(encoding, out, 7, &status())),
+        sample("ok node audit", |encoding, out| encode::ok(encoding, out, 7, &node_audit())),
         sample("ok batch", |encoding, out| {
             let verdicts = [
                 Verdict::Ok(Answered { answer: Answer::Done, at: at() }, Shape::Plain),
