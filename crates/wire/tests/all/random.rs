@@ -1,7 +1,5 @@
 //! Whatever is said in one encoding means the same in the other, and comes back as it was: tried with random values.
 
-mod common;
-
 use boxoffice_core::{
     answer::{
         Answer, Answered, BookingState, BookingView, LineView, ProductView, Purchase, PurchasesPage, StockCounts,
@@ -135,7 +133,7 @@ proptest! {
             id: CartId(cart),
             lines,
             total: Some(total),
-            ..common::cart_view()
+            ..crate::common::cart_view()
         };
         for encoding in Encoding::ALL {
             let got: boxoffice_core::answer::CartView = back(encoding, &Answer::Cart(view.clone()));
@@ -196,7 +194,7 @@ proptest! {
     fn any_time_and_any_quantity_mean_the_same_in_both_encodings(
         begin in time(), end in time(), quantity in any::<u64>(), line in any::<u32>(), product in id(),
     ) {
-        let (token, cart, customer) = (common::token(), None, None);
+        let (token, cart, customer) = (crate::common::token(), None, None);
         let resource = product.clone();
         let slot = body::HoldSlot { token, cart, customer, resource, begin, end, details: "".into() };
         let fits = begin < end && end.0 - begin.0 <= 366 * 24 * 60 * 60 * 1000;

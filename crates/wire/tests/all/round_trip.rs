@@ -1,9 +1,8 @@
 //! What a server says is what a client understands, in both encodings.
 
-mod common;
-
 use std::{fmt::Debug, sync::Arc};
 
+use crate::common::*;
 use boxoffice_core::{
     answer::{Answer, Answered, Order},
     command::Payment,
@@ -23,7 +22,6 @@ use boxoffice_wire::{
     },
 };
 use bytes::BytesMut;
-use common::*;
 
 /// The verdict of a frame that answers request 7.
 fn verdict<T: FromAnswer>(encoding: Encoding, write: impl Fn(Encoding, &mut BytesMut)) -> Reply<T> {

@@ -2,12 +2,10 @@
 //!
 //! `UPDATE_EXPECT=1 cargo test -p boxoffice-wire` draws the files again; fields may be added, nothing else may change.
 
-mod common;
-
 use std::fmt::Write;
 
+use crate::common::{Sample, other_requests, requests, server_frames};
 use boxoffice_wire::{Encoding, Op, Request, envelope::Envelope, reply::ServerFrame};
-use common::{Sample, other_requests, requests, server_frames};
 use expect_test::expect_file;
 
 fn drawn(samples: &[Sample]) -> String {
@@ -21,12 +19,12 @@ fn drawn(samples: &[Sample]) -> String {
 
 #[test]
 fn requests_look_as_they_always_did() {
-    expect_file!["golden/requests.txt"].assert_eq(&drawn(&requests()));
+    expect_file!["../golden/requests.txt"].assert_eq(&drawn(&requests()));
 }
 
 #[test]
 fn server_frames_look_as_they_always_did() {
-    expect_file!["golden/server_frames.txt"].assert_eq(&drawn(&server_frames()));
+    expect_file!["../golden/server_frames.txt"].assert_eq(&drawn(&server_frames()));
 }
 
 #[test]

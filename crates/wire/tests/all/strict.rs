@@ -2,13 +2,11 @@
 //!
 //! The bodies are made of the schemas, so a new op and a new field are tried without a line here.
 
-mod common;
-
+use crate::common::{other_requests, requests};
 use boxoffice_wire::{
     Call, Encoding, Op, Rejection, Request,
     schema::{self, components},
 };
-use common::{other_requests, requests};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

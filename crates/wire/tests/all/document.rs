@@ -1,11 +1,9 @@
 //! The document says what the program does.
 
-mod common;
-
 use std::collections::BTreeSet;
 
+use crate::common::{other_requests, refusals, rejections, requests, server_frames};
 use boxoffice_wire::{FailKind, Op, alone, hello::Limits, limits, schema::status};
-use common::{other_requests, refusals, rejections, requests, server_frames};
 
 /// The pages of the protocol, one after the other.
 fn document() -> String {
@@ -18,7 +16,8 @@ fn document() -> String {
 fn every_frame_shown_is_one_that_is_sent() {
     let (mut asked, said) = (requests(), server_frames());
     asked.extend(other_requests());
-    let known = |samples: &[common::Sample]| samples.iter().map(|sample| sample.json.clone()).collect::<BTreeSet<_>>();
+    let known =
+        |samples: &[crate::common::Sample]| samples.iter().map(|sample| sample.json.clone()).collect::<BTreeSet<_>>();
     let (asked, said) = (known(&asked), known(&said));
     let document = document();
     let mut shown = 0;

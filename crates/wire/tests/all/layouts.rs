@@ -1,14 +1,12 @@
 //! The short ways to write a layout, and the one full form they all become.
 
-mod common;
-
+use crate::common::id;
 use boxoffice_core::{
     command::{Command, VenueCommand},
     layout::Layout,
 };
 use boxoffice_wire::{Call, Encoding, Op, Request, call::Shape, encode};
 use bytes::BytesMut;
-use common::id;
 use expect_test::{Expect, expect};
 
 fn read(layout: &str) -> Result<std::sync::Arc<Layout>, String> {

@@ -1,9 +1,8 @@
 //! The schemas say what the program does: every op, every example, every refusal, every frame.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::common::{other_requests, refusals, refused_lines, rejections, requests, server_frames};
 use boxoffice_core::refusal::Refusal;
 use boxoffice_wire::{
     Encoding, FailKind, Op, Request, alone,
@@ -11,7 +10,6 @@ use boxoffice_wire::{
     schema::{self, Doors, REFUSALS, body_of_query, components, document, standalone, status},
 };
 use bytes::BytesMut;
-use common::{other_requests, refusals, refused_lines, rejections, requests, server_frames};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! The op table of `docs/reference/ops.md`: each field with its type and unit, made of the schemas.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p boxoffice-wire --test fields` writes it down again.
+//! `UPDATE_EXPECT=1 cargo test -p boxoffice-wire --test all fields` writes it down again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,8 @@ use boxoffice_wire::{
 };
 use serde_json::Value;
 
-const BEGIN: &str = "<!-- The tables up to the end mark are made of the schemas by crates/wire/tests/fields.rs. -->\n";
+const BEGIN: &str =
+    "<!-- The tables up to the end mark are made of the schemas by crates/wire/tests/all/fields.rs. -->\n";
 const END: &str = "<!-- end -->\n";
 
 /// Shapes that are one value, by the words for it.

@@ -1,5 +1,5 @@
 //! One sample of every frame: what golden files, round trips and the document are checked against.
-#![allow(dead_code, unreachable_pub, unused_imports, reason = "each test uses its part")]
+#![allow(dead_code, unreachable_pub, unused_imports, reason = "the bench uses a part")]
 
 mod buying;
 mod feeds;

@@ -1,12 +1,10 @@
 //! Keys of requests: equal for a repeat, different for another body, and the same in every release.
 
-mod common;
-
 use std::fmt::Write;
 
+use crate::common::{other_requests, requests};
 use boxoffice_core::id::{RequestHash, hash64};
 use boxoffice_wire::{Call, Encoding, Request};
-use common::{other_requests, requests};
 use expect_test::expect_file;
 use serde_json::Value;
 
@@ -36,7 +34,7 @@ fn keys_stay_for_ever() {
         assert_eq!(key.body, hash64(&bytes), "{}", sample.name);
         writeln!(text, "{} {:016x} {:016x}", sample.name, key.id.0, key.body).expect("text takes text");
     }
-    expect_file!["golden/keys.txt"].assert_eq(&text);
+    expect_file!["../golden/keys.txt"].assert_eq(&text);
 }
 
 /// Calls `each` for every value inside `value`, changed to another one and back.

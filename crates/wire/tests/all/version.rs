@@ -10,7 +10,7 @@ use boxoffice_wire::{
 use serde_json::Value;
 
 /// The fields of requests in protocol 1.0, which never change: `op field`.
-const FIRST: &str = include_str!("golden/fields_1_0.txt");
+const FIRST: &str = include_str!("../golden/fields_1_0.txt");
 
 /// The paths of the fields of a schema: `lines[].seats`; `{}` is any name.
 fn fields(schema: &Value, at: &str, found: &mut BTreeSet<String>) {

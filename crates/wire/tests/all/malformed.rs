@@ -1,7 +1,6 @@
 //! Frames that are none, or hardly: each gets its refusal, nothing panics, nothing believes a claimed length.
 
-mod common;
-
+use crate::common::{requests, server_frames};
 use boxoffice_wire::{
     Call, Encoding, Request,
     body::Resume,
@@ -10,7 +9,6 @@ use boxoffice_wire::{
     limits::{FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
     reply::{ServerFrame, Unreadable},
 };
-use common::{requests, server_frames};
 use proptest::prelude::*;
 
 fn json(frame: &str) -> Result<Request, Rejected> {

@@ -1,9 +1,7 @@
 //! `docs/reference/refusals.md`: every code with its cause and what to do, made of the doc comments of the codes, of the frames
 //! that carry them and of their HTTP statuses.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p boxoffice-wire --test codes` writes it down again.
-
-mod common;
+//! `UPDATE_EXPECT=1 cargo test -p boxoffice-wire --test all codes` writes it down again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,19 +9,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::common::{refusals, rejections};
 use boxoffice_wire::{
     Encoding, Fail, FailKind,
     encode::{self, Verdict},
     schema::status,
 };
 use bytes::BytesMut;
-use common::{refusals, rejections};
 use serde_json::Value;
 
 /// The page up to the first code.
 const HEAD: &str = "# Refusals and failures
 
-<!-- Made of doc comments by crates/wire/tests/codes.rs. Change those, then run it with UPDATE_EXPECT=1. -->
+<!-- Made of doc comments by crates/wire/tests/all/codes.rs. Change those, then run it with UPDATE_EXPECT=1. -->
 
 A **refusal** is an everyday no. It comes as `no` with a code, a name, a message for people and, for some codes, fields that say more.
 Nothing changed, with three exceptions. 601 and 603 say how a payment ended, and 602 that it is not known yet. Numbers and names are
