@@ -84,7 +84,7 @@ pub enum Refusal {
         /// How many are free.
         free: u32,
     },
-    /// 206: No run of so many adjacent seats is free. `free` says how many seats that fit the wish are free at all.
+    /// 206: There are not this many adjacent free seats. `free` is the number of all free seats that fit the wish.
     ///
     /// Ask for fewer seats, for another category, or with `split`.
     #[error("no {count} neighbouring seats are free ({free} single ones are)")]
@@ -116,7 +116,7 @@ pub enum Refusal {
         /// How many this one has, in carts and orders.
         taken: u32,
     },
-    /// 210: One order may not have so many of this.
+    /// 210: One order may not have this many of the entity.
     ///
     /// Ask for fewer, and tell the buyer the limit.
     #[error("an order may have {max} of {entity}")]

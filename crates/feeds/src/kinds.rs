@@ -10,7 +10,7 @@ use super::{
     states::{CalendarAt, CartAt, StockAt},
 };
 
-/// The feed of an entity, from its beginning on: of this epoch, and with rings of so many deltas.
+/// The feed of an entity, from its beginning on. `terms` are its epoch and how many deltas it keeps.
 pub(super) fn begun(entity: &Entity, view: View, terms: (u64, usize), beginning: Beginning) -> Box<dyn Line> {
     match beginning {
         Beginning::Session(map) => match view {

@@ -77,7 +77,7 @@ impl<S: State> States<S>
 where
     DeltaOf<S>: Send,
 {
-    /// From this state on: of this epoch, and with a ring of so many deltas.
+    /// From this state on. It is of this epoch, and its ring keeps `depth` deltas.
     pub(super) fn begun(entity: &Entity, (epoch, depth): (u64, usize), state: S) -> States<S> {
         let ring = Ring::new(if S::IS_SMALL { depth.min(DEPTH_SMALL) } else { depth }, S::WEIGHT_MAX);
         States { entity: entity.clone(), epoch, state, ring, snapshot: Encoded::default() }

@@ -19,7 +19,7 @@ pub(super) enum Pulled {
     },
 }
 
-/// A watcher that wants frames, at most about so many bytes of them.
+/// A watcher that wants frames, of about this many bytes at most.
 pub(super) struct Reader<'a> {
     pub(super) feed: u64,
     pub(super) encoding: Encoding,

@@ -7,7 +7,7 @@ pub(crate) fn is_allowed(op: Op, role: &str) -> bool {
     may(op).split(' ').any(|word| word == role)
 }
 
-/// Which roles may ask for an op, as docs/reference/protocol.md says it; nobody needs one for `hello`.
+/// Which roles may ask for an op, as docs/reference/protocol.md says it. `hello` needs no role.
 fn may(op: Op) -> &'static str {
     match op.name() {
         "hello" => "nobody watch sell desk report admin",
