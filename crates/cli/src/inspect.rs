@@ -1,7 +1,7 @@
 //! `boxoffice inspect`: what a data directory holds, without a node.
 
 use boxoffice_env::World;
-use boxoffice_node::inspect::{self, InspectedShard, Inspection};
+use boxoffice_replication::inspect::{self, InspectedShard, Inspection};
 use boxoffice_storage::past::Totals;
 
 use boxoffice_core::keep::KeptAudit;

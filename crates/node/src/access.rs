@@ -46,11 +46,11 @@ impl NodeHandle {
         if shared.cells[usize::from(DIRECTORY)].leads() {
             return 0;
         }
-        shared.world.clock.monotonic_ms().saturating_sub(shared.directory_heard_ms.load(Ordering::Relaxed))
+        shared.world.clock.monotonic_ms().saturating_sub(shared.replication.directory_heard_ms.load(Ordering::Relaxed))
     }
 
     fn with_directory<T>(&self, read: impl FnOnce(Option<&Directory>) -> T) -> T {
-        let state = self.shared.cells[usize::from(DIRECTORY)].replica.lock().kept.get(&Entity::Directory);
+        let state = self.shared.cells[usize::from(DIRECTORY)].state.replica.lock().kept.get(&Entity::Directory);
         match state.as_deref() {
             Some(State::Directory(directory)) => read(Some(directory)),
             Some(other) => panic!("the directory is kept as something else: {other:?}"),

@@ -20,13 +20,14 @@ use boxoffice_core::{
     refusal::Refusal,
     time::{Moment, Timestamp},
 };
+use boxoffice_replication::shard_state::Leadership;
 use boxoffice_shard::Input as EngineInput;
 use boxoffice_storage::{codec, past::PastError};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use smol_str::SmolStr;
 
 use crate::{
-    cell::{Caller, Lead, Reign, Served, ShardCell},
+    cell::{Caller, Lead, Served, ShardCell},
     contain::{self, Circumstances, Panic},
     desk::{Desk, Found, WasOpen},
     door::Failure,
@@ -69,7 +70,7 @@ pub(crate) struct Serving {
     health: Health,
     faults: Faults,
     cell: Arc<ShardCell>,
-    reign: Reign,
+    leadership: Leadership,
 }
 
 /// An entity whose desk is taken up.
@@ -222,8 +223,8 @@ impl Doorman {
         if serving.faults.leaves(&input, mono_ms) {
             return self.rest(input);
         }
-        let at = Timestamp(serving.reign.time.at(mono_ms));
-        let moment = Moment { at, distance_ms: serving.cell.distance_ms.load(Ordering::Relaxed) };
+        let at = Timestamp(serving.leadership.time.at(mono_ms));
+        let moment = Moment { at, distance_ms: serving.cell.state.distance_ms.load(Ordering::Relaxed) };
         let Some(host) = &mut serving.host else { return };
         self.turn.known = served.committed.load(Ordering::Acquire);
         let (kind, cause, failed) = (contain::kind_of(&input), Cause::of(&input), failure_of(&input));
@@ -250,7 +251,7 @@ impl Doorman {
     fn hand_on(&mut self, mono_ms: u64, at: Timestamp, events: Vec<u8>) {
         let Some(AtWork { served, serving }) = &mut self.at_work else { return };
         let turn = &mut self.turn;
-        let (shard, epoch) = (serving.cell.id, serving.reign.epoch);
+        let (shard, epoch) = (serving.cell.id, serving.leadership.epoch);
         if !turn.events.is_empty() {
             let versions = (turn.after, turn.after + turn.events.len() as u64);
             served.under_way.proposed();
@@ -266,10 +267,10 @@ impl Doorman {
             let beside = None;
             let input = EngineInput::Propose { shard, epoch, events, beside, ticket };
             if is_quiet {
-                self.shared.replicators.push_quietly(shard, input);
+                self.shared.replication.replicators.push_quietly(shard, input);
                 self.shared.timers.nudge(mono_ms + QUIET_MS);
             } else {
-                self.shared.replicators.push(shard, input);
+                self.shared.replication.replicators.push(shard, input);
             }
         }
         if !turn.read.is_empty() {
@@ -277,7 +278,7 @@ impl Doorman {
             let versions = (turn.after, turn.after);
             let (entity, events) = (serving.entity.clone(), Vec::new());
             let ticket = Ticket { entity, versions, events, effects, served: None, cart: None };
-            self.shared.replicators.push(shard, EngineInput::Read { shard, epoch, ticket });
+            self.shared.replication.replicators.push(shard, EngineInput::Read { shard, epoch, ticket });
         }
         if let Some(wake_at) = turn.wake_at.take() {
             self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &serving.entity);
@@ -296,7 +297,7 @@ impl Doorman {
         }
         let host = serving.host.take().expect("it has just decided");
         serving.health = Health::Lent(VecDeque::new());
-        let (cart, served, term) = (serving.entity.clone(), Arc::clone(served), serving.reign.epoch.0);
+        let (cart, served, term) = (serving.entity.clone(), Arc::clone(served), serving.leadership.epoch.0);
         let loan = Box::new(Loan { cart, host, served, turn, by, ask, inventory });
         let returned = match self.shared.lend(term, loan) {
             Lent::Sent => return,
@@ -329,7 +330,7 @@ impl Doorman {
                 let (host, turn, by) = loan.undo();
                 serving.host = Some(host);
                 serving.health = Health::Well;
-                let at = Timestamp(serving.reign.time.at(mono_ms));
+                let at = Timestamp(serving.leadership.time.at(mono_ms));
                 let events = encoded(&serving.entity, by.as_ref(), &turn);
                 self.turn = turn;
                 self.hand_on(mono_ms, at, events);
@@ -367,8 +368,8 @@ impl Doorman {
         let is_well = matches!(serving.health, Health::Well) && !serving.faults.leaves_from(&loan.cart, mono_ms);
         let Some(host) = serving.host.as_mut().filter(|_| is_well) else { return Returned::AsItCame(loan) };
         let owner = Arc::clone(&loan.served);
-        let at = Timestamp(serving.reign.time.at(mono_ms));
-        let moment = Moment { at, distance_ms: serving.cell.distance_ms.load(Ordering::Relaxed) };
+        let at = Timestamp(serving.leadership.time.at(mono_ms));
+        let moment = Moment { at, distance_ms: serving.cell.state.distance_ms.load(Ordering::Relaxed) };
         let (entity, turn) = (&serving.entity, &mut self.turn);
         turn.known = served.committed.load(Ordering::Acquire);
         let input = Input::Ask { from: loan.cart.clone(), ask: loan.ask.clone() };
@@ -435,7 +436,7 @@ impl Doorman {
             served: changed.then(|| Arc::clone(&owner)),
             cart: None,
         };
-        let (shard, epoch) = (serving.cell.id, serving.reign.epoch);
+        let (shard, epoch) = (serving.cell.id, serving.leadership.epoch);
         let versions = (turn.after, turn.after + turn.events.len() as u64);
         served.under_way.proposed();
         let ticket = Ticket {
@@ -449,7 +450,7 @@ impl Doorman {
         let beside = changed.then_some(cart_events);
         let beside = beside.filter(|_| !planted::is("a joint turn without the cart's half"));
         self.shared.metrics.joint_turns.fetch_add(1, Ordering::Relaxed);
-        self.shared.replicators.push(shard, EngineInput::Propose { shard, epoch, events, beside, ticket });
+        self.shared.replication.replicators.push(shard, EngineInput::Propose { shard, epoch, events, beside, ticket });
         if let Some(wake_at) = turn.wake_at.take() {
             self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &serving.entity);
         }
@@ -475,10 +476,10 @@ impl Doorman {
                 Cause::Command(_) | Cause::Own => None,
             },
             shard: serving.cell.id,
-            term: serving.reign.epoch.0,
+            term: serving.leadership.epoch.0,
             led: serving.cell.led(),
             version: self.turn.after,
-            committed: serving.cell.replica.lock().kept.get(&serving.entity).map_or(0, |state| state.version()),
+            committed: serving.cell.state.replica.lock().kept.get(&serving.entity).map_or(0, |state| state.version()),
         };
         self.shared.panic_log.note(mono_ms, &serving.entity, panic, &known);
         serving.faults.note(cause, mono_ms);
@@ -511,7 +512,7 @@ impl Doorman {
             self.shared.timers.arm(until_ms, &serving.entity);
             return held.into_iter().for_each(|input| self.rest(input));
         }
-        let state = serving.cell.replica.lock().kept.get(&serving.entity);
+        let state = serving.cell.state.replica.lock().kept.get(&serving.entity);
         serving.load(&self.shared, state);
         serving.health = Health::Well;
         // What was under way goes on, as after a change of leaders. A wake that led to the panic comes again as well.
@@ -557,7 +558,7 @@ impl AtWork {
         // No message can be sent while the lock is held; what was sent before is counted. The committed state is the whole
         // state only when nothing is in flight.
         let mut lead = serving.cell.lead.lock();
-        let still = lead.reign.is_some_and(|reign| reign.epoch == serving.reign.epoch);
+        let still = lead.leadership.is_some_and(|leadership| leadership.epoch == serving.leadership.epoch);
         if !still || !served.under_way.is_quiet() {
             drop(lead);
             return Some(self);
@@ -595,14 +596,14 @@ impl Serving {
     fn load(&mut self, shared: &Shared, state: Option<Arc<State>>) {
         let state = match state {
             Some(state) => Some(state),
-            None => match shared.past.get(self.cell.id, &self.entity) {
+            None => match shared.replication.past.get(self.cell.id, &self.entity) {
                 Ok(stored) => stored.map(|stored| stored.state),
                 // Its callers hear `unknown`, and the next one asks again.
                 Err(PastError::Store(error)) if error.is_full() => {
                     return tracing::warn!(%error, "an entity waits for the store");
                 }
                 // Its callers hear `unknown` when the node goes down.
-                Err(error) => return shared.replicators.fail(error),
+                Err(error) => return shared.replication.replicators.fail(error),
             },
         };
         self.host = Some(Host::new(self.entity.clone(), state, Arc::clone(&shared.config.rules)));
@@ -666,14 +667,14 @@ pub(crate) fn served(
     if let Some(served) = lead.actors.get(entity) {
         return Some(Arc::clone(served));
     }
-    let reign = lead.reign?;
-    let state = cell.replica.lock().kept.get(entity);
+    let leadership = lead.leadership?;
+    let state = cell.state.replica.lock().kept.get(entity);
     let committed = state.as_deref().map_or(0, State::version);
     let host = state.map(|state| Host::new(entity.clone(), Some(state), Arc::clone(&shared.config.rules)));
     let actor = shared.pool.take(shared);
     let health = Health::Well;
     let serving =
-        Serving { entity: entity.clone(), host, health, faults: Faults::default(), cell: Arc::clone(cell), reign };
+        Serving { entity: entity.clone(), host, health, faults: Faults::default(), cell: Arc::clone(cell), leadership };
     let served = Arc::new(Served {
         actor,
         desk: Desk::new(Box::new(serving)),

@@ -64,10 +64,10 @@ impl NodeHandle {
 /// are, so at every moment the sessions' holds cover the carts' lines.
 fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
     // Before the replicas: whoever writes to the store takes these locks in the same order.
-    let _still = shared.past.still();
+    let _still = shared.replication.past.still();
     let mut payments = PaymentCounts::default();
     let states: Vec<(Entity, Arc<State>)> = {
-        let replicas: Vec<_> = shared.cells.iter().map(|cell| cell.replica.lock()).collect();
+        let replicas: Vec<_> = shared.cells.iter().map(|cell| cell.state.replica.lock()).collect();
         replicas.iter().for_each(|replica| payments.add(replica.kept.payments()));
         replicas
             .iter()
@@ -95,7 +95,7 @@ fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
 
 /// What is kept of an entity that has left memory.
 fn stored(shared: &Shared, entity: &Entity) -> Result<Option<Arc<State>>, PastError> {
-    Ok(shared.past.get(shared.cell_of(entity).id, entity)?.map(|stored| stored.state))
+    Ok(shared.replication.past.get(shared.cell_of(entity).id, entity)?.map(|stored| stored.state))
 }
 
 /// What inventories and carts say, to be compared.
@@ -213,7 +213,7 @@ impl Books {
     fn past(&mut self, shared: &Shared, states: &[(Entity, Arc<State>)]) -> Result<(), PastError> {
         // What is left in the store of a shard that is elsewhere now nobody adds to: it is not of this moment.
         for cell in shared.cells.iter().filter(|cell| !self.far.contains(&cell.id)) {
-            self.left.add(&shared.past.shard(cell.id)?.totals);
+            self.left.add(&shared.replication.past.shard(cell.id)?.totals);
         }
         // What is on its way to the store, or came back, may have a record there beside its state here.
         for (entity, _) in states.iter().filter(|(_, state)| state.may_have_left()) {
@@ -231,9 +231,9 @@ impl Books {
                 continue;
             }
             let mut counted = Totals::default();
-            shared.past.each(cell.id, |stored| {
+            shared.replication.past.each(cell.id, |stored| {
                 counted.add(&Totals::of(&stored.state));
-                if !shared.past.is_findable(cell.id, &stored.entity) {
+                if !shared.replication.past.is_findable(cell.id, &stored.entity) {
                     self.violation(format_smolstr!("P9 the filter hides the record of {}", stored.entity));
                 }
                 let State::Cart(cart) = &*stored.state else { return };
@@ -248,7 +248,7 @@ impl Books {
                     self.order_is_sold(shared, &audit);
                 }
             })?;
-            let said = shared.past.shard(cell.id)?.totals;
+            let said = shared.replication.past.shard(cell.id)?.totals;
             if said != counted {
                 let shard = cell.id;
                 self.violation(format_smolstr!(

@@ -1,22 +1,21 @@
 //! One shard as this node has it: the committed state, and, while it leads, the actors that decide.
 
 use std::{
-    collections::BTreeMap,
     hash::{Hash, Hasher},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
 use boxoffice_core::{
     command::{CartCommand, Command},
     id::{Entity, Request, RequestHash},
-    keep::Kept,
     planted,
 };
 use boxoffice_env::{Clock, NotSent};
-use boxoffice_shard::{Epoch, FollowerStatus, NodeId, ReplicaId, ShardId, ShardTime};
+use boxoffice_replication::shard_state::{Leadership, ShardState};
+use boxoffice_shard::{NodeId, ReplicaId, ShardId};
 use parking_lot::Mutex;
 use ractor::ActorRef;
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
@@ -36,32 +35,10 @@ use crate::{
 pub(crate) struct ShardCell {
     /// Its number.
     pub(crate) id: ShardId,
-    /// What is committed, and who watches it.
-    pub(crate) replica: Mutex<Replica>,
+    /// Its replica here.
+    pub(crate) state: Arc<ShardState>,
     /// Who decides, while this node leads.
     pub(crate) lead: Mutex<Lead>,
-    /// The last applied entry's index.
-    pub(crate) applied: AtomicU64,
-    /// The first entry that must stay in the log: 0 when that has not been worked out, [`u64::MAX`] when none must.
-    pub(crate) first_needed: AtomicU64,
-    /// The term of the last change of leadership.
-    pub(crate) term: AtomicU64,
-    /// The id of the shard's replica on this node, once it has a state; 0 if it has none.
-    pub(crate) replica_id: AtomicU64,
-    /// The same from its first message on.
-    pub(crate) group_id: AtomicU64,
-    /// The replica has no vote.
-    pub(crate) learns: AtomicBool,
-    /// True time less the shard's running time, in milliseconds, as it was last committed.
-    pub(crate) distance_ms: AtomicI64,
-    /// This node leads the shard, and no majority of its voters confirms its time.
-    pub(crate) unconfirmed: AtomicBool,
-    /// How many replicas vote.
-    pub(crate) voters: AtomicUsize,
-    /// The last entry that the replica here knows to be committed.
-    pub(crate) committed: AtomicU64,
-    /// While this node leads: every other replica, as it was known a moment ago.
-    pub(crate) followers: Mutex<Vec<FollowerStatus>>,
     /// Who leads, as far as is known here.
     pub(crate) belief: Mutex<Belief>,
     /// Since which monotonic millisecond the replica here knows no leader; 0 if it knows one.
@@ -74,82 +51,13 @@ pub(crate) struct ShardCell {
     clock: Arc<dyn Clock>,
 }
 
-/// The committed state of a shard.
-#[derive(Default)]
-pub(crate) struct Replica {
-    /// Every entity of the shard that is in memory.
-    pub(crate) kept: Kept,
-    /// How many batches of the store a snapshot cut now would rest on: what they have is not in `kept`.
-    pub(crate) rests_on: u64,
-    /// Entities whose changes the feeds want.
-    pub(crate) watched: WatchedEntities,
-}
-
-/// Entities whose changes are wanted by feeds of this node, of others, or of both.
-#[derive(Default)]
-pub(crate) struct WatchedEntities(BTreeMap<Entity, Wanted>);
-
-#[derive(Clone, Copy, Default)]
-struct Wanted {
-    here: bool,
-    far: bool,
-}
-
-impl WatchedEntities {
-    pub(crate) fn begin_here(&mut self, entity: Entity) {
-        self.0.entry(entity).or_default().here = true;
-    }
-
-    pub(crate) fn begin_far(&mut self, entity: Entity) {
-        self.0.entry(entity).or_default().far = true;
-    }
-
-    pub(crate) fn end_here(&mut self, entity: &Entity) {
-        self.end(entity, |wanted| wanted.here = false);
-    }
-
-    pub(crate) fn end_far(&mut self, entity: &Entity) {
-        self.end(entity, |wanted| wanted.far = false);
-    }
-
-    fn end(&mut self, entity: &Entity, change: impl FnOnce(&mut Wanted)) {
-        if let Some(wanted) = self.0.get_mut(entity) {
-            change(wanted);
-            if !wanted.here && !wanted.far {
-                self.0.remove(entity);
-            }
-        }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(crate) fn contains(&self, entity: &Entity) -> bool {
-        self.0.contains_key(entity)
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entity> {
-        self.0.keys()
-    }
-}
-
 /// Leadership of a shard: none, or an epoch with its actors.
 #[derive(Default)]
 pub(crate) struct Lead {
     /// The epoch this node leads in, and the clock of it.
-    pub(crate) reign: Option<Reign>,
+    pub(crate) leadership: Option<Leadership>,
     /// Who is served by which actor. Looked up, never walked to decide anything.
     pub(crate) actors: FxHashMap<Entity, Arc<Served>>,
-}
-
-/// A span of leadership.
-#[derive(Clone, Copy)]
-pub(crate) struct Reign {
-    /// Its epoch.
-    pub(crate) epoch: Epoch,
-    /// Its clock.
-    pub(crate) time: ShardTime,
 }
 
 /// An entity that an actor serves.
@@ -187,28 +95,17 @@ impl Lead {
     /// dropped where no lock is held.
     #[must_use]
     pub(crate) fn end(&mut self, ends: impl Fn(&Served) -> bool) -> Vec<WasOpen<Box<Serving>>> {
-        self.reign = None;
+        self.leadership = None;
         self.actors.extract_if(|_, served| ends(served)).map(|(_, served)| served.desk.close()).collect()
     }
 }
 
 impl ShardCell {
-    pub(crate) fn new(id: ShardId, admission: Arc<Admission>, clock: Arc<dyn Clock>) -> ShardCell {
+    pub(crate) fn new(state: Arc<ShardState>, admission: Arc<Admission>, clock: Arc<dyn Clock>) -> ShardCell {
         ShardCell {
-            id,
-            replica: Mutex::default(),
+            id: state.id,
+            state,
             lead: Mutex::default(),
-            applied: AtomicU64::new(0),
-            first_needed: AtomicU64::new(0),
-            term: AtomicU64::new(0),
-            replica_id: AtomicU64::new(0),
-            group_id: AtomicU64::new(0),
-            learns: AtomicBool::new(false),
-            distance_ms: AtomicI64::new(0),
-            unconfirmed: AtomicBool::new(false),
-            voters: AtomicUsize::new(1),
-            committed: AtomicU64::new(0),
-            followers: Mutex::default(),
             belief: Mutex::default(),
             unled_since_ms: AtomicU64::new(0),
             admitted: AtomicUsize::new(0),
@@ -243,7 +140,7 @@ impl ShardCell {
         if self.requests.lock().contains(&key_of(entity, request.id)) {
             return None;
         }
-        let state = self.replica.lock().kept.get(entity);
+        let state = self.state.replica.lock().kept.get(entity);
         match (state, class) {
             (Some(state), _) if state.knows_request(request) => None,
             (Some(_), Class::Begin) if matches!(entity, Entity::Cart(_)) => Some(Class::Hold),
@@ -259,23 +156,23 @@ impl ShardCell {
             return Some(Class::Begin);
         }
         let is_known =
-            self.requests.lock().contains(&key_of(cart, request)) || self.replica.lock().kept.get(cart).is_some();
+            self.requests.lock().contains(&key_of(cart, request)) || self.state.replica.lock().kept.get(cart).is_some();
         (!is_known).then_some(Class::Begin)
     }
 
     /// Whether this node leads the shard.
     pub(crate) fn leads(&self) -> bool {
-        self.lead.lock().reign.is_some()
+        self.lead.lock().leadership.is_some()
     }
 
     /// The term in which this node leads the shard.
     pub(crate) fn leads_in(&self) -> Option<u64> {
-        self.lead.lock().reign.map(|reign| reign.epoch.0)
+        self.lead.lock().leadership.map(|leadership| leadership.epoch.0)
     }
 
     /// The shard's replica on this node.
     pub(crate) fn replica_here(&self) -> Option<ReplicaId> {
-        ReplicaId::from_bits(self.replica_id.load(Ordering::Relaxed))
+        self.state.replica_here()
     }
 
     /// Whom to ask at this attempt; `None` if there is no telling.
@@ -295,7 +192,7 @@ impl ShardCell {
         match (self.leads(), self.replica_here(), self.known_leader()) {
             (true, ..) => "leader",
             (false, None, _) => "none",
-            (false, Some(_), _) if self.learns.load(Ordering::Relaxed) => "learner",
+            (false, Some(_), _) if self.state.learns.load(Ordering::Relaxed) => "learner",
             (false, Some(_), Some(_)) => "follower",
             (false, Some(_), None) => "candidate",
         }

@@ -5,12 +5,13 @@ use std::{fmt::Debug, path::Path, sync::Arc};
 
 use boxoffice_core::{keep::Cut, packing};
 use boxoffice_env::{Disk, Standing};
+use boxoffice_replication::{peer_frame, transfer::message};
 use boxoffice_shard::{Record, ShardId};
 use boxoffice_storage::{archive_files::ArchiveFiles, codec, past, snapshot};
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{far_feeds, peer_frame, routing, streams};
+use crate::{far_feeds, routing};
 
 /// What some bytes say, for people; `None` if they are refused.
 pub fn described(target: &str, bytes: &[u8]) -> Option<String> {
@@ -20,7 +21,7 @@ pub fn described(target: &str, bytes: &[u8]) -> Option<String> {
     match target {
         "lane_calls" => text::<routing::Message<'_>>(bytes),
         "lane_feeds" => text::<far_feeds::Message>(bytes),
-        "lane_bulk" => text::<streams::message::Message>(bytes),
+        "lane_bulk" => text::<message::Message>(bytes),
         "log_entry" => codec::decode(bytes).ok().map(|turn| format!("{turn:?}")),
         "snapshot_state" => text::<Cut>(bytes),
         "stored" => past::record::decode(bytes).ok().map(|stored| format!("{stored:?}")),
@@ -58,13 +59,13 @@ pub fn feed(bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// A message of the lane of big things.
 pub fn bulk(bytes: &[u8]) -> Option<Vec<u8>> {
-    streams::message::Message::decode(bytes).ok().map(|message| message.encode().to_vec())
+    message::Message::decode(bytes).ok().map(|message| message.encode().to_vec())
 }
 
 /// The bytes in a message of the lane of big things that have a decoder of their own: raft's message, a part of a state, or
 /// records of the store.
 pub fn bulk_parts(bytes: &[u8]) -> Vec<Bytes> {
-    use streams::message::{Body, Message};
+    use message::{Body, Message};
     match Message::decode(bytes) {
         Ok(Message::Offer { raft, .. }) => vec![raft],
         Ok(Message::Piece { body: Body::Memory(bytes), .. }) => vec![bytes],

@@ -1,106 +1,13 @@
 //! Why a node cannot start, or cannot go on. For the operator: reason and remedy.
 
-use std::path::PathBuf;
-
-use boxoffice_core::id::Entity;
-use boxoffice_shard::{FatalError, RestoreError, ShardId};
-use boxoffice_storage::{
-    archive_files::ArchiveError, identity::IdentityError, log::LogError, past::PastError, snapshot_files::SnapshotError,
-};
+use boxoffice_replication::error::ReplicationError;
 
 /// Why a node does not serve.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// The data directory is not this node's to use.
+    /// The replication, or what it keeps on disk.
     #[error(transparent)]
-    Identity(#[from] IdentityError),
-    /// The log cannot be read, written or synced.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// A snapshot cannot be read or written.
-    #[error(transparent)]
-    Snapshot(#[from] SnapshotError),
-    /// What has left memory cannot be read or written, or does not belong to the rest.
-    #[error(transparent)]
-    Past(#[from] PastError),
-    /// The directory of old segments cannot be used.
-    #[error(transparent)]
-    Archive(#[from] ArchiveError),
-    /// What is on disk does not fit together.
-    #[error("the data directory does not fit together: {0}")]
-    Restore(#[from] RestoreError),
-    /// A snapshot holds something else than its checksum promised.
-    #[error("the snapshot of shard {shard} cannot be understood: {why}; was it written by a newer version?")]
-    BadSnapshot {
-        /// The shard.
-        shard: ShardId,
-        /// What is wrong.
-        why: String,
-    },
-    /// There is nothing to look into.
-    #[error("{} is no data directory; start a node with `boxoffice serve --data-dir` to make one", .dir.display())]
-    NoDataDirectory {
-        /// Where it was looked for.
-        dir: PathBuf,
-    },
-    /// A record of the log holds something else than its checksum promised.
-    #[error("record {seq} of the log cannot be understood: {why}; was it written by a newer version?")]
-    UndecodableRecord {
-        /// The record.
-        seq: u64,
-        /// What is wrong.
-        why: String,
-    },
-    /// A committed entry cannot be understood.
-    #[error("entry {index} of shard {shard} cannot be understood: {why}; was it written by a newer version?")]
-    Undecodable {
-        /// The shard.
-        shard: ShardId,
-        /// The entry.
-        index: u64,
-        /// What is wrong.
-        why: String,
-    },
-    /// What a leader decided on is not what its log led to.
-    #[error(
-        "entry {index} of shard {shard} leaves {entity} at version {found} and was decided for version {decided}; this node stops before it could answer wrongly: keep its data directory and report this"
-    )]
-    Diverged {
-        /// The shard.
-        shard: ShardId,
-        /// The entry.
-        index: u64,
-        /// Whose turn it is.
-        entity: Entity,
-        /// The version of the committed state.
-        found: u64,
-        /// The version that its actor said.
-        decided: u64,
-    },
-    /// A majority of a shard's voters has another state than the replica here.
-    #[error(
-        "entry {index} of shard {shard} left a state with checksum {own:016x} here and {voted:016x} on a majority of the replicas; this node stops before it could answer wrongly: keep its data directory and report this, then replace the node as one that has lost its disk"
-    )]
-    Outvoted {
-        /// The shard.
-        shard: ShardId,
-        /// The entry.
-        index: u64,
-        /// The checksum of what it changed here.
-        own: u64,
-        /// The checksum that the majority has.
-        voted: u64,
-    },
-    /// An invariant of replication does not hold.
-    #[error(
-        "shard {shard} is broken: {why}; this node stops before it could answer wrongly: keep its data directory and report this"
-    )]
-    Broken {
-        /// The shard.
-        shard: ShardId,
-        /// What is wrong.
-        why: FatalError,
-    },
+    Replication(ReplicationError),
     /// The cluster does not know this node, or not any more.
     #[error("node {node} is no member of its cluster: {why}")]
     NotAMember {
@@ -120,7 +27,14 @@ pub enum NodeError {
         /// Which.
         node: u64,
     },
-    /// A thread or runtime could not be started.
-    #[error("the operating system gives no {0}; raise the limits of threads and files")]
-    Resources(String),
+}
+
+impl From<ReplicationError> for NodeError {
+    fn from(error: ReplicationError) -> NodeError {
+        match error {
+            // The node had it end.
+            ReplicationError::Owner(why) => *why.downcast().expect("the node gives its own errors"),
+            error => NodeError::Replication(error),
+        }
+    }
 }

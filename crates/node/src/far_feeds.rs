@@ -23,7 +23,7 @@ use boxoffice_shard::{NodeId, ShardId};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::{routing::not_understood, shared::Shared, watched::Watched};
+use crate::{shared::Shared, watched::Watched};
 
 /// For how many milliseconds a node that did not answer in time is not asked again.
 const SILENT_MS: u64 = 1_000;
@@ -230,7 +230,7 @@ impl FarFeeds {
     pub(crate) fn take(&self, shared: &Arc<Shared>, from: NodeId, frame: &[u8]) {
         let message: Message = match packing::read(frame) {
             Ok(message) => message,
-            Err(why) => return not_understood(shared, from, &why),
+            Err(why) => return shared.replication.not_understood(from, &why),
         };
         match message {
             Message::Watch(number, entity) => self.watch(shared, from, number, entity),
@@ -307,7 +307,7 @@ impl FarFeeds {
         }
         if nodes.is_empty() {
             watchers.remove(entity);
-            shared.cell_of(entity).replica.lock().watched.end_far(entity);
+            shared.cell_of(entity).state.replica.lock().watched.end_far(entity);
         }
     }
 
@@ -321,7 +321,7 @@ impl FarFeeds {
             for (node, number) in watchers.get(&commit.entity).into_iter().flatten() {
                 if !send(shared, *node, &Message::Commit(*number, commit.clone())) {
                     // The feed begins anew, when it can be told so or at the gap in front of the next commit.
-                    shared.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
+                    shared.replication.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
                     self.owed.lock().entry(*node).or_default().insert(commit.entity.clone(), *number);
                 }
             }

@@ -247,15 +247,15 @@ fn walk(shared: &Shared, wanted: &Wanted<'_>) -> Result<Option<HistoryFound>, Hi
         return Ok(Some(back.close()));
     }
     // The archives first: a segment that goes there between the two looks is then in neither, and the gap is noticed below.
-    let archived: BTreeSet<u64> = shared.archives.list()?.into_iter().collect();
-    let in_use: BTreeSet<u64> = log::segment_numbers(disk, &shared.log_dir)?.into_iter().collect();
+    let archived: BTreeSet<u64> = shared.replication.archives.list()?.into_iter().collect();
+    let in_use: BTreeSet<u64> = log::segment_numbers(disk, &shared.replication.log_dir)?.into_iter().collect();
     let Some(&newest) = in_use.last() else { return Ok(None) };
     for number in (1..=newest).rev() {
         let read = match (archived.contains(&number), in_use.contains(&number)) {
-            (true, _) => back.archived(&shared.archives, number)?,
-            (false, true) => back.in_use(disk, &shared.log_dir, number)?,
+            (true, _) => back.archived(&shared.replication.archives, number)?,
+            (false, true) => back.in_use(disk, &shared.replication.log_dir, number)?,
             // It may have gone into the archive between the two looks; else what is older is gone.
-            (false, false) => match shared.archives.table(number)? {
+            (false, false) => match shared.replication.archives.table(number)? {
                 Some(_) => false,
                 None => break,
             },
@@ -295,12 +295,12 @@ impl<'a> Back<'a> {
         let entity = wanted.entity;
         let cell = shared.cell_of(entity);
         let (index, state) = {
-            let replica = cell.replica.lock();
+            let replica = cell.state.replica.lock();
             (replica.kept.index(), replica.kept.get(entity))
         };
         let (index, state) = match state {
             Some(state) => (index, Some(state)),
-            None => match shared.past.get(cell.id, entity)? {
+            None => match shared.replication.past.get(cell.id, entity)? {
                 Some(stored) => (index.max(stored.index), Some(stored.state)),
                 None => (index, None),
             },

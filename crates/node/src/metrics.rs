@@ -6,6 +6,7 @@ use std::{
 };
 
 use boxoffice_core::payment::{GatewayOutcome, PaymentCounts};
+use boxoffice_replication::metrics as replication;
 use boxoffice_storage::past::Lookups;
 
 /// What a node counts since it was started.
@@ -15,36 +16,10 @@ pub struct Metrics {
     pub commands: AtomicU64,
     /// Commands turned away because too much was under way.
     pub busy: AtomicU64,
-    /// Passes of the replication loop that wrote something.
-    pub passes: AtomicU64,
-    /// Bytes written to the log.
-    pub log_bytes: AtomicU64,
-    /// Syncs of the log.
-    pub syncs: AtomicU64,
-    /// Time spent in them, in microseconds.
-    pub sync_us: AtomicU64,
-    /// Entries applied.
-    pub entries: AtomicU64,
-    /// Turns (of one entity each) in them.
-    pub turns: AtomicU64,
     /// Reads and refusals that waited for a safe read.
     pub reads: AtomicU64,
-    /// Snapshots written.
-    pub snapshots: AtomicU64,
-    /// Entities written to the store of what has left memory.
-    pub left: AtomicU64,
-    /// Entities taken back from it because something happened to them.
-    pub put_back: AtomicU64,
-    /// Syncs of it.
-    pub history_syncs: AtomicU64,
-    /// Segments of the log that were archived.
-    pub archived: AtomicU64,
     /// Calls of clients that were sent on to another node, or repeated.
     pub calls_forwarded: AtomicU64,
-    /// Frames of other nodes that were dropped: too many waited, or they could not be understood.
-    pub peer_frames_dropped: AtomicU64,
-    /// Pieces of snapshots sent to other nodes.
-    pub stream_pieces: AtomicU64,
     /// Calls to the payment gateway.
     pub gateway_calls: AtomicU64,
     /// Calls to it that were answered in so many words.
@@ -57,10 +32,6 @@ pub struct Metrics {
     pub panics_contained: AtomicU64,
     /// Turns of a cart and an inventory together.
     pub joint_turns: AtomicU64,
-    /// Checksums of this node's replicas compared with another replica's.
-    pub checksums_compared: AtomicU64,
-    /// Those of them that were different.
-    pub checksums_different: AtomicU64,
 }
 
 /// What there is on the node at one moment.
@@ -86,38 +57,44 @@ impl Metrics {
     }
 
     /// The counters in Prometheus' text format, what there is now, lookups that found nothing, and how many frames came damaged.
-    pub(crate) fn text(&self, now: &Gauges, lookups: &Lookups, damaged: u64) -> String {
+    pub(crate) fn text(
+        &self,
+        replication: &replication::Metrics,
+        now: &Gauges,
+        lookups: &Lookups,
+        damaged: u64,
+    ) -> String {
         let damaged = AtomicU64::new(damaged);
         let rows: [(&str, &str, &AtomicU64); 28] = [
             ("boxoffice_commands_total", "Commands received.", &self.commands),
             ("boxoffice_busy_total", "Commands refused because too much was under way.", &self.busy),
-            ("boxoffice_log_passes_total", "Passes of the replication loop that wrote something.", &self.passes),
-            ("boxoffice_log_bytes_total", "Bytes written to the log.", &self.log_bytes),
-            ("boxoffice_log_syncs_total", "Syncs of the log.", &self.syncs),
+            ("boxoffice_log_passes_total", "Passes of the replication loop that wrote something.", &replication.passes),
+            ("boxoffice_log_bytes_total", "Bytes written to the log.", &replication.log_bytes),
+            ("boxoffice_log_syncs_total", "Syncs of the log.", &replication.syncs),
             (
                 "boxoffice_log_sync_microseconds_total",
                 "Time spent in syncs of the log, in microseconds.",
-                &self.sync_us,
+                &replication.sync_us,
             ),
-            ("boxoffice_entries_total", "Log entries applied.", &self.entries),
-            ("boxoffice_turns_total", "Turns in the log entries applied.", &self.turns),
+            ("boxoffice_entries_total", "Log entries applied.", &replication.entries),
+            ("boxoffice_turns_total", "Turns in the log entries applied.", &replication.turns),
             ("boxoffice_joint_turns_total", "Turns of a cart and an inventory together.", &self.joint_turns),
             ("boxoffice_safe_reads_total", "Reads and refusals that waited for a safe read.", &self.reads),
-            ("boxoffice_snapshots_total", "Snapshots written.", &self.snapshots),
-            ("boxoffice_left_total", "Ended entities written to the store.", &self.left),
-            ("boxoffice_put_back_total", "Entities taken back from the store.", &self.put_back),
+            ("boxoffice_snapshots_total", "Snapshots written.", &replication.snapshots),
+            ("boxoffice_left_total", "Ended entities written to the store.", &replication.left),
+            ("boxoffice_put_back_total", "Entities taken back from the store.", &replication.put_back),
             (
                 "boxoffice_history_lookups_filtered_total",
                 "Lookups of entities that never left memory, answered without the store.",
                 &lookups.filtered,
             ),
             ("boxoffice_history_lookups_missed_total", "Lookups for which the store had nothing.", &lookups.missed),
-            ("boxoffice_history_syncs_total", "Syncs of the store.", &self.history_syncs),
-            ("boxoffice_archived_segments_total", "Log segments archived.", &self.archived),
+            ("boxoffice_history_syncs_total", "Syncs of the store.", &replication.history_syncs),
+            ("boxoffice_archived_segments_total", "Log segments archived.", &replication.archived),
             ("boxoffice_calls_forwarded_total", "Calls sent to other nodes.", &self.calls_forwarded),
-            ("boxoffice_peer_frames_dropped_total", "Frames of other nodes dropped.", &self.peer_frames_dropped),
+            ("boxoffice_peer_frames_dropped_total", "Frames of other nodes dropped.", &replication.peer_frames_dropped),
             ("boxoffice_peer_frames_damaged_total", "Frames of other nodes that came damaged.", &damaged),
-            ("boxoffice_stream_pieces_total", "Pieces of snapshots sent to other nodes.", &self.stream_pieces),
+            ("boxoffice_stream_pieces_total", "Pieces of snapshots sent to other nodes.", &replication.stream_pieces),
             ("boxoffice_gateway_calls_total", "Calls to the payment gateway.", &self.gateway_calls),
             ("boxoffice_gateway_answers_total", "Calls that were answered for certain.", &self.gateway_answers),
             ("boxoffice_gateway_unknown_total", "Calls whose outcome stayed unknown.", &self.gateway_unknown),
@@ -126,12 +103,12 @@ impl Metrics {
             (
                 "boxoffice_replica_checksums_compared_total",
                 "Checksums of replicas compared with another node's.",
-                &self.checksums_compared,
+                &replication.checksums_compared,
             ),
             (
                 "boxoffice_replica_checksums_different_total",
                 "Checksums of replicas that differed from another node's. Please report.",
-                &self.checksums_different,
+                &replication.checksums_different,
             ),
         ];
         let mut text = String::new();

@@ -148,7 +148,7 @@ pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
         let Some(shared) = weak.upgrade() else { return };
         shared.lineages.save(&*shared.world.disk);
         if let Err(error) = keeper.step(&shared) {
-            shared.replicators.fail(error);
+            shared.fail(error);
             return;
         }
         let news = shared.placing.notified();
@@ -162,7 +162,7 @@ pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
 
 /// The cluster's table, as this node's copy of the directory has it.
 pub(crate) fn table(shared: &Shared) -> Option<Arc<State>> {
-    shared.cells[usize::from(DIRECTORY)].replica.lock().kept.get(&Entity::Cluster)
+    shared.cells[usize::from(DIRECTORY)].state.replica.lock().kept.get(&Entity::Cluster)
 }
 
 fn cluster(state: &State) -> &Cluster {
@@ -196,7 +196,7 @@ pub(crate) fn judge(shared: &Shared, hello: &PeerHello) -> Result<Taken, NotTake
         )
         .into()),
         Some(_) if planted::is("a disk put back from an old copy is let in") => Ok(Taken::AsTold),
-        Some(_) => match shared.witness.judge(hello) {
+        Some(_) => match shared.replication.witness.judge(hello) {
             Ok(()) => Ok(Taken::AsTold),
             Err(why) => Err(NotTaken { why, for_good: true }),
         },
@@ -243,7 +243,7 @@ pub(crate) fn farewell(shared: &Shared) {
     let drained =
         |state: &State| cluster(state).members().get(&node).is_none_or(|member| member.state == MemberState::Draining);
     if table(shared).as_deref().is_none_or(drained) {
-        shared.replicators.fail(NodeError::Drained { node });
+        shared.fail(NodeError::Drained { node });
     }
 }
 
@@ -335,12 +335,12 @@ impl Keeper {
                 None => tracing::warn!("this machine's clock is right again"),
             }
         }
-        let reluctant = self.off || shared.draining.load(Ordering::Relaxed) || shared.read_only.load(Ordering::Relaxed);
+        let reluctant = self.off || shared.draining.load(Ordering::Relaxed) || shared.replication.is_read_only();
         let changed = reluctant != self.reluctant;
         if changed {
             self.reluctant = reluctant;
             let node = self.identity.node;
-            shared.replicators.avoid_leadership(node, reluctant);
+            shared.replication.replicators.avoid_leadership(node, reluctant);
         }
         // Again and again, for whoever has only just come.
         if changed || compares {
@@ -418,13 +418,13 @@ impl Keeper {
             let leader = Some(ReplicaId::new(place.leader.node, place.leader.generation));
             let (voters, learners) = (ids(&place.aim.voters), ids(&place.aim.learners));
             let target = TargetConfig { version: place.version, voters, learners, leader };
-            shared.replicators.push(shard, EngineInput::Target { shard, target });
+            shared.replication.replicators.push(shard, EngineInput::Target { shard, target });
         }
-        let Some(replica) = ReplicaId::from_bits(cell.group_id.load(Ordering::Relaxed)) else { return };
+        let Some(replica) = cell.state.group_here() else { return };
         // A replica that the table has not heard of yet is newer than the copy of the table here.
         let is_wanted = ids(&place.aim.voters).contains(&replica) || ids(&place.aim.learners).contains(&replica);
         if !is_wanted && !place.moving() && replica.generation() < cluster.next_generation() {
-            shared.replicators.push(shard, EngineInput::Drop { shard, replica });
+            shared.replication.replicators.push(shard, EngineInput::Drop { shard, replica });
         }
     }
 

@@ -4,10 +4,8 @@ use std::{
     borrow::Cow,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU16, Ordering},
     },
-    thread,
-    time::Duration,
 };
 
 use boxoffice_core::{
@@ -19,17 +17,11 @@ use boxoffice_core::{
     payment::{GatewayCall, GatewayOutcome},
     refusal::Refusal,
 };
-use boxoffice_env::{Lane, Standing, StoreError, World};
+use boxoffice_env::{Lane, World};
 use boxoffice_feeds::Feeds;
+use boxoffice_replication::{error::ReplicationError, replication::Replication, transfer::Transfers};
 use boxoffice_shard::{NodeId, ShardId, ring::shard_of};
-use boxoffice_storage::{
-    archive_files::ArchiveFiles,
-    identity::{ClusterId, DataDirectory},
-    lineage::Lineages,
-    past::{Past, PastError},
-    snapshot_files::SnapshotFiles,
-    witness::Witness,
-};
+use boxoffice_storage::{identity::ClusterId, lineage::Lineages};
 use boxoffice_wire::{FirstCommand, joining};
 use bytes::Bytes;
 
@@ -41,21 +33,17 @@ use crate::{
     config::NodeConfig,
     contain::PanicLog,
     door::{Failure, ReplyTo},
+    error::NodeError,
     far_feeds::FarFeeds,
     joint::{Lent, Loan},
     metrics::Metrics,
     pool::Pool,
-    replicators::Replicators,
     routing::{self, Asked, Calls, Histories, Message as Far, Parked, Waiting},
     status::Samples,
-    streams::Streams,
     tasks::Tasks,
     ticket::Ticket,
     timers::Timers,
 };
-
-/// How long the replication waits before it tries again to read a store for which there is no room.
-const STORE_AGAIN: Duration = Duration::from_millis(100);
 
 /// The shard of the directory: its number is not worked out from a key.
 const DIRECTORY_SHARD: u16 = 0;
@@ -76,10 +64,10 @@ pub(crate) struct Shared {
     pub(crate) world: World,
     /// By number; the first is the directory's.
     pub(crate) cells: Vec<Arc<ShardCell>>,
-    pub(crate) replicators: Replicators,
+    pub(crate) replication: Arc<Replication<Ticket>>,
     pub(crate) timers: Timers,
     pub(crate) pool: Pool,
-    pub(crate) tasks: Tasks,
+    pub(crate) tasks: Arc<Tasks>,
     pub(crate) feeds: Feeds,
     pub(crate) metrics: Metrics,
     /// Which commands are taken.
@@ -88,21 +76,8 @@ pub(crate) struct Shared {
     pub(crate) samples: Samples,
     /// The node is going down: no new commands.
     pub(crate) draining: AtomicBool,
-    /// The disk is nearly full: no new changes.
-    pub(crate) read_only: AtomicBool,
-    /// The disk has no room for what leaves memory.
-    pub(crate) history_full: AtomicBool,
-    /// Entities that have left memory. It is closed before the lock on the data directory ends.
-    pub(crate) past: Past,
-    /// Old segments of the log, and where those in use are.
-    pub(crate) archives: ArchiveFiles,
-    pub(crate) log_dir: std::path::PathBuf,
-    /// Where snapshots are kept.
-    pub(crate) snapshot_files: SnapshotFiles,
     /// Histories being read.
     pub(crate) histories: tokio::sync::Semaphore,
-    /// No other node is in the cluster.
-    pub(crate) alone: AtomicBool,
     /// Histories that are read at other nodes.
     pub(crate) far_histories: Histories,
     /// Clients' calls that may be at other nodes. By itself, so that who looks after it does not keep the node alive.
@@ -112,7 +87,7 @@ pub(crate) struct Shared {
     /// Asks that other shards have not replied to. By itself, as the calls are.
     pub(crate) asked: Arc<Asked>,
     /// Snapshots on their way from and to other nodes.
-    pub(crate) streams: Arc<Streams>,
+    pub(crate) transfers: Arc<Transfers>,
     /// Feeds of entities that are on other nodes, and of ours that others watch.
     pub(crate) far_feeds: FarFeeds,
     /// What time it is.
@@ -125,50 +100,16 @@ pub(crate) struct Shared {
     pub(crate) reached: parking_lot::Mutex<std::collections::BTreeMap<u16, u64>>,
     /// Spreads what is sent without knowing a leader.
     pub(crate) turn: AtomicU16,
-    /// How far the disks of the others are, as they have said.
-    pub(crate) witness: Witness,
-    /// Drawn when this process began.
-    pub(crate) run: u64,
-    /// When the leader of the directory was heard last, if that is another node; monotonic milliseconds.
-    pub(crate) directory_heard_ms: AtomicU64,
-    /// Up to which record the log is durable.
-    pub(crate) durable: AtomicU64,
     /// Why the node cannot go on, once it cannot.
     pub(crate) failed: tokio::sync::watch::Sender<Option<String>>,
     /// When it was started, in monotonic milliseconds.
     pub(crate) started_ms: u64,
-    /// Holds the lock on the data directory as long as anything of the node is alive.
-    pub(crate) _directory: DataDirectory,
 }
 
 impl Shared {
-    /// How far this node's disk is.
-    pub(crate) fn standing(&self) -> Standing {
-        let disk = self._directory.identity().disk as u64;
-        Standing { disk, run: self.run, durable: self.durable.load(Ordering::Relaxed) }
-    }
-
-    /// Asks the store for what the replication cannot go on without. While there is no room to open it the node is
-    /// read-only, and this waits.
-    ///
-    /// # Errors
-    /// Others than want of room.
-    pub(crate) fn patiently<T>(&self, ask: impl Fn(&Past) -> Result<T, PastError>) -> Result<T, PastError> {
-        loop {
-            match ask(&self.past) {
-                Err(PastError::Store(error)) if error.is_full() => self.wait_for_store(&error),
-                answer => return answer,
-            }
-        }
-    }
-
-    /// Nothing is decided, and nobody is to rely on this node, before the store can be read again.
-    pub(crate) fn wait_for_store(&self, error: &StoreError) {
-        if !self.read_only.swap(true, Ordering::Relaxed) {
-            tracing::error!(%error, "the store cannot be read: only reads are served until it can");
-            self.placing.notify_one();
-        }
-        thread::sleep(STORE_AGAIN);
+    /// The node cannot go on.
+    pub(crate) fn fail(&self, error: NodeError) {
+        self.replication.replicators.fail(ReplicationError::Owner(Box::new(error)));
     }
 
     /// The shard an entity lives in.
@@ -275,7 +216,7 @@ impl Shared {
 
     /// Whether there is no other node.
     pub(crate) fn is_alone(&self) -> bool {
-        self.alone.load(Ordering::Relaxed)
+        self.replication.config.is_alone
     }
 
     /// Whether an entity's shard has no replica here.
@@ -304,7 +245,7 @@ impl Shared {
 
     /// Whether this node leads a shard that another node could lead.
     pub(crate) fn leads_for_others(&self) -> bool {
-        !self.is_alone() && self.cells.iter().any(|cell| cell.leads() && cell.voters.load(Ordering::Relaxed) > 1)
+        !self.is_alone() && self.cells.iter().any(|cell| cell.leads() && cell.state.voters.load(Ordering::Relaxed) > 1)
     }
 
     /// Takes a command whose entity this node is believed to lead.
@@ -317,7 +258,7 @@ impl Shared {
     ) {
         // What a gateway says has no request id and changes something all the same.
         let changes = request.is_some() || matches!(command, Command::Cart(_, CartCommand::Paid { .. }));
-        if changes && self.read_only.load(Ordering::Relaxed) {
+        if changes && self.replication.is_read_only() {
             return reply.answer(Err(Failure::ReadOnly));
         }
         let entity = command.entity();
@@ -352,7 +293,7 @@ impl Shared {
     ) -> Result<(), Input<Caller>> {
         let cell = self.cell_of(entity);
         let mut lead = cell.lead.lock();
-        let leads_in = lead.reign.map(|reign| reign.epoch.0);
+        let leads_in = lead.leadership.map(|leadership| leadership.epoch.0);
         if term.is_some_and(|term| leads_in != Some(term)) {
             return Err(input);
         }
@@ -368,7 +309,7 @@ impl Shared {
     pub(crate) fn lend(self: &Arc<Self>, term: u64, loan: Box<Loan>) -> Lent {
         let cell = self.cell_of(&loan.inventory);
         let mut lead = cell.lead.lock();
-        if lead.reign.is_none_or(|reign| reign.epoch.0 != term) {
+        if lead.leadership.is_none_or(|leadership| leadership.epoch.0 != term) {
             return Lent::Not(loan);
         }
         let Some(served) = actor::served(self, cell, &mut lead, &loan.inventory) else { return Lent::Not(loan) };

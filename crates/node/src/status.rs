@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, fmt::Write as _, sync::atomic::Ordering};
 
 use boxoffice_core::id::Entity;
+use boxoffice_replication::error::ReplicationError;
 use boxoffice_shard::NodeId;
 use boxoffice_wire::{
     hello::Durability,
@@ -11,7 +12,7 @@ use boxoffice_wire::{
 use parking_lot::Mutex;
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{cell::ShardCell, error::NodeError, metrics::Gauges, node::NodeHandle, placing, shared::Shared};
+use crate::{cell::ShardCell, metrics::Gauges, node::NodeHandle, placing, shared::Shared};
 
 /// Seconds that rates are taken over.
 const RATE_SAMPLES: usize = 5;
@@ -59,8 +60,8 @@ impl Sample {
         Sample {
             at_ms: shared.world.clock.monotonic_ms(),
             commands: metrics.commands.load(Ordering::Relaxed),
-            turns: metrics.turns.load(Ordering::Relaxed),
-            syncs: metrics.syncs.load(Ordering::Relaxed),
+            turns: shared.replication.metrics.turns.load(Ordering::Relaxed),
+            syncs: shared.replication.metrics.syncs.load(Ordering::Relaxed),
         }
     }
 }
@@ -85,8 +86,8 @@ fn followers(cell: &ShardCell) -> Vec<FollowerStatus> {
     if !cell.leads() {
         return Vec::new();
     }
-    let committed = cell.committed.load(Ordering::Relaxed);
-    let others = cell.followers.lock();
+    let committed = cell.state.committed.load(Ordering::Relaxed);
+    let others = cell.state.followers.lock();
     let told = others.iter().map(|other| FollowerStatus {
         replica: format_smolstr!("{}", other.replica),
         lag: committed.saturating_sub(other.matched),
@@ -100,17 +101,18 @@ impl NodeHandle {
     ///
     /// # Errors
     /// The store or the archives cannot be read.
-    pub fn residents(&self) -> Result<Residents, NodeError> {
+    pub fn residents(&self) -> Result<Residents, ReplicationError> {
         let shared = &self.shared;
-        let store_bytes = shared.past.disk_bytes();
-        let mut residents = Residents { store_bytes, archive_bytes: shared.archives.bytes()?, ..Residents::default() };
+        let store_bytes = shared.replication.past.disk_bytes();
+        let mut residents =
+            Residents { store_bytes, archive_bytes: shared.replication.archives.bytes()?, ..Residents::default() };
         for cell in &shared.cells {
             {
-                let kept = &cell.replica.lock().kept;
+                let kept = &cell.state.replica.lock().kept;
                 residents.in_memory += kept.len() as u64;
                 residents.leaving += kept.leaving() as u64;
             }
-            residents.left += shared.past.shard(cell.id)?.totals.entities;
+            residents.left += shared.replication.past.shard(cell.id)?.totals.entities;
         }
         Ok(residents)
     }
@@ -138,7 +140,7 @@ impl NodeHandle {
     pub fn durability(&self) -> Durability {
         // As many as the shard has that has fewest: what is promised of every shard.
         let here = self.shared.cells.iter().filter(|cell| cell.replica_here().is_some());
-        let replicas = here.map(|cell| cell.voters.load(Ordering::Relaxed)).min().unwrap_or(1);
+        let replicas = here.map(|cell| cell.state.voters.load(Ordering::Relaxed)).min().unwrap_or(1);
         Durability { replicas: replicas as u32, fsync: SmolStr::new(self.shared.config.fsync.as_str()) }
     }
 
@@ -146,13 +148,21 @@ impl NodeHandle {
     pub fn metrics_text(&self) -> String {
         let mut now = Gauges::default();
         for cell in &self.shared.cells {
-            let kept = &cell.replica.lock().kept;
+            let kept = &cell.state.replica.lock().kept;
             now.payments.add(kept.payments());
             now.tombstones += kept.tombstones();
             now.in_memory += kept.len() as u64;
             now.leaving += kept.leaving() as u64;
         }
-        let mut text = self.shared.metrics.text(&now, self.shared.past.lookups(), self.shared.world.net.damaged());
+        let mut text = {
+            let shared = &self.shared;
+            shared.metrics.text(
+                &shared.replication.metrics,
+                &now,
+                shared.replication.past.lookups(),
+                shared.world.net.damaged(),
+            )
+        };
         text.push_str(&self.shared.admission.text());
         text.push_str(&self.times_text());
         text
@@ -166,13 +176,13 @@ impl NodeHandle {
         );
         let here = || self.shared.cells.iter().filter(|cell| cell.replica_here().is_some());
         for cell in here() {
-            let ms = cell.distance_ms.load(Ordering::Relaxed);
+            let ms = cell.state.distance_ms.load(Ordering::Relaxed);
             let _ = writeln!(text, "{distance}{{shard=\"{}\"}} {ms}", cell.id);
         }
         let help = "1 where no majority of the voters of a shard led here agrees what time it is.";
         let _ = writeln!(text, "# HELP {unconfirmed} {help}\n# TYPE {unconfirmed} gauge");
         for cell in here().filter(|cell| cell.leads()) {
-            let is = u8::from(cell.unconfirmed.load(Ordering::Relaxed));
+            let is = u8::from(cell.state.unconfirmed.load(Ordering::Relaxed));
             let _ = writeln!(text, "{unconfirmed}{{shard=\"{}\"}} {is}", cell.id);
         }
         text
@@ -203,9 +213,9 @@ impl NodeHandle {
             let actors = cell.lead.lock().actors.len() as u64;
             status.under_way += cell.under_way() as u64;
             // A store that cannot be read is said by the audit; here the count is what can be had.
-            let left = shared.past.shard(cell.id).map(|past| past.totals.carts.iter().sum()).unwrap_or(0);
+            let left = shared.replication.past.shard(cell.id).map(|past| past.totals.carts.iter().sum()).unwrap_or(0);
             let (entities, payments, tombstones) = {
-                let kept = &cell.replica.lock().kept;
+                let kept = &cell.state.replica.lock().kept;
                 (kept.len() as u64, kept.payments(), kept.tombstones())
             };
             status.tombstones += tombstones;
@@ -216,13 +226,13 @@ impl NodeHandle {
             status.shards.push(ShardStatus {
                 shard: u32::from(cell.id),
                 role: SmolStr::new(cell.role()),
-                term: cell.term.load(Ordering::Relaxed),
-                applied: cell.applied.load(Ordering::Relaxed),
+                term: cell.state.term.load(Ordering::Relaxed),
+                applied: cell.state.applied.load(Ordering::Relaxed),
                 entities,
                 leader: if cell.leads() { Some(self.identity.node) } else { cell.known_leader() },
-                committed: cell.committed.load(Ordering::Relaxed),
-                distance_ms: cell.distance_ms.load(Ordering::Relaxed),
-                unconfirmed: cell.leads() && cell.unconfirmed.load(Ordering::Relaxed),
+                committed: cell.state.committed.load(Ordering::Relaxed),
+                distance_ms: cell.state.distance_ms.load(Ordering::Relaxed),
+                unconfirmed: cell.leads() && cell.state.unconfirmed.load(Ordering::Relaxed),
                 followers: followers(cell),
             });
         }

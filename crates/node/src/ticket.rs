@@ -3,19 +3,12 @@
 use std::sync::Arc;
 
 use boxoffice_core::{event::Event, host::Effect, id::Entity};
+use boxoffice_replication::owner::{self as replication, ProposedTurn};
 
 use crate::{
     cell::{Caller, Served},
     door::Failure,
 };
-
-/// One turn of a proposal.
-pub(crate) struct ProposedTurn<'a> {
-    pub(crate) entity: &'a Entity,
-    /// The entity's version after it.
-    pub(crate) until: u64,
-    pub(crate) events: &'a mut Vec<Event>,
-}
 
 /// What is carried out when a turn is committed, or a read is safe.
 pub(crate) struct Ticket {
@@ -33,9 +26,8 @@ pub(crate) struct Ticket {
     pub(crate) cart: Option<Box<Ticket>>,
 }
 
-impl Ticket {
-    /// The turns of its proposal, in their order there: one, two of a joint one, none of a read.
-    pub(crate) fn proposed(&mut self) -> impl Iterator<Item = ProposedTurn<'_>> {
+impl replication::Ticket for Ticket {
+    fn proposed(&mut self) -> impl Iterator<Item = ProposedTurn<'_>> {
         let cart = self.cart.as_deref_mut().map(|cart| ProposedTurn {
             entity: &cart.entity,
             until: cart.versions.1,
@@ -44,7 +36,9 @@ impl Ticket {
         let own = ProposedTurn { entity: &self.entity, until: self.versions.1, events: &mut self.events };
         [Some(own), cart].into_iter().flatten().filter(|turn| !turn.events.is_empty())
     }
+}
 
+impl Ticket {
     /// Answers everyone who waits for it with a failure.
     pub(crate) fn refuse(self, failure: Failure) {
         if let Some(cart) = self.cart {

@@ -86,7 +86,7 @@ pub(crate) async fn run(weak: Weak<Shared>) {
             shared.wake_if_served(&entity);
         }
         if shared.timers.takes_nudge(now_ms) {
-            shared.replicators.nudge();
+            shared.replication.replicators.nudge();
         }
         if now_ms >= sweep_at {
             sweep_at = now_ms + (SWEEP_MS / shared.cells.len() as u64).max(SLOT_MS);

@@ -13,9 +13,10 @@ use boxoffice_core::{
     seat::SeatState,
 };
 use boxoffice_feeds::{Beginning, Commit, DAYS_MAX, FeedSource, News, NoFeed};
+use boxoffice_replication::shard_state::WatchedEntities;
 use boxoffice_storage::past::PastError;
 
-use crate::{cell::WatchedEntities, shared::Shared};
+use crate::shared::Shared;
 
 /// What two bits of a map say.
 const SEAT_STATES: [SeatState; 4] = [SeatState::Free, SeatState::Held, SeatState::Sold, SeatState::Blocked];
@@ -71,7 +72,7 @@ impl FeedSource for Watched {
 
     fn end(&self, entity: &Entity) {
         let Some(shared) = self.0.upgrade() else { return };
-        shared.cell_of(entity).replica.lock().watched.end_here(entity);
+        shared.cell_of(entity).state.replica.lock().watched.end_here(entity);
         shared.far_feeds.end(&shared, entity);
     }
 
@@ -90,7 +91,7 @@ impl Watched {
     pub(crate) fn purchases_here(&self, customer: &Id, after: u64, limit: u32) -> Vec<Purchase> {
         let Some(shared) = self.0.upgrade() else { return Vec::new() };
         let entity = Entity::Customer(customer.clone());
-        let in_memory = shared.cell_of(&entity).replica.lock().kept.get(&entity);
+        let in_memory = shared.cell_of(&entity).state.replica.lock().kept.get(&entity);
         match in_memory.or_else(|| resting(&shared, &entity)).as_deref() {
             Some(State::Customer(customer)) => {
                 customer.purchases(after, limit).map(|page| page.purchases).unwrap_or_default()
@@ -115,7 +116,7 @@ fn begin_at(
     end: fn(&mut WatchedEntities, &Entity),
 ) -> Option<Beginning> {
     let cell = shared.cell_of(entity);
-    let mut replica = cell.replica.lock();
+    let mut replica = cell.state.replica.lock();
     if let Some(state) = replica.kept.get(entity) {
         let beginning = beginning(&state)?;
         begin(&mut replica.watched, entity.clone());
@@ -131,7 +132,7 @@ fn begin_at(
     let found = resting(shared, entity).as_deref().and_then(beginning);
     let found = found.or_else(|| matches!(entity, Entity::Customer(_)).then_some(Beginning::Customer { newest: 0 }));
     if found.is_none() {
-        end(&mut cell.replica.lock().watched, entity);
+        end(&mut cell.state.replica.lock().watched, entity);
     }
     found
 }
@@ -147,12 +148,12 @@ fn may_rest(entity: &Entity) -> bool {
 
 /// An entity that has left memory.
 fn resting(shared: &Arc<Shared>, entity: &Entity) -> Option<Arc<State>> {
-    match shared.past.get(shared.cell_of(entity).id, entity) {
+    match shared.replication.past.get(shared.cell_of(entity).id, entity) {
         Ok(stored) => stored.map(|stored| stored.state),
         // It is read-only until there is room again; whoever watches asks again.
         Err(PastError::Store(error)) if error.is_full() => None,
         Err(error) => {
-            shared.replicators.fail(error);
+            shared.replication.replicators.fail(error);
             None
         }
     }

@@ -1,6 +1,6 @@
-//! What threads tell each other without a lock, in every order of a model of weak memory (loom). A queue whose reader sleeps:
-//! nothing stays in it. An actor that leaves its entity, or begins it anew: no message is lost, nothing is in flight, and it does. An entity on which
-//! others than its actor decide: one at a time, in the order of its messages.
+//! What threads tell each other without a lock, in every order of a model of weak memory (loom). An actor that leaves its entity,
+//! or begins it anew: no message is lost, nothing is in flight, and it does. An entity on which others than its actor decide: one
+//! at a time, in the order of its messages.
 
 use std::collections::VecDeque;
 
@@ -36,15 +36,11 @@ mod sync {
 #[path = "../src/desk.rs"]
 mod desk;
 
-#[path = "../src/queue.rs"]
-mod queue;
-
 #[expect(dead_code, reason = "the models leave out what only the actor calls")]
 #[path = "../src/under_way.rs"]
 mod under_way;
 
 use desk::{Desk, Found, LaidDown, WasOpen};
-use queue::Queue;
 use under_way::UnderWay;
 
 /// Every order of the threads with so many switches that nobody asked for.
@@ -52,90 +48,6 @@ fn explore(story: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(story);
-}
-
-/// The reader of a queue as a thread is: it sleeps without a bound, so it would for ever if it were not woken.
-fn read(queue: &Queue<u32>, into: &mut Vec<u32>) {
-    if queue.falls_asleep(into) {
-        loom::thread::park();
-        queue.awakes(into);
-    }
-}
-
-#[test]
-fn a_reader_that_sleeps_is_woken_by_whoever_pushes() {
-    explore(|| {
-        let queue = Arc::new(Queue::default());
-        let reader = loom::thread::current();
-        let writers: Vec<_> = (1..=2)
-            .map(|message| {
-                let (queue, reader) = (Arc::clone(&queue), reader.clone());
-                loom::thread::spawn(move || {
-                    if queue.push(message) {
-                        reader.unpark();
-                    }
-                })
-            })
-            .collect();
-        let mut found = Vec::new();
-        while found.len() < 2 {
-            read(&queue, &mut found);
-        }
-        found.sort_unstable();
-        assert_eq!(found, [1, 2], "each once");
-        writers.into_iter().for_each(|writer| writer.join().expect("it writes"));
-    });
-}
-
-/// What can wait is pushed without a word, and somebody looks after it later.
-#[test]
-fn what_is_pushed_quietly_is_read_after_a_nudge() {
-    explore(|| {
-        let queue = Arc::new(Queue::default());
-        let reader = loom::thread::current();
-        let writer = {
-            let queue = Arc::clone(&queue);
-            loom::thread::spawn(move || {
-                queue.push_quietly(1);
-                if queue.nudge() {
-                    reader.unpark();
-                }
-            })
-        };
-        let mut found = Vec::new();
-        while found.is_empty() {
-            read(&queue, &mut found);
-        }
-        assert_eq!(found, [1]);
-        writer.join().expect("it writes");
-    });
-}
-
-#[test]
-fn a_reader_that_sleeps_is_woken_by_the_end() {
-    explore(|| {
-        let queue = Arc::new(Queue::default());
-        let reader = loom::thread::current();
-        let writer = {
-            let queue = Arc::clone(&queue);
-            loom::thread::spawn(move || {
-                let pushed = queue.push(1);
-                if pushed {
-                    reader.unpark();
-                }
-                if queue.close() {
-                    reader.unpark();
-                }
-            })
-        };
-        let mut found = Vec::new();
-        while !queue.is_closed() {
-            read(&queue, &mut found);
-        }
-        queue.take(&mut found);
-        assert_eq!(found, [1], "what came before the end");
-        writer.join().expect("it writes");
-    });
 }
 
 /// What an actor is sent.

@@ -299,7 +299,7 @@ impl Machine {
     fn end(&self, how: &str, of_links: fn(&SimNetwork, u64)) {
         let process = std::mem::take(&mut *self.process.lock());
         if let Some(node) = &process.node {
-            let metrics = node.handle().metrics();
+            let metrics = node.handle().replication_metrics();
             let counts = [&metrics.checksums_compared, &metrics.checksums_different];
             for (all, count) in self.checksums.iter().zip(counts) {
                 all.fetch_add(count.load(Ordering::Relaxed), Ordering::Relaxed);

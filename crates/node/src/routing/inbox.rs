@@ -2,18 +2,18 @@
 
 use std::{
     borrow::Cow,
-    sync::{Arc, Weak, atomic::Ordering},
+    sync::{Arc, Weak},
 };
 
 use boxoffice_core::{answer::Outcome, host::Input, id::Entity};
 use boxoffice_env::{Lane, NodeId, NotTaken, PeerHello, PeerInbox, Standing, Taken};
+use boxoffice_replication::checksums::PROGRAM;
 use boxoffice_shard::ClockReading;
 use bytes::Bytes;
 
 use super::{Led, Message, NoAnswer, encoded_ask, histories};
 use crate::{
     cell::{Caller, ShardCell},
-    checksums::PROGRAM,
     door::{self, ReplySink, ReplyTo},
     error::NodeError,
     shared::{Given, Shared},
@@ -29,10 +29,10 @@ impl PeerInbox for PeerDoor {
             Lane::Consensus => consensus(&shared, from, frame),
             Lane::Calls => match Message::decode(&frame) {
                 Ok(message) => take(&shared, from, message),
-                Err(why) => not_understood(&shared, from, &why),
+                Err(why) => shared.replication.not_understood(from, &why),
             },
             Lane::Feeds => shared.far_feeds.take(&shared, from, &frame),
-            Lane::Bulk => shared.streams.take(&shared, from, frame),
+            Lane::Bulk => shared.transfers.take(&shared.replication, from, frame),
         }
     }
 
@@ -53,10 +53,10 @@ impl PeerInbox for PeerDoor {
             shared.far_feeds.begin_anew(&shared, node);
         } else {
             shared.lineages.unlinked(node);
-            shared.replicators.unreachable(node);
+            shared.replication.replicators.unreachable(node);
             shared.calls.lost(&shared, node);
             shared.far_histories.lost(node);
-            shared.streams.lost(node);
+            shared.transfers.lost(node);
             shared.far_feeds.lost(&shared, node);
         }
     }
@@ -66,7 +66,7 @@ impl PeerInbox for PeerDoor {
     }
 
     fn standing(&self) -> Standing {
-        self.0.upgrade().map_or(Standing::default(), |shared| shared.standing())
+        self.0.upgrade().map_or(Standing::default(), |shared| shared.replication.standing())
     }
 
     fn judge(&self, hello: &PeerHello) -> Result<Taken, NotTaken> {
@@ -77,24 +77,18 @@ impl PeerInbox for PeerDoor {
     fn dismissed(&self, by: NodeId, why: &str) {
         let Some(shared) = self.0.upgrade() else { return };
         tracing::error!(by, why, "another node will not deal with this one again");
-        shared.replicators.fail(NodeError::Removed(why.to_owned()));
+        shared.fail(NodeError::Removed(why.to_owned()));
     }
 }
 
 fn consensus(shared: &Arc<Shared>, from: NodeId, mut frame: Bytes) {
     match Standing::take(&mut frame) {
-        Some(standing) => shared.witness.note(from, standing),
-        None => return not_understood(shared, from, "a frame of consensus ends within its beginning"),
+        Some(standing) => shared.replication.witness.note(from, standing),
+        None => return shared.replication.not_understood(from, "a frame of consensus ends within its beginning"),
     }
-    if let Err(why) = shared.replicators.frame(&shared.metrics, from, frame) {
-        not_understood(shared, from, why);
+    if let Err(why) = shared.replication.replicators.frame(&shared.replication.metrics, from, frame) {
+        shared.replication.not_understood(from, why);
     }
-}
-
-/// A frame whose checksum is right and that is no message: the other node runs another version of the program.
-pub(crate) fn not_understood(shared: &Shared, from: NodeId, why: &str) {
-    shared.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
-    tracing::warn!(from, why, "a message of another node cannot be understood: does it run another version?");
 }
 
 /// Hands a message to where it belongs.
@@ -119,7 +113,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
         }
         Message::Answer { tag, result } => shared.calls.answered(shared, tag, result.map(Cow::into_owned)),
         // What is asked would have to be written: it is asked again, of another leader or when there is room.
-        Message::Ask { .. } if shared.read_only.load(Ordering::Relaxed) => {}
+        Message::Ask { .. } if shared.replication.is_read_only() => {}
         Message::Ask { to, from: asker, ask } => {
             let input = Input::Ask { from: asker.into_owned(), ask: ask.into_owned() };
             hand_in(shared, from, &to, input);
@@ -136,7 +130,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
         Message::Time { asked_ms, wall_ms: Some(wall_ms) } => {
             let read = ClockReading { asked_ms, answered_ms: shared.world.clock.monotonic_ms(), wall_ms };
             shared.clocks.heard(from, read);
-            shared.replicators.clock(from, read);
+            shared.replication.replicators.clock(from, read);
         }
         Message::Lineage(lineage) => {
             let Some(others) = shared.lineages.heard(lineage) else { return };
@@ -146,7 +140,7 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
             }
         }
         Message::Reluctant(reluctant) => {
-            shared.replicators.avoid_leadership(from, reluctant);
+            shared.replication.replicators.avoid_leadership(from, reluctant);
         }
         Message::History { tag, wanted } => histories::answer(shared, from, tag, wanted),
         Message::Told { tag, result } => shared.far_histories.told(from, tag, result),
@@ -154,9 +148,9 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
         Message::Checksums { program, .. } if program != PROGRAM => {}
         Message::Checksums { checksums, .. } => {
             if checksums.iter().any(|checksum| usize::from(checksum.shard) >= shared.cells.len()) {
-                return not_understood(shared, from, "checksums of a shard that there is not");
+                return shared.replication.not_understood(from, "checksums of a shard that there is not");
             }
-            shared.replicators.checksums(&shared.metrics, from, checksums);
+            shared.replication.replicators.checksums(&shared.replication.metrics, from, checksums);
         }
         Message::Elsewhere { shard, led } => {
             if let Some(cell) = shared.cells.get(usize::from(shard)) {

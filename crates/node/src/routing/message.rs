@@ -9,6 +9,7 @@ use boxoffice_core::{
     id::{Entity, Request},
     packing,
 };
+use boxoffice_replication::checksums::Checksum;
 use boxoffice_shard::ShardId;
 use boxoffice_storage::lineage::Lineage;
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use smol_str::SmolStr;
 
 use super::belief::Led;
 use super::histories::{NoHistory, Wanted};
-use crate::{checksums::Checksum, door::Failure, history::HistoryFound};
+use crate::{door::Failure, history::HistoryFound};
 
 /// One message of the lane of calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

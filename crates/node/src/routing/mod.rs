@@ -17,6 +17,6 @@ pub(crate) use asked::{AGAIN_MS, Asked, encoded as encoded_ask, run as ask_again
 pub(crate) use belief::{Belief, Led};
 pub(crate) use calls::{Calls, run};
 pub(crate) use histories::{Histories, NoHistory, Wanted as WantedHistory};
-pub(crate) use inbox::{PeerDoor, not_understood, take};
+pub(crate) use inbox::{PeerDoor, take};
 pub(crate) use message::{Message, NoAnswer};
 pub(crate) use parked::{Parked, Waiting};

@@ -523,7 +523,7 @@ async fn a_reply_that_finds_a_full_queue_is_sent_a_moment_later() {
 
 /// Checksums of replicas that a node has compared with others', and how many were different.
 fn checksums(node: &NodeHandle) -> [u64; 2] {
-    let metrics = node.metrics();
+    let metrics = node.replication_metrics();
     [&metrics.checksums_compared, &metrics.checksums_different].map(|count| count.load(Ordering::Relaxed))
 }
 
@@ -559,7 +559,7 @@ async fn a_node_that_is_outvoted_ends() {
     sleep(Duration::from_secs(1)).await;
     let node = cluster.handle(1);
     let inbox = Arc::clone(&cluster.network.0.state.lock().nodes[&1].1);
-    let dropped = || node.metrics().peer_frames_dropped.load(Ordering::Relaxed);
+    let dropped = || node.replication_metrics().peer_frames_dropped.load(Ordering::Relaxed);
     let [compared, different] = checksums(node);
     assert!(compared > PRODUCTS && different == 0, "{different} of {compared} checksums differ");
 

@@ -317,6 +317,10 @@ fn a_cart_and_its_product_are_followed_to_the_end() {
     assert_eq!(known.cart(), None, "who has it all hears the end only");
     drop((mine, late, known, stock));
     eventually("nothing is watched any more", || shop.node.handle().feeds().counts() == (0, 0));
-    assert_eq!(shop.node.handle().metrics().put_back.load(Ordering::Relaxed), 0, "reading brings nobody back");
+    assert_eq!(
+        shop.node.handle().replication_metrics().put_back.load(Ordering::Relaxed),
+        0,
+        "reading brings nobody back"
+    );
     shop.stop();
 }

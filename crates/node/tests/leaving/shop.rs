@@ -30,6 +30,7 @@ use boxoffice_node::{
     error::NodeError,
     node::{Node, NodeHandle, Runtimes},
 };
+use boxoffice_replication::error::ReplicationError;
 use boxoffice_storage::identity::IdentityError;
 use tokio::runtime::Runtime;
 
@@ -116,7 +117,9 @@ impl Machine {
         let until = Instant::now() + PATIENCE;
         let node = loop {
             match Node::start(self.config.clone(), self.world(), &runtimes) {
-                Err(NodeError::Identity(IdentityError::InUse { .. })) if Instant::now() < until => {
+                Err(NodeError::Replication(ReplicationError::Identity(IdentityError::InUse { .. })))
+                    if Instant::now() < until =>
+                {
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 started => break started?,
@@ -330,8 +333,8 @@ impl Shop {
         }
     }
 
-    pub(crate) fn metric(&self, of: impl Fn(&boxoffice_node::metrics::Metrics) -> &AtomicU64) -> u64 {
-        of(self.handle().metrics()).load(Ordering::Relaxed)
+    pub(crate) fn metric(&self, of: impl Fn(&boxoffice_replication::metrics::Metrics) -> &AtomicU64) -> u64 {
+        of(self.handle().replication_metrics()).load(Ordering::Relaxed)
     }
 
     /// A counter of the metrics page.

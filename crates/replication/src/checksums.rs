@@ -13,17 +13,17 @@ use serde::{Deserialize, Serialize};
 const KEPT_MAX: usize = 256;
 
 /// Nodes of different versions compare nothing: a field that only one of them writes would differ.
-pub(crate) const PROGRAM: &str = env!("CARGO_PKG_VERSION");
+pub const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
 /// What a replica has after one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Checksum {
+pub struct Checksum {
     /// The shard.
-    pub(crate) shard: ShardId,
+    pub shard: ShardId,
     /// The entry.
-    pub(crate) index: u64,
+    pub index: u64,
     /// The checksum of all entities that it changed.
-    pub(crate) sum: u64,
+    pub sum: u64,
 }
 
 /// The checksum of these entities; `scratch` is memory to write them into.

@@ -9,8 +9,8 @@ use boxoffice_storage::{
     log::{Kind, LogError, Mark},
 };
 
-use super::Driver;
-use crate::{error::NodeError, keeper::Order, pieces::pieces};
+use super::Replicator;
+use crate::{error::ReplicationError, history_writer::Order, owner::Owner, pieces::pieces};
 
 /// When nothing was written for so long, the log is sealed: damage to its last record is then told from an unfinished end.
 const REST_MS: u64 = 1_000;
@@ -44,14 +44,14 @@ impl Room {
     }
 }
 
-impl Driver {
+impl<O: Owner> Replicator<O> {
     /// Gives the last record of a log at rest a witness.
-    pub(super) fn seal_at_rest(&mut self, now_ms: u64) -> Result<(), NodeError> {
+    pub(super) fn seal_at_rest(&mut self, now_ms: u64) -> Result<(), ReplicationError> {
         let last_seq = self.log.last_seq();
         if self.log_rests.0 != last_seq {
             self.log_rests = (last_seq, now_ms);
         }
-        if self.shared.config.fsync == Fsync::Never
+        if self.replication.config.fsync == Fsync::Never
             || self.log.synced_seq() < last_seq
             || now_ms.saturating_sub(self.log_rests.1) < REST_MS
         {
@@ -67,26 +67,26 @@ impl Driver {
     /// What is left in the log, in bytes, when there is no room for another segment and most of this one is used.
     pub(super) fn low_headroom_bytes(&self) -> Option<u64> {
         let headroom = self.log.headroom();
-        let low = headroom.no_space && headroom.bytes < self.shared.config.log_segment_bytes / HEADROOM_SHARE;
+        let low = headroom.no_space && headroom.bytes < self.replication.config.log_segment_bytes / HEADROOM_SHARE;
         low.then_some(headroom.bytes)
     }
 
     /// What there is room for of what others lead, `None` if there is enough. Without this limit a member would run out
     /// of its log and end. What leads to no entry is heard: the node votes, follows, and hands its leaderships over.
     pub(super) fn room_for_others(&self) -> Option<Room> {
-        let left = self.low_headroom_bytes().filter(|_| !self.shared.is_alone())?;
-        let segment_bytes = self.shared.config.log_segment_bytes;
+        let left = self.low_headroom_bytes().filter(|_| !self.replication.config.is_alone)?;
+        let segment_bytes = self.replication.config.log_segment_bytes;
         let entries_bytes = left.saturating_sub(segment_bytes / OTHERS_SHARE);
         Some(Room { entries_bytes, is_last: left < segment_bytes / LAST_SHARE })
     }
 
-    pub(super) fn write(&mut self, write: &Write, now_ms: u64) -> Result<(), NodeError> {
+    pub(super) fn write(&mut self, write: &Write, now_ms: u64) -> Result<(), ReplicationError> {
         for received in &write.snapshots {
             self.save(received)?;
         }
         let marks: Vec<Mark> = write.marks.iter().map(|&(shard, last_index)| Mark { shard, last_index }).collect();
         self.note_needed(&marks);
-        let room = usize::try_from(self.shared.config.log_segment_bytes).unwrap_or(usize::MAX) / PIECE_SHARE;
+        let room = usize::try_from(self.replication.config.log_segment_bytes).unwrap_or(usize::MAX) / PIECE_SHARE;
         for piece in pieces(&write.records, room) {
             match self.log.append(Kind::Ordinary, piece, &marks) {
                 Ok(_) => {}
@@ -98,11 +98,11 @@ impl Driver {
                 Err(error) => return Err(error.into()),
             }
         }
-        let metrics = &self.shared.metrics;
+        let metrics = &self.replication.metrics;
         metrics.passes.fetch_add(1, Ordering::Relaxed);
         metrics.log_bytes.fetch_add(write.records.len() as u64, Ordering::Relaxed);
         self.unsynced = true;
-        if self.shared.config.fsync == Fsync::Always {
+        if self.replication.config.fsync == Fsync::Always {
             self.sync(now_ms)?;
         }
         if self.log.wants_checkpoint() {
@@ -111,14 +111,14 @@ impl Driver {
         Ok(())
     }
 
-    pub(super) fn sync(&mut self, now_ms: u64) -> Result<(), NodeError> {
-        let clock = &self.shared.world.clock;
+    pub(super) fn sync(&mut self, now_ms: u64) -> Result<(), ReplicationError> {
+        let clock = &self.replication.world.clock;
         let began_ns = clock.monotonic_ns();
         let by_itself = !planted::is("an fsync left out") && self.log.sync()?;
         if by_itself {
             let took_us = (clock.monotonic_ns() - began_ns) / 1_000;
-            self.shared.metrics.syncs.fetch_add(1, Ordering::Relaxed);
-            self.shared.metrics.sync_us.fetch_add(took_us, Ordering::Relaxed);
+            self.replication.metrics.syncs.fetch_add(1, Ordering::Relaxed);
+            self.replication.metrics.sync_us.fetch_add(took_us, Ordering::Relaxed);
         }
         self.synced_ms = now_ms;
         self.unsynced = false;
@@ -127,7 +127,7 @@ impl Driver {
 
     /// A new segment of the log begins with everything that is not in entries, so that older ones can go; shards that
     /// still need old entries are told to make a snapshot.
-    pub(super) fn write_checkpoint(&mut self) -> Result<(), NodeError> {
+    pub(super) fn write_checkpoint(&mut self) -> Result<(), ReplicationError> {
         let mut checkpoint = Vec::new();
         for record in self.engine.checkpoint() {
             record.encode(&mut checkpoint);
@@ -142,13 +142,13 @@ impl Driver {
     /// Says from which entries on the log must stay: of each shard from the older of its two snapshots on, so that a damaged
     /// newest one can be done without. Entries of a shard that has no replica here are not needed.
     pub(super) fn note_first_needed(&self) {
-        for cell in self.own_cells() {
-            let first_needed = match self.engine.first_needed(cell.id) {
+        for state in self.own_shards() {
+            let first_needed = match self.engine.first_needed(state.id) {
                 Some(_) if planted::is("a log let go before its snapshots") => u64::MAX,
-                Some(_) => self.snapshots_kept[usize::from(cell.id)].older + 1,
+                Some(_) => self.snapshots_kept[usize::from(state.id)].older + 1,
                 None => u64::MAX,
             };
-            cell.first_needed.store(first_needed, Ordering::Release);
+            state.first_needed.store(first_needed, Ordering::Release);
         }
     }
 
@@ -156,7 +156,7 @@ impl Driver {
     /// replica that has just begun because its shard had none before.
     fn note_needed(&self, marks: &[Mark]) {
         for Mark { shard, .. } in marks {
-            let first_needed = &self.shared.cells[usize::from(*shard)].first_needed;
+            let first_needed = &self.replication.shard(*shard).first_needed;
             if first_needed.load(Ordering::Relaxed) == u64::MAX {
                 first_needed.store(0, Ordering::Release);
             }
@@ -165,14 +165,14 @@ impl Driver {
 
     /// Lets old segments go.
     pub(super) fn release_log(&mut self) {
-        let cells = &self.shared.cells;
+        let shards = &self.replication.shards;
         let first_needed = |shard: u16| {
-            cells.get(usize::from(shard)).map_or(u64::MAX, |cell| cell.first_needed.load(Ordering::Acquire))
+            shards.get(usize::from(shard)).map_or(u64::MAX, |state| state.first_needed.load(Ordering::Acquire))
         };
-        match self.shared.config.history_archive_bytes {
+        match self.replication.config.history_archive_bytes {
             0 => _ = self.log.release(&first_needed),
             _ => {
-                self.log.retire(&first_needed).into_iter().for_each(|number| self.keeper.order(Order::Archive(number)))
+                self.log.retire(&first_needed).into_iter().for_each(|number| self.history.order(Order::Archive(number)))
             }
         }
     }
@@ -181,7 +181,7 @@ impl Driver {
     pub(super) fn cut_for_release(&mut self) {
         if std::mem::take(&mut self.cut_for_release) {
             let metas: Vec<SnapshotMeta> =
-                self.own_cells().filter_map(|cell| self.engine.snapshot_meta(cell.id).cloned()).collect();
+                self.own_shards().filter_map(|state| self.engine.snapshot_meta(state.id).cloned()).collect();
             for meta in metas {
                 self.cut(meta);
             }

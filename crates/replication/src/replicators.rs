@@ -6,10 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use boxoffice_shard::{ClockReading, Input as EngineInput, NodeId, ShardId};
 use bytes::Bytes;
 
-use crate::{
-    checksums::Checksum, driver::DriverInput, error::NodeError, inbox::Inbox, metrics::Metrics, peer_frame,
-    ticket::Ticket,
-};
+use crate::{checksums::Checksum, error::ReplicationError, inbox::Inbox, metrics::Metrics, peer_frame};
 
 /// Frames and checksums of other nodes that may wait for the replicators. What comes beyond is dropped: raft sends its messages
 /// again, and a checksum that is lost is not compared.
@@ -17,18 +14,18 @@ const FROM_NODES_MAX: usize = 4_096;
 
 /// Which replicator a shard belongs to. The directory belongs to the first one, which also does what is to be done once a node.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Division {
+pub struct Division {
     replicators: usize,
 }
 
 impl Division {
-    /// Among so many, one at least.
+    /// Among this number of replicators, at least one.
     pub(crate) fn new(replicators: usize) -> Division {
         Division { replicators: replicators.max(1) }
     }
 
     /// How many there are.
-    pub(crate) fn replicators(self) -> usize {
+    pub fn replicators(self) -> usize {
         self.replicators
     }
 
@@ -38,91 +35,109 @@ impl Division {
     }
 }
 
+/// What comes into a replicator.
+pub(crate) enum Input<T> {
+    /// For the engine.
+    Engine(EngineInput<T>),
+    /// Messages of another node's engine, as that node sent them in one pass.
+    Consensus { from: NodeId, frame: Bytes },
+    /// What another node's replicas have after some entries.
+    Checksums { from: NodeId, checksums: Vec<Checksum> },
+    /// Records of a shard's history came from another node, up to this entry.
+    Imported { shard: ShardId, upto: u64 },
+    /// This segment of the log is archived.
+    Archived(u64),
+    /// The replication cannot go on.
+    Fail(ReplicationError),
+    /// Write what is under way, then end.
+    Stop,
+}
+
 /// The ways to them.
-pub(crate) struct Replicators {
+pub struct Replicators<T> {
     division: Division,
-    inboxes: Vec<Inbox<DriverInput>>,
+    inboxes: Vec<Inbox<Input<T>>>,
     /// What waits of other nodes'.
     from_nodes: AtomicUsize,
 }
 
-impl Replicators {
-    /// So many, one at least.
-    pub(crate) fn new(division: Division) -> Replicators {
+impl<T> Replicators<T> {
+    /// The ways into as many replicators as `division` has.
+    pub(crate) fn new(division: Division) -> Replicators<T> {
         let inboxes = (0..division.replicators()).map(|_| Inbox::default()).collect();
         Replicators { division, inboxes, from_nodes: AtomicUsize::new(0) }
     }
 
     /// Which shard belongs to which.
-    pub(crate) fn division(&self) -> Division {
+    pub fn division(&self) -> Division {
         self.division
     }
 
     /// What comes to one of them.
-    pub(crate) fn inbox(&self, replicator: usize) -> &Inbox<DriverInput> {
+    pub(crate) fn inbox(&self, replicator: usize) -> &Inbox<Input<T>> {
         &self.inboxes[replicator]
     }
 
-    fn inbox_of(&self, shard: ShardId) -> &Inbox<DriverInput> {
+    fn inbox_of(&self, shard: ShardId) -> &Inbox<Input<T>> {
         self.inbox(self.division.of(shard))
     }
 
     /// Hands in what is of one shard.
-    pub(crate) fn push(&self, shard: ShardId, input: EngineInput<Ticket>) {
-        self.inbox_of(shard).push(DriverInput::Engine(input));
+    pub fn push(&self, shard: ShardId, input: EngineInput<T>) {
+        self.inbox_of(shard).push(Input::Engine(input));
     }
 
     /// The same, if it can wait: [`Inbox::push_quietly`].
-    pub(crate) fn push_quietly(&self, shard: ShardId, input: EngineInput<Ticket>) {
-        self.inbox_of(shard).push_quietly(DriverInput::Engine(input));
+    pub fn push_quietly(&self, shard: ShardId, input: EngineInput<T>) {
+        self.inbox_of(shard).push_quietly(Input::Engine(input));
     }
 
     /// Wakes those for whom something waits.
-    pub(crate) fn nudge(&self) {
+    pub fn nudge(&self) {
         self.inboxes.iter().for_each(Inbox::nudge);
     }
 
     /// A node cannot be reached.
-    pub(crate) fn unreachable(&self, node: NodeId) {
+    pub fn unreachable(&self, node: NodeId) {
         self.tell_all(|| EngineInput::Unreachable { node });
     }
 
     /// A node has said what time it is there.
-    pub(crate) fn clock(&self, node: NodeId, read: ClockReading) {
+    pub fn clock(&self, node: NodeId, read: ClockReading) {
         self.tell_all(|| EngineInput::Clock { node, read });
     }
 
     /// A node would rather not lead, or would again.
-    pub(crate) fn avoid_leadership(&self, node: NodeId, avoid: bool) {
+    pub fn avoid_leadership(&self, node: NodeId, avoid: bool) {
         self.tell_all(|| EngineInput::AvoidLeadership { node, avoid });
     }
 
-    fn tell_all(&self, input: impl Fn() -> EngineInput<Ticket>) {
-        self.inboxes.iter().for_each(|inbox| inbox.push(DriverInput::Engine(input())));
+    fn tell_all(&self, input: impl Fn() -> EngineInput<T>) {
+        self.inboxes.iter().for_each(|inbox| inbox.push(Input::Engine(input())));
     }
 
     /// Records of a shard's history came from another node, which tell up to here.
     pub(crate) fn imported(&self, shard: ShardId, upto: u64) {
-        self.inbox_of(shard).push(DriverInput::Imported { shard, upto });
+        self.inbox_of(shard).push(Input::Imported { shard, upto });
     }
 
     /// This segment of the log is archived.
     pub(crate) fn archived(&self, number: u64) {
-        self.inbox(0).push(DriverInput::Archived(number));
+        self.inbox(0).push(Input::Archived(number));
     }
 
-    /// The node cannot go on.
-    pub(crate) fn fail(&self, error: impl Into<NodeError>) {
-        self.inbox(0).push(DriverInput::Fail(error.into()));
+    /// The replication cannot go on.
+    pub fn fail(&self, error: impl Into<ReplicationError>) {
+        self.inbox(0).push(Input::Fail(error.into()));
     }
 
     /// Each of them is to write what is under way, then to end.
-    pub(crate) fn stop(&self) {
-        self.inboxes.iter().for_each(|inbox| inbox.push(DriverInput::Stop));
+    pub fn stop(&self) {
+        self.inboxes.iter().for_each(|inbox| inbox.push(Input::Stop));
     }
 
     /// Throws away what waits: its callers hear `unknown`.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         self.inboxes.iter().for_each(|inbox| _ = inbox.take_now(&mut Vec::new()));
     }
 
@@ -130,30 +145,30 @@ impl Replicators {
     ///
     /// # Errors
     /// What is wrong with the frame; what is right in it is handed in.
-    pub(crate) fn frame(&self, metrics: &Metrics, from: NodeId, frame: Bytes) -> Result<(), &'static str> {
+    pub fn frame(&self, metrics: &Metrics, from: NodeId, frame: Bytes) -> Result<(), &'static str> {
         if let [only] = &self.inboxes[..] {
-            self.push_lossy(metrics, only, DriverInput::Consensus { from, frame });
+            self.push_lossy(metrics, only, Input::Consensus { from, frame });
             return Ok(());
         }
         let mut meant = vec![false; self.inboxes.len()];
         let whole = peer_frame::each(frame.clone(), |shard, _| meant[self.division.of(shard)] = true);
         for (inbox, _) in self.inboxes.iter().zip(meant).filter(|(_, meant)| *meant) {
-            self.push_lossy(metrics, inbox, DriverInput::Consensus { from, frame: frame.clone() });
+            self.push_lossy(metrics, inbox, Input::Consensus { from, frame: frame.clone() });
         }
         whole
     }
 
     /// Hands in what another node's replicas have after some entries.
-    pub(crate) fn checksums(&self, metrics: &Metrics, from: NodeId, checksums: Vec<Checksum>) {
+    pub fn checksums(&self, metrics: &Metrics, from: NodeId, checksums: Vec<Checksum>) {
         let mut parts: Vec<Vec<Checksum>> = vec![Vec::new(); self.inboxes.len()];
         checksums.into_iter().for_each(|checksum| parts[self.division.of(checksum.shard)].push(checksum));
         for (inbox, checksums) in self.inboxes.iter().zip(parts).filter(|(_, checksums)| !checksums.is_empty()) {
-            self.push_lossy(metrics, inbox, DriverInput::Checksums { from, checksums });
+            self.push_lossy(metrics, inbox, Input::Checksums { from, checksums });
         }
     }
 
     /// Hands in what may be lost.
-    fn push_lossy(&self, metrics: &Metrics, inbox: &Inbox<DriverInput>, input: DriverInput) {
+    fn push_lossy(&self, metrics: &Metrics, inbox: &Inbox<Input<T>>, input: Input<T>) {
         if self.from_nodes.fetch_add(1, Ordering::Relaxed) >= FROM_NODES_MAX {
             self.taken();
             metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);

@@ -1,32 +1,31 @@
 //! Replicas compare what they made of the same entry: this node's replica is compared with the others', and they are told.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::atomic::Ordering};
+use std::{collections::BTreeMap, sync::atomic::Ordering};
 
 use boxoffice_core::keep::Cut;
-use boxoffice_env::Lane;
 use boxoffice_shard::{NodeId, ShardId};
 
-use super::Driver;
+use super::Replicator;
 use crate::{
-    checksums::{self, Checksum, Compared, PROGRAM},
-    error::NodeError,
-    routing::Message,
+    checksums::{self, Checksum, Compared},
+    error::ReplicationError,
+    owner::{Event, Owner},
 };
 
-impl Driver {
+impl<O: Owner> Replicator<O> {
     /// Whether the entry at `index` is one of those that replicas compare. A node that is alone compares none.
     pub(super) fn compares(&self, index: u64) -> bool {
-        let every = self.shared.config.checksum_entries;
-        !self.shared.is_alone() && every != 0 && index.is_multiple_of(every)
+        let every = self.replication.config.checksum_entries;
+        !self.replication.config.is_alone && every != 0 && index.is_multiple_of(every)
     }
 
     /// Compares what this replica has after an entry with what others have, as far as they have said.
     ///
     /// # Errors
-    /// [`NodeError::Outvoted`].
-    pub(super) fn compare(&mut self, shard: ShardId, changed: &Cut) -> Result<(), NodeError> {
+    /// [`ReplicationError::Outvoted`].
+    pub(super) fn compare(&mut self, shard: ShardId, changed: &Cut) -> Result<(), ReplicationError> {
         let Some(meta) = self.engine.snapshot_meta(shard) else { return Ok(()) };
-        if changed.is_empty() || checksums::nodes(&meta.members).all(|node| node == self.shared.config.node_id) {
+        if changed.is_empty() || checksums::nodes(&meta.members).all(|node| node == self.replication.config.node_id) {
             return Ok(());
         }
         let (index, sum) = (changed.index(), checksums::sum(changed, &mut self.scratch));
@@ -38,8 +37,8 @@ impl Driver {
     /// Takes what another node has after some entries.
     ///
     /// # Errors
-    /// [`NodeError::Outvoted`].
-    pub(super) fn hear_checksums(&mut self, from: NodeId, checksums: &[Checksum]) -> Result<(), NodeError> {
+    /// [`ReplicationError::Outvoted`].
+    pub(super) fn hear_checksums(&mut self, from: NodeId, checksums: &[Checksum]) -> Result<(), ReplicationError> {
         for &Checksum { shard, index, sum } in checksums {
             // The replica may just have gone from here.
             let Some(meta) = self.engine.snapshot_meta(shard) else { continue };
@@ -49,14 +48,14 @@ impl Driver {
         Ok(())
     }
 
-    fn judge(&mut self, shard: ShardId, index: u64, compared: Compared) -> Result<(), NodeError> {
+    fn judge(&mut self, shard: ShardId, index: u64, compared: Compared) -> Result<(), ReplicationError> {
         let Compared { pairs, different, outvoted } = compared;
-        self.shared.metrics.checksums_compared.fetch_add(pairs, Ordering::Relaxed);
-        self.shared.metrics.checksums_different.fetch_add(different.len() as u64, Ordering::Relaxed);
+        self.replication.metrics.checksums_compared.fetch_add(pairs, Ordering::Relaxed);
+        self.replication.metrics.checksums_different.fetch_add(different.len() as u64, Ordering::Relaxed);
         if let Some((own, voted)) = outvoted {
             // The others' logs and metrics are to show it as well.
             self.tell_checksums();
-            return Err(NodeError::Outvoted { shard, index, own, voted });
+            return Err(ReplicationError::Outvoted { shard, index, own, voted });
         }
         let of_shard = &mut self.checksums[usize::from(shard)];
         if let Some((node, theirs)) = different.first()
@@ -84,13 +83,10 @@ impl Driver {
         let mut by_node: BTreeMap<NodeId, Vec<Checksum>> = BTreeMap::new();
         for checksum in self.own_checksums.drain(..) {
             let Some(meta) = self.engine.snapshot_meta(checksum.shard) else { continue };
-            for node in checksums::nodes(&meta.members).filter(|node| *node != self.shared.config.node_id) {
+            for node in checksums::nodes(&meta.members).filter(|node| *node != self.replication.config.node_id) {
                 by_node.entry(node).or_default().push(checksum);
             }
         }
-        for (node, checksums) in by_node {
-            let message = Message::Checksums { program: Cow::Borrowed(PROGRAM), checksums };
-            let _ = self.shared.world.net.send(node, Lane::Calls, message.encode());
-        }
+        by_node.into_iter().for_each(|(to, checksums)| self.owner.on(Event::Checksums { to, checksums }));
     }
 }

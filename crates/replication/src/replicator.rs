@@ -9,34 +9,31 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::{host::Input, id::Entity, planted, time::Timestamp};
-use boxoffice_env::{Disk, Lane};
-use boxoffice_feeds::Commit;
+use boxoffice_core::{id::Entity, planted, time::Timestamp};
+use boxoffice_env::{Lane, StoreError};
 use boxoffice_shard::{
     DIRECTORY, Engine, Input as EngineInput, NodeId, Now, Outgoing, Output, Position, ShardId, Turns,
 };
 use boxoffice_storage::{
     codec,
     log::LogWriter,
-    past::{Brought, PastError, Replay},
+    past::{Brought, Past, PastError, Replay},
 };
 use bytes::Bytes;
 use parking_lot::MutexGuard;
-use tokio::{sync::mpsc, time::sleep};
 
 use crate::{
-    cell::{Reign, ShardCell},
     checksums::{Checksum, ShardChecksums},
-    door::Failure,
-    error::NodeError,
-    keeper::Keeper,
+    error::ReplicationError,
+    history_writer::HistoryWriter,
+    inbox::wait_for_disk,
+    owner::{Event, Owner, ProposedTurn, Ticket},
     peer_frame::{self, Outbox},
-    replicators::Division,
-    routing::not_understood,
-    shared::Shared,
-    snapshots::{self, SnapshotsKept},
-    ticket::{ProposedTurn, Ticket},
-    watched::Before,
+    replication::Replication,
+    replicators::{Division, Input},
+    shard_state::{Leadership, ShardState},
+    snapshot_writer::{SnapshotWriter, SnapshotsKept},
+    transfer::Transfers,
 };
 
 mod comparing;
@@ -53,29 +50,10 @@ const COMPANY_MIN: usize = 32;
 const COMPANY_SHARE: usize = 4;
 /// How long it waits: about as long as a sync takes. Half of it and twice as much gave fewer purchases a second.
 const COMPANY_WAIT: Duration = Duration::from_micros(200);
+/// How long the replication waits before it tries again to read a store for which there is no room.
+const STORE_AGAIN: Duration = Duration::from_millis(100);
 /// Deadlines handed to actors in one pass; the rest follow in the next, so that an expiry storm does not stop selling.
 const DUE_MAX: usize = 256;
-
-/// What comes into a replicator.
-pub(crate) enum DriverInput {
-    /// For the engine.
-    Engine(EngineInput<Ticket>),
-    /// Messages of another node's engine, as that node sent them in one pass.
-    Consensus { from: NodeId, frame: Bytes },
-    /// What another node's replicas have after some entries.
-    Checksums { from: NodeId, checksums: Vec<Checksum> },
-    /// Records of a shard's history came from another node, which tell up to here.
-    Imported { shard: ShardId, upto: u64 },
-    /// This segment of the log is archived.
-    Archived(u64),
-    /// The node cannot go on.
-    Fail(NodeError),
-    /// Write what is under way, then end.
-    Stop,
-}
-
-/// What was committed in one pass: tickets with the index of their entry.
-pub(crate) type Settled = Vec<(Ticket, u64)>;
 
 /// One time round.
 struct Turn {
@@ -85,22 +63,23 @@ struct Turn {
 }
 
 /// The loop and what it owns.
-pub(crate) struct Driver {
-    shared: Arc<Shared>,
-    /// Which replicator it is. The first one does what is to be done once a node.
+pub(crate) struct Replicator<O: Owner> {
+    owner: O,
+    replication: Arc<Replication<O::Ticket>>,
+    transfers: Arc<Transfers>,
+    /// The number of this replicator. The first one does what is to be done once a node.
     number: usize,
     division: Division,
-    engine: Engine<Ticket>,
+    engine: Engine<O::Ticket>,
     log: LogWriter,
-    settle: mpsc::UnboundedSender<Settled>,
-    snapshots: Arc<snapshots::Writer>,
-    keeper: Arc<Keeper>,
-    inputs: Vec<EngineInput<Ticket>>,
-    outputs: Vec<Output<Ticket>>,
-    commits: Vec<Commit>,
-    settled: Settled,
+    snapshots: Arc<SnapshotWriter>,
+    history: Arc<HistoryWriter>,
+    inputs: Vec<EngineInput<O::Ticket>>,
+    outputs: Vec<Output<O::Ticket>>,
+    changes: Vec<O::Change>,
+    settled: Vec<(O::Ticket, u64)>,
     /// By shard: leadership, and the monotonic millisecond at which the next of its deadlines is due.
-    reigns: Vec<Option<Reign>>,
+    leaderships: Vec<Option<Leadership>>,
     due_ms: Vec<Option<u64>>,
     next_tick_ms: u64,
     synced_ms: u64,
@@ -109,12 +88,13 @@ pub(crate) struct Driver {
     log_rests: (u64, u64),
     /// By shard: what its snapshots on disk go up to.
     snapshots_kept: Vec<SnapshotsKept>,
-    /// By shard: who had left before the node started.
+    /// By shard: which entities had left before the node started.
     replays: Vec<Replay>,
     /// A segment was begun while there were too many: cut snapshots after this pass.
     cut_for_release: bool,
-    /// What others lead was left for want of room since the last tick; it is, since that was told.
+    /// Messages of other leaders were dropped for want of room since the last tick.
     left: bool,
+    /// The operator was told that they are.
     leaves: bool,
     /// The shard whose members were looked at last.
     noted: usize,
@@ -133,35 +113,50 @@ pub(crate) struct Driver {
     scratch: Vec<u8>,
 }
 
-impl Driver {
-    /// The loop of one replicator over what was restored from disk of its shards.
+/// What a replicator begins with.
+pub(crate) struct Beginning<T> {
+    pub(crate) number: usize,
+    /// Restored from disk, of this replicator's shards.
+    pub(crate) engine: Engine<T>,
+    pub(crate) log: LogWriter,
+    pub(crate) snapshots: Arc<SnapshotWriter>,
+    pub(crate) history: Arc<HistoryWriter>,
+    /// By shard: what its snapshots on disk go up to.
+    pub(crate) snapshots_kept: Vec<SnapshotsKept>,
+    /// By shard: which entities had left before the node started.
+    pub(crate) replays: Vec<Replay>,
+}
+
+impl<O: Owner> Replicator<O> {
+    /// The loop of one replicator.
     pub(crate) fn new(
-        shared: Arc<Shared>,
-        (number, engine, log): (usize, Engine<Ticket>, LogWriter),
-        settle: mpsc::UnboundedSender<Settled>,
-        (snapshots, snapshots_kept): (Arc<snapshots::Writer>, Vec<SnapshotsKept>),
-        (keeper, replays): (Arc<Keeper>, Vec<Replay>),
-    ) -> Driver {
-        let now_ms = shared.world.clock.monotonic_ms();
-        let cells = shared.cells.len();
-        // Who has written nothing but its start has forgotten nothing.
+        owner: O,
+        replication: Arc<Replication<O::Ticket>>,
+        transfers: Arc<Transfers>,
+        beginning: Beginning<O::Ticket>,
+    ) -> Replicator<O> {
+        let Beginning { number, engine, log, snapshots, history, snapshots_kept, replays } = beginning;
+        let now_ms = replication.world.clock.monotonic_ms();
+        let shards = replication.shards.len();
+        // A node that has written nothing but its start has forgotten nothing.
         let last_seq = log.last_seq();
-        let waits = !shared.is_alone() && last_seq > 1;
-        Driver {
+        let waits = !replication.config.is_alone && last_seq > 1;
+        Replicator {
             number,
-            division: shared.replicators.division(),
-            shared,
+            division: replication.replicators.division(),
+            owner,
+            replication,
+            transfers,
             engine,
             log,
-            settle,
             snapshots,
-            keeper,
+            history,
             inputs: Vec::new(),
             outputs: Vec::new(),
-            commits: Vec::new(),
+            changes: Vec::new(),
             settled: Vec::new(),
-            reigns: vec![None; cells],
-            due_ms: vec![None; cells],
+            leaderships: vec![None; shards],
+            due_ms: vec![None; shards],
             next_tick_ms: now_ms,
             synced_ms: now_ms,
             unsynced: false,
@@ -176,7 +171,7 @@ impl Driver {
             waits_since_ms: waits.then_some(now_ms),
             neighbours_ms: now_ms,
             restoring: BTreeMap::new(),
-            checksums: (0..cells).map(|_| ShardChecksums::default()).collect(),
+            checksums: (0..shards).map(|_| ShardChecksums::default()).collect(),
             own_checksums: Vec::new(),
             scratch: Vec::new(),
         }
@@ -186,9 +181,9 @@ impl Driver {
     ///
     /// # Errors
     /// When the node cannot go on: a failed write or sync, a damaged entry, a gap.
-    pub(crate) fn run(mut self) -> Result<(), NodeError> {
-        let shared = Arc::clone(&self.shared);
-        let inbox = shared.replicators.inbox(self.number);
+    pub(crate) fn run(mut self) -> Result<(), ReplicationError> {
+        let replication = Arc::clone(&self.replication);
+        let inbox = replication.replicators.inbox(self.number);
         let mut taken = Vec::new();
         loop {
             inbox.take(&mut taken, self.wait());
@@ -210,9 +205,9 @@ impl Driver {
 
     /// Whether more is to come soon of what would fit into this turn. A turn costs a sync and several wake-ups, however much is in
     /// it, and their processor time is what those lack who decide.
-    fn expects_company(&self, taken: &[DriverInput]) -> bool {
-        let under_way = self.shared.admission.under_way() / self.division.replicators();
-        self.shared.is_alone()
+    fn expects_company(&self, taken: &[Input<O::Ticket>]) -> bool {
+        let under_way = self.owner.under_way() / self.division.replicators();
+        self.replication.config.is_alone
             && under_way >= COMPANY_MIN
             && !taken.is_empty()
             && taken.len() < under_way / COMPANY_SHARE
@@ -222,17 +217,17 @@ impl Driver {
     /// anybody hears that something is durable.
     ///
     /// # Errors
-    /// As [`Driver::run`].
-    pub(crate) async fn run_as_task(mut self) -> Result<(), NodeError> {
-        let shared = Arc::clone(&self.shared);
-        let inbox = shared.replicators.inbox(self.number);
+    /// As [`Replicator::run`].
+    pub(crate) async fn run_as_task(mut self) -> Result<(), ReplicationError> {
+        let replication = Arc::clone(&self.replication);
+        let inbox = replication.replicators.inbox(self.number);
         let mut taken = Vec::new();
         loop {
             inbox.taken(&mut taken, self.wait()).await;
             let turn = self.begin(&mut taken)?;
             loop {
                 self.step(&turn)?;
-                pay_disk(&*shared.world.disk).await;
+                wait_for_disk(&*replication.world.disk).await;
                 if !self.persisted()? {
                     break;
                 }
@@ -240,27 +235,27 @@ impl Driver {
             self.end(&turn);
             if turn.is_last {
                 self.log.end()?;
-                pay_disk(&*shared.world.disk).await;
+                wait_for_disk(&*replication.world.disk).await;
                 return Ok(());
             }
         }
     }
 
     /// Begins a turn with what came in, and the housekeeping if it is time for it.
-    fn begin(&mut self, taken: &mut Vec<DriverInput>) -> Result<Turn, NodeError> {
+    fn begin(&mut self, taken: &mut Vec<Input<O::Ticket>>) -> Result<Turn, ReplicationError> {
         let mut is_last = false;
         let mut room = self.room_for_others();
         for input in taken.drain(..) {
             match input {
                 // A snapshot that came from another node while there was room for it: it is offered again.
-                DriverInput::Engine(EngineInput::Message { .. }) if room.is_some() => self.left = true,
-                DriverInput::Engine(EngineInput::Message { .. }) if self.waits_since_ms.is_some() => {}
-                DriverInput::Engine(input) => {
+                Input::Engine(EngineInput::Message { .. }) if room.is_some() => self.left = true,
+                Input::Engine(EngineInput::Message { .. }) if self.waits_since_ms.is_some() => {}
+                Input::Engine(input) => {
                     self.note(&input);
                     self.inputs.push(input);
                 }
-                DriverInput::Consensus { from, frame } => {
-                    self.shared.replicators.taken();
+                Input::Consensus { from, frame } => {
+                    self.replication.replicators.taken();
                     if self.waits_since_ms.is_some() {
                         continue;
                     }
@@ -275,20 +270,20 @@ impl Driver {
                         }
                     });
                     if let Err(why) = whole {
-                        not_understood(&self.shared, from, why);
+                        self.replication.not_understood(from, why);
                     }
                 }
-                DriverInput::Checksums { from, checksums } => {
-                    self.shared.replicators.taken();
+                Input::Checksums { from, checksums } => {
+                    self.replication.replicators.taken();
                     self.hear_checksums(from, &checksums)?;
                 }
-                DriverInput::Imported { shard, upto } => self.replays[usize::from(shard)].imported(upto),
-                DriverInput::Archived(number) => self.log.discard(number),
-                DriverInput::Fail(error) => return Err(error),
-                DriverInput::Stop => is_last = true,
+                Input::Imported { shard, upto } => self.replays[usize::from(shard)].imported(upto),
+                Input::Archived(number) => self.log.discard(number),
+                Input::Fail(error) => return Err(error),
+                Input::Stop => is_last = true,
             }
         }
-        let clock = &self.shared.world.clock;
+        let clock = &self.replication.world.clock;
         let mono_ms = clock.monotonic_ms();
         let now = Now { wall_ms: clock.wall_ms(), mono_ms };
         if now.mono_ms >= self.next_tick_ms {
@@ -301,7 +296,7 @@ impl Driver {
         Ok(Turn { now, is_last })
     }
 
-    fn note(&mut self, input: &EngineInput<Ticket>) {
+    fn note(&mut self, input: &EngineInput<O::Ticket>) {
         if let EngineInput::SnapshotSaved { shard, replica, index } = input
             && self.engine.group(*shard).is_some_and(|group| group.replica == *replica)
         {
@@ -311,22 +306,22 @@ impl Driver {
 
     /// How long there is nothing to do if nothing comes in.
     fn wait(&self) -> Duration {
-        let until = match self.shared.read_only.load(Ordering::Relaxed) {
+        let until = match self.replication.is_read_only() {
             // Deadlines are not handed out then, however long they are due.
             true => self.next_tick_ms,
             false => self.due_ms.iter().flatten().copied().fold(self.next_tick_ms, u64::min),
         };
         let until = self.engine.due_ms().map_or(until, |due_ms| due_ms.min(until));
-        Duration::from_millis(until.saturating_sub(self.shared.world.clock.monotonic_ms()))
+        Duration::from_millis(until.saturating_sub(self.replication.world.clock.monotonic_ms()))
     }
 
     /// The shards of this replicator.
-    fn own_cells(&self) -> impl Iterator<Item = &Arc<ShardCell>> + Clone {
-        self.shared.cells.iter().filter(|cell| self.division.of(cell.id) == self.number)
+    fn own_shards(&self) -> impl Iterator<Item = &Arc<ShardState>> + Clone {
+        self.replication.shards.iter().filter(|state| self.division.of(state.id) == self.number)
     }
 
-    /// The first half of a pass: in, and log. When it is durable, [`Driver::persisted`] is the other half.
-    fn step(&mut self, turn: &Turn) -> Result<(), NodeError> {
+    /// The first half of a pass: in, and log. When it is durable, [`Replicator::persisted`] is the other half.
+    fn step(&mut self, turn: &Turn) -> Result<(), ReplicationError> {
         let mut write = self.engine.step(turn.now, self.inputs.drain(..));
         for message in std::mem::take(&mut write.messages) {
             self.send(message);
@@ -343,7 +338,7 @@ impl Driver {
     }
 
     /// The other half: out. `true` if the engine has something ready for another pass in this turn.
-    fn persisted(&mut self) -> Result<bool, NodeError> {
+    fn persisted(&mut self) -> Result<bool, ReplicationError> {
         self.engine.persisted(&mut self.outputs);
         self.take_outputs()?;
         self.flush();
@@ -358,17 +353,13 @@ impl Driver {
 
     /// Hands on what was carried out to those who wait for it.
     fn hand_on(&mut self) {
-        if !self.commits.is_empty() {
-            self.shared.far_feeds.commit(&self.shared, &self.commits);
-            self.shared.feeds.commit(std::mem::take(&mut self.commits));
-        }
-        if !self.settled.is_empty() {
-            // The relay ends only after this loop.
-            let _ = self.settle.send(std::mem::take(&mut self.settled));
+        if !self.changes.is_empty() || !self.settled.is_empty() {
+            let (changes, settled) = (std::mem::take(&mut self.changes), std::mem::take(&mut self.settled));
+            self.owner.on(Event::Committed { changes, settled });
         }
     }
 
-    fn take_outputs(&mut self) -> Result<(), NodeError> {
+    fn take_outputs(&mut self) -> Result<(), ReplicationError> {
         let mut outputs = std::mem::take(&mut self.outputs);
         let mut rest = outputs.drain(..).peekable();
         while let Some(output) = rest.next() {
@@ -388,17 +379,7 @@ impl Driver {
                     applied?;
                 }
                 Output::Completed { ticket, index, .. } => self.settled.push((ticket, index)),
-                Output::ProposalDropped { ticket, shard, why } => {
-                    // A turn that was never appended may be the last one of a request of several: what inventories have
-                    // granted for it in between stands until they hear otherwise.
-                    let changed = why.is_unknown() || ticket.served.is_some();
-                    if changed && !planted::is("an unknown outcome told as none") {
-                        tracing::debug!(shard, ?why, "a proposal was lost; its callers hear unknown");
-                        drop(ticket);
-                    } else {
-                        ticket.refuse(Failure::NotReady);
-                    }
-                }
+                Output::ProposalDropped { ticket, shard, why } => self.owner.on(Event::Dropped { shard, ticket, why }),
                 Output::BecameLeader { shard, epoch, time, confirmed } => {
                     if !confirmed {
                         tracing::warn!(
@@ -406,23 +387,22 @@ impl Driver {
                             "no majority of the voters agrees what time it is: the shard begins with the earlier clock"
                         );
                     }
-                    self.lead(shard, Reign { epoch, time });
+                    self.lead(shard, Leadership { epoch, time });
                 }
                 Output::BecameFollower { shard, term, leader } => self.follow(shard, term, leader),
                 Output::Restore(received) => self.restore(received)?,
                 Output::SnapshotDue { meta } => self.cut(meta),
                 Output::CutSnapshot { meta, .. } => {
                     let state = self.cut_for_peer(meta.shard);
-                    self.shared.replicators.push(meta.shard, EngineInput::SnapshotCut { meta, state });
+                    self.replication.replicators.push(meta.shard, EngineInput::SnapshotCut { meta, state });
                 }
                 Output::Message(message) => self.send(message),
                 Output::TargetReached { shard, version } => {
                     self.note_group(shard);
-                    self.shared.reached.lock().insert(shard, version);
-                    self.shared.placing.notify_one();
+                    self.owner.on(Event::TargetReached { shard, version });
                 }
                 Output::Removed { shard, replica } => self.removed(shard, replica)?,
-                Output::Fatal { shard, why } => return Err(NodeError::Broken { shard, why }),
+                Output::Fatal { shard, why } => return Err(ReplicationError::Broken { shard, why }),
             }
         }
         drop(rest);
@@ -437,20 +417,21 @@ impl Driver {
         shard: ShardId,
         position: Position,
         turns: &Turns,
-        own: &mut [(Ticket, u64)],
-    ) -> Result<(), NodeError> {
+        own: &mut [(O::Ticket, u64)],
+    ) -> Result<(), ReplicationError> {
         let is_own = own.iter_mut().flat_map(|(ticket, _)| ticket.proposed()).count() == turns.len();
         let mut proposed = own.iter_mut().flat_map(|(ticket, _)| ticket.proposed());
-        let cell = &self.shared.cells[usize::from(shard)];
-        let mut replica = cell.replica.lock();
+        let state = self.replication.shard(shard);
+        let mut replica = state.replica.lock();
         replica.kept.advance(position.index);
         let mut count = 0;
         // None: not compared with other replicas.
         let mut changed = self.compares(position.index).then(BTreeSet::new);
         for turn in turns.iter() {
             count += 1;
-            let read =
-                || codec::decode(turn).map_err(|why| NodeError::Undecodable { shard, index: position.index, why });
+            let read = || {
+                codec::decode(turn).map_err(|why| ReplicationError::Undecodable { shard, index: position.index, why })
+            };
             let (entity, mut events, until) = match proposed.next().filter(|_| is_own) {
                 Some(ProposedTurn { entity, until, events }) => {
                     #[cfg(debug_assertions)]
@@ -466,7 +447,7 @@ impl Driver {
                 None => {
                     let (entity, _, mut events) = read()?;
                     let forgets = planted::is("a follower that forgets an event of a turn");
-                    if forgets && self.shared.config.node_id == 2 && events.len() > 1 {
+                    if forgets && self.replication.config.node_id == 2 && events.len() > 1 {
                         events.pop();
                     }
                     (Cow::Owned(entity), events, None)
@@ -479,11 +460,11 @@ impl Driver {
             let check = |entity: &Entity, found: u64| match until {
                 Some(decided) if decided != found => {
                     let (index, entity) = (position.index, entity.clone());
-                    Err(NodeError::Diverged { shard, index, entity, found, decided })
+                    Err(ReplicationError::Diverged { shard, index, entity, found, decided })
                 }
                 Some(_) | None => Ok(()),
             };
-            let is_watched = !replica.watched.is_empty() && replica.watched.contains(&entity);
+            let is_watched = replica.watched.contains(&entity);
             if !is_watched {
                 match replica.kept.apply_in_memory(&entity, events) {
                     Ok(version) => {
@@ -495,11 +476,13 @@ impl Driver {
             }
             let in_memory = replica.kept.contains(&entity);
             if !in_memory {
-                let (replay, past) = (&mut self.replays[usize::from(shard)], &self.shared.past);
+                let (replay, past) = (&mut self.replays[usize::from(shard)], &self.replication.past);
                 let brought = loop {
                     match replay.bring_back(past, &mut replica.kept, position.index, (&entity, &events)) {
                         Err(PastError::Store(error)) if error.is_full() => {
-                            MutexGuard::unlocked(&mut replica, || self.shared.wait_for_store(&error));
+                            MutexGuard::unlocked(&mut replica, || {
+                                wait_for_store(&self.owner, &self.replication, &error);
+                            });
                         }
                         brought => break brought?,
                     }
@@ -511,14 +494,14 @@ impl Driver {
                         changed = None;
                         continue;
                     }
-                    Brought::Back => _ = self.shared.metrics.put_back.fetch_add(1, Ordering::Relaxed),
+                    Brought::Back => _ = self.replication.metrics.put_back.fetch_add(1, Ordering::Relaxed),
                 }
             }
             // Somebody may have begun to watch it while the store was waited for.
             let is_watched = is_watched || replica.watched.contains(&entity);
-            let before = if is_watched { Before::of(&replica.kept, &entity, &events) } else { None };
+            let before = if is_watched { O::before(&replica.kept, &entity, &events) } else { None };
             check(&entity, replica.kept.apply(&entity, events))?;
-            self.commits.extend(before.and_then(|before| before.commit(&replica.kept, entity.into_owned())));
+            self.changes.extend(before.and_then(|before| O::change(before, &replica.kept, entity.into_owned())));
         }
         let deadline = replica.kept.next_deadline();
         let changed = changed.and_then(|changed| replica.kept.cut_of(&changed));
@@ -528,12 +511,11 @@ impl Driver {
         }
         self.set_due(shard, deadline);
         if shard == DIRECTORY {
-            self.shared.placing.notify_one();
+            self.owner.on(Event::DirectoryChanged);
         }
-        let cell = &self.shared.cells[usize::from(shard)];
-        cell.applied.store(position.index, Ordering::Relaxed);
-        self.shared.metrics.entries.fetch_add(1, Ordering::Relaxed);
-        self.shared.metrics.turns.fetch_add(count, Ordering::Relaxed);
+        self.replication.shard(shard).applied.store(position.index, Ordering::Relaxed);
+        self.replication.metrics.entries.fetch_add(1, Ordering::Relaxed);
+        self.replication.metrics.turns.fetch_add(count, Ordering::Relaxed);
         Ok(())
     }
 
@@ -542,7 +524,7 @@ impl Driver {
         if planted::is("a correction of the time that nobody hears of") {
             return;
         }
-        let was_ms = self.shared.cells[usize::from(shard)].distance_ms.swap(distance_ms, Ordering::Relaxed);
+        let was_ms = self.replication.shard(shard).distance_ms.swap(distance_ms, Ordering::Relaxed);
         if was_ms != distance_ms {
             tracing::info!(shard, was_ms, distance_ms, "the shard's distance from true time is another one");
         }
@@ -550,29 +532,28 @@ impl Driver {
 
     fn set_due(&mut self, shard: ShardId, deadline: Option<Timestamp>) {
         let at = usize::from(shard);
-        self.due_ms[at] = self.reigns[at].and_then(|reign| Some(mono_ms_of(reign, deadline?)));
+        self.due_ms[at] = self.leaderships[at].and_then(|leadership| Some(leadership.mono_ms_of(deadline?)));
     }
 
     /// Gives entities whose deadline has come a wake-up.
     fn hand_out_deadlines(&mut self, now_ms: u64) {
-        if self.shared.read_only.load(Ordering::Relaxed) {
+        if self.replication.is_read_only() {
             return;
         }
         let mut due = Vec::new();
         for shard in 0..self.due_ms.len() {
-            let (Some(due_ms), Some(reign)) = (self.due_ms[shard], self.reigns[shard]) else { continue };
+            let (Some(due_ms), Some(leadership)) = (self.due_ms[shard], self.leaderships[shard]) else { continue };
             if due_ms > now_ms {
                 continue;
             }
             let next = {
-                let kept = &mut self.shared.cells[shard].replica.lock().kept;
-                kept.due(Timestamp(reign.time.at(now_ms)), DUE_MAX, &mut due);
+                let kept = &mut self.replication.shards[shard].replica.lock().kept;
+                kept.due(Timestamp(leadership.time.at(now_ms)), DUE_MAX, &mut due);
                 kept.next_deadline()
             };
-            self.due_ms[shard] = next.map(|next| mono_ms_of(reign, next));
+            self.due_ms[shard] = next.map(|next| leadership.mono_ms_of(next));
             for entity in due.drain(..) {
-                // This loop has not said yet that the leadership is over, so the entity's actor is here.
-                let _ = self.shared.send(&entity, Input::Wake);
+                self.owner.on(Event::Due(entity));
             }
         }
     }
@@ -582,17 +563,17 @@ impl Driver {
         let Outgoing { to, shard, snapshot: Some(token), bytes } = message else {
             return self.outbox.add(message);
         };
-        if !self.shared.streams.announce(&self.shared, to, shard, &token, bytes) {
+        if !self.transfers.announce(&self.replication, to, shard, &token, bytes) {
             self.unreachable(to);
         }
     }
 
     /// Sends every node its messages, in one frame.
     fn flush(&mut self) {
-        self.shared.durable.fetch_max(self.log.synced_seq(), Ordering::Relaxed);
-        for (to, frame) in self.outbox.take(self.shared.standing()) {
+        self.replication.durable.fetch_max(self.log.synced_seq(), Ordering::Relaxed);
+        for (to, frame) in self.outbox.take(self.replication.standing()) {
             // What is not sent is lost like on a broken link: raft sends it again.
-            if let Err(reason) = self.shared.world.net.send(to, Lane::Consensus, frame) {
+            if let Err(reason) = self.replication.world.net.send(to, Lane::Consensus, frame) {
                 tracing::debug!(%reason, "messages were dropped");
                 self.unreachable(to);
             }
@@ -601,19 +582,33 @@ impl Driver {
     }
 
     fn unreachable(&self, node: NodeId) {
-        self.shared.replicators.inbox(self.number).push(DriverInput::Engine(EngineInput::Unreachable { node }));
+        self.replication.replicators.inbox(self.number).push(Input::Engine(EngineInput::Unreachable { node }));
     }
 }
 
-/// Waits as long as a simulated disk says that it would have taken.
-pub(crate) async fn pay_disk(disk: &dyn Disk) {
-    let owed = disk.owed();
-    if !owed.is_zero() {
-        sleep(owed).await;
+/// Asks the store for what the replication cannot go on without. While there is no room to open it the node is read-only, and
+/// this waits.
+///
+/// # Errors
+/// Others than want of room.
+fn ask_store<O: Owner, T>(
+    owner: &O,
+    replication: &Replication<O::Ticket>,
+    ask: impl Fn(&Past) -> Result<T, PastError>,
+) -> Result<T, PastError> {
+    loop {
+        match ask(&replication.past) {
+            Err(PastError::Store(error)) if error.is_full() => wait_for_store(owner, replication, &error),
+            answer => return answer,
+        }
     }
 }
 
-/// When a shard's clock shows `at`, in milliseconds of the monotonic clock.
-fn mono_ms_of(reign: Reign, at: Timestamp) -> u64 {
-    reign.time.mono_base_ms + at.0.saturating_sub(reign.time.base_ms)
+/// Nothing is decided before the store can be read again, and no client may rely on this node.
+fn wait_for_store<O: Owner>(owner: &O, replication: &Replication<O::Ticket>, error: &StoreError) {
+    if !replication.read_only.swap(true, Ordering::Relaxed) {
+        tracing::error!(%error, "the store cannot be read: only reads are served until it can");
+        owner.on(Event::ReadOnlyChanged);
+    }
+    thread::sleep(STORE_AGAIN);
 }

@@ -21,7 +21,7 @@ use boxoffice_storage::{
 };
 use bytes::Bytes;
 
-use crate::error::NodeError;
+use crate::error::ReplicationError;
 
 /// What a data directory holds.
 pub struct Inspection {
@@ -68,9 +68,10 @@ pub struct InspectedTurn {
 ///
 /// # Errors
 /// As a node that would start from it, or that there is no data directory.
-pub fn inspect(world: &World, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -> Result<Inspection, NodeError> {
+pub fn inspect(world: &World, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -> Result<Inspection, ReplicationError> {
     let disk = Arc::clone(&world.disk);
-    let identity = identity::read(&*disk, dir)?.ok_or_else(|| NodeError::NoDataDirectory { dir: dir.to_owned() })?;
+    let identity =
+        identity::read(&*disk, dir)?.ok_or_else(|| ReplicationError::NoDataDirectory { dir: dir.to_owned() })?;
     let mut entries: BTreeMap<(ShardId, u64), (Position, Bytes)> = BTreeMap::new();
     let mut undecodable = None;
     let recovery = log::inspect(&*disk, &dir.join("log"), &mut |record| match Record::decode_all(
@@ -80,7 +81,7 @@ pub fn inspect(world: &World, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -
         Err(error) => undecodable = undecodable.take().or(Some((record.seq, error.to_string()))),
     })?;
     if let Some((seq, why)) = undecodable {
-        return Err(NodeError::UndecodableRecord { seq, why });
+        return Err(ReplicationError::UndecodableRecord { seq, why });
     }
     let files = SnapshotFiles::open(disk, &dir.join("snapshots"))?;
     let past = open_past(world, dir, &identity)?;
@@ -91,7 +92,7 @@ pub fn inspect(world: &World, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -
         if let Some(newest) = files.load_newest(shard)? {
             warnings.extend(newest.warnings);
             let Snapshot { meta, cut, .. } =
-                snapshot::decode(&newest.payload).map_err(|why| NodeError::BadSnapshot { shard, why })?;
+                snapshot::decode(&newest.payload).map_err(|why| ReplicationError::BadSnapshot { shard, why })?;
             kept = Kept::restore(cut);
             snapshot = meta.position.index;
         }
@@ -115,7 +116,7 @@ pub fn inspect(world: &World, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -
     Ok(Inspection { identity, recovery, shards, warnings })
 }
 
-fn open_past(world: &World, dir: &Path, identity: &Identity) -> Result<Option<Past>, NodeError> {
+fn open_past(world: &World, dir: &Path, identity: &Identity) -> Result<Option<Past>, ReplicationError> {
     let store = identity::history_dir(dir);
     if !world.stores.exists(&store) {
         return Ok(None);
@@ -142,8 +143,8 @@ fn apply(
     payload: &Bytes,
     (kept, mut replay): (&mut Kept, Option<&mut (Replay, &Past)>),
     see: &mut impl FnMut(&InspectedTurn),
-) -> Result<(), NodeError> {
-    let undecodable = |why| NodeError::Undecodable { shard, index: position.index, why };
+) -> Result<(), ReplicationError> {
+    let undecodable = |why| ReplicationError::Undecodable { shard, index: position.index, why };
     let (stamp, turns) = Turns::read(payload.clone()).map_err(|error| undecodable(error.to_string()))?;
     for turn in turns.iter() {
         let (entity, _, events) = codec::decode(turn).map_err(undecodable)?;

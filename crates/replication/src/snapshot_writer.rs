@@ -14,7 +14,13 @@ use boxoffice_storage::{
     snapshot_files::SnapshotFiles,
 };
 
-use crate::{driver::pay_disk, error::NodeError, inbox::Inbox, shared::Shared};
+use crate::{
+    error::ReplicationError,
+    inbox::{Inbox, wait_for_disk},
+    owner::Ticket,
+    replication::Replication,
+    runner::Runner,
+};
 
 /// The last entries of the two newest snapshots of a shard; 0 for none.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,22 +41,25 @@ impl SnapshotsKept {
 }
 
 /// Hands cuts to whoever writes them, a thread or a task; it ends when this is dropped.
-pub(crate) struct Writer {
-    files: Arc<SnapshotFiles>,
+pub(crate) struct SnapshotWriter {
+    files: SnapshotFiles,
     /// At most one a shard, and one more when the log is too long.
     cuts: Arc<Inbox<Snapshot>>,
 }
 
-impl Writer {
+impl SnapshotWriter {
     /// Starts it. A snapshot that is durable is reported to the replication; a failed one is reported to the operator and
     /// tried again when the next is due: the log keeps everything until then.
-    pub(crate) fn start(shared: &Arc<Shared>, files: SnapshotFiles) -> Result<Writer, NodeError> {
-        let writer = Writer { files: Arc::new(files), cuts: Arc::default() };
-        let (files, cuts) = (Arc::clone(&writer.files), Arc::clone(&writer.cuts));
-        let weak = Arc::downgrade(shared);
-        match shared.tasks.only() {
-            true => shared.tasks.sell(write_as_task(files, cuts, weak)),
-            false => {
+    pub(crate) fn start<T: Ticket>(
+        replication: &Arc<Replication<T>>,
+        runner: &Runner,
+    ) -> Result<SnapshotWriter, ReplicationError> {
+        let writer = SnapshotWriter { files: replication.snapshot_files.clone(), cuts: Arc::default() };
+        let (files, cuts) = (writer.files.clone(), Arc::clone(&writer.cuts));
+        let weak = Arc::downgrade(replication);
+        match runner {
+            Runner::Tasks(spawn) => spawn(Box::pin(write_as_task(files, cuts, weak))),
+            Runner::Threads => {
                 let thread = thread::Builder::new().name("snapshots".into()).spawn(move || {
                     let mut taken = Vec::new();
                     while next(&cuts, &mut taken) {
@@ -60,7 +69,7 @@ impl Writer {
                         }
                     }
                 });
-                thread.map_err(|error| NodeError::Resources(format!("thread for snapshots ({error})")))?;
+                thread.map_err(|error| ReplicationError::Resources(format!("thread for snapshots ({error})")))?;
             }
         }
         Ok(writer)
@@ -75,7 +84,7 @@ impl Writer {
     ///
     /// # Errors
     /// As the disk says.
-    pub(crate) fn save_now(&self, meta: &SnapshotMeta, rests_on: u64, state: &[u8]) -> Result<(), NodeError> {
+    pub(crate) fn save_now(&self, meta: &SnapshotMeta, rests_on: u64, state: &[u8]) -> Result<(), ReplicationError> {
         Ok(self.files.save_reserved(meta.shard, meta.position.index, &join(meta, rests_on, state))?)
     }
 
@@ -83,12 +92,12 @@ impl Writer {
     ///
     /// # Errors
     /// As the disk says.
-    pub(crate) fn forget(&self, shard: ShardId) -> Result<(), NodeError> {
+    pub(crate) fn forget(&self, shard: ShardId) -> Result<(), ReplicationError> {
         Ok(self.files.remove_all(shard)?)
     }
 }
 
-impl Drop for Writer {
+impl Drop for SnapshotWriter {
     fn drop(&mut self) {
         self.cuts.close();
     }
@@ -100,7 +109,7 @@ fn next(cuts: &Inbox<Snapshot>, taken: &mut Vec<Snapshot>) -> bool {
     !taken.is_empty() || !cuts.is_closed()
 }
 
-async fn write_as_task(files: Arc<SnapshotFiles>, cuts: Arc<Inbox<Snapshot>>, shared: Weak<Shared>) {
+async fn write_as_task<T: Ticket>(files: SnapshotFiles, cuts: Arc<Inbox<Snapshot>>, replication: Weak<Replication<T>>) {
     let mut taken = Vec::new();
     loop {
         cuts.taken(&mut taken, Duration::MAX).await;
@@ -109,20 +118,22 @@ async fn write_as_task(files: Arc<SnapshotFiles>, cuts: Arc<Inbox<Snapshot>>, sh
         }
         for Snapshot { meta, rests_on, cut } in taken.drain(..) {
             let written = write(&files, &meta, rests_on, cut);
-            let Some(disk) = shared.upgrade().map(|shared| Arc::clone(&shared.world.disk)) else { return };
-            pay_disk(&*disk).await;
-            report(&shared, &meta, written);
+            let Some(disk) = replication.upgrade().map(|replication| Arc::clone(&replication.world.disk)) else {
+                return;
+            };
+            wait_for_disk(&*disk).await;
+            report(&replication, &meta, written);
         }
     }
 }
 
-fn report(shared: &Weak<Shared>, meta: &SnapshotMeta, written: Result<(), NodeError>) {
-    let Some(shared) = shared.upgrade() else { return };
+fn report<T>(replication: &Weak<Replication<T>>, meta: &SnapshotMeta, written: Result<(), ReplicationError>) {
+    let Some(replication) = replication.upgrade() else { return };
     let (shard, replica, index) = (meta.shard, meta.replica, meta.position.index);
     match written {
         Ok(()) => {
-            shared.metrics.snapshots.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            shared.replicators.push(shard, EngineInput::SnapshotSaved { shard, replica, index });
+            replication.metrics.snapshots.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            replication.replicators.push(shard, EngineInput::SnapshotSaved { shard, replica, index });
         }
         Err(error) => {
             tracing::error!(shard, index, %error, "a snapshot could not be written; the log keeps growing until one is")
@@ -130,7 +141,7 @@ fn report(shared: &Weak<Shared>, meta: &SnapshotMeta, written: Result<(), NodeEr
     }
 }
 
-fn write(files: &SnapshotFiles, meta: &SnapshotMeta, rests_on: u64, cut: Cut) -> Result<(), NodeError> {
+fn write(files: &SnapshotFiles, meta: &SnapshotMeta, rests_on: u64, cut: Cut) -> Result<(), ReplicationError> {
     let bytes = join(meta, rests_on, &state(&cut));
     drop(cut);
     Ok(files.save(meta.shard, meta.position.index, &bytes)?)

@@ -2,11 +2,16 @@
 
 use std::{mem, sync::atomic::Ordering};
 
+use boxoffice_core::id::Entity;
 use boxoffice_shard::DIRECTORY;
 use boxoffice_storage::{fsync::Fsync, log::LogError};
 
-use super::Driver;
-use crate::{error::NodeError, keeper::Order, placing};
+use super::Replicator;
+use crate::{
+    error::ReplicationError,
+    history_writer::Order,
+    owner::{Event, Owner},
+};
 
 /// Shards whose members are looked at in one tick.
 const NOTED_A_TICK: usize = 8;
@@ -18,10 +23,10 @@ const ABSENT_MS: u64 = 1_500;
 /// … and than this for those that refuse it: one that has come back from an old copy of its disk hears so meanwhile.
 const REFUSED_MS: u64 = 10_000;
 
-impl Driver {
+impl<O: Owner> Replicator<O> {
     /// What is done ten times a second.
-    pub(super) fn tick(&mut self, now_ms: u64) -> Result<(), NodeError> {
-        if let Fsync::Interval(interval_ms) = self.shared.config.fsync
+    pub(super) fn tick(&mut self, now_ms: u64) -> Result<(), ReplicationError> {
+        if let Fsync::Interval(interval_ms) = self.replication.config.fsync
             && self.unsynced
             && now_ms.saturating_sub(self.synced_ms) >= interval_ms
         {
@@ -31,7 +36,7 @@ impl Driver {
         if self.log.wants_checkpoint() {
             match self.write_checkpoint() {
                 // It is written when there is room. Until then older segments stay.
-                Ok(()) | Err(NodeError::Log(LogError::Full { .. })) => {}
+                Ok(()) | Err(ReplicationError::Log(LogError::Full { .. })) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -42,40 +47,40 @@ impl Driver {
         if mem::take(&mut self.left) && !self.leaves {
             self.leaves = true;
             tracing::error!("there is no room for what other nodes lead: it is left until there is some");
-        } else if self.leaves && !self.shared.read_only.load(Ordering::Relaxed) {
+        } else if self.leaves && !self.replication.is_read_only() {
             self.leaves = false;
             tracing::warn!("what other nodes lead is taken again");
         }
-        for cell in self.own_cells() {
+        for state in self.own_shards() {
             // Not every entry has turns.
-            if let Some(position) = self.engine.applied(cell.id) {
-                cell.applied.store(position.index, Ordering::Relaxed);
+            if let Some(position) = self.engine.applied(state.id) {
+                state.applied.store(position.index, Ordering::Relaxed);
             }
         }
         // Members change without a word about leaders: some shards a tick are looked at again.
-        for cell in self.own_cells().cycle().skip(self.noted).take(NOTED_A_TICK.min(self.shared.cells.len())) {
-            self.note_group(cell.id);
+        for state in self.own_shards().cycle().skip(self.noted).take(NOTED_A_TICK.min(self.replication.shards.len())) {
+            self.note_group(state.id);
         }
-        self.noted = (self.noted + NOTED_A_TICK) % self.shared.cells.len();
+        self.noted = (self.noted + NOTED_A_TICK) % self.replication.shards.len();
         self.cut_for_release();
         self.hand_over();
         Ok(())
     }
 
     /// What is done ten times a second, once for all replicators.
-    fn tick_of_node(&mut self, now_ms: u64) -> Result<(), NodeError> {
+    fn tick_of_node(&mut self, now_ms: u64) -> Result<(), ReplicationError> {
         self.seal_at_rest(now_ms)?;
         if now_ms >= self.neighbours_ms + NEIGHBOURS_MS {
             self.neighbours_ms = now_ms;
-            self.keeper.order(Order::Neighbours);
+            self.history.order(Order::Neighbours);
         }
         if let Some(heard_ms) = self.engine.leader_heard_ms(DIRECTORY) {
-            self.shared.directory_heard_ms.store(heard_ms, Ordering::Relaxed);
+            self.replication.directory_heard_ms.store(heard_ms, Ordering::Relaxed);
         }
         // A node that has stopped selling goes on when there is room for another segment: with less it would stop again at once.
-        let waits_for_room = self.shared.read_only.load(Ordering::Relaxed) && self.log.headroom().no_space;
+        let waits_for_room = self.replication.is_read_only() && self.log.headroom().no_space;
         let low = self.low_headroom_bytes().is_some() || waits_for_room;
-        self.set_read_only(low || self.shared.history_full.load(Ordering::Relaxed));
+        self.set_read_only(low || self.replication.history_full.load(Ordering::Relaxed));
         self.log.tend();
         self.release_log();
         Ok(())
@@ -85,8 +90,9 @@ impl Driver {
     /// it may have forgotten votes and entries, and a node that knows it says so.
     fn wait_for_others(&mut self, now_ms: u64) {
         let Some(since_ms) = self.waits_since_ms else { return };
-        let links = self.shared.world.net.links();
-        let is_known = !links.is_empty() && placing::table(&self.shared).is_some() && links.iter().all(|link| link.up);
+        let links = self.replication.world.net.links();
+        let knows_cluster = || self.replication.shard(DIRECTORY).replica.lock().kept.contains(&Entity::Cluster);
+        let is_known = !links.is_empty() && knows_cluster() && links.iter().all(|link| link.up);
         let is_refused = links.iter().any(|link| link.refused.is_some());
         let wait_ms = if is_refused { REFUSED_MS } else { ABSENT_MS };
         if is_known || now_ms >= since_ms + wait_ms {
@@ -100,16 +106,16 @@ impl Driver {
         if self.unsynced {
             return;
         }
-        for cell in self.own_cells() {
-            let leaving = cell.replica.lock().kept.take_leaving();
+        for state in self.own_shards() {
+            let leaving = state.replica.lock().kept.take_leaving();
             if !leaving.is_empty() {
-                self.keeper.order(Order::Leave(cell.id, leaving));
+                self.history.order(Order::Leave(state.id, leaving));
             }
         }
     }
 
     pub(super) fn set_read_only(&self, now: bool) {
-        let was = self.shared.read_only.swap(now, Ordering::Relaxed);
+        let was = self.replication.read_only.swap(now, Ordering::Relaxed);
         if now && !was {
             tracing::error!("the disk is full: only reads are served until there is space again");
         } else if was && !now {
@@ -117,7 +123,7 @@ impl Driver {
         }
         if now != was {
             // Others should lead, or this node may again.
-            self.shared.placing.notify_one();
+            self.owner.on(Event::ReadOnlyChanged);
         }
     }
 }

@@ -7,7 +7,7 @@
 //! given to raft.
 
 mod incoming;
-pub(crate) mod message;
+pub mod message;
 mod outgoing;
 
 use std::{
@@ -23,7 +23,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::{routing::not_understood, shared::Shared};
+use crate::{owner::Ticket, replication::Replication};
 use incoming::Incoming;
 use message::Message;
 use outgoing::Outgoing;
@@ -41,7 +41,7 @@ const JOBS_WAITING_MAX: usize = 1_024;
 
 /// What goes out and comes in.
 #[derive(Default)]
-pub(crate) struct Streams {
+pub struct Transfers {
     jobs: Mutex<VecDeque<Job>>,
     some: Notify,
     outgoing: Mutex<Outgoing>,
@@ -56,7 +56,7 @@ enum Job {
     Take { from: NodeId, token: u64, piece: u64, body: message::Body },
 }
 
-impl Streams {
+impl Transfers {
     /// Keeps a cut of a shard for whoever pulls it; what raft is given in its place. The token is drawn, so that no two
     /// nodes, and no two lives of a node, mean different cuts by the same one.
     pub(crate) fn offer(&self, world: &World, shard: ShardId, cut: Cut) -> Bytes {
@@ -67,10 +67,17 @@ impl Streams {
 
     /// Sends raft's message that stands for a cut of a shard, if that can still be pulled. What cannot be sent is lost, and
     /// asked for again.
-    pub(crate) fn announce(&self, shared: &Shared, to: NodeId, shard: ShardId, token: &[u8], raft: Bytes) -> bool {
+    pub(crate) fn announce<T>(
+        &self,
+        replication: &Replication<T>,
+        to: NodeId,
+        shard: ShardId,
+        token: &[u8],
+        raft: Bytes,
+    ) -> bool {
         let Some(token) = read_token(token).filter(|token| self.outgoing.lock().has(*token)) else { return false };
         let message = Message::Offer { shard, token, raft };
-        shared.world.net.send(to, Lane::Bulk, message.encode()).is_ok()
+        replication.world.net.send(to, Lane::Bulk, message.encode()).is_ok()
     }
 
     /// What was pulled for a snapshot that raft now takes.
@@ -79,18 +86,18 @@ impl Streams {
     }
 
     /// A frame of the lane of big things.
-    pub(crate) fn take(&self, shared: &Arc<Shared>, from: NodeId, frame: Bytes) {
+    pub fn take<T>(&self, replication: &Replication<T>, from: NodeId, frame: Bytes) {
         let message = match Message::decode(&frame) {
             Ok(message) => message,
-            Err(why) => return not_understood(shared, from, &why),
+            Err(why) => return replication.not_understood(from, &why),
         };
         match message {
             // There would be no room for it: it is offered again.
-            Message::Offer { .. } if shared.read_only.load(std::sync::atomic::Ordering::Relaxed) => {}
+            Message::Offer { .. } if replication.is_read_only() => {}
             Message::Offer { shard, token, raft } => {
-                let now_ms = shared.world.clock.monotonic_ms();
+                let now_ms = replication.world.clock.monotonic_ms();
                 let begins = self.incoming.lock().offered(from, shard, token, raft, now_ms);
-                self.pull_all(shared, begins);
+                self.pull_all(replication, begins);
             }
             Message::Pull { token, piece } => self.job(Job::Send { to: from, token, piece }),
             Message::Piece { token, piece, body } => self.job(Job::Take { from, token, piece, body }),
@@ -99,33 +106,33 @@ impl Streams {
 
     /// A shard's replica here has ended: nothing of it can be pulled any more, nothing for it is on its way, and its records
     /// in the store are given up; not if a snapshot for its next replica has brought its own along already.
-    pub(crate) fn let_go(&self, shared: &Shared, shard: ShardId) -> bool {
+    pub(crate) fn let_go<T>(&self, replication: &Replication<T>, shard: ShardId) -> bool {
         self.outgoing.lock().let_go(shard);
         // While it is held nothing new begins: what comes from now on finds the mark.
         let mut incoming = self.incoming.lock();
         let may_go = incoming.let_go(shard);
         if may_go {
-            shared.past.give_up(shard);
+            replication.past.give_up(shard);
         }
         may_go
     }
 
     /// A node is lost: what comes from it will be offered anew.
-    pub(crate) fn lost(&self, node: NodeId) {
+    pub fn lost(&self, node: NodeId) {
         self.incoming.lock().lost(node);
         self.outgoing.lock().lost(node);
     }
 
-    fn pull_all(&self, shared: &Shared, begins: Vec<(NodeId, u64)>) {
+    fn pull_all<T>(&self, replication: &Replication<T>, begins: Vec<(NodeId, u64)>) {
         for (to, token) in begins {
-            self.pull(shared, to, token, 0..PULLED_AHEAD);
+            self.pull(replication, to, token, 0..PULLED_AHEAD);
         }
     }
 
-    fn pull(&self, shared: &Shared, to: NodeId, token: u64, pieces: std::ops::Range<u64>) {
+    fn pull<T>(&self, replication: &Replication<T>, to: NodeId, token: u64, pieces: std::ops::Range<u64>) {
         for piece in pieces {
             // A lost pull ends the stream with its link.
-            let _ = shared.world.net.send(to, Lane::Bulk, Message::Pull { token, piece }.encode());
+            let _ = replication.world.net.send(to, Lane::Bulk, Message::Pull { token, piece }.encode());
         }
     }
 
@@ -140,14 +147,14 @@ impl Streams {
         self.some.notify_one();
     }
 
-    fn work(&self, shared: &Arc<Shared>, job: Job) {
+    fn work<T>(&self, replication: &Replication<T>, job: Job) {
         let (node, token, sends) = match &job {
             Job::Send { to, token, .. } => (*to, *token, true),
             Job::Take { from, token, .. } => (*from, *token, false),
         };
         let done = match job {
-            Job::Send { to, token, piece } => self.send(shared, to, token, piece),
-            Job::Take { from, token, piece, body } => self.take_piece(shared, from, token, piece, body),
+            Job::Send { to, token, piece } => self.send(replication, to, token, piece),
+            Job::Take { from, token, piece, body } => self.take_piece(replication, from, token, piece, body),
         };
         match done {
             Ok(()) => {}
@@ -155,26 +162,26 @@ impl Streams {
                 tracing::warn!(node, sends, %error, "a snapshot on its way is given up: it is offered again");
                 if !sends {
                     let begins = self.incoming.lock().gone(node, token);
-                    self.pull_all(shared, begins);
+                    self.pull_all(replication, begins);
                 }
             }
-            Err(error) => shared.replicators.fail(error),
+            Err(error) => replication.replicators.fail(error),
         }
     }
 
-    fn send(&self, shared: &Shared, to: NodeId, token: u64, piece: u64) -> Result<(), PastError> {
-        let now_ms = shared.world.clock.monotonic_ms();
+    fn send<T>(&self, replication: &Replication<T>, to: NodeId, token: u64, piece: u64) -> Result<(), PastError> {
+        let now_ms = replication.world.clock.monotonic_ms();
         let Some(cursor) = self.outgoing.lock().cursor(to, token, piece, now_ms) else {
             let gone = Message::Piece { token, piece, body: message::Body::Gone };
-            let _ = shared.world.net.send(to, Lane::Bulk, gone.encode());
+            let _ = replication.world.net.send(to, Lane::Bulk, gone.encode());
             if piece == 0 {
                 // A newer cut took its place before it was pulled: raft is to offer that one, without waiting for this.
-                shared.replicators.unreachable(to);
+                replication.replicators.unreachable(to);
             }
             return Ok(());
         };
         let (shard, ends) = (cursor.shard, cursor.ends);
-        let (mut body, after) = cursor.next(&shared.past)?;
+        let (mut body, after) = cursor.next(&replication.past)?;
         {
             let mut outgoing = self.outgoing.lock();
             if outgoing.stands(shard, ends) {
@@ -184,60 +191,60 @@ impl Streams {
                 body = message::Body::Gone;
             }
         }
-        shared.replicators.push(shard, boxoffice_shard::Input::SnapshotMoves { shard, to });
-        shared.metrics.stream_pieces.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        replication.replicators.push(shard, boxoffice_shard::Input::SnapshotMoves { shard, to });
+        replication.metrics.stream_pieces.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         // A piece that cannot be sent ends the stream: raft offers it again.
-        let _ = shared.world.net.send(to, Lane::Bulk, Message::Piece { token, piece, body }.encode());
+        let _ = replication.world.net.send(to, Lane::Bulk, Message::Piece { token, piece, body }.encode());
         Ok(())
     }
 
-    fn take_piece(
+    fn take_piece<T>(
         &self,
-        shared: &Arc<Shared>,
+        replication: &Replication<T>,
         from: NodeId,
         token: u64,
         piece: u64,
         body: message::Body,
     ) -> Result<(), PastError> {
-        let now_ms = shared.world.clock.monotonic_ms();
+        let now_ms = replication.world.clock.monotonic_ms();
         let Some(shard) = self.incoming.lock().expects(from, token, piece, now_ms) else { return Ok(()) };
         match body {
             message::Body::Memory(bytes) => self.incoming.lock().memory(from, token, &bytes),
             message::Body::Records(records) => {
-                let upto = shared.past.import(shard, &records)?;
-                shared.replicators.imported(shard, upto);
+                let upto = replication.past.import(shard, &records)?;
+                replication.replicators.imported(shard, upto);
             }
             message::Body::End => {
-                shared.past.sync()?;
+                replication.past.sync()?;
                 let bytes = self.incoming.lock().size(from, token) as u64;
-                match shared.snapshot_files.reserve(shard, bytes + DESCRIPTION_BYTES) {
+                match replication.snapshot_files.reserve(shard, bytes + DESCRIPTION_BYTES) {
                     Ok(()) => {}
                     Err(error @ SnapshotError::Full { .. }) => {
                         tracing::warn!(from, %error, "a snapshot on its way is given up: it is offered again");
                         let begins = self.incoming.lock().gone(from, token);
-                        self.pull_all(shared, begins);
+                        self.pull_all(replication, begins);
                         return Ok(());
                     }
                     Err(error) => {
-                        shared.replicators.fail(error);
+                        replication.replicators.fail(error);
                         return Ok(());
                     }
                 }
                 let (whole, begins) = self.incoming.lock().end(from, token);
                 if let Some(raft) = whole {
                     let message = boxoffice_shard::Input::Message { from, shard, bytes: raft };
-                    shared.replicators.push(shard, message);
+                    replication.replicators.push(shard, message);
                 }
-                self.pull_all(shared, begins);
+                self.pull_all(replication, begins);
                 return Ok(());
             }
             message::Body::Gone => {
                 let begins = self.incoming.lock().gone(from, token);
-                self.pull_all(shared, begins);
+                self.pull_all(replication, begins);
                 return Ok(());
             }
         }
-        self.pull(shared, from, token, piece + PULLED_AHEAD..piece + PULLED_AHEAD + 1);
+        self.pull(replication, from, token, piece + PULLED_AHEAD..piece + PULLED_AHEAD + 1);
         Ok(())
     }
 }
@@ -246,23 +253,22 @@ fn read_token(token: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(token.try_into().ok()?))
 }
 
-/// Does the streams' work, until the node is gone.
-pub(crate) async fn run(weak: Weak<Shared>, on_threads: bool) {
-    let Some(streams) = weak.upgrade().map(|shared| Arc::clone(&shared.streams)) else { return };
+/// Does the transfers' work until the replication is gone.
+pub async fn run<T: Ticket>(weak: Weak<Replication<T>>, transfers: Arc<Transfers>, on_threads: bool) {
     loop {
-        let job = streams.jobs.lock().pop_front();
+        let job = transfers.jobs.lock().pop_front();
         let Some(job) = job else {
-            streams.some.notified().await;
+            transfers.some.notified().await;
             continue;
         };
-        let Some(shared) = weak.upgrade() else { return };
-        let of_job = Arc::clone(&streams);
+        let Some(replication) = weak.upgrade() else { return };
+        let of_job = Arc::clone(&transfers);
         if on_threads {
             // It reads and writes files: not on a thread that sells. A panic in it ends the process by the hook.
-            let _ = tokio::task::spawn_blocking(move || of_job.work(&shared, job)).await;
+            let _ = tokio::task::spawn_blocking(move || of_job.work(&replication, job)).await;
         } else {
-            of_job.work(&shared, job);
-            drop(shared);
+            of_job.work(&replication, job);
+            drop(replication);
             tokio::task::yield_now().await;
         }
     }

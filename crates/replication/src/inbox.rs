@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use boxoffice_env::Disk;
 use tokio::{sync::Notify, time::sleep};
 
 use crate::queue::Queue;
@@ -111,5 +112,13 @@ impl<M> Inbox<M> {
     /// Moves everything into `into`; `false` if there is nothing.
     pub(crate) fn take_now(&self, into: &mut Vec<M>) -> bool {
         self.queue.take(into)
+    }
+}
+
+/// Waits as long as a simulated disk says that it would have taken.
+pub(crate) async fn wait_for_disk(disk: &dyn Disk) {
+    let owed = disk.owed();
+    if !owed.is_zero() {
+        sleep(owed).await;
     }
 }

@@ -50,7 +50,7 @@ impl Outbox {
 ///
 /// # Errors
 /// The frame is cut off inside a message.
-pub(crate) fn each(mut frame: Bytes, mut see: impl FnMut(ShardId, Bytes)) -> Result<(), &'static str> {
+pub fn each(mut frame: Bytes, mut see: impl FnMut(ShardId, Bytes)) -> Result<(), &'static str> {
     while !frame.is_empty() {
         if frame.len() < HEADER_BYTES {
             return Err("a frame of consensus ends within a header");

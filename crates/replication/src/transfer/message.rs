@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// One message of the lane of big things.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Message {
+pub enum Message {
     /// A snapshot is there to be pulled.
     Offer {
         /// Of which shard.
@@ -37,7 +37,7 @@ pub(crate) enum Message {
 
 /// What is in a piece.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Body {
+pub enum Body {
     /// The next bytes of what was in memory.
     Memory(Bytes),
     /// The next records of the history, as the sender's store has them.
@@ -49,13 +49,14 @@ pub(crate) enum Body {
 }
 
 impl Message {
-    pub(crate) fn encode(&self) -> Bytes {
+    /// The message as it is sent.
+    pub fn encode(&self) -> Bytes {
         packing::append(self, Vec::new()).into()
     }
 
     /// # Errors
     /// What is wrong with the bytes.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Message, String> {
+    pub fn decode(bytes: &[u8]) -> Result<Message, String> {
         packing::read(bytes)
     }
 }

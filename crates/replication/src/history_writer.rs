@@ -1,4 +1,4 @@
-//! The keeper, a thread or a task, takes what leaves: entities into the store, and segments of the log into archives.
+//! The history writer, a thread or a task, takes what leaves: entities into the store, and segments of the log into archives.
 
 use std::{
     sync::{Arc, Weak, atomic::Ordering},
@@ -10,7 +10,13 @@ use boxoffice_core::keep::Leaving;
 use boxoffice_shard::ShardId;
 use boxoffice_storage::{archive_files::ArchiveError, past::PastError};
 
-use crate::{driver::pay_disk, error::NodeError, inbox::Inbox, shared::Shared};
+use crate::{
+    error::ReplicationError,
+    inbox::{Inbox, wait_for_disk},
+    owner::Ticket,
+    replication::Replication,
+    runner::Runner,
+};
 
 /// Entities of one batch.
 const BATCH: usize = 512;
@@ -23,7 +29,7 @@ const FILL_MS: u64 = 1;
 /// Milliseconds between attempts on a full disk.
 const RETRY_MS: u64 = 1_000;
 
-/// What the keeper is told.
+/// What the history writer is told.
 pub(crate) enum Order {
     /// These may leave memory. The queue has no bound of its own: what is in it is in memory anyway, and a full disk stops
     /// selling.
@@ -36,18 +42,21 @@ pub(crate) enum Order {
     Neighbours,
 }
 
-/// The way to the keeper; it ends when this is dropped.
-pub(crate) struct Keeper(Arc<Inbox<Order>>);
+/// The way to the history writer; it ends when this is dropped.
+pub(crate) struct HistoryWriter(Arc<Inbox<Order>>);
 
-impl Keeper {
+impl HistoryWriter {
     /// Starts it.
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub(crate) fn start(shared: &Arc<Shared>) -> Result<Keeper, NodeError> {
+    pub(crate) fn start<T: Ticket>(
+        replication: &Arc<Replication<T>>,
+        runner: &Runner,
+    ) -> Result<HistoryWriter, ReplicationError> {
         let orders = Arc::new(Inbox::default());
         let mut work = Work {
-            shared: Arc::downgrade(shared),
+            replication: Arc::downgrade(replication),
             orders: Arc::clone(&orders),
             batches: Vec::new(),
             written: Vec::new(),
@@ -57,14 +66,14 @@ impl Keeper {
             written_ms: 0,
             failures: 0,
         };
-        match shared.tasks.only() {
-            true => shared.tasks.sell(async move { work.run_as_task().await }),
-            false => {
+        match runner {
+            Runner::Tasks(spawn) => spawn(Box::pin(async move { work.run_as_task().await })),
+            Runner::Threads => {
                 let thread = thread::Builder::new().name("history".into()).spawn(move || work.run());
-                thread.map_err(|error| NodeError::Resources(format!("thread for the history ({error})")))?;
+                thread.map_err(|error| ReplicationError::Resources(format!("thread for the history ({error})")))?;
             }
         }
-        Ok(Keeper(orders))
+        Ok(HistoryWriter(orders))
     }
 
     /// Hands in an order.
@@ -73,14 +82,14 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for HistoryWriter {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
-struct Work {
-    shared: Weak<Shared>,
+struct Work<T> {
+    replication: Weak<Replication<T>>,
     orders: Arc<Inbox<Order>>,
     /// To be written, in order.
     batches: Vec<(ShardId, Vec<Leaving>)>,
@@ -106,10 +115,10 @@ enum Went {
     Wait(u64),
 }
 
-/// How long the keeper waits for orders when there is nothing to be done without one.
+/// How long the history writer waits for orders when there is nothing to be done without one.
 const FOREVER: Duration = Duration::MAX;
 
-impl Work {
+impl<T: Ticket> Work<T> {
     fn run(&mut self) {
         let orders = Arc::clone(&self.orders);
         let (mut taken, mut wait) = (Vec::new(), Duration::ZERO);
@@ -131,8 +140,10 @@ impl Work {
                 Some(next) => wait = next,
                 None => return,
             }
-            let Some(disk) = self.shared.upgrade().map(|shared| Arc::clone(&shared.world.disk)) else { return };
-            pay_disk(&*disk).await;
+            let Some(disk) = self.replication.upgrade().map(|replication| Arc::clone(&replication.world.disk)) else {
+                return;
+            };
+            wait_for_disk(&*disk).await;
         }
     }
 
@@ -142,12 +153,14 @@ impl Work {
         if taken.is_empty() && self.orders.is_closed() {
             return None;
         }
-        let shared = self.shared.upgrade()?;
+        let replication = self.replication.upgrade()?;
         for order in taken.drain(..) {
             match order {
                 Order::Neighbours => {
                     // Without it an old copy of a disk is recognised by who does not start again in between.
-                    if let Err(error) = shared._directory.note_neighbours(&*shared.world.disk, &shared.witness) {
+                    if let Err(error) =
+                        replication.directory.note_neighbours(&*replication.world.disk, &replication.witness)
+                    {
                         tracing::warn!(%error, "what other nodes say of their disks is not written down");
                     }
                 }
@@ -160,10 +173,10 @@ impl Work {
                 }
             }
         }
-        let went = match self.step(&shared) {
+        let went = match self.step(&replication) {
             Ok(went) => went,
             Err(error) => {
-                shared.replicators.fail(error);
+                replication.replicators.fail(error);
                 return None;
             }
         };
@@ -175,30 +188,30 @@ impl Work {
     }
 
     /// One piece of work; the node may go on for a while without it, but never goes on from a failure.
-    fn step(&mut self, shared: &Shared) -> Result<Went, NodeError> {
-        let now_ms = shared.world.clock.monotonic_ms();
-        let (went, is_full) = match self.write(shared, now_ms) {
+    fn step(&mut self, replication: &Replication<T>) -> Result<Went, ReplicationError> {
+        let now_ms = replication.world.clock.monotonic_ms();
+        let (went, is_full) = match self.write(replication, now_ms) {
             Ok(went) => {
-                self.tell_full(shared, None);
+                self.tell_full(replication, None);
                 (went, false)
             }
             Err(PastError::Store(error)) if error.is_full() => {
-                self.tell_full(shared, Some(&error.to_string()));
-                self.write_again(shared);
+                self.tell_full(replication, Some(&error.to_string()));
+                self.write_again(replication);
                 (Went::Wait(RETRY_MS), true)
             }
             Err(error) => return Err(error.into()),
         };
         match (&went, self.segments.first()) {
             (Went::On, _) => Ok(went),
-            (Went::Wait(ms), None) => match self.clear(shared)? {
+            (Went::Wait(ms), None) => match self.clear(replication)? {
                 Some(cleared) => Ok(cleared),
                 // Between pieces of the scan the full disk would be tried again each time.
                 None if is_full => Ok(went),
-                None => Ok(Went::Wait(self.fill(shared).map_or(*ms, |fill_ms| fill_ms.min(*ms)))),
+                None => Ok(Went::Wait(self.fill(replication).map_or(*ms, |fill_ms| fill_ms.min(*ms)))),
             },
             (Went::Wait(_), Some(&number)) => {
-                self.archive(shared, number).map(|done| if done { Went::On } else { went })
+                self.archive(replication, number).map(|done| if done { Went::On } else { went })
             }
         }
     }
@@ -213,9 +226,9 @@ impl Work {
 
     /// Removes some records of a shard that is elsewhere now, if there is one; when nothing else is to be done. What does not
     /// go before the node ends goes after its next start.
-    fn clear(&mut self, shared: &Shared) -> Result<Option<Went>, NodeError> {
+    fn clear(&mut self, replication: &Replication<T>) -> Result<Option<Went>, ReplicationError> {
         let Some(&shard) = self.clears.first() else { return Ok(None) };
-        match shared.past.clear_some(shard) {
+        match replication.past.clear_some(shard) {
             Ok(true) => {}
             Ok(false) => _ = self.clears.remove(0),
             Err(PastError::Store(error)) if error.is_full() => return Ok(Some(Went::Wait(RETRY_MS))),
@@ -225,11 +238,11 @@ impl Work {
     }
 
     /// Adds some records to the filter, when nothing else is to be done; when to go on, `None` if there are no more.
-    fn fill(&mut self, shared: &Shared) -> Option<u64> {
+    fn fill(&mut self, replication: &Replication<T>) -> Option<u64> {
         if !self.fills {
             return None;
         }
-        match shared.past.fill_some() {
+        match replication.past.fill_some() {
             Ok(true) => Some(FILL_MS),
             Ok(false) => {
                 self.fills = false;
@@ -245,15 +258,15 @@ impl Work {
         }
     }
 
-    fn write(&mut self, shared: &Shared, now_ms: u64) -> Result<Went, PastError> {
+    fn write(&mut self, replication: &Replication<T>, now_ms: u64) -> Result<Went, PastError> {
         if !self.batches.is_empty() {
             let count = self.next_batch();
             if self.written.is_empty() {
-                (self.written_ms, self.failures) = (now_ms, shared.past.failures());
+                (self.written_ms, self.failures) = (now_ms, replication.past.failures());
             }
-            shared.past.write(&self.batches[..count])?;
+            replication.past.write(&self.batches[..count])?;
             let left: usize = self.batches[..count].iter().map(|(_, leaving)| leaving.len()).sum();
-            shared.metrics.left.fetch_add(left as u64, Ordering::Relaxed);
+            replication.metrics.left.fetch_add(left as u64, Ordering::Relaxed);
             self.written.extend(self.batches.drain(..count));
         }
         let entities: usize = self.written.iter().map(|(_, leaving)| leaving.len()).sum();
@@ -265,20 +278,20 @@ impl Work {
             };
             return Ok(if self.batches.is_empty() { Went::Wait(left_ms.clamp(1, SYNC_MS)) } else { Went::On });
         }
-        shared.past.sync()?;
-        shared.metrics.history_syncs.fetch_add(1, Ordering::Relaxed);
-        if shared.past.failures() == self.failures {
-            self.forget(shared)?;
+        replication.past.sync()?;
+        replication.metrics.history_syncs.fetch_add(1, Ordering::Relaxed);
+        if replication.past.failures() == self.failures {
+            self.forget(replication)?;
         } else {
             // A snapshot that was coming in ran out of room meanwhile.
-            self.write_again(shared);
+            self.write_again(replication);
         }
         Ok(Went::On)
     }
 
     /// None of what was written and not synced counts as written.
-    fn write_again(&mut self, shared: &Shared) {
-        shared.past.write_again();
+    fn write_again(&mut self, replication: &Replication<T>) {
+        replication.past.write_again();
         let again = std::mem::take(&mut self.written);
         self.batches.splice(0..0, again);
     }
@@ -300,10 +313,10 @@ impl Work {
     }
 
     /// What is durable in the store is taken out of memory, and snapshots cut from now on rest on the store.
-    fn forget(&mut self, shared: &Shared) -> Result<(), PastError> {
+    fn forget(&mut self, replication: &Replication<T>) -> Result<(), PastError> {
         for (shard, leaving) in self.written.drain(..) {
-            let batches = shared.past.shard(shard)?.batches;
-            let mut replica = shared.cells[usize::from(shard)].replica.lock();
+            let batches = replication.past.shard(shard)?.batches;
+            let mut replica = replication.shard(shard).replica.lock();
             replica.rests_on = batches;
             for leaving in leaving {
                 replica.kept.forget(&leaving.entity, leaving.index);
@@ -312,8 +325,8 @@ impl Work {
         Ok(())
     }
 
-    fn tell_full(&self, shared: &Shared, full: Option<&str>) {
-        let was = shared.history_full.swap(full.is_some(), Ordering::Relaxed);
+    fn tell_full(&self, replication: &Replication<T>, full: Option<&str>) {
+        let was = replication.history_full.swap(full.is_some(), Ordering::Relaxed);
         match full {
             Some(why) if !was => tracing::error!(why, "what has ended cannot be taken out of memory"),
             None if was => tracing::warn!("what has ended is taken out of memory again"),
@@ -323,9 +336,9 @@ impl Work {
 
     /// Archives the oldest segment that waits; `false` if it must wait for room on the disk. One that cannot be read is
     /// given up: nothing but its history is lost.
-    fn archive(&mut self, shared: &Shared, number: u64) -> Result<bool, NodeError> {
-        match shared.archives.archive(&shared.log_dir, number, shared.config.history_archive_bytes) {
-            Ok(()) => _ = shared.metrics.archived.fetch_add(1, Ordering::Relaxed),
+    fn archive(&mut self, replication: &Replication<T>, number: u64) -> Result<bool, ReplicationError> {
+        match replication.archives.archive(&replication.log_dir, number, replication.config.history_archive_bytes) {
+            Ok(()) => _ = replication.metrics.archived.fetch_add(1, Ordering::Relaxed),
             Err(error @ ArchiveError::Full { .. }) => {
                 tracing::warn!(number, %error, "a segment of the log waits for its archive");
                 return Ok(false);
@@ -335,7 +348,7 @@ impl Work {
             }
         }
         self.segments.remove(0);
-        shared.replicators.archived(number);
+        replication.replicators.archived(number);
         Ok(true)
     }
 }

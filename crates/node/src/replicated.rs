@@ -1,0 +1,159 @@
+//! What the node does with what comes of the replication.
+
+use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
+
+use boxoffice_core::{event::Event as EntityEvent, host::Input, id::Entity, keep::Kept, planted};
+use boxoffice_env::Lane;
+use boxoffice_feeds::Commit;
+use boxoffice_replication::{
+    checksums::PROGRAM,
+    error::ReplicationError,
+    owner::{Event, Owner},
+    shard_state::Leadership,
+};
+use boxoffice_shard::{RejectReason, ShardId};
+use tokio::sync::mpsc;
+
+use crate::{
+    door::Failure,
+    error::NodeError,
+    placing,
+    routing::{Led, Message},
+    shared::Shared,
+    ticket::Ticket,
+    watched::Before,
+};
+
+/// What was committed in one pass: tickets with the index of their entry.
+pub(crate) type Settled = Vec<(Ticket, u64)>;
+
+/// The node as the owner of its replication.
+#[derive(Clone)]
+pub(crate) struct Replicated {
+    shared: Arc<Shared>,
+    settle: mpsc::UnboundedSender<Settled>,
+}
+
+impl Replicated {
+    /// Tickets that are settled go to `settle`.
+    pub(crate) fn new(shared: Arc<Shared>, settle: mpsc::UnboundedSender<Settled>) -> Replicated {
+        Replicated { shared, settle }
+    }
+
+    fn committed(&self, changes: Vec<Commit>, settled: Settled) {
+        if !changes.is_empty() {
+            self.shared.far_feeds.commit(&self.shared, &changes);
+            self.shared.feeds.commit(changes);
+        }
+        if !settled.is_empty() {
+            // The relay ends only after the replication.
+            let _ = self.settle.send(settled);
+        }
+    }
+
+    fn dropped(&self, shard: ShardId, ticket: Ticket, why: RejectReason) {
+        // A turn that was never appended may be the last one of a request of several: what inventories have granted for it in
+        // between stands until they hear otherwise.
+        let changed = why.is_unknown() || ticket.served.is_some();
+        if changed && !planted::is("an unknown outcome told as none") {
+            tracing::debug!(shard, ?why, "a proposal was lost; its callers hear unknown");
+            drop(ticket);
+        } else {
+            ticket.refuse(Failure::NotReady);
+        }
+    }
+
+    fn became_leader(&self, shard: ShardId, leadership: Leadership) {
+        self.shared.cells[usize::from(shard)].lead.lock().leadership = Some(leadership);
+    }
+
+    fn became_follower(&self, shard: ShardId) {
+        // The actors' state was speculation on a leadership that is over: a client that waits for them hears `unknown`.
+        let ended = self.shared.cells[usize::from(shard)].lead.lock().end(|served| {
+            let ends = !planted::is("actors that outlive a leadership");
+            if ends {
+                served.actor.stop(None);
+            }
+            ends
+        });
+        drop(ended);
+    }
+
+    fn leader_changed(&self, shard: ShardId, led: Led) {
+        let cell = &self.shared.cells[usize::from(shard)];
+        cell.belief.lock().follow(led);
+        if cell.is_led(led.leader.is_some(), self.shared.world.clock.monotonic_ms()) {
+            self.shared.far_feeds.leader_changed(&self.shared, shard);
+            self.shared.feeds.leaders_changed();
+        }
+        self.shared.leader_changed(shard, led.leader);
+        self.shared.placing.notify_one();
+    }
+}
+
+impl Owner for Replicated {
+    type Ticket = Ticket;
+    type Before = Before;
+    type Change = Commit;
+
+    fn before(kept: &Kept, entity: &Entity, events: &[EntityEvent]) -> Option<Before> {
+        Before::of(kept, entity, events)
+    }
+
+    fn change(before: Before, kept: &Kept, entity: Entity) -> Option<Commit> {
+        before.commit(kept, entity)
+    }
+
+    fn lost(entity: Entity) -> Commit {
+        Commit::lost(entity)
+    }
+
+    fn under_way(&self) -> usize {
+        self.shared.admission.under_way()
+    }
+
+    fn on(&self, event: Event<Ticket, Commit>) {
+        match event {
+            Event::Committed { changes, settled } => self.committed(changes, settled),
+            Event::Dropped { shard, ticket, why } => self.dropped(shard, ticket, why),
+            Event::BecameLeader { shard, leadership } => self.became_leader(shard, leadership),
+            Event::BecameFollower { shard } => self.became_follower(shard),
+            Event::LeaderChanged { shard, term, leader } => self.leader_changed(shard, Led { term, leader }),
+            Event::Due(entity) => {
+                // The replication has not said that the leadership is over, so the entity's actor is here.
+                let _ = self.shared.send(&entity, Input::Wake);
+            }
+            Event::TargetReached { shard, version } => {
+                self.shared.reached.lock().insert(shard, version);
+                self.shared.placing.notify_one();
+            }
+            // Other nodes should lead, or this one may again.
+            Event::DirectoryChanged | Event::ReadOnlyChanged => self.shared.placing.notify_one(),
+            Event::Checksums { to, checksums } => {
+                let message = Message::Checksums { program: Cow::Borrowed(PROGRAM), checksums };
+                let _ = self.shared.world.net.send(to, Lane::Calls, message.encode());
+            }
+        }
+    }
+
+    fn failed(&self, error: &ReplicationError) {
+        self.shared.draining.store(true, Ordering::Relaxed);
+        let why = match error {
+            ReplicationError::DirectoryRemoved => placing::no_member(&self.shared).to_string(),
+            error => error.to_string(),
+        };
+        self.shared.failed.send_if_modified(|known| {
+            let is_first = known.is_none();
+            known.get_or_insert(why);
+            is_first
+        });
+    }
+}
+
+/// Why the node ends when its replication does.
+pub(crate) fn node_error(shared: &Shared, error: ReplicationError) -> NodeError {
+    match error {
+        ReplicationError::DirectoryRemoved => placing::no_member(shared),
+        error => error.into(),
+    }
+}

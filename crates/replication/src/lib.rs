@@ -1,0 +1,29 @@
+//! Replication of the shards: what the node decides becomes durable, committed and applied.
+//!
+//! A [`Replicator`](replicator::Replicator) is a loop that steps raft ([`boxoffice_shard`]), writes and syncs the log, applies
+//! committed entries to the [shards' states](shard_state::ShardState), and keeps log, snapshots and history in order. It takes
+//! [`Input`](replicators::Input) and tells its [`Owner`](owner::Owner) by [`Event`](owner::Event) what came of it. It knows no
+//! client and no actor.
+
+pub mod checksums;
+pub mod config;
+pub mod error;
+pub mod inspect;
+pub mod metrics;
+pub mod owner;
+pub mod peer_frame;
+pub mod replication;
+pub mod replicators;
+pub mod runner;
+pub mod running;
+pub mod shard_state;
+pub mod transfer;
+
+mod history_writer;
+mod inbox;
+mod open;
+mod pieces;
+mod queue;
+mod replicator;
+mod snapshot_writer;
+mod sync;

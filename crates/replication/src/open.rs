@@ -1,0 +1,244 @@
+//! What is on disk, read back at the start.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use boxoffice_core::{keep::Kept, planted};
+use boxoffice_env::World;
+use boxoffice_shard::{Config, Engine, Record, ShardId, SnapshotMeta};
+use boxoffice_storage::{
+    archive_files::ArchiveFiles,
+    identity::{DataDirectory, Wanted},
+    log::{self, Log, LogConfig, Maker, Start},
+    past::{Past, Replay},
+    snapshot::{self, Snapshot},
+    snapshot_files::SnapshotFiles,
+};
+use bytes::Bytes;
+
+use crate::{
+    config::ReplicationConfig,
+    error::ReplicationError,
+    metrics::Metrics,
+    replication::Replication,
+    replicators::{Division, Replicators},
+    shard_state::{Replica, ShardState},
+    snapshot_writer::SnapshotsKept,
+};
+
+/// A data directory as it was found, with an engine for each replicator.
+pub(crate) struct Restored<T> {
+    pub(crate) replication: Arc<Replication<T>>,
+    pub(crate) engines: Vec<Engine<T>>,
+    pub(crate) log: Log,
+    pub(crate) replays: Vec<Replay>,
+    pub(crate) snapshots_kept: Vec<SnapshotsKept>,
+    /// Shards without a replica here: their records in the store go.
+    pub(crate) leftover: Vec<ShardId>,
+}
+
+/// Reads back a data directory, which is made if it is not there.
+///
+/// # Errors
+/// The directory is in use, another node's, damaged or cannot be written.
+pub(crate) fn restored<T>(
+    config: ReplicationConfig,
+    world: &World,
+    maker: Maker,
+) -> Result<Restored<T>, ReplicationError> {
+    let wanted = Wanted { cluster: None, node: config.node_id, shards: config.shards, joining: config.joining.clone() };
+    let mut directory = DataDirectory::open(world, &config.data_dir, &wanted)?;
+    let snapshot_files = SnapshotFiles::open(Arc::clone(&world.disk), &directory.snapshot_dir())?;
+    let mut snapshots_kept = vec![SnapshotsKept::default(); usize::from(config.shards) + 1];
+    for name in snapshot_files.list()? {
+        if let Some(kept) = snapshots_kept.get_mut(usize::from(name.shard)) {
+            kept.add(name.index);
+        }
+    }
+    let mut shards = Vec::new();
+    let (mut metas, mut rests) = (Vec::new(), Vec::new());
+    for shard in 0..=config.shards {
+        let state = ShardState::new(shard);
+        if let Some(newest) = snapshot_files.load_newest(shard)? {
+            newest.warnings.iter().for_each(|warning| tracing::warn!(shard, "{warning}"));
+            let Snapshot { meta, rests_on, cut } =
+                snapshot::decode(&newest.payload).map_err(|why| ReplicationError::BadSnapshot { shard, why })?;
+            state.replica.lock().kept = Kept::restore(cut);
+            state.applied.store(meta.position.index, Ordering::Relaxed);
+            rests.push((shard, rests_on));
+            metas.push(meta);
+        }
+        shards.push(Arc::new(state));
+    }
+    let owner = directory.identity().disk;
+    let past = Past::open(&*world.stores, &directory.history_dir(), &config.history_store, owner, &rests)?;
+    let archives = ArchiveFiles::open(Arc::clone(&world.disk), &directory.archive_dir())?;
+    let witness = directory.neighbours(&*world.disk)?;
+    let division = Division::new(config.replicators);
+    let (log, mut records) = open_log(&config, world, &directory, (maker, division.replicators()))?;
+    let replays = check_past(&past, &shards, &metas, &records)?;
+    forget_bad_snapshots(&metas, &mut records);
+    directory.note_log(&*world.disk)?;
+
+    let engines = engines(&engine_config(&config, world, &directory), division, &metas, records)?;
+    let engine_of = |shard: ShardId| &engines[division.of(shard)];
+    for meta in metas.iter().filter(|meta| engine_of(meta.shard).snapshot_meta(meta.shard) != Some(*meta)) {
+        // It is of a replica that is gone.
+        let state = &shards[usize::from(meta.shard)];
+        *state.replica.lock() = Replica::default();
+        state.applied.store(0, Ordering::Relaxed);
+    }
+    for (shard, engine) in engines.iter().flat_map(|engine| engine.shards().map(move |shard| (shard, engine))) {
+        let group = engine.group(shard).expect("a shard that the engine has");
+        let state = &shards[usize::from(shard)];
+        state.group_id.store(group.replica.bits(), Ordering::Relaxed);
+        if group.members.contains(group.replica) {
+            state.replica_id.store(group.replica.bits(), Ordering::Relaxed);
+        }
+    }
+    let leftover: Vec<_> = (0..=config.shards).filter(|shard| engine_of(*shard).group(*shard).is_none()).collect();
+    leftover.iter().for_each(|shard| past.give_up(*shard));
+    let replication = Arc::new(Replication {
+        replicators: Replicators::new(division),
+        metrics: Metrics::default(),
+        read_only: AtomicBool::new(false),
+        directory_heard_ms: AtomicU64::new(0),
+        past,
+        archives,
+        log_dir: directory.log_dir(),
+        snapshot_files,
+        history_full: AtomicBool::new(false),
+        witness,
+        run: world.rng.u64(),
+        durable: AtomicU64::new(log.synced_seq()),
+        directory,
+        shards,
+        world: world.clone(),
+        config,
+    });
+    Ok(Restored { replication, engines, log, replays, snapshots_kept, leftover })
+}
+
+fn engine_config(config: &ReplicationConfig, world: &World, directory: &DataDirectory) -> Config {
+    let identity = directory.identity();
+    let seed = world.rng.u64();
+    let mut engine = match identity.peers.is_empty() {
+        true => Config::founding(config.node_id, seed, config.shards),
+        false => Config::joining(config.node_id, seed, config.shards),
+    };
+    engine.generation_min = identity.generation_min;
+    // An entry must fit into a segment of the log.
+    let entry_bytes = usize::try_from(config.log_segment_bytes / 4).unwrap_or(usize::MAX);
+    engine.entry_bytes = engine.entry_bytes.min(entry_bytes);
+    engine.snapshot_entries = config.snapshot_entries;
+    engine.snapshot_bytes = config.snapshot_bytes;
+    engine
+}
+
+/// Opens the log and reads back what the engine had written.
+fn open_log(
+    config: &ReplicationConfig,
+    world: &World,
+    directory: &DataDirectory,
+    (maker, writers): (Maker, usize),
+) -> Result<(Log, Vec<Record>), ReplicationError> {
+    let identity = directory.identity();
+    let start = if identity.has_log { Start::Existing } else { Start::New };
+    let mut records = Vec::new();
+    let mut undecodable = None;
+    let mut replay = |record: log::Record<'_>| match Record::decode_all(Bytes::copy_from_slice(record.payload)) {
+        Ok(decoded) => records.extend(decoded),
+        Err(error) => undecodable = undecodable.take().or(Some((record.seq, error.to_string()))),
+    };
+    let (disk, rng) = (Arc::clone(&world.disk), Arc::clone(&world.rng));
+    let log_config = LogConfig { maker, writers, ..LogConfig::new(identity.disk, config.log_segment_bytes) };
+    let (mut log, recovery) = Log::open(disk, rng, &directory.log_dir(), log_config, start, &mut replay)?;
+    if let Some((seq, why)) = undecodable {
+        return Err(ReplicationError::UndecodableRecord { seq, why });
+    }
+    records.retain(|record| !(planted::is("a vote forgotten") && matches!(record, Record::State { .. })));
+    if let Some(cut) = &recovery.cut {
+        tracing::warn!(file = %cut.file.display(), offset = cut.offset, bytes = cut.bytes, why = cut.why,
+            "the end of the log was not written whole and was cut off; it was never acknowledged");
+    }
+    log.note_start()?;
+    Ok((log, records))
+}
+
+/// The engines of the replicators, each with what was kept of its shards.
+fn engines<T>(
+    config: &Config,
+    division: Division,
+    metas: &[SnapshotMeta],
+    records: Vec<Record>,
+) -> Result<Vec<Engine<T>>, ReplicationError> {
+    let mut parts: Vec<Vec<Record>> = (0..division.replicators()).map(|_| Vec::new()).collect();
+    records.into_iter().for_each(|record| parts[division.of(record.shard())].push(record));
+    let engines = parts.into_iter().enumerate().map(|(number, records)| {
+        let mut config = config.clone();
+        config.seed = config.seed.wrapping_add(number as u64);
+        config.groups.retain(|shard, _| division.of(*shard) == number);
+        let metas = metas.iter().filter(|meta| division.of(meta.shard) == number).cloned();
+        Ok(Engine::restore(config, metas, records)?)
+    });
+    engines.collect()
+}
+
+/// Looks whether the store is of the same moment as snapshots and log; returns for each shard up to where it tells. What
+/// snapshots cut from now on rest on is what the store has now: it was read from there.
+fn check_past(
+    past: &Past,
+    shards: &[Arc<ShardState>],
+    metas: &[SnapshotMeta],
+    records: &[Record],
+) -> Result<Vec<Replay>, ReplicationError> {
+    let mut ends = vec![0; shards.len()];
+    for meta in metas {
+        ends[usize::from(meta.shard)] = meta.position.index;
+    }
+    let mut logs = vec![0; shards.len()];
+    let mut replicas = vec![None; shards.len()];
+    for record in records {
+        let Some(end) = logs.get_mut(usize::from(record.shard())) else { continue };
+        match record {
+            // An entry replaces what was written at its place and after it before.
+            Record::Entry { position, .. } => *end = position.index,
+            Record::Reset { index, .. } => *end = *index,
+            // What was kept of it here tells of a log that is elsewhere now; if it comes back it brings its history along.
+            Record::Gone { .. } => *end = u64::MAX,
+            // Every part of the log begins with it again; another one begins with nothing.
+            Record::Replica { shard, replica } => {
+                if replicas[usize::from(*shard)].replace(*replica) != Some(*replica) {
+                    *end = 0;
+                }
+            }
+            Record::State { .. } | Record::Snapshot { .. } => {}
+        }
+    }
+    let mut replays = Vec::with_capacity(shards.len());
+    for state in shards {
+        let at = usize::from(state.id);
+        let last = ends[at].max(logs[at]);
+        // Without snapshot and entries the replica has no state yet, and the store what is left of an earlier one.
+        if last > 0 {
+            past.check_ends(state.id, last)?;
+        }
+        let shard = past.shard(state.id)?;
+        state.replica.lock().rests_on = shard.batches;
+        replays.push(Replay::new(state.id, shard.upto));
+    }
+    Ok(replays)
+}
+
+/// Where a damaged snapshot was passed over for an older one, the log must not insist on the newer: it is kept from the
+/// older one on. If entries are missing all the same, the engine says so.
+fn forget_bad_snapshots(metas: &[SnapshotMeta], records: &mut Vec<Record>) {
+    records.retain(|record| match record {
+        Record::Snapshot { shard, index } => {
+            metas.iter().all(|meta| meta.shard != *shard || *index <= meta.position.index)
+        }
+        _ => true,
+    });
+}

@@ -1,0 +1,76 @@
+//! What the parts of the replication share, and the node reads.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use boxoffice_env::{NodeId, Standing, World};
+use boxoffice_shard::ShardId;
+use boxoffice_storage::{
+    archive_files::ArchiveFiles, identity::DataDirectory, past::Past, snapshot_files::SnapshotFiles, witness::Witness,
+};
+
+use crate::{config::ReplicationConfig, metrics::Metrics, replicators::Replicators, shard_state::ShardState};
+
+/// The replication of a node. Its loops are in [`Running`](crate::running::Running).
+pub struct Replication<T> {
+    /// The settings.
+    pub config: ReplicationConfig,
+    /// Clock, disk and network.
+    pub world: World,
+    /// The shards by number. The first one is the directory's.
+    pub shards: Vec<Arc<ShardState>>,
+    /// The ways to the replicators.
+    pub replicators: Replicators<T>,
+    /// What was counted.
+    pub metrics: Metrics,
+    /// The disk is nearly full: no new changes.
+    pub read_only: AtomicBool,
+    /// When the leader of the directory was heard last, if that is another node; monotonic milliseconds.
+    pub directory_heard_ms: AtomicU64,
+    /// The store of ended entities. It is closed before the lock on the data directory ends.
+    pub past: Past,
+    /// Old segments of the log.
+    pub archives: ArchiveFiles,
+    /// The directory of the segments in use.
+    pub log_dir: PathBuf,
+    pub(crate) snapshot_files: SnapshotFiles,
+    /// The store has no room for what leaves memory.
+    pub(crate) history_full: AtomicBool,
+    /// How far the disks of the other nodes are, as they have said.
+    pub witness: Witness,
+    /// Drawn when this process began.
+    pub(crate) run: u64,
+    /// The last record of the log that is durable.
+    pub(crate) durable: AtomicU64,
+    /// Holds the lock on the data directory.
+    pub(crate) directory: DataDirectory,
+}
+
+impl<T> Replication<T> {
+    /// A shard.
+    pub fn shard(&self, shard: ShardId) -> &Arc<ShardState> {
+        &self.shards[usize::from(shard)]
+    }
+
+    /// How far this node's disk is.
+    pub fn standing(&self) -> Standing {
+        let disk = self.directory.identity().disk as u64;
+        Standing { disk, run: self.run, durable: self.durable.load(Ordering::Relaxed) }
+    }
+
+    /// Whether the disk is nearly full.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only.load(Ordering::Relaxed)
+    }
+
+    /// A frame whose checksum is right and that is no message: the other node runs another version of the program.
+    pub fn not_understood(&self, from: NodeId, why: &str) {
+        self.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(from, why, "a message of another node cannot be understood: does it run another version?");
+    }
+}

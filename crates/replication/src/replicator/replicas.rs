@@ -1,0 +1,163 @@
+//! A replica's life: it leads, follows, is restored from another node's snapshot, is cut into one, and goes.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use boxoffice_core::{keep::Kept, planted};
+use boxoffice_shard::{DIRECTORY, NodeId, Received, ReplicaId, ShardId, SnapshotMeta};
+use boxoffice_storage::snapshot::{self, Snapshot};
+use bytes::Bytes;
+
+use super::{Replicator, ask_store};
+use crate::{
+    checksums::ShardChecksums,
+    error::ReplicationError,
+    history_writer::Order,
+    owner::{Event, Owner},
+    shard_state::Leadership,
+    snapshot_writer::SnapshotsKept,
+};
+
+impl<O: Owner> Replicator<O> {
+    /// This node leads a shard from now on: what is unfinished goes on.
+    pub(super) fn lead(&mut self, shard: ShardId, leadership: Leadership) {
+        self.leaderships[usize::from(shard)] = Some(leadership);
+        // An entry that says so is before everything that is decided in this term.
+        self.set_distance(shard, leadership.time.distance_ms);
+        self.owner.on(Event::BecameLeader { shard, leadership });
+        self.leader_changed(shard, leadership.epoch.0, Some(self.replication.config.node_id));
+        let (unfinished, deadline) = {
+            let replica = self.replication.shard(shard).replica.lock();
+            let looks = !planted::is("what is owed not looked for by a new leader");
+            let unfinished: Vec<_> = replica.kept.unfinished().filter(|_| looks).cloned().collect();
+            (unfinished, replica.kept.next_deadline())
+        };
+        self.set_due(shard, deadline);
+        if !unfinished.is_empty() {
+            tracing::info!(shard, entities = unfinished.len(), "going on with what was under way");
+        }
+        unfinished.into_iter().for_each(|entity| self.owner.on(Event::Due(entity)));
+    }
+
+    /// Another node leads a shard, or none, or this one.
+    fn leader_changed(&mut self, shard: ShardId, term: u64, leader: Option<NodeId>) {
+        self.note_group(shard);
+        self.replication.shard(shard).term.store(term, Ordering::Relaxed);
+        self.owner.on(Event::LeaderChanged { shard, term, leader });
+    }
+
+    /// Looks at what replica of a shard is here.
+    pub(super) fn note_group(&self, shard: ShardId) {
+        let state = self.replication.shard(shard);
+        let group = self.engine.group(shard);
+        state.group_id.store(group.as_ref().map_or(0, |group| group.replica.bits()), Ordering::Relaxed);
+        // A replica that has not been given its first state yet is none that could be read.
+        let whole = group.filter(|group| group.members.contains(group.replica));
+        state.committed.store(whole.as_ref().map_or(0, |group| group.committed), Ordering::Relaxed);
+        *state.followers.lock() = whole.as_ref().map(|group| group.followers.clone()).unwrap_or_default();
+        state.replica_id.store(whole.as_ref().map_or(0, |group| group.replica.bits()), Ordering::Relaxed);
+        if let Some(group) = whole {
+            let voters = &group.members.voters;
+            state.learns.store(!voters.contains(&group.replica), Ordering::Relaxed);
+            state.voters.store(voters.len(), Ordering::Relaxed);
+            state.unconfirmed.store(group.confirmed == Some(false), Ordering::Relaxed);
+            // Where this node leads, the distance may be on its way to be committed, ahead of what is decided by it.
+            if group.confirmed.is_none() {
+                state.distance_ms.store(group.distance_ms, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The shard has no replica here any more.
+    pub(super) fn removed(&mut self, shard: ShardId, replica: ReplicaId) -> Result<(), ReplicationError> {
+        if shard == DIRECTORY {
+            // Every member has a copy of the directory.
+            return Err(ReplicationError::DirectoryRemoved);
+        }
+        tracing::info!(shard, %replica, "the shard is elsewhere now");
+        self.follow(shard, 0, None);
+        self.snapshots_kept[usize::from(shard)] = SnapshotsKept::default();
+        self.restoring.remove(&shard);
+        self.checksums[usize::from(shard)] = ShardChecksums::default();
+        let state = self.replication.shard(shard);
+        // What its next replica appends is not to be taken for this one's.
+        state.first_needed.store(0, Ordering::Release);
+        let mut replica = state.replica.lock();
+        replica.kept = Kept::new();
+        self.changes.extend(replica.watched.iter().cloned().map(O::lost));
+        drop(replica);
+        state.applied.store(0, Ordering::Relaxed);
+        self.snapshots.forget(shard)?;
+        // Where its next replica has begun already, the records may be of that one.
+        if self.engine.group(shard).is_none() && self.transfers.let_go(&self.replication, shard) {
+            self.history.order(Order::Clear(shard));
+        }
+        Ok(())
+    }
+
+    /// This node does not lead the shard any more, if it did.
+    pub(super) fn follow(&mut self, shard: ShardId, term: u64, leader: Option<NodeId>) {
+        self.leaderships[usize::from(shard)] = None;
+        self.due_ms[usize::from(shard)] = None;
+        self.owner.on(Event::BecameFollower { shard });
+        self.leader_changed(shard, term, leader);
+    }
+
+    /// Makes a snapshot durable that came from another node, before the engine takes it for its own.
+    pub(super) fn save(&mut self, received: &Received) -> Result<(), ReplicationError> {
+        let shard = received.meta.shard;
+        let why = || "it was announced, and did not come".to_owned();
+        let bytes = self.transfers.received(shard, &received.state);
+        let bytes = bytes.ok_or_else(|| ReplicationError::BadSnapshot { shard, why: why() })?;
+        let rests_on = self.store_batches(shard)?;
+        // No file may rest on what a power cut takes away.
+        ask_store(&self.owner, &self.replication, |past| past.sync())?;
+        self.snapshots.save_now(&received.meta, rests_on, &bytes)?;
+        self.restoring.insert(shard, bytes);
+        Ok(())
+    }
+
+    /// Takes over a snapshot that came from another node.
+    pub(super) fn restore(&mut self, received: Received) -> Result<(), ReplicationError> {
+        let Received { meta, .. } = received;
+        let shard = meta.shard;
+        let bytes = self.restoring.remove(&shard).expect("it was made durable in this pass");
+        let cut = snapshot::decode_state(&bytes).map_err(|why| ReplicationError::BadSnapshot { shard, why })?;
+        let kept = Kept::restore(cut);
+        self.set_distance(shard, meta.distance_ms);
+        let deadline = kept.next_deadline();
+        let rests_on = self.store_batches(shard)?;
+        let state = Arc::clone(self.replication.shard(shard));
+        let mut replica = state.replica.lock();
+        if !planted::is("a snapshot of a leader that is not taken over") {
+            replica.kept = kept;
+        }
+        replica.rests_on = rests_on;
+        // What happened in between is not known here.
+        self.changes.extend(replica.watched.iter().cloned().map(O::lost));
+        drop(replica);
+        state.applied.store(meta.position.index, Ordering::Relaxed);
+        self.snapshots_kept[usize::from(shard)].add(meta.position.index);
+        self.set_due(shard, deadline);
+        self.leader_changed(shard, state.term.load(Ordering::Relaxed), self.engine.leader(shard));
+        Ok(())
+    }
+
+    /// How many batches the store has of a shard.
+    fn store_batches(&self, shard: ShardId) -> Result<u64, ReplicationError> {
+        Ok(ask_store(&self.owner, &self.replication, |past| past.shard(shard))?.batches)
+    }
+
+    /// Has a snapshot written by the thread that does.
+    pub(super) fn cut(&mut self, meta: SnapshotMeta) {
+        let replica = self.replication.shard(meta.shard).replica.lock();
+        let (rests_on, cut) = (replica.rests_on, replica.kept.cut());
+        drop(replica);
+        self.snapshots.write(Snapshot { meta, rests_on, cut });
+    }
+
+    /// What stands for a shard's state in a message to another node, which then pulls it.
+    pub(super) fn cut_for_peer(&self, shard: ShardId) -> Bytes {
+        let cut = self.replication.shard(shard).replica.lock().kept.cut();
+        self.transfers.offer(&self.replication.world, shard, cut)
+    }
+}

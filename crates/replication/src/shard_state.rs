@@ -1,0 +1,147 @@
+//! The replica of a shard on this node: its committed state, and what is known of its group.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
+};
+
+use boxoffice_core::{id::Entity, keep::Kept, time::Timestamp};
+use boxoffice_shard::{Epoch, FollowerStatus, ReplicaId, ShardId, ShardTime};
+use parking_lot::Mutex;
+
+/// One shard as it is replicated here. Its replicator writes it, all others read it.
+pub struct ShardState {
+    /// Its number.
+    pub id: ShardId,
+    /// The committed state.
+    pub replica: Mutex<Replica>,
+    /// The last applied entry's index.
+    pub applied: AtomicU64,
+    /// The first entry that must stay in the log: 0 when that has not been worked out, [`u64::MAX`] when none must.
+    pub(crate) first_needed: AtomicU64,
+    /// The term of the last change of leadership.
+    pub term: AtomicU64,
+    /// The id of the shard's replica on this node, once it has a state; 0 if it has none.
+    pub(crate) replica_id: AtomicU64,
+    /// The same from its first message on.
+    pub(crate) group_id: AtomicU64,
+    /// The replica has no vote.
+    pub learns: AtomicBool,
+    /// True time less the shard's running time, in milliseconds, as it was last committed.
+    pub distance_ms: AtomicI64,
+    /// This node leads the shard, and no majority of its voters confirms its time.
+    pub unconfirmed: AtomicBool,
+    /// The number of replicas that vote.
+    pub voters: AtomicUsize,
+    /// The last entry that the replica here knows to be committed.
+    pub committed: AtomicU64,
+    /// While this node leads: every other replica, as it was known a moment ago.
+    pub followers: Mutex<Vec<FollowerStatus>>,
+}
+
+impl ShardState {
+    /// A shard without a replica here.
+    pub fn new(id: ShardId) -> ShardState {
+        ShardState {
+            id,
+            replica: Mutex::default(),
+            applied: AtomicU64::new(0),
+            first_needed: AtomicU64::new(0),
+            term: AtomicU64::new(0),
+            replica_id: AtomicU64::new(0),
+            group_id: AtomicU64::new(0),
+            learns: AtomicBool::new(false),
+            distance_ms: AtomicI64::new(0),
+            unconfirmed: AtomicBool::new(false),
+            voters: AtomicUsize::new(1),
+            committed: AtomicU64::new(0),
+            followers: Mutex::default(),
+        }
+    }
+
+    /// The shard's replica on this node.
+    pub fn replica_here(&self) -> Option<ReplicaId> {
+        ReplicaId::from_bits(self.replica_id.load(Ordering::Relaxed))
+    }
+
+    /// The same, also if it has not been given its first state yet.
+    pub fn group_here(&self) -> Option<ReplicaId> {
+        ReplicaId::from_bits(self.group_id.load(Ordering::Relaxed))
+    }
+}
+
+/// The committed state of a shard.
+#[derive(Default)]
+pub struct Replica {
+    /// Every entity of the shard that is in memory.
+    pub kept: Kept,
+    /// The batch of the store on which a snapshot cut now would rest: what it has is not in `kept`.
+    pub(crate) rests_on: u64,
+    /// Entities whose changes the owner wants.
+    pub watched: WatchedEntities,
+}
+
+/// Entities whose changes are wanted by feeds of this node, of others, or of both.
+#[derive(Default)]
+pub struct WatchedEntities(BTreeMap<Entity, WatchedBy>);
+
+#[derive(Clone, Copy, Default)]
+struct WatchedBy {
+    here: bool,
+    far: bool,
+}
+
+impl WatchedEntities {
+    /// This node's feeds want an entity's changes.
+    pub fn begin_here(&mut self, entity: Entity) {
+        self.0.entry(entity).or_default().here = true;
+    }
+
+    /// Other nodes' feeds want them.
+    pub fn begin_far(&mut self, entity: Entity) {
+        self.0.entry(entity).or_default().far = true;
+    }
+
+    /// This node's feeds want them no more.
+    pub fn end_here(&mut self, entity: &Entity) {
+        self.end(entity, |by| by.here = false);
+    }
+
+    /// Other nodes' feeds want them no more.
+    pub fn end_far(&mut self, entity: &Entity) {
+        self.end(entity, |by| by.far = false);
+    }
+
+    fn end(&mut self, entity: &Entity, change: impl FnOnce(&mut WatchedBy)) {
+        if let Some(by) = self.0.get_mut(entity) {
+            change(by);
+            if !by.here && !by.far {
+                self.0.remove(entity);
+            }
+        }
+    }
+
+    pub(crate) fn contains(&self, entity: &Entity) -> bool {
+        !self.0.is_empty() && self.0.contains_key(entity)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entity> {
+        self.0.keys()
+    }
+}
+
+/// One term in which this node leads a shard.
+#[derive(Clone, Copy, Debug)]
+pub struct Leadership {
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// The shard's clock in it.
+    pub time: ShardTime,
+}
+
+impl Leadership {
+    /// When the shard's clock shows `at`, in milliseconds of the monotonic clock.
+    pub(crate) fn mono_ms_of(&self, at: Timestamp) -> u64 {
+        self.time.mono_base_ms + at.0.saturating_sub(self.time.base_ms)
+    }
+}

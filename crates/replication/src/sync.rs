@@ -1,0 +1,5 @@
+//! What [`crate::queue`] is built of, by names that a model of weak memory can stand in for (`tests/loom.rs`).
+
+pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
+
+pub(crate) use parking_lot::Mutex;
