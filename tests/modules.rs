@@ -14,13 +14,6 @@ const CYCLES: &[(&str, &[&str])] = &[
     ("client", &["client counts routes watch"]),
     ("core", &["answer ask cluster event", "cart host keep"]),
     ("edge", &["access shared venues"]),
-    (
-        "node",
-        &[
-            "actor cell contain door driver far_feeds history joint keeper node placing pool recovery replicators routing shared \
-             snapshots status streams ticket timers watched",
-        ],
-    ),
 ];
 
 /// The modules that each module of a crate uses. Only modules of the first level count: what is below one belongs to it.

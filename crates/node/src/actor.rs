@@ -20,65 +20,32 @@ use boxoffice_core::{
     refusal::Refusal,
     time::{Moment, Timestamp},
 };
-use boxoffice_replication::shard_state::Leadership;
 use boxoffice_shard::Input as EngineInput;
 use boxoffice_storage::{codec, past::PastError};
-use ractor::{Actor, ActorProcessingErr, ActorRef};
+use ractor::{Actor, ActorProcessingErr, ActorRef, ActorRuntime};
 use smol_str::SmolStr;
 
 use crate::{
-    cell::{Caller, Lead, Served, ShardCell},
+    caller::Caller,
+    cell::{AtWork, Lead, Lent, Letter, Loan, Message, Returned, Served, Serving, ShardCell},
     contain::{self, Circumstances, Panic},
     desk::{Desk, Found, WasOpen},
     door::Failure,
-    joint::{self, Lent, Loan, Returned},
+    joint,
     recovery::{Cause, Faults, Health},
     shared::Shared,
     ticket::Ticket,
     under_way::UnderWay,
 };
 
+mod effects;
+mod take;
+
+pub(crate) use take::Given;
+
 /// How long a turn that no answer depends on waits in the queue for another one, in milliseconds. Alone it would cost a pass of the
 /// replication and a sync of the disk.
 const QUIET_MS: u64 = 5;
-/// What an actor is sent: a letter to an entity that it serves.
-pub(crate) struct Message {
-    pub(crate) to: Arc<Served>,
-    pub(crate) letter: Letter,
-}
-
-/// What is said to an entity.
-pub(crate) enum Letter {
-    /// Something to decide.
-    Input(Input<Caller>),
-    /// A cart of this shard lends its host with an ask: decide both.
-    Lent(Box<Loan>),
-    /// What was lent comes back.
-    Returned(Returned),
-    /// Leave the entity if nothing is under way.
-    Leave,
-    /// What was not on the entity's desk is there again.
-    Back,
-}
-
-/// An entity and the actor's copy of it.
-pub(crate) struct Serving {
-    entity: Entity,
-    /// `None` until it is known whether the entity has left memory: the actor looks, not whoever sends to it. `None` also
-    /// after a panic, until the entity begins anew.
-    host: Option<Host<Caller>>,
-    health: Health,
-    faults: Faults,
-    cell: Arc<ShardCell>,
-    leadership: Leadership,
-}
-
-/// An entity whose desk is taken up.
-pub(crate) struct AtWork {
-    pub(crate) served: Arc<Served>,
-    pub(crate) serving: Box<Serving>,
-}
-
 /// The behaviour; all state is in [`Doorman`].
 pub(crate) struct EntityActor;
 
@@ -174,7 +141,7 @@ impl Doorman {
         if let Some(AtWork { served, serving }) = &mut self.at_work {
             // What is in neither memory nor the store is new. After a panic it is not read before all that was proposed is applied.
             if serving.host.is_none() && matches!(serving.health, Health::Well) {
-                serving.load(&self.shared, None);
+                load(serving, &self.shared, None);
             }
             served.used_ms.store(mono_ms, Ordering::Relaxed);
         }
@@ -513,7 +480,7 @@ impl Doorman {
             return held.into_iter().for_each(|input| self.rest(input));
         }
         let state = serving.cell.state.replica.lock().kept.get(&serving.entity);
-        serving.load(&self.shared, state);
+        load(serving, &self.shared, state);
         serving.health = Health::Well;
         // What was under way goes on, as after a change of leaders. A wake that led to the panic comes again as well.
         for input in [Input::Wake].into_iter().chain(held) {
@@ -542,43 +509,41 @@ impl Doorman {
 
     fn leave(&mut self) {
         self.begin_anew();
-        self.at_work = self.at_work.take().and_then(|work| work.leaves(&self.shared));
+        self.at_work = self.at_work.take().and_then(|work| leaves(work, &self.shared));
     }
 }
 
-impl AtWork {
-    /// Leaves the entity for good if nothing is under way for it; otherwise here it is again.
-    fn leaves(self, shared: &Arc<Shared>) -> Option<AtWork> {
-        let AtWork { served, serving } = &self;
-        if serving.host.as_ref().is_none_or(|host| !host.idle()) {
-            return Some(self);
-        }
-        // If something is in flight the actor is told when nothing is.
-        let _ = served.under_way.rests();
-        // No message can be sent while the lock is held; what was sent before is counted. The committed state is the whole
-        // state only when nothing is in flight.
-        let mut lead = serving.cell.lead.lock();
-        let still = lead.leadership.is_some_and(|leadership| leadership.epoch == serving.leadership.epoch);
-        if !still || !served.under_way.is_quiet() {
-            drop(lead);
-            return Some(self);
-        }
-        lead.actors.remove(&serving.entity);
-        drop(lead);
-        if let WasOpen::Wanted = served.desk.close() {
-            // It has not read everything that was said to the entity, and reads nothing of the next one before.
-            served.cast(Letter::Back);
-        }
-        shared.pool.put(&served.actor);
-        None
+/// Leaves the entity for good if nothing is under way for it; otherwise here it is again.
+fn leaves(work: AtWork, shared: &Arc<Shared>) -> Option<AtWork> {
+    let AtWork { served, serving } = &work;
+    if serving.host.as_ref().is_none_or(|host| !host.idle()) {
+        return Some(work);
     }
+    // If something is in flight the actor is told when nothing is.
+    let _ = served.under_way.rests();
+    // No message can be sent while the lock is held; what was sent before is counted. The committed state is the whole
+    // state only when nothing is in flight.
+    let mut lead = serving.cell.lead.lock();
+    let still = lead.leadership.is_some_and(|leadership| leadership.epoch == serving.leadership.epoch);
+    if !still || !served.under_way.is_quiet() {
+        drop(lead);
+        return Some(work);
+    }
+    lead.actors.remove(&serving.entity);
+    drop(lead);
+    if let WasOpen::Wanted = served.desk.close() {
+        // It has not read everything that was said to the entity, and reads nothing of the next one before.
+        served.cast(Letter::Back);
+    }
+    shared.pool.put(&served.actor);
+    None
 }
 
 /// All turns of an entity are settled, and that was waited for: it leaves, or its actor is told to begin anew.
 pub(crate) fn rests(shared: &Arc<Shared>, served: &Arc<Served>) {
     match served.desk.borrow_if(|serving| matches!(serving.health, Health::Well)) {
         Some(serving) => {
-            if let Some(work) = (AtWork { served: Arc::clone(served), serving }).leaves(shared) {
+            if let Some(work) = leaves(AtWork { served: Arc::clone(served), serving }, shared) {
                 served.lay_down(work.serving);
             }
         }
@@ -586,28 +551,21 @@ pub(crate) fn rests(shared: &Arc<Shared>, served: &Arc<Served>) {
     }
 }
 
-impl Serving {
-    /// Whether somebody else than the entity's actor may decide on it.
-    pub(crate) fn may_be_borrowed(&self) -> bool {
-        self.host.is_some() && matches!(self.health, Health::Well)
-    }
-
-    /// Begins with a committed state; with what the store has if there is none in memory.
-    fn load(&mut self, shared: &Shared, state: Option<Arc<State>>) {
-        let state = match state {
-            Some(state) => Some(state),
-            None => match shared.replication.past.get(self.cell.id, &self.entity) {
-                Ok(stored) => stored.map(|stored| stored.state),
-                // Its callers hear `unknown`, and the next one asks again.
-                Err(PastError::Store(error)) if error.is_full() => {
-                    return tracing::warn!(%error, "an entity waits for the store");
-                }
-                // Its callers hear `unknown` when the node goes down.
-                Err(error) => return shared.replication.replicators.fail(error),
-            },
-        };
-        self.host = Some(Host::new(self.entity.clone(), state, Arc::clone(&shared.config.rules)));
-    }
+/// Begins with a committed state; with what the store has if there is none in memory.
+fn load(serving: &mut Serving, shared: &Shared, state: Option<Arc<State>>) {
+    let state = match state {
+        Some(state) => Some(state),
+        None => match shared.replication.past.get(serving.cell.id, &serving.entity) {
+            Ok(stored) => stored.map(|stored| stored.state),
+            // Its callers hear `unknown`, and the next one asks again.
+            Err(PastError::Store(error)) if error.is_full() => {
+                return tracing::warn!(%error, "an entity waits for the store");
+            }
+            // Its callers hear `unknown` when the node goes down.
+            Err(error) => return shared.replication.replicators.fail(error),
+        },
+    };
+    serving.host = Some(Host::new(serving.entity.clone(), state, Arc::clone(&shared.config.rules)));
 }
 
 /// What a decision came to.
@@ -671,7 +629,7 @@ pub(crate) fn served(
     let state = cell.state.replica.lock().kept.get(entity);
     let committed = state.as_deref().map_or(0, State::version);
     let host = state.map(|state| Host::new(entity.clone(), Some(state), Arc::clone(&shared.config.rules)));
-    let actor = shared.pool.take(shared);
+    let actor = shared.pool.take().unwrap_or_else(|| spawn(shared));
     let health = Health::Well;
     let serving =
         Serving { entity: entity.clone(), host, health, faults: Faults::default(), cell: Arc::clone(cell), leadership };
@@ -684,4 +642,12 @@ pub(crate) fn served(
     });
     lead.actors.insert(entity.clone(), Arc::clone(&served));
     Some(served)
+}
+
+/// Starts one more actor, which serves no entity yet.
+fn spawn(shared: &Arc<Shared>) -> ActorRef<Message> {
+    let _runtime = shared.tasks.selling.enter();
+    let (actor, _starting) = ActorRuntime::spawn_instant(None, EntityActor, Arc::clone(shared))
+        .expect("an actor without a name cannot collide with another");
+    actor
 }

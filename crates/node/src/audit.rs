@@ -226,7 +226,7 @@ impl Books {
 
     /// Every record is what an entity that has ended must be, its order is sold, and the totals are their sums.
     fn records(&mut self, shared: &Shared) -> Result<(), PastError> {
-        for cell in &shared.cells {
+        for cell in shared.cells.iter() {
             if self.far.contains(&cell.id) {
                 continue;
             }

@@ -1,35 +1,67 @@
 //! One shard as this node has it: the committed state, and, while it leads, the actors that decide.
 
 use std::{
-    hash::{Hash, Hasher},
+    ops::Deref,
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
 };
 
 use boxoffice_core::{
+    ask::Ask,
     command::{CartCommand, Command},
+    host::{Effect, Host, Input, Turn},
     id::{Entity, Request, RequestHash},
     planted,
 };
 use boxoffice_env::{Clock, NotSent};
 use boxoffice_replication::shard_state::{Leadership, ShardState};
-use boxoffice_shard::{NodeId, ReplicaId, ShardId};
+use boxoffice_shard::{NodeId, ReplicaId, ShardId, ring::shard_of};
 use parking_lot::Mutex;
 use ractor::ActorRef;
-use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
 use crate::{
-    actor::{Letter, Message, Serving},
     admission::{Admission, Class, Pass},
-    contain::CallerKey,
+    caller::{Caller, Callers, key_of},
     desk::{Desk, LaidDown, WasOpen},
-    door::{self, ReplyTo},
-    routing::{Belief, Led},
+    door::ReplyTo,
+    leader::{Belief, Led},
+    recovery::{Faults, Health},
     under_way::UnderWay,
 };
+
+/// The shard of the directory: its number is not worked out from a key.
+const DIRECTORY_SHARD: u16 = 0;
+
+/// The shards of this node, by number.
+pub(crate) struct Shards(Vec<Arc<ShardCell>>);
+
+impl Shards {
+    /// The directory's first, then at least one more.
+    pub(crate) fn new(cells: Vec<Arc<ShardCell>>) -> Shards {
+        Shards(cells)
+    }
+
+    /// The shard an entity lives in.
+    pub(crate) fn of(&self, entity: &Entity) -> &Arc<ShardCell> {
+        let shard = match entity {
+            Entity::Directory | Entity::Cluster => DIRECTORY_SHARD,
+            _ => shard_of(entity.hash_prefix(), self.0.len() as u16 - 1),
+        };
+        &self.0[usize::from(shard)]
+    }
+}
+
+impl Deref for Shards {
+    type Target = [Arc<ShardCell>];
+
+    fn deref(&self) -> &[Arc<ShardCell>] {
+        &self.0
+    }
+}
 
 /// One shard of this node.
 pub(crate) struct ShardCell {
@@ -43,12 +75,8 @@ pub(crate) struct ShardCell {
     pub(crate) belief: Mutex<Belief>,
     /// Since which monotonic millisecond the replica here knows no leader; 0 if it knows one.
     unled_since_ms: AtomicU64,
-    admitted: AtomicUsize,
-    /// Requests of clients' commands that are under way here.
-    requests: Mutex<FxHashSet<u64>>,
-    /// The node's, the same for every shard.
-    admission: Arc<Admission>,
-    clock: Arc<dyn Clock>,
+    /// Clients' commands that are under way here.
+    callers: Arc<Callers>,
 }
 
 /// Leadership of a shard: none, or an epoch with its actors.
@@ -90,6 +118,113 @@ impl Served {
     }
 }
 
+/// What an actor is sent: a letter to an entity that it serves.
+pub(crate) struct Message {
+    pub(crate) to: Arc<Served>,
+    pub(crate) letter: Letter,
+}
+
+/// What is said to an entity.
+pub(crate) enum Letter {
+    /// Something to decide.
+    Input(Input<Caller>),
+    /// A cart of this shard lends its host with an ask: decide both.
+    Lent(Box<Loan>),
+    /// What was lent comes back.
+    Returned(Returned),
+    /// Leave the entity if nothing is under way.
+    Leave,
+    /// What was not on the entity's desk is there again.
+    Back,
+}
+
+/// An entity and the actor's copy of it.
+pub(crate) struct Serving {
+    pub(crate) entity: Entity,
+    /// `None` until it is known whether the entity has left memory: the actor looks, not whoever sends to it. `None` also
+    /// after a panic, until the entity begins anew.
+    pub(crate) host: Option<Host<Caller>>,
+    pub(crate) health: Health,
+    pub(crate) faults: Faults,
+    pub(crate) cell: Arc<ShardCell>,
+    pub(crate) leadership: Leadership,
+}
+
+/// An entity whose desk is taken up.
+pub(crate) struct AtWork {
+    pub(crate) served: Arc<Served>,
+    pub(crate) serving: Box<Serving>,
+}
+
+/// A cart's host on its way to the inventory that it asks.
+pub(crate) struct Loan {
+    /// The cart.
+    pub(crate) cart: Entity,
+    pub(crate) host: Host<Caller>,
+    pub(crate) served: Arc<Served>,
+    /// What the cart has decided already, without the ask: an order, or nothing yet.
+    pub(crate) turn: Turn<Caller>,
+    /// The name of the key or the operator that sent the command.
+    pub(crate) by: Option<SmolStr>,
+    /// What it asks.
+    pub(crate) ask: Ask,
+    /// Whom.
+    pub(crate) inventory: Entity,
+}
+
+/// What becomes of a loan.
+pub(crate) enum Lent {
+    /// The inventory is at rest: it is decided here and now.
+    Beside(Box<Loan>, AtWork),
+    /// The inventory's actor decides when its turn has come, and gives the host back.
+    Sent,
+    /// This node does not lead any more.
+    Not(Box<Loan>),
+}
+
+/// A cart's host on its way back.
+pub(crate) enum Returned {
+    /// The turn was proposed, or the cart is told of the inventory's answer by a message.
+    Asked(Host<Caller>),
+    /// Nothing was decided: the cart goes on by itself.
+    AsItCame(Box<Loan>),
+    /// The cart panicked as it decided the reply.
+    Lost,
+}
+
+impl Loan {
+    /// Whether it asks for a hold; otherwise it asks to sell.
+    pub(crate) fn holds(&self) -> bool {
+        matches!(self.ask, Ask::Hold { .. })
+    }
+
+    /// What the cart gets back when nothing was decided together. It hears of a hold by a message. What has happened to the cart, an
+    /// order or the beginning of a checkout, it proposes by itself, and asks again.
+    pub(crate) fn undecided(self: Box<Self>) -> Returned {
+        let has_changed = !self.turn.events.is_empty() && !planted::is("a beginning forgotten with its hold");
+        if self.holds() && !has_changed { Returned::Asked(self.host) } else { Returned::AsItCame(self) }
+    }
+
+    /// Puts the ask back to where the cart had it.
+    pub(crate) fn undo(self) -> (Host<Caller>, Turn<Caller>, Option<SmolStr>) {
+        let Loan { host, mut turn, by, ask, inventory, .. } = self;
+        let effect = Effect::Ask { to: inventory, ask };
+        if turn.events.is_empty() {
+            turn.now.push(effect)
+        } else {
+            turn.committed.insert(0, effect)
+        }
+        (host, turn, by)
+    }
+}
+
+impl Serving {
+    /// Whether somebody else than the entity's actor may decide on it.
+    pub(crate) fn may_be_borrowed(&self) -> bool {
+        self.host.is_some() && matches!(self.health, Health::Well)
+    }
+}
+
 impl Lead {
     /// Ends the leadership: closes the desk of every actor for which `ends` says yes. The states that lay there come back, to be
     /// dropped where no lock is held.
@@ -108,21 +243,13 @@ impl ShardCell {
             lead: Mutex::default(),
             belief: Mutex::default(),
             unled_since_ms: AtomicU64::new(0),
-            admitted: AtomicUsize::new(0),
-            requests: Mutex::default(),
-            admission,
-            clock,
+            callers: Arc::new(Callers::new(admission, clock)),
         }
     }
 
     /// Counts one more command under way.
-    pub(crate) fn enter(self: &Arc<Self>, pass: Pass, request: Option<u64>, reply: ReplyTo) -> Caller {
-        self.admitted.fetch_add(1, Ordering::Relaxed);
-        if let Some(request) = request {
-            self.requests.lock().insert(request);
-        }
-        let until_ms = pass.came_ms().saturating_add(reply.patience_ms());
-        Caller { reply: Some(reply), cell: Arc::clone(self), pass, request, until_ms }
+    pub(crate) fn enter(&self, pass: Pass, request: Option<u64>, reply: ReplyTo) -> Caller {
+        self.callers.enter(pass, request, reply)
     }
 
     /// The class in which a client's command may be shed, as far as this node knows; `None` if it must not be: it repeats a
@@ -137,7 +264,7 @@ impl ShardCell {
         if planted::is("an admitted repeat is shed") {
             return Some(class);
         }
-        if self.requests.lock().contains(&key_of(entity, request.id)) {
+        if self.callers.has(&key_of(entity, request.id)) {
             return None;
         }
         let state = self.state.replica.lock().kept.get(entity);
@@ -155,8 +282,7 @@ impl ShardCell {
         if planted::is("an admitted repeat is shed") {
             return Some(Class::Begin);
         }
-        let is_known =
-            self.requests.lock().contains(&key_of(cart, request)) || self.state.replica.lock().kept.get(cart).is_some();
+        let is_known = self.callers.has(&key_of(cart, request)) || self.state.replica.lock().kept.get(cart).is_some();
         (!is_known).then_some(Class::Begin)
     }
 
@@ -233,61 +359,6 @@ impl ShardCell {
 
     /// Commands under way.
     pub(crate) fn under_way(&self) -> usize {
-        self.admitted.load(Ordering::Relaxed)
+        self.callers.count()
     }
-}
-
-/// A client waiting for an answer, counted against the node's admission until it has one.
-pub(crate) struct Caller {
-    reply: Option<ReplyTo>,
-    cell: Arc<ShardCell>,
-    pass: Pass,
-    /// What its command changes something under.
-    request: Option<u64>,
-    /// Until when it waits, in milliseconds of the monotonic clock.
-    until_ms: u64,
-}
-
-impl Caller {
-    /// Names the caller while it waits.
-    pub(crate) fn key(&self) -> Option<CallerKey> {
-        self.reply.as_ref().map(ReplyTo::key)
-    }
-
-    /// The name of the key or the operator that asks.
-    pub(crate) fn asker(&self) -> Option<&SmolStr> {
-        self.reply.as_ref()?.asker()
-    }
-
-    /// The actor has its command now. Whether the answer would come too late.
-    pub(crate) fn is_too_late(&self, now_ms: u64) -> bool {
-        self.cell.admission.taken(self.pass, now_ms);
-        now_ms >= self.until_ms && !planted::is("a command decided for a caller that has gone")
-    }
-
-    /// Gives the answer.
-    pub(crate) fn answer(mut self, result: door::Result) {
-        if let Some(reply) = self.reply.take() {
-            reply.answer(result);
-        }
-    }
-}
-
-impl Drop for Caller {
-    fn drop(&mut self) {
-        // Without an answer, `reply` says `unknown` or `internal` as it is dropped.
-        self.cell.admitted.fetch_sub(1, Ordering::Relaxed);
-        if let Some(request) = self.request {
-            self.cell.requests.lock().remove(&request);
-        }
-        self.cell.admission.over(self.pass, self.cell.clock.monotonic_ms());
-    }
-}
-
-/// A number for the request of an entity. Two requests with the same number do no harm: one of them is not shed.
-pub(crate) fn key_of(entity: &Entity, request: RequestHash) -> u64 {
-    let mut hasher = FxHasher::default();
-    entity.hash(&mut hasher);
-    request.hash(&mut hasher);
-    hasher.finish()
 }

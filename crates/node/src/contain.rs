@@ -18,7 +18,7 @@ use boxoffice_core::{host::Input, id::Entity};
 use boxoffice_shard::ShardId;
 use parking_lot::Mutex;
 
-use crate::routing::Led;
+use crate::leader::Led;
 
 /// Panics that are logged with their backtrace in each span of time. Those beyond are counted only: a client that repeats
 /// its request must not fill the log.

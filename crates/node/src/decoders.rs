@@ -11,7 +11,7 @@ use boxoffice_storage::{archive_files::ArchiveFiles, codec, past, snapshot};
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{far_feeds, routing};
+use crate::{far_feeds, message as calls};
 
 /// What some bytes say, for people; `None` if they are refused.
 pub fn described(target: &str, bytes: &[u8]) -> Option<String> {
@@ -19,7 +19,7 @@ pub fn described(target: &str, bytes: &[u8]) -> Option<String> {
         packing::read::<T>(bytes).ok().map(|value| format!("{value:?}"))
     }
     match target {
-        "lane_calls" => text::<routing::Message<'_>>(bytes),
+        "lane_calls" => text::<calls::Message<'_>>(bytes),
         "lane_feeds" => text::<far_feeds::Message>(bytes),
         "lane_bulk" => text::<message::Message>(bytes),
         "log_entry" => codec::decode(bytes).ok().map(|turn| format!("{turn:?}")),
@@ -49,7 +49,7 @@ pub fn consensus(bytes: &[u8]) -> Option<(Vec<u8>, Messages)> {
 
 /// A message of the lane of calls.
 pub fn call(bytes: &[u8]) -> Option<Vec<u8>> {
-    routing::Message::decode(bytes).ok().map(|message| message.encode().to_vec())
+    calls::Message::decode(bytes).ok().map(|message| message.encode().to_vec())
 }
 
 /// A message of the lane of feeds.

@@ -17,13 +17,18 @@ use boxoffice_core::{
     id::{Entity, Id},
     packing,
 };
-use boxoffice_env::Lane;
-use boxoffice_feeds::{Beginning, Commit, NoFeed};
+use boxoffice_env::{Lane, World};
+use boxoffice_feeds::{Beginning, Commit, Feeds, NoFeed};
+use boxoffice_replication::{replication::Replication, shard_state::WatchedEntities};
 use boxoffice_shard::{NodeId, ShardId};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::{shared::Shared, watched::Watched};
+use crate::{
+    cell::Shards,
+    ticket::Ticket,
+    watched::{self, Committed},
+};
 
 /// For how many milliseconds a node that did not answer in time is not asked again.
 const SILENT_MS: u64 = 1_000;
@@ -82,8 +87,11 @@ struct Page {
 }
 
 /// What is watched elsewhere for this node, and here for others.
-#[derive(Default)]
 pub(crate) struct FarFeeds {
+    world: World,
+    shards: Arc<Shards>,
+    replication: Arc<Replication<Ticket>>,
+    feeds: Feeds,
     /// Where each entity is watched for us.
     at: Mutex<BTreeMap<Entity, Watch>>,
     pages: Mutex<BTreeMap<Number, Page>>,
@@ -98,27 +106,71 @@ pub(crate) struct FarFeeds {
 }
 
 impl FarFeeds {
+    /// Nothing is watched yet.
+    pub(crate) fn new(
+        world: World,
+        shards: Arc<Shards>,
+        replication: Arc<Replication<Ticket>>,
+        feeds: Feeds,
+    ) -> FarFeeds {
+        FarFeeds {
+            world,
+            shards,
+            replication,
+            feeds,
+            at: Mutex::default(),
+            pages: Mutex::default(),
+            silent: Mutex::default(),
+            next: AtomicU64::new(0),
+            watchers: Mutex::default(),
+            owed: Mutex::default(),
+        }
+    }
+
+    fn committed(&self) -> Committed<'_> {
+        Committed { shards: &self.shards, replication: &self.replication }
+    }
+
+    fn begin_far(&self, entity: &Entity) -> Option<Beginning> {
+        watched::begin_at(self.committed(), entity, WatchedEntities::begin_far, WatchedEntities::end_far)
+    }
+
+    /// A node is not asked to watch an entity any more; a lost link ends it as well.
+    fn leave(&self, watch: &Watch, entity: &Entity) {
+        self.send(watch.node, &Message::Unwatch(watch.number, entity.clone()));
+    }
+
+    /// Where an entity can be watched.
+    fn homes(&self, entity: &Entity) -> Vec<NodeId> {
+        self.shards.of(entity).belief.lock().homes.clone()
+    }
+
+    /// Says something to a node; whether it is on its way.
+    fn send(&self, node: NodeId, message: &Message) -> bool {
+        self.world.net.send(node, Lane::Feeds, packing::append(message, Vec::new()).into()).is_ok()
+    }
+
     /// Begins to watch an entity at a node that has it, its preferred leader first. The answer goes to
     /// [`boxoffice_feeds::Feeds::begun`] after [`NoFeed::Asked`].
-    pub(crate) fn begin(&self, shared: &Shared, entity: &Entity) -> NoFeed {
-        let homes = homes(shared, entity);
-        let rest = self.who_answers(shared, &homes);
-        self.ask(shared, entity, Asking { rest, none: 0, homes: homes.len() })
+    pub(crate) fn begin(&self, entity: &Entity) -> NoFeed {
+        let homes = self.homes(entity);
+        let rest = self.who_answers(&homes);
+        self.ask(entity, Asking { rest, none: 0, homes: homes.len() })
     }
 
     /// The node that was asked has not answered in time: the next one is.
-    pub(crate) fn begin_elsewhere(&self, shared: &Shared, entity: &Entity) -> NoFeed {
+    pub(crate) fn begin_elsewhere(&self, entity: &Entity) -> NoFeed {
         let (node, asking) = match self.at.lock().get_mut(entity) {
             Some(watch) => (watch.node, watch.asking.take()),
-            None => return self.begin(shared, entity),
+            None => return self.begin(entity),
         };
         // Without it the answer is on its way through this node.
         let Some(asking) = asking else { return NoFeed::Asked };
-        self.is_silent(shared, node);
-        self.ask(shared, entity, asking)
+        self.is_silent(node);
+        self.ask(entity, asking)
     }
 
-    fn ask(&self, shared: &Shared, entity: &Entity, mut asking: Asking) -> NoFeed {
+    fn ask(&self, entity: &Entity, mut asking: Asking) -> NoFeed {
         while let Some(node) = asking.rest.pop_front() {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Asking { none, homes, .. } = asking;
@@ -127,42 +179,42 @@ impl FarFeeds {
             let watch = Watch { node, number, asking: Some(Asking { rest, none, homes }), unled_since_ms: None };
             let before = self.at.lock().insert(entity.clone(), watch);
             if let Some(before) = before.filter(|before| before.node != node) {
-                leave(shared, &before, entity);
+                self.leave(&before, entity);
             }
-            if send(shared, node, &Message::Watch(number, entity.clone())) {
+            if self.send(node, &Message::Watch(number, entity.clone())) {
                 return NoFeed::Asked;
             }
         }
-        self.end(shared, entity);
+        self.end(entity);
         let all_say_so = asking.homes > 0 && asking.none == asking.homes;
         if all_say_so { NoFeed::NotFound } else { NoFeed::Unreachable }
     }
 
-    fn who_answers(&self, shared: &Shared, nodes: &[NodeId]) -> VecDeque<NodeId> {
-        let now_ms = shared.world.clock.monotonic_ms();
+    fn who_answers(&self, nodes: &[NodeId]) -> VecDeque<NodeId> {
+        let now_ms = self.world.clock.monotonic_ms();
         let silent = self.silent.lock();
         nodes.iter().filter(|node| silent.get(node).is_none_or(|until_ms| *until_ms <= now_ms)).copied().collect()
     }
 
-    fn is_silent(&self, shared: &Shared, node: NodeId) {
-        self.silent.lock().insert(node, shared.world.clock.monotonic_ms() + SILENT_MS);
+    fn is_silent(&self, node: NodeId) {
+        self.silent.lock().insert(node, self.world.clock.monotonic_ms() + SILENT_MS);
     }
 
     /// Nobody here watches an entity any more.
-    pub(crate) fn end(&self, shared: &Shared, entity: &Entity) {
+    pub(crate) fn end(&self, entity: &Entity) {
         let watch = self.at.lock().remove(entity);
         if let Some(watch) = watch {
-            leave(shared, &watch, entity);
+            self.leave(&watch, entity);
         }
     }
 
     /// Tells nodes that were not told of a commit that there was one. Without it a feed whose last commit was dropped would
     /// stay behind until the next one.
-    pub(crate) fn pay(&self, shared: &Shared) {
+    pub(crate) fn pay(&self) {
         let mut owed = self.owed.lock();
         owed.retain(|node, entities| {
             while let Some((entity, number)) = entities.first_key_value() {
-                if !send(shared, *node, &Message::Commit(*number, Commit::lost(entity.clone()))) {
+                if !self.send(*node, &Message::Commit(*number, Commit::lost(entity.clone()))) {
                     return true;
                 }
                 entities.pop_first();
@@ -179,8 +231,8 @@ impl FarFeeds {
 
     /// Asks for the purchases of a customer whose shard is elsewhere: they go to [`boxoffice_feeds::Feeds::turned_to`]. Asked once more,
     /// it asks somebody else.
-    pub(crate) fn turn_to(&self, shared: &Shared, customer: &Id, after: u64, limit: u32) {
-        let now_ms = shared.world.clock.monotonic_ms();
+    pub(crate) fn turn_to(&self, customer: &Id, after: u64, limit: u32) {
+        let now_ms = self.world.clock.monotonic_ms();
         let late = {
             let mut pages = self.pages.lock();
             let mut late = Vec::new();
@@ -193,12 +245,12 @@ impl FarFeeds {
             });
             late
         };
-        late.into_iter().for_each(|node| self.is_silent(shared, node));
-        for node in self.who_answers(shared, &homes(shared, &Entity::Customer(customer.clone()))) {
+        late.into_iter().for_each(|node| self.is_silent(node));
+        for node in self.who_answers(&self.homes(&Entity::Customer(customer.clone()))) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let page = Page { node, customer: customer.clone(), after, asked_ms: now_ms };
             self.pages.lock().insert(number, page);
-            if send(shared, node, &Message::Read(number, customer.clone(), after, limit)) {
+            if self.send(node, &Message::Read(number, customer.clone(), after, limit)) {
                 return;
             }
             self.pages.lock().remove(&number);
@@ -211,59 +263,59 @@ impl FarFeeds {
     }
 
     /// A shard of this node has a leader now, or none: whoever watches it here is told.
-    pub(crate) fn leader_changed(&self, shared: &Shared, shard: ShardId) {
+    pub(crate) fn leader_changed(&self, shard: ShardId) {
         let watchers = self.watchers.lock();
-        for (entity, nodes) in watchers.iter().filter(|(entity, _)| shared.cell_of(entity).id == shard) {
-            nodes.iter().for_each(|(node, number)| self.say_led(shared, *node, *number, entity));
+        for (entity, nodes) in watchers.iter().filter(|(entity, _)| self.shards.of(entity).id == shard) {
+            nodes.iter().for_each(|(node, number)| self.say_led(*node, *number, entity));
         }
     }
 
     /// Under the lock of the watchers, so that what is said last is how it is.
-    fn say_led(&self, shared: &Shared, node: NodeId, number: Number, entity: &Entity) {
-        let led = shared.cell_of(entity).unled_since_ms().is_none();
-        if !send(shared, node, &Message::Led(number, entity.clone(), led)) {
+    fn say_led(&self, node: NodeId, number: Number, entity: &Entity) {
+        let led = self.shards.of(entity).unled_since_ms().is_none();
+        if !self.send(node, &Message::Led(number, entity.clone(), led)) {
             self.owed.lock().entry(node).or_default().insert(entity.clone(), number);
         }
     }
 
     /// A frame of the lane of feeds.
-    pub(crate) fn take(&self, shared: &Arc<Shared>, from: NodeId, frame: &[u8]) {
+    pub(crate) fn take(&self, from: NodeId, frame: &[u8]) {
         let message: Message = match packing::read(frame) {
             Ok(message) => message,
-            Err(why) => return shared.replication.not_understood(from, &why),
+            Err(why) => return self.replication.not_understood(from, &why),
         };
         match message {
-            Message::Watch(number, entity) => self.watch(shared, from, number, entity),
-            Message::Unwatch(number, entity) => self.unwatch(shared, from, &entity, |known| known == number),
-            Message::Begun(number, entity, beginning) => self.begun(shared, (from, number), entity, beginning),
+            Message::Watch(number, entity) => self.watch(from, number, entity),
+            Message::Unwatch(number, entity) => self.unwatch(from, &entity, |known| known == number),
+            Message::Begun(number, entity, beginning) => self.begun((from, number), entity, beginning),
             Message::Commit(number, commit) => {
                 let is_ours = self.at.lock().get(&commit.entity).is_some_and(|watch| watch.is(from, number));
                 if is_ours {
-                    shared.feeds.commit(vec![commit]);
+                    self.feeds.commit(vec![commit]);
                 }
             }
             Message::Led(number, entity, led) => {
-                let since_ms = (!led).then(|| shared.world.clock.monotonic_ms());
+                let since_ms = (!led).then(|| self.world.clock.monotonic_ms());
                 if let Some(watch) = self.at.lock().get_mut(&entity).filter(|watch| watch.is(from, number)) {
                     watch.unled_since_ms = since_ms;
                 }
-                shared.feeds.leaders_changed();
+                self.feeds.leaders_changed();
             }
             Message::Read(number, customer, after, limit) => {
-                let found = Watched(Arc::downgrade(shared)).purchases_here(&customer, after, limit);
-                send(shared, from, &Message::Purchases(number, found));
+                let found = watched::purchases(self.committed(), &customer, after, limit);
+                self.send(from, &Message::Purchases(number, found));
             }
             Message::Purchases(number, found) => {
                 let page = self.pages.lock().remove(&number);
                 if let Some(Page { customer, after, .. }) = page.filter(|page| page.node == from) {
-                    shared.feeds.turned_to(customer, after, found);
+                    self.feeds.turned_to(customer, after, found);
                 }
             }
         }
     }
 
     /// A node has answered; an answer that comes too late is that to a watch which is no more.
-    fn begun(&self, shared: &Shared, (from, number): (NodeId, Number), entity: Entity, beginning: Option<Beginning>) {
+    fn begun(&self, (from, number): (NodeId, Number), entity: Entity, beginning: Option<Beginning>) {
         let asking = match self.at.lock().get_mut(&entity) {
             Some(watch) if watch.is(from, number) => watch.asking.take(),
             _ => None,
@@ -273,33 +325,33 @@ impl FarFeeds {
             Some(beginning) => Ok(beginning),
             None => {
                 asking.none += 1;
-                Err(self.ask(shared, &entity, asking))
+                Err(self.ask(&entity, asking))
             }
         };
         if outcome != Err(NoFeed::Asked) {
-            shared.feeds.begun(entity, outcome);
+            self.feeds.begun(entity, outcome);
         }
     }
 
-    fn watch(&self, shared: &Arc<Shared>, from: NodeId, number: Number, entity: Entity) {
+    fn watch(&self, from: NodeId, number: Number, entity: Entity) {
         // Before it begins, so that no commit is missed; one that the beginning has already is passed over.
         self.watchers.lock().entry(entity.clone()).or_default().insert(from, number);
-        let here = shared.cell_of(&entity).replica_here().is_some();
-        let beginning = if here { Watched(Arc::downgrade(shared)).begin_far(&entity) } else { None };
+        let here = self.shards.of(&entity).replica_here().is_some();
+        let beginning = if here { self.begin_far(&entity) } else { None };
         let has_begun = beginning.is_some();
         if !has_begun {
-            self.unwatch(shared, from, &entity, |known| known == number);
+            self.unwatch(from, &entity, |known| known == number);
         }
-        send(shared, from, &Message::Begun(number, entity.clone(), beginning));
+        self.send(from, &Message::Begun(number, entity.clone(), beginning));
         let watchers = self.watchers.lock();
-        if has_begun && shared.cell_of(&entity).unled_since_ms().is_some() {
-            self.say_led(shared, from, number, &entity);
+        if has_begun && self.shards.of(&entity).unled_since_ms().is_some() {
+            self.say_led(from, number, &entity);
         }
         drop(watchers);
     }
 
     /// Ends the watch of a node if it is this one.
-    fn unwatch(&self, shared: &Shared, from: NodeId, entity: &Entity, is_this: impl FnOnce(Number) -> bool) {
+    fn unwatch(&self, from: NodeId, entity: &Entity, is_this: impl FnOnce(Number) -> bool) {
         let mut watchers = self.watchers.lock();
         let Some(nodes) = watchers.get_mut(entity) else { return };
         if nodes.get(&from).copied().is_some_and(is_this) {
@@ -307,21 +359,21 @@ impl FarFeeds {
         }
         if nodes.is_empty() {
             watchers.remove(entity);
-            shared.cell_of(entity).state.replica.lock().watched.end_far(entity);
+            self.shards.of(entity).state.replica.lock().watched.end_far(entity);
         }
     }
 
     /// What was just applied here, for the nodes that watch it here.
-    pub(crate) fn commit(&self, shared: &Shared, commits: &[Commit]) {
+    pub(crate) fn commit(&self, commits: &[Commit]) {
         let watchers = self.watchers.lock();
         if watchers.is_empty() {
             return;
         }
         for commit in commits {
             for (node, number) in watchers.get(&commit.entity).into_iter().flatten() {
-                if !send(shared, *node, &Message::Commit(*number, commit.clone())) {
+                if !self.send(*node, &Message::Commit(*number, commit.clone())) {
                     // The feed begins anew, when it can be told so or at the gap in front of the next commit.
-                    shared.replication.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
+                    self.replication.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
                     self.owed.lock().entry(*node).or_default().insert(commit.entity.clone(), *number);
                 }
             }
@@ -329,27 +381,27 @@ impl FarFeeds {
     }
 
     /// A node is lost: what it watched here ends, and what was watched there begins anew elsewhere.
-    pub(crate) fn lost(&self, shared: &Arc<Shared>, node: NodeId) {
+    pub(crate) fn lost(&self, node: NodeId) {
         let watched: Vec<(Entity, Number)> = {
             let watchers = self.watchers.lock();
             let of = |(entity, nodes): (&Entity, &BTreeMap<_, _>)| Some((entity.clone(), *nodes.get(&node)?));
             watchers.iter().filter_map(of).collect()
         };
-        watched.iter().for_each(|(entity, _)| self.unwatch(shared, node, entity, |_| true));
+        watched.iter().for_each(|(entity, _)| self.unwatch(node, entity, |_| true));
         // It hears of the lost link as well, but may have begun anew over the next one before this was heard of here.
         if !watched.is_empty() {
             self.owed.lock().entry(node).or_default().extend(watched);
         }
-        self.begin_anew(shared, node);
+        self.begin_anew(node);
     }
 
     /// What is watched at a node begins anew, there or elsewhere.
-    pub(crate) fn begin_anew(&self, shared: &Shared, node: NodeId) {
+    pub(crate) fn begin_anew(&self, node: NodeId) {
         let there: Vec<Entity> = {
             let at = self.at.lock();
             at.iter().filter(|(_, watch)| watch.node == node).map(|(entity, _)| entity.clone()).collect()
         };
-        shared.feeds.commit(there.into_iter().map(Commit::lost).collect());
+        self.feeds.commit(there.into_iter().map(Commit::lost).collect());
     }
 }
 
@@ -357,19 +409,4 @@ impl Watch {
     fn is(&self, node: NodeId, number: Number) -> bool {
         (self.node, self.number) == (node, number)
     }
-}
-
-/// A node is not asked to watch an entity any more; a lost link ends it as well.
-fn leave(shared: &Shared, watch: &Watch, entity: &Entity) {
-    send(shared, watch.node, &Message::Unwatch(watch.number, entity.clone()));
-}
-
-/// Where an entity can be watched.
-fn homes(shared: &Shared, entity: &Entity) -> Vec<NodeId> {
-    shared.cell_of(entity).belief.lock().homes.clone()
-}
-
-/// Says something to a node; whether it is on its way.
-fn send(shared: &Shared, node: NodeId, message: &Message) -> bool {
-    shared.world.net.send(node, Lane::Feeds, packing::append(message, Vec::new()).into()).is_ok()
 }

@@ -13,82 +13,13 @@
 //! Whatever the cart says in a joint turn waits for its commit, also what it could have said at once: it rests on a grant that
 //! is not committed.
 
-use std::sync::Arc;
-
 use boxoffice_core::{
     ask::{Ask, Reply},
-    host::{Effect, Host, Turn},
+    host::{Effect, Turn},
     id::Entity,
-    planted,
-};
-use smol_str::SmolStr;
-
-use crate::{
-    actor::AtWork,
-    cell::{Caller, Served},
 };
 
-/// A cart's host on its way to the inventory that it asks.
-pub(crate) struct Loan {
-    /// The cart.
-    pub(crate) cart: Entity,
-    pub(crate) host: Host<Caller>,
-    pub(crate) served: Arc<Served>,
-    /// What the cart has decided already, without the ask: an order, or nothing yet.
-    pub(crate) turn: Turn<Caller>,
-    /// The name of the key or the operator that sent the command.
-    pub(crate) by: Option<SmolStr>,
-    /// What it asks.
-    pub(crate) ask: Ask,
-    /// Whom.
-    pub(crate) inventory: Entity,
-}
-
-/// What becomes of a loan.
-pub(crate) enum Lent {
-    /// The inventory is at rest: it is decided here and now.
-    Beside(Box<Loan>, AtWork),
-    /// The inventory's actor decides when its turn has come, and gives the host back.
-    Sent,
-    /// This node does not lead any more.
-    Not(Box<Loan>),
-}
-
-/// A cart's host on its way back.
-pub(crate) enum Returned {
-    /// The turn was proposed, or the cart is told of the inventory's answer by a message.
-    Asked(Host<Caller>),
-    /// Nothing was decided: the cart goes on by itself.
-    AsItCame(Box<Loan>),
-    /// The cart panicked as it decided the reply.
-    Lost,
-}
-
-impl Loan {
-    /// Whether it asks for a hold; otherwise it asks to sell.
-    pub(crate) fn holds(&self) -> bool {
-        matches!(self.ask, Ask::Hold { .. })
-    }
-
-    /// What the cart gets back when nothing was decided together. It hears of a hold by a message. What has happened to the cart, an
-    /// order or the beginning of a checkout, it proposes by itself, and asks again.
-    pub(crate) fn undecided(self: Box<Self>) -> Returned {
-        let has_changed = !self.turn.events.is_empty() && !planted::is("a beginning forgotten with its hold");
-        if self.holds() && !has_changed { Returned::Asked(self.host) } else { Returned::AsItCame(self) }
-    }
-
-    /// Puts the ask back to where the cart had it.
-    pub(crate) fn undo(self) -> (Host<Caller>, Turn<Caller>, Option<SmolStr>) {
-        let Loan { host, mut turn, by, ask, inventory, .. } = self;
-        let effect = Effect::Ask { to: inventory, ask };
-        if turn.events.is_empty() {
-            turn.now.push(effect)
-        } else {
-            turn.committed.insert(0, effect)
-        }
-        (host, turn, by)
-    }
-}
+use crate::caller::Caller;
 
 /// Takes the ask out of a cart's turn if it can be decided together with the inventory: a hold of one line, or the sale of an
 /// order of one line, of an inventory for which `is_here` says yes. A turn that reads, or that tells anybody at once, cannot.

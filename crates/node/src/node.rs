@@ -23,24 +23,27 @@ use tokio::{
 
 use crate::{
     admission::Admission,
-    cell::ShardCell,
+    cell::{ShardCell, Shards},
     clocks::Clocks,
     config::NodeConfig,
     contain::PanicLog,
     door::ReplyTo,
     error::NodeError,
     far_feeds::FarFeeds,
-    history::HISTORIES_MAX,
+    feed_source::Watched,
+    found::HISTORIES_MAX,
     metrics::Metrics,
+    peer_door::PeerDoor,
+    pending::{histories::Histories, leaderless::Parked},
     placing,
     pool::Pool,
     replicated::{self, Replicated, Settled},
-    routing::{self, Histories, Parked, PeerDoor},
+    routing,
+    samples::Samples,
     shared::Shared,
-    status::Samples,
     tasks::{Gate, Tasks},
-    timers::{self, Timers},
-    watched::Watched,
+    timers::Timers,
+    upkeep,
 };
 
 /// How long a node that is told to stop waits for others to take its leaderships over, in milliseconds.
@@ -104,44 +107,49 @@ impl Node {
         let admission = Arc::new(Admission::new(config.overload, world.clock.monotonic_ms()));
         let cell = |state: &Arc<_>| ShardCell::new(Arc::clone(state), Arc::clone(&admission), Arc::clone(&world.clock));
         let cells = opened.replication.shards.iter().map(cell).map(Arc::new).collect();
+        let cells = Arc::new(Shards::new(cells));
         let epoch = lineages.epoch();
         let (coalesce_ms, depth) = (config.feed_tick_ms, config.feed_depth);
         let feed_settings = FeedSettings { coalesce_ms, depth, epoch, ..FeedSettings::default() };
-        let shared = Arc::new_cyclic(|weak: &std::sync::Weak<Shared>| Shared {
-            feeds: Feeds::new(Arc::new(Watched(weak.clone())), feed_settings, Arc::clone(&world.clock)),
-            replication: Arc::clone(&opened.replication),
-            timers: Timers::default(),
-            pool: Pool::default(),
-            tasks,
-            metrics: Metrics::default(),
-            admission,
-            panic_log: PanicLog::default(),
-            samples: Samples::default(),
-            draining: AtomicBool::new(false),
-            far_histories: Histories::default(),
-            calls: Arc::default(),
-            parked: Parked::default(),
-            asked: Arc::default(),
-            transfers: Arc::clone(&opened.transfers),
-            far_feeds: FarFeeds::default(),
-            clocks: Clocks::new(&*world.clock),
-            lineages,
-            placing: Notify::new(),
-            reached: Mutex::default(),
-            turn: AtomicU16::new(0),
-            histories: tokio::sync::Semaphore::new(HISTORIES_MAX),
-            failed: tokio::sync::watch::Sender::new(None),
-            started_ms: world.clock.monotonic_ms(),
-            cluster: identity.cluster,
-            config,
-            world,
-            cells,
+        let shared = Arc::new_cyclic(|weak: &std::sync::Weak<Shared>| {
+            let feeds = Feeds::new(Arc::new(Watched(weak.clone())), feed_settings, Arc::clone(&world.clock));
+            let replication = Arc::clone(&opened.replication);
+            Shared {
+                far_feeds: FarFeeds::new(world.clone(), Arc::clone(&cells), Arc::clone(&replication), feeds.clone()),
+                feeds,
+                replication,
+                timers: Timers::default(),
+                pool: Pool::default(),
+                tasks,
+                metrics: Metrics::default(),
+                admission,
+                panic_log: PanicLog::default(),
+                samples: Samples::default(),
+                draining: AtomicBool::new(false),
+                far_histories: Histories::default(),
+                calls: Arc::default(),
+                parked: Parked::default(),
+                asked: Arc::default(),
+                transfers: Arc::clone(&opened.transfers),
+                clocks: Clocks::new(&*world.clock),
+                lineages,
+                placing: Notify::new(),
+                reached: Mutex::default(),
+                turn: AtomicU16::new(0),
+                histories: tokio::sync::Semaphore::new(HISTORIES_MAX),
+                failed: tokio::sync::watch::Sender::new(None),
+                started_ms: world.clock.monotonic_ms(),
+                cluster: identity.cluster,
+                config,
+                world,
+                cells,
+            }
         });
         let (settle, settled) = mpsc::unbounded_channel();
         shared.tasks.sell(relay(Arc::clone(&shared), settled));
         let feeds = shared.feeds.clone();
         shared.tasks.watch(async move { feeds.run().await });
-        shared.tasks.sell(timers::run(Arc::downgrade(&shared)));
+        shared.tasks.sell(upkeep::run(Arc::downgrade(&shared)));
         let local = Local { cluster: identity.cluster.0, node: identity.node, disk: identity.disk };
         shared.world.net.start(local, Arc::new(PeerDoor(Arc::downgrade(&shared))), opened.handle());
         shared.tasks.sell(routing::run(Arc::downgrade(&shared)));
@@ -182,7 +190,7 @@ impl Node {
         shared.replication.replicators.stop();
         let running = self.replication.take().expect("a node stops once");
         let result = running.ended().await.map_err(|error| replicated::node_error(&shared, error));
-        for cell in &shared.cells {
+        for cell in shared.cells.iter() {
             let ended = cell.lead.lock().end(|served| {
                 served.actor.stop(None);
                 true
@@ -206,7 +214,7 @@ impl Drop for Node {
         }
         shared.draining.store(true, Ordering::Relaxed);
         shared.tasks.abort();
-        for cell in &shared.cells {
+        for cell in shared.cells.iter() {
             let ended = cell.lead.lock().end(|served| {
                 served.actor.kill();
                 true

@@ -6,7 +6,7 @@ use boxoffice_core::{
     id::{Entity, HoldId},
 };
 
-use crate::routing::Message;
+use crate::message::Message;
 
 /// A message on [`Lane::Calls`](boxoffice_env::Lane::Calls).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -31,7 +31,7 @@ use smol_str::SmolStr;
 use crate::{
     door::{self, ReplySink, ReplyTo},
     error::NodeError,
-    routing::Message,
+    message::Message,
     shared::Shared,
 };
 
@@ -271,7 +271,7 @@ impl Keeper {
         };
         self.check_self(shared, cluster)?;
         self.look_at_clocks(shared);
-        shared.far_feeds.pay(shared);
+        shared.far_feeds.pay();
         if std::mem::replace(&mut self.peers_of, cluster.version()) != cluster.version() {
             let others = cluster.members().iter().filter(|(_, member)| member.state != MemberState::Gone);
             let peers = others.map(|(node, member)| Peer { node: *node, address: member.peer.to_string() });
@@ -501,7 +501,7 @@ impl Keeper {
         }
         let sink = Arc::clone(&self.answers) as Arc<dyn ReplySink>;
         let reply = ReplyTo::new(sink, errand.tag()).within(PATIENCE_MS);
-        shared.calls.begin(shared, Command::Cluster(command), None, reply);
+        shared.begin_call(Command::Cluster(command), None, reply);
     }
 }
 

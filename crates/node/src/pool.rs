@@ -1,14 +1,9 @@
 //! Actors that serve no entity at the moment: starting one costs as much as ten messages.
 
-use std::sync::Arc;
-
 use parking_lot::Mutex;
-use ractor::{ActorRef, ActorRuntime};
+use ractor::ActorRef;
 
-use crate::{
-    actor::{EntityActor, Message},
-    shared::Shared,
-};
+use crate::cell::Message;
 
 /// Actors waiting for an entity; more than this are stopped instead (8 KB each).
 const POOL_MAX: usize = 2_048;
@@ -30,14 +25,8 @@ impl Pool {
         }
     }
 
-    pub(crate) fn take(&self, shared: &Arc<Shared>) -> ActorRef<Message> {
-        if let Some(actor) = self.free.lock().pop() {
-            return actor;
-        }
-        let _runtime = shared.tasks.selling.enter();
-        let (actor, _starting) = ActorRuntime::spawn_instant(None, EntityActor, Arc::clone(shared))
-            .expect("an actor without a name cannot collide with another");
-        actor
+    pub(crate) fn take(&self) -> Option<ActorRef<Message>> {
+        self.free.lock().pop()
     }
 
     /// Ends every free actor.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use boxoffice_core::{host::Input, id::Entity};
 
-use crate::{cell::Caller, contain::CallerKey};
+use crate::{caller::Caller, contain::CallerKey};
 
 /// The shortest rest, in milliseconds; doubled with each panic. Entities ask again after as long.
 const REST_MS: u64 = 1_000;

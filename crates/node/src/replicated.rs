@@ -15,12 +15,7 @@ use boxoffice_shard::{RejectReason, ShardId};
 use tokio::sync::mpsc;
 
 use crate::{
-    door::Failure,
-    error::NodeError,
-    placing,
-    routing::{Led, Message},
-    shared::Shared,
-    ticket::Ticket,
+    door::Failure, error::NodeError, leader::Led, message::Message, placing, shared::Shared, ticket::Ticket,
     watched::Before,
 };
 
@@ -42,7 +37,7 @@ impl Replicated {
 
     fn committed(&self, changes: Vec<Commit>, settled: Settled) {
         if !changes.is_empty() {
-            self.shared.far_feeds.commit(&self.shared, &changes);
+            self.shared.far_feeds.commit(&changes);
             self.shared.feeds.commit(changes);
         }
         if !settled.is_empty() {
@@ -83,7 +78,7 @@ impl Replicated {
         let cell = &self.shared.cells[usize::from(shard)];
         cell.belief.lock().follow(led);
         if cell.is_led(led.leader.is_some(), self.shared.world.clock.monotonic_ms()) {
-            self.shared.far_feeds.leader_changed(&self.shared, shard);
+            self.shared.far_feeds.leader_changed(shard);
             self.shared.feeds.leaders_changed();
         }
         self.shared.leader_changed(shard, led.leader);

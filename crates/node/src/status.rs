@@ -1,70 +1,17 @@
 //! How a node is: what `admin.status` says.
 
-use std::{collections::VecDeque, fmt::Write as _, sync::atomic::Ordering};
+use std::{fmt::Write as _, sync::atomic::Ordering};
 
 use boxoffice_core::id::Entity;
 use boxoffice_replication::error::ReplicationError;
 use boxoffice_shard::NodeId;
 use boxoffice_wire::{
     hello::Durability,
-    status::{FollowerStatus, NodeStatus, Rates, ShardStatus},
+    status::{FollowerStatus, NodeStatus, ShardStatus},
 };
-use parking_lot::Mutex;
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{cell::ShardCell, metrics::Gauges, node::NodeHandle, placing, shared::Shared};
-
-/// Seconds that rates are taken over.
-const RATE_SAMPLES: usize = 5;
-
-/// A reading of the counters.
-#[derive(Clone, Copy)]
-struct Sample {
-    at_ms: u64,
-    commands: u64,
-    turns: u64,
-    syncs: u64,
-}
-
-/// Readings of the counters, one a second.
-#[derive(Default)]
-pub(crate) struct Samples(Mutex<VecDeque<Sample>>);
-
-impl Samples {
-    /// Takes a reading; called once a second.
-    pub(crate) fn take(&self, shared: &Shared) {
-        let mut samples = self.0.lock();
-        if samples.len() == RATE_SAMPLES {
-            samples.pop_front();
-        }
-        samples.push_back(Sample::of(shared));
-    }
-
-    fn rates(&self, shared: &Shared) -> Rates {
-        let Some(first) = self.0.lock().front().copied() else { return Rates::default() };
-        let last = Sample::of(shared);
-        let seconds = last.at_ms.saturating_sub(first.at_ms).max(1) as f64 / 1_000.0;
-        let rate = |from: u64, to: u64| (to - from) as f64 / seconds;
-        Rates {
-            requests: rate(first.commands, last.commands),
-            events: rate(first.turns, last.turns),
-            fsyncs: rate(first.syncs, last.syncs),
-            ..Rates::default()
-        }
-    }
-}
-
-impl Sample {
-    fn of(shared: &Shared) -> Sample {
-        let metrics = &shared.metrics;
-        Sample {
-            at_ms: shared.world.clock.monotonic_ms(),
-            commands: metrics.commands.load(Ordering::Relaxed),
-            turns: shared.replication.metrics.turns.load(Ordering::Relaxed),
-            syncs: shared.replication.metrics.syncs.load(Ordering::Relaxed),
-        }
-    }
-}
+use crate::{cell::ShardCell, metrics::Gauges, node::NodeHandle, placing};
 
 /// How many entities are where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,7 +53,7 @@ impl NodeHandle {
         let store_bytes = shared.replication.past.disk_bytes();
         let mut residents =
             Residents { store_bytes, archive_bytes: shared.replication.archives.bytes()?, ..Residents::default() };
-        for cell in &shared.cells {
+        for cell in shared.cells.iter() {
             {
                 let kept = &cell.state.replica.lock().kept;
                 residents.in_memory += kept.len() as u64;
@@ -147,7 +94,7 @@ impl NodeHandle {
     /// The node's counters for a scrape, in Prometheus' text format.
     pub fn metrics_text(&self) -> String {
         let mut now = Gauges::default();
-        for cell in &self.shared.cells {
+        for cell in self.shared.cells.iter() {
             let kept = &cell.state.replica.lock().kept;
             now.payments.add(kept.payments());
             now.tombstones += kept.tombstones();
@@ -207,9 +154,9 @@ impl NodeHandle {
             tombstones: 0,
             payments_pending: 0,
             payments_failed: 0,
-            rates: shared.samples.rates(shared),
+            rates: shared.samples.rates(shared.sample()),
         };
-        for cell in &shared.cells {
+        for cell in shared.cells.iter() {
             let actors = cell.lead.lock().actors.len() as u64;
             status.under_way += cell.under_way() as u64;
             // A store that cannot be read is said by the audit; here the count is what can be had.

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use boxoffice_core::{event::Event, host::Effect, id::Entity};
 use boxoffice_replication::owner::{self as replication, ProposedTurn};
 
-use crate::{
-    cell::{Caller, Served},
-    door::Failure,
-};
+use crate::{caller::Caller, cell::Served, door::Failure};
 
 /// What is carried out when a turn is committed, or a read is safe.
 pub(crate) struct Ticket {

@@ -1,9 +1,6 @@
 //! What the feeds are told of the shards' committed state: as it is when a feed begins, and what each turn changes.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Weak},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use boxoffice_core::{
     answer::{AreaCounts, MapView, Purchase},
@@ -12,11 +9,11 @@ use boxoffice_core::{
     keep::{Kept, State},
     seat::SeatState,
 };
-use boxoffice_feeds::{Beginning, Commit, DAYS_MAX, FeedSource, News, NoFeed};
-use boxoffice_replication::shard_state::WatchedEntities;
+use boxoffice_feeds::{Beginning, Commit, DAYS_MAX, News};
+use boxoffice_replication::{replication::Replication, shard_state::WatchedEntities};
 use boxoffice_storage::past::PastError;
 
-use crate::shared::Shared;
+use crate::{cell::Shards, ticket::Ticket};
 
 /// What two bits of a map say.
 const SEAT_STATES: [SeatState; 4] = [SeatState::Free, SeatState::Held, SeatState::Sold, SeatState::Blocked];
@@ -24,98 +21,34 @@ const SEAT_STATES: [SeatState; 4] = [SeatState::Free, SeatState::Held, SeatState
 /// Purchases that one turn is asked for.
 const PURCHASES_MAX: u32 = 1_000;
 
-/// The shards as the feeds see them.
-pub(crate) struct Watched(pub(crate) Weak<Shared>);
-
-impl FeedSource for Watched {
-    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
-        let shared = self.0.upgrade().ok_or(NoFeed::Unreachable)?;
-        if shared.is_elsewhere(entity) {
-            return Err(shared.far_feeds.begin(&shared, entity));
-        }
-        let (begin, end) = (WatchedEntities::begin_here, WatchedEntities::end_here);
-        let begun = begin_at(&shared, entity, begin, end);
-        if begun.is_some() && !shared.is_alone() {
-            // It was watched elsewhere before the shard had a replica here.
-            shared.far_feeds.end(&shared, entity);
-        }
-        // A follower may not have it yet: then it is watched at the leader.
-        match begun {
-            Some(beginning) => Ok(beginning),
-            None if shared.is_alone() || shared.cell_of(entity).leads() => Err(NoFeed::NotFound),
-            None => Err(shared.far_feeds.begin(&shared, entity)),
-        }
-    }
-
-    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
-        let shared = self.0.upgrade().ok_or(NoFeed::Unreachable)?;
-        if shared.is_elsewhere(entity) {
-            return Err(shared.far_feeds.begin_elsewhere(&shared, entity));
-        }
-        // It has come here since.
-        self.begin(entity)
-    }
-
-    fn may_lag(&self, _entity: &Entity) -> bool {
-        // Also who leads: it may have been cut off, and others lead since.
-        self.0.upgrade().is_some_and(|shared| !shared.is_alone())
-    }
-
-    fn unled_ms(&self, entity: &Entity) -> Option<u64> {
-        let shared = self.0.upgrade()?;
-        let since_ms = match shared.far_feeds.unled_since_ms(entity) {
-            Some(since_ms) => since_ms?,
-            None => shared.cell_of(entity).unled_since_ms()?,
-        };
-        Some(shared.world.clock.monotonic_ms().saturating_sub(since_ms))
-    }
-
-    fn end(&self, entity: &Entity) {
-        let Some(shared) = self.0.upgrade() else { return };
-        shared.cell_of(entity).state.replica.lock().watched.end_here(entity);
-        shared.far_feeds.end(&shared, entity);
-    }
-
-    fn purchases(&self, customer: &Id, after: u64, limit: u32) -> Option<Vec<Purchase>> {
-        let Some(shared) = self.0.upgrade() else { return Some(Vec::new()) };
-        if shared.is_elsewhere(&Entity::Customer(customer.clone())) {
-            shared.far_feeds.turn_to(&shared, customer, after, limit);
-            return None;
-        }
-        Some(self.purchases_here(customer, after, limit))
-    }
+/// Where committed entities are: the shards, and the store of those that have left memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Committed<'a> {
+    pub(crate) shards: &'a Shards,
+    pub(crate) replication: &'a Replication<Ticket>,
 }
 
-impl Watched {
-    /// As [`FeedSource::purchases`], of a customer of this node; none of another one.
-    pub(crate) fn purchases_here(&self, customer: &Id, after: u64, limit: u32) -> Vec<Purchase> {
-        let Some(shared) = self.0.upgrade() else { return Vec::new() };
-        let entity = Entity::Customer(customer.clone());
-        let in_memory = shared.cell_of(&entity).state.replica.lock().kept.get(&entity);
-        match in_memory.or_else(|| resting(&shared, &entity)).as_deref() {
-            Some(State::Customer(customer)) => {
-                customer.purchases(after, limit).map(|page| page.purchases).unwrap_or_default()
-            }
-            Some(other) => panic!("{entity} is kept as something else: {other:?}"),
-            None => Vec::new(),
+/// The purchases of a customer of this node after a cursor; none of another one.
+pub(crate) fn purchases(at: Committed<'_>, customer: &Id, after: u64, limit: u32) -> Vec<Purchase> {
+    let entity = Entity::Customer(customer.clone());
+    let in_memory = at.shards.of(&entity).state.replica.lock().kept.get(&entity);
+    match in_memory.or_else(|| resting(at, &entity)).as_deref() {
+        Some(State::Customer(customer)) => {
+            customer.purchases(after, limit).map(|page| page.purchases).unwrap_or_default()
         }
-    }
-
-    /// As [`FeedSource::begin`], for another node's feeds.
-    pub(crate) fn begin_far(&self, entity: &Entity) -> Option<Beginning> {
-        let shared = self.0.upgrade()?;
-        begin_at(&shared, entity, WatchedEntities::begin_far, WatchedEntities::end_far)
+        Some(other) => panic!("{entity} is kept as something else: {other:?}"),
+        None => Vec::new(),
     }
 }
 
 /// How a feed of an entity of this node begins; from exactly this state on its commits are handed in.
-fn begin_at(
-    shared: &Arc<Shared>,
+pub(crate) fn begin_at(
+    at: Committed<'_>,
     entity: &Entity,
     begin: fn(&mut WatchedEntities, Entity),
     end: fn(&mut WatchedEntities, &Entity),
 ) -> Option<Beginning> {
-    let cell = shared.cell_of(entity);
+    let cell = at.shards.of(entity);
     let mut replica = cell.state.replica.lock();
     if let Some(state) = replica.kept.get(entity) {
         let beginning = beginning(&state)?;
@@ -129,7 +62,7 @@ fn begin_at(
     // older than this.
     begin(&mut replica.watched, entity.clone());
     drop(replica);
-    let found = resting(shared, entity).as_deref().and_then(beginning);
+    let found = resting(at, entity).as_deref().and_then(beginning);
     let found = found.or_else(|| matches!(entity, Entity::Customer(_)).then_some(Beginning::Customer { newest: 0 }));
     if found.is_none() {
         end(&mut cell.state.replica.lock().watched, entity);
@@ -147,13 +80,13 @@ fn may_rest(entity: &Entity) -> bool {
 }
 
 /// An entity that has left memory.
-fn resting(shared: &Arc<Shared>, entity: &Entity) -> Option<Arc<State>> {
-    match shared.replication.past.get(shared.cell_of(entity).id, entity) {
+fn resting(at: Committed<'_>, entity: &Entity) -> Option<Arc<State>> {
+    match at.replication.past.get(at.shards.of(entity).id, entity) {
         Ok(stored) => stored.map(|stored| stored.state),
         // It is read-only until there is room again; whoever watches asks again.
         Err(PastError::Store(error)) if error.is_full() => None,
         Err(error) => {
-            shared.replication.replicators.fail(error);
+            at.replication.replicators.fail(error);
             None
         }
     }

@@ -3,12 +3,7 @@
 //! after a second, and clients wait for them. Asks of entities that this node leads as well are among them: what a leader has
 //! in its mailboxes is lost when its term ends.
 
-use std::{
-    borrow::Cow,
-    collections::BTreeMap,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{borrow::Cow, collections::BTreeMap};
 
 use boxoffice_core::{
     ask::{Ask, Reply},
@@ -19,8 +14,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::Message;
-use crate::shared::Shared;
+use crate::message::Message;
 
 /// Asks that are remembered; those beyond are asked again by their entities only.
 const ASKED_MAX: usize = 16_384;
@@ -28,8 +22,6 @@ const ASKED_MAX: usize = 16_384;
 const LIFE_MS: u64 = 1_000;
 /// Milliseconds before a shard is asked again that could not be reached, or did not lead.
 pub(crate) const AGAIN_MS: u64 = 40;
-/// How often it is looked whether that time has come, in milliseconds.
-const LOOK_MS: u64 = 10;
 
 /// Of which shard, who is asked, who asks, about which hold.
 type Key = (ShardId, Entity, Entity, Option<HoldId>);
@@ -38,7 +30,7 @@ type Key = (ShardId, Entity, Entity, Option<HoldId>);
 #[derive(Default)]
 pub(crate) struct Asked {
     table: Mutex<Table>,
-    some: Notify,
+    pub(crate) some: Notify,
 }
 
 #[derive(Default)]
@@ -86,7 +78,7 @@ impl Asked {
     }
 
     /// What is to be asked again now, and which entity asks, by shard.
-    fn take(&self, now_ms: u64) -> Vec<(ShardId, Vec<(Entity, Bytes)>)> {
+    pub(crate) fn take(&self, now_ms: u64) -> Vec<(ShardId, Vec<(Entity, Bytes)>)> {
         let Table { asks, due } = &mut *self.table.lock();
         let shards: Vec<ShardId> = due.extract_if(.., |_, at_ms| *at_ms <= now_ms).map(|(shard, _)| shard).collect();
         if shards.is_empty() {
@@ -100,7 +92,7 @@ impl Asked {
         shards.into_iter().map(of).collect()
     }
 
-    fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.table.lock().due.is_empty()
     }
 }
@@ -120,34 +112,6 @@ fn is_answered(ask: &Ask, reply: &Reply) -> bool {
         (Ask::Refund { .. }, reply) => matches!(reply, Reply::Refunded { .. }),
         (Ask::Hold { .. } | Ask::Release { .. }, _) => false,
         (_, _) => true,
-    }
-}
-
-/// Sends again what is to be sent again, asks and what is parked, until the node is gone.
-pub(crate) async fn run(weak: Weak<Shared>) {
-    loop {
-        let Some(shared) = weak.upgrade() else { return };
-        let now_ms = shared.world.clock.monotonic_ms();
-        for (shard, messages) in shared.asked.take(now_ms) {
-            for (asker, message) in messages {
-                // Another leader of the asker asks by itself.
-                if shared.cell_of(&asker).leads() {
-                    shared.ask_again(shard, message);
-                }
-            }
-        }
-        for shard in shared.parked.due(now_ms) {
-            shared.send_parked(shard, false);
-        }
-        if shared.asked.is_idle() && shared.parked.is_empty() {
-            // Waits without keeping the node alive.
-            let asked = Arc::clone(&shared.asked);
-            drop(shared);
-            asked.some.notified().await;
-        } else {
-            drop(shared);
-            tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
-        }
     }
 }
 

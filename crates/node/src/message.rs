@@ -16,9 +16,11 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::belief::Led;
-use super::histories::{NoHistory, Wanted};
-use crate::{door::Failure, history::HistoryFound};
+use crate::{
+    door::Failure,
+    found::{HistoryFound, NoHistory, Wanted},
+    leader::Led,
+};
 
 /// One message of the lane of calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

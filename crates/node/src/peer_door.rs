@@ -5,18 +5,21 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use boxoffice_core::{answer::Outcome, host::Input, id::Entity};
+use boxoffice_core::answer::Outcome;
 use boxoffice_env::{Lane, NodeId, NotTaken, PeerHello, PeerInbox, Standing, Taken};
 use boxoffice_replication::checksums::PROGRAM;
 use boxoffice_shard::ClockReading;
 use bytes::Bytes;
 
-use super::{Led, Message, NoAnswer, encoded_ask, histories};
 use crate::{
-    cell::{Caller, ShardCell},
+    actor::Given,
     door::{self, ReplySink, ReplyTo},
     error::NodeError,
-    shared::{Given, Shared},
+    history_answer,
+    leader::Led,
+    message::{Message, NoAnswer},
+    placing,
+    shared::Shared,
 };
 
 /// The node as the links to other nodes know it.
@@ -31,7 +34,7 @@ impl PeerInbox for PeerDoor {
                 Ok(message) => take(&shared, from, message),
                 Err(why) => shared.replication.not_understood(from, &why),
             },
-            Lane::Feeds => shared.far_feeds.take(&shared, from, &frame),
+            Lane::Feeds => shared.far_feeds.take(from, &frame),
             Lane::Bulk => shared.transfers.take(&shared.replication, from, frame),
         }
     }
@@ -50,19 +53,19 @@ impl PeerInbox for PeerDoor {
             let _ = shared.world.net.send(node, Lane::Calls, ask.encode());
             // A watch may have been asked for by the first of the connections and be lost with it before the other one stood:
             // then there was no link to be lost.
-            shared.far_feeds.begin_anew(&shared, node);
+            shared.far_feeds.begin_anew(node);
         } else {
             shared.lineages.unlinked(node);
             shared.replication.replicators.unreachable(node);
-            shared.calls.lost(&shared, node);
+            shared.calls_lost(node);
             shared.far_histories.lost(node);
             shared.transfers.lost(node);
-            shared.far_feeds.lost(&shared, node);
+            shared.far_feeds.lost(node);
         }
     }
 
     fn table(&self) -> u64 {
-        self.0.upgrade().map_or(0, |shared| crate::placing::version(&shared))
+        self.0.upgrade().map_or(0, |shared| placing::version(&shared))
     }
 
     fn standing(&self) -> Standing {
@@ -71,7 +74,7 @@ impl PeerInbox for PeerDoor {
 
     fn judge(&self, hello: &PeerHello) -> Result<Taken, NotTaken> {
         let Some(shared) = self.0.upgrade() else { return Err("the node is going down".to_owned().into()) };
-        crate::placing::judge(&shared, hello)
+        placing::judge(&shared, hello)
     }
 
     fn dismissed(&self, by: NodeId, why: &str) {
@@ -111,18 +114,8 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
             let reply = ReplyTo::new(answers, tag).within(left_ms).by(by);
             shared.take_here(command.into_owned(), request, Given { term, is_repeat }, reply);
         }
-        Message::Answer { tag, result } => shared.calls.answered(shared, tag, result.map(Cow::into_owned)),
-        // What is asked would have to be written: it is asked again, of another leader or when there is room.
-        Message::Ask { .. } if shared.replication.is_read_only() => {}
-        Message::Ask { to, from: asker, ask } => {
-            let input = Input::Ask { from: asker.into_owned(), ask: ask.into_owned() };
-            hand_in(shared, from, &to, input);
-        }
-        Message::Reply { to, from: replier, reply } => {
-            shared.asked.replied(shared.cell_of(&replier).id, (&*replier, &*to), &reply);
-            let input = Input::Reply { from: replier.into_owned(), reply: reply.into_owned() };
-            hand_in(shared, from, &to, input);
-        }
+        Message::Answer { tag, result } => shared.call_answered(tag, result.map(Cow::into_owned)),
+        message @ (Message::Ask { .. } | Message::Reply { .. }) => shared.deliver(from, message),
         Message::Time { asked_ms, wall_ms: None } => {
             let answer = Message::Time { asked_ms, wall_ms: Some(shared.world.clock.wall_ms()) };
             let _ = shared.world.net.send(from, Lane::Calls, answer.encode());
@@ -142,9 +135,9 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
         Message::Reluctant(reluctant) => {
             shared.replication.replicators.avoid_leadership(from, reluctant);
         }
-        Message::History { tag, wanted } => histories::answer(shared, from, tag, wanted),
+        Message::History { tag, wanted } => history_answer::answer(shared, from, tag, wanted),
         Message::Told { tag, result } => shared.far_histories.told(from, tag, result),
-        Message::Farewell => crate::placing::farewell(shared),
+        Message::Farewell => placing::farewell(shared),
         Message::Checksums { program, .. } if program != PROGRAM => {}
         Message::Checksums { checksums, .. } => {
             if checksums.iter().any(|checksum| usize::from(checksum.shard) >= shared.cells.len()) {
@@ -158,26 +151,6 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
                 shared.asked.again(shard, is_news, shared.world.clock.monotonic_ms());
             }
         }
-    }
-}
-
-fn hand_in(shared: &Arc<Shared>, from: NodeId, to: &Entity, input: Input<Caller>) {
-    let Err(input) = shared.send(to, input) else { return };
-    let cell: &Arc<ShardCell> = shared.cell_of(to);
-    let message = Message::Elsewhere { shard: cell.id, led: cell.led() };
-    // It asks again in any case.
-    let _ = shared.world.net.send(from, Lane::Calls, message.encode());
-    // Its sender has forgotten what it does not ask again.
-    match input {
-        Input::Reply { from: replier, reply } => {
-            let message =
-                Message::Reply { to: Cow::Borrowed(to), from: Cow::Borrowed(&replier), reply: Cow::Owned(reply) };
-            shared.pass_on(cell, (from, &replier), message.encode());
-        }
-        Input::Ask { from: asker, ask } if !ask.wants_reply() => {
-            shared.pass_on(cell, (from, &asker), encoded_ask(to, &asker, &ask));
-        }
-        _ => {}
     }
 }
 

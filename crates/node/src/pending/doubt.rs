@@ -19,18 +19,18 @@ const DOUBT_MS: u64 = 60_000;
 
 /// The way of one attempt: what goes along it is decided in the order in which it was sent, in this term or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Path {
+pub(crate) struct Path {
     /// Who is to decide.
-    pub(super) node: NodeId,
+    pub(crate) node: NodeId,
     /// The connection to it; 0 to this node itself.
-    pub(super) connection: u64,
+    pub(crate) connection: u64,
     /// The term in which it may decide.
-    pub(super) term: u64,
+    pub(crate) term: u64,
 }
 
 /// Attempts of one request that may have changed something, or may do so yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Doubt {
+pub(crate) enum Doubt {
     /// There are none.
     #[default]
     None,
@@ -42,12 +42,12 @@ pub(super) enum Doubt {
 
 impl Doubt {
     /// Whether there is any.
-    pub(super) fn is_some(self) -> bool {
+    pub(crate) fn is_some(self) -> bool {
         self != Doubt::None
     }
 
     /// One more attempt.
-    pub(super) fn add(&mut self, path: Path) {
+    pub(crate) fn add(&mut self, path: Path) {
         *self = match *self {
             Doubt::None => Doubt::Along(path),
             Doubt::Along(known) if known == path => Doubt::Along(path),
@@ -56,7 +56,7 @@ impl Doubt {
     }
 
     /// Whether none of them can be granted any more, once an attempt along `path` was refused.
-    pub(super) fn ends_with(self, path: Path) -> bool {
+    pub(crate) fn ends_with(self, path: Path) -> bool {
         match self {
             Doubt::None => true,
             Doubt::Along(known) => known == path || known.term < path.term,
@@ -67,7 +67,7 @@ impl Doubt {
 
 /// Requests whose clients were told that nobody knows, so that a refusal of a repeat is not taken for more than it is.
 #[derive(Default)]
-pub(super) struct Doubts {
+pub(crate) struct Doubts {
     known: FxHashMap<(Entity, RequestHash), (Doubt, u64)>,
     /// In the order in which they are forgotten, with the monotonic millisecond.
     order: VecDeque<(u64, (Entity, RequestHash))>,
@@ -75,7 +75,7 @@ pub(super) struct Doubts {
 
 impl Doubts {
     /// Keeps one. A repeat that adds no attempt to it does not prolong it: however often its client asks, it ends.
-    pub(super) fn keep(&mut self, entity: Entity, request: RequestHash, doubt: Doubt, now_ms: u64) {
+    pub(crate) fn keep(&mut self, entity: Entity, request: RequestHash, doubt: Doubt, now_ms: u64) {
         self.forget(now_ms);
         if self.of(&entity, request, now_ms) == doubt {
             return;
@@ -89,7 +89,7 @@ impl Doubts {
     }
 
     /// What is in doubt of a request that comes again.
-    pub(super) fn of(&mut self, entity: &Entity, request: RequestHash, now_ms: u64) -> Doubt {
+    pub(crate) fn of(&mut self, entity: &Entity, request: RequestHash, now_ms: u64) -> Doubt {
         self.forget(now_ms);
         if self.known.is_empty() {
             return Doubt::None;
@@ -98,7 +98,7 @@ impl Doubts {
     }
 
     /// Whether anything is in doubt of a request, as far as that is not forgotten.
-    pub(super) fn has(&self, entity: &Entity, request: RequestHash) -> bool {
+    pub(crate) fn has(&self, entity: &Entity, request: RequestHash) -> bool {
         !self.known.is_empty() && self.known.contains_key(&(entity.clone(), request))
     }
 

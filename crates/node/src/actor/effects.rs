@@ -1,0 +1,119 @@
+//! What entities say, carried out: at once, or when the log has the turn that it rests on.
+
+use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
+
+use boxoffice_core::{
+    answer::{Answer, Answered},
+    host::{Effect, Input},
+    id::Entity,
+    payment::{GatewayCall, GatewayOutcome},
+};
+
+use super::rests;
+use crate::{caller::Caller, cell::Served, door::Failure, message::Message, shared::Shared, ticket::Ticket};
+
+impl Shared {
+    /// Does what the core said of the entity `from`.
+    pub(crate) fn carry_out(self: &Arc<Self>, from: &Entity, effect: Effect<Caller>) {
+        // An ask or reply that cannot be delivered is lost like one on a broken link: the asker asks again.
+        match effect {
+            Effect::Answer { to, outcome: Err(refusal) } if refusal.is_internal() => to.answer(Err(Failure::Internal)),
+            Effect::Answer { to, mut outcome } => {
+                // Only the node knows the epoch its watchers resume in.
+                if let Ok(Answered { answer: Answer::Map(map), .. }) = &mut outcome {
+                    map.epoch = self.feeds.epoch();
+                }
+                to.answer(Ok(outcome));
+            }
+            Effect::Ask { to, ask } => {
+                self.note_ask(&to, from, &ask);
+                if let Err(Input::Ask { from, ask }) = self.send(&to, Input::Ask { from: from.clone(), ask }) {
+                    self.ask_far(&to, &from, &ask);
+                }
+            }
+            Effect::Reply { to, reply } => {
+                if self.is_between_shards(&to, from) {
+                    self.asked.replied(self.cell_of(from).id, (from, &to), &reply);
+                }
+                if let Err(Input::Reply { from, reply }) = self.send(&to, Input::Reply { from: from.clone(), reply }) {
+                    let (from, reply) = (Cow::Borrowed(&from), Cow::Borrowed(&reply));
+                    self.reply_far(&to, Message::Reply { to: Cow::Borrowed(&to), from, reply });
+                }
+            }
+            Effect::Pay(call) => self.pay(call),
+        }
+    }
+
+    /// Asks the gateway; what it says goes to the cart that pays.
+    fn pay(self: &Arc<Self>, call: GatewayCall) {
+        let (key, step) = (call.key(), call.step());
+        self.metrics.gateway_calls.fetch_add(1, Ordering::Relaxed);
+        let shared = Arc::downgrade(self);
+        let done = move |outcome: GatewayOutcome| {
+            let Some(shared) = shared.upgrade() else { return };
+            shared.metrics.paid(&outcome);
+            if let GatewayOutcome::Failed { reason } = &outcome {
+                tracing::warn!(%key, ?step, %reason, "the payment gateway failed for good: an operator has to see to it");
+            }
+            // If the shard is led elsewhere by now, its new leader asks the gateway itself.
+            drop(shared.send(&Entity::Cart(key.cart), Input::Paid { key, step, outcome }));
+        };
+        self.world.gateway.call(call, Box::new(done));
+    }
+
+    /// Carries out what was held back until the log had the turn at `index`.
+    pub(crate) fn settle(self: &Arc<Self>, ticket: Ticket, index: u64) {
+        let parts = || std::iter::once(&ticket).chain(ticket.cart.as_deref());
+        for Ticket { versions: (_, until), served, .. } in parts() {
+            if let Some(served) = served {
+                served.committed.fetch_max(*until, Ordering::Release);
+            }
+        }
+        let inventory = ticket.cart.is_some().then(|| (ticket.entity.clone(), ticket.versions.0));
+        let Ticket { entity, versions: (after, _), events: _, effects, served, cart } = ticket;
+        self.settle_part(&entity, (served, after), effects, index, None);
+        if let Some(cart) = cart {
+            let Ticket { entity, versions: (after, _), events: _, effects, served, cart: _ } = *cart;
+            self.settle_part(&entity, (served, after), effects, index, inventory);
+        }
+    }
+
+    /// The same of one entity; an answer of a cart tells of the inventory of a joint turn as well.
+    fn settle_part(
+        self: &Arc<Self>,
+        entity: &Entity,
+        (served, after): (Option<Arc<Served>>, u64),
+        effects: Vec<Effect<Caller>>,
+        index: u64,
+        inventory: Option<(Entity, u64)>,
+    ) {
+        for mut effect in effects {
+            if served.is_some() {
+                set_position(&mut effect, entity, after, index);
+            }
+            if let Some((inventory, after)) = &inventory {
+                set_position_in_answer(&mut effect, inventory, *after, index);
+            }
+            self.carry_out(entity, effect);
+        }
+        if let Some(served) = served.filter(|served| served.under_way.settled()) {
+            rests(self, &served);
+        }
+    }
+}
+
+/// What came of a turn says where that is: the versions of the entity after the one that the turn began with.
+fn set_position(effect: &mut Effect<Caller>, entity: &Entity, after: u64, index: u64) {
+    if let Effect::Reply { reply, .. } = effect {
+        reply.set_position(index);
+    }
+    set_position_in_answer(effect, entity, after, index);
+}
+
+fn set_position_in_answer(effect: &mut Effect<Caller>, entity: &Entity, after: u64, index: u64) {
+    if let Effect::Answer { outcome: Ok(answered), .. } = effect {
+        for at in answered.at.iter_mut().filter(|at| at.entity == *entity && at.version > after) {
+            at.position = index;
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The ways into actors: a command, an input, a loan.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use boxoffice_core::{
+    command::{CartCommand, Command},
+    host::Input,
+    id::{Entity, Request},
+};
+
+use super::served;
+use crate::{
+    caller::{Caller, key_of},
+    cell::{AtWork, Lent, Letter, Loan},
+    door::{Failure, ReplyTo},
+    shared::Shared,
+};
+
+/// What else is known of a command for an entity that this node leads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Given {
+    /// The command is decided only in this term.
+    pub(crate) term: Option<u64>,
+    /// An attempt before this one may have been admitted.
+    pub(crate) is_repeat: bool,
+}
+
+impl Shared {
+    fn is_busy(&self, retry_after_ms: u32, reply: ReplyTo) {
+        self.metrics.busy.fetch_add(1, Ordering::Relaxed);
+        reply.answer(Err(Failure::Busy(retry_after_ms)));
+    }
+
+    /// Takes a command whose entity this node is believed to lead.
+    pub(crate) fn take_here(
+        self: &Arc<Self>,
+        command: Command,
+        request: Option<Request>,
+        given: Given,
+        reply: ReplyTo,
+    ) {
+        // What a gateway says has no request id and changes something all the same.
+        let changes = request.is_some() || matches!(command, Command::Cart(_, CartCommand::Paid { .. }));
+        if changes && self.replication.is_read_only() {
+            return reply.answer(Err(Failure::ReadOnly));
+        }
+        let entity = command.entity();
+        let cell = self.cell_of(&entity);
+        let class = || if given.is_repeat { None } else { cell.class_of(&entity, &command, request) };
+        let buys = matches!(command, Command::Cart(_, CartCommand::Checkout { .. }));
+        let pass = match self.admission.admit(buys, class, self.world.clock.monotonic_ms()) {
+            Ok(pass) => pass,
+            Err(retry_after_ms) => return self.is_busy(retry_after_ms, reply),
+        };
+        let from = cell.enter(pass, request.map(|request| key_of(&entity, request.id)), reply);
+        let input = Input::Command { from, request, command };
+        if let Err(Input::Command { from, .. }) = self.send_in(&entity, given.term, input) {
+            from.answer(Err(Failure::NotReady));
+        }
+    }
+
+    /// Puts an input into the mailbox of an entity's actor, starting one if need be; gives it back if this node does
+    /// not lead the entity's shard.
+    #[expect(clippy::result_large_err, reason = "it goes back to its sender; a box would cost every command")]
+    pub(crate) fn send(self: &Arc<Self>, entity: &Entity, input: Input<Caller>) -> Result<(), Input<Caller>> {
+        self.send_in(entity, None, input)
+    }
+
+    /// The same, if a term is given only while this node leads in it.
+    #[expect(clippy::result_large_err, reason = "as above")]
+    fn send_in(
+        self: &Arc<Self>,
+        entity: &Entity,
+        term: Option<u64>,
+        input: Input<Caller>,
+    ) -> Result<(), Input<Caller>> {
+        let cell = self.cell_of(entity);
+        let mut lead = cell.lead.lock();
+        let leads_in = lead.leadership.map(|leadership| leadership.epoch.0);
+        if term.is_some_and(|term| leads_in != Some(term)) {
+            return Err(input);
+        }
+        let Some(served) = served(self, cell, &mut lead, entity) else { return Err(input) };
+        served.under_way.sent();
+        // Sent under the lock, so that an actor that leaves its entity has seen every message for it.
+        served.cast(Letter::Input(input));
+        Ok(())
+    }
+
+    /// Takes up the state of an inventory for a cart that asks it. If messages wait for the inventory, it is sent the cart's host
+    /// instead. The loan comes back if this node does not lead in that term.
+    pub(crate) fn lend(self: &Arc<Self>, term: u64, loan: Box<Loan>) -> Lent {
+        let cell = self.cell_of(&loan.inventory);
+        let mut lead = cell.lead.lock();
+        if lead.leadership.is_none_or(|leadership| leadership.epoch.0 != term) {
+            return Lent::Not(loan);
+        }
+        let Some(served) = served(self, cell, &mut lead, &loan.inventory) else { return Lent::Not(loan) };
+        // Nothing is sent while the lock is held: what the inventory is told it is told in order.
+        if served.under_way.has_no_mail()
+            && let Some(serving) = served.desk.borrow_if(|serving| serving.may_be_borrowed())
+        {
+            drop(lead);
+            return Lent::Beside(loan, AtWork { served, serving });
+        }
+        served.under_way.sent();
+        served.cast(Letter::Lent(loan));
+        Lent::Sent
+    }
+
+    /// Wakes an entity only if an actor serves it: one that was dropped had nothing under way.
+    pub(crate) fn wake_if_served(&self, entity: &Entity) {
+        let lead = self.cell_of(entity).lead.lock();
+        if let Some(served) = lead.actors.get(entity) {
+            served.under_way.sent();
+            served.cast(Letter::Input(Input::Wake));
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What happened to one entity: its events, from the log and from the archives of its old segments, while the node runs.
+//!
+//! They are read backwards, a segment at a time, and numbered down from the entity's version now. So the numbers are right
+//! however much of the beginning is gone; what is found begins with version 1 only if nothing of it is.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use boxoffice_core::{event::Event, id::Entity, seat::Seat, time::Timestamp};
+use boxoffice_env::Disk;
+use boxoffice_shard::{EntryKind, Record, ShardId, Stamp, Turns};
+use boxoffice_storage::{
+    archive_files::ArchiveFiles,
+    codec,
+    log::{self},
+};
+use boxoffice_wire::happening::is_about;
+use bytes::Bytes;
+
+use crate::{
+    found::{HISTORY_MAX, HistoryEntry, HistoryError, HistoryFound, Wanted as WantedHistory},
+    shared::Shared,
+};
+
+/// How often reading begins anew because a segment went into the archive meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// What this node's log and archives tell.
+///
+/// # Errors
+/// [`HistoryError`].
+pub(crate) async fn read_here(
+    shared: &Arc<Shared>,
+    wanted: WantedHistory<'static>,
+) -> Result<HistoryFound, HistoryError> {
+    if shared.histories.available_permits() == 0 {
+        return Err(HistoryError::Busy);
+    }
+    let (selling, only_tasks) = (shared.tasks.selling.clone(), shared.tasks.only());
+    let shared = Arc::clone(shared);
+    let reading = move || {
+        let _one = shared.histories.try_acquire().map_err(|_| HistoryError::Busy)?;
+        let WantedHistory { entity, seat, limit, before } = &wanted;
+        let limit = usize::try_from(*limit).map_or(HISTORY_MAX, |limit| limit.min(HISTORY_MAX));
+        read(&shared, &Wanted { entity, seat: *seat, limit, before: *before })
+    };
+    match only_tasks {
+        true => reading(),
+        false => selling.spawn_blocking(reading).await.map_err(|_| HistoryError::Down)?,
+    }
+}
+
+/// What is asked for.
+struct Wanted<'a> {
+    entity: &'a Entity,
+    /// Only what changed this seat.
+    seat: Option<Seat>,
+    limit: usize,
+    before: u64,
+}
+
+impl Wanted<'_> {
+    fn has(&self, version: u64, event: &Event) -> bool {
+        version < self.before && self.seat.is_none_or(|seat| is_about(event, seat))
+    }
+}
+
+fn read(shared: &Shared, wanted: &Wanted<'_>) -> Result<HistoryFound, HistoryError> {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        match walk(shared, wanted) {
+            Ok(Some(found)) => return Ok(found),
+            Ok(None) if attempt < ATTEMPTS => {}
+            // The disk is slower than the log: what is left of it is told by the error of the last attempt.
+            Ok(None) => return Err(HistoryError::Busy),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Reads from the newest segment on; `None` if a segment went away meanwhile.
+fn walk(shared: &Shared, wanted: &Wanted<'_>) -> Result<Option<HistoryFound>, HistoryError> {
+    let disk = &*shared.world.disk;
+    let mut back = Back::begin(shared, wanted)?;
+    if back.version == 0 {
+        return Ok(Some(back.close()));
+    }
+    // The archives first: a segment that goes there between the two looks is then in neither, and the gap is noticed below.
+    let archived: BTreeSet<u64> = shared.replication.archives.list()?.into_iter().collect();
+    let in_use: BTreeSet<u64> = log::segment_numbers(disk, &shared.replication.log_dir)?.into_iter().collect();
+    let Some(&newest) = in_use.last() else { return Ok(None) };
+    for number in (1..=newest).rev() {
+        let read = match (archived.contains(&number), in_use.contains(&number)) {
+            (true, _) => back.archived(&shared.replication.archives, number)?,
+            (false, true) => back.in_use(disk, &shared.replication.log_dir, number)?,
+            // It may have gone into the archive between the two looks; else what is older is gone.
+            (false, false) => match shared.replication.archives.table(number)? {
+                Some(_) => false,
+                None => break,
+            },
+        };
+        if !read {
+            // The oldest archive goes when there are too many of them; nothing older is left then.
+            let oldest_is_gone = archived.first() == Some(&number);
+            return Ok(oldest_is_gone.then(|| back.close()));
+        }
+        if back.is_done() {
+            break;
+        }
+    }
+    Ok(Some(back.close()))
+}
+
+/// Turns of the entity in one segment, in order: index, stamp, bytes.
+type Turn = (u64, Stamp, Bytes);
+
+/// The way back through an entity's events.
+struct Back<'a> {
+    wanted: &'a Wanted<'a>,
+    shard: ShardId,
+    /// The entity's version when the way began.
+    now: u64,
+    /// The version of the newest event that was not met yet.
+    version: u64,
+    /// Entries from here on were replaced, or are newer than what is read.
+    end: u64,
+    /// Newest first.
+    found: Vec<HistoryEntry>,
+}
+
+impl<'a> Back<'a> {
+    /// From what is committed now.
+    fn begin(shared: &Shared, wanted: &'a Wanted<'a>) -> Result<Back<'a>, HistoryError> {
+        let entity = wanted.entity;
+        let cell = shared.cell_of(entity);
+        let (index, state) = {
+            let replica = cell.state.replica.lock();
+            (replica.kept.index(), replica.kept.get(entity))
+        };
+        let (index, state) = match state {
+            Some(state) => (index, Some(state)),
+            None => match shared.replication.past.get(cell.id, entity)? {
+                Some(stored) => (index.max(stored.index), Some(stored.state)),
+                None => (index, None),
+            },
+        };
+        let version = state.map_or(0, |state| state.version());
+        let end = index.saturating_add(1);
+        Ok(Back { wanted, shard: cell.id, now: version, version, end, found: Vec::new() })
+    }
+
+    fn is_done(&self) -> bool {
+        self.version == 0 || self.is_full() || self.end == 0
+    }
+
+    fn is_full(&self) -> bool {
+        self.found.len() == self.wanted.limit
+    }
+
+    fn close(mut self) -> HistoryFound {
+        let is_full = self.is_full();
+        self.found.reverse();
+        HistoryFound { entries: self.found, version: self.now, from: self.version + 1, is_full }
+    }
+
+    /// Reads an archive; `false` if it is gone.
+    fn archived(&mut self, archives: &ArchiveFiles, number: u64) -> Result<bool, HistoryError> {
+        let Some(table) = archives.table(number)? else { return Ok(false) };
+        if table.may_have(self.wanted.entity) {
+            let mut segment = Found::new(self.shard, self.wanted.entity);
+            table.records(|record| segment.take(record))?;
+            self.take(segment)?;
+        } else if let Some(&first) = table.firsts.get(&self.shard) {
+            self.end = self.end.min(first);
+        }
+        Ok(true)
+    }
+
+    /// Reads a segment of the log; `false` if it is there no more.
+    fn in_use(&mut self, disk: &dyn Disk, dir: &std::path::Path, number: u64) -> Result<bool, HistoryError> {
+        let mut segment = Found::new(self.shard, self.wanted.entity);
+        let read = log::read_segment(disk, dir, number, &mut |record| match Record::decode_all(Bytes::copy_from_slice(
+            record.payload,
+        )) {
+            Ok(records) => records.into_iter().for_each(|record| segment.take(record)),
+            Err(error) => segment.fail(error.to_string()),
+        });
+        // Only as long as it has its name it is not written anew.
+        if !log::segment_numbers(disk, dir)?.contains(&number) {
+            return Ok(false);
+        }
+        read?;
+        self.take(segment)?;
+        Ok(true)
+    }
+
+    fn take(&mut self, segment: Found<'_>) -> Result<(), HistoryError> {
+        if let Some(why) = segment.wrong {
+            return Err(HistoryError::Undecodable(why));
+        }
+        for (index, stamp, turn) in segment.turns.into_iter().rev().filter(|(index, _, _)| *index < self.end) {
+            let (_, by, events) = codec::decode(&turn).map_err(HistoryError::Undecodable)?;
+            for mut event in events.into_iter().rev() {
+                if self.is_done() {
+                    return Ok(());
+                }
+                let version = self.version;
+                self.version -= 1;
+                if self.wanted.has(version, &event) {
+                    let time = Timestamp(stamp.true_ms());
+                    event.told(stamp.distance_ms);
+                    self.found.push(HistoryEntry { shard: self.shard, index, time, version, event, by: by.clone() });
+                }
+            }
+        }
+        self.end = self.end.min(segment.first);
+        Ok(())
+    }
+}
+
+/// What one segment has of an entity.
+struct Found<'a> {
+    shard: ShardId,
+    entity: &'a Entity,
+    turns: Vec<Turn>,
+    /// The first index of the shard in it: entries from there on in older segments were replaced by these. 0 where a
+    /// snapshot of another node replaced everything older.
+    first: u64,
+    wrong: Option<String>,
+}
+
+impl<'a> Found<'a> {
+    fn new(shard: ShardId, entity: &'a Entity) -> Found<'a> {
+        Found { shard, entity, turns: Vec::new(), first: u64::MAX, wrong: None }
+    }
+
+    fn fail(&mut self, why: String) {
+        self.wrong.get_or_insert(why);
+    }
+
+    fn take(&mut self, record: Record) {
+        if record.shard() != self.shard {
+            return;
+        }
+        match record {
+            Record::Entry { position, kind, payload, .. } => {
+                // An entry replaces what was written at its place and after it before.
+                while self.turns.last().is_some_and(|(index, _, _)| *index >= position.index) {
+                    self.turns.pop();
+                }
+                self.first = self.first.min(position.index);
+                if kind == EntryKind::Turns
+                    && !payload.is_empty()
+                    && let Err(why) = self.look(position.index, payload)
+                {
+                    self.fail(why);
+                }
+            }
+            Record::Reset { .. } => {
+                self.turns.clear();
+                self.first = 0;
+            }
+            Record::State { .. } | Record::Snapshot { .. } | Record::Replica { .. } | Record::Gone { .. } => {}
+        }
+    }
+
+    fn look(&mut self, index: u64, payload: Bytes) -> Result<(), String> {
+        let (stamp, turns) = Turns::read(payload).map_err(|error| error.to_string())?;
+        for turn in turns.iter() {
+            if codec::entity(turn)? == *self.entity {
+                // A copy: a slice would keep everything beside it in memory.
+                self.turns.push((index, stamp, Bytes::copy_from_slice(turn)));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,49 @@
+//! Asks and replies of other shards, handed to the entities they are for.
+
+use std::{borrow::Cow, sync::Arc};
+
+use boxoffice_core::{host::Input, id::Entity};
+use boxoffice_env::Lane;
+use boxoffice_shard::NodeId;
+
+use crate::{caller::Caller, cell::ShardCell, message::Message, pending::asks, shared::Shared};
+
+impl Shared {
+    /// Hands in an ask or a reply that the node `from` has sent.
+    pub(crate) fn deliver(self: &Arc<Self>, from: NodeId, message: Message<'_>) {
+        match message {
+            // What is asked would have to be written: it is asked again, of another leader or when there is room.
+            Message::Ask { .. } if self.replication.is_read_only() => {}
+            Message::Ask { to, from: asker, ask } => {
+                let input = Input::Ask { from: asker.into_owned(), ask: ask.into_owned() };
+                self.hand_in(from, &to, input);
+            }
+            Message::Reply { to, from: replier, reply } => {
+                self.asked.replied(self.cell_of(&replier).id, (&*replier, &*to), &reply);
+                let input = Input::Reply { from: replier.into_owned(), reply: reply.into_owned() };
+                self.hand_in(from, &to, input);
+            }
+            other => panic!("only asks and replies wait for a leader: {other:?}"),
+        }
+    }
+
+    fn hand_in(self: &Arc<Self>, from: NodeId, to: &Entity, input: Input<Caller>) {
+        let Err(input) = self.send(to, input) else { return };
+        let cell: &Arc<ShardCell> = self.cell_of(to);
+        let message = Message::Elsewhere { shard: cell.id, led: cell.led() };
+        // It asks again in any case.
+        let _ = self.world.net.send(from, Lane::Calls, message.encode());
+        // Its sender has forgotten what it does not ask again.
+        match input {
+            Input::Reply { from: replier, reply } => {
+                let message =
+                    Message::Reply { to: Cow::Borrowed(to), from: Cow::Borrowed(&replier), reply: Cow::Owned(reply) };
+                self.pass_on(cell, (from, &replier), message.encode());
+            }
+            Input::Ask { from: asker, ask } if !ask.wants_reply() => {
+                self.pass_on(cell, (from, &asker), asks::encoded(to, &asker, &ask));
+            }
+            _ => {}
+        }
+    }
+}

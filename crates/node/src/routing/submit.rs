@@ -1,0 +1,107 @@
+//! Commands of clients, as they come.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use boxoffice_core::{
+    command::{ClusterCommand, Command},
+    id::{Entity, Request},
+    refusal::Refusal,
+};
+use boxoffice_wire::{FirstCommand, joining};
+
+use crate::{
+    actor::Given,
+    admission::Class,
+    door::{Failure, ReplyTo},
+    shared::Shared,
+};
+
+impl Shared {
+    /// Takes a client's command: counts it against the node's admission and hands it to its entity's actor.
+    pub(crate) fn submit(self: &Arc<Self>, command: Command, request: Option<Request>, reply: ReplyTo) {
+        self.metrics.commands.fetch_add(1, Ordering::Relaxed);
+        if self.draining.load(Ordering::Relaxed) {
+            return reply.answer(Err(Failure::Draining));
+        }
+        if !self.knows_secret(&command) {
+            return reply.answer(Ok(Err(Refusal::WrongSecret)));
+        }
+        if self.is_alone() {
+            return self.take_here(command, request, Given::default(), reply);
+        }
+        if let Some(retry_after_ms) = self.sheds_far(&command, request) {
+            return reply.answer(Err(Failure::Busy(retry_after_ms)));
+        }
+        self.begin_call(command, request, reply);
+    }
+
+    /// Whether a client's command that comes now is shed, and then after how many milliseconds its client should try again. It
+    /// is counted then, and not to be submitted.
+    pub(crate) fn sheds(&self, command: &Command, request: Option<Request>) -> Option<u32> {
+        if !self.admission.may_shed() || self.draining.load(Ordering::Relaxed) {
+            return None;
+        }
+        let entity = command.entity();
+        let cell = self.cell_of(&entity);
+        if !self.is_alone() && !cell.leads() {
+            return self.sheds_far(command, request);
+        }
+        let class = || match request {
+            Some(request) if self.calls.knows(&entity, request.id) => None,
+            Some(_) | None => cell.class_of(&entity, command, request),
+        };
+        self.sheds_now(class)
+    }
+
+    /// The same for a command of which only the head was read; `None` also where the rest of it would tell.
+    pub(crate) fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>) -> Option<u32> {
+        if !self.admission.may_shed() || self.draining.load(Ordering::Relaxed) {
+            return None;
+        }
+        let command = command()?;
+        let class = || match command {
+            FirstCommand::Read => Some(Class::Read),
+            FirstCommand::OpenCart { cart, rid } => {
+                let cart = Entity::Cart(cart);
+                match self.calls.knows(&cart, rid) {
+                    true => None,
+                    false => self.cell_of(&cart).class_of_opening(&cart, rid),
+                }
+            }
+        };
+        self.sheds_now(class)
+    }
+
+    /// The same for a command that another node decides. What that node may have admitted before is not shed here: only reads,
+    /// and what begins a cart that this node has not heard of.
+    fn sheds_far(&self, command: &Command, request: Option<Request>) -> Option<u32> {
+        if !self.admission.may_shed() {
+            return None;
+        }
+        let entity = command.entity();
+        let cell = self.cell_of(&entity);
+        if cell.leads() {
+            return None;
+        }
+        let class = || match request {
+            Some(request) if self.calls.knows(&entity, request.id) => None,
+            Some(_) | None => cell.class_of(&entity, command, request).filter(|class| *class <= Class::Begin),
+        };
+        self.sheds_now(class)
+    }
+
+    fn sheds_now(&self, class: impl FnOnce() -> Option<Class>) -> Option<u32> {
+        let retry_after_ms = self.admission.sheds(class, self.world.clock.monotonic_ms())?;
+        self.metrics.busy.fetch_add(1, Ordering::Relaxed);
+        Some(retry_after_ms)
+    }
+
+    /// Whether a machine that wants to join shows that it knows what the nodes here show each other. Without it, it would
+    /// become a member that no node deals with.
+    fn knows_secret(&self, command: &Command) -> bool {
+        let Command::Cluster(ClusterCommand::Join { node, machine, proof }) = command else { return true };
+        let Some(secret) = &self.config.peer_secret else { return true };
+        let shown = proof.as_ref().map_or(&[][..], |proof| &proof[..]);
+        joining::is_proof(secret.as_ref(), &self.cluster.to_string(), *node, machine, shown)
+    }
+}

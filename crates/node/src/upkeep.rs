@@ -1,0 +1,61 @@
+//! What is done on a node from time to time: timers fire, idle actors leave, counters are read.
+
+use std::{sync::Weak, time::Duration};
+
+use crate::{cell::Letter, shared::Shared, timers::SLOT_MS};
+
+/// How often each shard's idle actors are looked for, in milliseconds. The shards take turns: letting all go at once
+/// would hold up selling for some milliseconds.
+const SWEEP_MS: u64 = 1_000;
+/// More actors than this cost more memory than their entities: they are let go sooner.
+const ACTORS_CROWD: usize = 16_384;
+/// How long an actor of a crowd may be idle, in milliseconds.
+const CROWDED_IDLE_MS: u64 = 250;
+/// How often the counters are read for rates, in milliseconds.
+const SAMPLE_MS: u64 = 1_000;
+
+/// Fires the timers of a node and lets idle actors go, until the node is gone.
+pub(crate) async fn run(weak: Weak<Shared>) {
+    let (mut sweep_at, mut sample_at, mut turn) = (0, 0, 0);
+    loop {
+        let Some(shared) = weak.upgrade() else { return };
+        let now_ms = shared.world.clock.monotonic_ms();
+        for entity in shared.timers.due(now_ms) {
+            shared.wake_if_served(&entity);
+        }
+        if shared.timers.takes_nudge(now_ms) {
+            shared.replication.replicators.nudge();
+        }
+        if now_ms >= sweep_at {
+            sweep_at = now_ms + (SWEEP_MS / shared.cells.len() as u64).max(SLOT_MS);
+            sweep(&shared, turn % shared.cells.len(), now_ms);
+            turn += 1;
+        }
+        if now_ms >= sample_at {
+            sample_at = now_ms + SAMPLE_MS;
+            shared.samples.take(shared.sample());
+        }
+        let until = shared.timers.next_ms().map_or(sweep_at, |next| next.min(sweep_at));
+        let wait = Duration::from_millis(until.saturating_sub(now_ms).max(1));
+        let earlier = shared.timers.earlier.notified();
+        tokio::select! {
+            biased;
+            () = earlier => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// Tells actors of a shard that were not used for a while to leave their entity. The order does not matter: each
+/// decides by itself.
+fn sweep(shared: &Shared, shard: usize, now_ms: u64) {
+    let lead = shared.cells[shard].lead.lock();
+    let crowded = lead.actors.len() * shared.cells.len() > ACTORS_CROWD;
+    let idle_ms = shared.config.actor_idle_ms.min(if crowded { CROWDED_IDLE_MS } else { u64::MAX });
+    for served in lead.actors.values() {
+        let used_ms = served.used_ms.load(std::sync::atomic::Ordering::Relaxed);
+        if now_ms.saturating_sub(used_ms) >= idle_ms {
+            served.cast(Letter::Leave);
+        }
+    }
+}
