@@ -246,8 +246,28 @@ def begin(call):
     return thread
 
 
+def long():
+    """What takes too long to gate a merge. Tests for it are marked with `#[ignore = "long"]`."""
+    cargo = ["cargo", "test", "--quiet"]
+    with Phase("long tests"):
+        check("long tests", [*cargo, *TESTED, "--no-fail-fast", "--", "--ignored", "--test-threads", "2"])
+    with Phase("planted bugs"):
+        check("planted bugs of the rules", [*cargo, "-p", "boxoffice-core", "--features", "planted", "--test", "rules", "planted"])
+        check("planted bugs", [*cargo, "-p", "boxoffice-sim", "--features", "planted", "--test", "planted"])
+    with Phase("simulation"):
+        program = ["cargo", "run", "--release", "--quiet", "--bin", "boxoffice", "--"]
+        check("simulation", [*program, "sim", "--seeds", "1000"])
+    with Phase("nemesis"):
+        check("nemesis", [*cargo, "-p", "boxoffice", "--test", "nemesis", "--", "--minutes", "30"])
+
+
 def main():
     begun = time.monotonic()
+    if sys.argv[1:] == ["long"]:
+        long()
+        sys.exit(REPORT.end(time.monotonic() - begun))
+    if sys.argv[1:]:
+        sys.exit("usage: tests/run [-k NAME | long]")
     formatted()
     packages()
     installing = begin(installed)
