@@ -21,6 +21,7 @@ use crate::{
     keep::State,
     payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStep},
     planted,
+    push_exact::push_exact,
     refusal::Refusal,
     rules::Rules,
     time::{Moment, TIMESTAMP_MAX, Timestamp},
@@ -163,7 +164,7 @@ impl<R> Turn<R> {
     }
 
     fn hold_back(&mut self, effect: Effect<R>) {
-        add(if self.events.is_empty() { &mut self.read } else { &mut self.committed }, effect);
+        push_exact(if self.events.is_empty() { &mut self.read } else { &mut self.committed }, effect);
     }
 
     /// Makes running time true time in what clients are answered.
@@ -185,15 +186,6 @@ impl<R> Turn<R> {
         }
         self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
     }
-}
-
-/// Adds to a list of few items with room for them and no more: a vector that grows by itself makes room for four at once, and an
-/// event or an effect takes 350 bytes.
-pub(crate) fn add<T>(list: &mut Vec<T>, item: T) {
-    if list.len() == list.capacity() && list.len() < 4 {
-        list.reserve_exact(1);
-    }
-    list.push(item);
 }
 
 /// An entity that cannot count another event takes nothing more: it says so to clients, and nothing to others.

@@ -14,7 +14,7 @@ use alloc::{
 use crate::{
     answer::CartState,
     cart::Cart,
-    cluster::Cluster,
+    cluster_table::ClusterTable,
     customer::Customer,
     directory::Directory,
     event::{Event, SessionEvent, VenueEvent},
@@ -60,7 +60,7 @@ pub enum State {
     /// The directory.
     Directory(Box<Directory>),
     /// The cluster.
-    Cluster(Box<Cluster>),
+    Cluster(Box<ClusterTable>),
 }
 
 impl State {
@@ -94,7 +94,7 @@ impl State {
                 directory.apply(event);
                 State::Directory(Box::new(directory))
             }
-            (Entity::Cluster, Event::Cluster(event)) => State::Cluster(Box::new(Cluster::first(event))),
+            (Entity::Cluster, Event::Cluster(event)) => State::Cluster(Box::new(ClusterTable::first(event))),
             (entity, event) => panic!("{entity} cannot begin with {event:?}"),
         }
     }

@@ -10,6 +10,7 @@ extern crate alloc;
 
 // In reading order: the words, the things, the rules, the host, the keeping.
 pub mod access;
+pub mod cluster;
 pub mod id;
 pub mod layout;
 pub mod money;
@@ -34,6 +35,7 @@ mod holds;
 mod holds_model;
 mod inventory;
 mod memory;
+mod push_exact;
 mod seat_bits;
 mod taken;
 mod terms;
@@ -42,7 +44,7 @@ mod told;
 pub mod calendar;
 
 pub mod cart;
-pub mod cluster;
+pub mod cluster_table;
 pub mod customer;
 pub mod directory;
 pub mod product;

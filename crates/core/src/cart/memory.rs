@@ -12,6 +12,7 @@ use crate::{
     packing,
     payment::PaymentFailure,
     planted,
+    push_exact::push_exact,
     refusal::Refusal,
 };
 
@@ -108,10 +109,7 @@ impl Body {
     }
 
     fn keep(&mut self, memory: Memory) {
-        if self.remembered.len() < 4 {
-            // Millions of carts have one or two.
-            self.remembered.reserve_exact(1);
-        }
-        self.remembered.push(memory);
+        // Millions of carts remember one or two requests.
+        push_exact(&mut self.remembered, memory);
     }
 }

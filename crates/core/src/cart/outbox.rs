@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     ask::{Ask, Reply},
     event::Owed,
-    host::add,
     id::{Entity, HoldId},
     payment::{GatewayCall, PaymentKey, PaymentStep},
     planted,
+    push_exact::push_exact,
 };
 
 /// Messages owed, each with a number; numbers rise and are never used again.
@@ -111,7 +111,7 @@ impl Outbox {
         if dropped {
             return;
         }
-        add(&mut self.entries, (self.next, Owed { to, ask }));
+        push_exact(&mut self.entries, (self.next, Owed { to, ask }));
         self.next += 1;
     }
 

@@ -51,19 +51,19 @@ impl MemberState {
 
 impl Member {
     /// A machine as a member, from now on.
-    pub(super) fn new(machine: &Machine, state: MemberState, first_generation: u64, since: Timestamp) -> Member {
+    pub(crate) fn new(machine: &Machine, state: MemberState, first_generation: u64, since: Timestamp) -> Member {
         let Machine { disk, peer, client, program } = machine.clone();
         Member { disk: Some(disk), peer, client, program, state, first_generation, since }
     }
 
     /// The same member in another state from now on; nothing changes if it is in it already.
-    pub(super) fn turned(&self, state: MemberState, at: Timestamp) -> Member {
+    pub(crate) fn turned(&self, state: MemberState, at: Timestamp) -> Member {
         let since = if self.state == state { self.since } else { at };
         Member { state, since, ..self.clone() }
     }
 
     /// The same member on this machine.
-    pub(super) fn on(&self, machine: &Machine) -> Member {
+    pub(crate) fn on(&self, machine: &Machine) -> Member {
         let Machine { disk, peer, client, program } = machine.clone();
         Member { disk: Some(disk), peer, client, program, ..self.clone() }
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 const GENERATION_BITS: u32 = 40;
 
 /// How many generations there are: the id of a replica has room for no more beside its node.
-pub(super) const GENERATIONS: u64 = 1 << GENERATION_BITS;
+pub(crate) const GENERATIONS: u64 = 1 << GENERATION_BITS;
 
 /// One copy of a shard on one node. A copy that comes after one that was removed, or whose disk was lost, is another
 /// replica: an acknowledgement of the earlier one can never be taken for one of its own.
@@ -85,7 +85,7 @@ pub struct Place {
 
 impl Place {
     /// The first aim of a shard, which is where it is.
-    pub(super) fn settled(aim: Copies, leader: Replica) -> Place {
+    pub(crate) fn settled(aim: Copies, leader: Replica) -> Place {
         Place { version: 1, settled: aim.clone(), aim, leader, reached: 1, given_up: Vec::new() }
     }
 
@@ -95,7 +95,7 @@ impl Place {
     }
 
     /// The next aim. If only another voter should lead, no member has to change, and it is reached at once.
-    pub(super) fn next(&self, aim: Copies, leader: Replica) -> Place {
+    pub(crate) fn next(&self, aim: Copies, leader: Replica) -> Place {
         let version = self.version + 1;
         let is_there = !self.moving() && aim == self.aim;
         let reached = if is_there { version } else { self.reached };
@@ -107,7 +107,7 @@ impl Place {
     }
 
     /// Every set of replicas it may have now: one, or while it moves every one on its way.
-    pub(super) fn possible(&self) -> impl Iterator<Item = &Copies> {
+    pub(crate) fn possible(&self) -> impl Iterator<Item = &Copies> {
         let on_its_way = self.given_up.iter().chain(self.moving().then_some(&self.aim));
         [&self.settled].into_iter().chain(on_its_way)
     }

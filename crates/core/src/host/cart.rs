@@ -13,7 +13,7 @@ use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{Effect, Input, Stage, Turn, WAITERS_MAX, add, mail::Mail, speculation::Speculation};
+use super::{Effect, Input, Stage, Turn, WAITERS_MAX, mail::Mail, speculation::Speculation};
 use crate::{
     answer::{Answer, Answered, CartState, Outcome, TakenAway, Taker},
     ask::{Ask, Reply},
@@ -22,6 +22,7 @@ use crate::{
     event::{CartEvent, Remembered},
     id::{CartId, Entity, HoldId, Id, Request},
     planted,
+    push_exact::push_exact,
     refusal::Refusal,
     time::Timestamp,
 };
@@ -351,7 +352,7 @@ impl<R> CartHost<R> {
             return adding::answer_all(stage, settling.waiting, outcome);
         }
         for from in settling.waiting {
-            add(&mut stage.turn.now, Effect::Answer { to: from, outcome: outcome.clone() });
+            push_exact(&mut stage.turn.now, Effect::Answer { to: from, outcome: outcome.clone() });
         }
     }
 

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use super::{Input, Stage, Turn, speculation::Speculation};
 use crate::{
     answer::{Answer, Outcome},
-    cluster::{self, Cluster},
+    cluster_table::{self, ClusterTable},
     command::{ClusterCommand, Command},
     event::{ClusterEvent, Event},
     id::Request,
@@ -59,7 +59,7 @@ fn outcome<R>(
         ClusterCommand::Replace { node } => once(entity, request, turn, |cluster, by| cluster.replace(at, node, by)),
         // What nodes say by themselves; said again it changes nothing.
         ClusterCommand::Found { node, machine, shards, replicas } => {
-            let founded = cluster::found(entity.cluster(), at, node, &machine, (shards, replicas))?;
+            let founded = cluster_table::found(entity.cluster(), at, node, &machine, (shards, replicas))?;
             write(entity, founded, turn);
             entity.ok(Answer::Done)
         }
@@ -91,7 +91,7 @@ fn once<R>(
     entity: &mut Speculation,
     request: Option<Request>,
     turn: &mut Turn<R>,
-    decide: impl FnOnce(&Cluster, Request) -> Result<Option<ClusterEvent>, Refusal>,
+    decide: impl FnOnce(&ClusterTable, Request) -> Result<Option<ClusterEvent>, Refusal>,
 ) -> Outcome {
     let cluster = there(entity)?;
     let request = request.ok_or(Refusal::RequestIdMissing)?;
@@ -104,11 +104,11 @@ fn once<R>(
     entity.ok(Answer::Done)
 }
 
-fn there(entity: &Speculation) -> Result<&Cluster, Refusal> {
+fn there(entity: &Speculation) -> Result<&ClusterTable, Refusal> {
     entity.cluster().ok_or_else(|| entity.not_found())
 }
 
-fn view(cluster: &Cluster, own: Option<u64>) -> Answer {
+fn view(cluster: &ClusterTable, own: Option<u64>) -> Answer {
     Answer::Cluster(Box::new(cluster.view(own)))
 }
 

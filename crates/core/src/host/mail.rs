@@ -5,13 +5,14 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{Effect, Stage, add, speculation::Speculation};
+use super::{Effect, Stage, speculation::Speculation};
 use crate::{
     answer::At,
     ask::{Ask, Reply},
     event::{CartEvent, Owed},
     id::Entity,
     planted,
+    push_exact::push_exact,
     rules::Rules,
     time::Timestamp,
 };
@@ -112,12 +113,12 @@ impl Mail {
             }
             if self.tell(*number, owed) {
                 assert!(!turn.events.is_empty(), "{owed:?} is owed, but nothing happened that would owe it");
-                add(&mut turn.committed, effect(owed));
+                push_exact(&mut turn.committed, effect(owed));
                 told = true;
             } else if self.is_due(*number, owed, at, late) {
                 // Only after a read: what owes it may not be committed yet.
                 let effects = if planted::is("resends before a read") { &mut turn.now } else { &mut turn.read };
-                add(effects, effect(owed));
+                push_exact(effects, effect(owed));
                 told = true;
             }
         }

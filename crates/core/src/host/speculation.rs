@@ -4,11 +4,11 @@ use alloc::{sync::Arc, vec, vec::Vec};
 
 use smol_str::format_smolstr;
 
-use super::{Turn, add};
+use super::Turn;
 use crate::{
     answer::{Answer, Answered, At, Outcome},
     cart::Cart,
-    cluster::Cluster,
+    cluster_table::ClusterTable,
     customer::Customer,
     directory::Directory,
     event::{CartEvent, Event, VenueEvent},
@@ -16,6 +16,7 @@ use crate::{
     inventory::Inventory,
     keep::State,
     product::Product,
+    push_exact::push_exact,
     refusal::Refusal,
     resource::Resource,
     session::Session,
@@ -90,7 +91,7 @@ impl Speculation {
         }
     }
 
-    pub(super) fn cluster(&self) -> Option<&Cluster> {
+    pub(super) fn cluster(&self) -> Option<&ClusterTable> {
         match self.state()? {
             State::Cluster(cluster) => Some(cluster),
             other => panic!("{} is kept as something else: {other:?}", self.entity),
@@ -116,7 +117,7 @@ impl Speculation {
             Some(state) => Arc::make_mut(state).apply(&event),
             None => self.state = Some(Arc::new(State::first(&self.entity, &event))),
         }
-        add(&mut turn.events, event);
+        push_exact(&mut turn.events, event);
     }
 
     /// There is no such entity, in words.

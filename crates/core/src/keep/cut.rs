@@ -17,7 +17,7 @@ use serde::{
 
 use super::{Entry, Kept, State};
 use crate::{
-    cart::Cart, cluster::Cluster, customer::Customer, directory::Directory, id::Entity, layout::Layout, planted,
+    cart::Cart, cluster_table::ClusterTable, customer::Customer, directory::Directory, id::Entity, layout::Layout, planted,
     product::Product, resource::Resource, session::Session, shared_map::SharedMap, venue::Venue,
 };
 
@@ -127,7 +127,7 @@ enum Written<'a> {
     Resource(&'a Resource),
     Customer(&'a Customer),
     Directory(&'a Directory),
-    Cluster(&'a Cluster),
+    Cluster(&'a ClusterTable),
 }
 
 /// A state as it is read.
@@ -140,7 +140,7 @@ enum Read {
     Resource(Box<Resource>),
     Customer(Box<Customer>),
     Directory(Box<Directory>),
-    Cluster(Box<Cluster>),
+    Cluster(Box<ClusterTable>),
 }
 
 /// The layouts of a cut in the order in which they first come up, found again by their address.

@@ -7,8 +7,9 @@ use crate::{
     cart::{Cart, REVISION_MAX},
     command::Want,
     event::QuotaClaim,
-    host::{Effect, Turn, add},
+    host::{Effect, Turn},
     id::{Entity, HoldId, Id},
+    push_exact::push_exact,
     refusal::Refusal,
     time::Timestamp,
 };
@@ -101,7 +102,7 @@ impl Parts {
         let waits = self.list.iter().any(Part::waits);
         let effects = if waits { &mut turn.read } else { &mut turn.now };
         for ask in self.list.iter().filter_map(|part| part.ask(self.customer.as_ref(), life_ms)) {
-            add(effects, ask);
+            push_exact(effects, ask);
         }
     }
 

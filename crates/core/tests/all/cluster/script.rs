@@ -16,7 +16,8 @@ use std::{fmt::Write, sync::Arc};
 
 use boxoffice_core::{
     answer::{Answer, Outcome},
-    cluster::{Cluster, Copies, MemberState, Place, Replica},
+    cluster::{Copies, MemberState, Place, Replica},
+    cluster_table::ClusterTable,
     command::{ClusterCommand, Command, Machine, Move},
     host::{Effect, Host, Input, Turn},
     id::{Entity, Request, RequestHash, hash64},
@@ -55,7 +56,7 @@ impl Play {
         play
     }
 
-    pub(crate) fn cluster(&self) -> Option<Cluster> {
+    pub(crate) fn cluster(&self) -> Option<ClusterTable> {
         let state = self.kept.get(&Entity::Cluster)?;
         let State::Cluster(cluster) = &*state else { panic!("the cluster is kept as something else") };
         Some((**cluster).clone())
@@ -192,7 +193,7 @@ fn tell(outcome: &Outcome) -> String {
 }
 
 /// What is different after a line.
-fn changes(before: Option<&Cluster>, after: Option<&Cluster>) -> String {
+fn changes(before: Option<&ClusterTable>, after: Option<&ClusterTable>) -> String {
     let mut told = String::new();
     let Some(after) = after else { return told };
     for (node, member) in after.members() {

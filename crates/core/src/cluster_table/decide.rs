@@ -4,11 +4,11 @@ use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{
-    ADDRESS_BYTES_MAX, Cluster, Copies, FIRST_GENERATION, GENERATIONS, Member, MemberState, NODE_MAX, REPLICAS_MAX,
-    Replica,
-};
+use super::{ClusterTable, FIRST_GENERATION};
 use crate::{
+    cluster::{
+        ADDRESS_BYTES_MAX, Copies, GENERATIONS, Member, MemberState, NODE_MAX, Place, REPLICAS_MAX, Replica,
+    },
     command::{Machine, Move},
     event::ClusterEvent,
     id::Request,
@@ -25,7 +25,7 @@ type Decided = Result<Option<ClusterEvent>, Refusal>;
 
 /// The first node makes the cluster of itself, or says so again.
 pub(crate) fn found(
-    cluster: Option<&Cluster>,
+    cluster: Option<&ClusterTable>,
     at: Timestamp,
     node: u64,
     machine: &Machine,
@@ -47,7 +47,7 @@ pub(crate) fn found(
     Ok(Some(ClusterEvent::Founded { node, member, shards, replicas }))
 }
 
-impl Cluster {
+impl ClusterTable {
     /// A machine wants to be a member: which one it is, and what is to be written.
     pub(crate) fn join(
         &self,
@@ -192,7 +192,7 @@ impl Cluster {
     }
 
     /// The replica of a node in a shard: the one it has, or a new one.
-    fn replica(&self, before: &super::Place, node: u64, next_generation: &mut u64) -> Result<Replica, Refusal> {
+    fn replica(&self, before: &Place, node: u64, next_generation: &mut u64) -> Result<Replica, Refusal> {
         let member = self.members.get(&node).ok_or(Refusal::NoSuchNode { node })?;
         let known = before.aim.all().find(|replica| replica.node == node);
         let stays = |replica: &Replica| match member.state {
@@ -256,7 +256,7 @@ impl Cluster {
             .is_some_and(|member| member.state != MemberState::Gone && replica.generation >= member.first_generation)
     }
 
-    fn shards_where(&self, matches: impl Fn(&super::Place) -> bool) -> Vec<u16> {
+    fn shards_where(&self, matches: impl Fn(&Place) -> bool) -> Vec<u16> {
         (0..).zip(&self.shards).filter(|(_, place)| matches(place)).map(|(shard, _)| shard).collect()
     }
 }
@@ -323,12 +323,12 @@ mod tests {
     use crate::id::RequestHash;
 
     #[test]
-    fn when_every_id_was_given_nobody_joins() {
+    fn no_node_joins_when_every_id_was_given() {
         let machine = |disk| Machine { disk, peer: "a:1".into(), client: "a:2".into(), program: "1".into() };
         let (at, request) = (Timestamp(1), Request { id: RequestHash(1), body: 1 });
         let member = Member::new(&machine(0), MemberState::Serving, FIRST_GENERATION, at);
         let founded = ClusterEvent::Founded { node: 1, member: Box::new(member.clone()), shards: 1, replicas: 3 };
-        let mut cluster = Cluster::first(&founded);
+        let mut cluster = ClusterTable::first(&founded);
         let gone = Member { disk: None, state: MemberState::Gone, ..member };
         cluster.members.extend((2..=NODE_MAX).map(|node| (node, gone.clone())));
         assert_eq!(cluster.join(at, None, &machine(9), request), Err(Refusal::TooManyNodes { max: NODE_MAX }));
