@@ -246,3 +246,28 @@ pub struct Owed {
     /// What it is told.
     pub ask: Ask,
 }
+
+impl CartEvent {
+    /// The request that is remembered with it.
+    pub(crate) fn remembered(&self) -> Option<&Remembered> {
+        match self {
+            CartEvent::LinesAdded { remembered, .. }
+            | CartEvent::Canceled { remembered, .. }
+            | CartEvent::Granted(remembered) => Some(remembered),
+            CartEvent::Opened { remembered, .. }
+            | CartEvent::LineReduced { remembered, .. }
+            | CartEvent::Refunded { remembered, .. } => remembered.as_ref(),
+            CartEvent::GrowthUndone { .. }
+            | CartEvent::Disowned { .. }
+            | CartEvent::Expired { .. }
+            | CartEvent::CheckoutBegun { .. }
+            | CartEvent::CheckoutAbandoned { .. }
+            | CartEvent::CheckedOut { .. }
+            | CartEvent::PaymentChanged(_)
+            | CartEvent::RefundChanged { .. }
+            | CartEvent::StrayAuthorized { .. }
+            | CartEvent::VoidChanged { .. }
+            | CartEvent::Delivered { .. } => None,
+        }
+    }
+}
