@@ -16,14 +16,13 @@ use smol_str::{SmolStr, format_smolstr};
 use crate::{
     answer::{CustomerAudit, Purchase, PurchasesPage},
     event::CustomerEvent,
-    holds::{Hold, Holds, Refunded},
-    id::{HoldId, Id, OrderId},
+    holds::{Hold, HoldIndex, Holds, Refunded},
+    id::{Id, OrderId},
     portion::Portion,
     refusal::Refusal,
     shared_map::SharedMap,
     taken::Taken,
     terms::bad,
-    time::Timestamp,
 };
 
 /// The most purchases one page tells.
@@ -83,11 +82,6 @@ impl Customer {
         self.version
     }
 
-    /// When the first cart is to be asked about its hold.
-    pub fn deadline(&self) -> Option<Timestamp> {
-        self.holds.deadline()
-    }
-
     /// Writes what happened. It was decided before, so it cannot fail.
     ///
     /// # Panics
@@ -97,23 +91,16 @@ impl Customer {
         match event {
             CustomerEvent::QuotaHeld { hold, revision, want_hash, quota, count, deadline } => {
                 assert!(*count > 0, "hold {hold:?} of nothing");
-                let what = Part { quota: quota.clone(), count: *count };
-                let kept = Hold {
-                    revision: *revision,
-                    want_hash: *want_hash,
-                    deadline: *deadline,
-                    version: self.version,
-                    what,
-                };
-                let before = self.holds.hold(*hold, kept).map_or(0, |before| {
+                let part = Part { quota: quota.clone(), count: *count };
+                let live = Hold::new(*revision, *want_hash, *deadline, self.version, part);
+                let before = self.holds.hold(*hold, live).map_or(0, |before| {
                     assert_eq!(before.quota, *quota, "{hold:?} goes from one quota to another");
                     before.count
                 });
                 self.count(quota, |taken| taken.hold(before, *count));
             }
             CustomerEvent::QuotaReleased { hold, revision, left, remember, .. } => {
-                let live = self.holds.live(*hold).unwrap_or_else(|| panic!("released without a hold: {hold:?}"));
-                let Part { quota, count } = live.what.clone();
+                let Part { quota, count } = self.holds.released(*hold).clone();
                 assert!(*left <= count, "{hold:?} releases down to {left} and has {count}");
                 let part = (*left > 0).then(|| Part { quota: quota.clone(), count: *left });
                 self.holds.release(*hold, *revision, part, *remember);
@@ -127,11 +114,8 @@ impl Customer {
             CustomerEvent::QuotaRefunded { hold } => {
                 let refunded = self.holds.refund(*hold);
                 let (Refunded::Sale(Part { quota, .. }) | Refunded::Hold(Part { quota, .. })) = &refunded;
-                let count = match &refunded {
-                    Refunded::Sale(part) => Refunded::Sale(part.count),
-                    Refunded::Hold(part) => Refunded::Hold(part.count),
-                };
-                self.count(quota, |taken| taken.refund(count));
+                let quota = quota.clone();
+                self.count(&quota, |taken| taken.refund(refunded.map(|part| part.count)));
             }
             CustomerEvent::Hold(event) => self.holds.apply(event),
             CustomerEvent::Posted(purchase) => {
@@ -143,7 +127,7 @@ impl Customer {
         }
     }
 
-    /// Works out again what is not written down.
+    /// Computes what is not serialized.
     pub(crate) fn rebuild(&mut self) {
         self.holds.rebuild();
         self.quotas = self.counted();
@@ -168,24 +152,9 @@ impl Customer {
         Ok(PurchasesPage { purchases: found.take(limit as usize).collect(), newest: self.newest() })
     }
 
-    /// What a live hold has; `None` if there is no such hold.
-    pub fn held(&self, hold: HoldId) -> Option<Portion> {
-        self.holds.live(hold).map(|live| live.what.portion())
-    }
-
-    /// What a hold was sold with; `None` if it was not, or the sale is over.
-    pub fn sold(&self, hold: HoldId) -> Option<Portion> {
-        self.holds.sale(hold).map(|sale| sale.what.portion())
-    }
-
     /// The cursor of an order among the purchases; `None` if it was not posted.
     pub fn cursor(&self, order: OrderId) -> Option<u64> {
         self.posted.get(&order).copied()
-    }
-
-    /// How many released holds are still remembered for carts that may speak of them.
-    pub fn remembered_releases(&self) -> usize {
-        self.holds.remembered()
     }
 
     /// Everything, counted afresh.

@@ -27,7 +27,7 @@ use crate::{
 /// Places, units or parts there are.
 const CAPACITY: u32 = 10;
 
-/// An inventory of so many equal things.
+/// An inventory of equal things.
 trait Counted: Inventory + Clone + PartialEq + Debug {
     fn made() -> Self;
     fn want(quantity: u32) -> Want;
@@ -35,9 +35,6 @@ trait Counted: Inventory + Clone + PartialEq + Debug {
     fn write(&mut self, event: &Event);
     /// Free, held and sold.
     fn counts(&self) -> (u64, u64, u64);
-    fn held(&self, hold: HoldId) -> Option<Portion>;
-    fn sold(&self, hold: HoldId) -> Option<Portion>;
-    fn deadline(&self) -> Option<Timestamp>;
     fn violations(&self) -> Vec<SmolStr>;
     /// Written down and read again.
     fn reread(&self) -> Self;
@@ -322,7 +319,7 @@ pub(crate) fn product_details(stock: u64) -> ProductDetails {
     }
 }
 
-/// A session without seats, with one area of so many places.
+/// A session without seats, with one area.
 pub(crate) fn standing(capacity: u32) -> Session {
     let area = Area { id: id("floor"), name: "Floor".into(), capacity, price: euros(1_500) };
     let session = NewSession {
@@ -365,18 +362,6 @@ impl Counted for Product {
         (counts.free, counts.held, counts.sold)
     }
 
-    fn held(&self, hold: HoldId) -> Option<Portion> {
-        Product::held(self, hold)
-    }
-
-    fn sold(&self, hold: HoldId) -> Option<Portion> {
-        Product::sold(self, hold)
-    }
-
-    fn deadline(&self) -> Option<Timestamp> {
-        Product::deadline(self)
-    }
-
     fn violations(&self) -> Vec<SmolStr> {
         self.audit().violations
     }
@@ -411,18 +396,6 @@ impl Counted for Session {
         (counts.free.into(), counts.held.into(), counts.sold.into())
     }
 
-    fn held(&self, hold: HoldId) -> Option<Portion> {
-        Session::held(self, hold)
-    }
-
-    fn sold(&self, hold: HoldId) -> Option<Portion> {
-        Session::sold(self, hold)
-    }
-
-    fn deadline(&self) -> Option<Timestamp> {
-        Session::deadline(self)
-    }
-
     fn violations(&self) -> Vec<SmolStr> {
         self.audit().violations
     }
@@ -437,7 +410,7 @@ impl Counted for Session {
 
 impl Counted for Customer {
     fn made() -> Customer {
-        // Something bought under another quota and an order are in nobody's way.
+        // A purchase under another quota and an order change nothing.
         let mut customer = Customer::unknown(id("anna"));
         let purchase = Purchase { cursor: 0, order: OrderId(9), at: Timestamp(1), total: euros(1) };
         customer.apply(&customer.decide_post(&purchase).expect("it is new"));
@@ -461,18 +434,6 @@ impl Counted for Customer {
         let audit = self.audit();
         let (held, sold) = audit.quotas.first().map_or((0, 0), |(_, held, sold)| (*held, *sold));
         (u64::from(CAPACITY) - held - sold, held, sold)
-    }
-
-    fn held(&self, hold: HoldId) -> Option<Portion> {
-        Customer::held(self, hold)
-    }
-
-    fn sold(&self, hold: HoldId) -> Option<Portion> {
-        Customer::sold(self, hold)
-    }
-
-    fn deadline(&self) -> Option<Timestamp> {
-        Customer::deadline(self)
     }
 
     fn violations(&self) -> Vec<SmolStr> {

@@ -153,24 +153,17 @@ impl State {
 
     /// What a live hold has, as its inventory keeps it.
     pub fn held(&self, hold: HoldId) -> Option<Portion> {
-        match self {
-            State::Session(session) => session.held(hold),
-            State::Product(product) => product.held(hold),
-            State::Resource(resource) => resource.held(hold),
-            State::Customer(customer) => customer.held(hold),
-            State::Venue(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => None,
-        }
+        self.inventory()?.held(hold)
     }
 
-    /// What a hold was sold with, as its inventory keeps it; `None` if it was not, or the sale is over.
+    /// What a hold was sold with, as its inventory keeps it; `None` if it was not sold, or was refunded.
     pub fn sold(&self, hold: HoldId) -> Option<Portion> {
-        match self {
-            State::Session(session) => session.sold(hold),
-            State::Product(product) => product.sold(hold),
-            State::Resource(resource) => resource.sold(hold),
-            State::Customer(customer) => customer.sold(hold),
-            State::Venue(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => None,
-        }
+        self.inventory()?.sold(hold)
+    }
+
+    /// How many released holds an inventory remembers, because their carts may still speak of them.
+    pub fn remembered_releases(&self) -> usize {
+        self.inventory().map_or(0, |inventory| inventory.remembered_releases())
     }
 
     /// Why it will not take place, of a canceled session.
@@ -184,12 +177,8 @@ impl State {
     /// The earliest instant at which the entity's host wants a wake because of committed state.
     pub fn deadline(&self) -> Option<Timestamp> {
         match self {
-            State::Venue(_) | State::Directory(_) | State::Cluster(_) => None,
-            State::Session(session) => session.deadline(),
             State::Cart(cart) => cart.deadline(),
-            State::Product(product) => product.deadline(),
-            State::Resource(resource) => resource.deadline(),
-            State::Customer(customer) => customer.deadline(),
+            other => other.inventory()?.deadline(),
         }
     }
 
@@ -197,9 +186,7 @@ impl State {
     pub fn payments(&self) -> PaymentCounts {
         match self {
             State::Cart(cart) => cart.payments(),
-            State::Venue(_) | State::Session(_) | State::Product(_) => PaymentCounts::default(),
-            State::Resource(_) | State::Customer(_) => PaymentCounts::default(),
-            State::Directory(_) | State::Cluster(_) => PaymentCounts::default(),
+            _ => PaymentCounts::default(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! A product: a thing sold by quantity, and who has how many of it.
+//! A product: a thing sold by quantity, and how many of it each hold has.
 //!
 //! This file writes: [`Product::apply`]. What may happen is decided in `decide`.
 
@@ -17,12 +17,11 @@ use crate::{
     changes::Changes,
     command::ProductDetails,
     event::ProductEvent,
-    holds::{Hold, Holds, Refunded},
-    id::{HoldId, Id, Request},
+    holds::{Hold, Holds},
+    id::{Id, Request},
     portion::Portion,
     refusal::Refusal,
     taken::Taken,
-    time::Timestamp,
 };
 
 /// A product as kept.
@@ -53,10 +52,10 @@ impl Units {
 }
 
 impl Product {
-    /// A product from the first thing that happened to it.
+    /// A product from its first event.
     ///
     /// # Panics
-    /// If that is not that it was put.
+    /// If that is no put.
     pub fn first(id: Id, event: &ProductEvent) -> Product {
         let ProductEvent::Put { details, request } = event else { panic!("product {id} begins with {event:?}") };
         let details = Arc::new((**details).clone());
@@ -68,11 +67,6 @@ impl Product {
     /// How many events it has had.
     pub fn version(&self) -> u64 {
         self.version
-    }
-
-    /// When the first cart is to be asked about its hold.
-    pub fn deadline(&self) -> Option<Timestamp> {
-        self.holds.deadline()
     }
 
     /// Writes what happened. It was decided before, so it cannot fail.
@@ -88,21 +82,14 @@ impl Product {
             }
             ProductEvent::UnitsHeld { hold, revision, want_hash, quantity, price, deadline } => {
                 assert!(*quantity > 0, "hold {hold:?} of nothing");
-                let what = Units { quantity: *quantity, price: *price };
-                let kept = Hold {
-                    revision: *revision,
-                    want_hash: *want_hash,
-                    deadline: *deadline,
-                    version: self.version,
-                    what,
-                };
-                let before = self.holds.hold(*hold, kept);
+                let units = Units { quantity: *quantity, price: *price };
+                let live = Hold::new(*revision, *want_hash, *deadline, self.version, units);
+                let before = self.holds.hold(*hold, live);
                 assert!(before.is_none_or(|before| before.price == *price), "{hold:?} has another price than before");
                 self.taken.hold(before.map_or(0, |before| before.quantity), *quantity);
             }
             ProductEvent::UnitsReleased { hold, revision, left, remember, .. } => {
-                let live = self.holds.live(*hold).unwrap_or_else(|| panic!("released without a hold: {hold:?}"));
-                let Units { quantity, price } = live.what;
+                let Units { quantity, price } = *self.holds.released(*hold);
                 assert!(*left <= quantity, "{hold:?} releases down to {left} and has {quantity}");
                 let units = (*left > 0).then_some(Units { quantity: *left, price });
                 self.holds.release(*hold, *revision, units, *remember);
@@ -113,17 +100,16 @@ impl Product {
                 assert_eq!(sold.quantity, *quantity, "hold {hold:?} is sold with other units than it has");
                 self.taken.sell(*quantity);
             }
-            ProductEvent::UnitsRefunded { hold } => self.taken.refund(match self.holds.refund(*hold) {
-                Refunded::Sale(units) => Refunded::Sale(units.quantity),
-                Refunded::Hold(units) => Refunded::Hold(units.quantity),
-            }),
+            ProductEvent::UnitsRefunded { hold } => {
+                self.taken.refund(self.holds.refund(*hold).map(|units| units.quantity));
+            }
             ProductEvent::Hold(event) => self.holds.apply(event),
         }
         let stock = self.details.stock;
         assert!(self.taken.all() <= stock, "product {} has {:?} of a stock of {stock}", self.id, self.taken);
     }
 
-    /// Works out again what is not written down.
+    /// Computes what is not serialized.
     pub(crate) fn rebuild(&mut self) {
         self.holds.rebuild();
         self.taken = self.counted();
@@ -154,21 +140,6 @@ impl Product {
     /// Units by state, as counted along the way.
     pub fn counts(&self) -> StockCounts {
         StockCounts { free: self.free(), held: self.taken.held, sold: self.taken.sold }
-    }
-
-    /// What a live hold has; `None` if there is no such hold.
-    pub fn held(&self, hold: HoldId) -> Option<Portion> {
-        self.holds.live(hold).map(|live| live.what.portion())
-    }
-
-    /// What a hold was sold with; `None` if it was not, or the sale is over.
-    pub fn sold(&self, hold: HoldId) -> Option<Portion> {
-        self.holds.sale(hold).map(|sale| sale.what.portion())
-    }
-
-    /// How many released holds are still remembered for carts that may speak of them.
-    pub fn remembered_releases(&self) -> usize {
-        self.holds.remembered()
     }
 
     /// Everything, counted afresh from holds and sales.

@@ -24,7 +24,7 @@ use crate::{
     command::ResourceDetails,
     event::ResourceEvent,
     holds::{Hold, Holds, Refunded},
-    id::{HoldId, Id, Request, RequestHash},
+    id::{Id, Request, RequestHash},
     memory::Memory,
     portion::Portion,
     refusal::Refusal,
@@ -131,11 +131,6 @@ impl Resource {
         self.version
     }
 
-    /// When the first cart is to be asked about its hold.
-    pub fn deadline(&self) -> Option<Timestamp> {
-        self.holds.deadline()
-    }
-
     /// Writes what happened. It was decided before, so it cannot fail.
     ///
     /// # Panics
@@ -149,15 +144,9 @@ impl Resource {
             }
             ResourceEvent::SlotHeld { hold, revision, want_hash, begin, end, price, details, deadline } => {
                 let slot = slot(*begin, *end);
-                let what = Time { slot, price: *price, details: details.clone() };
-                let kept = Hold {
-                    revision: *revision,
-                    want_hash: *want_hash,
-                    deadline: *deadline,
-                    version: self.version,
-                    what,
-                };
-                let before = self.holds.hold(*hold, kept);
+                let time = Time { slot, price: *price, details: details.clone() };
+                let live = Hold::new(*revision, *want_hash, *deadline, self.version, time);
+                let before = self.holds.hold(*hold, live);
                 assert!(before.is_none(), "{hold:?} is held already");
                 self.book(BookingKey::Hold(*hold), slot);
             }
@@ -253,27 +242,12 @@ impl Resource {
         }))
     }
 
-    /// Works out again what is not written down.
+    /// Computes what is not serialized.
     pub(crate) fn rebuild(&mut self) {
         self.holds.rebuild();
         self.place = Arc::new(Place::decided(&self.details));
         let series = |(id, note): (&Id, &Note)| note.series.clone().map(|series| ((series, id.clone()), ()));
         self.series = self.notes.iter().filter_map(series).collect();
-    }
-
-    /// What a live hold has; `None` if there is no such hold.
-    pub fn held(&self, hold: HoldId) -> Option<Portion> {
-        self.holds.live(hold).map(|live| live.what.portion())
-    }
-
-    /// What a hold was sold with; `None` if it was not, or the sale is over.
-    pub fn sold(&self, hold: HoldId) -> Option<Portion> {
-        self.holds.sale(hold).map(|sale| sale.what.portion())
-    }
-
-    /// How many released holds are still remembered for carts that may speak of them.
-    pub fn remembered_releases(&self) -> usize {
-        self.holds.remembered()
     }
 
     /// Bytes on the heap, long names and details not counted.

@@ -1,8 +1,7 @@
-//! A session: one title at one time in one hall, and who has which of its seats and places.
+//! A session: one title at one time in one hall, and which hold has which of its seats and places.
 //!
-//! This file is what it keeps and how it is written: [`Session::apply`]; the writes themselves are in `book`. What may
-//! happen is decided in `hold`, `block` and `areas`, what is told of it is in `view`. While everything is free and nothing
-//! is remembered, a session owns nothing but its terms.
+//! [`Session::apply`] writes, with `book`. `hold`, `block` and `areas` decide what may happen. `view` shows the session.
+//! While everything is free and nothing is remembered, a session has only its terms.
 
 mod areas;
 mod block;
@@ -161,11 +160,6 @@ impl Session {
         Arc::make_mut(&mut self.terms).layout = layout;
     }
 
-    /// When the first cart is to be asked about its hold.
-    pub fn deadline(&self) -> Option<Timestamp> {
-        self.book.as_deref()?.holds.deadline()
-    }
-
     /// Why it will not take place, if it will not.
     pub fn canceled(&self) -> Option<&str> {
         self.book.as_deref()?.canceled.as_deref()
@@ -191,16 +185,14 @@ impl Session {
         match event {
             SessionEvent::Opened(opening) => panic!("session {} is opened twice", opening.session.id),
             SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline } => {
-                let what = Share::Seats(indexes(layout, seats));
-                let (revision, want_hash, deadline, version) = (*revision, *want_hash, *deadline, self.version);
-                let kept = Hold { revision, want_hash, deadline, version, what };
-                book.hold(*hold, kept, layout.seats(), areas);
+                let share = Share::Seats(indexes(layout, seats));
+                let live = Hold::new(*revision, *want_hash, *deadline, self.version, share);
+                book.hold(*hold, live, layout.seats(), areas);
             }
             SessionEvent::PlacesHeld { hold, revision, want_hash, area, quantity, deadline } => {
-                let what = Share::Places { area: area_number(areas, area), quantity: *quantity };
-                let (revision, want_hash, deadline, version) = (*revision, *want_hash, *deadline, self.version);
-                let kept = Hold { revision, want_hash, deadline, version, what };
-                book.hold(*hold, kept, layout.seats(), areas);
+                let share = Share::Places { area: area_number(areas, area), quantity: *quantity };
+                let live = Hold::new(*revision, *want_hash, *deadline, self.version, share);
+                book.hold(*hold, live, layout.seats(), areas);
             }
             SessionEvent::SeatsReleased { hold, revision, seats, remember, .. } => {
                 book.release_seats(*hold, *revision, &indexes(layout, seats), *remember);
@@ -247,7 +239,7 @@ impl Session {
         Some(known.map(|known| known.version))
     }
 
-    /// Works out again what is not written down. The layout must be in place.
+    /// Computes what is not serialized. The layout must be in place.
     pub(crate) fn rebuild(&mut self) {
         let (seats, areas) = (self.terms.layout.seats(), self.areas().len());
         if let Some(book) = &mut self.book {

@@ -11,7 +11,6 @@ use super::{
 use crate::{
     answer::{AreaCounts, MapView, SeatCounts, SessionAudit, SessionView},
     id::HoldId,
-    portion::Portion,
     seat::SeatState,
 };
 
@@ -66,23 +65,6 @@ impl Session {
             areas: self.area_counts(),
             seats: map,
         }
-    }
-
-    /// What a live hold has; `None` if there is no such hold.
-    pub fn held(&self, hold: HoldId) -> Option<Portion> {
-        let live = self.book.as_deref()?.holds.live(hold)?;
-        Some(self.portion(&live.what))
-    }
-
-    /// What a hold was sold with; `None` if it was not, or the sale is over.
-    pub fn sold(&self, hold: HoldId) -> Option<Portion> {
-        let sale = self.book.as_deref()?.holds.sale(hold)?;
-        Some(self.portion(&sale.what))
-    }
-
-    /// How many released holds are still remembered for carts that may speak of them.
-    pub fn remembered_releases(&self) -> usize {
-        self.book.as_deref().map_or(0, |book| book.holds.remembered())
     }
 
     /// Everything, counted afresh from the seats, and from holds and sales of places.

@@ -220,10 +220,7 @@ pub(crate) fn a_late_release_is_forgotten() {
     town.send(Some("cancel"), Command::Cart(cart("a"), CartCommand::Cancel));
     town.run();
     let product = Entity::Product(id("p"));
-    let remembered = |town: &Town| match town.kept.get(&product).as_deref() {
-        Some(boxoffice_core::keep::State::Product(product)) => product.remembered_releases(),
-        other => panic!("{other:?}"),
-    };
+    let remembered = |town: &Town| town.kept.get(&product).expect("the product is there").remembered_releases();
     assert_eq!(remembered(&town), 0, "the cart has ended");
     let mut releases = town.posted.iter().filter(|message| message.to == product && kind(message) == "release");
     let late = releases.next().expect("a line was given back").clone();

@@ -585,24 +585,24 @@ impl Sea {
         let mut posted: Vec<(Id, OrderId)> = Vec::new();
         for (entity, state) in town.kept.entities() {
             assert!(!state.unfinished(), "{entity} owes something for ever: {state:?}");
-            let (holds, sold, releases) = match &**state {
+            let (holds, sold) = match &**state {
                 State::Venue(_) | State::Directory(_) | State::Cluster(_) => continue,
                 State::Session(session) => {
                     let audit = session.audit();
-                    (audit.holds, audit.sales, session.remembered_releases())
+                    (audit.holds, audit.sales)
                 }
                 State::Product(product) => {
                     let audit = product.audit();
-                    (audit.holds, audit.sales, product.remembered_releases())
+                    (audit.holds, audit.sales)
                 }
                 State::Resource(resource) => {
                     let audit = resource.audit();
-                    (audit.holds, audit.sales, resource.remembered_releases())
+                    (audit.holds, audit.sales)
                 }
                 State::Customer(customer) => {
                     let audit = customer.audit();
                     posted.extend(audit.purchases.iter().map(|order| (audit.customer.clone(), *order)));
-                    (audit.holds, audit.sales, customer.remembered_releases())
+                    (audit.holds, audit.sales)
                 }
                 State::Cart(cart) => {
                     let over = match cart.state() {
@@ -623,6 +623,7 @@ impl Sea {
             };
             assert!(holds.is_empty(), "{entity} holds something for ever: {holds:?}");
             // A release that comes late, and whose acknowledgement is lost, may be remembered for ever.
+            let releases = state.remembered_releases();
             assert!(releases == 0 || !nothing_lost, "{entity} remembers {releases} releases for ever");
             sales.extend(sold.into_iter().map(|sale| (entity.clone(), sale.hold, sale.portion)));
         }

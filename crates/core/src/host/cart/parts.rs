@@ -1,4 +1,4 @@
-//! What is asked of inventories at one go: by a request for lines, or by a checkout for lines it validates.
+//! The asks of one request for lines, or of one checkout for lines that it validates.
 
 use alloc::vec::Vec;
 
@@ -20,7 +20,7 @@ pub(super) const FIRST_REVISION: u64 = 1;
 /// Things asked for together.
 pub(super) struct Parts {
     pub(super) list: Vec<Part>,
-    /// Who takes them, if anybody has said.
+    /// The customer that takes them, if it is known.
     pub(super) customer: Option<Id>,
     /// When the parts that have not been replied to are asked again.
     pub(super) again_at: Timestamp,
@@ -36,7 +36,7 @@ pub(super) struct Part {
     pub(super) line: Option<u32>,
     /// Whether the line has the hold already.
     pub(super) grows: bool,
-    pub(super) main: Stage,
+    pub(super) main: AskState,
     pub(super) quota: Option<QuotaPart>,
     /// Why it will not be, although it was granted.
     pub(super) spoiled: Option<Refusal>,
@@ -48,11 +48,11 @@ pub(super) struct Part {
 pub(super) struct QuotaPart {
     pub(super) claim: QuotaClaim,
     pub(super) count: u32,
-    pub(super) stage: Stage,
+    pub(super) stage: AskState,
 }
 
 /// How far one ask is.
-pub(super) enum Stage {
+pub(super) enum AskState {
     Asked,
     Granted(Granted),
     Refused(Refusal),
@@ -85,8 +85,8 @@ impl Parts {
         })
     }
 
-    /// The inventory was told that this hold may become a line until then.
-    pub(super) fn told(&mut self, entity: &Entity, hold: HoldId, until: Timestamp) {
+    /// The inventory believes until then that this hold may become a line.
+    pub(super) fn believed_until(&mut self, entity: &Entity, hold: HoldId, until: Timestamp) {
         if let Some(place) = self.find(entity, hold) {
             self.list[place].believed(until);
         }
@@ -106,7 +106,7 @@ impl Parts {
         }
     }
 
-    /// What is held, or will be if the ask is still on its way, and is no line: entity, hold, revision.
+    /// Holds that are granted, or will be if the ask is still on its way, and are no lines: entity, hold, revision.
     pub(super) fn perhaps_held(&self) -> Vec<(Entity, HoldId, u64)> {
         let mut held = Vec::new();
         for part in &self.list {
@@ -123,7 +123,7 @@ impl Parts {
         held
     }
 
-    /// Lines whose holds have more than they, or will: line, revision, revision of the quota.
+    /// Lines whose holds have more than they, or will have: line, revision, revision of the quota.
     pub(super) fn perhaps_grown(&self) -> Vec<(u32, u64, u64)> {
         let growing = self.list.iter().filter(|part| part.grows);
         let grown = growing.map(|part| {
@@ -134,7 +134,7 @@ impl Parts {
         grown.collect()
     }
 
-    /// An ask was granted, which is heard `at` this instant. Whether that was waited for; asks that follow from it are pushed.
+    /// Notes a grant that arrives at `at`, and pushes the asks that follow. Returns whether the grant was awaited.
     pub(super) fn granted<R>(
         &mut self,
         cart: Option<&Cart>,
@@ -150,30 +150,29 @@ impl Parts {
         if let Entity::Customer(_) = entity {
             let quota = part.quota.as_mut().expect("found by its quota");
             if quota.want().hash() == granted.want_hash && quota.claim.revision == granted.revision {
-                quota.stage = Stage::Granted(granted.clone());
+                quota.stage = AskState::Granted(granted.clone());
             }
             return true;
         }
-        // A grant of something else is of a request of the same id before a crash; the inventory refuses this one. A
-        // refusal that came first was of an earlier ask.
-        // What never changes is granted as it is, whatever revision it has.
+        // A grant of something else is for a request with the same id before a crash, and the inventory refuses this one. A refusal
+        // that came first was for an earlier ask. A hold that is not counted is granted with any revision.
         let counted = matches!(part.want, Want::Units { .. } | Want::Places { .. });
         let higher = !counted && (part.revision..=REVISION_MAX).contains(&granted.revision);
         let of_ask = granted.revision == part.revision || higher;
         if part.want.hash() != granted.want_hash || !(of_ask || granted.late) {
             return true;
         }
-        if matches!(part.main, Stage::Granted(_)) {
+        if matches!(part.main, AskState::Granted(_)) {
             return true;
         }
         part.revision = part.revision.max(granted.revision);
-        part.main = Stage::Granted(granted.clone());
+        part.main = AskState::Granted(granted.clone());
         part.want_quota(cart, granted, customer.as_ref());
         part.ask_in(customer.as_ref(), life_ms, turn);
         true
     }
 
-    /// An ask was refused. Whether that was waited for.
+    /// Notes a refusal. Returns whether it was awaited.
     pub(super) fn refused(&mut self, entity: &Entity, hold: HoldId, revision: u64, refusal: &Refusal) -> bool {
         let Some(place) = self.find(entity, hold) else { return false };
         let part = &mut self.list[place];
@@ -181,8 +180,8 @@ impl Parts {
             (Entity::Customer(_), Some(quota)) => (&mut quota.stage, quota.claim.revision),
             _ => (&mut part.main, part.revision),
         };
-        if matches!(stage, Stage::Asked) && revision == asked {
-            *stage = Stage::Refused(refusal.clone());
+        if matches!(stage, AskState::Asked) && revision == asked {
+            *stage = AskState::Refused(refusal.clone());
         }
         true
     }
@@ -198,7 +197,7 @@ impl Part {
             revision: FIRST_REVISION,
             line: None,
             grows: false,
-            main: Stage::Asked,
+            main: AskState::Asked,
             quota: None,
             spoiled: None,
             believed_until: Timestamp(0),
@@ -207,7 +206,7 @@ impl Part {
 
     /// One that cannot even be asked for.
     pub(super) fn refused(entity: Entity, want: Want, hold: HoldId, refusal: Refusal) -> Part {
-        Part { main: Stage::Refused(refusal), ..Part::new(entity, want, hold) }
+        Part { main: AskState::Refused(refusal), ..Part::new(entity, want, hold) }
     }
 
     fn believed(&mut self, until: Timestamp) {
@@ -216,9 +215,9 @@ impl Part {
 
     fn complete(&self) -> bool {
         match (&self.main, &self.quota) {
-            (Stage::Asked, _) => false,
-            (Stage::Refused(_), _) | (Stage::Granted(_), None) => true,
-            (Stage::Granted(_), Some(quota)) => !matches!(quota.stage, Stage::Asked),
+            (AskState::Asked, _) => false,
+            (AskState::Refused(_), _) | (AskState::Granted(_), None) => true,
+            (AskState::Granted(_), Some(quota)) => !matches!(quota.stage, AskState::Asked),
         }
     }
 
@@ -230,10 +229,10 @@ impl Part {
     /// The inventory has what is asked for, or may have.
     fn perhaps(&self) -> bool {
         match &self.main {
-            Stage::Asked => true,
-            Stage::Granted(granted) => !granted.late,
+            AskState::Asked => true,
+            AskState::Granted(granted) => !granted.late,
             // Where a decision failed, an earlier ask may have been granted.
-            Stage::Refused(refusal) => *refusal == Refusal::Internal,
+            AskState::Refused(refusal) => *refusal == Refusal::Internal,
         }
     }
 
@@ -243,18 +242,17 @@ impl Part {
             to,
             ask: Ask::Hold { hold, revision, want, life_ms },
         };
-        if let Stage::Asked = self.main {
+        if let AskState::Asked = self.main {
             return Some(hold(self.entity.clone(), self.hold, self.revision, self.want.clone()));
         }
-        let quota = self.quota.as_ref().filter(|quota| matches!(quota.stage, Stage::Asked))?;
-        let to = Entity::Customer(customer.expect("a quota is somebody's").clone());
+        let quota = self.quota.as_ref().filter(|quota| matches!(quota.stage, AskState::Asked))?;
+        let to = Entity::Customer(customer.expect("a part with a quota has a customer").clone());
         Some(hold(to, quota.claim.hold, quota.claim.revision, quota.want()))
     }
 
-    /// Whether it is asked for only when what was proposed before is committed. What a line rests on may only be changed by
-    /// what outranks everything committed: else the hold could end with less than a line that a crash brings back. And what
-    /// is given back of an earlier attempt comes before the next one, or would stand in its way. A hold that no cart knows is
-    /// asked about and freed, so everything else is asked for at once.
+    /// Whether it is asked for only when everything proposed before is committed. This concerns holds of lines: their change must
+    /// outrank everything committed, or a crash could bring back a line with more than its hold. It concerns later attempts
+    /// too, because the release of the attempt before must come first. Everything else is asked for at once.
     fn waits(&self) -> bool {
         self.grows || self.hold.attempt > 0
     }
@@ -265,14 +263,14 @@ impl Part {
         effects.extend(self.ask(customer, life_ms));
     }
 
-    /// The inventory has granted: what it says of limits may ask for a part of the customer's quota.
+    /// Asks for a part of the customer's quota, if the grant has a limit per customer.
     fn want_quota(&mut self, cart: Option<&Cart>, granted: &Granted, customer: Option<&Id>) {
         let held = self.line.filter(|_| self.grows);
         if let Some(number) = held {
             let claim = cart.and_then(|cart| cart.line_hold(number)).and_then(|line| line.quota.cloned());
             if let Some(mut claim) = claim {
                 claim.revision += 1;
-                self.quota = Some(QuotaPart { claim, count: granted.quantity(), stage: Stage::Asked });
+                self.quota = Some(QuotaPart { claim, count: granted.quantity(), stage: AskState::Asked });
             }
             return;
         }
@@ -288,7 +286,7 @@ impl Part {
             self.spoiled = Some(Refusal::BadRequest(text));
             return;
         }
-        // The hold of this name may have been disowned since: what the customer has under it is on its way back.
+        // The hold with this id may have been disowned since. Then the customer's part is being released.
         let hold = match cart.map(|cart| cart.next_hold(self.hold.request, self.hold.part)) {
             Some(Ok(next)) => HoldId { attempt: next.attempt.max(self.hold.attempt), ..self.hold },
             Some(Err(refusal)) => {
@@ -299,7 +297,7 @@ impl Part {
         };
         let (quota, max) = (limit.quota.clone(), limit.max);
         let claim = QuotaClaim { hold, revision: FIRST_REVISION, quota, max };
-        self.quota = Some(QuotaPart { claim, count: granted.quantity(), stage: Stage::Asked });
+        self.quota = Some(QuotaPart { claim, count: granted.quantity(), stage: AskState::Asked });
     }
 }
 
@@ -309,15 +307,15 @@ impl QuotaPart {
     }
 
     fn perhaps(&self) -> bool {
-        matches!(self.stage, Stage::Asked | Stage::Granted(_) | Stage::Refused(Refusal::Internal))
+        matches!(self.stage, AskState::Asked | AskState::Granted(_) | AskState::Refused(Refusal::Internal))
     }
 }
 
-impl Stage {
+impl AskState {
     fn refusal(&self) -> Option<&Refusal> {
         match self {
-            Stage::Refused(refusal) => Some(refusal),
-            Stage::Asked | Stage::Granted(_) => None,
+            AskState::Refused(refusal) => Some(refusal),
+            AskState::Asked | AskState::Granted(_) => None,
         }
     }
 }
