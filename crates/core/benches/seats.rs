@@ -8,7 +8,7 @@ use boxoffice_core::{
     event::{Event, SessionEvent},
     host::{Effect, Host, Input, Turn},
     id::{CartId, Entity, HoldId, Id, Request, RequestHash},
-    keep::State,
+    state_map::State,
     layout::{Labels, Layout, Row, Run},
     money::{Currency, Money},
     rules::Rules,

@@ -78,7 +78,7 @@ impl fmt::Display for BookingKey {
 
 impl BookingKey {
     /// The name that clients are told: the booking's own id, or the text that names the hold.
-    pub fn told(&self) -> SmolStr {
+    pub fn text(&self) -> SmolStr {
         match self {
             BookingKey::Named(id) => SmolStr::new(id.as_str()),
             BookingKey::Hold(_) => format_smolstr!("{self}"),

@@ -32,7 +32,7 @@ pub(crate) struct Change<T> {
     /// The entity's version with it.
     pub(crate) version: u64,
     /// What the answer said of the state then.
-    pub(crate) said: T,
+    pub(crate) detail: T,
 }
 
 impl<T, const MAX: usize> Default for Changes<T, MAX> {
@@ -59,10 +59,10 @@ impl<T: Copy, const MAX: usize> Changes<T, MAX> {
     }
 
     /// Keeps one more.
-    pub(crate) fn remember(&mut self, request: Request, version: u64, said: T) {
+    pub(crate) fn remember(&mut self, request: Request, version: u64, detail: T) {
         let before = self.all();
         let kept = &before[before.len().saturating_sub(MAX - 1)..];
-        let all: Vec<Change<T>> = kept.iter().copied().chain([Change { request, version, said }]).collect();
+        let all: Vec<Change<T>> = kept.iter().copied().chain([Change { request, version, detail }]).collect();
         self.newest = Some(all.into());
     }
 
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(changes.answered(request(0)), None, "the oldest is forgotten");
         for number in 1..=CHANGES_MAX as u64 {
             let known = changes.answered(request(number)).expect("it is remembered").expect("it is the same");
-            assert_eq!((known.version, known.said), (number + 1, number + 100));
+            assert_eq!((known.version, known.detail), (number + 1, number + 100));
         }
         let other = Request { body: 0, ..request(1) };
         assert_eq!(changes.answered(other), Some(Err(Refusal::RequestIdReused)));

@@ -100,7 +100,7 @@ impl ClusterTable {
     /// asked for under its request id.
     pub(crate) fn answered(&self, request: Request) -> Option<Result<(u64, u64), Refusal>> {
         let known = self.changes.answered(request)?;
-        Some(known.map(|known| (known.version, known.said)))
+        Some(known.map(|known| (known.version, known.detail)))
     }
 
     /// Writes what happened. It was decided before, so it cannot fail.

@@ -1,7 +1,7 @@
-//! A customer: how much of which quota is in the customer's carts and orders, and which orders there are.
+//! A customer: how much of each quota is in the customer's carts and orders, and the list of orders.
 //!
-//! This file writes: [`Customer::apply`]. What may happen is decided in `decide`. A customer exists from the first event
-//! on; before that [`Customer::unknown`] decides.
+//! [`Customer::apply`] writes, and `decide` decides. A customer exists from the first event on. Before that,
+//! [`Customer::unknown`] decides.
 
 mod decide;
 
@@ -134,8 +134,8 @@ impl Customer {
         self.posted = self.purchases.values().map(|purchase| (purchase.order, purchase.cursor)).collect();
     }
 
-    /// Whether no cart has anything of it, or may still speak of something it had.
-    pub(crate) fn rests(&self) -> bool {
+    /// Whether no cart holds anything of it, or may still speak of a released hold.
+    pub(crate) fn is_unused(&self) -> bool {
         self.holds.all_live().next().is_none() && self.holds.remembered() == 0
     }
 

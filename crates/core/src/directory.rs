@@ -46,7 +46,7 @@ pub struct Directory {
     venues: SharedMap<Id, Arc<Listing>>,
     titles: SharedMap<Id, Arc<Named>>,
     /// The version of each venue with what is listed of it.
-    told: SharedMap<Id, u64>,
+    listed: SharedMap<Id, u64>,
     /// What opens the nodes to operators, sellers and watchers, by name.
     keys: SharedMap<Id, Arc<AccessKey>>,
     /// The last changes of keys.
@@ -75,11 +75,11 @@ struct Named {
 impl Directory {
     /// Nothing in it.
     pub fn new() -> Directory {
-        Directory::from(Kept {
+        Directory::from(Stored {
             version: 0,
             venues: SharedMap::new(),
             titles: SharedMap::new(),
-            told: SharedMap::new(),
+            listed: SharedMap::new(),
             keys: SharedMap::new(),
             key_changes: Changes::default(),
         })
@@ -128,7 +128,7 @@ impl Directory {
             DirectoryEvent::VenueListed { venue, details, version } => {
                 let VenueDetails { name, city, position, .. } = details;
                 let listing = Listing { name: name.clone(), city: city.clone(), position: *position };
-                self.told.insert(venue.clone(), *version);
+                self.listed.insert(venue.clone(), *version);
                 self.put_venue(venue, listing);
             }
             DirectoryEvent::KeyCreated { name, key, request } => self.put_key(name, (**key).clone(), *request),
@@ -138,7 +138,7 @@ impl Directory {
 
     /// The version of a venue whose details are listed.
     pub(crate) fn listed_version(&self, venue: &Id) -> Option<u64> {
-        self.told.get(venue).copied()
+        self.listed.get(venue).copied()
     }
 
     /// Lists a venue, or changes what is listed of it. [`Listing::check`] was asked before, so it cannot fail.
@@ -198,17 +198,17 @@ impl fmt::Debug for Directory {
 
 /// What is written down of a directory.
 #[derive(Deserialize)]
-struct Kept {
+struct Stored {
     version: u64,
     venues: SharedMap<Id, Arc<Listing>>,
     titles: SharedMap<Id, Arc<Named>>,
-    told: SharedMap<Id, u64>,
+    listed: SharedMap<Id, u64>,
     keys: SharedMap<Id, Arc<AccessKey>>,
     key_changes: Changes<()>,
 }
 
-impl From<Kept> for Directory {
-    fn from(Kept { version, venues, titles, told, keys, key_changes }: Kept) -> Directory {
+impl From<Stored> for Directory {
+    fn from(Stored { version, venues, titles, listed, keys, key_changes }: Stored) -> Directory {
         // Sorted first, because a map is filled quickest in order.
         let mut by_city: Vec<_> = venues
             .iter()
@@ -229,7 +229,7 @@ impl From<Kept> for Directory {
             titles_by_name: titles_by_name.into_iter().map(|key| (key, ())).collect(),
             venues,
             titles,
-            told,
+            listed,
             keys,
             key_changes,
         }

@@ -129,7 +129,7 @@ impl Product {
     ) -> Option<Result<(Answer, u64), Refusal>> {
         let known = self.puts.answered(request)?;
         Some(known.map(|known| {
-            let Taken { held, sold } = known.said;
+            let Taken { held, sold } = known.detail;
             // What is put now is what was put then, so its stock was enough.
             let counts = StockCounts { free: details.stock - held - sold, held, sold };
             let view = ProductView { id: self.id.clone(), details: details.clone(), counts };

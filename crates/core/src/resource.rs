@@ -237,7 +237,7 @@ impl Resource {
         }
         let known = self.puts.answered(request)?;
         Some(known.map(|known| {
-            let view = ResourceView { id: self.id.clone(), details: details.clone(), bookings: known.said };
+            let view = ResourceView { id: self.id.clone(), details: details.clone(), bookings: known.detail };
             (Answer::Resource(Arc::new(view)), known.version)
         }))
     }

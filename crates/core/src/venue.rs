@@ -28,7 +28,7 @@ use crate::{
 
 pub(crate) use decide::{Creation, Search};
 
-/// A venue as kept. Serialized it lacks its layouts: [`crate::keep::Cut`] writes each layout once and puts them back.
+/// A venue as kept. Serialized it lacks its layouts: [`crate::state_map::Cut`] writes each layout once and puts them back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Venue {
     version: u64,

@@ -15,7 +15,7 @@ use boxoffice_core::{
     event::{CartEvent, Event},
     host::{Effect, Host, Input, Turn},
     id::Entity,
-    keep::State,
+    state_map::State,
     planted,
     refusal::Refusal,
     time::{Moment, Timestamp},

@@ -12,7 +12,7 @@ use std::{
 use boxoffice_core::{
     command::{CartCommand, Command},
     id::{Entity, Request, RequestHash},
-    keep::Kept,
+    state_map::StateMap,
     planted,
 };
 use boxoffice_env::{Clock, NotSent};
@@ -78,7 +78,7 @@ pub(crate) struct ShardCell {
 #[derive(Default)]
 pub(crate) struct Replica {
     /// Every entity of the shard that is in memory.
-    pub(crate) kept: Kept,
+    pub(crate) kept: StateMap,
     /// How many batches of the store a snapshot cut now would rest on: what they have is not in `kept`.
     pub(crate) rests_on: u64,
     /// Entities whose changes the feeds want.

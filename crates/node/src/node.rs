@@ -8,7 +8,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use boxoffice_core::{command::Command, id::Request, keep::Kept, planted};
+use boxoffice_core::{command::Command, id::Request, state_map::StateMap, planted};
 use boxoffice_env::{Local, World};
 use boxoffice_feeds::{FeedSettings, Feeds};
 use boxoffice_shard::{Config, Engine, Record, ShardId, SnapshotMeta};
@@ -152,7 +152,7 @@ impl Node {
                 }
                 let Snapshot { meta, rests_on, cut } =
                     snapshot::decode(&newest.payload).map_err(|why| NodeError::BadSnapshot { shard, why })?;
-                cell.replica.lock().kept = Kept::restore(cut);
+                cell.replica.lock().kept = StateMap::restore(cut);
                 cell.applied.store(meta.position.index, Ordering::Relaxed);
                 rests.push((shard, rests_on));
                 metas.push(meta);

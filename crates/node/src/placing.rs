@@ -16,7 +16,7 @@ use boxoffice_core::{
     cluster_table::ClusterTable,
     command::{ClusterCommand, Command, Machine, Move},
     id::Entity,
-    keep::State,
+    state_map::State,
     planted,
 };
 use boxoffice_env::{Lane, NotTaken, Peer, PeerHello, Taken};

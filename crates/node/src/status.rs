@@ -108,7 +108,7 @@ impl NodeHandle {
             {
                 let kept = &cell.replica.lock().kept;
                 residents.in_memory += kept.len() as u64;
-                residents.leaving += kept.leaving() as u64;
+                residents.leaving += kept.evictable() as u64;
             }
             residents.left += shared.past.shard(cell.id)?.totals.entities;
         }
@@ -150,7 +150,7 @@ impl NodeHandle {
             now.payments.add(kept.payments());
             now.tombstones += kept.tombstones();
             now.in_memory += kept.len() as u64;
-            now.leaving += kept.leaving() as u64;
+            now.leaving += kept.evictable() as u64;
         }
         let mut text = self.shared.metrics.text(&now, self.shared.past.lookups(), self.shared.world.net.damaged());
         text.push_str(&self.shared.admission.text());

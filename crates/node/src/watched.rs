@@ -9,7 +9,7 @@ use boxoffice_core::{
     answer::{AreaCounts, MapView, Purchase},
     event::Event,
     id::{Entity, Id},
-    keep::{Kept, State},
+    state_map::{StateMap, State},
     seat::SeatState,
 };
 use boxoffice_feeds::{Beginning, Commit, DAYS_MAX, FeedSource, News, NoFeed};
@@ -183,7 +183,7 @@ pub(crate) enum Before {
 
 impl Before {
     /// The entity as it is before these events; `None` if they begin it, which nobody can have watched.
-    pub(crate) fn of(kept: &Kept, entity: &Entity, events: &[Event]) -> Option<Before> {
+    pub(crate) fn of(kept: &StateMap, entity: &Entity, events: &[Event]) -> Option<Before> {
         let Some(state) = kept.get(entity) else {
             return matches!(entity, Entity::Customer(_)).then_some(Before::Customer(0));
         };
@@ -206,7 +206,7 @@ impl Before {
     }
 
     /// What is different now that the turn is applied; `None` if nothing that is watched.
-    pub(crate) fn commit(self, kept: &Kept, entity: Entity) -> Option<Commit> {
+    pub(crate) fn commit(self, kept: &StateMap, entity: Entity) -> Option<Commit> {
         let state = kept.get(&entity)?;
         let to = state.version();
         let (from, to, news) = match (self, &*state) {

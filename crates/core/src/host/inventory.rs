@@ -15,7 +15,7 @@ use crate::{
     event::{Event, SessionEvent},
     id::{CartId, Entity, HoldId, Request, RequestHash},
     inventory::{HoldAsk, Inventory},
-    keep::State,
+    state_map::State,
     planted,
     portion::Portion,
     product::Product,

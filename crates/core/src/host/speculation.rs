@@ -14,7 +14,7 @@ use crate::{
     event::{CartEvent, Event, VenueEvent},
     id::Entity,
     inventory::Inventory,
-    keep::State,
+    state_map::State,
     product::Product,
     push_exact::push_exact,
     refusal::Refusal,

@@ -112,7 +112,7 @@ impl Resource {
     pub(crate) fn is_available(&self, at: Timestamp, when: &When) -> Result<Vec<Conflict>, Refusal> {
         let slot = self.place.asked(when)?;
         let may = self.place.check(at, slot).and_then(|()| self.place.check_begin(at, slot));
-        let closed = may.err().map(|refusal| told(slot, &refusal));
+        let closed = may.err().map(|refusal| closed_conflict(slot, &refusal));
         Ok(closed.into_iter().chain(self.conflicts(slot, None)).take(CONFLICTS_MAX).collect())
     }
 
@@ -178,7 +178,7 @@ impl Resource {
             // Nobody has taken anything; then the reason has a number of its own.
             return closed.into_iter().next().map_or(Ok(bookings), |(_, refusal)| Err(refusal));
         }
-        conflicts.extend(closed.iter().map(|(slot, refusal)| told(*slot, refusal)));
+        conflicts.extend(closed.iter().map(|(slot, refusal)| closed_conflict(*slot, refusal)));
         conflicts.sort_by_key(|conflict| (conflict.begin, conflict.end));
         conflicts.truncate(CONFLICTS_MAX);
         Err(Refusal::SlotTaken(conflicts))
@@ -188,7 +188,7 @@ impl Resource {
     pub(super) fn conflict(&self, slot: Slot, key: &BookingKey, booked: Slot) -> Conflict {
         let (from, to) = (self.place.show(booked.begin()), self.place.show(booked.end()));
         let why = format_smolstr!("{key} is there from {from} to {to}");
-        Conflict { begin: slot.begin(), end: slot.end(), why, booking: Some(key.told()) }
+        Conflict { begin: slot.begin(), end: slot.end(), why, booking: Some(key.text()) }
     }
 }
 
@@ -205,7 +205,7 @@ pub(super) fn reserved(id: &Id, slot: Slot, details: &SmolStr) -> BookingView {
 }
 
 /// A reason that is no booking.
-fn told(slot: Slot, refusal: &Refusal) -> Conflict {
+fn closed_conflict(slot: Slot, refusal: &Refusal) -> Conflict {
     Conflict { begin: slot.begin(), end: slot.end(), why: format_smolstr!("{refusal}"), booking: None }
 }
 

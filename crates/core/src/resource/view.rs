@@ -150,7 +150,7 @@ impl Resource {
                 let time = live.map(|live| &live.what).or(sale.map(|sale| &sale.what));
                 let sold = sale.is_some();
                 BookingView {
-                    booking: key.told(),
+                    booking: key.text(),
                     begin: slot.begin(),
                     end: slot.end(),
                     state: if sold { BookingState::Sold } else { BookingState::Held },

@@ -21,7 +21,7 @@ use boxoffice_core::{
     },
     host::{Effect, Host, Input, Turn},
     id::{Entity, HoldId, Request, RequestHash},
-    keep::{Kept, State},
+    state_map::{StateMap, State},
     money::AMOUNT_MAX,
     payment::OnDecline,
     portion::Content,
@@ -113,7 +113,7 @@ fn note(said: &mut Said, outcome: &Outcome) {
 }
 
 /// How far numbers are raised, and whether there is room for what a cart may commit.
-fn far(wild: &mut Wild, kept: &Kept) -> (Far, bool) {
+fn far(wild: &mut Wild, kept: &StateMap) -> (Far, bool) {
     let room = wild.chance(70);
     let last = u64::MAX - wild.dice.roll(20) - wild.one(&[0, 1 << 32]);
     let highest = kept.entities().map(|(_, state)| state.version()).max().unwrap_or_default();
@@ -177,7 +177,7 @@ fn town_at_an_end(wild: &mut Wild) -> Town {
 }
 
 /// Numbers that occur in what is kept.
-fn near(kept: &Kept) -> Vec<u64> {
+fn near(kept: &StateMap) -> Vec<u64> {
     let mut near = Vec::new();
     for (_, state) in kept.entities() {
         near.push(state.version());
@@ -209,7 +209,7 @@ struct Rising {
 }
 
 impl Rising {
-    fn check(&mut self, kept: &Kept) {
+    fn check(&mut self, kept: &StateMap) {
         for (entity, state) in kept.entities() {
             let version = state.version();
             let before = self.versions.insert(entity.clone(), version);
@@ -351,7 +351,7 @@ pub(crate) fn storm_far_out(seed: u64) -> Said {
 /// Hosts whose words have numbers that are anything on their way: each is heard as it is, and what they decide is kept at
 /// once.
 struct Words {
-    kept: Kept,
+    kept: StateMap,
     rules: std::sync::Arc<Rules>,
     hosts: BTreeMap<Entity, Host<()>>,
     mail: VecDeque<(Entity, Input<()>)>,

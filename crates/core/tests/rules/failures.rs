@@ -5,7 +5,7 @@ use boxoffice_core::{
     command::{Command, ProductCommand, Want, WantedLine},
     host::Input,
     id::Entity,
-    keep::State,
+    state_map::State,
     refusal::Refusal,
     rules::Rules,
 };

@@ -2,7 +2,7 @@
 //! and it is read back: a counter that would take centuries to grow is there at once, and everything that is compared with
 //! it has grown with it.
 
-use boxoffice_core::keep::{Cut, Kept};
+use boxoffice_core::state_map::{Cut, StateMap};
 
 /// By how much numbers are raised; those that are 0 because there is nothing to count stay 0.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Far {
 
 impl Far {
     /// The same entities with numbers that are so much higher.
-    pub(crate) fn raise(&self, cut: &Cut) -> Kept {
+    pub(crate) fn raise(&self, cut: &Cut) -> StateMap {
         let written = rmp_serde::to_vec_named(cut).expect("a cut can be written");
         let mut rest = written.as_slice();
         let mut node = Node::read(&mut rest);
@@ -33,7 +33,7 @@ impl Far {
         self.node(&mut node, "", &[]);
         let mut raised = Vec::new();
         node.write(&mut raised);
-        Kept::restore(rmp_serde::from_slice(&raised).expect("a cut whose numbers are others can be read"))
+        StateMap::restore(rmp_serde::from_slice(&raised).expect("a cut whose numbers are others can be read"))
     }
 
     /// Raises the numbers of a value: `field` is the name it has, beside those of `others`.

@@ -6,7 +6,7 @@ use boxoffice_core::{
     command::{CartCommand, Command, SessionCommand, Want, WantedLine},
     event::{CartEvent, Event},
     id::{CartId, Entity},
-    keep::{Cut, DUE_AGAIN_MS, Kept, State},
+    state_map::{Cut, DUE_AGAIN_MS, StateMap, State},
     rules::Rules,
     seat::{Seat, SeatSet},
     time::Timestamp,
@@ -52,9 +52,9 @@ fn busy() -> Town {
     town
 }
 
-pub(crate) fn written_and_read(kept: &Kept) -> Kept {
+pub(crate) fn written_and_read(kept: &StateMap) -> StateMap {
     let bytes = rmp_serde::to_vec(&kept.cut()).expect("cuts can be written");
-    Kept::restore(rmp_serde::from_slice::<Cut>(&bytes).expect("and read"))
+    StateMap::restore(rmp_serde::from_slice::<Cut>(&bytes).expect("and read"))
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_snapshot_is_the_whole_truth() {
     assert_eq!(kept.unfinished().count(), 2);
     // What was kept all along may be looked at before its deadline, which has moved on.
     assert!(kept.next_deadline().is_some() && town.kept.next_deadline() <= kept.next_deadline());
-    let same = Kept::restore(town.kept.cut());
+    let same = StateMap::restore(town.kept.cut());
     assert!(same.entities().eq(town.kept.entities()));
     let audit = kept.audit();
     assert_eq!((audit.venues, audit.sessions, audit.carts), (1, 2, [1, 0, 2, 1, 0]));
@@ -111,14 +111,14 @@ fn a_damaged_snapshot_is_refused() {
 #[test]
 fn replicas_that_apply_the_same_events_are_equal() {
     let town = busy();
-    let mut replica = Kept::new();
+    let mut replica = StateMap::new();
     for (entity, event) in &town.log {
         replica.apply(entity, vec![event.clone()]);
     }
     assert!(replica.entities().eq(town.kept.entities()));
     // From a snapshot in the middle as well.
     let middle = town.log.len() / 2;
-    let mut first = Kept::new();
+    let mut first = StateMap::new();
     town.log[..middle].iter().for_each(|(entity, event)| _ = first.apply(entity, vec![event.clone()]));
     let mut second = written_and_read(&first);
     town.log[middle..].iter().for_each(|(entity, event)| _ = second.apply(entity, vec![event.clone()]));
@@ -159,7 +159,7 @@ fn whoever_is_due_is_named_once_and_again_later() {
     }
     let kept = &mut town.kept;
     assert_eq!(kept.next_deadline(), Some(Timestamp(ttl_ms)));
-    let due = |kept: &mut Kept, now: u64, max: usize| {
+    let due = |kept: &mut StateMap, now: u64, max: usize| {
         let mut due = Vec::new();
         kept.due(Timestamp(now), max, &mut due);
         due.into_iter().map(|entity| format!("{entity}")[5 + 31..].to_owned()).collect::<Vec<_>>().concat()
@@ -174,8 +174,8 @@ fn whoever_is_due_is_named_once_and_again_later() {
 }
 
 /// A kept shard that applied what the town did, and the place each event has in the log.
-fn applied(town: &Town, until: usize) -> Kept {
-    let mut kept = Kept::new();
+fn applied(town: &Town, until: usize) -> StateMap {
+    let mut kept = StateMap::new();
     for (index, (entity, event)) in (1..).zip(&town.log[..until]) {
         kept.advance(index);
         kept.apply(entity, vec![event.clone()]);
@@ -189,24 +189,24 @@ fn who_has_ended_and_owes_nothing_leaves_and_comes_back() {
     let mut kept = applied(&town, town.log.len());
     let all = kept.len();
     // Cart 1 is active, 3 and 4 have ended and owe something to a session out of reach.
-    let leaving = kept.take_leaving();
+    let leaving = kept.take_evictable();
     let [cart] = &leaving[..] else { panic!("only cart 2 leaves: {leaving:?}") };
     assert_eq!(cart.entity, Entity::Cart(CartId(2)));
     let place = town.log.iter().rposition(|(entity, _)| *entity == cart.entity).expect("it happened") as u64 + 1;
     assert_eq!(cart.index, place);
-    assert!(kept.take_leaving().is_empty(), "handed out once");
-    assert!(!kept.forget(&cart.entity, cart.index - 1), "that is not how it is now");
+    assert!(kept.take_evictable().is_empty(), "handed out once");
+    assert!(!kept.evict(&cart.entity, cart.index - 1), "that is not how it is now");
     // Until it is forgotten it is all there, in snapshots too.
     assert_eq!(kept.get(&cart.entity), Some(Arc::clone(&cart.state)));
     let mut restored = written_and_read(&kept);
     assert_eq!((restored.len(), restored.index()), (all, kept.index()));
-    assert_eq!(restored.take_leaving()[0].index, kept.index(), "a snapshot tells up to its own place");
+    assert_eq!(restored.take_evictable()[0].index, kept.index(), "a snapshot tells up to its own place");
 
-    assert!(kept.forget(&cart.entity, cart.index));
-    assert_eq!((kept.len(), kept.leaving(), kept.get(&cart.entity)), (all - 1, 0, None));
+    assert!(kept.evict(&cart.entity, cart.index));
+    assert_eq!((kept.len(), kept.evictable(), kept.get(&cart.entity)), (all - 1, 0, None));
     assert_eq!(written_and_read(&kept).len(), all - 1);
-    assert!(!kept.forget(&cart.entity, cart.index), "once");
-    kept.put_back(cart.entity.clone(), Arc::clone(&cart.state));
+    assert!(!kept.evict(&cart.entity, cart.index), "once");
+    kept.reload(cart.entity.clone(), Arc::clone(&cart.state));
     assert!(kept.entities().eq(town.kept.entities()));
 }
 
@@ -215,16 +215,16 @@ fn an_entity_that_changes_before_it_is_forgotten_stays() {
     let town = busy();
     let last = town.log.iter().rposition(|(entity, _)| *entity == Entity::Cart(CartId(2))).expect("it happened");
     let mut kept = applied(&town, last + 1);
-    let before = kept.take_leaving();
+    let before = kept.take_evictable();
     // It leaves again at a later place: what was kept elsewhere of the earlier one is not enough.
     let cart = &before[0];
     let delivered = CartEvent::Delivered { numbers: Vec::new(), sold: Vec::new() };
     kept.advance(cart.index + 5);
     kept.apply(&cart.entity, vec![Event::Cart(delivered)]);
-    assert!(!kept.forget(&cart.entity, cart.index));
-    let again = kept.take_leaving();
+    assert!(!kept.evict(&cart.entity, cart.index));
+    let again = kept.take_evictable();
     assert_eq!((again.len(), again[0].index), (1, cart.index + 5));
-    assert!(kept.forget(&cart.entity, cart.index + 5));
+    assert!(kept.evict(&cart.entity, cart.index + 5));
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_cut_stays_as_it_was() {
     for (entity, event) in &town.log[middle..] {
         kept.apply(entity, vec![event.clone()]);
     }
-    assert!(Kept::restore(cut).entities().eq(applied(&town, middle).entities()));
+    assert!(StateMap::restore(cut).entities().eq(applied(&town, middle).entities()));
 }
 
 /// Carts that are being paid, late lines, quotas, slots, places, refunds and purchases among them: every state of a storm
@@ -267,7 +267,7 @@ fn every_state_of_a_storm_reads_back() {
     for seed in 0..20 {
         let town = crate::storm::aftermath(seed);
         for place in [town.log.len() / 3, town.log.len() / 2] {
-            let mut first = Kept::new();
+            let mut first = StateMap::new();
             town.log[..place].iter().for_each(|(entity, event)| _ = first.apply(entity, vec![event.clone()]));
             let mut second = written_and_read(&first);
             town.log[place..].iter().for_each(|(entity, event)| _ = second.apply(entity, vec![event.clone()]));

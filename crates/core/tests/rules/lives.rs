@@ -8,7 +8,7 @@ use boxoffice_core::{
     answer::{Answer, Answered, CartState, HoldView},
     event::{CartEvent, CustomerEvent, Event, HoldEvent, ProductEvent, ResourceEvent, SessionEvent},
     id::{CartId, Entity, HoldId},
-    keep::{Kept, State},
+    state_map::{StateMap, State},
     rules::Rules,
     time::Timestamp,
 };
@@ -34,7 +34,7 @@ pub(crate) struct Lives {
 
 impl Lives {
     /// Nothing is known of what was before, so every hold counts as granted now.
-    pub(crate) fn begin_again(&mut self, now: Timestamp, kept: &Kept) {
+    pub(crate) fn begin_again(&mut self, now: Timestamp, kept: &StateMap) {
         *self = Lives::default();
         for (entity, state) in kept.entities() {
             self.granted.extend(holds(state).iter().map(|hold| ((entity.clone(), hold.hold), now)));
@@ -67,7 +67,7 @@ impl Lives {
     }
 
     /// These events were just committed.
-    pub(crate) fn see(&mut self, now: Timestamp, entity: &Entity, events: &[Event], kept: &Kept, rules: &Rules) {
+    pub(crate) fn see(&mut self, now: Timestamp, entity: &Entity, events: &[Event], kept: &StateMap, rules: &Rules) {
         for event in events {
             if let Some(HoldEvent::Extended { hold, deadline }) = of_hold(event) {
                 let asks = self.asks.get(&(entity.clone(), *hold));
@@ -114,7 +114,7 @@ impl Lives {
     }
 
     /// What ended carts have of this inventory is on its way back.
-    fn check_freed(&self, inventory: &Entity, state: &State, of: Option<CartId>, kept: &Kept, rules: &Rules) {
+    fn check_freed(&self, inventory: &Entity, state: &State, of: Option<CartId>, kept: &StateMap, rules: &Rules) {
         for HoldView { hold, deadline, .. } in holds(state) {
             if of.is_some_and(|of| of != hold.cart) {
                 continue;

@@ -9,7 +9,7 @@ use boxoffice_core::{
     command::{CartCommand, Command, HoldPolicy, ProductCommand, ProductDetails, Want, WantedLine},
     host::Input,
     id::{CartId, Entity},
-    keep::State,
+    state_map::State,
     payment::{GatewayOutcome, OnDecline, PaymentCounts, PaymentKey, PaymentStatus, PaymentStep, Settlement},
     refusal::Refusal,
     rules::Rules,

@@ -448,10 +448,10 @@ fn check_snapshots(mut town: Town) -> usize {
         .collect();
     assert_eq!(events.len() as u64, last.version);
     for snapshot in 1..events.len() {
-        let mut replica = boxoffice_core::keep::Kept::new();
+        let mut replica = boxoffice_core::state_map::StateMap::new();
         events[..snapshot].iter().for_each(|event| _ = replica.apply(&entity, vec![Event::Session((*event).clone())]));
         let state = replica.get(&entity).expect("opened by its first event");
-        let boxoffice_core::keep::State::Session(session) = &*state else { panic!("a session is kept otherwise") };
+        let boxoffice_core::state_map::State::Session(session) = &*state else { panic!("a session is kept otherwise") };
         let mut map = session.map();
         assert_eq!(map.version, snapshot as u64);
         for event in &events[snapshot..] {

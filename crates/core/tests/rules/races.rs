@@ -6,7 +6,7 @@ use boxoffice_core::{
         Area, CartCommand, Command, NewSession, ProductCommand, ResourceCommand, VenueCommand, Want, WantedLine,
     },
     id::{CartId, Entity},
-    keep::State,
+    state_map::State,
     rules::Rules,
     time::Timestamp,
 };

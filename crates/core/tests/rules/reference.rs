@@ -10,7 +10,7 @@ use boxoffice_core::{
         ResourceCommand, VenueCommand, Want, WantedLine,
     },
     id::Entity,
-    keep::{Kept, State},
+    state_map::{StateMap, State},
     payment::OnDecline,
     rules::Rules,
     time::Timestamp,
@@ -437,7 +437,7 @@ impl Reference {
     }
 
     /// Everything is counted as it should be, and every cart is as it should be.
-    fn compare(&self, kept: &Kept) {
+    fn compare(&self, kept: &StateMap) {
         for (entity, state) in kept.entities() {
             match &**state {
                 State::Product(product) => {

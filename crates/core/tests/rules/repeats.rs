@@ -8,7 +8,7 @@ use boxoffice_core::{
         VenueCommand, VenueDetails, Want, WantedLine, When,
     },
     id::{CartId, Entity},
-    keep::Kept,
+    state_map::StateMap,
     money::{Currency, Money},
     payment::{OnDecline, Settlement},
     refusal::Refusal,
@@ -45,7 +45,7 @@ fn restart(town: &mut Town, between: Between) {
         Between::Crash => town.kept.clone(),
         Between::Snapshot => written_and_read(&town.kept),
         Between::Replay => {
-            let mut kept = Kept::new();
+            let mut kept = StateMap::new();
             town.log.iter().for_each(|(entity, event)| _ = kept.apply(entity, vec![event.clone()]));
             kept
         }

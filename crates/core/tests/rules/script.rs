@@ -50,7 +50,7 @@ use boxoffice_core::{
     },
     host::Input,
     id::{Entity, Id},
-    keep::State,
+    state_map::State,
     money::Money,
     payment::{GatewayOutcome, PaymentKey, PaymentStep},
     rules::Rules,

@@ -6,7 +6,7 @@ use boxoffice_core::{
     cart::Cart,
     command::{CartCommand, Command, ProductCommand, ResourceCommand, SessionCommand, Want, WantedLine},
     id::{CartId, Entity},
-    keep::State,
+    state_map::State,
     rules::Rules,
     seat::{Seat, SeatSet},
     time::Timestamp,

@@ -8,7 +8,7 @@ use boxoffice_core::{
     command::{BestWish, Want},
     host::{Effect, Host, Input, Turn},
     id::{Entity, HoldId, RequestHash},
-    keep::Kept,
+    state_map::StateMap,
     portion::Portion,
     rules::Rules,
     seat::{Seat, SeatSet},
@@ -26,7 +26,7 @@ const SEEDS: u64 = 500;
 
 /// The entity as it was when the log had so many events, led by somebody who then hears some of what was ever said to it.
 fn stop(town: &Town, entity: &Entity, after: usize, dice: &mut Dice) {
-    let mut kept = Kept::new();
+    let mut kept = StateMap::new();
     let events = town.log[..after].iter().filter(|(of, _)| of == entity);
     events.for_each(|(of, event)| _ = kept.apply(of, vec![event.clone()]));
     let mut host: Host<Ticket> = Host::new(entity.clone(), kept.get(entity), Arc::new(town.rules().clone()));

@@ -12,7 +12,7 @@ use boxoffice_core::{
     },
     host::Input,
     id::{CartId, Entity, HoldId, Id, OrderId},
-    keep::State,
+    state_map::State,
     payment::{OnDecline, PaymentKey, Settlement},
     portion::Portion,
     rules::Rules,

@@ -12,7 +12,7 @@ use boxoffice_core::{
     event::{CustomerEvent, Event, ProductEvent},
     host::Input,
     id::{CartId, Entity, HoldId, Id},
-    keep::State,
+    state_map::State,
     payment::OnDecline,
     rules::Rules,
     seat::{Seat, SeatSet},

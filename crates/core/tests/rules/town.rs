@@ -15,7 +15,7 @@ use boxoffice_core::{
     event::{CustomerEvent, Event, ProductEvent, ResourceEvent, SessionEvent},
     host::{Effect, Host, Input, Turn},
     id::{CartId, Entity, Request, RequestHash, hash64},
-    keep::{Kept, State},
+    state_map::{StateMap, State},
     payment::{GatewayCall, PaymentStatus, RefundStatus, VoidStatus},
     refusal::Refusal,
     rules::Rules,
@@ -64,7 +64,7 @@ pub(crate) struct Town {
     pub(crate) now: Timestamp,
     /// How far true time is ahead of it.
     pub(crate) distance_ms: i64,
-    pub(crate) kept: Kept,
+    pub(crate) kept: StateMap,
     /// Tombstones that have left memory.
     pub(crate) past: BTreeMap<Entity, Arc<State>>,
     pub(crate) mail: VecDeque<Message>,
@@ -106,7 +106,7 @@ impl Town {
         Town {
             now: Timestamp(0),
             distance_ms: 0,
-            kept: Kept::new(),
+            kept: StateMap::new(),
             past: BTreeMap::new(),
             mail: VecDeque::new(),
             calls: VecDeque::new(),
@@ -340,7 +340,7 @@ impl Town {
 
     /// All hosts die, and others begin with these states, which differ from what was kept only by numbers: versions and
     /// attempts to pay are so much higher.
-    pub(crate) fn begin_again(&mut self, kept: Kept, versions: u64, attempts: u32) {
+    pub(crate) fn begin_again(&mut self, kept: StateMap, versions: u64, attempts: u32) {
         let busy: Vec<Entity> = self.actors.keys().cloned().collect();
         busy.iter().for_each(|entity| self.crash(entity, 0));
         // Clients still wait for their answers; what entities said to each other is lost.
@@ -425,15 +425,15 @@ impl Town {
             && let Some(state) = self.past.remove(entity)
         {
             assert!(!State::begins(&events), "{entity} begins anew and has left before");
-            self.kept.put_back(entity.clone(), state);
+            self.kept.reload(entity.clone(), state);
         }
         self.kept.apply(entity, events.clone());
         self.watchers.see(entity, &events, &self.kept);
         self.lives.see(self.now, entity, &events, &self.kept, &self.rules);
         self.check();
-        for leaving in self.kept.take_leaving() {
+        for leaving in self.kept.take_evictable() {
             if leaving.state.is_tombstone() {
-                assert!(self.kept.forget(&leaving.entity, leaving.index), "{} may leave", leaving.entity);
+                assert!(self.kept.evict(&leaving.entity, leaving.index), "{} may leave", leaving.entity);
                 self.past.insert(leaving.entity, leaving.state);
             }
         }

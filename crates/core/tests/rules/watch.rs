@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use boxoffice_core::{
     event::{Event, SessionEvent},
     id::{Entity, Id},
-    keep::{Kept, State},
+    state_map::{StateMap, State},
     seat::SeatState,
 };
 
@@ -21,7 +21,7 @@ struct Watched {
 
 impl Watchers {
     /// Everyone watches anew, from what is kept now.
-    pub(crate) fn begin_again(&mut self, kept: &Kept) {
+    pub(crate) fn begin_again(&mut self, kept: &StateMap) {
         self.maps.clear();
         for (entity, state) in kept.entities() {
             if let (Entity::Session(id), State::Session(session)) = (entity, &**state) {
@@ -33,7 +33,7 @@ impl Watchers {
     }
 
     /// Follows what was committed, and compares with the session's own map.
-    pub(crate) fn see(&mut self, entity: &Entity, events: &[Event], kept: &Kept) {
+    pub(crate) fn see(&mut self, entity: &Entity, events: &[Event], kept: &StateMap) {
         let Entity::Session(id) = entity else { return };
         let state = kept.get(entity).expect("something happened to it");
         let State::Session(session) = &*state else { panic!("a session is kept as something else") };

@@ -101,7 +101,7 @@ impl Driver {
             return;
         }
         for cell in self.own_cells() {
-            let leaving = cell.replica.lock().kept.take_leaving();
+            let leaving = cell.replica.lock().kept.take_evictable();
             if !leaving.is_empty() {
                 self.keeper.order(Order::Leave(cell.id, leaving));
             }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use boxoffice_core::{host::Input, keep::Kept, planted};
+use boxoffice_core::{host::Input, state_map::StateMap, planted};
 use boxoffice_feeds::Commit;
 use boxoffice_shard::{DIRECTORY, NodeId, Received, ReplicaId, ShardId, SnapshotMeta};
 use boxoffice_storage::snapshot::{self, Snapshot};
@@ -90,7 +90,7 @@ impl Driver {
         // What its next replica appends is not to be taken for this one's.
         cell.first_needed.store(0, Ordering::Release);
         let mut replica = cell.replica.lock();
-        replica.kept = Kept::new();
+        replica.kept = StateMap::new();
         self.commits.extend(replica.watched.iter().cloned().map(Commit::lost));
         drop(replica);
         cell.applied.store(0, Ordering::Relaxed);
@@ -139,7 +139,7 @@ impl Driver {
         let shard = meta.shard;
         let state = self.restoring.remove(&shard).expect("it was made durable in this pass");
         let cut = snapshot::decode_state(&state).map_err(|why| NodeError::BadSnapshot { shard, why })?;
-        let kept = Kept::restore(cut);
+        let kept = StateMap::restore(cut);
         self.set_distance(shard, meta.distance_ms);
         let deadline = kept.next_deadline();
         let rests_on = self.store_batches(shard)?;

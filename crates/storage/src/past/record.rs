@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use boxoffice_core::{
     id::Entity,
-    keep::{Cut, Leaving, State},
+    state_map::{Cut, EvictionCandidate, State},
     packing,
 };
 use bytes::Bytes;
@@ -30,7 +30,7 @@ pub struct Stored {
     pub state: Arc<State>,
 }
 
-pub(super) fn encode(leaving: &Leaving) -> Bytes {
+pub(super) fn encode(leaving: &EvictionCandidate) -> Bytes {
     seal(&Cut::one(leaving.entity.clone(), Arc::clone(&leaving.state), leaving.index))
 }
 

@@ -21,7 +21,7 @@ use boxoffice_core::{
     command::{ClusterCommand, Command, Machine, Move},
     host::{Effect, Host, Input, Turn},
     id::{Entity, Request, RequestHash, hash64},
-    keep::{Cut, Kept, State},
+    state_map::{Cut, StateMap, State},
     rules::Rules,
     time::Timestamp,
 };
@@ -39,7 +39,7 @@ pub(crate) fn check(script: &str, expect: Expect) {
 /// A cluster kept as a shard keeps it.
 #[derive(Default)]
 pub(crate) struct Play {
-    kept: Kept,
+    kept: StateMap,
     at: u64,
     lines: u64,
     pub(crate) story: String,
@@ -104,7 +104,7 @@ impl Play {
         self.kept.apply(&Entity::Cluster, postcard::from_bytes(&log).expect("and read"));
         let snapshot = postcard::to_allocvec(&self.kept.cut()).expect("a cut can be written");
         let cut: Cut = postcard::from_bytes(&snapshot).expect("and read");
-        let again = Kept::restore(cut);
+        let again = StateMap::restore(cut);
         assert_eq!(again.get(&Entity::Cluster), self.kept.get(&Entity::Cluster));
         self.kept = again;
         answered

@@ -10,7 +10,7 @@ use boxoffice_core::{
     },
     host::Input,
     id::{Entity, HoldId, Id, RequestHash},
-    keep::Kept,
+    state_map::StateMap,
     money::{AMOUNT_MAX, Currency, Money, PRICE_MAX},
     payment::{GatewayCall, GatewayOutcome, OnDecline, PaymentKey, PaymentStep, Settlement},
     portion::Content,
@@ -36,7 +36,7 @@ pub(super) struct Wild {
 
 impl Wild {
     /// Looks at the numbers there are.
-    pub(super) fn look(&mut self, kept: &Kept) {
+    pub(super) fn look(&mut self, kept: &StateMap) {
         self.near = near(kept);
         self.cluster = kept.get(&Entity::Cluster).map_or(0, |cluster| cluster.version());
     }
@@ -480,7 +480,7 @@ impl Wild {
     }
 
     /// A hold that may be there, or may not.
-    pub(super) fn hold(&mut self, kept: &Kept) -> HoldId {
+    pub(super) fn hold(&mut self, kept: &StateMap) -> HoldId {
         let holds: Vec<HoldId> = kept.entities().flat_map(|(_, state)| holds_of(state)).collect();
         if !holds.is_empty() && self.chance(70) {
             return self.one(&holds);
@@ -490,7 +490,7 @@ impl Wild {
     }
 
     /// Something an entity may be told by another one, out of the blue.
-    pub(super) fn word(&mut self, kept: &Kept) -> (Entity, Input<()>) {
+    pub(super) fn word(&mut self, kept: &StateMap) -> (Entity, Input<()>) {
         let hold = self.hold(kept);
         let inventory = match self.dice.roll(5) {
             0 => Entity::Session(id("s")),

@@ -4,14 +4,14 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use boxoffice_core::{
     id::{Entity, HoldId, Id},
-    keep::{Kept, State},
+    state_map::{StateMap, State},
     portion::Portion,
     seat::{Seat, SeatState},
     time::{TIMESTAMP_MAX, Timestamp},
 };
 
 /// The maps of all sessions: who has which seat.
-pub(crate) fn draw(kept: &Kept) -> BTreeMap<Id, String> {
+pub(crate) fn draw(kept: &StateMap) -> BTreeMap<Id, String> {
     let mut maps = BTreeMap::new();
     for (entity, state) in kept.entities() {
         maps.extend(draw_counted(state));

@@ -15,7 +15,7 @@ use serde::{
     ser::{SerializeSeq, SerializeTuple},
 };
 
-use super::{Entry, Kept, State};
+use super::{Entry, StateMap, State};
 use crate::{
     cart::Cart, cluster_table::ClusterTable, customer::Customer, directory::Directory, id::Entity, layout::Layout, planted,
     product::Product, resource::Resource, session::Session, shared_map::SharedMap, venue::Venue,
@@ -62,7 +62,7 @@ impl Cut {
     }
 }
 
-impl Kept {
+impl StateMap {
     /// A copy of everything as it is now; cheap.
     pub fn cut(&self) -> Cut {
         Cut { index: self.index, entries: self.entries.clone() }
@@ -78,24 +78,24 @@ impl Kept {
     }
 
     /// Everything as it was when the cut was made.
-    pub fn restore(cut: Cut) -> Kept {
-        let mut kept = Kept { index: cut.index, ..Kept::new() };
+    pub fn restore(cut: Cut) -> StateMap {
+        let mut map = StateMap { index: cut.index, ..StateMap::new() };
         for (entity, state) in cut.entities().skip(usize::from(planted::is("a snapshot without one entity"))) {
             let mut state = Arc::clone(state);
             let strange = match &*state {
-                State::Session(session) => !Arc::ptr_eq(&kept.layouts.one(session.layout()), session.layout()),
+                State::Session(session) => !Arc::ptr_eq(&map.layouts.one(session.layout()), session.layout()),
                 State::Venue(_) => true,
                 _ => false,
             };
             if strange {
-                kept.layouts.adopt(Arc::make_mut(&mut state));
+                map.layouts.adopt(Arc::make_mut(&mut state));
             }
-            kept.insert(entity.clone(), state, None);
+            map.insert(entity.clone(), state, None);
         }
         if planted::is("deadlines not known after a snapshot") {
-            kept.calls.clear();
+            map.wakes.clear();
         }
-        kept
+        map
     }
 }
 
