@@ -454,7 +454,7 @@ pub(crate) fn reread<T: serde::Serialize + serde::de::DeserializeOwned>(kept: &T
 
 /// Tells the reference is not idle: in a run like any other, holds are granted, changed, sold and refunded.
 #[test]
-fn the_reference_sees_every_fate() {
+fn the_model_reaches_every_state_of_a_hold() {
     use proptest::{strategy::ValueTree, test_runner::TestRunner};
     let mut runner = TestRunner::deterministic();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();

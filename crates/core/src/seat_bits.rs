@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "seat 5 is in the set already")]
-    fn adding_twice_is_a_surprise() {
+    fn adding_a_seat_twice_panics() {
         let mut bits = SeatBits::default();
         bits.add(5, 10);
         bits.add(5, 10);

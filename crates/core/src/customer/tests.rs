@@ -49,7 +49,7 @@ fn post(customer: &mut Customer, order: u128) -> bool {
 }
 
 #[test]
-fn a_limit_counts_carts_and_orders_and_is_handed_in() {
+fn a_limit_counts_carts_and_orders() {
     let mut anna = Customer::unknown(id("anna"));
     hold(&mut anna, 1, 1, 4, 6).expect("four of six");
     let portion = Portion::Quota { quota: id("finals"), count: 3 };

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn who_moved_is_told_once_and_who_left_not_at_all() {
+    fn a_moved_venue_is_found_once_and_a_removed_one_never() {
         let id = |number: i32| Id::new(&format!("v{number}")).expect("a good id");
         let mut places = Places::of((0..100).map(|number| (id(number), (number * 1_000_000, 0))));
         places.put(&id(0), Some((99_500_000, 0)));

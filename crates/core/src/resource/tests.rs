@@ -366,7 +366,7 @@ fn a_cart_pays_for_every_begun_hour() {
 }
 
 #[test]
-fn pages_go_on_where_they_ended_even_if_the_last_one_is_gone() {
+fn pages_continue_after_a_booking_that_is_gone() {
     let mut room = resource(|details| details.capacity = 3);
     for number in 1..=3 {
         hold(&mut room, number, HOUR_MS, 2 * HOUR_MS).expect("room for three");
@@ -679,7 +679,7 @@ proptest! {
 }
 
 #[test]
-fn an_available_time_has_nothing_in_the_way_and_another_has_all_of_it() {
+fn an_unavailable_time_names_every_conflict() {
     let mut desk = resource(|details| details.notice_ms = HOUR_MS);
     let at = Timestamp(10 * HOUR_MS);
     let utc = |begin: u64, end: u64| When::Utc { begin: Timestamp(begin * HOUR_MS), end: Timestamp(end * HOUR_MS) };

@@ -179,7 +179,7 @@ fn example_14_locked_and_sold_and_the_repeat_answers_as_the_first_did() {
 }
 
 #[test]
-fn what_is_sold_of_a_hold_is_exactly_what_was_named_and_the_rest_is_free() {
+fn a_sale_takes_exactly_the_named_seats_and_frees_the_rest() {
     let mut session = standing(10);
     hold(&mut session, 1, 1, &floor(6), LATER).expect("there is room");
     sell(&mut session, 1, 2, &places(4));
@@ -192,7 +192,7 @@ fn what_is_sold_of_a_hold_is_exactly_what_was_named_and_the_rest_is_free() {
 }
 
 #[test]
-fn a_refunded_sale_is_on_sale_again_and_late_words_about_it_change_nothing() {
+fn a_refunded_sale_is_on_sale_again_and_late_messages_about_it_change_nothing() {
     let mut session = seated(&[4]);
     let asked = want(&[(0, 1)]);
     let portion = Portion::Seats(seats(&[(0, 1)]));
@@ -253,7 +253,7 @@ fn a_canceled_session_sells_nothing_more_and_wants_everything_back() {
 }
 
 #[test]
-fn places_grow_and_shrink_and_what_is_too_much_leaves_them_as_they_were() {
+fn places_grow_and_shrink_and_a_refused_growth_changes_nothing() {
     let mut session = standing(10);
     let granted = hold(&mut session, 1, 1, &floor(2), LATER).expect("there is room");
     assert_eq!(granted.content, Some(Content::Places { area: id("floor"), quantity: 2, price: 1_500 }));
@@ -546,7 +546,7 @@ proptest! {
 }
 
 #[test]
-fn a_watcher_is_told_that_refunded_seats_are_free() {
+fn a_watcher_sees_that_refunded_seats_are_free() {
     let seats = vec![Seat { row: 0, seat: 1 }];
     let event = SessionEvent::SaleRefunded { hold: hold_id(1), seats: seats.clone() };
     assert_eq!(event.change(), Some((SeatState::Free, &*seats)));

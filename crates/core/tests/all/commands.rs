@@ -129,7 +129,7 @@ proptest! {
 }
 
 #[test]
-fn what_no_constructor_would_make_is_not_read() {
+fn invalid_commands_are_not_decoded() {
     for text in ["", "a b", "ä", &"x".repeat(65)] {
         assert_eq!(read::<Id>(&written(&text)), None, "{text}");
     }

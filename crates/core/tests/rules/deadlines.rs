@@ -183,7 +183,7 @@ fn an_overdue_hold_that_is_still_being_asked_for() {
 }
 
 #[test]
-fn an_overdue_hold_is_the_cart_s_as_long_as_the_cart_lives() {
+fn an_overdue_hold_stays_while_its_cart_lives() {
     // Touched again and again: the session asks when the first deadline has passed, and is told the new one.
     check(
         "hall aaaaaa

@@ -1,14 +1,14 @@
 //! The rules at work: stories, interleavings, random commands against a model, sizes.
 
-mod bank;
-mod lives;
-mod town;
+mod test_gateway;
+mod hold_lifetimes;
+mod fixture;
 mod watch;
 
 mod script;
 
 mod attempts;
-mod beside;
+mod placement;
 mod best;
 mod bounds;
 mod catalogue;
@@ -18,20 +18,20 @@ mod deadlines;
 mod ends;
 mod examples;
 mod failures;
-mod far;
+mod high_numbers;
 mod foreign;
 mod grace;
 mod grants;
 mod growth;
-mod keeping;
+mod states;
 mod lifetimes;
 mod lines;
 mod model;
-mod money;
+mod payments;
 mod mutations;
 mod operators;
 mod outcomes;
-mod past;
+mod past_slots;
 #[cfg(feature = "planted")]
 mod planted;
 mod prices;
@@ -42,9 +42,9 @@ mod races;
 mod reference;
 mod repeats;
 mod sizes;
-mod stopped;
-mod storm;
+mod deposed;
+mod random_runs;
 mod time;
-mod told;
+mod ended_carts;
 mod tombstones;
 mod traps;

@@ -17,7 +17,7 @@ use proptest::{collection::vec, option, prelude::*};
 
 use crate::{
     script::{cart, check_out, details, euros, id, layout, new_session, recorded},
-    town::Town,
+    fixture::Fixture,
 };
 
 const CASES: u32 = 20_000;
@@ -119,24 +119,24 @@ proptest! {
 }
 
 fn play(steps: &[Step]) {
-    let mut town = town();
+    let mut fixture = fixture();
     let mut reference = Reference::new();
     for (number, step) in steps.iter().enumerate() {
         let (number, step) = original(steps, number, step);
         if let Step::Wait { ms } = step {
-            town.wait(*ms, Town::run);
+            fixture.wait(*ms, Fixture::run);
             reference.wait(*ms);
             continue;
         }
-        let ticket = town.send(Some(&format!("r{number}")), command(step));
-        town.run();
-        let outcome = town.answers.get(&ticket).expect("everything is answered at once").clone();
+        let ticket = fixture.send(Some(&format!("r{number}")), command(step));
+        fixture.run();
+        let outcome = fixture.answers.get(&ticket).expect("everything is answered at once").clone();
         assert_eq!(
             outcome.map(|answered| unversioned(answered.answer)),
             reference.step(number, step),
             "step {number}: {step:?}"
         );
-        reference.compare(&town);
+        reference.compare(&fixture);
     }
 }
 
@@ -163,22 +163,22 @@ fn original<'a>(steps: &'a [Step], number: usize, step: &'a Step) -> (usize, &'a
     }
 }
 
-fn town() -> Town {
-    let mut town = Town::new(RULES);
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new(RULES);
     let layout = layout("aaaa/bbb");
     let to_venue = |command| Command::Venue(id("venue"), command);
-    town.send(Some("venue"), to_venue(VenueCommand::Put(details())));
-    town.run();
+    fixture.send(Some("venue"), to_venue(VenueCommand::Put(details())));
+    fixture.run();
     let put =
         VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: layout.clone() };
-    town.send(Some("hall"), to_venue(put));
-    town.run();
+    fixture.send(Some("hall"), to_venue(put));
+    fixture.run();
     for (name, starts_at, ttl_ms) in [("s", 1_000_000, None), ("t", 3_000_000, Some(SHORT_TTL_MS))] {
         let session = new_session(name, &layout, starts_at, starts_at + 1_000_000, ttl_ms);
-        town.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
-        town.run();
+        fixture.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
+        fixture.run();
     }
-    town
+    fixture
 }
 
 fn session(number: usize) -> Id {
@@ -464,8 +464,8 @@ impl Reference {
     }
 
     /// Every seat is whose it should be.
-    fn compare(&self, town: &Town) {
-        let maps = crate::script::draw(&town.kept);
+    fn compare(&self, fixture: &Fixture) {
+        let maps = crate::script::draw(&fixture.states);
         for number in 0..2 {
             let mut map = String::new();
             for (row, seats) in (0..).zip(ROWS) {

@@ -11,8 +11,8 @@ use expect_test::expect;
 
 use crate::{
     script::{check, id},
-    storm,
-    town::Town,
+    random_run,
+    fixture::Fixture,
 };
 
 #[test]
@@ -427,18 +427,18 @@ fn p9_a_repeat_gets_the_same_answer_and_changes_nothing() {
 /// P14: a snapshot at any version and the changes after it give the state at the end.
 #[test]
 fn p14_a_snapshot_and_what_came_after_are_the_state() {
-    let changes: usize = (0..20).map(|seed| check_snapshots(storm::aftermath(seed))).sum();
+    let changes: usize = (0..20).map(|seed| check_snapshots(random_run::after_run(seed))).sum();
     assert!(changes > 100, "storms with something in them: {changes} events");
 }
 
 /// Takes a snapshot of a session at every version there was; how many there were.
-fn check_snapshots(mut town: Town) -> usize {
-    let ticket = town.send(None, Command::Session(id("s"), SessionCommand::Map));
-    town.run();
-    let answer = town.answers[&ticket].as_ref().expect("it is open").answer.clone();
+fn check_snapshots(mut fixture: Fixture) -> usize {
+    let ticket = fixture.send(None, Command::Session(id("s"), SessionCommand::Map));
+    fixture.run();
+    let answer = fixture.answers[&ticket].as_ref().expect("it is open").answer.clone();
     let Answer::Map(last) = answer else { panic!("a map is answered otherwise") };
     let entity = Entity::Session(id("s"));
-    let events: Vec<_> = town
+    let events: Vec<_> = fixture
         .log
         .iter()
         .filter_map(|(of, event)| match event {

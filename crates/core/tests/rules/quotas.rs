@@ -128,26 +128,26 @@ fn a_quota_of_late_lines_is_taken_at_the_checkout() {
 }
 
 #[test]
-fn a_second_grant_of_what_is_set_aside_for_a_checkout() {
+fn a_second_grant_for_a_checkout_changes_nothing() {
     check(
         "product q 9 1.00 late quota few 5
-         bank shut
+         gateway shut
          a hold q 2 for ann
          a pay
          last granted a
          again granted a
-         bank open
+         gateway open
          answers
          a get",
         expect![[r#"
             product q 9 1.00 late quota few 5 -> 9 free, 0 held, 0 sold
-            bank shut
+            gateway shut
             a hold q 2 for ann -> line 1 q 2 late, until 1800.000
             a pay -> (waits as #3)
                 q  7 free, 2 held, 0 sold
             last granted a
             again granted a
-            bank open
+            gateway open
                 ann  few 0 held 2 sold, 1 orders
                 q  7 free, 0 held, 2 sold
             answers

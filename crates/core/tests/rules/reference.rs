@@ -20,7 +20,7 @@ use proptest::{collection::vec, option, prelude::*};
 use crate::{
     catalogue::open,
     script::{cart, check_out, euros, id, layout, new_session, product, resource},
-    town::Town,
+    fixture::Fixture,
 };
 
 const CASES: u32 = 20_000;
@@ -138,21 +138,21 @@ proptest! {
 }
 
 fn play(steps: &[Step]) {
-    let mut town = town();
+    let mut fixture = fixture();
     let mut reference = Reference::default();
     for (number, step) in steps.iter().enumerate() {
         let (number, step) = original(steps, number, step);
         if let Step::Wait { ms } = step {
-            town.wait(*ms, Town::run);
+            fixture.wait(*ms, Fixture::run);
             reference.wait(*ms);
             continue;
         }
-        let ticket = town.send(Some(&format!("r{number}")), command(step));
-        town.run();
-        let outcome = town.answers.get(&ticket).expect("everything is answered at once");
+        let ticket = fixture.send(Some(&format!("r{number}")), command(step));
+        fixture.run();
+        let outcome = fixture.answers.get(&ticket).expect("everything is answered at once");
         let said = outcome.as_ref().map(|_| ()).map_err(|refusal| refusal.name());
         assert_eq!(said, reference.step(number, step), "step {number}: {step:?}: {outcome:?}");
-        reference.compare(&town.kept);
+        reference.compare(&fixture.states);
     }
 }
 
@@ -168,25 +168,25 @@ fn original<'a>(steps: &'a [Step], number: usize, step: &'a Step) -> (usize, &'a
     }
 }
 
-fn town() -> Town {
-    let mut town = Town::new(RULES);
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new(RULES);
     let hall = layout("aa");
-    open(&mut town, &hall, &[]);
+    open(&mut fixture, &hall, &[]);
     let limits =
         Limits { per_order: Some(PER_ORDER), per_customer: Some(CustomerLimit { quota: id("few"), max: QUOTA }) };
     let stand = Area { id: id("stand"), name: "Stand".into(), capacity: Item::Place.capacity(), price: euros(500) };
     let session = new_session("t", &hall, 10_000_000, 11_000_000, Some(SHORT_TTL_MS));
     let session = NewSession { areas: vec![stand], limits: limits.clone(), ..session };
-    town.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
+    fixture.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
     let plain = product(euros(250), u64::from(Item::Unit.capacity()));
     let late = product(euros(300), u64::from(Item::Late.capacity()));
     let late = ProductDetails { hold: HoldPolicy::AtCheckout, limits, ..late };
     for (name, details) in [("p", plain), ("q", late)] {
-        town.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
+        fixture.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
     }
-    town.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(Box::new(resource(euros(100))))));
-    town.run();
-    town
+    fixture.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(Box::new(resource(euros(100))))));
+    fixture.run();
+    fixture
 }
 
 fn command(step: &Step) -> Command {
@@ -437,8 +437,8 @@ impl Reference {
     }
 
     /// Everything is counted as it should be, and every cart is as it should be.
-    fn compare(&self, kept: &StateMap) {
-        for (entity, state) in kept.entities() {
+    fn compare(&self, states: &StateMap) {
+        for (entity, state) in states.entities() {
             match &**state {
                 State::Product(product) => {
                     let item = if *entity == Entity::Product(id("p")) { Item::Unit } else { Item::Late };

@@ -10,7 +10,7 @@ use expect_test::expect;
 
 use crate::{
     script::{check, id, layout, new_session},
-    town::Town,
+    fixture::Fixture,
 };
 
 #[test]
@@ -387,25 +387,25 @@ fn a_hall_that_changes_leaves_its_sessions_alone() {
 
 #[test]
 fn a_session_id_belongs_to_one_venue() {
-    let mut town = Town::new(boxoffice_core::rules::Rules::default());
+    let mut fixture = Fixture::new(boxoffice_core::rules::Rules::default());
     let hall = layout("aa");
     let mut last = 0;
     for venue in ["one", "two", "two"] {
         let to = |command| Command::Venue(id(venue), command);
-        town.send(Some("put"), to(VenueCommand::Put(crate::script::details())));
-        town.run();
+        fixture.send(Some("put"), to(VenueCommand::Put(crate::script::details())));
+        fixture.run();
         let put =
             VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: hall.clone() };
-        town.send(Some("hall"), to(put));
-        town.run();
-        last = town.send(Some("create"), to(VenueCommand::CreateSession(new_session("s", &hall, 1_000, 2_000, None))));
-        town.run();
+        fixture.send(Some("hall"), to(put));
+        fixture.run();
+        last = fixture.send(Some("create"), to(VenueCommand::CreateSession(new_session("s", &hall, 1_000, 2_000, None))));
+        fixture.run();
     }
-    assert_eq!(town.answers[&last], Err(Refusal::AlreadyExistsDifferently("session s".into())));
+    assert_eq!(fixture.answers[&last], Err(Refusal::AlreadyExistsDifferently("session s".into())));
     // The hall of the second venue is not booked: another session fits in at the same time.
     let create = VenueCommand::CreateSession(new_session("t", &hall, 1_000, 2_000, None));
-    let other = town.send(Some("create"), Command::Venue(id("two"), create));
-    town.run();
-    let outcome = town.answers[&other].as_ref().expect("the hall is free");
+    let other = fixture.send(Some("create"), Command::Venue(id("two"), create));
+    fixture.run();
+    let outcome = fixture.answers[&other].as_ref().expect("the hall is free");
     assert!(matches!(&outcome.answer, Answer::Session(view) if view.counts.free == 2), "{outcome:?}");
 }

@@ -262,7 +262,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn whatever_was_put_all_pages_together_are_what_there_is(steps in steps(300), wishes in vec(wish(), 12)) {
+    fn all_pages_together_have_every_entry_once(steps in steps(300), wishes in vec(wish(), 12)) {
         let (mut directory, mut model) = (Directory::new(), Model::default());
         play(&mut directory, &mut model, steps);
         prop_assert_eq!((directory.venues(), directory.titles()), (model.venues.len(), model.titles.len()));
@@ -298,7 +298,7 @@ proptest! {
     }
 
     #[test]
-    fn venues_that_come_between_pages_move_nobody(first in steps(200), wish in wish(), later in vec(steps(20), 1..4)) {
+    fn new_venues_between_pages_move_no_others(first in steps(200), wish in wish(), later in vec(steps(20), 1..4)) {
         let (mut directory, mut model) = (Directory::new(), Model::default());
         play(&mut directory, &mut model, first);
         let before: BTreeSet<Id> = model.venues(&wish).into_iter().map(|(id, _)| id.clone()).collect();

@@ -247,7 +247,7 @@ fn a_pole_is_one_point() {
 }
 
 #[test]
-fn who_is_put_again_is_found_where_it_is_now() {
+fn a_venue_that_moves_is_found_at_its_new_place() {
     let mut directory = europe();
     put(&mut directory, "odeon", "Metropol", "Bonn", at(7.1, 50.7));
     put(&mut directory, "odeon-2", "Odeon", "Bonn", None);

@@ -11,9 +11,9 @@ use boxoffice_core::{
 };
 
 /// The maps of all sessions: who has which seat.
-pub(crate) fn draw(kept: &StateMap) -> BTreeMap<Id, String> {
+pub(crate) fn draw(states: &StateMap) -> BTreeMap<Id, String> {
     let mut maps = BTreeMap::new();
-    for (entity, state) in kept.entities() {
+    for (entity, state) in states.entities() {
         maps.extend(draw_counted(state));
         let (Entity::Session(id), State::Session(session)) = (entity, &**state) else { continue };
         let mut letters: BTreeMap<Seat, char> = BTreeMap::new();

@@ -6,7 +6,7 @@ use boxoffice_core::state_map::{Cut, StateMap};
 
 /// By how much numbers are raised; those that are 0 because there is nothing to count stay 0.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Far {
+pub(crate) struct RaisedNumbers {
     /// Versions of entities, and of whatever names them.
     pub(crate) versions: u64,
     /// Revisions of holds.
@@ -23,7 +23,7 @@ pub(crate) struct Far {
     pub(crate) generations: u64,
 }
 
-impl Far {
+impl RaisedNumbers {
     /// The same entities with numbers that are so much higher.
     pub(crate) fn raise(&self, cut: &Cut) -> StateMap {
         let written = rmp_serde::to_vec_named(cut).expect("a cut can be written");
@@ -76,11 +76,12 @@ impl Far {
     fn of(&self, field: &str, others: &[String]) -> u64 {
         let has = |name: &str| others.iter().any(|other| other == name);
         match field {
-            "version" | "lines_version" | "decided" | "put" | "listed" | "opened" | "told" | "reached" => self.versions,
+            "version" | "lines_version" | "decided" | "put" | "listed" | "opened" | "reached" => self.versions,
             "revision" | "released" => self.revisions,
             "disowned" => self.attempts,
             "attempt" if has("part") => self.attempts,
-            "attempt" | "attempts" => self.payments,
+            "attempt" => self.payments,
+            "count" if has("begun") => self.payments,
             "next_line" | "line" | "lines" => self.lines,
             "number" if has("entity") => self.lines,
             "next" => self.messages,

@@ -3,14 +3,14 @@
 use boxoffice_core::{
     command::{Area, BestWish, CartCommand, CustomerLimit, Expect, Limits, Payment, Want, WantedLine},
     id::Entity,
-    money::Currency,
+    payments::Currency,
     payment::{OnDecline, PaymentStep, Settlement},
     seat::{Seat, SeatSet},
     time::Timestamp,
 };
 
 use super::things::{cart, euros, hold_lines, id, pay, recorded};
-use crate::bank::Mood;
+use crate::test_gateway::CallFate;
 
 pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
     let (rest, customer) = match rest {
@@ -180,13 +180,13 @@ pub(super) fn payment_step(word: &str) -> PaymentStep {
     }
 }
 
-pub(super) fn mood(word: &str) -> Mood {
+pub(super) fn call_fate(word: &str) -> CallFate {
     match word {
-        "yes" => Mood::Does,
-        "no" => Mood::Refuses,
-        "lost" => Mood::DoesUnheard,
-        "deaf" => Mood::Deaf,
-        "more" => Mood::Differs,
+        "yes" => CallFate::Succeeds,
+        "no" => CallFate::Declines,
+        "lost" => CallFate::ReplyLost,
+        "deaf" => CallFate::CallLost,
+        "more" => CallFate::OtherAmount,
         _ => panic!("{word} is no way for a call to go"),
     }
 }

@@ -15,7 +15,7 @@ use boxoffice_core::{
 
 /// What is known of lives so far.
 #[derive(Default)]
-pub(crate) struct Lives {
+pub(crate) struct HoldLifetimes {
     /// When each hold was granted, or granted more.
     granted: BTreeMap<(Entity, HoldId), Timestamp>,
     /// When each inventory is going to ask about a hold.
@@ -32,11 +32,11 @@ pub(crate) struct Lives {
     shortened: BTreeMap<CartId, u64>,
 }
 
-impl Lives {
+impl HoldLifetimes {
     /// Nothing is known of what was before, so every hold counts as granted now.
-    pub(crate) fn begin_again(&mut self, now: Timestamp, kept: &StateMap) {
-        *self = Lives::default();
-        for (entity, state) in kept.entities() {
+    pub(crate) fn restart_from(&mut self, now: Timestamp, states: &StateMap) {
+        *self = HoldLifetimes::default();
+        for (entity, state) in states.entities() {
             self.granted.extend(holds(state).iter().map(|hold| ((entity.clone(), hold.hold), now)));
         }
     }
@@ -67,20 +67,20 @@ impl Lives {
     }
 
     /// These events were just committed.
-    pub(crate) fn see(&mut self, now: Timestamp, entity: &Entity, events: &[Event], kept: &StateMap, rules: &Rules) {
+    pub(crate) fn see(&mut self, now: Timestamp, entity: &Entity, events: &[Event], states: &StateMap, rules: &Rules) {
         for event in events {
             if let Some(HoldEvent::Extended { hold, deadline }) = of_hold(event) {
                 let asks = self.asks.get(&(entity.clone(), *hold));
                 assert!(asks.is_none_or(|asks| deadline > asks), "{event:?} shortens a life, which is until {asks:?}");
             }
         }
-        match (entity, kept.get(entity).as_deref()) {
+        match (entity, states.get(entity).as_deref()) {
             (Entity::Cart(id), Some(State::Cart(cart))) => {
                 self.see_cart(*id, cart.version(), events);
                 if matches!(cart.state(), Some(CartState::Canceled | CartState::Expired)) {
                     self.ended.entry(*id).or_insert(now);
-                    for (inventory, state) in kept.entities() {
-                        self.check_freed(inventory, state, Some(*id), kept, rules);
+                    for (inventory, state) in states.entities() {
+                        self.check_freed(inventory, state, Some(*id), states, rules);
                     }
                 }
             }
@@ -93,7 +93,7 @@ impl Lives {
                 }
                 self.asks.retain(|(of, _), _| of != entity);
                 self.asks.extend(holds.iter().map(|hold| ((entity.clone(), hold.hold), hold.deadline)));
-                self.check_freed(entity, state, None, kept, rules);
+                self.check_freed(entity, state, None, states, rules);
             }
             (_, None) => {}
         }
@@ -114,13 +114,13 @@ impl Lives {
     }
 
     /// What ended carts have of this inventory is on its way back.
-    fn check_freed(&self, inventory: &Entity, state: &State, of: Option<CartId>, kept: &StateMap, rules: &Rules) {
+    fn check_freed(&self, inventory: &Entity, state: &State, of: Option<CartId>, states: &StateMap, rules: &Rules) {
         for HoldView { hold, deadline, .. } in holds(state) {
             if of.is_some_and(|of| of != hold.cart) {
                 continue;
             }
             let Some(ended) = self.ended.get(&hold.cart) else { continue };
-            let cart = kept.get(&Entity::Cart(hold.cart));
+            let cart = states.get(&Entity::Cart(hold.cart));
             let owed = match cart.as_deref() {
                 Some(State::Cart(cart)) => cart.owes_release(inventory, hold),
                 _ => false,

@@ -22,61 +22,61 @@ use boxoffice_core::{
 
 use crate::{
     script::{cart, details, euros, id, layout, new_session, pay, product, recorded, resource},
-    town::{Message, Ticket, Town},
+    fixture::{Message, Ticket, Fixture},
 };
 
 const SEEDS: u64 = 900;
 const STEPS: u32 = 300;
 /// Leaders that were stopped and have not heard of it, at a time.
-const STOPPED_MAX: usize = 6;
+const DEPOSED_MAX: usize = 6;
 /// How much a customer may have of what is limited.
 const QUOTA_MAX: u32 = 5;
 
 #[test]
-fn storms() {
+fn random_runs() {
     // Other seeds than those of every day, by hand.
-    let from = std::env::var("STORM_FROM").ok().and_then(|from| from.parse().ok()).unwrap_or(0);
+    let from = std::env::var("RANDOM_RUNS_FROM").ok().and_then(|from| from.parse().ok()).unwrap_or(0);
     for seed in from..from + SEEDS {
-        storm(seed, Weather::ROUGH);
+        random_run(seed, FaultRates::ROUGH);
     }
 }
 
 #[test]
-fn storms_in_which_nothing_is_lost() {
+fn random_runs_without_losses() {
     for seed in 0..SEEDS / 3 {
-        storm(seed, Weather { crash: 0, lose: 0, ..Weather::ROUGH });
+        random_run(seed, FaultRates { crash: 0, lose: 0, ..FaultRates::ROUGH });
     }
 }
 
 #[test]
-fn storms_of_crashes() {
+fn random_runs_with_crashes() {
     for seed in 0..SEEDS / 3 {
-        storm(seed, Weather { crash: 12, lose: 0, double: 0, ..Weather::ROUGH });
+        random_run(seed, FaultRates { crash: 12, lose: 0, double: 0, ..FaultRates::ROUGH });
     }
 }
 
 #[test]
-fn storms_of_operators() {
+fn random_runs_with_operators() {
     for seed in 0..SEEDS / 2 {
-        storm(seed, Weather::OF_OPERATORS);
+        random_run(seed, FaultRates::WITH_OPERATORS);
     }
 }
 
 #[test]
-fn storms_of_stopped_leaders() {
-    let from = std::env::var("STORM_FROM").ok().and_then(|from| from.parse().ok()).unwrap_or(0);
-    let seeds = std::env::var("STORM_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(SEEDS);
+fn random_runs_with_deposed_leaders() {
+    let from = std::env::var("RANDOM_RUNS_FROM").ok().and_then(|from| from.parse().ok()).unwrap_or(0);
+    let seeds = std::env::var("RANDOM_RUNS_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(SEEDS);
     for seed in from..from + seeds {
-        stopped_aftermath(seed);
+        after_runs_with_deposed_leaders(seed);
     }
 }
 
 /// How often what happens, in hundredths.
 #[derive(Clone, Copy)]
-pub(crate) struct Weather {
+pub(crate) struct FaultRates {
     crash: u32,
     /// A leader is stopped and goes on beside its successor, or one of those hears that it leads no more.
-    stop: u32,
+    depose: u32,
     /// Of the other commands, those for the best seats and for less of them.
     choosy: u32,
     lose: u32,
@@ -86,20 +86,20 @@ pub(crate) struct Weather {
     operators: u32,
 }
 
-impl Weather {
-    pub(crate) const ROUGH: Weather =
-        Weather { crash: 3, stop: 0, choosy: 0, lose: 8, double: 10, pass: 6, operators: 0 };
-    pub(crate) const OF_OPERATORS: Weather = Weather { operators: 25, pass: 14, ..Weather::ROUGH };
-    pub(crate) const OF_STOPPED_LEADERS: Weather = Weather { stop: 12, crash: 1, pass: 10, ..Weather::ROUGH };
-    pub(crate) const OF_OTHER_SEATS: Weather =
-        Weather { stop: 18, choosy: 95, pass: 4, lose: 3, double: 5, ..Weather::OF_STOPPED_LEADERS };
+impl FaultRates {
+    pub(crate) const ROUGH: FaultRates =
+        FaultRates { crash: 3, depose: 0, choosy: 0, lose: 8, double: 10, pass: 6, operators: 0 };
+    pub(crate) const WITH_OPERATORS: FaultRates = FaultRates { operators: 25, pass: 14, ..FaultRates::ROUGH };
+    pub(crate) const WITH_DEPOSED_LEADERS: FaultRates = FaultRates { depose: 12, crash: 1, pass: 10, ..FaultRates::ROUGH };
+    pub(crate) const WITH_OTHER_SEATS: FaultRates =
+        FaultRates { depose: 18, choosy: 95, pass: 4, lose: 3, double: 5, ..FaultRates::WITH_DEPOSED_LEADERS };
 }
 
 /// Numbers from a seed: SplitMix64.
-pub(crate) struct Dice(pub(crate) u64);
+pub(crate) struct Rng(pub(crate) u64);
 
-impl Dice {
-    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
+impl Rng {
+    pub(crate) fn below(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -108,14 +108,14 @@ impl Dice {
     }
 
     pub(crate) fn chance(&mut self, hundredths: u32) -> bool {
-        self.roll(100) < u64::from(hundredths)
+        self.below(100) < u64::from(hundredths)
     }
 }
 
 /// Says which storm it was if it ends badly.
-struct Named(u64);
+struct SeedReport(u64);
 
-impl Drop for Named {
+impl Drop for SeedReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("the storm of seed {} ended badly", self.0);
@@ -123,15 +123,15 @@ impl Drop for Named {
     }
 }
 
-fn storm(seed: u64, weather: Weather) -> Town {
-    let _named = Named(seed);
-    let mut sea = Sea::new(seed);
+fn random_run(seed: u64, rates: FaultRates) -> Fixture {
+    let _report = SeedReport(seed);
+    let mut run = RandomRun::new(seed);
     for _ in 0..STEPS {
-        sea.step(weather);
+        run.step(rates);
     }
-    sea.calm();
-    sea.check_rest(weather.lose == 0 && weather.crash == 0);
-    sea.town
+    run.settle();
+    run.check_rest(rates.lose == 0 && rates.crash == 0);
+    run.fixture
 }
 
 pub(crate) fn rules() -> Rules {
@@ -153,143 +153,143 @@ pub(crate) fn rules() -> Rules {
 }
 
 /// A storm that is not over.
-pub(crate) fn midst(seed: u64, steps: u32) -> Town {
-    let mut sea = Sea::new(seed);
+pub(crate) fn mid_run(seed: u64, steps: u32) -> Fixture {
+    let mut run = RandomRun::new(seed);
     for _ in 0..steps {
-        sea.step(Weather::ROUGH);
+        run.step(FaultRates::ROUGH);
     }
-    sea.town
+    run.fixture
 }
 
 /// What is left after a storm in which operators do a lot.
 #[cfg(feature = "planted")]
-pub(crate) fn operated_aftermath(seed: u64) -> Town {
-    storm(seed, Weather::OF_OPERATORS)
+pub(crate) fn after_run_with_operators(seed: u64) -> Fixture {
+    random_run(seed, FaultRates::WITH_OPERATORS)
 }
 
 /// What is left after a storm in which no message and no host is lost.
 #[cfg(feature = "planted")]
-pub(crate) fn quiet_aftermath(seed: u64) -> Town {
-    storm(seed, Weather { crash: 0, lose: 0, ..Weather::ROUGH })
+pub(crate) fn after_run_without_losses(seed: u64) -> Fixture {
+    random_run(seed, FaultRates { crash: 0, lose: 0, ..FaultRates::ROUGH })
 }
 
 /// What is left after storms in which leaders are stopped and go on beside their successors.
-pub(crate) fn stopped_aftermath(seed: u64) {
-    storm(seed, Weather::OF_STOPPED_LEADERS);
-    storm(seed, Weather::OF_OTHER_SEATS);
+pub(crate) fn after_runs_with_deposed_leaders(seed: u64) {
+    random_run(seed, FaultRates::WITH_DEPOSED_LEADERS);
+    random_run(seed, FaultRates::WITH_OTHER_SEATS);
 }
 
 /// What is left after a rough storm.
-pub(crate) fn aftermath(seed: u64) -> Town {
-    storm(seed, Weather::ROUGH)
+pub(crate) fn after_run(seed: u64) -> Fixture {
+    random_run(seed, FaultRates::ROUGH)
 }
 
 /// Two sessions in a hall of seven seats, one of them with a short time to live and with places; two products, one of them
 /// validated at the checkout and limited per customer, as the places are; and a room.
-fn town(rules: Rules) -> Town {
-    let mut town = Town::new(rules);
-    town.quota_max = Some(u64::from(QUOTA_MAX));
+fn fixture(rules: Rules) -> Fixture {
+    let mut fixture = Fixture::new(rules);
+    fixture.quota_max = Some(u64::from(QUOTA_MAX));
     let layout = layout("aaaa/bbB");
     let sessions = [
         new_session("s", &layout, 1_000_000, 2_000_000, None),
         new_session("t", &layout, 3_000_000, 4_000_000, Some(600)),
     ];
     let to_venue = |command| Command::Venue(id("venue"), command);
-    town.send(Some("venue"), to_venue(VenueCommand::Put(details())));
-    town.run();
-    town.send(
+    fixture.send(Some("venue"), to_venue(VenueCommand::Put(details())));
+    fixture.run();
+    fixture.send(
         Some("hall"),
         to_venue(VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout }),
     );
-    town.run();
+    fixture.run();
     let [plain, short] = sessions;
     let limits = Limits { per_order: Some(4), per_customer: Some(CustomerLimit { quota: id("few"), max: QUOTA_MAX }) };
     let stand = Area { id: id("stand"), name: "Stand".into(), capacity: 6, price: euros(500) };
     let short = NewSession { areas: vec![stand], limits: limits.clone(), ..short };
     for session in [plain, short] {
-        town.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
+        fixture.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
     }
     let late = ProductDetails { hold: HoldPolicy::AtCheckout, limits, ..product(euros(300), 4) };
     for (name, details) in [("p", product(euros(250), 5)), ("q", late)] {
-        town.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
+        fixture.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
     }
     let room = Box::new(resource(euros(1_200)));
-    town.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(room)));
-    town.run();
-    town
+    fixture.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(room)));
+    fixture.run();
+    fixture
 }
 
-pub(crate) struct Sea {
-    pub(crate) town: Town,
-    pub(crate) dice: Dice,
+pub(crate) struct RandomRun {
+    pub(crate) fixture: Fixture,
+    pub(crate) rng: Rng,
     /// What clients have sent: they repeat it when they hear nothing, and sometimes when they do.
     sent: Vec<(String, Command)>,
     pub(crate) tickets: BTreeSet<Ticket>,
 }
 
-impl Sea {
-    fn new(seed: u64) -> Sea {
-        Sea::of(town(rules()), seed)
+impl RandomRun {
+    fn new(seed: u64) -> RandomRun {
+        RandomRun::of(fixture(rules()), seed)
     }
 
     /// A storm over a town that is there already.
-    pub(crate) fn of(mut town: Town, seed: u64) -> Sea {
-        town.bank.dice = Some(Dice(!seed));
-        Sea { town, dice: Dice(seed), sent: Vec::new(), tickets: BTreeSet::new() }
+    pub(crate) fn of(mut fixture: Fixture, seed: u64) -> RandomRun {
+        fixture.gateway.rng = Some(Rng(!seed));
+        RandomRun { fixture, rng: Rng(seed), sent: Vec::new(), tickets: BTreeSet::new() }
     }
 
-    pub(crate) fn step(&mut self, weather: Weather) {
-        if self.dice.chance(weather.pass) {
-            let span = 1 + self.dice.roll(150);
-            let until = match self.town.next_wake() {
+    pub(crate) fn step(&mut self, rates: FaultRates) {
+        if self.rng.chance(rates.pass) {
+            let span = 1 + self.rng.below(150);
+            let until = match self.fixture.next_wake() {
                 // To the very millisecond, every second time.
-                Some(wake) if self.dice.chance(50) && wake.0 < self.town.now.0 + 2_000 => wake,
-                Some(_) | None => self.town.now.after(span),
+                Some(wake) if self.rng.chance(50) && wake.0 < self.fixture.now.0 + 2_000 => wake,
+                Some(_) | None => self.fixture.now.after(span),
             };
-            self.town.pass(until);
+            self.fixture.pass(until);
         }
-        if self.dice.chance(weather.crash) {
-            let entity = self.somebody();
-            let survive = self.dice.roll(3) as usize;
-            self.town.crash(&entity, survive);
+        if self.rng.chance(rates.crash) {
+            let entity = self.any_entity();
+            let survive = self.rng.below(3) as usize;
+            self.fixture.crash(&entity, survive);
             if let Entity::Cart(cart) = entity
-                && self.dice.chance(50)
+                && self.rng.chance(50)
             {
                 // Who asked the gateway for it is gone, and so is the answer.
-                self.town.calls.retain(|call| call.key().cart != cart);
-                self.town.mail.retain(|mail| mail.to != entity || !matches!(mail.input, Input::Paid { .. }));
+                self.fixture.calls.retain(|call| call.key().cart != cart);
+                self.fixture.mail.retain(|mail| mail.to != entity || !matches!(mail.input, Input::Paid { .. }));
             }
         }
-        if weather.stop > 0 && self.dice.chance(weather.stop) {
-            self.stop(weather);
+        if rates.depose > 0 && self.rng.chance(rates.depose) {
+            self.depose(rates);
         }
-        match self.dice.roll(10) {
-            0 | 1 => self.send(weather),
-            2 if !self.town.calls.is_empty() => _ = self.town.pay(),
-            2..6 => self.deliver(weather),
+        match self.rng.below(10) {
+            0 | 1 => self.send(rates),
+            2 if !self.fixture.calls.is_empty() => _ = self.fixture.pay(),
+            2..6 => self.deliver(rates),
             _ => self.commit(),
         }
     }
 
     /// Something happens about leaders that were stopped.
-    fn stop(&mut self, weather: Weather) {
-        let many = self.town.stopped();
-        match self.dice.roll(8) {
-            0..3 if many < STOPPED_MAX => {
-                let of_seats = self.dice.chance(weather.choosy);
-                let entity = if of_seats { Entity::Session(self.session()) } else { self.somebody() };
-                let survive = self.dice.roll(3) as usize;
-                self.town.stop(&entity, survive);
+    fn depose(&mut self, rates: FaultRates) {
+        let many = self.fixture.deposed();
+        match self.rng.below(8) {
+            0..3 if many < DEPOSED_MAX => {
+                let of_seats = self.rng.chance(rates.choosy);
+                let entity = if of_seats { Entity::Session(self.session()) } else { self.any_entity() };
+                let survive = self.rng.below(3) as usize;
+                self.fixture.depose(&entity, survive);
             }
             _ if many == 0 => {}
-            3 => self.town.end_stopped(self.dice.roll(many as u64) as usize),
-            4 | 5 => self.town.wake_stopped(self.dice.roll(many as u64) as usize),
-            _ => self.town.commit_stopped(self.dice.roll(many as u64) as usize),
+            3 => self.fixture.end_deposed(self.rng.below(many as u64) as usize),
+            4 | 5 => self.fixture.wake_deposed(self.rng.below(many as u64) as usize),
+            _ => self.fixture.commit_deposed(self.rng.below(many as u64) as usize),
         }
     }
 
-    fn somebody(&mut self) -> Entity {
-        match self.dice.roll(12) {
+    fn any_entity(&mut self) -> Entity {
+        match self.rng.below(12) {
             0 => Entity::Session(id("s")),
             1 => Entity::Session(id("t")),
             2 => Entity::Product(id("p")),
@@ -300,18 +300,18 @@ impl Sea {
         }
     }
 
-    fn send(&mut self, weather: Weather) {
+    fn send(&mut self, rates: FaultRates) {
         let (request, command) = match self.sent.len() as u64 {
-            many if many > 0 && self.dice.chance(35) => self.sent[self.dice.roll(many) as usize].clone(),
+            many if many > 0 && self.rng.chance(35) => self.sent[self.rng.below(many) as usize].clone(),
             many => {
                 let request = match many {
                     // Another body under a known id, now and then.
-                    1.. if self.dice.chance(3) => self.sent[self.dice.roll(many) as usize].0.clone(),
+                    1.. if self.rng.chance(3) => self.sent[self.rng.below(many) as usize].0.clone(),
                     _ => format!("r{many}"),
                 };
-                let command = if self.dice.chance(weather.operators) {
+                let command = if self.rng.chance(rates.operators) {
                     self.operator()
-                } else if weather.choosy > 0 && self.dice.chance(weather.choosy) {
+                } else if rates.choosy > 0 && self.rng.chance(rates.choosy) {
                     self.choosy()
                 } else {
                     self.command()
@@ -320,44 +320,44 @@ impl Sea {
             }
         };
         self.sent.push((request.clone(), command.clone()));
-        let ticket = self.town.send(Some(&request), command);
+        let ticket = self.fixture.send(Some(&request), command);
         self.tickets.insert(ticket);
     }
 
     /// What operators do to carts and to what they have, beside what they do in any storm.
     fn operator(&mut self) -> Command {
-        let line = 1 + self.dice.roll(3) as u32;
-        match self.dice.roll(12) {
+        let line = 1 + self.rng.below(3) as u32;
+        match self.rng.below(12) {
             0 => {
-                let ttl_ms = Some(2_000 + self.dice.roll(6_000));
-                Command::Cart(buyer(self.dice.roll(4)), CartCommand::Open { customer: None, ttl_ms, guest: false })
+                let ttl_ms = Some(2_000 + self.rng.below(6_000));
+                Command::Cart(buyer(self.rng.below(4)), CartCommand::Open { customer: None, ttl_ms, guest: false })
             }
             1..=3 => {
-                let hold_ttl_ms = self.dice.chance(60).then(|| 200 + self.dice.roll(3_000));
-                let details = ProductDetails { hold_ttl_ms, ..product(euros(250), 5 + self.dice.roll(3)) };
+                let hold_ttl_ms = self.rng.chance(60).then(|| 200 + self.rng.below(3_000));
+                let details = ProductDetails { hold_ttl_ms, ..product(euros(250), 5 + self.rng.below(3)) };
                 Command::Product(id("p"), ProductCommand::Put(Box::new(details)))
             }
-            4 if self.dice.chance(10) => {
+            4 if self.rng.chance(10) => {
                 Command::Session(self.session(), SessionCommand::Cancel { reason: "storm".into() })
             }
-            _ => Command::Cart(buyer(self.dice.roll(4)), CartCommand::Revoke { line, reason: "".into() }),
+            _ => Command::Cart(buyer(self.rng.below(4)), CartCommand::Revoke { line, reason: "".into() }),
         }
     }
 
     /// What makes holds of a stopped leader and of its successor differ: the best seats, of which some are given back before
     /// the rest is bought.
     fn choosy(&mut self) -> Command {
-        let cart = buyer(self.dice.roll(4));
-        let view = match self.town.kept.get(&Entity::Cart(cart)).as_deref() {
+        let cart = buyer(self.rng.below(4));
+        let view = match self.fixture.states.get(&Entity::Cart(cart)).as_deref() {
             Some(State::Cart(cart)) => cart.view(),
             _ => None,
         };
         let lines: Vec<_> = view.into_iter().flat_map(|view| view.lines).collect();
         let some = lines.iter().find(|line| line.content.seats().len() > 1);
-        let command = match (self.dice.roll(10), some) {
+        let command = match (self.rng.below(10), some) {
             (0..6, Some(line)) => {
                 let seats = line.content.seats();
-                let one = seats[self.dice.roll(seats.len() as u64) as usize].seat;
+                let one = seats[self.rng.below(seats.len() as u64) as usize].seat;
                 CartCommand::Release { line: line.line, seats: Some(SeatSet::new([one]).expect("one seat")) }
             }
             (0..6, None) if !lines.is_empty() => {
@@ -366,9 +366,9 @@ impl Sea {
             }
             (9, _) => CartCommand::Release { line: 1, seats: None },
             _ => {
-                let (count, split) = (2 + self.dice.roll(2) as u16, self.dice.chance(50));
+                let (count, split) = (2 + self.rng.below(2) as u16, self.rng.chance(50));
                 let best = BestWish { count, category: None, section: None, accessible: 0, split };
-                let want = match self.dice.chance(75) {
+                let want = match self.rng.chance(75) {
                     true => Want::Best(best),
                     false => Want::Seats { seats: self.seats(), best_effort: true },
                 };
@@ -380,13 +380,13 @@ impl Sea {
     }
 
     fn command(&mut self) -> Command {
-        let buyer = buyer(self.dice.roll(4));
-        let line = 1 + self.dice.roll(4) as u32;
-        let command = match self.dice.roll(34) {
+        let buyer = buyer(self.rng.below(4));
+        let line = 1 + self.rng.below(4) as u32;
+        let command = match self.rng.below(34) {
             0 => CartCommand::Open {
                 customer: None,
-                ttl_ms: Some(200 + self.dice.roll(2_000)),
-                guest: self.dice.chance(30),
+                ttl_ms: Some(200 + self.rng.below(2_000)),
+                guest: self.rng.chance(30),
             },
             1 => CartCommand::Get,
             2 => CartCommand::Cancel,
@@ -398,35 +398,35 @@ impl Sea {
             9 => CartCommand::Release { line, seats: Some(self.seats()) },
             10 => {
                 let seats = self.seats().as_slice().to_vec();
-                let blocks = self.dice.chance(50);
+                let blocks = self.rng.chance(50);
                 let command = if blocks { SessionCommand::Block(seats) } else { SessionCommand::Unblock(seats) };
                 return Command::Session(self.session(), command);
             }
             11..=14 => {
-                let lines = (0..2 + self.dice.roll(3)).map(|_| self.wanted()).collect();
-                CartCommand::Hold { lines, customer: self.customer(), guest: self.dice.chance(30) }
+                let lines = (0..2 + self.rng.below(3)).map(|_| self.wanted()).collect();
+                CartCommand::Hold { lines, customer: self.customer(), guest: self.rng.chance(30) }
             }
-            15..=18 => CartCommand::SetQuantity { line, quantity: self.dice.roll(5) as u32 },
+            15..=18 => CartCommand::SetQuantity { line, quantity: self.rng.below(5) as u32 },
             19..=21 => {
                 let on_decline = [None, Some(OnDecline::Keep), Some(OnDecline::Release)];
-                pay(on_decline[self.dice.roll(3) as usize], self.customer())
+                pay(on_decline[self.rng.below(3) as usize], self.customer())
             }
             22 | 27 => CartCommand::Revoke { line, reason: "".into() },
-            23 => CartCommand::Refund { lines: self.dice.chance(60).then(|| vec![line]), reason: "storm".into() },
+            23 => CartCommand::Refund { lines: self.rng.chance(60).then(|| vec![line]), reason: "storm".into() },
             24 => self.settle(buyer),
-            25 if self.dice.chance(4) => {
+            25 if self.rng.chance(4) => {
                 let reason = "storm".into();
                 return Command::Session(self.session(), SessionCommand::Cancel { reason });
             }
-            26 if self.dice.chance(60) => {
-                let late = self.dice.chance(50);
+            26 if self.rng.chance(60) => {
+                let late = self.rng.chance(50);
                 let hold = if late { HoldPolicy::AtCheckout } else { HoldPolicy::AtAdd };
-                let hold_ttl_ms = self.dice.chance(50).then(|| 200 + self.dice.roll(1_500));
-                let details = ProductDetails { hold, hold_ttl_ms, ..product(euros(250), 4 + self.dice.roll(3)) };
+                let hold_ttl_ms = self.rng.chance(50).then(|| 200 + self.rng.below(1_500));
+                let details = ProductDetails { hold, hold_ttl_ms, ..product(euros(250), 4 + self.rng.below(3)) };
                 return Command::Product(id("p"), ProductCommand::Put(Box::new(details)));
             }
             _ => {
-                CartCommand::Hold { lines: vec![self.wanted()], customer: self.customer(), guest: self.dice.chance(30) }
+                CartCommand::Hold { lines: vec![self.wanted()], customer: self.customer(), guest: self.rng.chance(30) }
             }
         };
         Command::Cart(buyer, command)
@@ -434,12 +434,12 @@ impl Sea {
 
     /// What the buyer saw of the cart a moment ago, or nothing.
     fn expect(&mut self, cart: CartId) -> Expect {
-        let seen = match self.town.kept.get(&Entity::Cart(cart)).as_deref() {
-            Some(State::Cart(cart)) if self.dice.chance(50) => cart.view(),
+        let seen = match self.fixture.states.get(&Entity::Cart(cart)).as_deref() {
+            Some(State::Cart(cart)) if self.rng.chance(50) => cart.view(),
             _ => None,
         };
         match seen {
-            Some(view) if self.dice.chance(50) => Expect { lines: Some(view.lines_version), ..Expect::default() },
+            Some(view) if self.rng.chance(50) => Expect { lines: Some(view.lines_version), ..Expect::default() },
             Some(view) => Expect { total: view.total, ..Expect::default() },
             None => Expect::default(),
         }
@@ -447,11 +447,11 @@ impl Sea {
 
     /// An operator says of an attempt what is true of it, or that it came to nothing.
     fn settle(&mut self, cart: CartId) -> CartCommand {
-        let attempt = 1 + self.dice.roll(2) as u32;
+        let attempt = 1 + self.rng.below(2) as u32;
         let key = PaymentKey { cart, attempt };
-        let account = self.town.bank.accounts.get(&key);
+        let account = self.fixture.gateway.accounts.get(&key);
         let there = account.is_some_and(|account| account.authorized.is_some_and(|amount| amount % 2 == 0));
-        let outcome = if there && self.dice.chance(50) {
+        let outcome = if there && self.rng.chance(50) {
             Settlement::Authorized { reference: format!("auth-{attempt}").into() }
         } else {
             Settlement::Declined
@@ -460,7 +460,7 @@ impl Sea {
     }
 
     fn customer(&mut self) -> Option<Id> {
-        match self.dice.roll(8) {
+        match self.rng.below(8) {
             0 | 1 => None,
             2 => Some(id("bob")),
             _ => Some(id("ann")),
@@ -468,8 +468,8 @@ impl Sea {
     }
 
     fn wanted(&mut self) -> WantedLine {
-        let quantity = 1 + self.dice.roll(3) as u32;
-        match self.dice.roll(10) {
+        let quantity = 1 + self.rng.below(3) as u32;
+        match self.rng.below(10) {
             0 | 1 => {
                 return WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity, now: false } };
             }
@@ -478,8 +478,8 @@ impl Sea {
             }
             4 => {
                 // Far ahead: what has begun is not held.
-                let begin = Timestamp(1_000_000_000 + self.dice.roll(3) * 1_000);
-                let want = Want::Slot { begin, end: begin.after(1_000 + self.dice.roll(1_000)), details: "".into() };
+                let begin = Timestamp(1_000_000_000 + self.rng.below(3) * 1_000);
+                let want = Want::Slot { begin, end: begin.after(1_000 + self.rng.below(1_000)), details: "".into() };
                 return WantedLine { entity: Entity::Resource(id("r")), want };
             }
             5 | 6 => {
@@ -488,102 +488,102 @@ impl Sea {
             }
             _ => {}
         }
-        let want = if self.dice.chance(30) {
-            let count = 1 + self.dice.roll(3) as u16;
-            Want::Best(BestWish { count, category: None, section: None, accessible: 0, split: self.dice.chance(50) })
+        let want = if self.rng.chance(30) {
+            let count = 1 + self.rng.below(3) as u16;
+            Want::Best(BestWish { count, category: None, section: None, accessible: 0, split: self.rng.chance(50) })
         } else {
-            Want::Seats { seats: self.seats(), best_effort: self.dice.chance(20) }
+            Want::Seats { seats: self.seats(), best_effort: self.rng.chance(20) }
         };
         WantedLine { entity: Entity::Session(self.session()), want }
     }
 
     fn session(&mut self) -> Id {
-        id(if self.dice.chance(60) { "s" } else { "t" })
+        id(if self.rng.chance(60) { "s" } else { "t" })
     }
 
     fn seats(&mut self) -> SeatSet {
-        let row = self.dice.roll(2) as u16;
-        let first = self.dice.roll(3) as u16;
-        let count = 1 + self.dice.roll(2) as u16;
+        let row = self.rng.below(2) as u16;
+        let first = self.rng.below(3) as u16;
+        let count = 1 + self.rng.below(2) as u16;
         SeatSet::new((first..first + count).map(|seat| Seat { row, seat })).expect("one or two seats")
     }
 
-    fn deliver(&mut self, weather: Weather) {
-        let waiting = self.town.mail.len() as u64;
+    fn deliver(&mut self, rates: FaultRates) {
+        let waiting = self.fixture.mail.len() as u64;
         if waiting == 0 {
             return;
         }
         // Mostly in order, sometimes not at all.
-        let place = if self.dice.chance(60) { 0 } else { self.dice.roll(waiting) as usize };
-        let message = self.town.mail[place].clone();
-        let stopped = self.town.stopped_of(&message.to);
-        if !stopped.is_empty() && self.dice.chance(60) {
+        let place = if self.rng.chance(60) { 0 } else { self.rng.below(waiting) as usize };
+        let message = self.fixture.mail[place].clone();
+        let deposed = self.fixture.deposed_of(&message.to);
+        if !deposed.is_empty() && self.rng.chance(60) {
             // To one that was stopped, and often to nobody else: entities say it again.
-            let only = between_entities(&message) && self.dice.chance(35);
+            let only = between_entities(&message) && self.rng.chance(35);
             if only {
-                self.town.mail.remove(place);
+                self.fixture.mail.remove(place);
             }
-            let one = stopped[self.dice.roll(stopped.len() as u64) as usize];
-            self.town.tell_stopped(one, message.input.clone());
+            let one = deposed[self.rng.below(deposed.len() as u64) as usize];
+            self.fixture.send_to_deposed(one, message.input.clone());
             if only {
                 return;
             }
         }
         if between_entities(&message) {
-            if self.dice.chance(weather.lose) {
-                self.town.mail.remove(place);
+            if self.rng.chance(rates.lose) {
+                self.fixture.mail.remove(place);
                 return;
             }
-            if self.dice.chance(weather.double) {
+            if self.rng.chance(rates.double) {
                 // It stays in the post, and comes again at any time.
-                self.town.mail.push_back(message.clone());
+                self.fixture.mail.push_back(message.clone());
             }
         }
-        self.town.mail.remove(place);
-        self.town.deliver(message);
+        self.fixture.mail.remove(place);
+        self.fixture.deliver(message);
     }
 
     fn commit(&mut self) {
-        let proposing = self.town.proposing();
+        let proposing = self.fixture.proposing();
         if !proposing.is_empty() {
-            let entity = &proposing[self.dice.roll(proposing.len() as u64) as usize];
-            self.town.commit(entity);
+            let entity = &proposing[self.rng.below(proposing.len() as u64) as usize];
+            self.fixture.commit(entity);
         }
     }
 
     /// The storm is over: everything is delivered and committed, and time passes until nobody wants anything.
-    pub(crate) fn calm(&mut self) {
-        self.town.bank.dice = None;
-        while self.town.stopped() > 0 {
-            self.town.end_stopped(0);
+    pub(crate) fn settle(&mut self) {
+        self.fixture.gateway.rng = None;
+        while self.fixture.deposed() > 0 {
+            self.fixture.end_deposed(0);
         }
-        self.town.run();
-        let end = self.town.now.after(20_000);
-        while let Some(wake) = self.town.next_wake().filter(|wake| *wake <= end) {
-            self.town.pass(wake);
-            self.town.run();
+        self.fixture.run();
+        let end = self.fixture.now.after(20_000);
+        while let Some(wake) = self.fixture.next_wake().filter(|wake| *wake <= end) {
+            self.fixture.pass(wake);
+            self.fixture.run();
         }
-        self.town.pass(end);
-        self.town.run();
+        self.fixture.pass(end);
+        self.fixture.run();
     }
 
     pub(crate) fn check_rest(&self, nothing_lost: bool) {
-        let town = &self.town;
+        let fixture = &self.fixture;
         for ticket in &self.tickets {
-            let (answered, lost) = (town.answers.contains_key(ticket), town.is_lost(*ticket));
+            let (answered, lost) = (fixture.answers.contains_key(ticket), fixture.is_lost(*ticket));
             let sent = || {
                 let is_it =
                     |message: &&Message| matches!(message.input, Input::Command { from, .. } if from == *ticket);
-                town.posted.iter().find(is_it)
+                fixture.posted.iter().find(is_it)
             };
             assert!(answered != lost, "ticket {ticket}: answered {answered}, lost {lost}: {:?}", sent());
         }
-        town.check_money();
+        fixture.check_money();
         let mut sales: Vec<(Entity, HoldId, Portion)> = Vec::new();
         let mut claims: Vec<(Entity, HoldId, Portion)> = Vec::new();
         let mut orders: BTreeSet<(Id, OrderId)> = BTreeSet::new();
         let mut posted: Vec<(Id, OrderId)> = Vec::new();
-        for (entity, state) in town.kept.entities() {
+        for (entity, state) in fixture.states.entities() {
             assert!(!state.unfinished(), "{entity} owes something for ever: {state:?}");
             let (holds, sold) = match &**state {
                 State::Venue(_) | State::Directory(_) | State::Cluster(_) => continue,

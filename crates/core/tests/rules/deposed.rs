@@ -18,36 +18,36 @@ use boxoffice_core::{
 use crate::{
     catalogue::open,
     script::{cart, id, layout},
-    storm::{Dice, aftermath},
-    town::{Message, Ticket, Town},
+    random_runs::{Rng, after_run},
+    fixture::{Message, Ticket, Fixture},
 };
 
 const SEEDS: u64 = 500;
 
 /// The entity as it was when the log had so many events, led by somebody who then hears some of what was ever said to it.
-fn stop(town: &Town, entity: &Entity, after: usize, dice: &mut Dice) {
-    let mut kept = StateMap::new();
-    let events = town.log[..after].iter().filter(|(of, _)| of == entity);
-    events.for_each(|(of, event)| _ = kept.apply(of, vec![event.clone()]));
-    let mut host: Host<Ticket> = Host::new(entity.clone(), kept.get(entity), Arc::new(town.rules().clone()));
+fn depose(fixture: &Fixture, entity: &Entity, after: usize, rng: &mut Rng) {
+    let mut states = StateMap::new();
+    let events = fixture.log[..after].iter().filter(|(of, _)| of == entity);
+    events.for_each(|(of, event)| _ = states.apply(of, vec![event.clone()]));
+    let mut host: Host<Ticket> = Host::new(entity.clone(), states.get(entity), Arc::new(fixture.rules().clone()));
     let mut turn = Turn::default();
     let mut at = Timestamp(0);
-    for Message { input, .. } in town.posted.iter().filter(|message| message.to == *entity) {
-        if dice.roll(100) < 30 {
+    for Message { input, .. } in fixture.posted.iter().filter(|message| message.to == *entity) {
+        if rng.below(100) < 30 {
             continue;
         }
-        at = at.max(Timestamp(dice.roll(town.now.0 + 1)));
+        at = at.max(Timestamp(rng.below(fixture.now.0 + 1)));
         turn.clear();
         host.handle(at, input.clone(), &mut turn);
     }
 }
 
 #[test]
-fn inventories_that_were_stopped() {
+fn deposed_inventories() {
     for seed in 0..SEEDS {
-        let town = aftermath(seed);
-        let mut dice = Dice(seed);
-        let entities = town.kept.entities().map(|(entity, _)| entity.clone());
+        let fixture = after_run(seed);
+        let mut rng = Rng(seed);
+        let entities = fixture.states.entities().map(|(entity, _)| entity.clone());
         let inventories: Vec<Entity> = entities
             .filter(|entity| match entity {
                 Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) | Entity::Customer(_) => true,
@@ -56,9 +56,9 @@ fn inventories_that_were_stopped() {
             .collect();
         for entity in inventories {
             for _ in 0..12 {
-                let after = town.turns[dice.roll(town.turns.len() as u64) as usize];
+                let after = fixture.turns[rng.below(fixture.turns.len() as u64) as usize];
                 println!("seed {seed}: {entity} was stopped after event {after}");
-                stop(&town, &entity, after, &mut dice);
+                depose(&fixture, &entity, after, &mut rng);
             }
         }
     }
@@ -68,10 +68,10 @@ fn inventories_that_were_stopped() {
 /// own it must take nothing for said of these.
 #[test]
 pub(crate) fn a_hold_that_has_other_seats_at_the_successor() {
-    let mut town = Town::new(Rules::default());
-    open(&mut town, &layout("aaaaaa"), &["s"]);
+    let mut fixture = Fixture::new(Rules::default());
+    open(&mut fixture, &layout("aaaaaa"), &["s"]);
     let session = Entity::Session(id("s"));
-    let mut host: Host<Ticket> = Host::new(session.clone(), town.kept.get(&session), Arc::new(Rules::default()));
+    let mut host: Host<Ticket> = Host::new(session.clone(), fixture.states.get(&session), Arc::new(Rules::default()));
     let hold = |name| HoldId { cart: cart(name), request: RequestHash(1), part: 0, attempt: 0 };
     let best = |count| Want::Best(BestWish { count, category: None, section: None, accessible: 0, split: false });
     let wanted = |name, count| Ask::Hold { hold: hold(name), revision: 1, want: best(count), life_ms: 1_000_000 };
