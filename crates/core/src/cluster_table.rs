@@ -31,11 +31,11 @@ pub struct ClusterTable {
     /// By shard; 0 is the directory's.
     shards: Vec<Place>,
     members: BTreeMap<u64, Member>,
-    /// The next replica gets this one. None is ever given twice.
+    /// The generation of the next replica. None is ever given twice.
     next_generation: u64,
     /// How many copies each data shard is to have.
     replicas: u8,
-    /// Operators' and joiners' changes, with the member each was about.
+    /// Changes of operators and joiners, each with its member.
     changes: Changes<u64>,
 }
 
@@ -75,7 +75,7 @@ impl ClusterTable {
         &self.shards
     }
 
-    /// Every member there ever was, by id.
+    /// All members, also removed ones, by id.
     pub fn members(&self) -> &BTreeMap<u64, Member> {
         &self.members
     }
@@ -85,7 +85,7 @@ impl ClusterTable {
         self.replicas
     }
 
-    /// Everything about it, as it is told.
+    /// The table as its nodes and operators see it. `own` is the member that asks.
     pub fn view(&self, own: Option<u64>) -> ClusterView {
         ClusterView {
             version: self.version,
@@ -96,8 +96,7 @@ impl ClusterTable {
         }
     }
 
-    /// A change that was granted before: the version with it and the member it was about; refused if something else was
-    /// asked for under its request id.
+    /// A change that was granted before: its version and its member. Refused if its request id was used for something else.
     pub(crate) fn answered(&self, request: Request) -> Option<Result<(u64, u64), Refusal>> {
         let known = self.changes.answered(request)?;
         Some(known.map(|known| (known.version, known.detail)))
@@ -106,7 +105,7 @@ impl ClusterTable {
     /// Writes what happened. It was decided before, so it cannot fail.
     ///
     /// # Panics
-    /// If it is the founding, or about a shard or a place there is not.
+    /// If it is the founding, or about an unknown shard or place.
     pub(crate) fn apply(&mut self, event: &ClusterEvent) {
         self.version += 1;
         match event {

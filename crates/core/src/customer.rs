@@ -25,10 +25,10 @@ use crate::{
     terms::bad,
 };
 
-/// The most purchases one page tells.
+/// The most purchases of one page.
 const PAGE_MAX: u32 = 1_000;
 
-/// A customer as kept.
+/// The state of a customer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Customer {
     id: Id,
@@ -58,7 +58,7 @@ impl Part {
 }
 
 impl Customer {
-    /// A customer to whom nothing has happened.
+    /// A customer without any event.
     pub fn unknown(id: Id) -> Customer {
         Customer {
             id,
@@ -70,7 +70,7 @@ impl Customer {
         }
     }
 
-    /// A customer from the first thing that happened.
+    /// A customer from its first event.
     pub fn first(id: Id, event: &CustomerEvent) -> Customer {
         let mut customer = Customer::unknown(id);
         customer.apply(event);
@@ -85,7 +85,7 @@ impl Customer {
     /// Writes what happened. It was decided before, so it cannot fail.
     ///
     /// # Panics
-    /// If a promise is broken.
+    /// If the event breaks a promise.
     pub fn apply(&mut self, event: &CustomerEvent) {
         self.version += 1;
         match event {
@@ -157,7 +157,7 @@ impl Customer {
         self.posted.get(&order).copied()
     }
 
-    /// Everything, counted afresh.
+    /// Everything about it, counted anew.
     pub fn audit(&self) -> CustomerAudit {
         let mut violations: Vec<SmolStr> = self.holds.violations();
         let counted = self.counted();
@@ -198,7 +198,7 @@ impl Customer {
         self.quotas.get(quota).copied().unwrap_or_default()
     }
 
-    /// Changes the counters of a quota; those of one that is not used at all are not kept.
+    /// Changes the counters of a quota. Unused quotas have no counters.
     fn count(&mut self, quota: &Id, change: impl FnOnce(&mut Taken)) {
         let mut taken = self.taken(quota);
         change(&mut taken);

@@ -1,7 +1,7 @@
-//! The directory: all venues by city, name and position, and all titles. It is small, and read by everybody.
+//! The directory: all venues by city, name and position, and all titles. It is small, and every node reads it.
 //!
-//! What is kept is two maps; all else is found from them again. Copies share nearly everything, so that a write costs
-//! the same however many venues there are.
+//! The state is two maps, from which the indexes follow. Copies share nearly everything, so the cost of a write does not depend
+//! on the number of venues.
 
 mod position;
 
@@ -45,9 +45,9 @@ pub struct Directory {
     version: u64,
     venues: SharedMap<Id, Arc<Listing>>,
     titles: SharedMap<Id, Arc<Named>>,
-    /// The version of each venue with what is listed of it.
+    /// The version of each venue with its listed details.
     listed: SharedMap<Id, u64>,
-    /// What opens the nodes to operators, sellers and watchers, by name.
+    /// The keys of operators, sellers and watchers, by name.
     keys: SharedMap<Id, Arc<AccessKey>>,
     /// The last changes of keys.
     key_changes: Changes<()>,
@@ -65,7 +65,7 @@ pub struct Directory {
     titles_by_name: SharedSet<(SmolStr, Id)>,
 }
 
-/// A title, and the puts of it that are remembered.
+/// A title and its remembered puts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Named {
     title: Title,
@@ -73,7 +73,7 @@ struct Named {
 }
 
 impl Directory {
-    /// Nothing in it.
+    /// An empty one.
     pub fn new() -> Directory {
         Directory::from(Stored {
             version: 0,
@@ -100,7 +100,7 @@ impl Directory {
         self.titles.len()
     }
 
-    /// What is listed of a venue.
+    /// The listed details of a venue.
     pub fn venue(&self, id: &Id) -> Option<&Listing> {
         self.venues.get(id).map(|listing| &**listing)
     }
@@ -110,8 +110,8 @@ impl Directory {
         self.titles.get(id).map(|named| &named.title)
     }
 
-    /// The version with a put of a title that was granted before, if it is remembered; refused if something else was put
-    /// under its request id.
+    /// The version with a put of a title that was granted before, if it is remembered. Refused if its request id was used for
+    /// something else.
     pub(crate) fn title_answered(&self, id: &Id, request: Request) -> Option<Result<u64, Refusal>> {
         let known = self.titles.get(id)?.puts.answered(request)?;
         Some(known.map(|known| known.version))
@@ -141,7 +141,7 @@ impl Directory {
         self.listed.get(venue).copied()
     }
 
-    /// Lists a venue, or changes what is listed of it. [`Listing::check`] was asked before, so it cannot fail.
+    /// Lists a venue or changes its listing. [`Listing::check`] was asked before, so it cannot fail.
     pub fn put_venue(&mut self, id: &Id, listing: Listing) {
         self.version += 1;
         let (city, name) = (words::fold(&listing.city), words::fold(&listing.name));
@@ -159,7 +159,7 @@ impl Directory {
         }
     }
 
-    /// Keeps a title, or changes it. [`Title::check`] was asked before, so it cannot fail.
+    /// Adds or changes a title. [`Title::check`] was asked before, so it cannot fail.
     pub fn put_title(&mut self, id: &Id, title: Title) {
         self.version += 1;
         let name = words::fold(&title.name);
@@ -196,7 +196,7 @@ impl fmt::Debug for Directory {
     }
 }
 
-/// What is written down of a directory.
+/// The serialized part of a directory.
 #[derive(Deserialize)]
 struct Stored {
     version: u64,
@@ -209,7 +209,7 @@ struct Stored {
 
 impl From<Stored> for Directory {
     fn from(Stored { version, venues, titles, listed, keys, key_changes }: Stored) -> Directory {
-        // Sorted first, because a map is filled quickest in order.
+        // Sorted first, because a map is filled fastest in order.
         let mut by_city: Vec<_> = venues
             .iter()
             .map(|(id, listing)| (words::fold(&listing.city), words::fold(&listing.name), id.clone()))

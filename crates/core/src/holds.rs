@@ -434,7 +434,7 @@ impl<W> Holds<W> {
         self.all_sales().map(view).collect()
     }
 
-    /// What is wrong, in words; empty when every promise holds.
+    /// Violations in words; empty when every promise holds.
     pub(crate) fn violations(&self) -> Vec<SmolStr> {
         let mut wrong = Vec::new();
         for (hold, live) in self.all_live() {
@@ -456,7 +456,7 @@ impl<W> Holds<W> {
         wrong
     }
 
-    /// Bytes on the heap, those behind what is held not counted.
+    /// Bytes on the heap, without those behind what is held not counted.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.live.heap_bytes()
             + self.released.heap_bytes()

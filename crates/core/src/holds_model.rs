@@ -1,5 +1,4 @@
-//! Tests of what is counted: products, areas and quotas beside a reference that is written the plain way, under messages
-//! that come late, twice and out of order.
+//! Products, areas and quotas against a simple reference, under messages that come late, twice and out of order.
 
 use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
 use core::fmt::Debug;
@@ -24,7 +23,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// Places, units or parts there are.
+/// The number of places, units or parts.
 const CAPACITY: u32 = 10;
 
 /// An inventory of equal things.
@@ -36,7 +35,7 @@ trait Counted: Inventory + Clone + PartialEq + Debug {
     /// Free, held and sold.
     fn counts(&self) -> (u64, u64, u64);
     fn violations(&self) -> Vec<SmolStr>;
-    /// Written down and read again.
+    /// Serialized and read again.
     fn reread(&self) -> Self;
 }
 
@@ -452,7 +451,7 @@ pub(crate) fn reread<T: serde::Serialize + serde::de::DeserializeOwned>(kept: &T
     rmp_serde::from_slice(&bytes).expect("what was written down can be read")
 }
 
-/// Tells the reference is not idle: in a run like any other, holds are granted, changed, sold and refunded.
+/// In a usual run, holds are granted, changed, sold and refunded.
 #[test]
 fn the_model_reaches_every_state_of_a_hold() {
     use proptest::{strategy::ValueTree, test_runner::TestRunner};
@@ -480,7 +479,7 @@ fn the_model_reaches_every_state_of_a_hold() {
     assert_eq!(seen.len(), 6, "{seen:?}");
 }
 
-/// A sale of what is not held says what became of the hold, and of the others of its cart.
+/// A sale of an unknown hold describes the hold and the others of its cart.
 #[test]
 #[should_panic(
     expected = "by revision 2097152, which is not held: it was released by revision 1048576; of this cart were released \

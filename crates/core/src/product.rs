@@ -1,6 +1,6 @@
 //! A product: a thing sold by quantity, and how many of it each hold has.
 //!
-//! This file writes: [`Product::apply`]. What may happen is decided in `decide`.
+//! [`Product::apply`] writes, and `decide` decides.
 
 mod decide;
 
@@ -24,7 +24,7 @@ use crate::{
     taken::Taken,
 };
 
-/// A product as kept.
+/// The state of a product.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Product {
     id: Id,
@@ -41,7 +41,7 @@ pub struct Product {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Units {
     quantity: u32,
-    /// Minor units for one, captured when it was held first: changes of the product's price do not change it.
+    /// Minor units for one, captured when it was held first. Later changes of the product's price do not change it.
     price: i64,
 }
 
@@ -72,7 +72,7 @@ impl Product {
     /// Writes what happened. It was decided before, so it cannot fail.
     ///
     /// # Panics
-    /// If a promise is broken.
+    /// If the event breaks a promise.
     pub fn apply(&mut self, event: &ProductEvent) {
         self.version += 1;
         match event {
@@ -115,13 +115,13 @@ impl Product {
         self.taken = self.counted();
     }
 
-    /// What it is, and how many are left.
+    /// Its details and counts.
     pub fn view(&self) -> Arc<ProductView> {
         Arc::new(ProductView { id: self.id.clone(), details: (*self.details).clone(), counts: self.counts() })
     }
 
-    /// The answer to a put that was granted before, if it is remembered, and the version with it; refused if something else
-    /// was put under its request id. `details` are what is put now.
+    /// The answer to a put that was granted before and its version, if it is remembered. Refused if its request id was used for
+    /// something else. `details` are those of the repeat.
     pub(crate) fn answered(
         &self,
         request: Request,
@@ -130,19 +130,19 @@ impl Product {
         let known = self.puts.answered(request)?;
         Some(known.map(|known| {
             let Taken { held, sold } = known.detail;
-            // What is put now is what was put then, so its stock was enough.
+            // The repeat has the same details, so its stock was enough.
             let counts = StockCounts { free: details.stock - held - sold, held, sold };
             let view = ProductView { id: self.id.clone(), details: details.clone(), counts };
             (Answer::Product(Arc::new(view)), known.version)
         }))
     }
 
-    /// Units by state, as counted along the way.
+    /// Units by state, from the counters.
     pub fn counts(&self) -> StockCounts {
         StockCounts { free: self.free(), held: self.taken.held, sold: self.taken.sold }
     }
 
-    /// Everything, counted afresh from holds and sales.
+    /// Everything about it, counted anew from holds and sales.
     pub fn audit(&self) -> ProductAudit {
         let mut violations: Vec<SmolStr> = self.holds.violations();
         let Taken { held, sold } = self.counted();

@@ -1,4 +1,4 @@
-//! The keys of the cluster: made and revoked by operators, known to every node with its copy of the directory.
+//! The keys of the cluster. Operators create and revoke them, and every node has them in its copy of the directory.
 
 use alloc::{boxed::Box, sync::Arc};
 
@@ -24,14 +24,14 @@ impl Directory {
         self.keys.iter()
     }
 
-    /// The version with a change of a key that was granted before, if it is remembered; refused if something else was asked
-    /// under its request id.
+    /// The version with a change of a key that was granted before, if it is remembered. Refused if its request id was used for
+    /// something else.
     pub(crate) fn key_answered(&self, request: Request) -> Option<Result<u64, Refusal>> {
         let known = self.key_changes.answered(request)?;
         Some(known.map(|known| known.version))
     }
 
-    /// What is to be written for a new key. `now` is true time.
+    /// Decides a new key. `now` is true time.
     pub(crate) fn create_key(
         &self,
         now: Timestamp,
@@ -57,7 +57,7 @@ impl Directory {
         Err(Refusal::BadRequest(why))
     }
 
-    /// What is to be written for a key that is revoked.
+    /// Decides to revoke a key.
     pub(crate) fn revoke_key(&self, name: Id, request: Request) -> Result<DirectoryEvent, Refusal> {
         match self.keys.get(&name) {
             Some(_) => Ok(DirectoryEvent::KeyRevoked { name, request }),
@@ -65,14 +65,14 @@ impl Directory {
         }
     }
 
-    /// Keeps a key.
+    /// Adds a key.
     pub(super) fn put_key(&mut self, name: &Id, key: AccessKey, request: Request) {
         self.version += 1;
         self.keys.insert(name.clone(), Arc::new(key));
         self.key_changes.remember(request, self.version, ());
     }
 
-    /// Forgets a key.
+    /// Removes a key.
     pub(super) fn remove_key(&mut self, name: &Id, request: Request) {
         self.version += 1;
         self.keys.remove(name);

@@ -1,5 +1,5 @@
-//! Searches of the directory, told by the page. A page goes on where the one before ended: at a place in the order, not at
-//! a number of entries, so that nothing is told twice or left out when others come meanwhile.
+//! Searches of the directory, page by page. A page begins after the last entry of the page before, not after a number of
+//! entries. So no entry comes twice or is left out when others are added meanwhile.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{
@@ -25,22 +25,22 @@ pub const PAGE_MAX: u32 = 1_000;
 pub struct VenueEntry {
     /// Its id.
     pub id: Id,
-    /// What it is called.
+    /// Its name.
     pub name: SmolStr,
-    /// Where it is.
+    /// Its city.
     pub city: SmolStr,
     /// Longitude and latitude in millionths of a degree.
     pub position: Option<(i32, i32)>,
-    /// How far it is from the point asked for along the great circle, in metres.
+    /// The distance from the point of the search along the great circle, in metres.
     pub distance_m: Option<u64>,
 }
 
-/// Some of the venues that were looked for.
+/// A page of venues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VenuePage {
-    /// In order.
+    /// The entries, in order.
     pub venues: Vec<VenueEntry>,
-    /// Where to go on; absent if this was all.
+    /// The cursor of the next page; absent on the last page.
     pub next: Option<VenueCursor>,
 }
 
@@ -56,7 +56,7 @@ pub enum VenueCursor {
     },
     /// In the order of distances.
     Near {
-        /// How far it is, in millimetres.
+        /// The distance, in millimetres.
         distance_mm: u64,
         /// Its id.
         id: Id,
@@ -68,25 +68,25 @@ pub enum VenueCursor {
 pub struct TitleEntry {
     /// Its id.
     pub id: Id,
-    /// What it is.
+    /// Its details.
     pub title: Title,
 }
 
-/// Some of the titles that were looked for.
+/// A page of titles.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TitlePage {
-    /// In order.
+    /// The entries, in order.
     pub titles: Vec<TitleEntry>,
-    /// Where to go on: name and id of the last one; absent if this was all.
+    /// The cursor of the next page, name and id of the last title; absent on the last page.
     pub next: Option<(SmolStr, Id)>,
 }
 
 impl Directory {
     /// Venues by name, then id; if near a point, those that have a position by distance, then id.
     ///
-    /// A city is meant as a whole, names in part: each word of `name` is somewhere in the venue's name. Case counts in
-    /// neither. Both narrow a search near a point. The limit is 1 to [`PAGE_MAX`]. A page near a point costs as much as
-    /// all pages before it; one that is narrowed by city or name as much as all venues that fit.
+    /// A city matches as a whole. A name matches if each word of `name` is somewhere in the venue's name. Case is ignored. Both
+    /// narrow a search near a point. The limit is 1 to [`PAGE_MAX`]. A page near a point costs as much as all pages before it,
+    /// and with a city or name as much as all venues that fit.
     ///
     /// # Errors
     /// The reason if the limit or the point is out of bounds, the name has no word in it or is too long, or the cursor is
@@ -175,7 +175,7 @@ impl Directory {
         limit: u32,
         after: Option<(u64, &Id)>,
     ) -> VenuePage {
-        // Who is in one city, or has one name, is few and may be far: they are looked at one by one.
+        // Venues of one city or name are few and may be far, so they are checked one by one.
         let nearest = if city.is_some() || words.is_some() {
             let fitting = self.fitting(city, words, None);
             Nearest::among(fitting.filter_map(|(_, id)| Some((id, self.venue(id)?.position?))), near)

@@ -1,4 +1,4 @@
-//! The cluster at work: operators change its members, its nodes say how far they are.
+//! The host of the cluster's table. Operators change members, and nodes report their progress.
 
 use alloc::boxed::Box;
 
@@ -23,8 +23,8 @@ pub(super) fn handle<R>(stage: &mut Stage<'_, R>, input: Input<R>) {
             let outcome = outcome(entity, *now, request, command, turn);
             turn.answer(from, outcome);
         }
-        Input::Ask { from, .. } => panic!("the cluster was asked something by {from}, which nobody does"),
-        // It asks nobody, waits for nothing and pays nothing.
+        Input::Ask { from, .. } => panic!("the cluster was asked something by {from}, which no entity does"),
+        // It never asks, waits or pays.
         Input::Reply { .. } | Input::Wake | Input::Paid { .. } => {}
     }
 }
@@ -57,7 +57,7 @@ fn outcome<R>(
             once(entity, request, turn, |cluster, by| cluster.remove(at, node, force, by))
         }
         ClusterCommand::Replace { node } => once(entity, request, turn, |cluster, by| cluster.replace(at, node, by)),
-        // What nodes say by themselves; said again it changes nothing.
+        // Reports of nodes. A repeat changes nothing.
         ClusterCommand::Found { node, machine, shards, replicas } => {
             let founded = cluster_table::found(entity.cluster(), at, node, &machine, (shards, replicas))?;
             write(entity, founded, turn);
@@ -86,7 +86,7 @@ fn outcome<R>(
     }
 }
 
-/// Carries out what an operator asks for, once for each request id (P9).
+/// Carries out an operator's change, once for each request id (P9).
 fn once<R>(
     entity: &mut Speculation,
     request: Option<Request>,

@@ -1,4 +1,4 @@
-//! The directory at work: venues say where they are, clients search.
+//! The host of the directory. Venues send their details, and clients search.
 
 use super::{Input, Stage, Turn, speculation::Speculation};
 use crate::{
@@ -34,7 +34,7 @@ pub(super) fn handle<R>(stage: &mut Stage<'_, R>, input: Input<R>) {
             }
             turn.reply(from, Reply::Listed { version });
         }
-        // It asks nobody, waits for nothing and pays nothing.
+        // It never asks, waits or pays.
         Input::Reply { .. } | Input::Wake | Input::Paid { .. } => {}
     }
 }
@@ -113,7 +113,7 @@ fn change_key<R>(
     entity.ok(Answer::Done)
 }
 
-/// The directory; nothing is in it before the first event.
+/// The directory, which is empty before its first event.
 fn blank_or(directory: Option<&Directory>) -> Directory {
     directory.cloned().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Delivery of a cart's outbox: what was told, what was acknowledged, and when the rest is told again.
+//! Delivery of a cart's outbox: which messages were sent and acknowledged, and when the others are sent again.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
@@ -22,17 +22,17 @@ const DOUBLED_MAX: u32 = 5;
 
 #[derive(Default)]
 pub(super) struct Mail {
-    /// Numbers told to entities and not acknowledged yet.
+    /// Numbers of messages that were sent to entities and are not acknowledged yet.
     told: BTreeSet<u64>,
-    /// Numbers told to the gateway, how often it did not know, and when it is told again if it did not.
+    /// Numbers of messages that were sent to the gateway, with the count of unknown outcomes and the time of the next try.
     paying: BTreeMap<u64, (u32, Option<Timestamp>)>,
-    /// Numbers acknowledged that are still in the outbox; of a sale, where it stands.
+    /// Acknowledged numbers that are still in the outbox. A sale comes with its version.
     acknowledged: BTreeMap<u64, Option<At>>,
     again_at: Option<Timestamp>,
 }
 
 impl Mail {
-    /// Tells what was owed when the cart was loaded: all of it is committed.
+    /// Sends the messages that were owed when the cart was loaded. All of them are committed.
     pub(super) fn resume<R>(&mut self, stage: &mut Stage<'_, R>) {
         let Some(cart) = stage.entity.cart() else { return };
         for (number, owed) in cart.outbox().sendable() {
@@ -42,10 +42,10 @@ impl Mail {
         self.rearm(stage.rules, stage.at);
     }
 
-    /// Notes what a reply of `from` acknowledges; the number of the message.
+    /// Notes what a reply of `from` acknowledges, and returns the number of the message.
     pub(super) fn acknowledge(&mut self, entity: &Speculation, from: &Entity, reply: &Reply) -> Option<u64> {
         let number = entity.cart()?.outbox().acknowledged_by(from, reply)?;
-        // A message that this host never told was told by the one before it.
+        // A message that this host never sent was sent by the one before it.
         self.told.remove(&number);
         let sold = match reply {
             Reply::Sold { version, position, .. } => {
@@ -53,7 +53,7 @@ impl Mail {
             }
             _ => None,
         };
-        // The first word counts.
+        // The first acknowledgement counts.
         match self.acknowledged.entry(number) {
             Entry::Vacant(place) => {
                 place.insert(sold);
@@ -63,16 +63,16 @@ impl Mail {
         }
     }
 
-    /// Notes that the gateway has done what this message asks for, or never will.
+    /// Notes that the gateway has done the step of this message, or never will.
     pub(super) fn acknowledge_payment(&mut self, number: u64) {
         self.paying.remove(&number);
         self.acknowledged.insert(number, None);
     }
 
-    /// Notes that the gateway does not know what came of this message: it is told again after a while.
+    /// Notes that the gateway does not know the outcome of this message, which is sent again after a while.
     pub(super) fn unsure(&mut self, number: u64, rules: &Rules, at: Timestamp) {
         if self.acknowledged.contains_key(&number) {
-            // It knew before: this is late.
+            // The outcome is known, so this one is late.
             return;
         }
         let (tries, again_at) = self.paying.entry(number).or_default();
@@ -88,13 +88,13 @@ impl Mail {
         entity.cart().is_some_and(|cart| cart.outbox().entries().iter().find(sale).is_none())
     }
 
-    /// Where the sales stand that were acknowledged, and that is not written down yet.
+    /// The versions of acknowledged sales that are not written yet.
     pub(super) fn sales(&self) -> impl Iterator<Item = At> {
         self.acknowledged.values().flatten().cloned()
     }
 
-    /// Writes down what was acknowledged once nothing more is expected of entities, or the time has come; tells what is
-    /// new, and what was not acknowledged in time once more.
+    /// Writes acknowledgements when no more are expected of entities, or after a while. Sends new messages, and repeats those
+    /// without an acknowledgement in time.
     pub(super) fn carry<R>(&mut self, stage: &mut Stage<'_, R>) {
         let Stage { entity, rules, at, turn, .. } = stage;
         let (rules, at) = (*rules, *at);
@@ -116,7 +116,7 @@ impl Mail {
                 push_exact(&mut turn.committed, effect(owed));
                 told = true;
             } else if self.is_due(*number, owed, at, late) {
-                // Only after a read: what owes it may not be committed yet.
+                // Only after a read, because the event that owes it may not be committed yet.
                 let effects = if planted::is("resends before a read") { &mut turn.now } else { &mut turn.read };
                 push_exact(effects, effect(owed));
                 told = true;
@@ -132,7 +132,7 @@ impl Mail {
         self.paying.values().filter_map(|(_, again_at)| *again_at).for_each(|again_at| turn.wake(again_at));
     }
 
-    /// Notes that a message is told; whether it was not before.
+    /// Notes that a message is sent. Returns whether it is the first time.
     fn tell(&mut self, number: u64, owed: &Owed) -> bool {
         match &owed.to {
             Some(_) => self.told.insert(number),
@@ -141,7 +141,7 @@ impl Mail {
         }
     }
 
-    /// Whether a message that was told is to be told again. The gateway is, once it has said that it does not know.
+    /// Whether a message is to be sent again. One to the gateway is, after an unknown outcome.
     fn is_due(&mut self, number: u64, owed: &Owed, at: Timestamp, late: bool) -> bool {
         match &owed.to {
             Some(_) => late,
@@ -160,6 +160,6 @@ fn effect<R>(owed: &Owed) -> Effect<R> {
     match (&owed.to, &owed.ask) {
         (Some(to), ask) => Effect::Ask { to: to.clone(), ask: ask.clone() },
         (None, Ask::Pay(call)) => Effect::Pay(call.clone()),
-        (None, ask) => panic!("{ask:?} is owed to nobody"),
+        (None, ask) => panic!("{ask:?} has no receiver"),
     }
 }

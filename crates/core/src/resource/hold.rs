@@ -22,14 +22,14 @@ use crate::{
 pub(super) const CONFLICTS_MAX: usize = 100;
 
 impl Resource {
-    /// Whether a slot is to be had now; all that stands in the way otherwise. `except` is the booking that is moved.
+    /// Checks that a slot is available. The refusal names all conflicts. `except` is the booking that is moved.
     pub(super) fn check(&self, at: Timestamp, slot: Slot, except: Option<&BookingKey>) -> Result<(), Refusal> {
         self.place.check(at, slot)?;
         let conflicts = self.conflicts(slot, except);
         if conflicts.is_empty() { Ok(()) } else { Err(Refusal::SlotTaken(conflicts)) }
     }
 
-    /// The bookings in the way of a slot, the first hundred.
+    /// The first hundred conflicts of a slot with bookings.
     pub(super) fn conflicts(&self, slot: Slot, except: Option<&BookingKey>) -> Vec<Conflict> {
         let terms = &self.place.terms;
         let found = self.calendar.conflicts(slot, except, terms.capacity, terms.buffers());

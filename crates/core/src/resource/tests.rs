@@ -139,7 +139,7 @@ fn the_past_is_neither_held_nor_offered() {
     assert_eq!(offered(&desk, 0), Ok(vec![(Timestamp(HOUR_MS), Timestamp(2 * HOUR_MS))]));
     let empty = resource(|_| {});
     assert_eq!(offered(&empty, 0), Ok(vec![(NOW, NOW.after(HOUR_MS))]), "it begins now at the earliest");
-    // Who books without a cart may write down what has begun.
+    // A booking without a cart may have begun.
     let mut desk = empty;
     reserve(&mut desk, "a", &When::Utc { begin: Timestamp(0), end: NOW }, None).expect("it is free");
 }
@@ -291,11 +291,11 @@ fn times_that_the_clocks_skip_or_show_twice_are_conflicts_of_a_series() {
     let daily = every(Every::Day, Until::Count(2));
     let said = reserve(&mut room, "late", &local("2026-10-24T01:30", "2026-10-24T02:30"), Some(&daily));
     assert_eq!(in_the_way(said), ["2026-10-25T02:30: this time exists twice: the clocks go back over it"]);
-    // The same time on the wall, so 25 hours apart.
+    // The same local time, so 25 hours apart.
     reserve(&mut room, "noon", &local("2026-10-24T12:00", "2026-10-24T13:00"), Some(&daily)).expect("it is free");
     let begins = room.bookings(Timestamp(0), Timestamp(250_000_000_000_000), 9, None).expect("a good window");
     assert_eq!(begins[1].begin.0 - begins[0].begin.0, 25 * HOUR_MS);
-    // Who names an instant means it, also within the hour that comes twice.
+    // A named instant is unambiguous, also within the hour that comes twice.
     let begin = begins[1].begin.0 - 11 * HOUR_MS - HOUR_MS / 2;
     let utc = When::Utc { begin: Timestamp(begin), end: Timestamp(begin + HOUR_MS / 4) };
     reserve(&mut room, "utc", &utc, Some(&every(Every::Day, Until::Count(2)))).expect("it is free");
@@ -518,7 +518,7 @@ impl Reference {
         of_holds.chain(self.named.values().copied())
     }
 
-    /// Looks at every instant of the slot and the time around it.
+    /// Checks every instant of the slot and the time around it.
     fn fits(&self, (begin, end): (u64, u64), except: Option<(u64, u64)>) -> bool {
         let mut all: Vec<(u64, u64)> = self.slots().collect();
         if let Some(except) = except {
@@ -529,7 +529,7 @@ impl Reference {
         (begin..end + self.gap).all(|at| there(at) < self.capacity as usize)
     }
 
-    /// What comes of a wish for a slot: its number if it is refused.
+    /// The number of the refusal of a slot, if it is refused.
     fn wish(&self, (begin, end): (u64, u64), except: Option<(u64, u64)>) -> Result<(), u16> {
         if begin == end {
             Err(502)
@@ -559,7 +559,7 @@ impl Reference {
             Step::Hold { hold: number, revision, begin, length } => {
                 let want = Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + length), details: "".into() };
                 let ask = HoldAsk { hold: hold_id(number), revision, want: &want, deadline: Timestamp(5) };
-                // Nothing that is asked for has begun.
+                // No asked slot has begun.
                 let said = match resource.decide_hold(Timestamp(0), &ask) {
                     Ok(event) => {
                         write(resource, [event]);

@@ -1,4 +1,4 @@
-//! Places without seats: which areas a session may have, and what it decides about them.
+//! Places without seats: the bounds of areas, and what a session decides about them.
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
@@ -21,8 +21,7 @@ pub(crate) const AREAS_MAX: usize = 1_000;
 /// The most places of one area. A stadium and its meadows fit, and no sum of all areas is too big.
 pub(crate) const AREA_PLACES_MAX: u32 = 1_000_000;
 
-/// Whether a session may have the areas and limits it was asked for with: distinct names, places, prices in the currency
-/// of its seats.
+/// Checks the areas and limits of a new session: distinct names, places, prices in the currency of its seats.
 ///
 /// # Errors
 /// [`Refusal::BadRequest`] with what is wrong.
@@ -57,7 +56,7 @@ impl Session {
     pub fn area_counts(&self) -> Vec<AreaCounts> {
         let counts = |(number, area): (usize, &Area)| {
             let taken = self.book.as_deref().map(|book| book.places(number)).unwrap_or_default();
-            // Both fit, for together they are at most the area's capacity.
+            // Both fit, because together they are at most the area's capacity.
             let (held, sold) = (taken.held as u32, taken.sold as u32);
             AreaCounts { area: area.id.clone(), free: area.capacity - held - sold, held, sold }
         };

@@ -112,7 +112,7 @@ impl Book {
         self.places.get(area).copied().unwrap_or_default()
     }
 
-    /// Seats are given to a hold that is new; places to one that is new or has some of the same area.
+    /// Gives seats to a new hold, or places to a new hold or one of the same area.
     pub(super) fn hold(&mut self, id: HoldId, hold: Hold<Share>, seats: u32, areas: &[Area]) {
         let share = hold.what.clone();
         let before = self.holds.hold(id, hold);

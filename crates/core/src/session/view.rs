@@ -1,4 +1,4 @@
-//! What is told of a session.
+//! A session as clients and audits see it.
 
 use alloc::{collections::BTreeMap, sync::Arc, vec, vec::Vec};
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Session {
-    /// What, where, when, for how much, and how many are left.
+    /// Its terms and counts.
     pub fn view(&self) -> Arc<SessionView> {
         let terms = &*self.terms;
         Arc::new(SessionView {
@@ -37,7 +37,7 @@ impl Session {
         })
     }
 
-    /// Seats by state, as counted along the way.
+    /// Seats by state, from the counters.
     pub fn counts(&self) -> SeatCounts {
         let counts = self.book.as_deref().map(|book| book.counts).unwrap_or_default();
         SeatCounts {
@@ -67,7 +67,7 @@ impl Session {
         }
     }
 
-    /// Everything, counted afresh from the seats, and from holds and sales of places.
+    /// Everything about it, counted anew from the seats, and from holds and sales of places.
     pub fn audit(&self) -> SessionAudit {
         let mut states = SeatCounts::default();
         for index in 0..self.terms.layout.seats() {
