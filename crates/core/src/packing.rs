@@ -29,7 +29,7 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     }
 }
 
-/// The end of a vector. Postcard's own ways into one push text byte by byte, or take no vector that has room already.
+/// Appends to a vector. Postcard itself pushes byte by byte, or takes no vector with spare room.
 struct Appended(Vec<u8>);
 
 impl Flavor for Appended {

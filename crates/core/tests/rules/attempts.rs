@@ -1,4 +1,4 @@
-//! The attempts of one cart to pay are told apart, whatever a gateway says of an old one while a new one is under way (P11).
+//! The attempts of one cart to pay are independent. Outcomes of an old attempt do not change a new one (P11).
 
 use boxoffice_core::{
     command::{Command, ProductCommand, Want, WantedLine},
@@ -112,7 +112,7 @@ fn a_finished_attempt_stays_finished() {
     );
 }
 
-/// As much of another currency is another amount: it is given up, and nothing is sold for it.
+/// The same number in another currency is another amount. It is voided, and nothing is sold for it.
 #[test]
 fn as_much_of_another_currency_is_another_amount() {
     let mut fixture = Fixture::new(Rules::default());

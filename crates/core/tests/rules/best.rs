@@ -1,4 +1,4 @@
-//! Best available, as stories and against every run there is.
+//! Best available, as stories and against a search of all runs.
 
 use std::collections::BTreeSet;
 
@@ -96,7 +96,7 @@ fn no_single_seat_is_left_alone_unless_it_must_be() {
             d best s 5 -> no: no_adjacent_seats, no 5 neighbouring seats are free (5 single ones are)
         "#]],
     );
-    // Every run strands one: the rule never costs a booking.
+    // Every run strands a seat. The rule never costs a booking.
     check(
         "hall aaa
          session s
@@ -248,7 +248,7 @@ fn sections_and_free_places_on_the_plan() {
     assert_eq!(refusal, Err(Refusal::NotFound("section cellar".into())));
 }
 
-/// Against a search that looks at every run and takes the best by the words of the rule.
+/// Compares with a search that takes the best of all runs by the rule.
 #[test]
 fn every_choice_is_the_best_of_all_runs() {
     let mut rng = Rng(7);

@@ -1,4 +1,4 @@
-//! Bad input and limits: each gets its named refusal, nothing changes, and life goes on.
+//! Bad input and limits: each gets its named refusal and changes nothing.
 
 use boxoffice_core::{
     answer::{Answer, Outcome},
@@ -45,7 +45,7 @@ fn seat_sets_have_one_to_twenty_seats() {
     let seats = |count: usize| SeatSet::new((0..count as u16).map(|seat| Seat { row: 0, seat }));
     assert_eq!(seats(HOLD_SEATS_MAX).map(|set| set.len()), Ok(HOLD_SEATS_MAX));
     assert_eq!(seats(HOLD_SEATS_MAX + 1), Err(SeatSetError::TooMany));
-    // A million seats are looked at no further than the limit.
+    // A million seats are checked no further than the limit.
     assert_eq!(
         SeatSet::new((0..1_000_000u32).map(|n| Seat { row: (n >> 16) as u16, seat: n as u16 })),
         Err(SeatSetError::TooMany)
@@ -300,7 +300,7 @@ fn a_cart_that_has_answered_enough_can_still_pay_and_be_refunded() {
             Err(refusal) => break assert!(matches!(refusal, Refusal::BadRequest(_)), "{refusal:?}"),
         }
     }
-    // Its product may remember what was given back: that counts as well.
+    // Its product may remember the released hold, which counts as well.
     assert_eq!(answered as usize, CART_REQUESTS_MAX - 1);
     assert!(say(&mut fixture, "pay", pay(None, None)).is_ok());
     assert!(say(&mut fixture, "back", CartCommand::Refund { lines: None, reason: "".into() }).is_ok());
@@ -403,7 +403,7 @@ pub(crate) fn traces_of_a_request_id_that_comes_with_other_bodies_are_bounded() 
     assert_eq!(fixture.states.audit().units.held, 0);
 }
 
-/// That a step is over can be said again and again, under new request ids. Each is remembered.
+/// A settlement can be repeated under new request ids. Each is remembered.
 #[test]
 pub(crate) fn repeated_settlements_are_bounded() {
     let mut fixture = shop(100, 10);
@@ -421,10 +421,10 @@ pub(crate) fn repeated_settlements_are_bounded() {
     });
     let (number, refusal) = refused.expect("what is remembered has a bound");
     assert!(matches!(&refusal, Refusal::BadRequest(why) if why.contains("use another cart")), "{refusal:?}");
-    // How the payment ended, and what the operator said first, are remembered as well.
+    // The outcome of the payment and the first settlement are remembered as well.
     assert_eq!(number, bound - 3);
     assert!(say(&mut fixture, "again 7", settle(Settlement::Declined)).is_ok(), "a repeat is no new request");
-    // What is still to be settled is taken also by a full cart.
+    // A full cart still takes a needed settlement.
     assert!(say(&mut fixture, "by hand", settle(Settlement::Voided)).is_ok());
     assert_eq!(fixture.states.payments().failed, 0);
 }

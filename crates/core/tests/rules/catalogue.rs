@@ -1,4 +1,4 @@
-//! Venues, halls and sessions: what is created, found and refused.
+//! Venues, halls and sessions are created, found and refused.
 
 use std::sync::Arc;
 
@@ -163,13 +163,13 @@ fn a_session_opens_although_messages_are_lost_and_hosts_crash() {
     let venue = Entity::Venue(id("venue"));
     let create = VenueCommand::CreateSession(new_session("s", &hall, 1_000, 2_000, None));
     let first = fixture.send(Some("create"), Command::Venue(id("venue"), create.clone()));
-    // The ask is lost; a second client asks for the same, and waits as well.
+    // The ask is lost. A second client asks for the same, and waits as well.
     fixture.run_but(|to| *to == venue, |_| true);
     fixture.mail.clear();
     let second = fixture.send(Some("again"), Command::Venue(id("venue"), create.clone()));
     fixture.run();
     assert!(!fixture.answers.contains_key(&first) && !fixture.answers.contains_key(&second));
-    // The venue's host dies; the next one owes the opening still.
+    // The venue's host crashes. The next one still owes the opening.
     fixture.crash(&venue, 0);
     assert!(fixture.is_lost(first) && fixture.is_lost(second));
     let third = fixture.send(Some("create"), Command::Venue(id("venue"), create));
@@ -177,7 +177,7 @@ fn a_session_opens_although_messages_are_lost_and_hosts_crash() {
     let outcome = fixture.answers[&third].as_ref().expect("open at last");
     assert!(matches!(&outcome.answer, Answer::Session(view) if view.counts.free == 2), "{outcome:?}");
     assert_eq!(fixture.states.unfinished().count(), 0);
-    // Asked once more, long after: it is open.
+    // A repeat long after finds it open.
     let open = fixture.posted.iter().find(|message| matches!(&message.input, Input::Ask { .. })).expect("it was asked");
     let open = open.clone();
     let before = fixture.log.len();

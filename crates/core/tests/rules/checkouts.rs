@@ -120,8 +120,8 @@ fn a_checkout_is_certain_before_the_sessions_have_sold() {
     );
 }
 
-/// What the cart asks its inventories for again may be granted while the beginning of its checkout is not committed yet. If
-/// the leader is lost then, nobody knows of the attempt, so nothing may have been set aside for it.
+/// A repeated ask may be granted while the beginning of the checkout is not committed yet. If the leader is lost then, no node
+/// knows the attempt, so the gateway must not have been asked.
 #[test]
 pub(crate) fn no_money_is_set_aside_for_a_checkout_that_is_not_committed() {
     check(

@@ -1,5 +1,5 @@
-//! A leader that was stopped and goes on: it does not know that another one leads, and may be told anything that was said
-//! since, or a part of it. Nothing it says then is heard, for none of it can be committed; but it must not fall over.
+//! A deposed leader that does not know its successor may receive any part of the messages since. Its answers are lost, because
+//! none of its decisions can be committed. But it must not panic.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::{
 
 const SEEDS: u64 = 500;
 
-/// The entity as it was when the log had so many events, led by somebody who then hears some of what was ever said to it.
+/// Runs a host with the entity's state after `after` events of the log, which then receives some of all messages to the entity.
 fn depose(fixture: &Fixture, entity: &Entity, after: usize, rng: &mut Rng) {
     let mut states = StateMap::new();
     let events = fixture.log[..after].iter().filter(|(of, _)| of == entity);
@@ -64,8 +64,8 @@ fn deposed_inventories() {
     }
 }
 
-/// A stopped leader may give a hold other seats than its successor, where it chooses them. Of what the cart then says of its
-/// own it must take nothing for said of these.
+/// A deposed leader may give a hold other seats than its successor. It must not apply messages about the successor's seats to
+/// its own.
 #[test]
 pub(crate) fn a_hold_that_has_other_seats_at_the_successor() {
     let mut fixture = Fixture::new(Rules::default());
@@ -78,7 +78,7 @@ pub(crate) fn a_hold_that_has_other_seats_at_the_successor() {
     let seats = |seats: &[u16]| {
         Portion::Seats(SeatSet::new(seats.iter().map(|seat| Seat { row: 0, seat: *seat })).expect("seats"))
     };
-    // The successor has not heard of `b`, so there `a` has the seats in the middle.
+    // The successor does not know `b`, so there `a` has the seats in the middle.
     for (name, ask, says) in [
         ("b", wanted("b", 2), 1),
         ("a", wanted("a", 2), 1),

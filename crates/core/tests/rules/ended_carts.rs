@@ -1,5 +1,5 @@
-//! What carts told inventories and what has become of it: an ended cart frees everything within the grace, even if the news
-//! of its end is lost (P8). Operators, canceled sessions and shorter times to live make carts die earlier than was told.
+//! An ended cart frees everything within the grace, even if the message of its end is lost (P8). Operators, canceled sessions
+//! and shorter times to live end carts earlier than their inventories were told.
 
 use std::collections::BTreeMap;
 
@@ -35,8 +35,8 @@ fn holds_of_an_ended_cart_are_free_within_the_grace() {
     }
 }
 
-/// Whether what was given back was so because the cart's time was over: by the news of it, by an inventory that asked
-/// because the news was lost, and by the release that a cart owes to whoever was told a later deadline.
+/// Histories mark a release as an expiry in three cases: after the cart's message, after the question of an inventory that
+/// missed it, and after the release that a cart owes to an inventory with a later deadline.
 #[test]
 pub(crate) fn history_distinguishes_expiries_from_releases() {
     for (heard, owner) in [(true, false), (false, false), (true, true)] {
@@ -54,7 +54,7 @@ pub(crate) fn history_distinguishes_expiries_from_releases() {
         let said: Vec<bool> = fixture.log.iter().filter_map(|(_, event)| expired(event)).collect();
         assert_eq!(said, [!owner; 2], "of the product and of the quota; heard: {heard}, by the owner: {owner}");
     }
-    // It was told 3 s, and the product's life is shorter since: the cart owes the release.
+    // The inventory was told 3 s, and the product's life is shorter since. So the cart owes the release.
     let mut fixture = ExpiryRun::new(1).fixture;
     for (request, name) in [("1", "p"), ("2", "q")] {
         let want = Want::Units { quantity: 2, now: false };
@@ -80,18 +80,18 @@ fn expired(event: &Event) -> Option<bool> {
     }
 }
 
-/// Says which seed it was if it ends badly.
+/// Prints the seed if the run panics.
 struct SeedReport(u64);
 
 impl Drop for SeedReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("the lives of seed {} ended badly", self.0);
+            eprintln!("the run of seed {} panicked", self.0);
         }
     }
 }
 
-/// A town whose messages arrive at once, but for the news that a cart has expired, which never do.
+/// A fixture whose messages arrive at once, except messages that a cart has expired, which never arrive.
 pub(crate) fn expiry_run(seed: u64) {
     let _report = SeedReport(seed);
     let mut expiry_run = ExpiryRun::new(seed);
@@ -106,7 +106,7 @@ struct ExpiryRun {
     rng: Rng,
     ends: Ends,
     requests: u64,
-    /// The cart of each buyer: the next one when it has ended.
+    /// The current cart of each buyer.
     carts: [u128; 3],
 }
 
@@ -115,7 +115,7 @@ struct ExpiryRun {
 struct Ends(BTreeMap<CartId, Timestamp>);
 
 impl Ends {
-    /// Looks at all carts and all holds, after everything that is due has happened.
+    /// Checks all carts and all holds, after everything that is due has happened.
     fn check(&mut self, fixture: &Fixture) {
         for (entity, state) in fixture.states.entities() {
             let (Entity::Cart(id), State::Cart(cart)) = (entity, &**state) else { continue };
@@ -148,7 +148,7 @@ fn holds(state: &State) -> Vec<(HoldId, Timestamp)> {
     holds.into_iter().map(|hold| (hold.hold, hold.deadline)).collect()
 }
 
-/// Everything that can happen now, happens; the news of expiries is lost.
+/// Everything that can happen now happens. Messages of expiries are lost.
 fn rest(fixture: &mut Fixture) {
     for _ in 0..100_000 {
         fixture.mail.retain(|message| !matches!(message.input, Input::Ask { ask: Ask::Expired { .. }, .. }));
@@ -161,7 +161,7 @@ fn rest(fixture: &mut Fixture) {
             }
         }
     }
-    panic!("the town does not come to rest");
+    panic!("the fixture does not come to rest");
 }
 
 impl ExpiryRun {
@@ -299,7 +299,7 @@ impl ExpiryRun {
             0..3 => (Entity::Product(id("p")), Want::Units { quantity, now: false }),
             3 => (Entity::Product(id("q")), Want::Units { quantity, now: false }),
             4 => {
-                // Far ahead: what has begun is not held.
+                // Far ahead, because slots that have begun are not held.
                 let begin = Timestamp(1_000_000_000 + self.rng.below(20) * 1_000);
                 (Entity::Resource(id("r")), Want::Slot { begin, end: begin.after(1_000), details: "".into() })
             }

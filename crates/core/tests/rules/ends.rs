@@ -1,11 +1,11 @@
 //! Numbers near their ends: counters, revisions, attempts, versions, amounts and times, for every kind of entity.
 //!
-//! Two nets. *Storms far out*: a storm whose prices, stocks, times and clocks are near their ends, and whose states are
-//! raised in the middle so that their counters are as well; every promise is checked after every commit as in any storm,
-//! and all comes to rest. *Words without measure*: the hosts of such states hear commands, asks and replies whose numbers
-//! are anything; what does not fit is refused, nothing panics, nothing wraps, and every sum is right.
+//! There are two nets. In the first, random runs have prices, stocks, times and clocks near their ends, and their counters are
+//! raised in the middle. Every promise is checked after every commit, and the run ends with nothing held or owed. In the
+//! second, hosts of such states receive commands, asks and replies with any numbers. Misfits are refused, nothing panics or
+//! wraps, and every sum is right.
 //!
-//! `ENDS_SEEDS` says how many seeds of each, `ENDS_FROM` the first one.
+//! `ENDS_SEEDS` is the number of seeds of each, `ENDS_FROM` the first one.
 
 mod wild;
 
@@ -57,13 +57,13 @@ fn seeds() -> std::ops::Range<u64> {
     from..from + number("ENDS_SEEDS").unwrap_or(SEEDS)
 }
 
-/// Says which seed it was if it ends badly.
+/// Prints the seed if the run panics.
 struct SeedReport(&'static str, u64);
 
 impl Drop for SeedReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{}: seed {} ended badly", self.0, self.1);
+            eprintln!("{}: seed {} panicked", self.0, self.1);
         }
     }
 }
@@ -72,7 +72,7 @@ impl Drop for SeedReport {
 fn random_runs_with_high_numbers() {
     let mut said = Said::new();
     for seed in seeds() {
-        let _report = SeedReport("a storm far out", seed);
+        let _report = SeedReport("a random run with high numbers", seed);
         random_run_with_high_numbers(seed).iter().for_each(|(name, count)| *said.entry(name).or_default() += count);
     }
     println!("{said:?}");
@@ -97,10 +97,10 @@ fn guests_may_have_all_the_time_there_is() {
     assert!(fixture.answers[&ticket].is_ok(), "{:?}", fixture.answers[&ticket]);
 }
 
-/// How often what was answered, by the name of the refusal.
+/// Counts of answers, by the name of the refusal.
 type Said = BTreeMap<&'static str, u32>;
 
-/// Notes an answer. A refusal says why in words, whatever the numbers in it.
+/// Counts an answer. The text of a refusal must work with any numbers.
 fn note(said: &mut Said, outcome: &Outcome) {
     let name = match outcome {
         Ok(_) => "granted",
@@ -112,7 +112,7 @@ fn note(said: &mut Said, outcome: &Outcome) {
     *said.entry(name).or_default() += 1;
 }
 
-/// How far numbers are raised, and whether there is room for what a cart may commit.
+/// How far numbers are raised, and whether there is room for the commits of a cart.
 fn raised(wild: &mut Wild, states: &StateMap) -> (RaisedNumbers, bool) {
     let room = wild.chance(70);
     let last = u64::MAX - wild.rng.below(20) - wild.one(&[0, 1 << 32]);
@@ -133,7 +133,7 @@ fn raised(wild: &mut Wild, states: &StateMap) -> (RaisedNumbers, bool) {
     (raised, room)
 }
 
-/// A town at one end of time, in which everything costs, lasts and counts as much or as little as may be.
+/// A fixture at one end of time, whose prices, lifetimes and counts are extreme.
 fn town_at_an_end(wild: &mut Wild) -> Fixture {
     let rules = match wild.rng.below(2) {
         0 => Rules { hold_ttl_max_ms: u64::MAX, ..rules() },
@@ -176,7 +176,7 @@ fn town_at_an_end(wild: &mut Wild) -> Fixture {
     fixture
 }
 
-/// Numbers that occur in what is kept.
+/// Numbers that occur in the states.
 fn near(states: &StateMap) -> Vec<u64> {
     let mut near = Vec::new();
     for (_, state) in states.entities() {
@@ -201,7 +201,7 @@ fn near(states: &StateMap) -> Vec<u64> {
     near
 }
 
-/// What may never fall: versions, and revisions of holds.
+/// Numbers that never fall: versions, and revisions of holds.
 #[derive(Default)]
 struct Rising {
     versions: BTreeMap<Entity, u64>,
@@ -233,7 +233,7 @@ impl Rising {
     }
 }
 
-/// Every sum of a state, worked out in numbers that are wide enough.
+/// Checks every sum of a state with wide numbers.
 fn check_state(state: &State) {
     match state {
         State::Product(product) => check_answer(&Answer::Product(product.view())),
@@ -348,8 +348,7 @@ pub(crate) fn random_run_with_high_numbers(seed: u64) -> Said {
     said
 }
 
-/// Hosts whose words have numbers that are anything on their way: each is heard as it is, and what they decide is kept at
-/// once.
+/// Hosts that receive messages with any numbers. Their decisions are applied at once.
 struct Words {
     states: StateMap,
     rules: std::sync::Arc<Rules>,
@@ -479,12 +478,12 @@ pub(crate) fn words_of(seed: u64) -> Said {
             words.moment.at = Timestamp(words.moment.at.0.saturating_add(more.min(HOUR_MS)));
         }
         if wild.chance(2) {
-            // Everyone forgets what is not kept.
+            // All hosts restart from their states.
             words.hosts.clear();
         }
         words.rising.check(&words.states);
         if step % 5 == 0 {
-            // Words out of the blue may take from a cart what it has; nothing else may go wrong.
+            // Unexpected messages may take from a cart what it has. Nothing else may go wrong.
             let mut violations = words.states.audit().violations;
             violations.retain(|violation| !violation.contains(": line of "));
             assert_eq!(violations, [""; 0], "{:?}", words.moment);
@@ -493,7 +492,7 @@ pub(crate) fn words_of(seed: u64) -> Said {
     words.said
 }
 
-/// A town with a product, and what is kept of it with numbers that are so much higher.
+/// A fixture with a product, and its states with raised numbers.
 fn shop(raised: RaisedNumbers, commands: &[(&str, CartCommand)]) -> Fixture {
     let mut fixture = Fixture::new(Rules::default());
     let details = Box::new(product(euros(100), 10));
@@ -556,7 +555,7 @@ pub(crate) fn revisions_of_a_hold_leave_room_for_its_cart() {
         host.handle(fixture.now, input.clone(), &mut turn);
         assert_eq!(!turn.events.is_empty(), granted, "revision {revision}: {turn:?}");
     }
-    // The cart does not know it: it is free again.
+    // The cart does not know it, so it is free again.
     let want = Want::Units { quantity: 3, now: false };
     let ask = Ask::Hold { hold, revision: REVISION_MAX, want, life_ms: 1 };
     fixture.post(crate::fixture::Message { to: product, input: Input::Ask { from: cart, ask } });

@@ -1,4 +1,4 @@
-//! An inventory's decision on a hold fails: whoever asked is told, and nothing stays held.
+//! An inventory's decision on a hold fails. The client is answered, and nothing stays held.
 
 use boxoffice_core::{
     ask::{Ask, Reply},
@@ -15,8 +15,8 @@ use crate::{
     fixture::{Message, Fixture},
 };
 
-/// The first ask was granted, which its cart never heard; the decision on the second one fails. The cart cannot know of the
-/// grant, and gives it back all the same.
+/// The first ask was granted, but the grant is lost. The decision on the second one fails. The cart does not know of the grant,
+/// and releases it all the same.
 #[test]
 fn a_hold_that_may_have_been_granted_before_a_failure_is_released() {
     let mut fixture = Fixture::new(Rules::default());
@@ -28,7 +28,7 @@ fn a_hold_that_may_have_been_granted_before_a_failure_is_released() {
     let (buyer, failing) = (Entity::Cart(cart("a")), Entity::Product(id("p")));
     let line = |name| WantedLine { entity: Entity::Product(id(name)), want: Want::Units { quantity: 2, now: false } };
     let ticket = fixture.send(Some("hold"), Command::Cart(cart("a"), hold_lines(vec![line("p"), line("q")])));
-    // The cart asks; both grant, and are not heard.
+    // The cart asks. Both grant, and their replies are lost.
     let request = fixture.mail.pop_front().expect("the command is on its way");
     fixture.deliver(request);
     fixture.run_but(|to| *to != buyer, |_| true);

@@ -1,7 +1,7 @@
-//! A town: hosts of several entities, one store of what is committed, and the post between them, all in the test's hand.
+//! A fixture for tests of the rules: hosts of several entities, their committed states, and the messages between them.
 //!
-//! Everything happens in small steps: a message is delivered, a proposal is committed, a host crashes, time passes. After
-//! every commit all promises are checked.
+//! The test controls every step: it delivers a message, commits a proposal, crashes a host, lets time pass. Every commit checks
+//! all promises.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -24,10 +24,10 @@ use boxoffice_core::{
 
 use crate::{test_gateway::TestGateway, hold_lifetimes::HoldLifetimes, watch::Watchers};
 
-/// A client's place at the counter: where its answer goes.
+/// Where the answer to a client goes.
 pub(crate) type Ticket = u32;
 
-/// A change that was asked for: of whom, and the request's id and body.
+/// A requested change: its entity, and the request's id and body.
 type AskedChange = (Entity, RequestHash, u64);
 
 /// Something on its way to an entity.
@@ -37,7 +37,7 @@ pub(crate) struct Message {
     pub(crate) input: Input<Ticket>,
 }
 
-/// What was decided and is not committed yet, with what waits for it.
+/// Events that are not committed yet, with the effects that wait for them.
 struct Proposal {
     events: Vec<Event>,
     effects: Vec<Effect<Ticket>>,
@@ -46,57 +46,56 @@ struct Proposal {
 struct Actor {
     host: Host<Ticket>,
     proposals: VecDeque<Proposal>,
-    /// Every instant it asked to be woken at: none of them is forgotten for a later one.
+    /// All instants at which it wants to be woken.
     wakes: BTreeSet<Timestamp>,
 }
 
-/// A leader that was stopped and goes on, and has not heard yet that another one leads.
+/// The host of a deposed leader that does not know its successor.
 struct DeposedHost {
     entity: Entity,
     host: Host<Ticket>,
-    /// What it had proposed and others have committed, with the places in the log: it may hear of that, and act on it, at any
-    /// time.
+    /// Its proposals that were committed, with their places in the log. It may learn of them at any time.
     late: VecDeque<(Vec<Effect<Ticket>>, u64)>,
 }
 
 pub(crate) struct Fixture {
     /// Running time.
     pub(crate) now: Timestamp,
-    /// How far true time is ahead of it.
+    /// True time less running time.
     pub(crate) distance_ms: i64,
     pub(crate) states: StateMap,
-    /// Tombstones that have left memory.
+    /// Evicted tombstones.
     pub(crate) past: BTreeMap<Entity, Arc<State>>,
     pub(crate) mail: VecDeque<Message>,
     /// Calls on their way to the gateway.
     pub(crate) calls: VecDeque<GatewayCall>,
     pub(crate) gateway: TestGateway,
-    /// How much any customer may have of any quota, where that is the same for all.
+    /// The limit of all customers in all quotas, if it is the same.
     pub(crate) quota_max: Option<u64>,
     /// Whether calls reach the gateway at all.
     pub(crate) gateway_open: bool,
-    /// Every message that was ever posted, to be delivered once more by tests.
+    /// All messages that were ever sent. Tests deliver some of them again.
     pub(crate) posted: Vec<Message>,
     pub(crate) answers: BTreeMap<Ticket, Outcome>,
-    /// What was committed, in order.
+    /// Committed events, in order.
     pub(crate) log: Vec<(Entity, Event)>,
-    /// How long the log was after each turn of somebody's: the events of one are committed together.
+    /// The length of the log after each turn, whose events are committed together.
     pub(crate) turns: Vec<usize>,
     rules: Arc<Rules>,
     actors: BTreeMap<Entity, Actor>,
     deposed: Vec<DeposedHost>,
     tickets: BTreeMap<Ticket, Option<AskedChange>>,
-    /// Tickets whose host has crashed: their clients know nothing.
+    /// Tickets whose host has crashed. Their clients have no answer.
     lost: BTreeSet<Ticket>,
-    /// What was granted, by who decided and request: a repeat must be told the same, with the same versions (P9).
+    /// Granted answers by entity and request. A repeat must get the same answer with the same versions (P9).
     granted: BTreeMap<AskedChange, Answered>,
-    /// How payments came to nothing, by who decided and request: a repeat must be told the same, for ever.
+    /// Failed payments by entity and request. A repeat must get the same refusal.
     failed: BTreeMap<AskedChange, Refusal>,
     /// What buyers expected to buy.
     expected: BTreeMap<Ticket, Expect>,
     watchers: Watchers,
     lifetimes: HoldLifetimes,
-    /// By how much versions were raised.
+    /// The raise of the versions of each entity.
     raised: BTreeMap<Entity, u64>,
     turn: Turn<Ticket>,
 }
@@ -132,7 +131,7 @@ impl Fixture {
         }
     }
 
-    /// The rules of hosts that start from now on: the program was started again with another configuration.
+    /// Sets the rules of hosts that start from now on, as after a restart with another configuration.
     pub(crate) fn set_rules(&mut self, rules: Rules) {
         self.rules = Arc::new(rules);
     }
@@ -141,7 +140,7 @@ impl Fixture {
         &self.rules
     }
 
-    /// A client sends a command; its answer will come for the ticket.
+    /// A client sends a command. Its answer will have this ticket.
     pub(crate) fn send(&mut self, request: Option<&str>, command: Command) -> Ticket {
         let body = hash64(format!("{command:?}").as_bytes());
         let request = request.map(|id| Request { id: RequestHash::of(id), body });
@@ -210,13 +209,13 @@ impl Fixture {
         }
     }
 
-    /// Entities with something to be committed, or to be read after that.
+    /// Entities with proposals or waiting effects.
     pub(crate) fn proposing(&self) -> Vec<Entity> {
         let busy = self.actors.iter().filter(|(_, actor)| !actor.proposals.is_empty());
         busy.map(|(entity, _)| entity.clone()).collect()
     }
 
-    /// Lets the gateway hear the oldest call; whether there was one.
+    /// Lets the gateway answer the oldest call. Returns whether there was one.
     pub(crate) fn pay(&mut self) -> bool {
         let Some(call) = self.calls.pop_front() else { return false };
         let outcome = self.gateway.hear(&call);
@@ -240,7 +239,7 @@ impl Fixture {
         }
     }
 
-    /// The entity's host dies. Of its proposals the first `survive` are committed, but nobody is told.
+    /// Crashes the entity's host. Its first `survive` proposals are committed, but their effects are lost.
     pub(crate) fn crash(&mut self, entity: &Entity, survive: usize) {
         let Some(actor) = self.actors.remove(entity) else { return };
         for proposal in actor.proposals.into_iter().take(survive) {
@@ -249,8 +248,8 @@ impl Fixture {
         self.lose_clients(entity);
     }
 
-    /// Another host leads the entity from now on, and the one before, which may have had nothing to do, does not know. Of its
-    /// proposals the first `survive` are committed all the same.
+    /// Deposes the leader of an entity, which may have been idle, without its knowledge. Its first `survive` proposals are
+    /// committed.
     pub(crate) fn depose(&mut self, entity: &Entity, survive: usize) {
         let (host, proposals) = match self.actors.remove(entity) {
             Some(actor) => (actor.host, actor.proposals),
@@ -270,18 +269,17 @@ impl Fixture {
         self.lose_clients(entity);
     }
 
-    /// How many leaders were stopped and do not know that others lead.
+    /// The number of deposed hosts.
     pub(crate) fn deposed(&self) -> usize {
         self.deposed.len()
     }
 
-    /// The stopped leaders of an entity, by place.
+    /// The deposed hosts of an entity, by place.
     pub(crate) fn deposed_of(&self, entity: &Entity) -> Vec<usize> {
         (0..self.deposed.len()).filter(|place| self.deposed[*place].entity == *entity).collect()
     }
 
-    /// A stopped leader is told something. Nothing it decides can be committed and nothing it has to wait for comes, but what
-    /// it says at once is heard.
+    /// Sends something to a deposed host. Its decisions are never committed, but its immediate effects are carried out.
     pub(crate) fn send_to_deposed(&mut self, place: usize, input: Input<Ticket>) {
         let moment = Moment { at: self.now, distance_ms: self.distance_ms };
         let mut turn = Turn::default();
@@ -291,12 +289,12 @@ impl Fixture {
         self.carry_out_late(&entity, turn.now, None);
     }
 
-    /// A stopped leader is woken.
+    /// Wakes a deposed host.
     pub(crate) fn wake_deposed(&mut self, place: usize) {
         self.send_to_deposed(place, Input::Wake);
     }
 
-    /// A stopped leader hears that the oldest of its proposals was committed, by others.
+    /// A deposed host learns that its oldest proposal was committed.
     pub(crate) fn commit_deposed(&mut self, place: usize) {
         let deposed = &mut self.deposed[place];
         if let Some((effects, position)) = deposed.late.pop_front() {
@@ -305,12 +303,12 @@ impl Fixture {
         }
     }
 
-    /// A stopped leader hears that another one leads.
+    /// A deposed host learns that another one leads.
     pub(crate) fn end_deposed(&mut self, place: usize) {
         self.deposed.remove(place);
     }
 
-    /// All but answers: the clients of a stopped leader count as lost.
+    /// Carries out all effects but answers, because the clients of a deposed host count as lost.
     fn carry_out_late(&mut self, from: &Entity, effects: Vec<Effect<Ticket>>, position: Option<u64>) {
         for effect in effects {
             if !matches!(effect, Effect::Answer { .. }) {
@@ -320,7 +318,7 @@ impl Fixture {
     }
 
     fn lose_clients(&mut self, entity: &Entity) {
-        // Whoever waited for this host waits for nothing.
+        // Clients that waited for this host get no answer.
         let here = |message: &&Message| message.to == *entity;
         for message in self.posted.iter().filter(here) {
             if let Input::Command { from, .. } = &message.input
@@ -338,12 +336,12 @@ impl Fixture {
         }
     }
 
-    /// All hosts die, and others begin with these states, which differ from what was kept only by numbers: versions and
-    /// attempts to pay are so much higher.
+    /// Replaces all hosts and states. The new states differ only by numbers: versions and attempts to pay are higher by this
+    /// much.
     pub(crate) fn restart_from(&mut self, states: StateMap, versions: u64, attempts: u32) {
         let busy: Vec<Entity> = self.actors.keys().cloned().collect();
         busy.iter().for_each(|entity| self.crash(entity, 0));
-        // Clients still wait for their answers; what entities said to each other is lost.
+        // Clients still wait for their answers. Messages between entities are lost.
         self.mail.retain(|message| matches!(message.input, Input::Command { .. }));
         self.calls.clear();
         self.granted.clear();
@@ -362,7 +360,7 @@ impl Fixture {
         self.run_but(|_| true, |_| true);
     }
 
-    /// As `run`, but only messages to and commits of entities that are let.
+    /// Like `run`, with only the messages and commits that pass the filters.
     pub(crate) fn run_but(&mut self, deliver: impl Fn(&Entity) -> bool, commit: impl Fn(&Entity) -> bool) {
         for _ in 0..100_000 {
             if let Some(place) = self.mail.iter().position(|message| deliver(&message.to)) {
@@ -378,16 +376,16 @@ impl Fixture {
                 None => return,
             }
         }
-        panic!("the town does not come to rest");
+        panic!("the fixture does not come to rest");
     }
 
-    /// The next instant at which somebody wants to be woken.
+    /// The next instant at which an entity wants to be woken.
     pub(crate) fn next_wake(&self) -> Option<Timestamp> {
         let timers = self.actors.values().filter_map(|actor| actor.wakes.first().copied());
         timers.chain(self.states.next_deadline()).min()
     }
 
-    /// Lets a span of time pass, from wake to wake, and after each lets happen what `run` does.
+    /// Lets a span of time pass, from wake to wake, with a `run` after each.
     pub(crate) fn wait(&mut self, span_ms: u64, mut run: impl FnMut(&mut Fixture)) {
         let until = self.now.after(span_ms);
         while let Some(wake) = self.next_wake().filter(|wake| *wake <= until) {
@@ -398,7 +396,7 @@ impl Fixture {
         run(self);
     }
 
-    /// Lets time pass to `until`, and posts the wakes that are due then.
+    /// Lets time pass to `until`, and sends the wakes that are due then.
     pub(crate) fn pass(&mut self, until: Timestamp) {
         self.now = self.now.max(until);
         let now = self.now;
@@ -447,7 +445,7 @@ impl Fixture {
         self.check_quotas();
     }
 
-    /// No customer has more than may be had, held and sold together.
+    /// No customer has more than its limit, held and sold together.
     fn check_quotas(&self) {
         let Some(max) = self.quota_max else { return };
         for (entity, state) in self.states.entities() {
@@ -458,7 +456,7 @@ impl Fixture {
         }
     }
 
-    /// P11: who was charged has an order that says so; who paid back or gave up can show it.
+    /// P11: every charge has an order that shows it, and every refund and void has a record.
     fn check_charged(&self) {
         for (key, account) in &self.gateway.accounts {
             if account.captured.is_none() {
@@ -471,7 +469,7 @@ impl Fixture {
         }
     }
 
-    /// P11 when everything is over: what was set aside was taken for an order, given up, or is written down as failed.
+    /// P11 at the end: every authorization was captured for an order, voided, or is recorded as failed.
     pub(crate) fn check_money(&self) {
         let mut orders = 0;
         for (key, account) in &self.gateway.accounts {
@@ -534,7 +532,7 @@ impl Fixture {
         assert!(before.is_none(), "ticket {ticket} was answered twice: {before:?}");
     }
 
-    /// A payment that came to nothing is an outcome: whoever asks again is told the same.
+    /// A failed payment is an outcome. Every repeat gets the same refusal.
     fn check_failure(&mut self, ticket: Ticket, outcome: &Outcome) {
         if let (Some(Expect { total: Some(total), .. }), Ok(Answered { answer: Answer::Order { order, .. }, .. })) =
             (self.expected.get(&ticket), outcome)
@@ -552,13 +550,11 @@ impl Fixture {
         }
     }
 
-    /// P9: whoever asks again is told what was told first, with the versions of that time; but for the places in the log,
-    /// which only those know who were there.
+    /// P9: a repeat gets the first answer, with the versions of that time, but without the places in the log.
     fn check_repeat(&mut self, asked: AskedChange, mut answered: Answered) {
         answered.at.iter_mut().for_each(|at| at.position = 0);
         if let Answer::Order { settling, .. } = &mut answered.answer {
-            // Whether all have sold is the only thing that may change between an answer and its repeat: if they had not, more
-            // of them may have by now.
+            // Only the acknowledgements of sales may change between an answer and its repeat. There may be more of them by now.
             if *settling {
                 *settling = false;
                 let Some(first) = self.granted.get(&asked) else { return };

@@ -1,4 +1,4 @@
-//! Late and doubled words about units, places and time that somebody else has by now change nothing (P4).
+//! Late and doubled messages about units, places and slots that another cart has by now change nothing (P4).
 
 use expect_test::expect;
 
@@ -151,7 +151,7 @@ fn late_messages_about_slots() {
     );
 }
 
-/// A cart changes what is its own, whoever names which line.
+/// A command to a cart changes only its own lines.
 #[test]
 fn a_cart_changes_only_its_own_lines() {
     check(

@@ -42,7 +42,7 @@ fn everything_comes_back_at_the_deadline() {
     );
 }
 
-/// What the cart says of its end is lost: each inventory asks by itself, when the grace is over.
+/// The cart's messages of its end are lost. Each inventory asks by itself when the grace is over.
 #[test]
 fn everything_comes_back_after_the_grace_if_messages_of_the_cart_are_lost() {
     let script = "a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann
@@ -105,7 +105,7 @@ fn everything_comes_back_after_the_grace_if_messages_of_the_cart_are_lost() {
     );
 }
 
-/// The cart dies with the grants: nobody ever opened it, and everything comes back all the same.
+/// The cart crashes with the grants before it was opened, and everything comes back all the same.
 #[test]
 fn everything_comes_back_from_a_cart_that_was_never_opened() {
     let script = "freeze a
@@ -150,7 +150,7 @@ fn everything_comes_back_from_a_cart_that_was_never_opened() {
     );
 }
 
-/// Nobody knows how the payment ends: hours later everything is held still, whoever asks (P11).
+/// The outcome of the payment is unknown. Hours later everything is still held, although inventories ask (P11).
 #[test]
 fn nothing_comes_back_while_a_payment_is_unknown() {
     let script = "gateway shut
@@ -211,7 +211,7 @@ fn nothing_comes_back_while_a_payment_is_unknown() {
     );
 }
 
-/// The cart is lost with the grant, before it knows how short a life its line has: the session knows.
+/// The cart is lost with the grant, before it knows the short life of its line. The session knows it.
 #[test]
 fn a_session_with_a_shorter_life_asks_in_its_own_time() {
     check(
@@ -238,7 +238,7 @@ fn a_session_with_a_shorter_life_asks_in_its_own_time() {
     );
 }
 
-/// One line makes the cart's life shorter than the others were told: they would not ask for half an hour.
+/// One line makes the cart's life shorter than the other inventories were told. They would not ask for half an hour.
 #[test]
 fn an_inventory_with_a_later_deadline_is_told_until_it_acknowledges() {
     check(

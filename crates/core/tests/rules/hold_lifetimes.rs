@@ -1,6 +1,6 @@
-//! How long holds live (P8), judged after every commit. What an ended cart had is freed by a message that is owed until it is
-//! acknowledged, or its inventory asks about it in time; nothing that was said of a hold shortens its life; and no cart
-//! expires before the deadline that its client was told.
+//! Checks of the lifetimes of holds (P8) after every commit. A hold of an ended cart is freed by an owed message, or its
+//! inventory asks in time. No message shortens the life of a hold. No cart expires before the deadline that its client was
+//! told.
 
 use std::collections::BTreeMap;
 
@@ -13,27 +13,27 @@ use boxoffice_core::{
     time::Timestamp,
 };
 
-/// What is known of lives so far.
+/// The history that the checks need.
 #[derive(Default)]
 pub(crate) struct HoldLifetimes {
     /// When each hold was granted, or granted more.
     granted: BTreeMap<(Entity, HoldId), Timestamp>,
     /// When each inventory is going to ask about a hold.
     asks: BTreeMap<(Entity, HoldId), Timestamp>,
-    /// When a cart said of a hold that it is its own for so long.
+    /// When a cart said that it keeps a hold for this long.
     said: BTreeMap<(Entity, HoldId, u64), Timestamp>,
-    /// How late an inventory heard that at most, in milliseconds: so much longer it believes in the hold.
+    /// The longest delay of that message, in milliseconds. The inventory believes in the hold that much longer.
     late_ms: BTreeMap<(Entity, HoldId), u64>,
     /// When each cart expired or was canceled.
     ended: BTreeMap<CartId, Timestamp>,
-    /// The deadline a cart's clients were told last, and the cart's version then.
+    /// The last deadline that a cart's clients were told, and the cart's version then.
     told: BTreeMap<CartId, (u64, Timestamp)>,
     /// The version of a cart at which a line with a shorter life may have come.
     shortened: BTreeMap<CartId, u64>,
 }
 
 impl HoldLifetimes {
-    /// Nothing is known of what was before, so every hold counts as granted now.
+    /// The history before is not known, so every hold counts as granted now.
     pub(crate) fn restart_from(&mut self, now: Timestamp, states: &StateMap) {
         *self = HoldLifetimes::default();
         for (entity, state) in states.entities() {
@@ -41,7 +41,7 @@ impl HoldLifetimes {
         }
     }
 
-    /// A client was answered, by a shard so far from true time: deadlines are told in that.
+    /// Notes an answer to a client. `distance_ms` is the shard's distance from true time, in which deadlines are shown.
     pub(crate) fn answered(&mut self, answered: &Answered, distance_ms: i64) {
         let (cart, deadline) = match &answered.answer {
             Answer::Held(held) => (held.cart, Some(held.deadline)),
@@ -54,12 +54,12 @@ impl HoldLifetimes {
         }
     }
 
-    /// A cart says that a hold is its own for so long.
+    /// A cart says that it keeps a hold for this long.
     pub(crate) fn says(&mut self, now: Timestamp, to: &Entity, hold: HoldId, life_ms: u64) {
         self.said.entry((to.clone(), hold, life_ms)).or_insert(now);
     }
 
-    /// An inventory hears that.
+    /// The inventory receives that.
     pub(crate) fn hears(&mut self, now: Timestamp, inventory: &Entity, hold: HoldId, life_ms: u64) {
         let said = self.said.get(&(inventory.clone(), hold, life_ms)).copied().unwrap_or(now);
         let late_ms = self.late_ms.entry((inventory.clone(), hold)).or_default();
@@ -113,7 +113,7 @@ impl HoldLifetimes {
         }
     }
 
-    /// What ended carts have of this inventory is on its way back.
+    /// Holds of ended carts are being released.
     fn check_freed(&self, inventory: &Entity, state: &State, of: Option<CartId>, states: &StateMap, rules: &Rules) {
         for HoldView { hold, deadline, .. } in holds(state) {
             if of.is_some_and(|of| of != hold.cart) {
@@ -125,7 +125,7 @@ impl HoldLifetimes {
                 Some(State::Cart(cart)) => cart.owes_release(inventory, hold),
                 _ => false,
             };
-            // In the middle of a checkout an inventory is told to ask again after a while, whatever the deadline.
+            // During a checkout an inventory is told to ask again after a while, whatever the deadline.
             let key = (inventory.clone(), hold);
             let late_ms = self.late_ms.get(&key).copied().unwrap_or_default();
             let asks = ended.after(rules.ask_again_ms + rules.grace_ms + late_ms);

@@ -1,4 +1,4 @@
-//! How long a cart lives, and what paying does to that.
+//! The lifetime of a cart, and how paying changes it.
 
 use expect_test::expect;
 

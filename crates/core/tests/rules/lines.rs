@@ -1,4 +1,4 @@
-//! What may be in a cart and how it is asked for: units, places, time and seats, all of it or nothing.
+//! Lines of a cart: units, places, slots and seats, all or nothing.
 
 use expect_test::expect;
 

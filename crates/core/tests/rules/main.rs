@@ -1,4 +1,4 @@
-//! The rules at work: stories, interleavings, random commands against a model, sizes.
+//! Tests of the rules: stories, interleavings, random commands against references, sizes.
 
 mod test_gateway;
 mod hold_lifetimes;

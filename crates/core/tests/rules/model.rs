@@ -140,8 +140,8 @@ fn play(steps: &[Step]) {
     }
 }
 
-/// An answer without the version of the lines: a cart's version counts what is owed and acknowledged too, and the reference
-/// knows nothing of that.
+/// An answer without the version of the lines. A cart's version also counts owed messages and acknowledgements, which the
+/// reference does not have.
 fn unversioned(mut answer: Answer) -> Answer {
     match &mut answer {
         Answer::Cart(view) => view.lines_version = 0,
@@ -151,7 +151,7 @@ fn unversioned(mut answer: Answer) -> Answer {
     answer
 }
 
-/// What a repeat repeats, whatever it repeats in turn.
+/// The step that a chain of repeats repeats.
 fn original<'a>(steps: &'a [Step], number: usize, step: &'a Step) -> (usize, &'a Step) {
     match step {
         Step::Repeat { step } if number > 0 => {
@@ -223,7 +223,7 @@ fn command(step: &Step) -> Command {
     Command::Cart(buyer(*cart), command)
 }
 
-/// Who has a seat.
+/// The owner of a seat.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Cart(usize),
@@ -242,7 +242,7 @@ struct Reference {
     now: Timestamp,
     owners: BTreeMap<(usize, Seat), Owner>,
     baskets: BTreeMap<usize, Basket>,
-    /// What was granted, by step.
+    /// Granted answers, by step.
     granted: BTreeMap<usize, Answer>,
 }
 
@@ -463,7 +463,7 @@ impl Reference {
         Ok(Answer::Done)
     }
 
-    /// Every seat is whose it should be.
+    /// Compares the owner of every seat.
     fn compare(&self, fixture: &Fixture) {
         let maps = crate::script::draw(&fixture.states);
         for number in 0..2 {

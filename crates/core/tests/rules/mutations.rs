@@ -1,5 +1,5 @@
-//! Lines of the rules that could be changed without any test noticing: each has a story here that then ends otherwise. The
-//! changes themselves are planted bugs, in `planted`.
+//! Stories for lines of the rules that no other test covers. Each story fails if its line is changed. The changes are planted
+//! bugs, in `planted`.
 
 use boxoffice_core::{
     command::{CartCommand, Command, ProductCommand, Want, WantedLine},
@@ -62,7 +62,7 @@ pub(crate) fn a_repeated_partial_release_does_not_undo_a_later_growth() {
     );
 }
 
-/// The decision is proposed, and never committed: nobody may sell because of it, however long the cart waits for them.
+/// The decision is proposed and never committed. No inventory may sell because of it, however long the cart waits.
 #[test]
 pub(crate) fn messages_of_uncommitted_events_are_not_sent_again() {
     check(
@@ -88,7 +88,7 @@ pub(crate) fn messages_of_uncommitted_events_are_not_sent_again() {
     );
 }
 
-/// The leader that began the checkout may have asked the gateway before it was gone: its successor cannot know.
+/// The leader that began the checkout may have asked the gateway before it crashed. Its successor cannot know.
 #[test]
 pub(crate) fn a_resumed_checkout_that_falls_short_voids_its_authorization() {
     check(
@@ -128,7 +128,7 @@ pub(crate) fn a_resumed_checkout_that_falls_short_voids_its_authorization() {
     );
 }
 
-/// The cart goes on without a line that was on its way. Its inventory hears that it is disowned, and then of the line.
+/// The cart goes on without a line that was on its way. Its inventory receives the disowning before the ask.
 #[test]
 pub(crate) fn a_disowned_hold_is_remembered_until_its_cart_has_ended() {
     check(
@@ -175,7 +175,7 @@ pub(crate) fn a_disowned_hold_is_remembered_until_its_cart_has_ended() {
     );
 }
 
-/// A cart that is touched lives longer than its inventory was told before: what was told comes a second time, late.
+/// A touched cart lives longer than its inventory was told before. The earlier message comes a second time, late.
 #[test]
 pub(crate) fn an_old_still_mine_does_not_shorten_a_life() {
     check(
@@ -205,7 +205,7 @@ pub(crate) fn an_old_still_mine_does_not_shorten_a_life() {
     );
 }
 
-/// A release that comes late, after its inventory was told to forget the cart, is remembered for nobody.
+/// A release that comes after its inventory was told to forget the cart is forgotten too.
 #[test]
 pub(crate) fn a_late_release_is_forgotten() {
     let mut fixture = Fixture::new(Rules::default());

@@ -1,4 +1,4 @@
-//! What operators do to the carts of others: give lines back, cancel sessions, refund, settle payments.
+//! Operators release lines of carts, cancel sessions, refund and settle payments.
 
 use boxoffice_core::{
     answer::{Answer, Answered},

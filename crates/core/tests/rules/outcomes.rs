@@ -1,4 +1,4 @@
-//! How a checkout ended is told again, whoever asks and however often; a cart says why it ended and what was taken from it.
+//! Every repeat of a checkout gets the same outcome. A cart shows why it ended and which lines were taken from it.
 
 use boxoffice_core::{
     answer::{Answer, CartView, Ended},
@@ -94,7 +94,7 @@ pub(crate) fn a_repeat_gets_the_same_decline() {
     );
 }
 
-/// The client was told that it is not known, and its repeat comes when it is.
+/// The client was answered that the outcome is not known, and repeats when it is.
 #[test]
 fn a_decline_without_a_waiting_client_is_answered_later() {
     check(
@@ -271,8 +271,8 @@ fn view(fixture: &mut Fixture) -> CartView {
     }
 }
 
-/// Every declined card is remembered, so there is room for it before the gateway is asked: nobody is charged for an
-/// outcome that cannot be kept.
+/// Every decline is remembered, so there must be room for it before the gateway is asked. No card is charged for an outcome
+/// that cannot be kept.
 #[test]
 pub(crate) fn a_cart_that_cannot_remember_an_outcome_asks_no_gateway() {
     let mut fixture = shop();
@@ -296,12 +296,12 @@ pub(crate) fn a_cart_that_cannot_remember_an_outcome_asks_no_gateway() {
         assert!(matches!(said, Err(Refusal::BadRequest(_))), "{said:?}");
     }
     assert_eq!(fixture.gateway.accounts.len(), asked, "the gateway was asked for an outcome that cannot be kept");
-    // What was told is told again.
+    // Repeats get the same answers.
     for number in [1, CART_OUTCOMES_MORE] {
         declined(buy(&mut fixture, &format!("pay {number}"), keep()));
     }
     assert_eq!(fixture.gateway.accounts.len(), asked);
-    // The cart ends as carts do, and without a gateway it can be bought even so.
+    // The cart can still end, and be bought without a gateway.
     buy(&mut fixture, "cancel", CartCommand::Cancel).expect("a full cart can be canceled");
     assert_eq!(view(&mut fixture).ended, Some(Ended::Canceled));
 }
@@ -319,8 +319,7 @@ fn only_the_newest_lines_that_were_taken_are_kept() {
     assert_eq!(taken, (8..=CART_LINES_MAX as u32 + 7).collect::<Vec<_>>());
 }
 
-/// The version of the lines moves when lines, quantities or prices do, and at nothing else. Every answer says the one that
-/// the cart has then.
+/// The version of the lines changes with lines, quantities or prices only. Every answer has the version at that time.
 #[test]
 fn the_version_of_lines_moves_with_them_alone() {
     let mut fixture = shop();

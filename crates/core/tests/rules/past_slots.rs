@@ -1,5 +1,5 @@
-//! Time that has passed: it is neither held, nor offered, nor called free, also where no notice is needed. Who books without a
-//! cart may still write down what has begun.
+//! Time that has passed is neither held, nor offered, nor free, also without a notice. Only a booking without a cart may have
+//! begun.
 
 use boxoffice_core::{
     answer::Answer,

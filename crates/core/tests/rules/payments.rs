@@ -1,5 +1,5 @@
-//! The table of payments: every way an attempt can go, with and without lines that are validated late, for both policies;
-//! and each of them again with a crash of the cart's host at every single step.
+//! The table of payments: every way an attempt can go, with and without late lines, for both policies. Each runs again with a
+//! crash of the cart's host at every step.
 
 use std::cell::Cell;
 
@@ -30,16 +30,16 @@ struct Path {
     then: &'static [Then],
 }
 
-/// What comes when all is quiet.
+/// What happens after the attempt.
 #[derive(Clone, Copy)]
 enum Then {
     /// An operator says so.
     Settle(bool),
-    /// The gateway says by itself that the first attempt was authorized, declined, or that it captured.
+    /// A webhook says that the first attempt was authorized, declined or captured.
     Says(&'static str),
     /// Everything is refunded.
     Refund,
-    /// An operator has seen to what failed, step by step.
+    /// An operator settles the failed steps.
     Seen,
 }
 
@@ -193,7 +193,7 @@ impl Run {
         self.insist("paid", &CartCommand::Paid { key, step, outcome });
     }
 
-    /// The operator does by hand what failed, and says so.
+    /// The operator does the failed steps by hand and settles them.
     fn see_to_it(&mut self) {
         let failed: Vec<_> = self.cart().open_payments().filter(|open| open.failed).collect();
         assert!(!failed.is_empty(), "{}", self.tell());
@@ -228,7 +228,7 @@ impl Run {
         }
     }
 
-    /// Operators and gateways say again what nobody has acknowledged.
+    /// Operators and the gateway repeat what is not acknowledged.
     fn insist(&mut self, request: &str, command: &CartCommand) {
         let ticket = self.send(request, command.clone());
         if self.fixture.is_lost(ticket) {
@@ -236,7 +236,7 @@ impl Run {
         }
     }
 
-    /// The whole path; what the client of the checkout was told in the end.
+    /// Runs the whole path, and returns the last answer to the checkout.
     fn play(&mut self, path: &Path, on_decline: OnDecline) -> Option<Outcome> {
         for (kind, fates) in path.plan {
             self.fixture.gateway.plan(kind, fates);
@@ -244,7 +244,7 @@ impl Run {
         let mut ticket = self.send("pay", pay(Some(on_decline), None));
         self.wait(30_000);
         if self.fixture.is_lost(ticket) {
-            // The client knows nothing, and asks again.
+            // The client has no answer, and repeats.
             ticket = self.send("pay", pay(Some(on_decline), None));
             self.wait(30_000);
         }
@@ -255,7 +255,7 @@ impl Run {
         self.fixture.answers.get(&ticket).cloned()
     }
 
-    /// State, what is held and sold, how the money stands, and what is for the operator to see.
+    /// The state, held and sold units, the state of the money, and steps that wait for an operator.
     fn tell(&self) -> String {
         let cart = self.cart();
         let units = self.fixture.states.audit().units;
@@ -269,7 +269,7 @@ impl Run {
         format!("{state}, {} held, {} sold{money}{refunds}{voids}{open} | {ledger}", units.held, units.sold)
     }
 
-    /// After the end of all deadlines: nothing is held, owed or set aside.
+    /// After all deadlines nothing is held, owed or authorized.
     fn end(&mut self) {
         self.wait(2 * 60 * 60 * 1000);
         let audit = self.fixture.states.audit();
@@ -438,18 +438,18 @@ fn variants() -> impl Iterator<Item = (bool, OnDecline)> {
     [false, true].into_iter().flat_map(both)
 }
 
-/// Says which run it was if it ends badly.
+/// Prints the run if it panics.
 struct SeedReport(String);
 
 impl Drop for SeedReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("it ended badly: {}", self.0);
+            eprintln!("it panicked: {}", self.0);
         }
     }
 }
 
-/// An outcome that does not answer its step says nothing: the step is asked for again.
+/// An outcome that does not fit its step counts as unknown, and the step is asked for again.
 #[test]
 fn outcomes_that_do_not_fit_their_step_count_as_unknown() {
     let mut run = Run::new(false, None);
@@ -470,8 +470,9 @@ fn outcomes_that_do_not_fit_their_step_count_as_unknown() {
     assert_eq!(run.tell(), "done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800");
 }
 
-/// The capture is known, and not committed, when the last session says that it has sold: the answer waits for it, and shows what
-/// was decided all the same. Repeats say the same, before the capture is committed and after it; only who reads the order is told of the capture.
+/// The capture is known but not committed when the last session acknowledges its sale. The answer waits for the commit, and
+/// shows the order as it was decided. Repeats get the same answer before and after the commit. Only a read of the order shows
+/// the capture.
 #[test]
 fn a_capture_is_shown_when_it_is_committed() {
     let mut run = Run::new(false, None);
@@ -479,7 +480,7 @@ fn a_capture_is_shown_when_it_is_committed() {
     let here = Entity::Cart(buyer());
     let is_cart = |entity: &Entity| *entity == Entity::Cart(buyer());
     let ticket = fixture.send(Some("pay"), Command::Cart(buyer(), pay(None, None)));
-    // Begun; authorized and decided; captured, which waits to be committed. Nobody has sold anything yet.
+    // The checkout is begun, then authorized and decided. The capture waits to be committed. No sale is acknowledged yet.
     for committed in [true, true, false] {
         fixture.run_but(is_cart, |_| false);
         assert_eq!(fixture.proposing(), std::slice::from_ref(&here));
@@ -519,7 +520,7 @@ fn a_capture_is_shown_when_it_is_committed() {
     );
 }
 
-/// An operator can only say of a step that there is one, and what is done already is done.
+/// An operator can only settle existing steps, and a settled step stays settled.
 #[test]
 fn settlements_of_an_operator() {
     let mut run = Run::new(false, None);
@@ -559,8 +560,8 @@ fn settlements_of_an_operator() {
     assert_eq!((run.fixture.states.audit().owed, run.fixture.states.payments()), (0, PaymentCounts::default()), "{}", run.tell());
 }
 
-/// The gateway is gone from the configuration: what was decided is answered as before, what is under way stays so, and nothing
-/// new is begun.
+/// The gateway is removed from the configuration. Decided checkouts are answered as before, attempts under way stay open, and
+/// no new attempt begins.
 #[test]
 fn without_a_gateway() {
     let mut run = Run::new(false, None);
@@ -573,7 +574,7 @@ fn without_a_gateway() {
     run.fixture.send(Some("pay"), Command::Cart(other, pay(None, None)));
     run.wait(20_000);
     assert_eq!(run.fixture.states.payments(), PaymentCounts { pending: 1, failed: 0 });
-    // It is started again.
+    // The node starts again.
     run.fixture.crash(&Entity::Cart(buyer()), 9);
     run.fixture.crash(&Entity::Cart(other), 9);
     run.fixture.calls.clear();
@@ -583,7 +584,7 @@ fn without_a_gateway() {
     run.fixture.send(Some("hold"), Command::Cart(third, hold_lines(vec![units(1)])));
     let repeats = [buyer(), other, third].map(|cart| run.fixture.send(Some("pay"), Command::Cart(cart, pay(None, None))));
     let another = run.fixture.send(Some("pay again"), Command::Cart(buyer(), pay(None, None)));
-    // Nobody is there to be asked: nothing comes of it.
+    // There is no gateway to ask, so nothing happens.
     run.fixture.run();
     let wait = run.fixture.rules().payment_wait_ms;
     run.fixture.pass(run.fixture.now.after(wait));

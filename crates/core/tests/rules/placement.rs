@@ -1,4 +1,4 @@
-//! Where entities are placed by: hash prefixes, and tokens whose carts live beside what they hold.
+//! Placement by hash prefixes, and tokens that put a cart beside what it holds.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! The test of the storms: bugs planted on purpose, one at a time. Every one must be found, and it is said after how many
-//! storms and by what. `cargo test -p boxoffice-core --features planted --test rules planted -- --nocapture`;
-//! `BOXOFFICE_BUG` names one, `BOXOFFICE_BUGS` says how many of the list: the first are found soonest.
+//! The test of the random runs: bugs planted on purpose, one at a time. Every bug must be found. The output says after how many
+//! runs, and by what. `cargo test -p boxoffice-core --features planted --test rules planted -- --nocapture`. `BOXOFFICE_BUG`
+//! names one bug, `BOXOFFICE_BUGS` limits the list, whose first bugs are found soonest.
 
 use std::panic::catch_unwind;
 
@@ -15,7 +15,7 @@ use crate::{
     tombstones::{self, guests},
 };
 
-/// Storms, or lives, after which a bug that was not found counts as one that is not.
+/// The most runs in which a bug must be found.
 const RUNS_MAX: u64 = 3_000;
 
 /// A bug, and a run of the seed that finds it.
@@ -56,7 +56,7 @@ fn ends(seed: u64) {
     words_of(seed);
 }
 
-/// After how many storms a bug was found, and what was said.
+/// The number of runs until a bug was found, and the panic.
 fn hunt(bug: &'static str, run: fn(u64)) -> Option<(u64, String)> {
     (0..RUNS_MAX).find_map(|seed| {
         plant(Some(bug));
@@ -84,7 +84,7 @@ fn every_planted_bug_is_found() {
     assert_eq!(missed, [""; 0], "not found in {STORMS_MAX} storms");
 }
 
-/// Each story of a line that could be changed ends otherwise when it is.
+/// Each story of a planted bug fails with it.
 #[test]
 fn every_story_fails_with_its_bug() {
     let stories: [(&str, fn()); 23] = [

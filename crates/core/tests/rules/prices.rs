@@ -1,4 +1,4 @@
-//! What was captured when it was held is what is paid, whatever is put afterwards (P7).
+//! The price that was captured by the hold is paid, whatever is put afterwards (P7).
 
 use expect_test::expect;
 
@@ -91,7 +91,7 @@ fn a_room_that_becomes_dearer() {
     );
 }
 
-/// Nothing is set aside for a late line; its product keeps its currency all the same.
+/// Nothing is set aside for a late line, but its product keeps its currency all the same.
 #[test]
 fn a_late_product_that_would_change_its_currency() {
     check(

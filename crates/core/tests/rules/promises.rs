@@ -1,4 +1,4 @@
-//! The promises, each with a story of its own. The town checks all of them after every commit of every test.
+//! The promises, each with a story. The fixture checks all of them after every commit of every test.
 
 use boxoffice_core::{
     answer::Answer,
@@ -272,7 +272,7 @@ fn p8_no_hold_ends_before_its_deadline_nor_more_than_the_grace_after() {
             box get s -> 3 free, 0 held, 0 sold, 0 blocked
         "#]],
     );
-    // The cart's messages are lost: the session asks after the grace.
+    // The cart's messages are lost, so the session asks after the grace.
     check(
         "hall aaa
          session s
@@ -299,7 +299,7 @@ fn p8_no_hold_ends_before_its_deadline_nor_more_than_the_grace_after() {
             box get s -> 3 free, 0 held, 0 sold, 0 blocked
         "#]],
     );
-    // A session with a shorter patience.
+    // A session with a shorter time to live.
     check(
         "hall aaa
          session s ttl 600
@@ -334,7 +334,7 @@ fn p8_no_hold_ends_before_its_deadline_nor_more_than_the_grace_after() {
     );
 }
 
-/// Whoever granted asks long before the deadline: nothing ends by that.
+/// An inventory asks long before the deadline. Nothing ends by that.
 #[test]
 fn p8_a_hold_that_is_asked_about_early_lives_on() {
     check(
@@ -431,7 +431,7 @@ fn p14_a_snapshot_and_what_came_after_are_the_state() {
     assert!(changes > 100, "storms with something in them: {changes} events");
 }
 
-/// Takes a snapshot of a session at every version there was; how many there were.
+/// Takes a snapshot of a session at every version, and returns their number.
 fn check_snapshots(mut fixture: Fixture) -> usize {
     let ticket = fixture.send(None, Command::Session(id("s"), SessionCommand::Map));
     fixture.run();

@@ -1,4 +1,4 @@
-//! Each order is once among its customer's purchases, whatever is lost, doubled or dies in between (P12).
+//! Each order is once among its customer's purchases, even if messages are lost or doubled and hosts crash (P12).
 
 use expect_test::expect;
 
@@ -88,7 +88,7 @@ fn an_acknowledgement_that_is_lost_does_not_post_twice() {
     );
 }
 
-/// The customer's host dies with the purchase before it is written.
+/// The customer's host crashes before the purchase is committed.
 #[test]
 fn a_purchase_is_posted_again_after_a_crash_of_its_customer() {
     check(

@@ -1,4 +1,4 @@
-//! What one order and one customer may have, over carts, crashes and late lines.
+//! Limits of one order and one customer, over carts, crashes and late lines.
 
 use expect_test::expect;
 

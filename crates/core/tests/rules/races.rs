@@ -1,4 +1,4 @@
-//! Races: many carts for the last of something, and messages of one line in every order there is.
+//! Races: many carts for the last unit, and messages of one line in every order.
 
 use boxoffice_core::{
     answer::CartState,
@@ -61,8 +61,8 @@ fn five_hundred_carts_for_the_last_one() {
         let won: Vec<u128> =
             (1..).zip(&tickets).filter(|(_, ticket)| fixture.answers[ticket].is_ok()).map(|(cart, _)| cart).collect();
         let [winner] = won[..] else { panic!("{} carts have {wanted:?}", won.len()) };
-        assert_eq!(fixture.answers.len(), tickets.len() + 4 + 1, "everybody is answered");
-        // The winner buys, and nobody else can.
+        assert_eq!(fixture.answers.len(), tickets.len() + 4 + 1, "every client is answered");
+        // The winner buys, and no other cart can.
         let bought = fixture.send(Some("pay"), Command::Cart(CartId(winner), check_out()));
         let late = fixture.send(Some("again"), hold(winner % CARTS + 1));
         fixture.run();
@@ -71,7 +71,7 @@ fn five_hundred_carts_for_the_last_one() {
     }
 }
 
-/// At the very millisecond, in both orders: whoever comes first at the cart wins, and it is one of the two.
+/// Both come in the same millisecond, in both orders. The first one at the cart wins.
 #[test]
 fn checkout_against_expiry_in_the_same_millisecond() {
     for before in [true, false] {
@@ -119,8 +119,8 @@ fn one_order(commands: &[CartCommand], choices: &[usize]) -> (Fixture, Vec<usize
     }
 }
 
-/// Growth, release and checkout of one line, with every message and every commit in every order there is (the first
-/// steps exhaustively, what follows in the order of the post).
+/// Growth, release and checkout of one line, with messages and commits in every order. The first steps are exhaustive, and the
+/// rest goes in the order of the queue.
 #[test]
 fn growth_release_and_checkout_of_one_line_in_every_order() {
     let set = |quantity| CartCommand::SetQuantity { line: 1, quantity };
@@ -168,8 +168,8 @@ fn growth_release_and_checkout_of_one_line_in_every_order() {
     assert!(runs > 1_000, "{runs} orders");
 }
 
-/// A crash took the request and left its hold. The inventory asks about that, and the request comes again at the same moment:
-/// what is given back comes first, so the request is not refused because of itself.
+/// A crash lost the request and left its hold. The inventory asks about it, and the request comes again at the same moment. The
+/// release comes first, so the request is not refused because of its own hold.
 #[test]
 fn a_repeat_does_not_meet_the_hold_of_its_first_attempt() {
     check(

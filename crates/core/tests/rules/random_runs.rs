@@ -1,6 +1,5 @@
-//! Storms: random commands while messages are delayed, doubled, lost and overtaken, hosts crash, and time passes. Every
-//! promise is checked after every commit by the town; when the storm is over everything must come to rest, with nothing
-//! held, owed or remembered that should not be.
+//! Random commands while messages are delayed, doubled, lost and overtaken, hosts crash, and time passes. The fixture checks
+//! every promise after every commit. At the end nothing may be held, owed or remembered that should not be.
 
 use std::collections::BTreeSet;
 
@@ -27,14 +26,14 @@ use crate::{
 
 const SEEDS: u64 = 900;
 const STEPS: u32 = 300;
-/// Leaders that were stopped and have not heard of it, at a time.
+/// The most deposed hosts at a time.
 const DEPOSED_MAX: usize = 6;
-/// How much a customer may have of what is limited.
+/// The limit of a customer.
 const QUOTA_MAX: u32 = 5;
 
 #[test]
 fn random_runs() {
-    // Other seeds than those of every day, by hand.
+    // Other seeds than the usual ones.
     let from = std::env::var("RANDOM_RUNS_FROM").ok().and_then(|from| from.parse().ok()).unwrap_or(0);
     for seed in from..from + SEEDS {
         random_run(seed, FaultRates::ROUGH);
@@ -71,18 +70,18 @@ fn random_runs_with_deposed_leaders() {
     }
 }
 
-/// How often what happens, in hundredths.
+/// How often each fault happens, in percent.
 #[derive(Clone, Copy)]
 pub(crate) struct FaultRates {
     crash: u32,
-    /// A leader is stopped and goes on beside its successor, or one of those hears that it leads no more.
+    /// A leader is deposed without its knowledge, or a deposed host learns of its successor.
     depose: u32,
-    /// Of the other commands, those for the best seats and for less of them.
+    /// The share of commands for the best seats and for releases of some of them.
     choosy: u32,
     lose: u32,
     double: u32,
     pass: u32,
-    /// Of the commands, those of operators that take away, cancel, and change terms.
+    /// The share of commands of operators that release, cancel and change terms.
     operators: u32,
 }
 
@@ -112,13 +111,13 @@ impl Rng {
     }
 }
 
-/// Says which storm it was if it ends badly.
+/// Prints the seed if the run panics.
 struct SeedReport(u64);
 
 impl Drop for SeedReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("the storm of seed {} ended badly", self.0);
+            eprintln!("the random run of seed {} panicked", self.0);
         }
     }
 }
@@ -152,7 +151,7 @@ pub(crate) fn rules() -> Rules {
     }
 }
 
-/// A storm that is not over.
+/// A run that has not ended.
 pub(crate) fn mid_run(seed: u64, steps: u32) -> Fixture {
     let mut run = RandomRun::new(seed);
     for _ in 0..steps {
@@ -161,25 +160,25 @@ pub(crate) fn mid_run(seed: u64, steps: u32) -> Fixture {
     run.fixture
 }
 
-/// What is left after a storm in which operators do a lot.
+/// The end of a run with many commands of operators.
 #[cfg(feature = "planted")]
 pub(crate) fn after_run_with_operators(seed: u64) -> Fixture {
     random_run(seed, FaultRates::WITH_OPERATORS)
 }
 
-/// What is left after a storm in which no message and no host is lost.
+/// The end of a run without losses and crashes.
 #[cfg(feature = "planted")]
 pub(crate) fn after_run_without_losses(seed: u64) -> Fixture {
     random_run(seed, FaultRates { crash: 0, lose: 0, ..FaultRates::ROUGH })
 }
 
-/// What is left after storms in which leaders are stopped and go on beside their successors.
+/// Runs with deposed leaders beside their successors.
 pub(crate) fn after_runs_with_deposed_leaders(seed: u64) {
     random_run(seed, FaultRates::WITH_DEPOSED_LEADERS);
     random_run(seed, FaultRates::WITH_OTHER_SEATS);
 }
 
-/// What is left after a rough storm.
+/// The end of a rough run.
 pub(crate) fn after_run(seed: u64) -> Fixture {
     random_run(seed, FaultRates::ROUGH)
 }
@@ -222,7 +221,7 @@ fn fixture(rules: Rules) -> Fixture {
 pub(crate) struct RandomRun {
     pub(crate) fixture: Fixture,
     pub(crate) rng: Rng,
-    /// What clients have sent: they repeat it when they hear nothing, and sometimes when they do.
+    /// Requests that clients have sent. They repeat them without an answer, and sometimes after one.
     sent: Vec<(String, Command)>,
     pub(crate) tickets: BTreeSet<Ticket>,
 }
@@ -232,7 +231,7 @@ impl RandomRun {
         RandomRun::of(fixture(rules()), seed)
     }
 
-    /// A storm over a town that is there already.
+    /// A run over an existing fixture.
     pub(crate) fn of(mut fixture: Fixture, seed: u64) -> RandomRun {
         fixture.gateway.rng = Some(Rng(!seed));
         RandomRun { fixture, rng: Rng(seed), sent: Vec::new(), tickets: BTreeSet::new() }
@@ -255,7 +254,7 @@ impl RandomRun {
             if let Entity::Cart(cart) = entity
                 && self.rng.chance(50)
             {
-                // Who asked the gateway for it is gone, and so is the answer.
+                // The host that asked the gateway is gone, and so is the answer.
                 self.fixture.calls.retain(|call| call.key().cart != cart);
                 self.fixture.mail.retain(|mail| mail.to != entity || !matches!(mail.input, Input::Paid { .. }));
             }
@@ -271,7 +270,7 @@ impl RandomRun {
         }
     }
 
-    /// Something happens about leaders that were stopped.
+    /// Deposes a leader, or lets a deposed host go on or learn of its successor.
     fn depose(&mut self, rates: FaultRates) {
         let many = self.fixture.deposed();
         match self.rng.below(8) {
@@ -324,7 +323,7 @@ impl RandomRun {
         self.tickets.insert(ticket);
     }
 
-    /// What operators do to carts and to what they have, beside what they do in any storm.
+    /// Commands of operators to carts and inventories, beside those of every run.
     fn operator(&mut self) -> Command {
         let line = 1 + self.rng.below(3) as u32;
         match self.rng.below(12) {
@@ -338,14 +337,14 @@ impl RandomRun {
                 Command::Product(id("p"), ProductCommand::Put(Box::new(details)))
             }
             4 if self.rng.chance(10) => {
-                Command::Session(self.session(), SessionCommand::Cancel { reason: "storm".into() })
+                Command::Session(self.session(), SessionCommand::Cancel { reason: "test".into() })
             }
             _ => Command::Cart(buyer(self.rng.below(4)), CartCommand::Revoke { line, reason: "".into() }),
         }
     }
 
-    /// What makes holds of a stopped leader and of its successor differ: the best seats, of which some are given back before
-    /// the rest is bought.
+    /// Commands that make holds of a deposed leader and of its successor differ: the best seats, some of which are released
+    /// before the rest is bought.
     fn choosy(&mut self) -> Command {
         let cart = buyer(self.rng.below(4));
         let view = match self.fixture.states.get(&Entity::Cart(cart)).as_deref() {
@@ -412,10 +411,10 @@ impl RandomRun {
                 pay(on_decline[self.rng.below(3) as usize], self.customer())
             }
             22 | 27 => CartCommand::Revoke { line, reason: "".into() },
-            23 => CartCommand::Refund { lines: self.rng.chance(60).then(|| vec![line]), reason: "storm".into() },
+            23 => CartCommand::Refund { lines: self.rng.chance(60).then(|| vec![line]), reason: "test".into() },
             24 => self.settle(buyer),
             25 if self.rng.chance(4) => {
-                let reason = "storm".into();
+                let reason = "test".into();
                 return Command::Session(self.session(), SessionCommand::Cancel { reason });
             }
             26 if self.rng.chance(60) => {
@@ -432,7 +431,7 @@ impl RandomRun {
         Command::Cart(buyer, command)
     }
 
-    /// What the buyer saw of the cart a moment ago, or nothing.
+    /// The buyer's view of the cart a moment ago, or none.
     fn expect(&mut self, cart: CartId) -> Expect {
         let seen = match self.fixture.states.get(&Entity::Cart(cart)).as_deref() {
             Some(State::Cart(cart)) if self.rng.chance(50) => cart.view(),
@@ -445,7 +444,7 @@ impl RandomRun {
         }
     }
 
-    /// An operator says of an attempt what is true of it, or that it came to nothing.
+    /// An operator settles an attempt as it was, or as declined.
     fn settle(&mut self, cart: CartId) -> CartCommand {
         let attempt = 1 + self.rng.below(2) as u32;
         let key = PaymentKey { cart, attempt };
@@ -477,7 +476,7 @@ impl RandomRun {
                 return WantedLine { entity: Entity::Product(id("q")), want: Want::Units { quantity, now: false } };
             }
             4 => {
-                // Far ahead: what has begun is not held.
+                // Far ahead, because slots that have begun are not held.
                 let begin = Timestamp(1_000_000_000 + self.rng.below(3) * 1_000);
                 let want = Want::Slot { begin, end: begin.after(1_000 + self.rng.below(1_000)), details: "".into() };
                 return WantedLine { entity: Entity::Resource(id("r")), want };
@@ -518,7 +517,7 @@ impl RandomRun {
         let message = self.fixture.mail[place].clone();
         let deposed = self.fixture.deposed_of(&message.to);
         if !deposed.is_empty() && self.rng.chance(60) {
-            // To one that was stopped, and often to nobody else: entities say it again.
+            // To a deposed host, and often only to it, because entities repeat their messages.
             let only = between_entities(&message) && self.rng.chance(35);
             if only {
                 self.fixture.mail.remove(place);
@@ -535,7 +534,7 @@ impl RandomRun {
                 return;
             }
             if self.rng.chance(rates.double) {
-                // It stays in the post, and comes again at any time.
+                // It stays queued, and comes again at any time.
                 self.fixture.mail.push_back(message.clone());
             }
         }
@@ -551,7 +550,7 @@ impl RandomRun {
         }
     }
 
-    /// The storm is over: everything is delivered and committed, and time passes until nobody wants anything.
+    /// Ends the faults: everything is delivered and committed, and time passes until no entity wants anything.
     pub(crate) fn settle(&mut self) {
         self.fixture.gateway.rng = None;
         while self.fixture.deposed() > 0 {

@@ -1,5 +1,5 @@
-//! Random commands over units, places and time against a reference so simple that it is plainly right: lines in lists,
-//! everything counted afresh from them, one command at a time.
+//! Random commands over units, places and time against a simple reference: lines in lists, everything counted anew from them,
+//! one command at a time.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ const RULES: Rules = Rules {
     on_decline: OnDecline::Release,
     gateway: true,
 };
-/// Carts with places live so long.
+/// How long carts with places live.
 const SHORT_TTL_MS: u64 = 700;
 /// This cart is a guest's.
 const GUEST: usize = 2;
@@ -48,7 +48,7 @@ const PER_ORDER: u32 = 4;
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const CUSTOMERS: [&str; 3] = ["ann", "ann", "bob"];
 
-/// What may be wanted. The slots overlap: the first with the second, the second with the third.
+/// Wishes. The first slot overlaps the second, and the second the third.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Item {
     Unit,
@@ -156,7 +156,7 @@ fn play(steps: &[Step]) {
     }
 }
 
-/// What a repeat repeats, whatever it repeats in turn.
+/// The step that a chain of repeats repeats.
 fn original<'a>(steps: &'a [Step], number: usize, step: &'a Step) -> (usize, &'a Step) {
     match step {
         Step::Repeat { step } if number > 0 => {
@@ -305,7 +305,7 @@ impl Reference {
         (held, sold)
     }
 
-    /// Whether so many more are to be had now.
+    /// Whether this many more are available now.
     fn may_take(&self, cart: usize, item: Item, more: u32) -> Said {
         let (held, sold) = self.counts(|_, other| other == item || other.in_the_way(item));
         if held + sold + more > item.capacity() {
@@ -436,7 +436,7 @@ impl Reference {
         Ok(())
     }
 
-    /// Everything is counted as it should be, and every cart is as it should be.
+    /// Compares all counts and carts with the reference.
     fn compare(&self, states: &StateMap) {
         for (entity, state) in states.entities() {
             match &**state {

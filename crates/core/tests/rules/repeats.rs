@@ -1,5 +1,5 @@
-//! Late repeats of operators' changes (P9): whatever came after them and whatever crashed in between, a repeat is told what
-//! the first was told, and changes nothing.
+//! Late repeats of operators' changes (P9). After later changes and crashes, a repeat gets the first answer and changes
+//! nothing.
 
 use boxoffice_core::{
     answer::{Answer, Outcome},
@@ -55,7 +55,7 @@ fn restart(fixture: &mut Fixture, between: Between) {
     fixture.run();
 }
 
-/// A town with a venue, a hall, a session `s` of five seats, and a buyer's cart with a line.
+/// A fixture with a venue, a hall, a session `s` of five seats, and a buyer's cart with a line.
 fn fixture() -> Fixture {
     let mut fixture = Fixture::new(Rules::default());
     open(&mut fixture, &layout("aaa/aa"), &["s"]);
@@ -68,7 +68,7 @@ fn say(fixture: &mut Fixture, request: &str, command: &Command) -> Outcome {
     fixture.answers[&ticket].clone()
 }
 
-/// A thing that is put: two puts of it that differ.
+/// Two different puts of an entity.
 struct Thing {
     name: &'static str,
     one: Command,
@@ -109,7 +109,7 @@ fn a_late_repeat_of_a_put_does_not_undo_a_newer_one() {
             let mut fixture = fixture();
             let first = say(&mut fixture, "rid 1", &one);
             let second = say(&mut fixture, "rid 2", &other);
-            // What is so already is put again, and then something else: that request, too, may come late.
+            // The same content is put again, and then another one. That request, too, may come late.
             let third = say(&mut fixture, "rid 3", &other);
             let fourth = say(&mut fixture, "rid 4", &one);
             let fifth = say(&mut fixture, "rid 5", &other);
@@ -142,7 +142,7 @@ fn the_answers_of_puts_say_what_was_put() {
         other => panic!("a product is answered {other:?}"),
     };
     assert_eq!(stock(say(&mut fixture, "rid 1", &product.one)), (10, 10, 100));
-    // Units are held before the second put: its answer, and that of its repeat, count them.
+    // Units are held before the second put. Its answer and that of its repeat count them.
     let want = Want::Units { quantity: 3, now: false };
     let lines = vec![WantedLine { entity: Entity::Product(id("p")), want }];
     say(&mut fixture, "hold", &Command::Cart(CartId(1), hold_lines(lines))).expect("there is stock");
@@ -179,7 +179,7 @@ fn a_put_that_was_committed_and_not_answered_is_found_by_its_repeat() {
         let log = fixture.log.len();
         say(&mut fixture, "rid 1", &one).expect("it was put");
         assert_eq!(fixture.log.len(), log, "{name}: the repeat undid a newer put");
-        // And what died with its host is put when it is repeated.
+        // A put that was lost with its host is written by its repeat.
         let third = fixture.send(Some("rid 3"), one.clone());
         fixture.run_but(|to| *to == entity, |_| false);
         fixture.crash(&entity, 0);
@@ -194,7 +194,7 @@ fn a_venue_put_twice_is_answered_when_searches_find_it() {
     let mut fixture = fixture();
     let Thing { one, other, .. } = things().swap_remove(0);
     let venue = one.entity();
-    // The directory is out of reach: neither the put nor its repeat is answered.
+    // The directory is out of reach, so neither the put nor its repeat is answered.
     let first = fixture.send(Some("rid 1"), one.clone());
     fixture.run_but(|to| *to == venue, |_| true);
     let again = fixture.send(Some("rid 1"), one.clone());
@@ -203,7 +203,7 @@ fn a_venue_put_twice_is_answered_when_searches_find_it() {
     fixture.run();
     assert!(fixture.answers[&first].is_ok());
     assert_eq!(fixture.answers[&first], fixture.answers[&again]);
-    // While newer details are on their way the older ones, which the directory knows, are answered at once.
+    // The older details, which the directory knows, are answered at once, while newer ones are on their way.
     let newer = fixture.send(Some("rid 2"), other);
     fixture.run_but(|to| *to == venue, |_| true);
     let late = fixture.send(Some("rid 1"), one);
@@ -251,7 +251,7 @@ fn reserve(hour: u64) -> Command {
     Command::Resource(id("r"), ResourceCommand::Reserve { booking, when, repeat: None, details: "".into() })
 }
 
-/// Changes of one entity, all granted, of which each undoes the one before it.
+/// Granted changes of one entity. Each undoes the one before.
 fn histories() -> Vec<(&'static str, Vec<Command>)> {
     let seats = || vec![Seat { row: 0, seat: 0 }];
     let session = |command: SessionCommand| Command::Session(id("s"), command);
@@ -319,7 +319,7 @@ fn every_other_change_of_an_operator_is_found_by_its_repeat() {
     for between in BETWEEN {
         for (name, commands) in histories() {
             let mut fixture = fixture();
-            // The gateway is never heard: an operator says how the attempts ended.
+            // The gateway never answers, so an operator settles the attempts.
             fixture.gateway_open = false;
             let mut told = Vec::new();
             for (number, command) in commands.iter().enumerate() {
@@ -402,10 +402,10 @@ fn a_repeat_is_told_the_versions_of_its_time() {
             let answered = outcome.as_ref().unwrap_or_else(|no| panic!("{between:?}: refused: {no}"));
             answered.at.iter().map(|at| (at.entity.to_string(), at.version)).collect()
         };
-        // The third hold is the second of the first cart: a line of its own, and more units of the line it has.
+        // The third hold is the second of the first cart: a new line, and more units of an existing line.
         let told = [("session/s", 4), ("product/p", 4)].map(|(name, version)| (name.to_owned(), version));
         assert_eq!(versions(&first[4])[1..], told, "{between:?}");
-        // A checkout rests on everybody who has sold.
+        // A checkout rests on the versions of all sales.
         let sold: Vec<String> = versions(&first[9]).into_iter().map(|(name, _)| name).collect();
         assert_eq!(sold[1..], ["session/s", "session/s", "product/p"].map(String::from), "{between:?}");
         restart(&mut fixture, between);
@@ -431,7 +431,7 @@ fn a_hold_whose_cart_died_before_it_was_written_down_has_its_own_version() {
         )
     };
     let ticket = fixture.send(Some("rid 1"), hold(1, 0));
-    // The session has granted it; the cart dies before the line is committed.
+    // The session has granted it. The cart crashes before the line is committed.
     fixture.run_but(|_| true, |entity| *entity != cart);
     fixture.crash(&cart, 0);
     assert!(fixture.is_lost(ticket));

@@ -1,7 +1,7 @@
-//! Stories in words, with seat maps drawn after whatever changed them.
+//! Stories as scripts, with the seat maps that each step changes.
 //!
-//! Each line is a step; the answer is written behind it, and below it every map that is not as it was: `.` free, `#`
-//! blocked, a small letter held by that cart, a capital bought by it. One-letter names are carts.
+//! Each line is a step. The answer stands behind it, and below it every map that has changed: `.` free, `#` blocked, a small
+//! letter held by that cart, a capital bought by it. One-letter names are carts.
 //!
 //! | line | does |
 //! |---|---|
@@ -17,7 +17,7 @@
 //! | `a checkout expect total 3.00` `… lines 4` `… paid 3.00` | refused if the cart is not that; `pay` too |
 //! | `a refund 1 2` `a revoke 1 why` `a settle 1 yes` | what they say; an operator releases, or says how an attempt ended |
 //! | `box cancel s` | the session does not take place |
-//! | `gateway authorize no lost deaf more yes` | how the next calls go: declined, done but unheard, unheard, another amount |
+//! | `gateway authorize no lost deaf more yes` | the next calls are declined, lose their reply, are lost, get another amount, succeed |
 //! | `gateway says a 1 authorize yes` | the gateway says by itself; the ledger with `gateway` |
 //! | `ann` | purchases of a customer |
 //! | `a hold s 0.3 0.4 + t 1.1` | holds seats, row and seat; `some` before seats: as many as are free |
@@ -26,8 +26,8 @@
 //! | `box block s 0.0` `box unblock s 0.0` `box get s` | the box office |
 //! | `… as r1` | with this request id; every line has its own otherwise |
 //! | `wait 1800` | seconds pass; everything due happens on the way |
-//! | `clock -3600` | clocks were set: true time is so many seconds ahead of running time from now on |
-//! | `stop s` `go s` `lose s` | messages to it are kept back, delivered, lost |
+//! | `clock -3600` | clocks were set: true time is this many seconds ahead of running time from now on |
+//! | `stop s` `go s` `lose s` | messages to it are queued, delivered, lost |
 //! | `freeze s` `thaw s` `crash s` | its commits stop, go on; its host dies with what is not committed |
 //! | `last hold s` | the latest message of that kind to it comes once more |
 //! | `again hold s` | the first message of that kind to it comes once more |
@@ -276,7 +276,7 @@ impl ScriptRun {
         }
     }
 
-    /// Answers that came after their line was told.
+    /// Answers that came after their line.
     fn answers(&mut self) -> String {
         let waiting = self.story.matches("(waits as #").count();
         let mut said = String::new();

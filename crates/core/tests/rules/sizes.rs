@@ -1,4 +1,4 @@
-//! What things weigh.
+//! Memory of states.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ fn a_free_session_of_200_seats_takes_at_most_400_bytes() {
     let (_, second) = weigh(&fixture, "cinema-4711-hall-4");
     assert!(Arc::ptr_eq(&first, &second), "sessions of one hall share its layout");
 
-    // After a hold that was given back it is as light again.
+    // After a release it is as small as before.
     let seats = SeatSet::new([Seat { row: 3, seat: 3 }]).expect("a seat");
     let want = Want::Seats { seats, best_effort: false };
     let hold = hold_lines(vec![WantedLine { entity: Entity::Session(id("cinema-4711-hall-3")), want }]);
@@ -53,7 +53,7 @@ fn a_free_session_of_200_seats_takes_at_most_400_bytes() {
     assert_eq!(weigh(&fixture, "cinema-4711-hall-3").0, bytes);
 }
 
-/// An open cart with one line, with the answer it remembers, as it is kept in memory.
+/// An open cart with one line and the answer that it remembers.
 #[test]
 fn an_open_cart_with_one_line_takes_some_hundreds_of_bytes() {
     let mut fixture = Fixture::new(Rules::default());
@@ -100,7 +100,7 @@ fn a_block_of_seats_takes_few_bytes_beyond_the_first() {
     assert_eq!(weigh("2", 2), first + 24);
 }
 
-/// What a put that is remembered takes: nothing of what was put.
+/// A remembered put does not store the content of the put.
 #[test]
 fn a_remembered_put_takes_40_bytes() {
     let mut fixture = Fixture::new(Rules::default());

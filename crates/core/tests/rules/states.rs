@@ -1,4 +1,4 @@
-//! The keeping: who is due, what is owed, and that a snapshot is the whole truth.
+//! The state map: due entities, eviction, and snapshots that are complete.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn send(fixture: &mut Fixture, cart: u128, request: &str, command: CartCommand) 
     fixture.send(Some(request), Command::Cart(CartId(cart), command));
 }
 
-/// Two sessions with something of everything: held, sold, blocked, given back, owed.
+/// Two sessions with seats that are held, sold, blocked, released and owed.
 fn busy() -> Fixture {
     let mut fixture = Fixture::new(Rules::default());
     open(&mut fixture, &layout("aaaaa/bbBbb"), &["s", "t"]);
@@ -65,7 +65,7 @@ fn a_snapshot_is_the_whole_truth() {
     assert_eq!((states.audit(), draw(&states)), (fixture.states.audit(), draw(&fixture.states)));
     assert!(states.unfinished().eq(fixture.states.unfinished()));
     assert_eq!(states.unfinished().count(), 2);
-    // What was kept all along may be looked at before its deadline, which has moved on.
+    // A state in memory may be checked before its deadline, which has moved on.
     assert!(states.next_deadline().is_some() && fixture.states.next_deadline() <= states.next_deadline());
     let same = StateMap::restore(fixture.states.cut());
     assert!(same.entities().eq(fixture.states.entities()));
@@ -173,7 +173,7 @@ fn a_due_entity_is_named_once_and_again_later() {
     assert_eq!(due(states, ttl_ms + 40 + DUE_AGAIN_MS, 10), "12345");
 }
 
-/// A kept shard that applied what the town did, and the place each event has in the log.
+/// A state map with the fixture's events up to `until`, each at its place in the log.
 fn applied(fixture: &Fixture, until: usize) -> StateMap {
     let mut states = StateMap::new();
     for (index, (entity, event)) in (1..).zip(&fixture.log[..until]) {
@@ -188,7 +188,7 @@ fn an_ended_entity_that_owes_nothing_is_evicted_and_reloaded() {
     let fixture = busy();
     let mut states = applied(&fixture, fixture.log.len());
     let all = states.len();
-    // Cart 1 is active, 3 and 4 have ended and owe something to a session out of reach.
+    // Cart 1 is active. Carts 3 and 4 have ended and owe messages to a session out of reach.
     let leaving = states.take_evictable();
     let [cart] = &leaving[..] else { panic!("only cart 2 leaves: {leaving:?}") };
     assert_eq!(cart.entity, Entity::Cart(CartId(2)));
@@ -196,7 +196,7 @@ fn an_ended_entity_that_owes_nothing_is_evicted_and_reloaded() {
     assert_eq!(cart.index, place);
     assert!(states.take_evictable().is_empty(), "handed out once");
     assert!(!states.evict(&cart.entity, cart.index - 1), "that is not how it is now");
-    // Until it is forgotten it is all there, in snapshots too.
+    // Until it is evicted it is complete, in snapshots too.
     assert_eq!(states.get(&cart.entity), Some(Arc::clone(&cart.state)));
     let mut restored = written_and_read(&states);
     assert_eq!((restored.len(), restored.index()), (all, states.index()));
@@ -216,7 +216,7 @@ fn an_entity_that_changes_before_its_eviction_stays() {
     let last = fixture.log.iter().rposition(|(entity, _)| *entity == Entity::Cart(CartId(2))).expect("it happened");
     let mut states = applied(&fixture, last + 1);
     let before = states.take_evictable();
-    // It leaves again at a later place: what was kept elsewhere of the earlier one is not enough.
+    // It is evicted again at a later place, because the earlier record is not enough.
     let cart = &before[0];
     let delivered = CartEvent::Delivered { numbers: Vec::new(), sold: Vec::new() };
     states.advance(cart.index + 5);
@@ -250,8 +250,8 @@ fn a_cut_stays_as_it_was() {
     assert!(StateMap::restore(cut).entities().eq(applied(&fixture, middle).entities()));
 }
 
-/// Carts that are being paid, late lines, quotas, slots, places, refunds and purchases among them: every state of a storm
-/// reads back as it was, and goes on as it would have.
+/// Every state of a random run reads back as it was, and goes on as it would have. The run has carts in payment, late lines,
+/// quotas, slots, places, refunds and purchases.
 #[test]
 fn every_state_of_a_random_run_reads_back() {
     for seed in 0..60 {
@@ -271,7 +271,7 @@ fn every_state_of_a_random_run_reads_back() {
             fixture.log[..place].iter().for_each(|(entity, event)| _ = first.apply(entity, vec![event.clone()]));
             let mut second = written_and_read(&first);
             fixture.log[place..].iter().for_each(|(entity, event)| _ = second.apply(entity, vec![event.clone()]));
-            // Nobody leaves where the log is only read.
+            // Nothing is evicted where the log is only read.
             let stayed = second.entities().filter(|(entity, _)| !fixture.past.contains_key(entity));
             assert!(stayed.eq(fixture.states.entities()), "seed {seed} from {place}");
             for (entity, state) in &fixture.past {

@@ -1,4 +1,4 @@
-//! A gateway in the test's hand: what was set aside, taken, given up and paid back, and what it says of it.
+//! A gateway that the test controls: its ledger and its answers.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,18 +9,18 @@ use boxoffice_core::{
 
 use crate::random_runs::Rng;
 
-/// What the gateway makes of one call, the first time it hears of it.
+/// The fate of one call, the first time it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallFate {
-    /// Does it and says so.
+    /// It is done.
     Succeeds,
-    /// Says no, for good.
+    /// It is declined or fails for good.
     Declines,
-    /// Does it, and the answer is lost.
+    /// It is done, and the reply is lost.
     ReplyLost,
-    /// The call is lost: nothing happens, and nobody knows.
+    /// The call is lost, and nothing happens.
     CallLost,
-    /// Sets another amount aside.
+    /// Another amount is authorized.
     OtherAmount,
 }
 
@@ -37,10 +37,10 @@ pub(crate) struct Account {
 #[derive(Default)]
 pub(crate) struct TestGateway {
     pub(crate) accounts: BTreeMap<PaymentKey, Account>,
-    /// How the next calls of a kind go; after that it does what it is asked for, or what the dice say.
+    /// The fates of the next calls of a kind. Later calls succeed, or go at random.
     plan: BTreeMap<&'static str, VecDeque<CallFate>>,
     pub(crate) rng: Option<Rng>,
-    /// What was said for good, by attempt and step.
+    /// Final outcomes, by attempt and step.
     said: Vec<(PaymentKey, PaymentStep, GatewayOutcome)>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn word(step: PaymentStep) -> &'static str {
 }
 
 impl TestGateway {
-    /// Attempts have numbers from now on that are so much higher.
+    /// Raises the numbers of all attempts.
     pub(crate) fn raise(&mut self, attempts: u32) {
         let raised = |key: PaymentKey| PaymentKey { attempt: key.attempt + attempts, ..key };
         self.accounts =
@@ -63,7 +63,7 @@ impl TestGateway {
         self.said.iter_mut().for_each(|(key, ..)| *key = raised(*key));
     }
 
-    /// The next calls of this kind go so.
+    /// Sets the fates of the next calls of a kind.
     pub(crate) fn plan(&mut self, kind: &'static str, fates: &[CallFate]) {
         self.plan.entry(kind).or_default().extend(fates);
     }
@@ -83,7 +83,7 @@ impl TestGateway {
         }
     }
 
-    /// Hears a call. What was done before is said again.
+    /// Answers a call. A repeat gets the same outcome.
     pub(crate) fn hear(&mut self, call: &GatewayCall) -> GatewayOutcome {
         let (key, step) = (call.key(), call.step());
         let unknown = || GatewayOutcome::Unknown { reason: "no answer".into() };

@@ -1,4 +1,4 @@
-//! Running time and true time: clocks that are set change what is told and what is open, and no life.
+//! Running time and true time: a set clock changes shown deadlines and opening hours, and no lifetimes.
 
 use boxoffice_core::{
     ask::{Ask, Reply},

@@ -1,4 +1,4 @@
-//! Guests who were refused leave nothing in memory, and never get a hold under an id that was given back.
+//! Refused guests leave nothing in memory, and a released hold id is never reused.
 
 use boxoffice_core::{
     ask::Ask,
@@ -74,12 +74,12 @@ pub(crate) fn a_refused_guest_is_evicted_and_its_hold_id_is_not_reused() {
     fixture.run();
     assert!(fixture.answers.values().last().expect("ann is answered").is_ok());
     assert!(fixture.states.contains(&Entity::Cart(ann)));
-    // The release of the hold that was refused comes a second time. The town sees that no line loses its hold.
+    // The release of the refused hold comes a second time. The fixture checks that no line loses its hold.
     late.into_iter().for_each(|message| fixture.post(message));
     fixture.run();
 }
 
-/// Until what it owes is acknowledged a tombstone is in memory, and counted.
+/// A tombstone is in memory and counted until its messages are acknowledged.
 #[test]
 fn a_tombstone_is_counted_until_its_eviction() {
     let mut fixture = fixture();
@@ -110,18 +110,18 @@ fn guests_who_come_and_go() {
     }
 }
 
-/// Says which seed it was if it ends badly.
+/// Prints the seed if the run panics.
 struct SeedReport(u64);
 
 impl Drop for SeedReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("the guests of seed {} ended badly", self.0);
+            eprintln!("the guests of seed {} panicked", self.0);
         }
     }
 }
 
-/// Guests who ask for seats that others have, again and again under the same request ids, while releases come a second time.
+/// Guests ask repeatedly for taken seats under the same request ids, while releases come a second time.
 pub(crate) fn guests(seed: u64) {
     let _report = SeedReport(seed);
     let (mut fixture, mut rng) = (fixture(), Rng(seed));
@@ -136,7 +136,7 @@ pub(crate) fn guests(seed: u64) {
             }
             2 => _ = fixture.send(Some("release"), Command::Cart(cart, CartCommand::Release { line: 1, seats: None })),
             _ => {
-                // What a request id asks for is always the same.
+                // A request id always has the same body.
                 let number = rng.below(3);
                 let (first, second) = [(0, 0), (1, 0), (0, 1)][number as usize];
                 _ = fixture.send(Some(&format!("r{number}")), Command::Cart(cart, both(first, second)));

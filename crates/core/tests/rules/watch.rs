@@ -20,7 +20,7 @@ struct Watched {
 }
 
 impl Watchers {
-    /// Everyone watches anew, from what is kept now.
+    /// Restarts all watchers from these states.
     pub(crate) fn restart_from(&mut self, states: &StateMap) {
         self.maps.clear();
         for (entity, state) in states.entities() {

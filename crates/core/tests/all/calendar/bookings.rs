@@ -115,7 +115,7 @@ fn buffers_reach_across_midnight() {
             ask 2026-01-02T00:30 2026-01-02T01:00 -> free
         "#]],
     );
-    // At the very beginning of time there is no room before, which disturbs nobody.
+    // At the beginning of time there is no room for the buffer before. It does not matter.
     let first = |from: u64, to: u64| {
         let time = boxoffice_core::time::Timestamp;
         Slot::new(time(from), time(to)).expect("a slot")

@@ -1,16 +1,16 @@
-//! Stories of a cluster: each line is a command, its outcome is written behind it, and below it what has changed.
+//! Stories of a cluster. Each line is a command, with its outcome behind it and the changes below it.
 //!
 //! | line | says |
 //! |---|---|
 //! | `found 1 d1 shards 2 replicas 3` | node 1 with the disk d1 makes the cluster of itself |
 //! | `join d2` `join d2 as 2` | a machine with the disk d2 wants to be a member, or this one |
 //! | `arrived 2 d2` | a member has started |
-//! | `drain 2` `undrain 2` `remove 2` `replace 2` | what an operator says; `force` before the first or third: whoever is left |
+//! | `drain 2` `undrain 2` `remove 2` `replace 2` | commands of an operator; `force` before the first or third |
 //! | `place 1 to 1 2 + 3 led by 2` | another aim for shard 1: voters, learners, leader; `; 2 to …` for more |
 //! | `stale place …` | the same, thought out one version ago |
 //! | `reached 1 2` | the leader of shard 1 has reached the aim of version 2 |
 //! | `retire 2` | a drained member has nothing any more |
-//! | `… by r1` | with this request id; every line has its own otherwise, `by nobody` none |
+//! | `… by r1` | with this request id; every line has its own otherwise, `by none` none |
 
 use std::{fmt::Write, sync::Arc};
 
@@ -36,7 +36,7 @@ pub(crate) fn check(script: &str, expect: Expect) {
     expect.assert_eq(&play.story);
 }
 
-/// A cluster kept as a shard keeps it.
+/// The cluster's table as a shard has it.
 #[derive(Default)]
 pub(crate) struct Play {
     kept: StateMap,
@@ -46,7 +46,7 @@ pub(crate) struct Play {
 }
 
 impl Play {
-    /// A cluster after these lines, none of which may be refused.
+    /// The table after these lines, none of which may be refused.
     pub(crate) fn after(script: &str) -> Play {
         let mut play = Play::default();
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -62,11 +62,11 @@ impl Play {
         Some((**cluster).clone())
     }
 
-    /// Says one line, and writes what came of it.
+    /// Runs one line, and writes its outcome.
     pub(crate) fn line(&mut self, line: &str) {
         self.lines += 1;
         let (said, request) = match line.split_once(" by ") {
-            Some((said, "nobody")) => (said, None),
+            Some((said, "none")) => (said, None),
             Some((said, request)) if !request.contains(' ') && !said.contains("place") => {
                 (said, Some(request.to_owned()))
             }
@@ -80,7 +80,7 @@ impl Play {
         self.story.push_str(&changes(before.as_ref(), after.as_ref()));
     }
 
-    /// Hands a command to a host made of what is kept, and keeps what it decides.
+    /// Gives a command to a host with the current state, and applies its events.
     pub(crate) fn send(&mut self, request: Option<&str>, command: ClusterCommand) -> Outcome {
         self.at += 1_000;
         let request =
@@ -192,7 +192,7 @@ fn tell(outcome: &Outcome) -> String {
     }
 }
 
-/// What is different after a line.
+/// The changes of a line.
 fn changes(before: Option<&ClusterTable>, after: Option<&ClusterTable>) -> String {
     let mut told = String::new();
     let Some(after) = after else { return told };

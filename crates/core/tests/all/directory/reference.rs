@@ -315,9 +315,9 @@ proptest! {
             Some(now.clone())
         });
         let ids: BTreeSet<&Id> = told.iter().map(|venue| &venue.id).collect();
-        prop_assert_eq!(ids.len(), told.len(), "nobody is told twice");
+        prop_assert_eq!(ids.len(), told.len(), "no venue comes twice");
         let old: BTreeSet<Id> = ids.into_iter().filter(|id| id.as_str().starts_with('v')).cloned().collect();
-        prop_assert_eq!(old, before, "nobody is left out");
+        prop_assert_eq!(old, before, "no venue is left out");
         let key = |venue: &VenueEntry| (venue.distance_m, fold(&venue.name), venue.id.clone());
         if wish.near.is_none() {
             prop_assert!(told.windows(2).all(|pair| key(&pair[0]) < key(&pair[1])));

@@ -282,7 +282,7 @@ fn a_venue_that_moves_is_found_at_its_new_place() {
     assert_eq!((directory.version(), directory.venues(), directory.titles()), (9, 7, 0));
     let odeon = directory.venue(&id("odeon")).expect("a venue");
     assert_eq!((odeon.name.as_str(), odeon.city.as_str()), ("Metropol", "Bonn"));
-    assert_eq!(directory.venue(&id("nobody")), None);
+    assert_eq!(directory.venue(&id("unknown")), None);
 }
 
 #[test]

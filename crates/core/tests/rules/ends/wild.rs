@@ -1,4 +1,4 @@
-//! Numbers that are anything, mostly near an end, and the commands, asks and replies that are made of them.
+//! Arbitrary numbers, mostly near an end, and commands, asks and replies with them.
 
 use boxoffice_core::{
     ask::{Ask, Reply},
@@ -25,7 +25,7 @@ use crate::{
     random_runs::{Rng, buyer},
 };
 
-/// Numbers that are anything, mostly near an end or near what there is.
+/// Arbitrary numbers, mostly near an end or near existing ones.
 pub(super) struct Wild {
     pub(super) rng: Rng,
     /// Numbers that occur in the state.
@@ -35,7 +35,7 @@ pub(super) struct Wild {
 }
 
 impl Wild {
-    /// Looks at the numbers there are.
+    /// Collects the numbers of the states.
     pub(super) fn look(&mut self, states: &StateMap) {
         self.near = near(states);
         self.cluster = states.get(&Entity::Cluster).map_or(0, |cluster| cluster.version());
@@ -92,7 +92,7 @@ impl Wild {
         self.one(&ends)
     }
 
-    /// A price that may be had.
+    /// A valid price.
     pub(super) fn price(&mut self) -> i64 {
         self.one(&[0, 1, 250, PRICE_MAX / 2, PRICE_MAX - 1, PRICE_MAX])
     }
@@ -152,7 +152,7 @@ impl Wild {
         When::Local { begin: self.one(&texts).into(), end: self.one(&texts).into() }
     }
 
-    /// Something that anybody may say to anything; `truth` leaves out what only a gateway or an operator knows.
+    /// A command to any entity. `truth` leaves out commands that need the knowledge of a gateway or an operator.
     pub(super) fn command(&mut self, truth: bool) -> Command {
         match self.rng.below(16) {
             0..=6 => {
@@ -312,7 +312,7 @@ impl Wild {
                 }))
             }
             1 => {
-                // One that is good, but for its price.
+                // A valid one, except for its price.
                 let rate =
                     Rate { amount: self.price(), currency: euros(0).currency, per_ms: Some(1 + self.rng.below(9)) };
                 let horizon_ms = self.maybe(|_| 3_660 * 24 * HOUR_MS);
@@ -479,7 +479,7 @@ impl Wild {
         }
     }
 
-    /// A hold that may be there, or may not.
+    /// A hold that may exist.
     pub(super) fn hold(&mut self, states: &StateMap) -> HoldId {
         let holds: Vec<HoldId> = states.entities().flat_map(|(_, state)| holds_of(state)).collect();
         if !holds.is_empty() && self.chance(70) {
@@ -489,7 +489,7 @@ impl Wild {
         HoldId { cart: buyer(self.rng.below(4)), request: RequestHash(self.u64()), part: self.u16(), attempt }
     }
 
-    /// Something an entity may be told by another one, out of the blue.
+    /// An unexpected ask or reply.
     pub(super) fn word(&mut self, states: &StateMap) -> (Entity, Input<()>) {
         let hold = self.hold(states);
         let inventory = match self.rng.below(5) {

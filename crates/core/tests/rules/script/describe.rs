@@ -1,4 +1,4 @@
-//! Answers, as scripts tell them.
+//! Answers in the words of scripts.
 
 use std::fmt::Write;
 
@@ -88,7 +88,7 @@ fn tell_cart(view: &CartView) -> String {
     let lines: Vec<_> = view.lines.iter().map(tell_line).collect();
     let mut said = view.state.as_str().to_owned();
     match &view.ended {
-        // The state says as much.
+        // The state shows it.
         None | Some(Ended::Expired | Ended::Canceled) => {}
         Some(Ended::TooOld) => said.push_str(" (too old)"),
         Some(Ended::Unpaid(PaymentFailure::Declined { by_operator, reason })) => {

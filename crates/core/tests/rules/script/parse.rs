@@ -1,4 +1,4 @@
-//! The words of a script, read into commands.
+//! Parses the words of a script into commands.
 
 use boxoffice_core::{
     command::{Area, BestWish, CartCommand, CustomerLimit, Expect, Limits, Payment, Want, WantedLine},
@@ -70,7 +70,7 @@ fn expect(words: &[&str]) -> Expect {
         ["expect", "total", total] => Expect { total: Some(euros(in_cents(total))), ..Expect::default() },
         ["expect", "lines", version] => Expect { lines: Some(number(version)), ..Expect::default() },
         ["expect", "paid", paid] => Expect { paid: Some(euros(in_cents(paid))), ..Expect::default() },
-        _ => panic!("nobody expects {words:?}"),
+        _ => panic!("no buyer expects {words:?}"),
     }
 }
 
@@ -93,7 +93,7 @@ fn wanted(words: &[&str]) -> WantedLine {
     WantedLine { entity, want }
 }
 
-/// What is said behind a product, a resource or a session.
+/// The options of a product, a resource or a session.
 pub(super) struct Terms {
     pub(super) late: bool,
     pub(super) ttl_ms: Option<u64>,

@@ -10,7 +10,7 @@ use boxoffice_core::{
     time::{TIMESTAMP_MAX, Timestamp},
 };
 
-/// The maps of all sessions: who has which seat.
+/// The maps of all sessions, with the cart of each seat.
 pub(crate) fn draw(states: &StateMap) -> BTreeMap<Id, String> {
     let mut maps = BTreeMap::new();
     for (entity, state) in states.entities() {
@@ -48,7 +48,7 @@ pub(crate) fn draw(states: &StateMap) -> BTreeMap<Id, String> {
     maps
 }
 
-/// What is told of something that has no seats; nothing of what is told otherwise.
+/// The counts of an entity without seats; none for other entities.
 fn draw_counted(state: &State) -> Option<(Id, String)> {
     match state {
         State::Product(product) => {
