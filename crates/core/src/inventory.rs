@@ -65,13 +65,7 @@ pub(crate) trait Inventory {
     fn decide_new(&self, now: Timestamp, ask: &HoldAsk<'_>, want_hash: u64) -> Result<Event, Reply>;
 
     /// Releases everything of a live hold but `left`. `None` if nothing changes.
-    fn decide_live_release(
-        &self,
-        hold: HoldId,
-        revision: u64,
-        left: Option<&Portion>,
-        remember: bool,
-    ) -> Option<Event>;
+    fn release_live(&self, hold: HoldId, revision: u64, left: Option<&Portion>, remember: bool) -> Option<Event>;
 
     /// Sells this of a hold to its cart; the rest is free. No events if it is sold already.
     ///
@@ -126,7 +120,7 @@ pub(crate) trait Inventory {
         match self.holds().map_or(unknown, |holds| holds.classify_release(hold, revision, last)) {
             ReleaseCase::Noop => None,
             ReleaseCase::Unknown => Some(self.hold_event(HoldEvent::Remembered { hold, revision })),
-            ReleaseCase::Live => self.decide_live_release(hold, revision, left, !last),
+            ReleaseCase::Live => self.release_live(hold, revision, left, !last),
         }
     }
 

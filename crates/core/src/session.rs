@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 pub(crate) use areas::check_areas;
+pub(crate) use view::opened_view;
 
 use crate::{
     ask::Opening,

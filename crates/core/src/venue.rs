@@ -23,6 +23,7 @@ use crate::{
     id::{Id, Request},
     layout::Layout,
     refusal::Refusal,
+    session::opened_view,
     time::Timestamp,
 };
 
@@ -232,25 +233,10 @@ impl Venue {
 
     /// The view of a session that was just opened.
     pub(crate) fn fresh_session(&self, session: &Id) -> Option<Arc<SessionView>> {
-        let Opening { venue, session, layout } = self.opening_of(session)?;
-        let counts = SeatCounts { free: layout.seats(), ..SeatCounts::default() };
-        Some(Arc::new(SessionView {
-            id: session.id,
-            venue,
-            hall: session.hall,
-            title: session.title,
-            starts_at: session.starts_at,
-            ends_at: session.ends_at,
-            prices: session.prices,
-            area_counts: session.areas.iter().map(free_places).collect(),
-            areas: session.areas,
-            hold_ttl_ms: session.hold_ttl_ms,
-            limits: session.limits,
-            comments: session.comments,
-            canceled: None,
-            counts,
-            layout,
-        }))
+        let opening = self.opening_of(session)?;
+        let counts = SeatCounts { free: opening.layout.seats(), ..SeatCounts::default() };
+        let area_counts = opening.session.areas.iter().map(free_places).collect();
+        Some(opened_view(opening, None, counts, area_counts))
     }
 
     fn entry(&self, session: &Id) -> SessionEntry {

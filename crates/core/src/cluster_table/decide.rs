@@ -173,7 +173,7 @@ impl ClusterTable {
             };
             let aim = Copies { voters: replicas(&wanted.voters)?, learners: replicas(&wanted.learners)? };
             let leader = aim.voters.iter().find(|voter| voter.node == wanted.leader).copied();
-            let leader = leader.ok_or_else(|| bad("who leads a shard is not one of its voters"))?;
+            let leader = leader.ok_or_else(|| bad("the leader of a shard is not one of its voters"))?;
             if aim != before.aim || leader != before.leader {
                 places.push((wanted.shard, before.next(aim, leader)));
             }

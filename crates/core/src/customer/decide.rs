@@ -94,13 +94,7 @@ impl Inventory for Customer {
         decided.map(Event::Customer).map_err(|refusal| ask.refused(refusal))
     }
 
-    fn decide_live_release(
-        &self,
-        hold: HoldId,
-        revision: u64,
-        left: Option<&Portion>,
-        remember: bool,
-    ) -> Option<Event> {
+    fn release_live(&self, hold: HoldId, revision: u64, left: Option<&Portion>, remember: bool) -> Option<Event> {
         let left = match left {
             None => 0,
             Some(Portion::Quota { count, .. }) => self.holds.released(hold).count.min(*count),

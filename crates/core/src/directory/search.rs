@@ -15,34 +15,13 @@ use super::{
     places::Nearest,
     words::{Words, fold},
 };
-use crate::{command::Title, id::Id};
+use crate::{
+    answer::{TitleView, VenueEntry, VenuesPage},
+    id::Id,
+};
 
 /// The most entries of one page.
 pub const PAGE_MAX: u32 = 1_000;
-
-/// A venue that was found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VenueEntry {
-    /// Its id.
-    pub id: Id,
-    /// Its name.
-    pub name: SmolStr,
-    /// Its city.
-    pub city: SmolStr,
-    /// Longitude and latitude in millionths of a degree.
-    pub position: Option<(i32, i32)>,
-    /// The distance from the point of the search along the great circle, in metres.
-    pub distance_m: Option<u64>,
-}
-
-/// A page of venues.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VenuePage {
-    /// The entries, in order.
-    pub venues: Vec<VenueEntry>,
-    /// The cursor of the next page; absent on the last page.
-    pub next: Option<VenueCursor>,
-}
 
 /// The last venue of a page, by its place in the order. As text it is `name <id> <name>` or `near <millimetres> <id>`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,20 +42,11 @@ pub enum VenueCursor {
     },
 }
 
-/// A title that was found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TitleEntry {
-    /// Its id.
-    pub id: Id,
-    /// Its details.
-    pub title: Title,
-}
-
 /// A page of titles.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TitlePage {
     /// The entries, in order.
-    pub titles: Vec<TitleEntry>,
+    pub titles: Vec<TitleView>,
     /// The cursor of the next page, name and id of the last title; absent on the last page.
     pub next: Option<(SmolStr, Id)>,
 }
@@ -98,7 +68,7 @@ impl Directory {
         near: Option<(i32, i32)>,
         limit: u32,
         after: Option<&VenueCursor>,
-    ) -> Result<VenuePage, SmolStr> {
+    ) -> Result<VenuesPage, SmolStr> {
         check_limit(limit)?;
         let city = city.map(fold);
         let words = name.map(Words::new).transpose()?;
@@ -146,10 +116,10 @@ impl Directory {
         let fitting = keys.filter(|(folded, _)| words.as_ref().is_none_or(|words| words.are_in(folded)));
         let (titles, more) = page(limit, fitting, |(_, id)| {
             let title = self.title(id).expect("indexed titles are kept").clone();
-            TitleEntry { id: id.clone(), title }
+            TitleView { id: id.clone(), title }
         });
         let last = titles.last().filter(|_| more);
-        let next = last.map(|last: &TitleEntry| (last.title.name.clone(), last.id.clone()));
+        let next = last.map(|last: &TitleView| (last.title.name.clone(), last.id.clone()));
         Ok(TitlePage { titles, next })
     }
 
@@ -159,12 +129,12 @@ impl Directory {
         words: Option<Words>,
         limit: u32,
         after: Option<(SmolStr, Id)>,
-    ) -> VenuePage {
+    ) -> VenuesPage {
         let fitting = self.fitting(city, words, after);
         let (venues, more) = page(limit, fitting, |(_, id)| self.entry(id, None));
         let last = venues.last().filter(|_| more);
-        let next = last.map(|last: &VenueEntry| VenueCursor::Name { name: fold(&last.name), id: last.id.clone() });
-        VenuePage { venues, next }
+        let cursor = |last: &VenueEntry| VenueCursor::Name { name: fold(&last.name), id: last.id.clone() };
+        VenuesPage { venues, next: last.map(|last| cursor(last).to_smolstr()) }
     }
 
     fn venues_by_distance(
@@ -174,7 +144,7 @@ impl Directory {
         near: (i32, i32),
         limit: u32,
         after: Option<(u64, &Id)>,
-    ) -> VenuePage {
+    ) -> VenuesPage {
         // Venues of one city or name are few and may be far, so they are checked one by one.
         let nearest = if city.is_some() || words.is_some() {
             let fitting = self.fitting(city, words, None);
@@ -188,7 +158,7 @@ impl Directory {
             last = Some(VenueCursor::Near { distance_mm, id: id.clone() });
             self.entry(id, Some(distance_mm))
         });
-        VenuePage { venues, next: last.filter(|_| more) }
+        VenuesPage { venues, next: last.filter(|_| more).map(|cursor| cursor.to_smolstr()) }
     }
 
     /// Folded name and id of the venues of a city, or of all, that have these words in their name; by name, then id.
@@ -255,7 +225,7 @@ impl VenueCursor {
                 _ => None,
             }
         };
-        cursor().ok_or_else(|| "the cursor is none that a search has told".into())
+        cursor().ok_or_else(|| "the cursor is not that of a search".into())
     }
 }
 

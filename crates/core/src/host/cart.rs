@@ -104,7 +104,7 @@ impl<R> CartHost<R> {
         // A checkout that was given up may leave a cart whose time is over.
         self.expire_if_due(stage);
         self.check_out_if_ready(stage);
-        self.mail.carry(stage);
+        self.mail.send_due(stage);
         self.answer_settled(stage);
         self.set_timers(stage.turn);
     }
@@ -118,7 +118,7 @@ impl<R> CartHost<R> {
             Effect::Ask { to: claim.entity, ask }
         });
         stage.turn.committed.extend(news);
-        stage.entity.apply_cart(event, stage.turn);
+        stage.write(event);
         self.end_pending(stage);
     }
 
@@ -220,7 +220,7 @@ impl<R> CartHost<R> {
         match decided {
             Err(refusal) => stage.turn.answer(from, Err(refusal)),
             Ok(event) => {
-                stage.entity.apply_cart(event, stage.turn);
+                stage.write(event);
                 let outcome = changed(stage.entity, request);
                 stage.turn.answer(from, outcome);
                 if stage.entity.cart().is_some_and(Cart::terminal) {
@@ -293,7 +293,7 @@ impl<R> CartHost<R> {
                 let begun = matches!(event, CartEvent::CheckoutBegun { .. });
                 let state = if begun { CartState::CheckingOut } else { CartState::Done };
                 self.drop_pending(stage, &Refusal::CartNotActive(state.as_str().into()));
-                stage.entity.apply_cart(event, stage.turn);
+                stage.write(event);
                 if begun {
                     let effects = self.begin_paying(stage, waiting, false);
                     stage.turn.committed.extend(effects);
@@ -410,7 +410,7 @@ impl<R> CartHost<R> {
             // The line is being paid or released. The inventory asks again.
             _ => None,
         };
-        event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
+        stage.write(event);
         None
     }
 
@@ -442,7 +442,7 @@ impl<R> CartHost<R> {
 
     fn disown(&mut self, stage: &mut Stage<'_, R>, holds: Vec<(Entity, HoldId, u64)>) {
         let event = stage.entity.cart_or_blank().decide_disown(holds);
-        stage.entity.apply_cart(event, stage.turn);
+        stage.write(event);
     }
 
     /// The cart has ended. Everything under way is refused, and every hold that was asked for is released.
@@ -479,6 +479,13 @@ impl<R> CartHost<R> {
 }
 
 impl<R> Stage<'_, R> {
+    /// Writes an event of the cart, if there is one.
+    fn write(&mut self, event: impl Into<Option<CartEvent>>) {
+        if let Some(event) = event.into() {
+            self.entity.apply_cart(event, self.turn);
+        }
+    }
+
     /// The cart this is about.
     fn cart_id(&self) -> CartId {
         let Entity::Cart(id) = *self.entity.entity() else { panic!("{} is no cart", self.entity.entity()) };

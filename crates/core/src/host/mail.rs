@@ -23,7 +23,7 @@ const DOUBLED_MAX: u32 = 5;
 #[derive(Default)]
 pub(super) struct Mail {
     /// Numbers of messages that were sent to entities and are not acknowledged yet.
-    told: BTreeSet<u64>,
+    sent: BTreeSet<u64>,
     /// Numbers of messages that were sent to the gateway, with the count of unknown outcomes and the time of the next try.
     paying: BTreeMap<u64, (u32, Option<Timestamp>)>,
     /// Acknowledged numbers that are still in the outbox. A sale comes with its version.
@@ -36,7 +36,7 @@ impl Mail {
     pub(super) fn resume<R>(&mut self, stage: &mut Stage<'_, R>) {
         let Some(cart) = stage.entity.cart() else { return };
         for (number, owed) in cart.outbox().sendable() {
-            self.tell(*number, owed);
+            self.mark_sent(*number, owed);
             stage.turn.now.push(effect(owed));
         }
         self.rearm(stage.rules, stage.at);
@@ -46,7 +46,7 @@ impl Mail {
     pub(super) fn acknowledge(&mut self, entity: &Speculation, from: &Entity, reply: &Reply) -> Option<u64> {
         let number = entity.cart()?.outbox().acknowledged_by(from, reply)?;
         // A message that this host never sent was sent by the one before it.
-        self.told.remove(&number);
+        self.sent.remove(&number);
         let sold = match reply {
             Reply::Sold { version, position, .. } => {
                 Some(At { entity: from.clone(), version: *version, position: *position })
@@ -70,7 +70,7 @@ impl Mail {
     }
 
     /// Notes that the gateway does not know the outcome of this message, which is sent again after a while.
-    pub(super) fn unsure(&mut self, number: u64, rules: &Rules, at: Timestamp) {
+    pub(super) fn note_unknown(&mut self, number: u64, rules: &Rules, at: Timestamp) {
         if self.acknowledged.contains_key(&number) {
             // The outcome is known, so this one is late.
             return;
@@ -95,47 +95,47 @@ impl Mail {
 
     /// Writes acknowledgements when no more are expected of entities, or after a while. Sends new messages, and repeats those
     /// without an acknowledgement in time.
-    pub(super) fn carry<R>(&mut self, stage: &mut Stage<'_, R>) {
+    pub(super) fn send_due<R>(&mut self, stage: &mut Stage<'_, R>) {
         let Stage { entity, rules, at, turn, .. } = stage;
         let (rules, at) = (*rules, *at);
         let late = self.again_at.is_some_and(|again_at| at >= again_at);
-        if !self.acknowledged.is_empty() && (self.told.is_empty() || late) {
+        if !self.acknowledged.is_empty() && (self.sent.is_empty() || late) {
             let (numbers, sold): (Vec<u64>, Vec<Option<At>>) =
                 core::mem::take(&mut self.acknowledged).into_iter().unzip();
             let sold = sold.into_iter().flatten().collect();
             entity.apply_cart(CartEvent::Delivered { numbers, sold }, turn);
         }
         let Some(cart) = entity.cart() else { return };
-        let mut told = false;
+        let mut sent = false;
         for (number, owed) in cart.outbox().sendable() {
             if self.acknowledged.contains_key(number) {
                 continue;
             }
-            if self.tell(*number, owed) {
+            if self.mark_sent(*number, owed) {
                 assert!(!turn.events.is_empty(), "{owed:?} is owed, but nothing happened that would owe it");
                 push_exact(&mut turn.committed, effect(owed));
-                told = true;
+                sent = true;
             } else if self.is_due(*number, owed, at, late) {
                 // Only after a read, because the event that owes it may not be committed yet.
                 let effects = if planted::is("resends before a read") { &mut turn.now } else { &mut turn.read };
                 push_exact(effects, effect(owed));
-                told = true;
+                sent = true;
             }
         }
-        if late || (told && self.again_at.is_none()) {
+        if late || (sent && self.again_at.is_none()) {
             self.rearm(rules, at);
         }
         match self.again_at {
-            Some(again_at) if !self.told.is_empty() => turn.wake(again_at),
+            Some(again_at) if !self.sent.is_empty() => turn.wake(again_at),
             Some(_) | None => self.again_at = None,
         }
         self.paying.values().filter_map(|(_, again_at)| *again_at).for_each(|again_at| turn.wake(again_at));
     }
 
     /// Notes that a message is sent. Returns whether it is the first time.
-    fn tell(&mut self, number: u64, owed: &Owed) -> bool {
+    fn mark_sent(&mut self, number: u64, owed: &Owed) -> bool {
         match &owed.to {
-            Some(_) => self.told.insert(number),
+            Some(_) => self.sent.insert(number),
             None if self.paying.contains_key(&number) => false,
             None => self.paying.insert(number, (0, None)).is_none(),
         }
@@ -152,7 +152,7 @@ impl Mail {
     }
 
     fn rearm(&mut self, rules: &Rules, at: Timestamp) {
-        self.again_at = (!self.told.is_empty()).then(|| at.after(rules.ask_again_ms));
+        self.again_at = (!self.sent.is_empty()).then(|| at.after(rules.ask_again_ms));
     }
 }
 

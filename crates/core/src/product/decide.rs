@@ -123,13 +123,7 @@ impl Inventory for Product {
         decided.map(Event::Product).map_err(|refusal| ask.refused(refusal))
     }
 
-    fn decide_live_release(
-        &self,
-        hold: HoldId,
-        revision: u64,
-        left: Option<&Portion>,
-        remember: bool,
-    ) -> Option<Event> {
+    fn release_live(&self, hold: HoldId, revision: u64, left: Option<&Portion>, remember: bool) -> Option<Event> {
         let left = match left {
             None => 0,
             Some(Portion::Units(left)) => self.holds.released(hold).quantity.min(*left),

@@ -91,13 +91,7 @@ impl Inventory for Resource {
     }
 
     /// A slot is released as a whole or not at all.
-    fn decide_live_release(
-        &self,
-        hold: HoldId,
-        revision: u64,
-        left: Option<&Portion>,
-        remember: bool,
-    ) -> Option<Event> {
+    fn release_live(&self, hold: HoldId, revision: u64, left: Option<&Portion>, remember: bool) -> Option<Event> {
         if let Some(left) = left {
             assert_eq!(*left, self.holds.released(hold).portion(), "another slot is to be left of {hold:?}");
             return None;

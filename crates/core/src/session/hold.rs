@@ -62,13 +62,7 @@ impl Inventory for Session {
         decided.map(Event::Session).map_err(|refusal| ask.refused(refusal))
     }
 
-    fn decide_live_release(
-        &self,
-        hold: HoldId,
-        revision: u64,
-        left: Option<&Portion>,
-        remember: bool,
-    ) -> Option<Event> {
+    fn release_live(&self, hold: HoldId, revision: u64, left: Option<&Portion>, remember: bool) -> Option<Event> {
         let event = match (self.live_share(hold)?, left) {
             (Share::Seats(has), left) => {
                 let mut seats = self.seats(has);
@@ -138,7 +132,8 @@ impl Inventory for Session {
 }
 
 impl Session {
-    fn live_share(&self, hold: HoldId) -> Option<&Share> {
+    /// What a live hold has.
+    pub(super) fn live_share(&self, hold: HoldId) -> Option<&Share> {
         self.book.as_deref()?.holds.live(hold).map(|live| &live.what)
     }
 

@@ -10,31 +10,43 @@ use super::{
 };
 use crate::{
     answer::{AreaCounts, MapView, SeatCounts, SessionAudit, SessionView},
+    ask::Opening,
+    command::NewSession,
     id::HoldId,
     seat::SeatState,
 };
 
+/// The view of a session with this content.
+pub(crate) fn opened_view(
+    Opening { venue, session, layout }: Opening,
+    canceled: Option<SmolStr>,
+    counts: SeatCounts,
+    area_counts: Vec<AreaCounts>,
+) -> Arc<SessionView> {
+    let NewSession { id, hall, title, starts_at, ends_at, prices, areas, hold_ttl_ms, limits, comments } = session;
+    Arc::new(SessionView {
+        id,
+        venue,
+        hall,
+        title,
+        starts_at,
+        ends_at,
+        prices,
+        areas,
+        hold_ttl_ms,
+        limits,
+        comments,
+        canceled,
+        counts,
+        area_counts,
+        layout,
+    })
+}
+
 impl Session {
     /// Its terms and counts.
     pub fn view(&self) -> Arc<SessionView> {
-        let terms = &*self.terms;
-        Arc::new(SessionView {
-            id: terms.id.clone(),
-            venue: terms.venue.clone(),
-            hall: terms.hall.clone(),
-            title: terms.title.clone(),
-            starts_at: terms.starts_at,
-            ends_at: terms.ends_at,
-            prices: self.prices(),
-            areas: self.areas().to_vec(),
-            hold_ttl_ms: terms.hold_ttl_ms,
-            limits: self.limits(),
-            comments: self.comments(),
-            canceled: self.canceled().map(SmolStr::new),
-            counts: self.counts(),
-            area_counts: self.area_counts(),
-            layout: Arc::clone(&terms.layout),
-        })
+        opened_view(self.opening(), self.canceled().map(SmolStr::new), self.counts(), self.area_counts())
     }
 
     /// Seats by state, from the counters.

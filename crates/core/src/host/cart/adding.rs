@@ -216,12 +216,12 @@ impl<R> CartHost<R> {
         }
         if quantity == content.quantity() {
             let event = cart.decide_same(stage.at, request)?;
-            stage.entity.apply_cart(event, stage.turn);
+            stage.write(event);
             return Ok(ChangeStart::Decided(changed(stage.entity, request)));
         }
         if quantity < content.quantity() {
             let event = cart.decide_less(stage.at, request, line, quantity)?;
-            stage.entity.apply_cart(event, stage.turn);
+            stage.write(event);
             return Ok(ChangeStart::Decided(changed(stage.entity, request)));
         }
         cart.may_remember()?;
@@ -240,7 +240,7 @@ impl<R> CartHost<R> {
     ) -> Result<ChangeStart, Refusal> {
         let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
         let event = cart.decide_release(stage.at, request, line, seats)?;
-        stage.entity.apply_cart(event, stage.turn);
+        stage.write(event);
         Ok(ChangeStart::Decided(changed(stage.entity, request)))
     }
 
@@ -248,9 +248,8 @@ impl<R> CartHost<R> {
     pub(super) fn granted(&mut self, stage: &mut Stage<'_, R>, from: &Entity, granted: Granted) {
         let life_ms = stage.life_ms();
         let cart = stage.entity.cart();
-        let all = all_parts(&mut self.adding, &mut self.paying);
         let mut awaited = false;
-        for parts in all {
+        for parts in all_parts(&mut self.adding, &mut self.paying) {
             awaited = awaited || parts.granted(cart, from, &granted, (stage.at, life_ms), stage.turn);
         }
         // A hold for the checkout under way is no line yet, and is wanted all the same.
@@ -275,7 +274,7 @@ impl<R> CartHost<R> {
                 if of_line && granted.revision > known && cart.may_change().is_ok() {
                     // More was granted to a cart that has forgotten the request since.
                     let event = cart.decide_undo(&[(line, granted.revision, 0)]);
-                    event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
+                    stage.write(event);
                 }
                 return;
             }
@@ -296,9 +295,8 @@ impl<R> CartHost<R> {
         revision: u64,
         refusal: &Refusal,
     ) {
-        let all = all_parts(&mut self.adding, &mut self.paying);
         let mut awaited = false;
-        for parts in all {
+        for parts in all_parts(&mut self.adding, &mut self.paying) {
             awaited = awaited || parts.refused(from, hold, revision, refusal);
         }
         if awaited {
@@ -315,29 +313,18 @@ impl<R> CartHost<R> {
         let Some((place, parts)) = found else { return };
         let customer = parts.customer.clone();
         let part = &mut parts.list[place];
-        let of_quota = matches!(from, Entity::Customer(_));
-        let (waits, asked) = match (&part.quota, of_quota) {
-            (Some(quota), true) => (matches!(quota.stage, AskState::Asked), quota.claim.revision),
-            _ => (matches!(part.main, AskState::Asked), part.revision),
-        };
-        if !waits || revision < asked {
+        let (grows, line) = (part.grows, part.line);
+        let ask = part.ask_of(from);
+        if !matches!(ask.state, AskState::Asked) || revision < *ask.revision {
             return;
         }
         // A hold without room for another revision is given up for another one.
         if live && revision <= REVISION_MAX {
-            let next = revision + 1;
-            match &mut part.quota {
-                Some(quota) if of_quota => quota.claim.revision = next,
-                _ => part.revision = next,
-            }
+            *ask.revision = revision + 1;
             return part.ask_in(customer.as_ref(), life_ms, stage.turn);
         }
-        if part.grows {
-            let gone = Refusal::NoSuchLine(part.line.unwrap_or_default());
-            match &mut part.quota {
-                Some(quota) if of_quota => quota.stage = AskState::Refused(gone),
-                _ => part.main = AskState::Refused(gone),
-            }
+        if grows {
+            *ask.state = AskState::Refused(Refusal::NoSuchLine(line.unwrap_or_default()));
             return self.conclude(stage);
         }
         self.next_attempt(stage, from, hold, revision);
@@ -349,24 +336,20 @@ impl<R> CartHost<R> {
         let next = stage.entity.cart().map(|cart| cart.next_hold(hold.request, hold.part));
         let next = next.expect("a cart that has disowned is kept");
         let life_ms = stage.life_ms();
-        let of_quota = matches!(from, Entity::Customer(_));
         let mut asks = Vec::new();
-        let all = all_parts(&mut self.adding, &mut self.paying);
-        for parts in all {
-            let customer = parts.customer.clone();
+        for parts in all_parts(&mut self.adding, &mut self.paying) {
             let Some(place) = parts.find(from, hold) else { continue };
             let part = &mut parts.list[place];
-            match (&next, &mut part.quota) {
-                (Ok(next), Some(quota)) if of_quota => {
-                    (quota.claim.hold, quota.claim.revision) = (*next, FIRST_REVISION);
+            match &next {
+                Ok(next) => {
+                    let ask = part.ask_of(from);
+                    (*ask.hold, *ask.revision) = (*next, FIRST_REVISION);
+                    asks.extend(part.ask(parts.customer.as_ref(), life_ms));
                 }
-                (Ok(next), _) => (part.hold, part.revision) = (*next, FIRST_REVISION),
-                (Err(refusal), _) => part.spoiled = Some(refusal.clone()),
-            }
-            if next.is_ok() {
-                asks.extend(part.ask(customer.as_ref(), life_ms));
-            } else {
-                part.main = AskState::Refused(Refusal::InProgress);
+                Err(refusal) => {
+                    part.spoiled = Some(refusal.clone());
+                    part.main = AskState::Refused(Refusal::InProgress);
+                }
             }
         }
         stage.turn.committed.extend(asks);
@@ -410,9 +393,7 @@ impl<R> CartHost<R> {
         let grown = parts.perhaps_grown();
         let event =
             stage.entity.cart().filter(|cart| cart.may_change().is_ok()).and_then(|cart| cart.decide_undo(&grown));
-        if let Some(event) = event {
-            stage.entity.apply_cart(event, stage.turn);
-        }
+        stage.write(event);
     }
 
     /// Writes the lines if all parts are granted.
@@ -428,11 +409,10 @@ impl<R> CartHost<R> {
         let (ttl_max_ms, age_max_ms) = stage.rules.bounds_of_carts(adding.guest);
         let fresh = (stage.rules.hold_ttl_ms.min(ttl_max_ms), age_max_ms);
         let customer = parts.customer.as_ref();
-        let cart = stage.entity.cart_or_blank();
-        let added = cart.decide_add(at, request, customer, &granted, adding.setting, fresh)?;
-        drop(cart);
+        let setting = adding.setting;
+        let added = stage.entity.cart_or_blank().decide_add(at, request, customer, &granted, setting, fresh)?;
         for event in added.events {
-            stage.entity.apply_cart(event, stage.turn);
+            stage.write(event);
         }
         Ok(stage.entity.ok_with(added.answer, added.asked))
     }

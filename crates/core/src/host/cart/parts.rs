@@ -48,7 +48,14 @@ pub(super) struct Part {
 pub(super) struct QuotaPart {
     pub(super) claim: QuotaClaim,
     pub(super) count: u32,
-    pub(super) stage: AskState,
+    pub(super) state: AskState,
+}
+
+/// The ask of a part to its inventory, or to the customer.
+pub(super) struct PartAsk<'a> {
+    pub(super) hold: &'a mut HoldId,
+    pub(super) revision: &'a mut u64,
+    pub(super) state: &'a mut AskState,
 }
 
 /// How far one ask is.
@@ -93,17 +100,15 @@ impl Parts {
     }
 
     /// Every ask that has not been replied to.
-    pub(super) fn asks<R>(&self, life_ms: u64) -> Vec<Effect<R>> {
-        self.list.iter().filter_map(|part| part.ask(self.customer.as_ref(), life_ms)).collect()
+    pub(super) fn asks<R>(&self, life_ms: u64) -> impl Iterator<Item = Effect<R>> {
+        self.list.iter().filter_map(move |part| part.ask(self.customer.as_ref(), life_ms))
     }
 
     /// Asks for everything that has not been replied to, in its order.
     pub(super) fn ask_all<R>(&self, life_ms: u64, turn: &mut Turn<R>) {
         let waits = self.list.iter().any(Part::waits);
         let effects = if waits { &mut turn.read } else { &mut turn.now };
-        for ask in self.list.iter().filter_map(|part| part.ask(self.customer.as_ref(), life_ms)) {
-            push_exact(effects, ask);
-        }
+        self.asks(life_ms).for_each(|ask| push_exact(effects, ask));
     }
 
     /// Holds that are granted, or will be if the ask is still on its way, and are no lines: entity, hold, revision.
@@ -150,7 +155,7 @@ impl Parts {
         if let Entity::Customer(_) = entity {
             let quota = part.quota.as_mut().expect("found by its quota");
             if quota.want().hash() == granted.want_hash && quota.claim.revision == granted.revision {
-                quota.stage = AskState::Granted(granted.clone());
+                quota.state = AskState::Granted(granted.clone());
             }
             return true;
         }
@@ -176,12 +181,9 @@ impl Parts {
     pub(super) fn refused(&mut self, entity: &Entity, hold: HoldId, revision: u64, refusal: &Refusal) -> bool {
         let Some(place) = self.find(entity, hold) else { return false };
         let part = &mut self.list[place];
-        let (stage, asked) = match (entity, &mut part.quota) {
-            (Entity::Customer(_), Some(quota)) => (&mut quota.stage, quota.claim.revision),
-            _ => (&mut part.main, part.revision),
-        };
-        if matches!(stage, AskState::Asked) && revision == asked {
-            *stage = AskState::Refused(refusal.clone());
+        let ask = part.ask_of(entity);
+        if matches!(ask.state, AskState::Asked) && revision == *ask.revision {
+            *ask.state = AskState::Refused(refusal.clone());
         }
         true
     }
@@ -209,6 +211,16 @@ impl Part {
         Part { main: AskState::Refused(refusal), ..Part::new(entity, want, hold) }
     }
 
+    /// The ask to this entity.
+    pub(super) fn ask_of(&mut self, entity: &Entity) -> PartAsk<'_> {
+        match (entity, &mut self.quota) {
+            (Entity::Customer(_), Some(QuotaPart { claim, state, .. })) => {
+                PartAsk { hold: &mut claim.hold, revision: &mut claim.revision, state }
+            }
+            _ => PartAsk { hold: &mut self.hold, revision: &mut self.revision, state: &mut self.main },
+        }
+    }
+
     fn believed(&mut self, until: Timestamp) {
         self.believed_until = self.believed_until.max(until);
     }
@@ -217,12 +229,12 @@ impl Part {
         match (&self.main, &self.quota) {
             (AskState::Asked, _) => false,
             (AskState::Refused(_), _) | (AskState::Granted(_), None) => true,
-            (AskState::Granted(_), Some(quota)) => !matches!(quota.stage, AskState::Asked),
+            (AskState::Granted(_), Some(quota)) => !matches!(quota.state, AskState::Asked),
         }
     }
 
     fn refusal(&self) -> Option<&Refusal> {
-        let quota = self.quota.as_ref().and_then(|quota| quota.stage.refusal());
+        let quota = self.quota.as_ref().and_then(|quota| quota.state.refusal());
         self.spoiled.as_ref().or(self.main.refusal()).or(quota)
     }
 
@@ -245,7 +257,7 @@ impl Part {
         if let AskState::Asked = self.main {
             return Some(hold(self.entity.clone(), self.hold, self.revision, self.want.clone()));
         }
-        let quota = self.quota.as_ref().filter(|quota| matches!(quota.stage, AskState::Asked))?;
+        let quota = self.quota.as_ref().filter(|quota| matches!(quota.state, AskState::Asked))?;
         let to = Entity::Customer(customer.expect("a part with a quota has a customer").clone());
         Some(hold(to, quota.claim.hold, quota.claim.revision, quota.want()))
     }
@@ -270,7 +282,7 @@ impl Part {
             let claim = cart.and_then(|cart| cart.line_hold(number)).and_then(|line| line.quota.cloned());
             if let Some(mut claim) = claim {
                 claim.revision += 1;
-                self.quota = Some(QuotaPart { claim, count: granted.quantity(), stage: AskState::Asked });
+                self.quota = Some(QuotaPart { claim, count: granted.quantity(), state: AskState::Asked });
             }
             return;
         }
@@ -282,7 +294,7 @@ impl Part {
         }
         let Some(limit) = granted.limits.per_customer.as_ref().filter(|_| !granted.late) else { return };
         if customer.is_none() {
-            let text = smol_str::format_smolstr!("{} is limited per customer: say who buys, `customer`", self.entity);
+            let text = smol_str::format_smolstr!("{} is limited per customer: name the buyer, `customer`", self.entity);
             self.spoiled = Some(Refusal::BadRequest(text));
             return;
         }
@@ -297,7 +309,7 @@ impl Part {
         };
         let (quota, max) = (limit.quota.clone(), limit.max);
         let claim = QuotaClaim { hold, revision: FIRST_REVISION, quota, max };
-        self.quota = Some(QuotaPart { claim, count: granted.quantity(), stage: AskState::Asked });
+        self.quota = Some(QuotaPart { claim, count: granted.quantity(), state: AskState::Asked });
     }
 }
 
@@ -307,7 +319,7 @@ impl QuotaPart {
     }
 
     fn perhaps(&self) -> bool {
-        matches!(self.stage, AskState::Asked | AskState::Granted(_) | AskState::Refused(Refusal::Internal))
+        matches!(self.state, AskState::Asked | AskState::Granted(_) | AskState::Refused(Refusal::Internal))
     }
 }
 

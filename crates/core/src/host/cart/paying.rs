@@ -16,6 +16,7 @@ use crate::{
     event::{CartEvent, Reserved},
     host::{Effect, Stage},
     id::{Entity, HoldId, Id},
+    money::Money,
     payment::{GatewayCall, GatewayOutcome, OnDecline, PaymentFailure, PaymentKey, PaymentStep, Settlement},
     planted,
     portion::Content,
@@ -94,7 +95,7 @@ impl<R> CartHost<R> {
             Vec::from([Effect::Pay(call)])
         } else {
             let parts = Parts { list, customer, again_at };
-            let asks = parts.asks(stage.life_ms());
+            let asks = parts.asks(stage.life_ms()).collect();
             paying.reserve = Some(parts);
             asks
         };
@@ -125,7 +126,7 @@ impl<R> CartHost<R> {
             let void = asked && !planted::is("a void left out when a resumed checkout falls short");
             self.undo(stage, &parts);
             let why = Failure::Short(refusal);
-            return self.give_up(stage, GivenUp { why, release: false, asked, void, reference: None });
+            return self.give_up(stage, Abandonment { why, release: false, asked, void, reference: None });
         }
         let reserved = |part: &Part| {
             let line = granted_line(part).expect("every part is granted");
@@ -150,32 +151,29 @@ impl<R> CartHost<R> {
         let paying = self.paying.take().expect("a checkout is under way");
         let cart = stage.entity.cart().expect("a cart that is checking out is kept");
         let event = cart.decide_paid(stage.now, paying.reserved, reference);
-        stage.entity.apply_cart(event, stage.turn);
+        stage.write(event);
         for from in paying.waiting {
             self.settle(stage, from);
         }
     }
 
     /// The checkout came to nothing.
-    fn give_up(&mut self, stage: &mut Stage<'_, R>, how: GivenUp) {
+    fn give_up(&mut self, stage: &mut Stage<'_, R>, how: Abandonment) {
         let paying = self.paying.take().expect("a checkout is under way");
         let held: Vec<_> = paying.reserve.iter().flat_map(Parts::perhaps_held).collect();
         let reserved = paying.reserved.iter().flat_map(|reserved| {
             let cart = stage.entity.cart();
             let entity = cart.and_then(|cart| cart.line(reserved.line).ok()).map(|(entity, _)| entity.clone());
             let customer: Option<&Id> = cart.and_then(Cart::checkout).and_then(|checkout| checkout.customer.as_ref());
-            let quota = reserved
-                .quota
-                .as_ref()
-                .zip(customer)
-                .map(|(quota, customer)| (Entity::Customer(customer.clone()), quota.hold, quota.revision));
+            let quota = reserved.quota.as_ref().zip(customer);
+            let quota = quota.map(|(quota, customer)| (Entity::Customer(customer.clone()), quota.hold, quota.revision));
             entity.map(|entity| (entity, reserved.hold, reserved.revision)).into_iter().chain(quota)
         });
         let held: Vec<_> = held.into_iter().chain(reserved).collect();
         if !held.is_empty() {
             self.disown(stage, held);
         }
-        let GivenUp { why, release, asked, void, reference } = how;
+        let Abandonment { why, release, asked, void, reference } = how;
         let (failure, refusal) = match why {
             Failure::Short(refusal) => (None, refusal),
             Failure::Payment(failure) => {
@@ -185,7 +183,7 @@ impl<R> CartHost<R> {
         };
         // How the payment ended and what the cart is then are one event: a repeat never finds one without the other.
         let event = CartEvent::CheckoutAbandoned { at: stage.at, failure, release, asked, void, reference };
-        stage.entity.apply_cart(event, stage.turn);
+        stage.write(event);
         answer_all(stage, paying.waiting, Err(refusal));
     }
 
@@ -207,29 +205,13 @@ impl<R> CartHost<R> {
         let outcome = fitting(step, outcome);
         match (step, outcome) {
             (PaymentStep::Authorize, GatewayOutcome::Authorized { reference, amount }) => {
-                if !cart.is_paying(key.attempt) {
-                    let event = cart.decide_stray(key.attempt, &reference)?;
-                    event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
-                    return Ok(());
-                }
-                if self.is_reserving() {
-                    // The gateway was not asked yet. It will answer again when it is.
-                    return Ok(());
-                }
-                let asked = cart.checkout().expect("it is being paid").amount;
-                if amount != asked {
-                    let failure = PaymentFailure::AmountMismatch { asked: asked.amount, got: amount.amount };
-                    let (why, release) = (Failure::Payment(failure), self.releases(stage));
-                    self.give_up(stage, GivenUp { why, release, asked: true, void: true, reference: Some(reference) });
-                } else {
-                    self.decide(stage, Some(reference));
-                }
+                return self.authorized(stage, key.attempt, reference, amount);
             }
             (PaymentStep::Authorize, GatewayOutcome::Declined { reason } | GatewayOutcome::Failed { reason }) => {
                 if cart.is_paying(key.attempt) && !self.is_reserving() {
                     let why = Failure::Payment(PaymentFailure::Declined { by_operator: false, reason });
                     let release = self.releases(stage);
-                    self.give_up(stage, GivenUp { why, release, asked: true, void: false, reference: None });
+                    self.give_up(stage, Abandonment { why, release, asked: true, void: false, reference: None });
                 }
             }
             (PaymentStep::Authorize, GatewayOutcome::Unknown { .. }) => {
@@ -241,7 +223,7 @@ impl<R> CartHost<R> {
             }
             (step, GatewayOutcome::Unknown { .. }) => {
                 if let Some((number, _)) = cart.outbox().payment(key, step) {
-                    self.mail.unsure(number, stage.rules, stage.at);
+                    self.mail.note_unknown(number, stage.rules, stage.at);
                 }
             }
             (step, outcome) => {
@@ -261,11 +243,40 @@ impl<R> CartHost<R> {
         Ok(())
     }
 
+    /// The gateway has authorized an attempt.
+    fn authorized(
+        &mut self,
+        stage: &mut Stage<'_, R>,
+        attempt: u32,
+        reference: SmolStr,
+        amount: Money,
+    ) -> Result<(), Refusal> {
+        let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
+        if !cart.is_paying(attempt) {
+            let event = cart.decide_stray(attempt, &reference)?;
+            stage.write(event);
+            return Ok(());
+        }
+        if self.is_reserving() {
+            // The gateway was not asked yet. It will answer again when it is.
+            return Ok(());
+        }
+        let asked = cart.checkout().expect("it is being paid").amount;
+        if amount == asked {
+            self.decide(stage, Some(reference));
+        } else {
+            let failure = PaymentFailure::AmountMismatch { asked: asked.amount, got: amount.amount };
+            let (why, release) = (Failure::Payment(failure), self.releases(stage));
+            self.give_up(stage, Abandonment { why, release, asked: true, void: true, reference: Some(reference) });
+        }
+        Ok(())
+    }
+
     /// A step after the authorization is over: that is written down, and the gateway is not asked for it any more.
     fn close_step(&mut self, stage: &mut Stage<'_, R>, key: PaymentKey, step: PaymentStep, event: Option<CartEvent>) {
         let owed = stage.entity.cart().and_then(|cart| cart.outbox().payment(key, step));
         let number = owed.map(|(number, _)| number);
-        event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
+        stage.write(event);
         number.into_iter().for_each(|number| self.mail.acknowledge_payment(number));
     }
 
@@ -290,7 +301,7 @@ impl<R> CartHost<R> {
             }
             (Settlement::Authorized { reference }, _) => {
                 let event = cart.decide_stray(attempt, &reference)?;
-                event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
+                stage.write(event);
                 Ok(())
             }
             (Settlement::Declined, Some(_)) => {
@@ -298,7 +309,7 @@ impl<R> CartHost<R> {
                 let why = Failure::Payment(PaymentFailure::Declined { by_operator: true, reason });
                 let release = self.releases(stage);
                 // The gateway may have set it aside all the same.
-                self.give_up(stage, GivenUp { why, release, asked: true, void: true, reference: None });
+                self.give_up(stage, Abandonment { why, release, asked: true, void: true, reference: None });
                 Ok(())
             }
             (Settlement::Declined, None) => cart.decide_stray(attempt, &SmolStr::default()).map(|_| ()),
@@ -361,8 +372,8 @@ enum Failure {
     Payment(PaymentFailure),
 }
 
-/// How a checkout is given up.
-struct GivenUp {
+/// How a checkout is abandoned.
+struct Abandonment {
     why: Failure,
     release: bool,
     asked: bool,

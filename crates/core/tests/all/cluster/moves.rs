@@ -106,7 +106,7 @@ fn every_refusal() {
             place 1 to led by 1 -> refused 101 bad_request: bad request: a shard has at least one voter
             place 1 to 1 1 led by 1 -> refused 101 bad_request: bad request: a node has one copy of a shard
             place 1 to 1 + 1 led by 1 -> refused 101 bad_request: bad request: a node has one copy of a shard
-            place 1 to 1 led by 2 -> refused 101 bad_request: bad request: who leads a shard is not one of its voters
+            place 1 to 1 led by 2 -> refused 101 bad_request: bad request: the leader of a shard is not one of its voters
             place 1 to 1 led by 1 ; 1 to 1 led by 1 -> refused 101 bad_request: bad request: a shard is moved twice at once
             place 1 to 1 5 led by 1 -> refused 801 no_such_node: node 5 is not a member
             place 1 to 1 7 led by 1 -> refused 802 node_gone: node 7 was removed from the cluster and cannot come back under this id

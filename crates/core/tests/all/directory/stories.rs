@@ -43,9 +43,7 @@ fn told(directory: &Directory, Search(city, name, near): Search<'_>, limit: u32)
             venue.distance_m.iter().for_each(|metres| write!(told, " {metres} m").expect("a string takes all"));
             told.push('\n');
         }
-        let Some(next) = page.next else { return told };
-        // A cursor goes to the client and back as text.
-        let text = next.to_string();
+        let Some(text) = page.next else { return told };
         writeln!(told, "-- {text}").expect("a string takes all");
         after = Some(VenueCursor::parse(&text).expect("what was told is understood"));
     }
@@ -329,7 +327,7 @@ fn bad_searches_are_refused_by_name() {
     for text in
         ["", "name", "name a", "name ! x", "near 1", "near -1 a", "near 1 a b", "near x a", "far 1 a", "near  a"]
     {
-        assert_eq!(VenueCursor::parse(text), Err("the cursor is none that a search has told".into()), "{text}");
+        assert_eq!(VenueCursor::parse(text), Err("the cursor is not that of a search".into()), "{text}");
     }
     assert_eq!(directory.search_titles(None, 0, None), Err("a search tells 1 to 1000 entries".into()));
     assert_eq!(directory.search_titles(Some(" "), 1, None), Err("the name looked for is empty".into()));
