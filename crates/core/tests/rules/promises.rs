@@ -428,7 +428,7 @@ fn p9_a_repeat_gets_the_same_answer_and_changes_nothing() {
 #[test]
 fn p14_a_snapshot_and_what_came_after_are_the_state() {
     let changes: usize = (0..20).map(|seed| check_snapshots(random_run::after_run(seed))).sum();
-    assert!(changes > 100, "storms with something in them: {changes} events");
+    assert!(changes > 100, "runs with something in them: {changes} events");
 }
 
 /// Takes a snapshot of a session at every version, and returns their number.
