@@ -14,9 +14,9 @@ use boxoffice_core::{
 use expect_test::expect;
 
 use crate::{
-    script::{cart, check, hold_lines, id, layout},
-    random_runs::Rng,
     fixture::Fixture,
+    random_runs::Rng,
+    script::{cart, check, hold_lines, id, layout},
 };
 
 #[test]

@@ -8,7 +8,7 @@ use boxoffice_core::{
         WantedLine,
     },
     id::{CartId, CartToken, Entity, Id},
-    payments::{AMOUNT_MAX, Currency, Money, PRICE_MAX},
+    money::{AMOUNT_MAX, Currency, Money, PRICE_MAX},
     payment::{OnDecline, Settlement},
     refusal::{LineRefusal, Refusal},
     rules::Rules,
@@ -17,10 +17,10 @@ use boxoffice_core::{
 };
 
 use crate::{
-    test_gateway::CallFate,
     catalogue::open,
-    script::{check_out, details, euros, hold_lines, id, layout, new_session, pay, product},
     fixture::Fixture,
+    script::{check_out, details, euros, hold_lines, id, layout, new_session, pay, product},
+    test_gateway::CallFate,
 };
 
 fn fixture(picture: &str, sessions: &[&str]) -> Fixture {
@@ -105,11 +105,13 @@ fn times_to_live_have_bounds() {
     let mut fixture = fixture("aa", &["s"]);
     let max = Rules::default().hold_ttl_max_ms;
     for ttl_ms in [0, max + 1, u64::MAX] {
-        let refusal = outcome_of(&mut fixture, "open", CartCommand::Open { customer: None, ttl_ms: Some(ttl_ms), guest: false });
+        let refusal =
+            outcome_of(&mut fixture, "open", CartCommand::Open { customer: None, ttl_ms: Some(ttl_ms), guest: false });
         assert!(matches!(refusal, Err(Refusal::BadRequest(_))), "{refusal:?}");
     }
     let opened =
-        outcome_of(&mut fixture, "open", CartCommand::Open { customer: None, ttl_ms: Some(max), guest: false }).expect("a day");
+        outcome_of(&mut fixture, "open", CartCommand::Open { customer: None, ttl_ms: Some(max), guest: false })
+            .expect("a day");
     let Answer::Cart(view) = opened.answer else { panic!("a cart is answered otherwise") };
     assert_eq!(view.deadline, Timestamp(max));
 }
@@ -133,7 +135,8 @@ fn an_active_cart_ends_at_its_highest_age_however_often_it_is_touched() {
                 break;
             }
         };
-        outcome_of(&mut fixture, &format!("g{touched}"), CartCommand::Release { line: number, seats: None }).expect("its line");
+        outcome_of(&mut fixture, &format!("g{touched}"), CartCommand::Release { line: number, seats: None })
+            .expect("its line");
         touched += 1;
         let now = fixture.now.after(step);
         while let Some(wake) = fixture.next_wake().filter(|wake| *wake <= now) {
@@ -282,7 +285,10 @@ fn a_cart_does_not_come_to_more_than_can_be_written() {
     assert_eq!(outcome_of(&mut fixture, "2", hold_lines(vec![units(most + 1)])), Err(refusal.clone()));
     assert_eq!(fixture.states.audit().units.held, 0);
     assert!(outcome_of(&mut fixture, "3", hold_lines(vec![units(most)])).is_ok());
-    assert_eq!(outcome_of(&mut fixture, "4", CartCommand::SetQuantity { line: 1, quantity: most + 1 }), Err(refusal.clone()));
+    assert_eq!(
+        outcome_of(&mut fixture, "4", CartCommand::SetQuantity { line: 1, quantity: most + 1 }),
+        Err(refusal.clone())
+    );
     assert_eq!(outcome_of(&mut fixture, "5", hold_lines(vec![units(1)])), Err(refusal));
     assert_eq!(fixture.states.audit().units.held, u64::from(most));
     assert!(outcome_of(&mut fixture, "6", check_out()).is_ok());

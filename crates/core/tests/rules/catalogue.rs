@@ -8,15 +8,15 @@ use boxoffice_core::{
     host::Input,
     id::{Entity, Id},
     layout::{LABEL_BYTES_MAX, Labels, Layout, LayoutError, POINT_MAX, Point, Row, Run},
-    payments::{Currency, Money, PRICE_MAX},
+    money::{Currency, Money, PRICE_MAX},
     refusal::Refusal,
     rules::Rules,
     time::{TIMESTAMP_MAX, Timestamp},
 };
 
 use crate::{
-    script::{details, euros, id, layout, new_session},
     fixture::Fixture,
+    script::{details, euros, id, layout, new_session},
 };
 
 /// A venue with a hall and sessions in it, open.

@@ -8,18 +8,18 @@ use boxoffice_core::{
     command::{BestWish, Want},
     host::{Effect, Host, Input, Turn},
     id::{Entity, HoldId, RequestHash},
-    state_map::StateMap,
     portion::Portion,
     rules::Rules,
     seat::{Seat, SeatSet},
+    state_map::StateMap,
     time::Timestamp,
 };
 
 use crate::{
     catalogue::open,
-    script::{cart, id, layout},
+    fixture::{Fixture, Message, Ticket},
     random_runs::{Rng, after_run},
-    fixture::{Message, Ticket, Fixture},
+    script::{cart, id, layout},
 };
 
 const SEEDS: u64 = 500;

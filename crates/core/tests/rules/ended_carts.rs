@@ -12,17 +12,17 @@ use boxoffice_core::{
     event::{CustomerEvent, Event, ProductEvent},
     host::Input,
     id::{CartId, Entity, HoldId, Id},
-    state_map::State,
     payment::OnDecline,
     rules::Rules,
     seat::{Seat, SeatSet},
+    state_map::State,
     time::Timestamp,
 };
 
 use crate::{
-    script::{details, euros, id, layout, new_session, pay, product, recorded, resource},
-    random_runs::Rng,
     fixture::Fixture,
+    random_runs::Rng,
+    script::{details, euros, id, layout, new_session, pay, product, recorded, resource},
 };
 
 const SEEDS: u64 = 600;

@@ -21,22 +21,22 @@ use boxoffice_core::{
     },
     host::{Effect, Host, Input, Turn},
     id::{Entity, HoldId, Request, RequestHash},
-    state_map::{StateMap, State},
-    payments::AMOUNT_MAX,
+    money::AMOUNT_MAX,
     payment::OnDecline,
     portion::Content,
     refusal::Refusal,
     rules::Rules,
+    state_map::{State, StateMap},
     time::{Moment, TIMESTAMP_MAX, Timestamp},
 };
 
 use self::wild::Wild;
 use crate::{
-    test_gateway::CallFate,
-    high_numbers::RaisedNumbers,
-    script::{details, euros, id, layout, new_session, pay, product, resource},
-    random_runs::{Rng, RandomRun, FaultRates, buyer, rules},
     fixture::Fixture,
+    high_numbers::RaisedNumbers,
+    random_runs::{FaultRates, RandomRun, Rng, buyer, rules},
+    script::{details, euros, id, layout, new_session, pay, product, resource},
+    test_gateway::CallFate,
 };
 
 /// Seeds of each net every day.
@@ -317,9 +317,9 @@ pub(crate) fn random_run_with_high_numbers(seed: u64) -> AnswerCounts {
         if step == STEPS {
             let (raised, has_room) = raised(&mut wild, &run.fixture.states);
             room = has_room;
-            let raised = raised.raise(&run.fixture.states.cut());
-            assert_eq!(raised.audit().violations, [""; 0], "raised by {raised:?}");
-            run.fixture.restart_from(raised, raised.versions, raised.payments as u32);
+            let states = raised.raise(&run.fixture.states.cut());
+            assert_eq!(states.audit().violations, [""; 0], "raised by {raised:?}");
+            run.fixture.restart_from(states, raised.versions, raised.payments as u32);
             rising.revisions.clear();
         }
         if step % 5 == 0 {
@@ -333,7 +333,7 @@ pub(crate) fn random_run_with_high_numbers(seed: u64) -> AnswerCounts {
         }
         rising.check(&run.fixture.states);
     }
-    run.settle();
+    run.come_to_rest();
     rising.check(&run.fixture.states);
     let mut counts = AnswerCounts::new();
     for outcome in run.fixture.answers.values() {
@@ -502,8 +502,8 @@ fn shop(raised: RaisedNumbers, commands: &[(&str, CartCommand)]) -> Fixture {
         fixture.send(Some(request), Command::Cart(buyer(0), command.clone()));
         fixture.run();
     }
-    let raised = raised.raise(&fixture.states.cut());
-    fixture.restart_from(raised, raised.versions, raised.payments as u32);
+    let states = raised.raise(&fixture.states.cut());
+    fixture.restart_from(states, raised.versions, raised.payments as u32);
     fixture.run();
     fixture
 }

@@ -15,14 +15,14 @@ use boxoffice_core::{
     event::{CustomerEvent, Event, ProductEvent, ResourceEvent, SessionEvent},
     host::{Effect, Host, Input, Turn},
     id::{CartId, Entity, Request, RequestHash, hash64},
-    state_map::{StateMap, State},
     payment::{GatewayCall, PaymentStatus, RefundStatus, VoidStatus},
     refusal::Refusal,
     rules::Rules,
+    state_map::{State, StateMap},
     time::{Moment, Timestamp},
 };
 
-use crate::{test_gateway::TestGateway, hold_lifetimes::HoldLifetimes, watch::Watchers};
+use crate::{hold_lifetimes::HoldLifetimes, test_gateway::TestGateway, watch::Watchers};
 
 /// Where the answer to a client goes.
 pub(crate) type Ticket = u32;
@@ -422,7 +422,7 @@ impl Fixture {
         if !self.states.contains(entity)
             && let Some(state) = self.past.remove(entity)
         {
-            assert!(!State::begins(&events), "{entity} begins anew and has left before");
+            assert!(!State::never_archived(&events), "{entity} begins anew and was evicted before");
             self.states.reload(entity.clone(), state);
         }
         self.states.apply(entity, events.clone());
@@ -488,7 +488,11 @@ impl Fixture {
                 assert_eq!(audit.payment, Some(PaymentStatus::Captured), "{key}");
                 let refunded = audit.refunds.iter().filter(|refund| refund.status == RefundStatus::Refunded);
                 let refunded: i64 = refunded.map(|refund| refund.amount.amount).sum();
-                assert_eq!(refunded, account.refunded.values().sum::<i64>(), "{key} paid back something else than it says");
+                assert_eq!(
+                    refunded,
+                    account.refunded.values().sum::<i64>(),
+                    "{key} paid back something else than it says"
+                );
             }
             assert!(audit.refunds.iter().all(|refund| refund.status != RefundStatus::Pending), "{key}: {audit:?}");
         }

@@ -8,8 +8,8 @@ use boxoffice_core::{
     answer::{Answer, Answered, CartState, HoldView},
     event::{CartEvent, CustomerEvent, Event, HoldEvent, ProductEvent, ResourceEvent, SessionEvent},
     id::{CartId, Entity, HoldId},
-    state_map::{StateMap, State},
     rules::Rules,
+    state_map::{State, StateMap},
     time::Timestamp,
 };
 

@@ -16,8 +16,8 @@ use boxoffice_core::{
 use proptest::{collection::vec, option, prelude::*};
 
 use crate::{
-    script::{cart, check_out, details, euros, id, layout, new_session, recorded},
     fixture::Fixture,
+    script::{cart, check_out, details, euros, id, layout, new_session, recorded},
 };
 
 const CASES: u32 = 20_000;

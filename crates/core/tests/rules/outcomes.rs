@@ -12,9 +12,9 @@ use boxoffice_core::{
 use expect_test::expect;
 
 use crate::{
-    test_gateway::CallFate,
-    script::{cart, check, euros, hold_lines, id, pay, product},
     fixture::Fixture,
+    script::{cart, check, euros, hold_lines, id, pay, product},
+    test_gateway::CallFate,
 };
 
 #[test]
@@ -312,7 +312,9 @@ fn only_the_newest_lines_that_were_taken_are_kept() {
     for number in 1..=CART_LINES_MAX as u32 + 7 {
         buy(&mut fixture, &format!("hold {number}"), units(number)).expect("there are some");
         let revoke = CartCommand::Revoke { line: number, reason: "mine".into() };
-        let Ok(Answer::Cart(shown)) = buy(&mut fixture, &format!("op {number}"), revoke) else { panic!("it has the line") };
+        let Ok(Answer::Cart(shown)) = buy(&mut fixture, &format!("op {number}"), revoke) else {
+            panic!("it has the line")
+        };
         assert_eq!(shown, view(&mut fixture), "the operator is told what the cart shows");
     }
     let taken: Vec<u32> = view(&mut fixture).taken.iter().map(|taken| taken.line.line).collect();

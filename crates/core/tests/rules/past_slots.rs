@@ -11,8 +11,8 @@ use boxoffice_core::{
 };
 
 use crate::{
-    script::{euros, id, resource},
     fixture::Fixture,
+    script::{euros, id, resource},
 };
 
 const MINUTE_MS: u64 = 60_000;

@@ -9,18 +9,18 @@ use boxoffice_core::{
     command::{CartCommand, Command, HoldPolicy, ProductCommand, ProductDetails, Want, WantedLine},
     host::Input,
     id::{CartId, Entity},
-    state_map::State,
     payment::{GatewayOutcome, OnDecline, PaymentCounts, PaymentKey, PaymentStatus, PaymentStep, Settlement},
     refusal::Refusal,
     rules::Rules,
+    state_map::State,
     time::Timestamp,
 };
 use expect_test::expect;
 
 use crate::{
-    test_gateway::CallFate::{self, CallLost, OtherAmount, Succeeds, ReplyLost, Declines},
+    fixture::{Fixture, Message, Ticket},
     script::{cart, euros, hold_lines, id, pay, product},
-    fixture::{Message, Ticket, Fixture},
+    test_gateway::CallFate::{self, CallLost, Declines, OtherAmount, ReplyLost, Succeeds},
 };
 
 /// One way an attempt can go.
@@ -274,7 +274,12 @@ impl Run {
         self.wait(2 * 60 * 60 * 1000);
         let audit = self.fixture.states.audit();
         assert_eq!((audit.units.held, audit.holds, audit.owed), (0, 0, 0), "{}", self.describe());
-        assert_eq!((audit.payments.pending, audit.payments), (0, self.fixture.states.payments()), "{}", self.describe());
+        assert_eq!(
+            (audit.payments.pending, audit.payments),
+            (0, self.fixture.states.payments()),
+            "{}",
+            self.describe()
+        );
         assert_eq!(audit.carts[0] + audit.carts[1], 0, "{}", self.describe());
         assert_eq!(audit.units.sold, if audit.orders > 0 && audit.refunds == 0 { 3 } else { 0 }, "{}", self.describe());
         self.fixture.check_money();
@@ -557,7 +562,12 @@ fn settlements_of_an_operator() {
     "#]]
     .assert_eq(&story);
     run.wait(2 * 60 * 60 * 1000);
-    assert_eq!((run.fixture.states.audit().owed, run.fixture.states.payments()), (0, PaymentCounts::default()), "{}", run.describe());
+    assert_eq!(
+        (run.fixture.states.audit().owed, run.fixture.states.payments()),
+        (0, PaymentCounts::default()),
+        "{}",
+        run.describe()
+    );
 }
 
 /// The gateway is removed from the configuration. Decided checkouts are answered as before, attempts under way stay open, and
@@ -582,7 +592,8 @@ fn without_a_gateway() {
     run.fixture.set_rules(Rules { gateway: false, ..Rules::default() });
     let third = cart("c");
     run.fixture.send(Some("hold"), Command::Cart(third, hold_lines(vec![units(1)])));
-    let repeats = [buyer(), other, third].map(|cart| run.fixture.send(Some("pay"), Command::Cart(cart, pay(None, None))));
+    let repeats =
+        [buyer(), other, third].map(|cart| run.fixture.send(Some("pay"), Command::Cart(cart, pay(None, None))));
     let another = run.fixture.send(Some("pay again"), Command::Cart(buyer(), pay(None, None)));
     // There is no gateway to ask, so nothing happens.
     run.fixture.run();

@@ -7,11 +7,11 @@ use std::panic::catch_unwind;
 use boxoffice_core::planted::plant;
 
 use crate::{
-    bounds, checkouts,
-    ends::{self, random_run_with_high_numbers, run_any_numbers},
-    mutations, operators, outcomes, past, deposed,
-    random_runs::{after_run, after_run_with_operators, after_run_without_losses, after_runs_with_deposed_leaders},
+    bounds, checkouts, deposed,
     ended_carts::{self, expiry_run},
+    ends::{self, random_run_with_high_numbers, run_any_numbers},
+    mutations, operators, outcomes, past_slots,
+    random_runs::{after_run, after_run_with_operators, after_run_without_losses, after_runs_with_deposed_leaders},
     tombstones::{self, guests},
 };
 

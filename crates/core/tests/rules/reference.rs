@@ -10,17 +10,17 @@ use boxoffice_core::{
         ResourceCommand, VenueCommand, Want, WantedLine,
     },
     id::Entity,
-    state_map::{StateMap, State},
     payment::OnDecline,
     rules::Rules,
+    state_map::{State, StateMap},
     time::Timestamp,
 };
 use proptest::{collection::vec, option, prelude::*};
 
 use crate::{
     catalogue::open,
-    script::{cart, check_out, euros, id, layout, new_session, product, resource},
     fixture::Fixture,
+    script::{cart, check_out, euros, id, layout, new_session, product, resource},
 };
 
 const CASES: u32 = 20_000;
@@ -472,7 +472,11 @@ impl Reference {
                     let basket = basket.unwrap_or_else(|| panic!("{entity} is open"));
                     let lines: Vec<_> = view.lines.iter().map(|line| (line.line, line.content.quantity())).collect();
                     let result: Vec<_> = basket.lines.iter().map(|line| (line.number, line.quantity)).collect();
-                    assert_eq!((view.state, view.deadline.0, lines), (basket.state, basket.deadline, result), "{entity}");
+                    assert_eq!(
+                        (view.state, view.deadline.0, lines),
+                        (basket.state, basket.deadline, result),
+                        "{entity}"
+                    );
                 }
                 State::Venue(_) | State::Directory(_) | State::Cluster(_) => {}
             }

@@ -8,20 +8,20 @@ use boxoffice_core::{
         VenueCommand, VenueDetails, Want, WantedLine, When,
     },
     id::{CartId, Entity},
-    state_map::StateMap,
-    payments::{Currency, Money},
+    money::{Currency, Money},
     payment::{OnDecline, Settlement},
     refusal::Refusal,
     rules::Rules,
     seat::{Seat, SeatSet},
+    state_map::StateMap,
     time::Timestamp,
 };
 
 use crate::{
     catalogue::open,
-    states::written_and_read,
-    script::{check_out, details, euros, hold_lines, id, layout, pay, product, resource},
     fixture::Fixture,
+    script::{check_out, details, euros, hold_lines, id, layout, pay, product, resource},
+    states::written_and_read,
 };
 
 /// What happens between a change and its repeat.
@@ -351,7 +351,11 @@ fn every_other_change_of_an_operator_is_found_by_its_repeat() {
                     Entity::Product(_) => continue,
                     entity => panic!("{entity} is in none of the histories"),
                 };
-                assert_eq!(outcome_of(&mut fixture, &request, &other), Err(Refusal::RequestIdReused), "{name}, {request}");
+                assert_eq!(
+                    outcome_of(&mut fixture, &request, &other),
+                    Err(Refusal::RequestIdReused),
+                    "{name}, {request}"
+                );
             }
             assert_eq!(fixture.log.len(), log, "{name}, {between:?}: a repeat changed something");
             assert!(states.entities().eq(fixture.states.entities()), "{name}, {between:?}");
@@ -396,8 +400,11 @@ fn a_repeat_is_told_the_versions_of_its_time() {
     for between in BETWEEN {
         let mut fixture = fixture();
         let describe = |number: usize| format!("rid {number}");
-        let first: Vec<Outcome> =
-            story.iter().enumerate().map(|(number, command)| outcome_of(&mut fixture, &describe(number), command)).collect();
+        let first: Vec<Outcome> = story
+            .iter()
+            .enumerate()
+            .map(|(number, command)| outcome_of(&mut fixture, &describe(number), command))
+            .collect();
         let versions = |outcome: &Outcome| -> Vec<(String, u64)> {
             let answered = outcome.as_ref().unwrap_or_else(|no| panic!("{between:?}: refused: {no}"));
             answered.at.iter().map(|at| (at.entity.to_string(), at.version)).collect()
@@ -440,5 +447,9 @@ fn a_hold_whose_cart_died_before_it_was_written_down_has_its_own_version() {
         answered.at.iter().find(|at| at.entity == Entity::Session(id("s"))).expect("it was asked").version
     };
     assert_eq!(session_version(outcome_of(&mut fixture, "rid 1", &hold(2, 1))), 3);
-    assert_eq!(session_version(outcome_of(&mut fixture, "rid 1", &hold(1, 0))), 2, "the hold is older than the other cart's");
+    assert_eq!(
+        session_version(outcome_of(&mut fixture, "rid 1", &hold(1, 0))),
+        2,
+        "the hold is older than the other cart's"
+    );
 }

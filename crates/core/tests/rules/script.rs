@@ -33,10 +33,10 @@
 //! | `again hold s` | the first message of that kind to it comes once more |
 //! | `answers` | answers that came later |
 
-mod picture;
 mod describe;
-mod samples;
 mod parse;
+mod picture;
+mod samples;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -50,24 +50,24 @@ use boxoffice_core::{
     },
     host::Input,
     id::{Entity, Id},
-    state_map::State,
-    payments::Money,
+    money::Money,
     payment::{GatewayOutcome, PaymentKey, PaymentStep},
     rules::Rules,
+    state_map::State,
 };
 use expect_test::Expect;
 
+use self::{
+    describe::describe,
+    parse::{call_fate, cart_command, entity, in_cents, number, payment_step, seat, terms},
+};
 pub(crate) use self::{
     picture::draw,
     samples::{cart, check_out, details, euros, hold_lines, id, layout, new_session, pay, product, recorded, resource},
 };
-use self::{
-    describe::describe,
-    parse::{cart_command, entity, in_cents, call_fate, number, payment_step, seat, terms},
-};
 use crate::{
+    fixture::{Fixture, Ticket, kind},
     test_gateway::CallFate,
-    fixture::{Ticket, Fixture, kind},
 };
 
 /// Plays a script and compares the story.
@@ -196,7 +196,8 @@ impl ScriptRun {
 
     fn wait(&mut self, span_ms: u64) {
         let (stopped, frozen) = (&self.stopped, &self.frozen);
-        let settle = |fixture: &mut Fixture| fixture.run_but(|to| !stopped.contains(to), |entity| !frozen.contains(entity));
+        let settle =
+            |fixture: &mut Fixture| fixture.run_but(|to| !stopped.contains(to), |entity| !frozen.contains(entity));
         self.fixture.wait(span_ms, settle);
     }
 

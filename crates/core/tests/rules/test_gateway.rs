@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use boxoffice_core::{
-    payments::Money,
+    money::Money,
     payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStep},
 };
 

@@ -21,8 +21,8 @@ use boxoffice_core::{
     command::{ClusterCommand, Command, Machine, Move},
     host::{Effect, Host, Input, Turn},
     id::{Entity, Request, RequestHash, hash64},
-    state_map::{Cut, StateMap, State},
     rules::Rules,
+    state_map::{Cut, State, StateMap},
     time::Timestamp,
 };
 use expect_test::Expect;

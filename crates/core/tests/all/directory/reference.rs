@@ -6,8 +6,8 @@ use std::{
 };
 
 use boxoffice_core::{
-    command::Title,
     answer::VenueEntry,
+    command::Title,
     directory::{Directory, Listing, VenueCursor},
     id::Id,
 };

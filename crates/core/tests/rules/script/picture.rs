@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use boxoffice_core::{
     id::{Entity, HoldId, Id},
-    state_map::{StateMap, State},
     portion::Portion,
     seat::{Seat, SeatState},
+    state_map::{State, StateMap},
     time::{TIMESTAMP_MAX, Timestamp},
 };
 
