@@ -142,8 +142,8 @@ async fn what_came_to_nothing_is_told_again() {
 
 /// What the buyer did not see is not sold: neither another total nor other lines, nor for another amount than was paid.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_buyer_did_not_see_is_not_sold() {
-    let mut stage = Stage::new("what_the_buyer_did_not_see_is_not_sold", SOON).await;
+async fn a_cart_that_differs_from_the_expectation_is_not_sold() {
+    let mut stage = Stage::new("a_cart_that_differs_from_the_expectation_is_not_sold", SOON).await;
     product(&stage.port, "flag", 100, Value::Null).await;
     let buyer = stage.holding(2).await;
     buyer.stock("flag", 1).await.ok();

@@ -4,7 +4,7 @@ use boxoffice_env::World;
 use boxoffice_replication::inspect::{self, InspectedShard, Inspection};
 use boxoffice_storage::past::Totals;
 
-use boxoffice_core::keep::KeptAudit;
+use boxoffice_core::state_map::ShardAudit;
 use boxoffice_wire::{
     form::rfc3339,
     happening::{Happening, happening},
@@ -76,7 +76,7 @@ fn print(inspection: &Inspection) {
     }
 }
 
-fn entities(audit: &KeptAudit) -> String {
+fn entities(audit: &ShardAudit) -> String {
     let [active, checking_out, done, canceled, expired] = audit.carts;
     let seats = audit.seats;
     format!(

@@ -134,7 +134,7 @@ fn resource(bookings: u64) -> Arc<Resource> {
     Arc::new(resource)
 }
 
-/// One more hold, on a copy of a state that somebody else has too.
+/// One more hold, on a copy of a shared state.
 fn next<S: Clone>(criterion: &mut Criterion, name: &str, state: &Arc<S>, hold: impl Fn(&mut S)) {
     criterion.bench_function(name, |bencher| {
         bencher.iter_batched(

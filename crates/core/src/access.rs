@@ -1,7 +1,7 @@
-//! Who may do what: roles, and the keys that carry them.
+//! Roles, and the keys that carry them.
 //!
-//! The rules know which keys there are. Which role an operation needs, and whether a caller has it, is decided at the
-//! node that the caller is connected to.
+//! The rules store the keys. The node that a caller is connected to decides which role an operation needs and whether the
+//! caller has it.
 
 use alloc::vec::Vec;
 
@@ -12,13 +12,13 @@ use crate::{id::Id, time::Timestamp};
 /// Bytes of the SHA-256 hash of a key's secret.
 pub const KEY_HASH_BYTES: usize = 32;
 
-/// Keys of a cluster at the same time.
+/// The most keys of a cluster at the same time.
 pub const KEYS_MAX: usize = 1_000;
 
-/// Venues that one key may be limited to.
+/// The most venues that one key may be limited to.
 pub const KEY_VENUES_MAX: usize = 100;
 
-/// What a caller may do.
+/// The permissions of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Reads the offer, and follows it live.
@@ -97,7 +97,7 @@ impl Roles {
         self.0 & role.bit() != 0
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -118,14 +118,14 @@ impl FromIterator<Role> for Roles {
     }
 }
 
-/// What is asked for with a new key.
+/// The terms of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewKey {
     /// The SHA-256 hash of its secret. The secret itself never leaves its owner's machine.
     pub hash: [u8; KEY_HASH_BYTES],
     /// What it may do.
     pub roles: Roles,
-    /// The venues that it may do it for; all if empty.
+    /// The venues that it is limited to; all if empty.
     pub venues: Vec<Id>,
     /// Requests a second on one node; as many as the node takes if absent.
     pub requests_per_second: Option<u32>,
@@ -133,10 +133,10 @@ pub struct NewKey {
     pub held_max: Option<u32>,
 }
 
-/// A key, as kept.
+/// A key of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessKey {
-    /// What was asked for.
+    /// Its terms.
     pub terms: NewKey,
     /// When, in true time.
     pub created_at: Timestamp,

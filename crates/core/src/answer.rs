@@ -1,4 +1,4 @@
-//! What commands are answered with.
+//! Answers to commands.
 
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
 
@@ -18,18 +18,18 @@ use crate::{
     time::Timestamp,
 };
 
-/// Where in an entity's history an answer stands.
+/// A point in an entity's history.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct At {
     /// Which entity.
     pub entity: Entity,
     /// Its version: the number of events it has had.
     pub version: u64,
-    /// The place of that event in the log of the entity's shard; 0 where it is not known (reads).
+    /// The place of that event in the log of the entity's shard; 0 if it is not known (reads).
     pub position: u64,
 }
 
-/// What comes back for a command: an answer with what it rests on, or a refusal.
+/// The result of a command: an answer with the versions that it rests on, or a refusal.
 pub type Outcome = Result<Answered, Refusal>;
 
 /// A granted command.
@@ -44,7 +44,7 @@ pub struct Answered {
 /// The body of an ok.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// Done; there is nothing else to say.
+    /// Done, without a body.
     Done,
     /// Of `venue.get`.
     Venue(VenueView),
@@ -58,20 +58,20 @@ pub enum Answer {
     Map(MapView),
     /// Of `cart.open`, `cart.get`, `cart.cancel` and `cart.release`.
     Cart(CartView),
-    /// Of the holds.
+    /// Of `cart.hold_…`.
     Held(Held),
     /// Of `cart.checkout` and `order.get`.
     Order {
         /// The order.
         order: Arc<Order>,
-        /// Sold for certain, but not everything sold has said so yet.
+        /// The order is decided, but not every inventory has acknowledged its sale.
         settling: bool,
-        /// How the money stands.
+        /// The state of the money.
         payment: PaymentStatus,
-        /// What was paid back, in order.
+        /// The refunds, in order.
         refunds: Vec<RefundRecord>,
     },
-    /// Of `order.refund`: what is paid back.
+    /// Of `order.refund`.
     Refund(RefundRecord),
     /// Of `title.get`.
     Title(TitleView),
@@ -85,9 +85,9 @@ pub enum Answer {
     Product(Arc<ProductView>),
     /// Of `resource.get` and `resource.put`.
     Resource(Arc<ResourceView>),
-    /// Of `resource.reserve` and `resource.move`: what is booked now, by begin.
+    /// Of `resource.reserve` and `resource.move`: the new bookings, by begin.
     Booked(Vec<BookingView>),
-    /// Of `resource.is_available`: nothing in the way, or what is.
+    /// Of `resource.is_available`: the conflicts; none if the time is available.
     Available(Vec<Conflict>),
     /// Of `resource.bookings`.
     Bookings(Vec<BookingView>),
@@ -114,13 +114,13 @@ pub enum Answer {
 /// The cluster as its nodes and operators see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterView {
-    /// The version this is the state at.
+    /// The version of this state.
     pub version: u64,
-    /// Which member the asker is, if it asked to be one.
+    /// The id of the member that asked, if one did.
     pub own: Option<u64>,
     /// How many copies each data shard is to have.
     pub replicas: u8,
-    /// Every member there ever was, by id.
+    /// All members, also removed ones, by id.
     pub members: BTreeMap<u64, Member>,
     /// Where each shard should be, by shard; 0 is the directory's.
     pub places: Vec<Place>,
@@ -131,16 +131,16 @@ pub struct ClusterView {
 pub struct TitleView {
     /// Its id.
     pub id: Id,
-    /// What is known of it.
+    /// Its details.
     pub title: Title,
 }
 
-/// Some of the venues that were looked for.
+/// A page of venues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VenuesPage {
-    /// In order.
+    /// The entries, in order.
     pub venues: Vec<VenueEntry>,
-    /// Where to go on; absent if this was all.
+    /// The cursor of the next page; absent on the last page.
     pub next: Option<SmolStr>,
 }
 
@@ -149,13 +149,13 @@ pub struct VenuesPage {
 pub struct VenueEntry {
     /// Its id.
     pub id: Id,
-    /// What it is called.
+    /// Its name.
     pub name: SmolStr,
-    /// Where it is.
+    /// Its city.
     pub city: SmolStr,
     /// Longitude and latitude in millionths of a degree.
     pub position: Option<(i32, i32)>,
-    /// How far it is from the point asked for, in metres.
+    /// The distance from the point of the search, in metres.
     pub distance_m: Option<u64>,
 }
 
@@ -175,7 +175,7 @@ pub struct StockCounts {
 pub struct ProductView {
     /// Its id.
     pub id: Id,
-    /// What is known of it.
+    /// Its details.
     pub details: ProductDetails,
     /// Units by state.
     pub counts: StockCounts,
@@ -186,18 +186,18 @@ pub struct ProductView {
 pub struct ResourceView {
     /// Its id.
     pub id: Id,
-    /// What is known of it.
+    /// Its details.
     pub details: ResourceDetails,
-    /// How many bookings it has, held ones counted.
+    /// The number of bookings, including held ones.
     pub bookings: u64,
 }
 
-/// What a booking is.
+/// The state of a booking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BookingState {
     /// Made with `resource.reserve`.
     Reserved,
-    /// In somebody's cart.
+    /// In a cart.
     Held,
     /// Bought.
     Sold,
@@ -206,15 +206,15 @@ pub enum BookingState {
 /// A booking as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BookingView {
-    /// Its id; of one made through a cart, a text that names the hold.
+    /// Its id, or a text that names the hold if a cart made it.
     pub booking: SmolStr,
     /// From.
     pub begin: Timestamp,
     /// Up to, exclusive.
     pub end: Timestamp,
-    /// What it is.
+    /// Its state.
     pub state: BookingState,
-    /// What was said of it.
+    /// Its details.
     pub details: SmolStr,
     /// The order that bought it.
     pub order: Option<OrderId>,
@@ -223,22 +223,22 @@ pub struct BookingView {
 /// An order in its customer's purchases.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Purchase {
-    /// Where it stands among the customer's purchases, from 1; 0 while it is on its way there.
+    /// Its position among the customer's purchases, from 1; 0 until the customer has it.
     pub cursor: u64,
     /// Which order.
     pub order: OrderId,
     /// When it was decided.
     pub at: Timestamp,
-    /// What it came to.
+    /// The total.
     pub total: Money,
 }
 
-/// Some of a customer's purchases.
+/// A page of a customer's purchases.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PurchasesPage {
     /// By cursor.
     pub purchases: Vec<Purchase>,
-    /// The cursor of the newest one there is; 0 if there is none.
+    /// The cursor of the newest purchase; 0 if there is none.
     pub newest: u64,
 }
 
@@ -273,9 +273,9 @@ pub struct HallView {
     pub venue: Id,
     /// Its id.
     pub id: Id,
-    /// What it is called.
+    /// Its name.
     pub name: SmolStr,
-    /// What is said of it.
+    /// Its comments.
     pub comments: SmolStr,
     /// Its seats.
     pub layout: Arc<Layout>,
@@ -303,7 +303,7 @@ pub struct SessionView {
     pub venue: Id,
     /// In which hall.
     pub hall: Id,
-    /// What is shown.
+    /// Its title.
     pub title: Id,
     /// When it starts.
     pub starts_at: Timestamp,
@@ -313,19 +313,19 @@ pub struct SessionView {
     pub prices: Vec<(Id, Money)>,
     /// Places without seats.
     pub areas: Vec<Area>,
-    /// How long carts with seats of it live untouched, if it says so itself.
+    /// How long carts with seats of it live untouched, if it has a limit.
     pub hold_ttl_ms: Option<u64>,
-    /// How many one order and one customer may have.
+    /// The limits of one order and one customer.
     pub limits: Limits,
-    /// What is said of it.
+    /// Its comments.
     pub comments: SmolStr,
-    /// Why it will not take place, if it will not.
+    /// The reason of the cancellation, if it is canceled.
     pub canceled: Option<SmolStr>,
     /// Seats by state.
     pub counts: SeatCounts,
     /// Places by area and state.
     pub area_counts: Vec<AreaCounts>,
-    /// Its seats: the hall's as they were when the session was made.
+    /// Its seats: the hall's layout when the session was created.
     pub layout: Arc<Layout>,
 }
 
@@ -336,13 +336,13 @@ pub struct SessionEntry {
     pub id: Id,
     /// In which hall.
     pub hall: Id,
-    /// What is shown.
+    /// Its title.
     pub title: Id,
     /// When it starts.
     pub starts_at: Timestamp,
     /// When it ends.
     pub ends_at: Timestamp,
-    /// Whether it is open for sale; it is not yet while it is being created.
+    /// Whether it is open for sale. It is not while it is being created.
     pub open: bool,
 }
 
@@ -351,11 +351,11 @@ pub struct SessionEntry {
 pub struct MapView {
     /// Which session.
     pub session: Id,
-    /// The epoch the version belongs to. The rules know of none and say 0; whoever feeds watchers writes theirs in.
+    /// The epoch of the version. The rules set 0, and the feeds set their epoch.
     pub epoch: u64,
-    /// The version this is the state at.
+    /// The version of this state.
     pub version: u64,
-    /// Counts of it.
+    /// Seats by state.
     pub counts: SeatCounts,
     /// Places by area and state.
     pub areas: Vec<AreaCounts>,
@@ -366,20 +366,20 @@ pub struct MapView {
 /// The state of a cart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CartState {
-    /// Lines may be added and given back.
+    /// Lines may be added and released.
     Active,
-    /// A payment is under way; lines are frozen and do not expire.
+    /// A checkout is under way. Lines are frozen and do not expire.
     CheckingOut,
     /// It became an order.
     Done,
-    /// Given up by its owner.
+    /// Its owner canceled it, or its payment failed.
     Canceled,
     /// Its deadline passed.
     Expired,
 }
 
 impl CartState {
-    /// The state in the words of the protocol.
+    /// Its name in the protocol.
     pub fn as_str(self) -> &'static str {
         match self {
             CartState::Active => "active",
@@ -394,13 +394,13 @@ impl CartState {
 /// One line of a cart or an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineView {
-    /// The line's number in its cart; never used again.
+    /// The line's number in its cart. It is never reused.
     pub line: u32,
-    /// Of which session, product or resource.
+    /// The session, product or resource.
     pub entity: Entity,
-    /// What of it, with the prices captured when it was held.
+    /// Its content, with the prices captured when it was held.
     pub content: Content,
-    /// Nothing is set aside before the checkout.
+    /// It is set aside only at the checkout.
     pub late: bool,
 }
 
@@ -409,38 +409,38 @@ pub struct LineView {
 pub enum Ended {
     /// It was not touched until its deadline.
     Expired,
-    /// It reached the highest age of a cart. Touching it would not have helped.
+    /// It reached the highest age of a cart.
     TooOld,
     /// Its owner canceled it.
     Canceled,
-    /// Its payment came to nothing, and everything was given back.
+    /// Its payment failed, and everything was released.
     Unpaid(PaymentFailure),
 }
 
-/// Who took a line away from a cart.
+/// The one that took a line away from a cart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Taker {
     /// An operator, with `admin.release`.
     Operator,
-    /// Its session, which will not take place.
+    /// Its session, which is canceled.
     Session,
 }
 
-/// Who took a line away from a cart, and why.
+/// Why a line was taken away from a cart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenAway {
-    /// Who.
+    /// The taker.
     pub by: Taker,
     /// Why, in the operator's words.
     pub reason: SmolStr,
 }
 
-/// A line that its owner did not give back.
+/// A line that was taken away from its owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenLine {
     /// The line as it was.
     pub line: LineView,
-    /// Who took it away.
+    /// The taker.
     pub by: Taker,
     /// Why, in the operator's words.
     pub reason: SmolStr,
@@ -451,21 +451,21 @@ pub struct TakenLine {
 pub struct CartView {
     /// Its id.
     pub id: CartId,
-    /// Where it stands.
+    /// Its state.
     pub state: CartState,
-    /// Whose it is, as the client said.
+    /// Its customer, as the client said.
     pub customer: Option<Id>,
     /// When it was opened.
     pub opened_at: Timestamp,
-    /// When it expires if it is not touched; of an ended cart, when it would have.
+    /// Its deadline if it is not touched. An ended cart keeps its last one.
     pub deadline: Timestamp,
-    /// Its lines; an expired or canceled cart keeps the ones it ended with.
+    /// Its lines. An expired or canceled cart keeps its last ones.
     pub lines: Vec<LineView>,
     /// The version of the cart with which lines, quantities or prices changed last; 0 if it never had a line.
     pub lines_version: u64,
     /// Lines that were taken away from its owner, the newest [`crate::cart::CART_LINES_MAX`].
     pub taken: Vec<TakenLine>,
-    /// Sum of the lines; absent while there is none.
+    /// The sum of the lines; absent without lines.
     pub total: Option<Money>,
     /// The order it became.
     pub order: Option<OrderId>,
@@ -488,52 +488,52 @@ pub struct Held {
     pub lines_version: u64,
 }
 
-/// What a done cart bought; written once, never changed.
+/// The order of a done cart. It is written once and never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// Its id.
     pub id: OrderId,
-    /// Who bought, as the client said.
+    /// The buyer, as the client said.
     pub customer: Option<Id>,
     /// When it was decided.
     pub at: Timestamp,
-    /// What was bought.
+    /// The content of the sale.
     pub lines: Vec<LineView>,
     /// Σ of the prices captured when held (P7).
     pub total: Money,
-    /// How it was paid.
+    /// The payment.
     pub payment: Payment,
-    /// Where it goes.
+    /// Its address.
     pub shipping: Option<Shipping>,
 }
 
-/// A hold as its inventory keeps it.
+/// A live hold of an inventory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HoldView {
-    /// Whose, and which.
+    /// The hold, with its cart.
     pub hold: HoldId,
     /// The highest revision seen.
     pub revision: u64,
-    /// When the cart is asked about it.
+    /// When the inventory asks the cart about it.
     pub deadline: Timestamp,
-    /// What it has.
+    /// Its content.
     pub portion: Portion,
 }
 
-/// A sale as its inventory keeps it.
+/// A sale of an inventory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaleView {
     /// The order that bought it.
     pub order: OrderId,
     /// The hold that was sold.
     pub hold: HoldId,
-    /// What was bought.
+    /// The content of the sale.
     pub portion: Portion,
     /// When.
     pub at: Timestamp,
 }
 
-/// Everything a session knows of its seats, counted afresh.
+/// Everything about a session, counted anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionAudit {
     /// Which session.
@@ -546,45 +546,45 @@ pub struct SessionAudit {
     pub holds: Vec<HoldView>,
     /// Sales, by hold.
     pub sales: Vec<SaleView>,
-    /// What is wrong, in words; empty when every promise holds.
+    /// Violations in words; empty when every promise holds.
     pub violations: Vec<SmolStr>,
 }
 
-/// Everything a cart knows.
+/// Everything about a cart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CartAudit {
     /// The cart.
     pub cart: CartView,
-    /// The holds its lines rest on.
+    /// The holds of its lines.
     pub holds: Vec<Claim>,
-    /// How the money of its order stands.
+    /// The state of its order's money.
     pub payment: Option<PaymentStatus>,
-    /// What was paid back.
+    /// The refunds.
     pub refunds: Vec<RefundRecord>,
-    /// Attempts whose money was given up.
+    /// Attempts to pay that were given up.
     pub voids: Vec<VoidRecord>,
-    /// How many messages it still owes others.
+    /// How many messages it owes.
     pub owed: u32,
-    /// What is wrong, in words; empty when every promise holds.
+    /// Violations in words; empty when every promise holds.
     pub violations: Vec<SmolStr>,
 }
 
-/// A hold that a line of a cart rests on.
+/// A hold of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// Which line.
     pub line: u32,
-    /// Of which inventory.
+    /// The inventory.
     pub entity: Entity,
     /// Which hold.
     pub hold: HoldId,
-    /// The revision the cart knows of.
+    /// The revision that the cart knows.
     pub revision: u64,
-    /// What the line needs of it; nothing any more if the line was refunded.
+    /// What the line needs of it; nothing if the line was refunded.
     pub portion: Option<Portion>,
 }
 
-/// Everything a product knows of its units, counted afresh.
+/// Everything about a product, counted anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProductAudit {
     /// Which product.
@@ -595,38 +595,38 @@ pub struct ProductAudit {
     pub holds: Vec<HoldView>,
     /// Sales, by hold.
     pub sales: Vec<SaleView>,
-    /// What is wrong, in words; empty when every promise holds.
+    /// Violations in words; empty when every promise holds.
     pub violations: Vec<SmolStr>,
 }
 
-/// Everything a resource knows of its time, counted afresh.
+/// Everything about a resource, counted anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceAudit {
     /// Which resource.
     pub resource: Id,
-    /// Bookings, held ones counted.
+    /// The number of bookings, including held ones.
     pub bookings: u64,
     /// Live holds, by id.
     pub holds: Vec<HoldView>,
     /// Sales, by hold.
     pub sales: Vec<SaleView>,
-    /// What is wrong, in words; empty when every promise holds.
+    /// Violations in words; empty when every promise holds.
     pub violations: Vec<SmolStr>,
 }
 
-/// Everything a customer entity knows, counted afresh.
+/// Everything about a customer, counted anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CustomerAudit {
     /// Which customer.
     pub customer: Id,
-    /// Quotas with how many are in carts and how many were bought.
+    /// Quotas, each with how many are in carts and how many were bought.
     pub quotas: Vec<(Id, u64, u64)>,
     /// Live holds of quotas, by id.
     pub holds: Vec<HoldView>,
-    /// Quotas used up for good, by hold.
+    /// Sold parts of quotas, by hold.
     pub sales: Vec<SaleView>,
-    /// Orders posted, by cursor.
+    /// Posted orders, by cursor.
     pub purchases: Vec<OrderId>,
-    /// What is wrong, in words; empty when every promise holds.
+    /// Violations in words; empty when every promise holds.
     pub violations: Vec<SmolStr>,
 }

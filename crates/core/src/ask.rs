@@ -1,4 +1,4 @@
-//! What entities ask each other, and reply. Every ask may be repeated: a second one changes nothing and gets the same reply.
+//! Asks between entities and their replies. Every ask may be repeated. A repeat changes nothing and gets the same reply.
 
 use alloc::{boxed::Box, sync::Arc};
 
@@ -17,89 +17,89 @@ use crate::{
     time::Timestamp,
 };
 
-/// A question or a demand of one entity to another. "Inventory" is what holds are of: a session, a product, a resource, or
-/// a customer's quotas.
+/// A message of one entity to another. An inventory is a session, a product, a resource, or a customer's quotas.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ask {
-    /// Cart to inventory: hold this for so long. With a higher revision of a live hold of places, units or a quota:
-    /// hold so many altogether from now on, or keep what it was and refuse.
+    /// Cart to inventory: hold this. With a higher revision of a live hold of places, units or a quota, it is the new total. If
+    /// the inventory refuses, the hold stays as it was.
     Hold {
-        /// The hold's id; asking again with it finds the same hold.
+        /// The hold's id. A repeat with it finds the same hold.
         hold: HoldId,
-        /// Rises with everything said of this hold; lower or equal ones never act.
+        /// It rises with every message about this hold. A lower or equal revision has no effect.
         revision: u64,
-        /// What of the inventory.
+        /// What to hold.
         want: Want,
-        /// How long the cart will still live if this is granted, in milliseconds: the two may keep different time.
+        /// How long the cart will live if this is granted, in milliseconds. It is a duration, because the two may keep
+        /// different time.
         life_ms: u64,
     },
-    /// Cart to inventory: this is left of the hold, the rest is given back. The cart has committed that already.
+    /// Cart to inventory: keep only `left` of the hold. The cart has committed that already.
     Release {
         /// Which hold.
         hold: HoldId,
-        /// As in `Hold`.
+        /// Its revision, as in `Hold`.
         revision: u64,
-        /// What is left; nothing if absent.
+        /// What stays held; nothing if absent.
         left: Option<Portion>,
-        /// The cart is terminal: nothing more will ever be said of this hold, it need not be remembered.
+        /// The cart is terminal and will never speak of this hold again, so the release need not be remembered.
         last: bool,
-        /// The cart's time was over; otherwise it is given back.
+        /// Whether the cart expired.
         expired: bool,
     },
-    /// Cart to inventory: the cart has expired, and with it the hold. There is no reply, and it is said once: should it be
-    /// lost, the inventory asks by itself when the hold is overdue.
+    /// Cart to inventory: the cart has expired, and the hold with it. It is sent once and has no reply. If it is lost, the
+    /// inventory asks when the hold is overdue.
     Expired {
         /// Which hold.
         hold: HoldId,
-        /// As in `Hold`.
+        /// Its revision, as in `Hold`.
         revision: u64,
     },
-    /// Cart to inventory: exactly this of the hold is sold, the rest of the hold is free. Cannot be refused for a live hold.
+    /// Cart to inventory: exactly this of the hold is sold, and the rest is free. A live hold cannot refuse it.
     Sell {
         /// Which hold.
         hold: HoldId,
-        /// As in `Hold`.
+        /// Its revision, as in `Hold`.
         revision: u64,
-        /// Exactly this.
+        /// What is sold.
         portion: Portion,
-        /// By this order.
+        /// The order that buys it.
         order: OrderId,
         /// When the order was decided.
         at: Timestamp,
     },
-    /// Cart to inventory: the sale of this hold is over, it is on sale again. The cart has committed the refund already.
+    /// Cart to inventory: the sale of this hold is refunded, and it is on sale again. The cart has committed that already.
     Refund {
         /// Which hold.
         hold: HoldId,
     },
-    /// Cart to inventory: the cart is terminal; forget every released hold of it that is still remembered.
+    /// Cart to inventory: the cart is terminal. Forget every released hold of it.
     Forget,
-    /// Inventory to cart: the hold's deadline and the grace have passed; is it still yours?
+    /// Inventory to cart: the hold's deadline and the grace have passed. Is it still yours?
     Overdue {
         /// Which hold.
         hold: HoldId,
     },
-    /// Inventory to cart: it is not to be had any more; give the hold back, or refund what was sold of it.
+    /// Inventory to cart: the session is canceled. Release the hold, or refund its sale.
     Revoke {
         /// Which hold.
         hold: HoldId,
         /// Why.
         reason: SmolStr,
     },
-    /// Venue to session: open with this.
+    /// Venue to session: open.
     Open(Box<Opening>),
-    /// Session to its venue: I am canceled, the hall is free at my time.
+    /// Session to its venue: it is canceled, so the hall is free at its time.
     Vacate,
-    /// Venue to directory: this is where I am.
+    /// Venue to directory: these are its details.
     List {
         /// Name, city and position.
         details: VenueDetails,
-        /// The venue's version with them: an older one changes nothing.
+        /// The venue's version with them. An older version changes nothing.
         version: u64,
     },
-    /// Cart to customer: this was bought. Posted once by its order id (P12).
+    /// Cart to customer: a purchase. It is posted once by its order id (P12).
     Post {
-        /// Everything but the cursor, which the customer gives.
+        /// The purchase without its cursor, which the customer assigns.
         purchase: Purchase,
     },
     /// Cart to the gateway.
@@ -107,7 +107,7 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// The hold it is about, if it is about one.
+    /// The hold that it is about, if any.
     pub fn hold(&self) -> Option<HoldId> {
         match self {
             Ask::Hold { hold, .. }
@@ -121,18 +121,18 @@ impl Ask {
         }
     }
 
-    /// Whether it is asked again until there is a reply.
+    /// Whether it is repeated until there is a reply.
     pub fn wants_reply(&self) -> bool {
         !matches!(self, Ask::Expired { .. })
     }
 }
 
-/// What a session is opened with.
+/// The content of a new session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opening {
     /// Its venue.
     pub venue: Id,
-    /// What the client asked for.
+    /// The session as the client asked for it.
     pub session: NewSession,
     /// The hall's layout at that moment.
     pub layout: Arc<Layout>,
@@ -141,9 +141,9 @@ pub struct Opening {
 /// A reply to an [`Ask`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
-    /// To `Hold`: it is yours (now, or already).
+    /// To `Hold`: granted, now or before.
     Granted(Granted),
-    /// To `Hold`: no, and nothing changed.
+    /// To `Hold`: refused, and nothing changed.
     Refused {
         /// Which hold.
         hold: HoldId,
@@ -152,8 +152,8 @@ pub enum Reply {
         /// Why.
         refusal: Refusal,
     },
-    /// To `Hold`: a higher or equal revision of this hold was seen with other content, or it was released before. Ask with
-    /// the next revision, or, if it was released, the next attempt.
+    /// To `Hold`: the hold has a higher or equal revision with other content, or it was released. Ask with the next revision,
+    /// or with the next attempt if it was released.
     Stale {
         /// Which hold.
         hold: HoldId,
@@ -162,34 +162,34 @@ pub enum Reply {
         /// Whether the hold is still live.
         live: bool,
     },
-    /// To `Release`: given back (now, or already).
+    /// To `Release`: released, now or before.
     Released {
         /// Which hold.
         hold: HoldId,
         /// The revision of the ask.
         revision: u64,
     },
-    /// To `Sell`: sold (now, or already).
+    /// To `Sell`: sold, now or before.
     Sold {
         /// Which hold.
         hold: HoldId,
         /// The inventory's version after the sale.
         version: u64,
-        /// Place of the sale in the inventory's log; filled in by the node.
+        /// The place of the sale in the inventory's log. The node sets it.
         position: u64,
     },
-    /// To `Refund`: the sale is over (now, or already).
+    /// To `Refund`: refunded, now or before.
     Refunded {
         /// Which hold.
         hold: HoldId,
     },
     /// To `Forget`.
     Forgotten,
-    /// To `Overdue`: it is a line of the cart, or sold or released with a message on its way.
+    /// To `Overdue`: it is a line of the cart, or its sale or release is on its way.
     MineFor {
         /// Which hold.
         hold: HoldId,
-        /// How long the cart still lives, in milliseconds: ask again after that.
+        /// How long the cart still lives, in milliseconds. Ask again after that.
         life_ms: u64,
     },
     /// To `Overdue`: the cart has committed that this hold can never become a line.
@@ -197,18 +197,18 @@ pub enum Reply {
         /// Which hold.
         hold: HoldId,
     },
-    /// To `Open`: open (now, or already).
+    /// To `Open`: opened, now or before.
     Opened,
-    /// To `Open`: a session with this id is open already, with other content.
+    /// To `Open`: a session with this id is open with other content.
     OpenRefused,
-    /// To `Vacate`: the hall is free (now, or already).
+    /// To `Vacate`: the hall is free, now or before.
     Vacated,
-    /// To `List`: listed (now, or already).
+    /// To `List`: listed, now or before.
     Listed {
         /// The version of the ask.
         version: u64,
     },
-    /// To `Post`: posted (now, or already).
+    /// To `Post`: posted, now or before.
     Posted {
         /// Which order.
         order: OrderId,
@@ -216,7 +216,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// The hold it is about, if it is about one.
+    /// The hold that it is about, if any.
     pub fn hold(&self) -> Option<HoldId> {
         match self {
             Reply::Granted(granted) => Some(granted.hold),
@@ -240,28 +240,28 @@ pub struct Granted {
     pub hold: HoldId,
     /// Its revision.
     pub revision: u64,
-    /// What was asked for at this revision, as a hash: tells a repeat from another body under the same request id.
+    /// Hash of the ask at this revision. It distinguishes a repeat from another body under the same request id.
     pub want_hash: u64,
-    /// What it has, with prices; nothing of a quota, which is no line.
+    /// Its content with prices; none for a quota, which is no line.
     pub content: Option<Content>,
     /// Of what the prices are.
     pub currency: Option<Currency>,
-    /// How long carts with this live untouched, if the inventory says so itself.
+    /// How long carts with this live untouched, if the inventory has a limit.
     pub ttl_ms: Option<u64>,
-    /// How long from now on the inventory believes in the hold before it asks the cart, the grace not counted.
+    /// How long the inventory believes in the hold before it asks the cart, without the grace.
     pub believed_ms: u64,
-    /// How many one order and one customer may have.
+    /// The limits of one order and one customer.
     pub limits: Limits,
-    /// Nothing is set aside: it will be asked for at the checkout.
+    /// Nothing is set aside. The checkout asks for it.
     pub late: bool,
     /// The inventory's version with the hold.
     pub version: u64,
-    /// Place of the hold in the inventory's log; filled in by the node.
+    /// The place of the hold in the inventory's log. The node sets it.
     pub position: u64,
 }
 
 impl Reply {
-    /// Notes where in the log of the replying entity's shard the reply's change was committed.
+    /// Sets the place of the reply's change in the log of the replying entity's shard.
     pub fn set_position(&mut self, index: u64) {
         match self {
             Reply::Granted(granted) => granted.position = index,

@@ -1,8 +1,9 @@
-//! Best available: which seats a buyer gets who leaves the choice to us.
+//! Best available: the choice of seats for a buyer that names none.
 //!
-//! A run of n neighbouring free seats in one row, of the asked category and section, with exactly the asked number of
-//! accessible seats. Runs that would strand a single free seat come last; among the rest the smallest sum of distances to
-//! the focal point wins; ties go to the front, then to the left. If there is no such run: none, unless it may be split.
+//! The choice is a run of n neighbouring free seats in one row, of the wanted category and section, with exactly the wanted
+//! number of accessible seats. Runs that would strand a single free seat come last. Among the rest the smallest sum of
+//! distances to the focal point wins. Ties go to the front, then to the left. Without such a run there is no choice, unless the
+//! wish allows a split.
 
 use alloc::vec::Vec;
 
@@ -38,7 +39,7 @@ pub(crate) fn choose(layout: &Layout, free: impl Fn(u32) -> u64, wish: &BestWish
     Err(Refusal::NoAdjacentSeats { count: wish.count, free: search.fitting_free() })
 }
 
-/// A run that fits: where it begins and how good it is; the smaller the better.
+/// A run that fits: its first seat and its score. The smallest score is the best.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     strands: bool,
@@ -126,7 +127,7 @@ impl<'a, F: Fn(u32) -> u64> Search<'a, F> {
     }
 
     fn consider(&self, first: u32, last: u32, distance: u64, best: &mut Option<Candidate>) {
-        // The window is looked at closely only if it can win at all.
+        // Windows that cannot win are skipped early.
         let hopeful = Candidate { strands: false, distance, first };
         if best.is_some_and(|best| best <= hopeful) {
             return;

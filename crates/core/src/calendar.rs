@@ -1,7 +1,6 @@
-//! The calendar of a bookable resource: its live bookings, sparse, by UTC day; and the words around them: slots, hours,
-//! zones, recurrence, free slots.
+//! The calendar of a bookable resource: its live bookings by UTC day, with slots, hours, zones, recurrence and free slots.
 //!
-//! Pure data and functions. An instant without a booking is free; intervals are half-open, so bookings may touch.
+//! It is pure data and functions. An instant without a booking is free. Intervals are half-open, so bookings may touch.
 
 // In reading order: an interval, how they are kept and counted, local time, the terms of a resource, the searches.
 mod slot;
@@ -46,7 +45,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// What a booking is called. Its details are kept elsewhere; the calendar keeps name and slot.
+/// The name of a booking. The calendar has names and slots only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum BookingKey {
     /// Booked under an id of the client's.
@@ -56,7 +55,7 @@ pub enum BookingKey {
 }
 
 impl BookingKey {
-    /// Bytes on the heap: none unless it is a long id.
+    /// Bytes on the heap. Only long ids have any.
     fn heap_bytes(&self) -> usize {
         match self {
             BookingKey::Named(id) => id.heap_bytes(),
@@ -77,8 +76,8 @@ impl fmt::Display for BookingKey {
 }
 
 impl BookingKey {
-    /// The name that clients are told: the booking's own id, or the text that names the hold.
-    pub fn told(&self) -> SmolStr {
+    /// The name that clients see: the booking's own id, or the text that names the hold.
+    pub fn text(&self) -> SmolStr {
         match self {
             BookingKey::Named(id) => SmolStr::new(id.as_str()),
             BookingKey::Hold(_) => format_smolstr!("{self}"),
@@ -86,9 +85,9 @@ impl BookingKey {
     }
 }
 
-/// The live bookings of one resource. Copies share what they have in common.
+/// The live bookings of one resource. Copies share their common parts.
 ///
-/// Serialized it is the list of bookings; the pieces by day are made again when it is read.
+/// It is serialized as the list of bookings. Reading it builds the pieces by day.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Calendar {
     bookings: SharedMap<BookingKey, Slot>,
@@ -96,7 +95,7 @@ pub struct Calendar {
 }
 
 impl Calendar {
-    /// Nothing booked.
+    /// A calendar without bookings.
     pub fn new() -> Calendar {
         Calendar::default()
     }
@@ -106,7 +105,7 @@ impl Calendar {
         self.bookings.len()
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.bookings.is_empty()
     }
@@ -121,7 +120,7 @@ impl Calendar {
         self.days.overlapping(from, to)
     }
 
-    /// Whether a slot can be booked beside what is booked, `except` left out (the booking that is moved).
+    /// Whether a slot can be booked beside the other bookings. `except` is the booking that is moved.
     ///
     /// # Panics
     /// If the capacity is zero.
@@ -129,8 +128,8 @@ impl Calendar {
         self.full(slot, except, capacity, buffers).next().is_none()
     }
 
-    /// The bookings that stand in the way of a slot, in the order of beginning, then key: those that are there at an
-    /// instant of it, buffers included, at which there are as many as there may be. None if it fits.
+    /// The bookings that conflict with a slot, by begin, then key. They are those that overlap an instant of the slot at which
+    /// the capacity is used up, buffers included. None if the slot fits.
     ///
     /// # Panics
     /// If the capacity is zero.
@@ -164,15 +163,15 @@ impl Calendar {
         self.put(key, slot);
     }
 
-    /// Takes a booking out, on all its days; when it was.
+    /// Removes a booking from all its days, and returns its slot.
     pub fn remove(&mut self, key: &BookingKey) -> Option<Slot> {
         let slot = self.bookings.remove(key)?;
         self.days.remove(key, slot);
         Some(slot)
     }
 
-    /// Gives a booking another name, say when what was held is sold. It takes no time that was free, so it is not asked
-    /// whether it fits: the terms may have become narrower since it was booked.
+    /// Renames a booking, for example when a held slot is sold. It takes no free time, so it need not fit the terms, which may
+    /// have become narrower.
     ///
     /// # Panics
     /// If there is no such booking, or the new name is in use.
@@ -195,7 +194,7 @@ impl Calendar {
         self.bookings.insert(key, slot);
     }
 
-    /// The bookings near enough to a slot to matter, in the order of beginning.
+    /// The bookings that may conflict with a slot, by begin.
     fn beside(
         &self,
         slot: Slot,
@@ -208,7 +207,7 @@ impl Calendar {
         self.bookings(from, to).filter(move |(key, _)| Some(*key) != except)
     }
 
-    /// Where in a slot there are as many bookings as there may be.
+    /// The parts of a slot at which the capacity is used up.
     fn full(
         &self,
         slot: Slot,
@@ -226,8 +225,8 @@ impl Calendar {
     }
 }
 
-/// A slot with its buffers. Both are put behind it: two slots are then as far from each other as with one on either
-/// side, and nothing begins before time does.
+/// A slot with its buffers. Both buffers are put behind it. Two slots are then as far apart as with one buffer on each side,
+/// and no slot begins before time does.
 fn widened(slot: Slot, buffers: Buffers) -> (u64, u64) {
     (slot.begin().0, slot.end().0.saturating_add(buffers.gap_ms()))
 }

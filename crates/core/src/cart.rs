@@ -1,72 +1,75 @@
-//! A cart: one buyer's lines, what it owes to others, and the order it became.
+//! A cart: one buyer's lines, the messages it owes, and the order it became.
 //!
-//! This file writes: [`Cart::apply`] and what it needs. What may happen is decided in `decide`, `checkout` and `refund`,
-//! what is told of it is in `view`. A cart that was only ever asked about a hold it does not know is a *tombstone*: it
-//! remembers that it disowned the hold, and nobody has opened it.
+//! [`Cart::apply`] writes, with `sale` for checkouts and refunds. `add`, `decide`, `checkout` and `refund` decide what may
+//! happen. `view` shows the cart. A *tombstone* is a cart that no client opened. It was asked about a hold that it does not
+//! know, and remembers that it disowned the hold.
 
+mod add;
+mod attempts;
 mod body;
 mod checkout;
 mod decide;
 mod line;
 mod memory;
+mod order;
 mod outbox;
-mod paying;
 mod refund;
+mod sale;
 mod view;
+mod wanted;
 
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
 
 use serde::{Deserialize, Serialize};
-use smol_str::SmolStr;
 
 use crate::{
     answer::{At, CartState, Ended, Order, TakenAway, TakenLine},
     ask::Ask,
-    event::{CartEvent, Reserved},
-    id::{CartId, Entity, HoldId, Request, RequestHash},
-    payment::{GatewayCall, PaymentFailure, PaymentKey, PaymentStatus, RefundRecord, VoidRecord, VoidStatus},
+    event::CartEvent,
+    id::{CartId, Entity, HoldId, RequestHash},
     planted,
     portion::Content,
     time::{TIMESTAMP_MAX, Timestamp},
 };
 
+pub(crate) use add::GrantedLine;
+pub(crate) use attempts::Checkout;
+use attempts::PaymentAttempts;
 pub(crate) use body::Body;
-pub(crate) use decide::{Asked, check_wanted};
-use line::{Line, LineHold};
+use line::Line;
 use memory::Memory;
 pub(crate) use memory::Recalled;
+use order::OrderRecord;
 pub(crate) use outbox::Outbox;
-pub(crate) use paying::Checkout;
-use paying::{Done, Paying};
+pub(crate) use wanted::check_wanted;
 
 /// The most lines of a cart.
 pub const CART_LINES_MAX: usize = 50;
 
-/// Requests a cart answers, holds it disowns and inventories that may remember released holds of it; beyond this it takes no
-/// more holds and releases, so that what it must remember stays small.
+/// How many requests a cart answers, holds it disowns and inventories may remember its released holds, together. Beyond this
+/// it takes no more holds and releases, so that its memory stays small.
 pub const CART_REQUESTS_MAX: usize = 1_024;
 
-/// Outcomes of payments a cart remembers beyond that: a cart that takes nothing more can still be paid, and another card be
-/// tried.
+/// How many outcomes of payments a full cart still remembers. So it can be paid, and another card can be tried.
 pub const CART_OUTCOMES_MORE: usize = 16;
 
-/// Checkouts of more than one step that a cart begins in its life: each asks inventories or a gateway, and a refused one can
-/// be repeated for ever.
+/// How many checkouts of more than one step a cart begins in its life. Each asks inventories or a gateway, and a client could
+/// repeat a refused one for ever.
 pub const CART_CHECKOUTS_MAX: u32 = 2_048;
 
-/// Of a revision: below is counted what is asked for and may never be committed, above what the cart has committed. So
-/// whatever the cart commits outranks everything it ever asked for before.
+/// The low bits of a revision count asks, which may never be committed. The high bits count what the cart has committed. So
+/// everything that the cart commits outranks every ask before it.
 const COMMITTED_SHIFT: u32 = 20;
 
-/// The highest revision that a cart takes up from an inventory: above it there must be room for all that it commits itself.
+/// The highest revision that a cart takes up from an inventory. Above it there is room for the cart's own commits.
 pub(crate) const REVISION_MAX: u64 = u64::MAX - (1 << 41);
 
-/// The revision of what the cart commits about a hold, above everything that was asked for since.
+/// The revision with which the cart commits something about a hold. It is above all asks since the last commit.
 pub(crate) fn committed_after(revision: u64) -> u64 {
     ((revision >> COMMITTED_SHIFT) + 1).min(u64::MAX >> COMMITTED_SHIFT) << COMMITTED_SHIFT
 }
 
-/// Adds to the lines that were taken away. An operator can take as many as the owner adds, so only the newest are kept.
+/// Adds to the lines that were taken away. Only the newest are kept, because an operator can take any number of lines.
 fn keep_taken(all: &mut Vec<TakenLine>, line: TakenLine) {
     if all.len() == CART_LINES_MAX {
         all.remove(0);
@@ -75,7 +78,7 @@ fn keep_taken(all: &mut Vec<TakenLine>, line: TakenLine) {
     all.push(line);
 }
 
-/// A cart as kept.
+/// The state of a cart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cart {
     version: u64,
@@ -90,7 +93,7 @@ pub struct Cart {
 }
 
 impl Cart {
-    /// A cart nothing has happened to.
+    /// A cart without any event.
     pub(crate) fn blank(id: CartId) -> Cart {
         Cart { version: 0, id, body: None, disowned: BTreeMap::new(), outbox: Outbox::default(), traces: Vec::new() }
     }
@@ -100,7 +103,7 @@ impl Cart {
         self.version
     }
 
-    /// Where it stands; `None` if nobody opened it.
+    /// Its state; `None` if no client opened it.
     pub fn state(&self) -> Option<CartState> {
         self.body.as_ref().map(|body| body.state)
     }
@@ -113,7 +116,7 @@ impl Cart {
         }
     }
 
-    /// Whether nobody has opened it: it only remembers holds that it disowned.
+    /// Whether no client has opened it. It only remembers holds that it disowned.
     pub fn is_tombstone(&self) -> bool {
         self.body.is_none()
     }
@@ -134,30 +137,39 @@ impl Cart {
 
     /// The order it became.
     pub fn order(&self) -> Option<&Arc<Order>> {
-        Some(&self.body.as_ref()?.done.as_ref()?.order)
+        Some(&self.record()?.order)
+    }
+
+    /// The order it became, and how it stands.
+    fn record(&self) -> Option<&OrderRecord> {
+        self.body.as_ref()?.order.as_deref()
     }
 
     /// The version with the order it became.
     pub(crate) fn decided(&self) -> Option<u64> {
-        Some(self.body.as_ref()?.done.as_ref()?.decided)
+        Some(self.record()?.decided)
     }
 
-    /// What the answer to the checkout rests on: the cart with the decision, then everybody who has sold. `more` have, and
-    /// that is not written down yet.
+    /// The versions that the answer to the checkout rests on: the cart with the decision, then the inventories with their sales.
+    /// `more` are sales that were acknowledged and are not written yet.
     pub(crate) fn sold_at(&self, more: impl Iterator<Item = At>) -> Option<Vec<At>> {
-        let done = self.body.as_ref()?.done.as_ref()?;
-        let mut at = Vec::from([At { entity: Entity::Cart(self.id), version: done.decided, position: 0 }]);
-        at.extend(done.sold.iter().cloned().chain(more));
+        let record = self.record()?;
+        let mut at = Vec::from([At { entity: Entity::Cart(self.id), version: record.decided, position: 0 }]);
+        at.extend(record.sold.iter().cloned().chain(more));
         at[1..].sort();
         Some(at)
     }
 
-    /// The checkout under way.
-    pub(crate) fn checkout(&self) -> Option<&Checkout> {
-        self.body.as_ref()?.payment.as_ref()?.checkout.as_ref()
+    fn attempts(&self) -> Option<&PaymentAttempts> {
+        self.body.as_ref()?.attempts.as_deref()
     }
 
-    /// What it owes to others.
+    /// The checkout under way.
+    pub(crate) fn checkout(&self) -> Option<&Checkout> {
+        self.attempts()?.checkout.as_ref()
+    }
+
+    /// The messages it owes.
     pub(crate) fn outbox(&self) -> &Outbox {
         &self.outbox
     }
@@ -172,7 +184,7 @@ impl Cart {
         self.outbox.releases(to, hold).next().is_some()
     }
 
-    /// Whether it owes anything, or is in the middle of paying: it is woken when its shard gets a leader.
+    /// Whether it owes messages or is being paid. Then it is woken when its shard gets a leader.
     pub fn unfinished(&self) -> bool {
         !self.outbox.is_empty() || self.checkout().is_some()
     }
@@ -182,16 +194,12 @@ impl Cart {
         self.version += 1;
         let version = self.version;
         match event {
-            CartEvent::Opened { at, customer, ttl_ms, age_ends_at, deadline, remembered, known } => {
+            CartEvent::Opened { at, customer, ttl_ms, age_ends_at, deadline, remembered: _, known } => {
                 assert!(self.body.is_none(), "cart {} is opened twice", self.id);
                 assert_eq!(*known, version > 1, "cart {} is opened as if it were another", self.id);
-                let mut body = Body::opened(*at, customer.clone(), *ttl_ms, *age_ends_at, *deadline);
-                if let Some(remembered) = remembered {
-                    body.remember(version, remembered);
-                }
-                self.body = Some(body);
+                self.body = Some(Body::opened(*at, customer.clone(), *ttl_ms, *age_ends_at, *deadline));
             }
-            CartEvent::LinesAdded { lines, grown, customer, currency, deadline, remembered } => {
+            CartEvent::LinesAdded { lines, grown, customer, currency, deadline, remembered: _ } => {
                 let body = self.active();
                 assert!(body.currency.is_none_or(|known| known == *currency), "a cart has one currency");
                 body.currency = Some(*currency);
@@ -206,9 +214,8 @@ impl Cart {
                     body.lines_version = version;
                 }
                 body.live_until(*deadline);
-                body.remember(version, remembered);
             }
-            CartEvent::LineReduced { line, left, revision, quota_revision, deadline, taken, remembered } => {
+            CartEvent::LineReduced { line, left, revision, quota_revision, deadline, taken, remembered: _ } => {
                 if let Some(taken) = taken {
                     self.note_taken(*line, taken);
                 }
@@ -216,9 +223,6 @@ impl Cart {
                 let body = self.active();
                 body.lines_version = version;
                 body.live_until(*deadline);
-                if let Some(remembered) = remembered {
-                    body.remember(version, remembered);
-                }
             }
             CartEvent::GrowthUndone { lines } => {
                 for (line, revision, quota_revision) in lines {
@@ -230,71 +234,59 @@ impl Cart {
                     self.disown(entity, *hold, *revision);
                 }
             }
-            CartEvent::Canceled { at: _, remembered } => {
-                self.active().remember(version, remembered);
-                self.give_up(CartState::Canceled, Ended::Canceled);
-            }
+            CartEvent::Canceled { at: _, remembered: _ } => self.give_up(CartState::Canceled, Ended::Canceled),
             CartEvent::Expired { at, aged } => {
                 let (id, body) = (self.id, self.active());
                 assert!(*at >= body.deadline, "cart {id} expires before its deadline");
                 self.give_up(CartState::Expired, if *aged { Ended::TooOld } else { Ended::Expired });
             }
-            CartEvent::CheckoutBegun { attempt, at: _, payment, customer, shipping, amount, deadline, request } => {
-                let (payment, customer) = ((**payment).clone(), customer.clone());
-                let (shipping, amount, request) = (shipping.as_deref().cloned(), *amount, *request);
-                let checkout = Checkout { attempt: *attempt, payment, customer, shipping, amount, request };
-                self.active().begin_checkout(checkout, *deadline);
+            CartEvent::CheckoutBegun { deadline, .. } => {
+                let body = self.active();
+                body.attempts.get_or_insert_default().apply(event);
+                body.state = CartState::CheckingOut;
+                body.live_until(*deadline);
             }
-            CartEvent::CheckoutAbandoned { at: _, failure, release, asked, void, reference } => {
-                self.abandon(failure.as_ref(), (*release, *asked, *void), reference.clone());
-            }
+            CartEvent::CheckoutAbandoned { .. } => self.abandon(event),
             CartEvent::CheckedOut { order, reserved, reference, request } => {
-                self.check_out(order, reserved, reference.clone(), *request);
+                self.check_out(event, order, reserved, reference.as_ref(), *request);
             }
-            CartEvent::PaymentChanged(status) => self.done().payment = status.clone(),
-            CartEvent::Refunded { refund, remembered } => {
-                self.refund(refund);
-                if let Some(remembered) = remembered {
-                    self.body.as_mut().expect("a done cart was opened").remember(version, remembered);
-                }
-            }
-            CartEvent::RefundChanged { number, status } => {
-                let refund = self.done().refunds.iter_mut().find(|refund| refund.number == *number);
-                refund.expect("only refunds of the order change").status = status.clone();
-            }
+            CartEvent::Refunded { refund, remembered: _ } => self.refund(event, refund),
+            CartEvent::PaymentChanged(_) | CartEvent::RefundChanged { .. } => self.order_mut().apply(event),
             CartEvent::StrayAuthorized { attempt, reference } => {
+                self.attempts_mut().apply(event);
                 self.owe_void(*attempt, Some(reference.clone()));
             }
-            CartEvent::VoidChanged { attempt, status } => {
-                let void = self.paying().voids.iter_mut().find(|void| void.attempt == *attempt);
-                void.expect("only attempts that are given up change so").status = status.clone();
-            }
+            CartEvent::VoidChanged { .. } => self.attempts_mut().apply(event),
             CartEvent::Delivered { numbers, sold } => {
                 self.outbox.deliver(numbers);
                 if !sold.is_empty() {
-                    self.done().note_sold(sold);
+                    self.order_mut().apply(event);
                 }
             }
-            CartEvent::Granted(remembered) => {
-                self.body.as_mut().expect("only opened carts grant").remember(version, remembered);
-            }
+            CartEvent::Granted(_) => {}
+        }
+        if let Some(remembered) = event.remembered() {
+            self.body_mut().remember(version, remembered);
         }
     }
 
+    fn body_mut(&mut self) -> &mut Body {
+        self.body.as_mut().expect("only opened carts have lines and grant requests")
+    }
+
     fn active(&mut self) -> &mut Body {
-        let body = self.body.as_mut().expect("only opened carts have lines");
-        assert_eq!(body.state, CartState::Active, "cart {} has ended, or is being paid", self.id);
+        let id = self.id;
+        let body = self.body_mut();
+        assert_eq!(body.state, CartState::Active, "cart {id} has ended, or is being paid");
         body
     }
 
-    fn done(&mut self) -> &mut Done {
-        let body = self.body.as_mut().expect("only opened carts become orders");
-        body.done.as_mut().expect("only done carts have orders")
+    fn attempts_mut(&mut self) -> &mut PaymentAttempts {
+        self.body_mut().attempts.as_mut().expect("only carts that began to pay have attempts")
     }
 
-    fn paying(&mut self) -> &mut Paying {
-        let body = self.body.as_mut().expect("only opened carts are paid");
-        body.payment.as_mut().expect("only carts that began to pay have attempts")
+    fn order_mut(&mut self) -> &mut OrderRecord {
+        self.body_mut().order.as_mut().expect("only done carts have orders")
     }
 
     /// Keeps a line for its owner to see, which is about to be taken away.
@@ -311,72 +303,35 @@ impl Cart {
         let id = self.id;
         let body = self.active();
         let customer = body.customer.clone();
-        let place = body.lines.iter().position(|line| line.number == number).expect("only lines of the cart have less");
-        let line = &mut body.lines[place];
-        let mut owed: Vec<(Entity, Ask)> = Vec::new();
-        if let Some(hold) = &mut line.hold {
-            assert!(revision > hold.revision, "line {number} is reduced by an old revision");
-            hold.revision = revision;
-            let (hold, left) = (hold.id(id), left.map(Content::portion));
-            owed.push((line.entity.clone(), Ask::Release { hold, revision, left, last: false, expired: false }));
-        }
+        let line = body.line_mut(number);
         if let Some(content) = left {
             let (before, after) = (line.content.quantity(), content.quantity());
             assert!(after < before, "line {number} is reduced from {before} to {after}");
             line.content = content.clone();
         }
-        if let Some(mut quota) = line.quota.take() {
-            assert!(quota_revision > quota.revision, "the quota of line {number} is reduced by an old revision");
-            quota.revision = quota_revision;
-            let left = left.map(|_| line.quota_portion(&quota));
-            let to = Entity::Customer(customer.expect("a quota is somebody's"));
-            owed.push((
-                to,
-                Ask::Release { hold: quota.hold, revision: quota_revision, left, last: false, expired: false },
-            ));
-            line.quota = Some(quota);
-        }
+        let revisions = (Some(revision), Some(quota_revision));
+        let releases = line.release(id, customer.as_ref(), revisions, left.is_none());
         if left.is_none() {
-            body.lines.remove(place);
+            body.lines.retain(|line| line.number != number);
         }
-        for (entity, ask) in owed {
-            self.trace(&entity);
-            self.outbox.owe(Some(entity), ask);
-        }
+        self.owe_releases(releases);
     }
 
     fn undo_growth(&mut self, number: u32, revision: u64, quota_revision: u64) {
         let id = self.id;
-        let body = self.body.as_mut().expect("only opened carts have lines");
+        let body = self.body_mut();
         let customer = body.customer.clone();
-        let line = body.lines.iter_mut().find(|line| line.number == number).expect("only lines of the cart are undone");
-        // Until when the inventory believes in what it granted, perhaps without being heard, is not known.
+        let line = body.line_mut(number);
+        // The inventory may have granted more without being heard, so the deadline that it believes in is not known.
         line.believed_until = TIMESTAMP_MAX;
-        let mut owed: Vec<(Entity, Ask)> = Vec::new();
-        if let Some(hold) = line.hold.as_mut().filter(|_| revision > 0) {
-            assert!(revision > hold.revision, "the growth of line {number} is undone by an old revision");
-            hold.revision = revision;
-            let left = Some(line.content.portion());
-            owed.push((
-                line.entity.clone(),
-                Ask::Release { hold: hold.id(id), revision, left, last: false, expired: false },
-            ));
-        }
-        if let Some(mut quota) = line.quota.take() {
-            if quota_revision > 0 {
-                assert!(quota_revision > quota.revision, "the quota of line {number} is undone by an old revision");
-                quota.revision = quota_revision;
-                let left = Some(line.quota_portion(&quota));
-                let to = Entity::Customer(customer.expect("a quota is somebody's"));
-                owed.push((
-                    to,
-                    Ask::Release { hold: quota.hold, revision: quota_revision, left, last: false, expired: false },
-                ));
-            }
-            line.quota = Some(quota);
-        }
-        for (entity, ask) in owed {
-            // One that comes after the end of the hold is remembered.
+        let changed = |revision: u64| (revision > 0).then_some(revision);
+        let releases = line.release(id, customer.as_ref(), (changed(revision), changed(quota_revision)), false);
+        self.owe_releases(releases);
+    }
+
+    /// Owes releases that their inventories may remember.
+    fn owe_releases(&mut self, releases: Vec<(Entity, Ask)>) {
+        for (entity, ask) in releases {
             self.trace(&entity);
             self.outbox.owe(Some(entity), ask);
         }
@@ -387,8 +342,8 @@ impl Cart {
         assert!(!self.owns(entity, hold), "cart {} disowns {hold:?}, which is a line", self.id);
         let next = self.disowned.entry((hold.request, hold.part)).or_default();
         *next = (*next).max(hold.attempt.saturating_add(1));
-        // An ended cart has nothing more to say of its holds, and a tombstone has nobody who would.
-        let last = self.body.is_none() || self.terminal();
+        // An ended cart never speaks of its holds again, and neither does a tombstone.
+        let last = self.is_tombstone() || self.terminal();
         let last = last || planted::is("every disowned hold released as the last");
         if !last {
             self.trace(entity);
@@ -397,146 +352,24 @@ impl Cart {
     }
 
     fn give_up(&mut self, state: CartState, why: Ended) {
-        let id = self.id;
-        let body = self.active();
+        self.active();
+        let Cart { id, body, outbox, .. } = self;
+        let body = body.as_mut().expect("active until now");
         (body.state, body.ended) = (state, Some(Box::new(why)));
-        let (customer, deadline) = (body.customer.clone(), body.deadline);
-        let lines = core::mem::take(&mut body.lines);
-        // An expired cart owes the release only to those who may believe in a later deadline than its own. The others ask
-        // by themselves if they miss the news: the hold is overdue now.
+        // An expired cart owes releases only to inventories that may believe in a later deadline than its own. For the others
+        // the hold is overdue now, so they ask by themselves if they miss the news.
         let expired = state == CartState::Expired;
         let forgets = planted::is("a deadline that was told and forgotten");
-        for line in &lines {
-            let release = |hold, revision| Ask::Release { hold, revision, left: None, last: true, expired };
-            let asks_itself = expired && (line.believed_until <= deadline || forgets);
-            if let Some(hold) = line.hold.as_ref().filter(|_| !asks_itself) {
-                let ask = release(hold.id(id), committed_after(hold.revision));
-                self.outbox.owe(Some(line.entity.clone()), ask);
+        for line in &body.lines {
+            if expired && (line.believed_until <= body.deadline || forgets) {
+                continue;
             }
-            if let Some(quota) = line.quota.as_ref().filter(|_| !asks_itself) {
-                let to = customer.clone().map(Entity::Customer);
-                self.outbox.owe(to, release(quota.hold, committed_after(quota.revision)));
+            for claim in line.claims(*id, body.customer.as_ref()) {
+                let (hold, revision) = (claim.hold, committed_after(claim.revision));
+                outbox.owe(Some(claim.entity), Ask::Release { hold, revision, left: None, last: true, expired });
             }
         }
-        self.body.as_mut().expect("active until now").lines = lines;
         self.owe_forgets();
-    }
-
-    fn abandon(
-        &mut self,
-        failure: Option<&PaymentFailure>,
-        (release, asked, void): (bool, bool, bool),
-        reference: Option<SmolStr>,
-    ) {
-        let version = self.version;
-        let paying = self.paying();
-        let checkout = paying.checkout.take().expect("only a checkout under way is abandoned");
-        if !asked && !planted::is("a refused checkout that keeps its number") {
-            assert!(!void, "attempt {} is given up, and no gateway was asked for it", checkout.attempt);
-            paying.attempts -= 1;
-        }
-        if void {
-            self.owe_void(checkout.attempt, reference);
-        }
-        let body = self.body.as_mut().expect("it is being paid");
-        body.state = CartState::Active;
-        if let Some(failure) = failure {
-            body.remember_failure(version, checkout.request, failure);
-        }
-        // While it was being paid, inventories were put off for longer than the cart may have left.
-        body.lines.iter_mut().for_each(|line| line.believed_until = TIMESTAMP_MAX);
-        if release {
-            let failure = failure.expect("only a payment that came to nothing ends a cart").clone();
-            self.give_up(CartState::Canceled, Ended::Unpaid(failure));
-        }
-    }
-
-    fn check_out(&mut self, order: &Arc<Order>, reserved: &[Reserved], reference: Option<SmolStr>, request: Request) {
-        let (decided, id) = (self.version, self.id);
-        let body = self.body.as_mut().expect("only opened carts are paid");
-        let attempt = match body.state {
-            CartState::Active => 0,
-            CartState::CheckingOut => {
-                let paying = body.payment.as_mut().expect("a checkout under way has an attempt");
-                paying.checkout.take().expect("a checkout is under way").attempt
-            }
-            ended @ (CartState::Done | CartState::Canceled | CartState::Expired) => panic!("cart {id} is {ended:?}"),
-        };
-        assert!(!body.lines.is_empty(), "an order of nothing");
-        body.state = CartState::Done;
-        body.customer.clone_from(&order.customer);
-        body.remember_order(request);
-        for found in reserved {
-            let line = body.lines.iter_mut().find(|line| line.number == found.line);
-            let line = line.expect("only lines of the cart are reserved");
-            line.hold = Some(LineHold::new(found.hold, found.revision));
-            line.quota = found.quota.clone().map(Box::new);
-        }
-        let key = PaymentKey { cart: id, attempt };
-        let capture = reference.clone().map(|reference| GatewayCall::Capture { key, reference, amount: order.total });
-        let payment = if capture.is_some() { PaymentStatus::Authorized } else { PaymentStatus::Recorded };
-        let order = Arc::clone(order);
-        body.done = Some(Box::new(Done {
-            order: Arc::clone(&order),
-            decided,
-            attempt,
-            reference,
-            payment,
-            refunds: Vec::new(),
-            sold: Vec::new(),
-        }));
-        let lines = core::mem::take(&mut body.lines);
-        for line in &lines {
-            let hold = line.hold.as_ref().expect("every line of an order is held");
-            let sell = |hold, revision, portion| {
-                let revision = committed_after(revision);
-                Ask::Sell { hold, revision, portion, order: order.id, at: order.at }
-            };
-            let ask = sell(hold.id(id), hold.revision, line.content.portion());
-            self.outbox.owe(Some(line.entity.clone()), ask);
-            if let Some(quota) = &line.quota {
-                let to = order.customer.clone().map(Entity::Customer);
-                self.outbox.owe(to, sell(quota.hold, quota.revision, line.quota_portion(quota)));
-            }
-        }
-        self.body.as_mut().expect("done now").lines = lines;
-        self.owe_forgets();
-        if let Some(capture) = capture {
-            self.outbox.owe(None, Ask::Pay(capture));
-        }
-        if let Some(customer) = &order.customer {
-            let purchase = crate::answer::Purchase { cursor: 0, order: order.id, at: order.at, total: order.total };
-            self.outbox.owe(Some(Entity::Customer(customer.clone())), Ask::Post { purchase });
-        }
-    }
-
-    fn refund(&mut self, refund: &RefundRecord) {
-        let id = self.id;
-        let body = self.body.as_mut().expect("only opened carts become orders");
-        let done = body.done.as_mut().expect("only orders are refunded");
-        let (attempt, customer) = (done.attempt, done.order.customer.clone());
-        let call = done.reference.clone().filter(|_| refund.status == crate::payment::RefundStatus::Pending);
-        done.refunds.push(refund.clone());
-        let lines = body.lines.iter().filter(|line| refund.lines.contains(&line.number));
-        for line in lines {
-            let hold = line.hold.as_ref().expect("every line of an order is held").id(id);
-            self.outbox.owe(Some(line.entity.clone()), Ask::Refund { hold });
-            if let Some(quota) = &line.quota {
-                self.outbox.owe(customer.clone().map(Entity::Customer), Ask::Refund { hold: quota.hold });
-            }
-        }
-        if let Some(reference) = call {
-            let key = PaymentKey { cart: id, attempt };
-            let call = GatewayCall::Refund { key, refund: refund.number, reference, amount: refund.amount };
-            self.outbox.owe(None, Ask::Pay(call));
-        }
-    }
-
-    fn owe_void(&mut self, attempt: u32, reference: Option<SmolStr>) {
-        let (key, voids) = (PaymentKey { cart: self.id, attempt }, &mut self.paying().voids);
-        assert!(voids.iter().all(|void| void.attempt != attempt), "payment {key} is given up twice");
-        voids.push(VoidRecord { attempt, status: VoidStatus::Pending });
-        self.outbox.owe(None, Ask::Pay(GatewayCall::Void { key, reference }));
     }
 
     fn trace(&mut self, entity: &Entity) {
@@ -558,7 +391,7 @@ impl Cart {
         let lines = body.lines.capacity() * size_of::<Line>();
         let memories: usize = body.remembered.iter().map(Memory::heap_bytes).sum();
         let memories = memories + body.remembered.capacity() * size_of::<Memory>();
-        let sold = body.done.as_ref().map_or(0, |done| done.sold.capacity() * size_of::<At>());
+        let sold = body.order.as_ref().map_or(0, |order| order.sold.capacity() * size_of::<At>());
         let taken = body.taken.capacity() * size_of::<TakenLine>();
         let ended = body.ended.as_ref().map_or(0, |_| size_of::<Ended>());
         contents + lines + taken + ended + memories + sold + self.outbox.heap_bytes()

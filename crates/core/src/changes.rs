@@ -1,8 +1,7 @@
-//! The operators' changes that a thing remembers: a late repeat of one gets its answer, and does not undo what came after
-//! it (P9).
+//! The changes of operators that an entity remembers. A late repeat gets the same answer, and does not undo later changes (P9).
 //!
-//! What was put is not kept a second time: a repeat brings it along, and the hash of its body says that it is the same.
-//! Kept is what else the answer said.
+//! The content of a put is not stored twice. A repeat brings it along, and the hash of its body proves that it is the same.
+//! Only the rest of the answer is stored.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -13,12 +12,12 @@ use crate::{
     refusal::Refusal,
 };
 
-/// Changes that one thing remembers; beyond this the oldest is forgotten. Operators put a thing now and then, and repeat a
-/// put within seconds.
+/// How many changes one entity remembers; the oldest is forgotten first. Operators change an entity rarely, and repeat a change
+/// within seconds.
 pub(crate) const CHANGES_MAX: usize = 32;
 
-/// The newest changes of a thing, oldest first, at most `MAX`; `T` is what an answer said besides what was asked for.
-/// Copies share them.
+/// The newest changes of an entity, oldest first, at most `MAX`. `T` is the part of the answer that the request does not have.
+/// Copies share memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Changes<T, const MAX: usize = CHANGES_MAX> {
@@ -31,8 +30,8 @@ pub(crate) struct Change<T> {
     request: Request,
     /// The entity's version with it.
     pub(crate) version: u64,
-    /// What the answer said of the state then.
-    pub(crate) said: T,
+    /// The rest of its answer.
+    pub(crate) detail: T,
 }
 
 impl<T, const MAX: usize> Default for Changes<T, MAX> {
@@ -42,7 +41,7 @@ impl<T, const MAX: usize> Default for Changes<T, MAX> {
 }
 
 impl<T: Copy, const MAX: usize> Changes<T, MAX> {
-    /// Whether nothing is remembered.
+    /// Whether no change is remembered.
     pub(crate) fn is_empty(&self) -> bool {
         self.newest.is_none()
     }
@@ -58,11 +57,11 @@ impl<T: Copy, const MAX: usize> Changes<T, MAX> {
         self.all().iter().any(|known| known.request.id == id)
     }
 
-    /// Keeps one more.
-    pub(crate) fn remember(&mut self, request: Request, version: u64, said: T) {
+    /// Adds one.
+    pub(crate) fn remember(&mut self, request: Request, version: u64, detail: T) {
         let before = self.all();
         let kept = &before[before.len().saturating_sub(MAX - 1)..];
-        let all: Vec<Change<T>> = kept.iter().copied().chain([Change { request, version, said }]).collect();
+        let all: Vec<Change<T>> = kept.iter().copied().chain([Change { request, version, detail }]).collect();
         self.newest = Some(all.into());
     }
 
@@ -98,7 +97,7 @@ mod tests {
         assert_eq!(changes.answered(request(0)), None, "the oldest is forgotten");
         for number in 1..=CHANGES_MAX as u64 {
             let known = changes.answered(request(number)).expect("it is remembered").expect("it is the same");
-            assert_eq!((known.version, known.said), (number + 1, number + 100));
+            assert_eq!((known.version, known.detail), (number + 1, number + 100));
         }
         let other = Request { body: 0, ..request(1) };
         assert_eq!(changes.answered(other), Some(Err(Refusal::RequestIdReused)));

@@ -1,22 +1,10 @@
-//! The cluster: who its members are, and where each shard's replicas should be. There is one; it is small, and every
-//! node has a copy.
-//!
-//! What is written here is an aim. Who votes in a shard is decided by that shard's own log; its leader drives it to the
-//! aim, step by step, and reports when it is there.
+//! Members of the cluster, and where each shard's replicas are and should be.
 
-mod decide;
 mod member;
 mod place;
 
-use alloc::{collections::BTreeMap, vec, vec::Vec};
-
-use serde::{Deserialize, Serialize};
-
-use crate::{answer::ClusterView, changes::Changes, event::ClusterEvent, id::Request, refusal::Refusal};
-
-pub(crate) use decide::found;
 pub use member::{Member, MemberState};
-use place::GENERATIONS;
+pub(crate) use place::GENERATIONS;
 pub use place::{Copies, Place, Replica};
 
 /// The highest id of a member.
@@ -27,119 +15,3 @@ pub const REPLICAS_MAX: u8 = 7;
 
 /// The longest address or name of a program, in bytes.
 pub const ADDRESS_BYTES_MAX: usize = 255;
-
-/// The generation of the founder's replicas.
-const FIRST_GENERATION: u64 = 1;
-
-/// The cluster as kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cluster {
-    version: u64,
-    /// By shard; 0 is the directory's.
-    shards: Vec<Place>,
-    members: BTreeMap<u64, Member>,
-    /// The next replica gets this one. None is ever given twice.
-    next_generation: u64,
-    /// How many copies each data shard is to have.
-    replicas: u8,
-    /// Operators' and joiners' changes, with the member each was about.
-    changes: Changes<u64>,
-}
-
-impl Cluster {
-    /// The cluster after its first event.
-    ///
-    /// # Panics
-    /// If it is not its founding.
-    pub(crate) fn first(event: &ClusterEvent) -> Cluster {
-        let ClusterEvent::Founded { node, member, shards, replicas } = event else {
-            panic!("a cluster cannot begin with {event:?}");
-        };
-        let own = Replica { node: *node, generation: FIRST_GENERATION };
-        let place = Place::settled(Copies { voters: vec![own], learners: Vec::new() }, own);
-        Cluster {
-            version: 1,
-            shards: vec![place; usize::from(*shards) + 1],
-            members: BTreeMap::from([(*node, (**member).clone())]),
-            next_generation: FIRST_GENERATION + 1,
-            replicas: *replicas,
-            changes: Changes::default(),
-        }
-    }
-
-    /// How many events it has had.
-    pub fn version(&self) -> u64 {
-        self.version
-    }
-
-    /// The generation that the next replica gets.
-    pub fn next_generation(&self) -> u64 {
-        self.next_generation
-    }
-
-    /// Where each shard should be, by shard; 0 is the directory's.
-    pub fn places(&self) -> &[Place] {
-        &self.shards
-    }
-
-    /// Every member there ever was, by id.
-    pub fn members(&self) -> &BTreeMap<u64, Member> {
-        &self.members
-    }
-
-    /// How many copies each data shard is to have.
-    pub fn replicas(&self) -> u8 {
-        self.replicas
-    }
-
-    /// Everything about it, as it is told.
-    pub fn view(&self, own: Option<u64>) -> ClusterView {
-        ClusterView {
-            version: self.version,
-            own,
-            replicas: self.replicas,
-            members: self.members.clone(),
-            places: self.shards.clone(),
-        }
-    }
-
-    /// A change that was granted before: the version with it and the member it was about; refused if something else was
-    /// asked for under its request id.
-    pub(crate) fn answered(&self, request: Request) -> Option<Result<(u64, u64), Refusal>> {
-        let known = self.changes.answered(request)?;
-        Some(known.map(|known| (known.version, known.said)))
-    }
-
-    /// Writes what happened. It was decided before, so it cannot fail.
-    ///
-    /// # Panics
-    /// If it is the founding, or about a shard or a place there is not.
-    pub(crate) fn apply(&mut self, event: &ClusterEvent) {
-        self.version += 1;
-        match event {
-            ClusterEvent::Founded { node, .. } => panic!("node {node} founds a cluster that is there"),
-            ClusterEvent::MemberPut { node, member, request } => {
-                self.members.insert(*node, (**member).clone());
-                if let Some(request) = request {
-                    self.changes.remember(*request, self.version, *node);
-                }
-            }
-            ClusterEvent::Placed { places, next_generation } => {
-                assert!(*next_generation >= self.next_generation, "a generation would be given twice");
-                self.next_generation = *next_generation;
-                for (shard, place) in places {
-                    let before = &mut self.shards[usize::from(*shard)];
-                    assert!(place.version > before.version, "the aim of shard {shard} goes back");
-                    *before = place.clone();
-                }
-            }
-            ClusterEvent::Reached { shard, version } => {
-                let place = &mut self.shards[usize::from(*shard)];
-                assert_eq!(place.version, *version, "shard {shard} reached an aim it does not have");
-                place.reached = *version;
-                place.settled = place.aim.clone();
-                place.given_up.clear();
-            }
-        }
-    }
-}

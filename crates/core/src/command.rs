@@ -1,4 +1,4 @@
-//! What clients ask for, checked as far as it can be without looking at any state.
+//! Commands of clients, checked as far as possible without any state.
 
 mod cart;
 mod cluster;

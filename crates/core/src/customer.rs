@@ -1,7 +1,7 @@
-//! A customer: how much of which quota is in the customer's carts and orders, and which orders there are.
+//! A customer: how much of each quota is in the customer's carts and orders, and the list of orders.
 //!
-//! This file writes: [`Customer::apply`]. What may happen is decided in `decide`. A customer exists from the first event
-//! on; before that [`Customer::unknown`] decides.
+//! [`Customer::apply`] writes, and `decide` decides. A customer exists from the first event on. Before that,
+//! [`Customer::unknown`] decides.
 
 mod decide;
 
@@ -16,20 +16,19 @@ use smol_str::{SmolStr, format_smolstr};
 use crate::{
     answer::{CustomerAudit, Purchase, PurchasesPage},
     event::CustomerEvent,
-    holds::{Hold, Holds, Refunded},
-    id::{HoldId, Id, OrderId},
+    holds::{Hold, HoldIndex, Holds, Refunded},
+    id::{Id, OrderId},
     portion::Portion,
     refusal::Refusal,
     shared_map::SharedMap,
     taken::Taken,
     terms::bad,
-    time::Timestamp,
 };
 
-/// The most purchases one page tells.
+/// The most purchases of one page.
 const PAGE_MAX: u32 = 1_000;
 
-/// A customer as kept.
+/// The state of a customer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Customer {
     id: Id,
@@ -59,7 +58,7 @@ impl Part {
 }
 
 impl Customer {
-    /// A customer to whom nothing has happened.
+    /// A customer without any event.
     pub fn unknown(id: Id) -> Customer {
         Customer {
             id,
@@ -71,7 +70,7 @@ impl Customer {
         }
     }
 
-    /// A customer from the first thing that happened.
+    /// A customer from its first event.
     pub fn first(id: Id, event: &CustomerEvent) -> Customer {
         let mut customer = Customer::unknown(id);
         customer.apply(event);
@@ -83,37 +82,25 @@ impl Customer {
         self.version
     }
 
-    /// When the first cart is to be asked about its hold.
-    pub fn deadline(&self) -> Option<Timestamp> {
-        self.holds.deadline()
-    }
-
     /// Writes what happened. It was decided before, so it cannot fail.
     ///
     /// # Panics
-    /// If a promise is broken.
+    /// If the event breaks a promise.
     pub fn apply(&mut self, event: &CustomerEvent) {
         self.version += 1;
         match event {
             CustomerEvent::QuotaHeld { hold, revision, want_hash, quota, count, deadline } => {
                 assert!(*count > 0, "hold {hold:?} of nothing");
-                let what = Part { quota: quota.clone(), count: *count };
-                let kept = Hold {
-                    revision: *revision,
-                    want_hash: *want_hash,
-                    deadline: *deadline,
-                    version: self.version,
-                    what,
-                };
-                let before = self.holds.hold(*hold, kept).map_or(0, |before| {
+                let part = Part { quota: quota.clone(), count: *count };
+                let live = Hold::new(*revision, *want_hash, *deadline, self.version, part);
+                let before = self.holds.hold(*hold, live).map_or(0, |before| {
                     assert_eq!(before.quota, *quota, "{hold:?} goes from one quota to another");
                     before.count
                 });
                 self.count(quota, |taken| taken.hold(before, *count));
             }
             CustomerEvent::QuotaReleased { hold, revision, left, remember, .. } => {
-                let live = self.holds.live(*hold).unwrap_or_else(|| panic!("released without a hold: {hold:?}"));
-                let Part { quota, count } = live.what.clone();
+                let Part { quota, count } = self.holds.released(*hold).clone();
                 assert!(*left <= count, "{hold:?} releases down to {left} and has {count}");
                 let part = (*left > 0).then(|| Part { quota: quota.clone(), count: *left });
                 self.holds.release(*hold, *revision, part, *remember);
@@ -127,11 +114,8 @@ impl Customer {
             CustomerEvent::QuotaRefunded { hold } => {
                 let refunded = self.holds.refund(*hold);
                 let (Refunded::Sale(Part { quota, .. }) | Refunded::Hold(Part { quota, .. })) = &refunded;
-                let count = match &refunded {
-                    Refunded::Sale(part) => Refunded::Sale(part.count),
-                    Refunded::Hold(part) => Refunded::Hold(part.count),
-                };
-                self.count(quota, |taken| taken.refund(count));
+                let quota = quota.clone();
+                self.count(&quota, |taken| taken.refund(refunded.map(|part| part.count)));
             }
             CustomerEvent::Hold(event) => self.holds.apply(event),
             CustomerEvent::Posted(purchase) => {
@@ -143,15 +127,15 @@ impl Customer {
         }
     }
 
-    /// Works out again what is not written down.
+    /// Computes what is not serialized.
     pub(crate) fn rebuild(&mut self) {
         self.holds.rebuild();
         self.quotas = self.counted();
         self.posted = self.purchases.values().map(|purchase| (purchase.order, purchase.cursor)).collect();
     }
 
-    /// Whether no cart has anything of it, or may still speak of something it had.
-    pub(crate) fn rests(&self) -> bool {
+    /// Whether no cart holds anything of it, or may still speak of a released hold.
+    pub(crate) fn is_unused(&self) -> bool {
         self.holds.all_live().next().is_none() && self.holds.remembered() == 0
     }
 
@@ -168,27 +152,12 @@ impl Customer {
         Ok(PurchasesPage { purchases: found.take(limit as usize).collect(), newest: self.newest() })
     }
 
-    /// What a live hold has; `None` if there is no such hold.
-    pub fn held(&self, hold: HoldId) -> Option<Portion> {
-        self.holds.live(hold).map(|live| live.what.portion())
-    }
-
-    /// What a hold was sold with; `None` if it was not, or the sale is over.
-    pub fn sold(&self, hold: HoldId) -> Option<Portion> {
-        self.holds.sale(hold).map(|sale| sale.what.portion())
-    }
-
     /// The cursor of an order among the purchases; `None` if it was not posted.
     pub fn cursor(&self, order: OrderId) -> Option<u64> {
         self.posted.get(&order).copied()
     }
 
-    /// How many released holds are still remembered for carts that may speak of them.
-    pub fn remembered_releases(&self) -> usize {
-        self.holds.remembered()
-    }
-
-    /// Everything, counted afresh.
+    /// Everything about it, counted anew.
     pub fn audit(&self) -> CustomerAudit {
         let mut violations: Vec<SmolStr> = self.holds.violations();
         let counted = self.counted();
@@ -229,7 +198,7 @@ impl Customer {
         self.quotas.get(quota).copied().unwrap_or_default()
     }
 
-    /// Changes the counters of a quota; those of one that is not used at all are not kept.
+    /// Changes the counters of a quota. Unused quotas have no counters.
     fn count(&mut self, quota: &Id, change: impl FnOnce(&mut Taken)) {
         let mut taken = self.taken(quota);
         change(&mut taken);

@@ -1,7 +1,7 @@
-//! The directory: all venues by city, name and position, and all titles. It is small, and read by everybody.
+//! The directory: all venues by city, name and position, and all titles. It is small, and every node reads it.
 //!
-//! What is kept is two maps; all else is found from them again. Copies share nearly everything, so that a write costs
-//! the same however many venues there are.
+//! The state is two maps, from which the indexes follow. Copies share nearly everything, so the cost of a write does not depend
+//! on the number of venues.
 
 mod position;
 
@@ -15,7 +15,7 @@ mod words;
 use alloc::{sync::Arc, vec::Vec};
 use core::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use smol_str::SmolStr;
 
 use crate::{
@@ -32,40 +32,42 @@ use places::Places;
 
 pub use listing::Listing;
 pub use position::check_position;
-pub use search::{PAGE_MAX, TitleEntry, TitlePage, VenueCursor, VenueEntry, VenuePage};
+pub use search::{PAGE_MAX, TitlePage, VenueCursor};
 pub use title::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX};
 
 /// The longest name of a venue, a city, a title or a person, in bytes.
 pub const NAME_BYTES_MAX: usize = 200;
 
-/// The directory as kept.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(from = "Kept")]
+/// The state of the directory, with indexes that follow from its entries. Only the entries are serialized.
+#[derive(Clone, Deserialize)]
+#[serde(from = "Entries")]
 pub struct Directory {
-    version: u64,
-    venues: SharedMap<Id, Arc<Listing>>,
-    titles: SharedMap<Id, Arc<Named>>,
-    /// The version of each venue with what is listed of it.
-    told: SharedMap<Id, u64>,
-    /// What opens the nodes to operators, sellers and watchers, by name.
-    keys: SharedMap<Id, Arc<AccessKey>>,
-    /// The last changes of keys.
-    key_changes: Changes<()>,
+    entries: Entries,
     /// Venues by folded city, folded name, id.
-    #[serde(skip)]
     by_city: SharedSet<(SmolStr, SmolStr, Id)>,
     /// Venues by folded name, id.
-    #[serde(skip)]
     by_name: SharedSet<(SmolStr, Id)>,
     /// Venues by position.
-    #[serde(skip)]
     places: Places,
     /// Titles by folded name, id.
-    #[serde(skip)]
     titles_by_name: SharedSet<(SmolStr, Id)>,
 }
 
-/// A title, and the puts of it that are remembered.
+/// The entries of the directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Entries {
+    version: u64,
+    venues: SharedMap<Id, Arc<Listing>>,
+    titles: SharedMap<Id, Arc<Named>>,
+    /// The version of each venue with its listed details.
+    listed: SharedMap<Id, u64>,
+    /// The keys of operators, sellers and watchers, by name.
+    keys: SharedMap<Id, Arc<AccessKey>>,
+    /// The last changes of keys.
+    key_changes: Changes<()>,
+}
+
+/// A title and its remembered puts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Named {
     title: Title,
@@ -73,47 +75,40 @@ struct Named {
 }
 
 impl Directory {
-    /// Nothing in it.
+    /// An empty one.
     pub fn new() -> Directory {
-        Directory::from(Kept {
-            version: 0,
-            venues: SharedMap::new(),
-            titles: SharedMap::new(),
-            told: SharedMap::new(),
-            keys: SharedMap::new(),
-            key_changes: Changes::default(),
-        })
+        Directory::from(Entries::default())
     }
 
     /// How many events it has had.
     pub fn version(&self) -> u64 {
-        self.version
+        self.entries.version
     }
 
     /// How many venues there are.
     pub fn venues(&self) -> usize {
-        self.venues.len()
+        self.entries.venues.len()
     }
 
     /// How many titles there are.
     pub fn titles(&self) -> usize {
-        self.titles.len()
+        self.entries.titles.len()
     }
 
-    /// What is listed of a venue.
+    /// The listed details of a venue.
     pub fn venue(&self, id: &Id) -> Option<&Listing> {
-        self.venues.get(id).map(|listing| &**listing)
+        self.entries.venues.get(id).map(|listing| &**listing)
     }
 
     /// A title.
     pub fn title(&self, id: &Id) -> Option<&Title> {
-        self.titles.get(id).map(|named| &named.title)
+        self.entries.titles.get(id).map(|named| &named.title)
     }
 
-    /// The version with a put of a title that was granted before, if it is remembered; refused if something else was put
-    /// under its request id.
+    /// The version with a put of a title that was granted before, if it is remembered. Refused if its request id was used for
+    /// something else.
     pub(crate) fn title_answered(&self, id: &Id, request: Request) -> Option<Result<u64, Refusal>> {
-        let known = self.titles.get(id)?.puts.answered(request)?;
+        let known = self.entries.titles.get(id)?.puts.answered(request)?;
         Some(known.map(|known| known.version))
     }
 
@@ -122,13 +117,13 @@ impl Directory {
         match event {
             DirectoryEvent::TitlePut { id, title, request } => {
                 self.put_title(id, title.clone());
-                let named = self.titles.get_mut(id).expect("it was just put");
-                Arc::make_mut(named).puts.remember(*request, self.version, ());
+                let named = self.entries.titles.get_mut(id).expect("it was just put");
+                Arc::make_mut(named).puts.remember(*request, self.entries.version, ());
             }
             DirectoryEvent::VenueListed { venue, details, version } => {
                 let VenueDetails { name, city, position, .. } = details;
                 let listing = Listing { name: name.clone(), city: city.clone(), position: *position };
-                self.told.insert(venue.clone(), *version);
+                self.entries.listed.insert(venue.clone(), *version);
                 self.put_venue(venue, listing);
             }
             DirectoryEvent::KeyCreated { name, key, request } => self.put_key(name, (**key).clone(), *request),
@@ -138,15 +133,15 @@ impl Directory {
 
     /// The version of a venue whose details are listed.
     pub(crate) fn listed_version(&self, venue: &Id) -> Option<u64> {
-        self.told.get(venue).copied()
+        self.entries.listed.get(venue).copied()
     }
 
-    /// Lists a venue, or changes what is listed of it. [`Listing::check`] was asked before, so it cannot fail.
+    /// Lists a venue or changes its listing. [`Listing::check`] was asked before, so it cannot fail.
     pub fn put_venue(&mut self, id: &Id, listing: Listing) {
-        self.version += 1;
+        self.entries.version += 1;
         let (city, name) = (words::fold(&listing.city), words::fold(&listing.name));
         let position = listing.position;
-        let before = self.venues.insert(id.clone(), Arc::new(listing));
+        let before = self.entries.venues.insert(id.clone(), Arc::new(listing));
         if let Some(before) = &before {
             let (city, name) = (words::fold(&before.city), words::fold(&before.name));
             let indexed = self.by_city.remove(&(city, name.clone(), id.clone())).is_some();
@@ -159,12 +154,12 @@ impl Directory {
         }
     }
 
-    /// Keeps a title, or changes it. [`Title::check`] was asked before, so it cannot fail.
+    /// Adds or changes a title. [`Title::check`] was asked before, so it cannot fail.
     pub fn put_title(&mut self, id: &Id, title: Title) {
-        self.version += 1;
+        self.entries.version += 1;
         let name = words::fold(&title.name);
-        let puts = self.titles.get(id).map(|named| named.puts.clone()).unwrap_or_default();
-        if let Some(before) = self.titles.insert(id.clone(), Arc::new(Named { title, puts })) {
+        let puts = self.entries.titles.get(id).map(|named| named.puts.clone()).unwrap_or_default();
+        if let Some(before) = self.entries.titles.insert(id.clone(), Arc::new(Named { title, puts })) {
             let indexed = self.titles_by_name.remove(&(words::fold(&before.title.name), id.clone())).is_some();
             assert!(indexed, "title {id} was not in the index");
         }
@@ -180,9 +175,7 @@ impl Default for Directory {
 
 impl PartialEq for Directory {
     fn eq(&self, other: &Directory) -> bool {
-        // The indexes follow from the rest.
-        (self.version, &self.venues, &self.titles, &self.keys)
-            == (other.version, &other.venues, &other.titles, &other.keys)
+        self.entries == other.entries
     }
 }
 
@@ -190,26 +183,20 @@ impl Eq for Directory {}
 
 impl fmt::Debug for Directory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Directory { version, venues, titles, keys, .. } = self;
-        let mut shown = f.debug_struct("Directory");
-        shown.field("version", version).field("venues", venues).field("titles", titles).field("keys", keys).finish()
+        fmt::Debug::fmt(&self.entries, f)
     }
 }
 
-/// What is written down of a directory.
-#[derive(Deserialize)]
-struct Kept {
-    version: u64,
-    venues: SharedMap<Id, Arc<Listing>>,
-    titles: SharedMap<Id, Arc<Named>>,
-    told: SharedMap<Id, u64>,
-    keys: SharedMap<Id, Arc<AccessKey>>,
-    key_changes: Changes<()>,
+impl Serialize for Directory {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.entries.serialize(serializer)
+    }
 }
 
-impl From<Kept> for Directory {
-    fn from(Kept { version, venues, titles, told, keys, key_changes }: Kept) -> Directory {
-        // Sorted first, because a map is filled quickest in order.
+impl From<Entries> for Directory {
+    fn from(entries: Entries) -> Directory {
+        let Entries { venues, titles, .. } = &entries;
+        // Sorted first, because a map is filled fastest in order.
         let mut by_city: Vec<_> = venues
             .iter()
             .map(|(id, listing)| (words::fold(&listing.city), words::fold(&listing.name), id.clone()))
@@ -222,16 +209,11 @@ impl From<Kept> for Directory {
         titles_by_name.sort_unstable();
         let places = venues.iter().filter_map(|(id, listing)| Some((id.clone(), listing.position?)));
         Directory {
-            version,
             by_city: by_city.into_iter().map(|key| (key, ())).collect(),
             by_name: by_name.into_iter().map(|key| (key, ())).collect(),
             places: Places::of(places),
             titles_by_name: titles_by_name.into_iter().map(|key| (key, ())).collect(),
-            venues,
-            titles,
-            told,
-            keys,
-            key_changes,
+            entries,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What happened: the content of the log. Events carry absolute values and are applied without a question.
+//! Events, the content of the log. They carry absolute values and are applied without checks.
 
 mod cart;
 mod cluster;
@@ -30,69 +30,69 @@ use crate::{
     time::Timestamp,
 };
 
-/// Something that happened to an entity. Each raises the entity's version by one.
+/// An event of an entity. Each raises the entity's version by one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
-    /// To a venue.
+    /// Of a venue.
     Venue(VenueEvent),
-    /// To a session.
+    /// Of a session.
     Session(SessionEvent),
-    /// To a cart.
+    /// Of a cart.
     Cart(CartEvent),
-    /// To a product.
+    /// Of a product.
     Product(ProductEvent),
-    /// To a resource.
+    /// Of a resource.
     Resource(ResourceEvent),
-    /// To a customer.
+    /// Of a customer.
     Customer(CustomerEvent),
-    /// To the directory.
+    /// Of the directory.
     Directory(DirectoryEvent),
-    /// To the cluster.
+    /// Of the cluster.
     Cluster(ClusterEvent),
 }
 
-/// An answer kept so that a repeat of its request gets the same (P9).
+/// An answer that is remembered, so that a repeat of its request gets the same (P9).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remembered {
     /// The request.
     pub request: Request,
-    /// What it was answered.
+    /// Its answer.
     pub answer: Answer,
-    /// Where those stood that were asked for it, in the order of its lines. Where the entity itself stands follows: it is
-    /// the version with this event.
+    /// The versions of the entities that were asked for it, in the order of its lines. The entity's own version is that of this
+    /// event.
     pub asked: Vec<At>,
 }
 
 impl Remembered {
-    /// An answer for which nobody else was asked.
+    /// An answer that needed no other entity.
     pub fn alone(request: Request, answer: Answer) -> Remembered {
         Remembered { request, answer, asked: Vec::new() }
     }
 }
 
-/// What happens to the holds of an inventory, whatever it is that they hold.
+/// Events of holds of any inventory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HoldEvent {
-    /// The cart said that the hold is its own for longer.
+    /// The cart keeps the hold for longer.
     Extended {
         /// Which hold.
         hold: HoldId,
-        /// When the cart is asked again: what it said, and the grace.
+        /// When the cart is asked again: its deadline and the grace.
         deadline: Timestamp,
     },
-    /// A hold that has nothing was spoken of as released: it is remembered, for the ask for it may still be on its way.
+    /// An unknown hold was released. It is remembered, because the ask for it may still be on its way.
     Remembered {
         /// Which hold.
         hold: HoldId,
         /// Its revision.
         revision: u64,
     },
-    /// The cart is terminal: its released holds need not be remembered.
+    /// The cart is terminal, so its released holds are forgotten.
     Forgotten(CartId),
 }
 
 impl Event {
-    /// The same release, because the cart's time was over.
+    /// The same release, marked as an expiry.
     pub(crate) fn by_expiry(mut self) -> Event {
         if planted::is("an expiry told as a release") {
             return self;

@@ -1,7 +1,7 @@
-//! The holds of an inventory, whatever it is that they hold: what is live, what was released, sold and refunded.
+//! The holds of an inventory: which are live, and which were released, sold and refunded.
 //!
-//! The inventory counts what is free; here is who has what, and which of two messages about the same hold is the newer one.
-//! Everything is in shared maps: a copy of an inventory with many sales is cheap, and so is the next hold after it.
+//! The inventory counts what is free. This module knows what each hold has, and which of two messages about a hold is newer.
+//! Everything is in shared maps, so a copy of an inventory with many sales is cheap, and so is the next hold after it.
 
 use alloc::vec::Vec;
 use core::ops::Bound::{Excluded, Included, Unbounded};
@@ -11,28 +11,26 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
     answer::{HoldView, SaleView},
-    ask::Reply,
     event::HoldEvent,
     id::{CartId, HoldId, OrderId},
     inventory::HoldAsk,
     planted,
     portion::Portion,
-    refusal::Refusal,
     shared_map::{SharedMap, SharedSet},
     time::Timestamp,
 };
 
-/// Who has what. `W` is what one hold has, in the inventory's own words.
+/// Holds and sales. `W` is what one hold has, as the inventory keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(bound(deserialize = "W: Deserialize<'de> + Clone"))]
 pub(crate) struct Holds<W> {
     live: SharedMap<HoldId, Hold<W>>,
-    /// Revision of holds that were released while their cart may still speak of them.
+    /// Revisions of released holds of which their carts may still speak.
     released: SharedMap<HoldId, u64>,
     sales: SharedMap<HoldId, Sale<W>>,
-    /// Holds whose sale is over. They stay: a message that sold one of them may come a second time, however late.
+    /// Holds whose sale was refunded. They stay, because the message that sold one may come a second time, however late.
     refunded: SharedSet<HoldId>,
-    /// When each live hold's cart is asked about it. Follows from the rest.
+    /// Deadlines of the live holds. Follows from the rest.
     #[serde(skip)]
     due: SharedSet<(Timestamp, HoldId)>,
 }
@@ -46,7 +44,7 @@ pub(crate) struct Hold<W> {
     pub(crate) want_hash: u64,
     /// When the cart is asked about it.
     pub(crate) deadline: Timestamp,
-    /// The inventory's version when it got what it has: whoever asks for the same again is told this one.
+    /// The inventory's version when the hold got what it has. A repeat is answered with it.
     pub(crate) version: u64,
     /// What it has.
     pub(crate) what: W,
@@ -63,28 +61,42 @@ pub(crate) struct Sale<W> {
     pub(crate) what: W,
 }
 
-/// What an ask for a hold is, before anyone looks at what it wants.
-#[derive(Debug)]
-pub(crate) enum Known<'a, W> {
-    /// Of a hold that was never heard of.
-    New,
-    /// Of more or less than the live hold has.
-    Change(&'a Hold<W>),
-    /// What the live hold was given for, asked again: it is granted again, and nothing changes.
-    Repeat,
-    /// Late, or of something that is over: this is replied, and nothing changes.
-    Late(Reply),
+/// Everything about a live hold but what it has.
+pub(crate) struct LiveHold {
+    /// The highest revision seen.
+    pub(crate) revision: u64,
+    /// Hash of what it was asked for with.
+    pub(crate) want_hash: u64,
+    /// When the cart is asked about it.
+    pub(crate) deadline: Timestamp,
+    /// The inventory's version when it got what it has.
+    pub(crate) version: u64,
 }
 
-/// What a live hold is to have after a release.
+/// Cases of an ask for a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parting<'a, W> {
-    /// There is nothing to write: it is so already.
-    So,
-    /// The hold was never heard of: the release is remembered, for the ask may still be on its way.
-    Unheard,
-    /// The hold is live, and this release is the newest that was said of it.
-    Live(&'a Hold<W>),
+pub(crate) enum HoldCase {
+    /// The hold is new.
+    New,
+    /// The live hold is to have more or less.
+    Change,
+    /// The live hold was granted for the same ask. It is granted again without an event.
+    Repeat,
+    /// The request id of the live hold was used for something else.
+    Reused,
+    /// The ask is older than this revision of the hold, or the hold is over.
+    Stale { revision: u64, live: bool },
+}
+
+/// Cases of a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReleaseCase {
+    /// The release changes nothing.
+    Noop,
+    /// The hold is unknown. The release is remembered, because the ask may still be on its way.
+    Unknown,
+    /// The hold is live, and the release is newer than everything that it has seen.
+    Live,
 }
 
 /// What a refund took back.
@@ -92,8 +104,58 @@ pub(crate) enum Parting<'a, W> {
 pub(crate) enum Refunded<W> {
     /// A sale.
     Sale(W),
-    /// A hold whose sale had not come yet; when it comes it finds that it is over.
+    /// A hold whose sale had not come yet. The sale will find that it is refunded.
     Hold(W),
+}
+
+impl<W> Refunded<W> {
+    /// The same with another value.
+    pub(crate) fn map<U>(self, map: impl FnOnce(W) -> U) -> Refunded<U> {
+        match self {
+            Refunded::Sale(what) => Refunded::Sale(map(what)),
+            Refunded::Hold(what) => Refunded::Hold(map(what)),
+        }
+    }
+}
+
+impl<W> Hold<W> {
+    /// A hold that the inventory gets with this version.
+    pub(crate) fn new(revision: u64, want_hash: u64, deadline: Timestamp, version: u64, what: W) -> Hold<W> {
+        Hold { revision, want_hash, deadline, version, what }
+    }
+}
+
+/// What does not depend on what is held.
+pub(crate) trait HoldIndex {
+    /// The live hold with this id.
+    fn live_hold(&self, hold: HoldId) -> Option<LiveHold>;
+
+    /// Classifies an ask for a hold. A higher revision may change a `counted` hold.
+    fn classify_hold(&self, ask: &HoldAsk<'_>, want_hash: u64, counted: bool) -> HoldCase;
+
+    /// Classifies a release. `last`: the cart will never speak of the hold again.
+    fn classify_release(&self, hold: HoldId, revision: u64, last: bool) -> ReleaseCase;
+
+    /// The version with the sale of this hold, if it is sold and was not refunded.
+    fn sale_version(&self, hold: HoldId) -> Option<u64>;
+
+    /// Whether the hold is live, or was.
+    fn knows(&self, hold: HoldId) -> bool;
+
+    /// The cart keeps the hold until `deadline`. `None` if there is no such hold, or the deadline is not later.
+    fn decide_extend(&self, hold: HoldId, deadline: Timestamp) -> Option<HoldEvent>;
+
+    /// The cart is terminal. `None` if none of its released holds is remembered.
+    fn decide_forget(&self, cart: CartId) -> Option<HoldEvent>;
+
+    /// How many released holds are remembered, because their carts may still speak of them.
+    fn remembered(&self) -> usize;
+
+    /// When the first cart is to be asked about its hold.
+    fn deadline(&self) -> Option<Timestamp>;
+
+    /// Up to `max` holds whose cart is to be asked, in the order of their deadlines: those after `after`, up to `now`.
+    fn overdue(&self, after: (Timestamp, HoldId), now: Timestamp, max: usize) -> Vec<(Timestamp, HoldId)>;
 }
 
 impl<W> Default for Holds<W> {
@@ -119,6 +181,15 @@ impl<W> Holds<W> {
         self.live.get(&hold)
     }
 
+    /// The live hold that a release is of.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(crate) fn released(&self, hold: HoldId) -> &W {
+        let live = self.live.get(&hold).unwrap_or_else(|| panic!("released without a hold: {hold:?}"));
+        &live.what
+    }
+
     /// All live holds, by id.
     pub(crate) fn all_live(&self) -> impl Iterator<Item = (HoldId, &Hold<W>)> {
         self.live.iter().map(|(id, hold)| (*id, hold))
@@ -134,22 +205,6 @@ impl<W> Holds<W> {
         self.sales.iter().map(|(id, sale)| (*id, sale))
     }
 
-    /// How many released holds are still remembered for carts that may speak of them.
-    pub(crate) fn remembered(&self) -> usize {
-        self.released.len()
-    }
-
-    /// When the first cart is to be asked about its hold.
-    pub(crate) fn deadline(&self) -> Option<Timestamp> {
-        self.due.first().map(|((deadline, _), ())| *deadline)
-    }
-
-    /// Up to `max` holds whose cart is to be asked, in the order of their deadlines: those after `after`, up to `now`.
-    pub(crate) fn overdue(&self, after: (Timestamp, HoldId), now: Timestamp, max: usize) -> Vec<(Timestamp, HoldId)> {
-        let due = self.due.range((Excluded(after), Included((now, HoldId::LAST))));
-        due.map(|(due, ())| *due).take(max).collect()
-    }
-
     /// Up to `max` live holds and sales after `after`, by id.
     pub(crate) fn taken(&self, after: Option<HoldId>, max: usize) -> Vec<HoldId> {
         let range = (after.map_or(Unbounded, Excluded), Unbounded);
@@ -161,46 +216,10 @@ impl<W> Holds<W> {
         taken
     }
 
-    /// What an ask for a hold is. What is counted may change by a higher revision; seats and slots never do.
-    pub(crate) fn recognise(&self, ask: &HoldAsk<'_>, want_hash: u64, counted: bool) -> Known<'_, W> {
-        let HoldAsk { hold, revision, .. } = *ask;
-        let stale = |revision, live| Known::Late(Reply::Stale { hold, revision, live });
-        if let Some(live) = self.live.get(&hold) {
-            let same = live.want_hash == want_hash;
-            let reused = Reply::Refused { hold, revision, refusal: Refusal::RequestIdReused };
-            return match (counted, same) {
-                (false, true) => Known::Repeat,
-                (false, false) => Known::Late(reused),
-                (true, _) if revision > live.revision => Known::Change(live),
-                (true, true) if revision == live.revision => Known::Repeat,
-                // Nothing but another ask of the same request can be the first word on the same hold.
-                (true, false) if revision == 1 && live.revision == 1 => Known::Late(reused),
-                (true, _) => stale(live.revision, true),
-            };
-        }
-        if let Some(&released) = self.released.get(&hold) {
-            return stale(released, false);
-        }
-        if self.sales.contains_key(&hold) || self.refunded.contains_key(&hold) {
-            return stale(revision, false);
-        }
-        Known::New
-    }
-
-    /// What a release is of. `last`: the cart will never speak of the hold again.
-    pub(crate) fn parting(&self, hold: HoldId, revision: u64, last: bool) -> Parting<'_, W> {
-        match self.live.get(&hold) {
-            Some(live) if revision > live.revision => Parting::Live(live),
-            Some(_) => Parting::So,
-            None if last || self.is_over(hold) => Parting::So,
-            None => Parting::Unheard,
-        }
-    }
-
     /// The hold that is to be sold; `None` if it is sold already, or was and is refunded.
     ///
     /// # Panics
-    /// If the hold is neither, or was changed by a later word: a hold covers its line at every instant.
+    /// If the hold is neither, or has a later revision: a hold covers its line at every instant.
     pub(crate) fn to_sell(&self, hold: HoldId, revision: u64, order: OrderId) -> Option<&Hold<W>> {
         assert_eq!(order.cart(), hold.cart, "{hold:?} is sold to another cart's order");
         let Some(live) = self.live.get(&hold) else {
@@ -212,7 +231,7 @@ impl<W> Holds<W> {
         Some(live)
     }
 
-    /// What is known of a hold that is neither live nor sold, and of the others of its cart, in words.
+    /// Describes a hold that is neither live nor sold, and the other holds of its cart.
     fn fate(&self, hold: HoldId) -> SmolStr {
         let words = |of: &HoldId, revision: u64| {
             let HoldId { request, part, attempt, .. } = *of;
@@ -229,33 +248,85 @@ impl<W> Holds<W> {
         format_smolstr!("{fate}; of this cart were released{}; are live{}", released.concat(), live.concat())
     }
 
-    /// Whether there is something of this hold to be refunded: its sale, or what is held while the sale is on its way.
+    /// What a refund of this hold takes back: its sale, or what is held while the sale is on its way.
     pub(crate) fn to_refund(&self, hold: HoldId) -> Option<&W> {
         let held = || self.live.get(&hold).map(|live| &live.what);
         self.sales.get(&hold).map(|sale| &sale.what).or_else(held)
     }
 
-    /// The cart says the hold is its own, to be asked about at `deadline`. `None` if there is no such hold, or no news.
-    pub(crate) fn decide_extend(&self, hold: HoldId, deadline: Timestamp) -> Option<HoldEvent> {
+    /// Whether the hold was released, sold or refunded.
+    fn is_over(&self, hold: HoldId) -> bool {
+        self.released.contains_key(&hold) || self.sales.contains_key(&hold) || self.refunded.contains_key(&hold)
+    }
+}
+
+impl<W> HoldIndex for Holds<W> {
+    fn live_hold(&self, hold: HoldId) -> Option<LiveHold> {
+        let Hold { revision, want_hash, deadline, version, what: _ } = self.live.get(&hold)?;
+        Some(LiveHold { revision: *revision, want_hash: *want_hash, deadline: *deadline, version: *version })
+    }
+
+    fn classify_hold(&self, ask: &HoldAsk<'_>, want_hash: u64, counted: bool) -> HoldCase {
+        let HoldAsk { hold, revision, .. } = *ask;
+        if let Some(live) = self.live.get(&hold) {
+            return match (counted, live.want_hash == want_hash) {
+                (false, true) => HoldCase::Repeat,
+                (false, false) => HoldCase::Reused,
+                (true, _) if revision > live.revision => HoldCase::Change,
+                (true, true) if revision == live.revision => HoldCase::Repeat,
+                // Two different first asks for one hold have the same request id.
+                (true, false) if revision == 1 && live.revision == 1 => HoldCase::Reused,
+                (true, _) => HoldCase::Stale { revision: live.revision, live: true },
+            };
+        }
+        if let Some(&released) = self.released.get(&hold) {
+            return HoldCase::Stale { revision: released, live: false };
+        }
+        if self.sales.contains_key(&hold) || self.refunded.contains_key(&hold) {
+            return HoldCase::Stale { revision, live: false };
+        }
+        HoldCase::New
+    }
+
+    fn classify_release(&self, hold: HoldId, revision: u64, last: bool) -> ReleaseCase {
+        match self.live.get(&hold) {
+            Some(live) if revision > live.revision => ReleaseCase::Live,
+            Some(_) => ReleaseCase::Noop,
+            None if last || self.is_over(hold) => ReleaseCase::Noop,
+            None => ReleaseCase::Unknown,
+        }
+    }
+
+    fn sale_version(&self, hold: HoldId) -> Option<u64> {
+        self.sales.get(&hold).map(|sale| sale.version)
+    }
+
+    fn knows(&self, hold: HoldId) -> bool {
+        self.live.contains_key(&hold) || self.is_over(hold)
+    }
+
+    fn decide_extend(&self, hold: HoldId, deadline: Timestamp) -> Option<HoldEvent> {
         let live = self.live.get(&hold)?;
         let shortens = planted::is("a `still mine` that shortens");
         (deadline > live.deadline || shortens).then_some(HoldEvent::Extended { hold, deadline })
     }
 
-    /// The cart is terminal. `None` if nothing of it is remembered.
-    pub(crate) fn decide_forget(&self, cart: CartId) -> Option<HoldEvent> {
+    fn decide_forget(&self, cart: CartId) -> Option<HoldEvent> {
         let mut released = self.released.range(HoldId::all_of(cart));
         released.next().map(|_| HoldEvent::Forgotten(cart))
     }
 
-    /// Whether the hold is live, or was.
-    pub(crate) fn knows(&self, hold: HoldId) -> bool {
-        self.live.contains_key(&hold) || self.is_over(hold)
+    fn remembered(&self) -> usize {
+        self.released.len()
     }
 
-    /// Whether the hold was released, sold or refunded.
-    fn is_over(&self, hold: HoldId) -> bool {
-        self.released.contains_key(&hold) || self.sales.contains_key(&hold) || self.refunded.contains_key(&hold)
+    fn deadline(&self) -> Option<Timestamp> {
+        self.due.first().map(|((deadline, _), ())| *deadline)
+    }
+
+    fn overdue(&self, after: (Timestamp, HoldId), now: Timestamp, max: usize) -> Vec<(Timestamp, HoldId)> {
+        let due = self.due.range((Excluded(after), Included((now, HoldId::LAST))));
+        due.map(|(due, ())| *due).take(max).collect()
     }
 }
 
@@ -311,7 +382,7 @@ impl<W: Clone> Holds<W> {
         Refunded::Hold(hold.what)
     }
 
-    /// Writes what happened to a hold, whatever it has.
+    /// Writes an event that does not depend on what is held.
     pub(crate) fn apply(&mut self, event: &HoldEvent) {
         match event {
             HoldEvent::Extended { hold: id, deadline } => {
@@ -334,14 +405,14 @@ impl<W: Clone> Holds<W> {
         }
     }
 
-    /// Works out again what is not written down.
+    /// Computes what is not serialized.
     pub(crate) fn rebuild(&mut self) {
         self.due = self.live.iter().map(|(id, hold)| ((hold.deadline, *id), ())).collect();
     }
 }
 
 impl<W> Holds<W> {
-    /// Live holds as they are told, by id.
+    /// Live holds for audits, by id.
     pub(crate) fn hold_views(&self, portion: impl Fn(&W) -> Portion) -> Vec<HoldView> {
         let view = |(hold, live): (HoldId, &Hold<W>)| HoldView {
             hold,
@@ -352,7 +423,7 @@ impl<W> Holds<W> {
         self.all_live().map(view).collect()
     }
 
-    /// Sales as they are told, by hold.
+    /// Sales for audits, by hold.
     pub(crate) fn sale_views(&self, portion: impl Fn(&W) -> Portion) -> Vec<SaleView> {
         let view = |(hold, sale): (HoldId, &Sale<W>)| SaleView {
             order: hold.cart.order(),
@@ -363,7 +434,7 @@ impl<W> Holds<W> {
         self.all_sales().map(view).collect()
     }
 
-    /// What is wrong, in words; empty when every promise holds.
+    /// Violations in words; empty when every promise holds.
     pub(crate) fn violations(&self) -> Vec<SmolStr> {
         let mut wrong = Vec::new();
         for (hold, live) in self.all_live() {
@@ -385,7 +456,7 @@ impl<W> Holds<W> {
         wrong
     }
 
-    /// Bytes on the heap, those behind what is held not counted.
+    /// Bytes on the heap, without those behind what is held not counted.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.live.heap_bytes()
             + self.released.heap_bytes()

@@ -1,5 +1,4 @@
-//! Tests of what is counted: products, areas and quotas beside a reference that is written the plain way, under messages
-//! that come late, twice and out of order.
+//! Products, areas and quotas against a simple reference, under messages that come late, twice and out of order.
 
 use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
 use core::fmt::Debug;
@@ -24,10 +23,10 @@ use crate::{
     time::Timestamp,
 };
 
-/// Places, units or parts there are.
+/// The number of places, units or parts.
 const CAPACITY: u32 = 10;
 
-/// An inventory of so many equal things.
+/// An inventory of equal things.
 trait Counted: Inventory + Clone + PartialEq + Debug {
     fn made() -> Self;
     fn want(quantity: u32) -> Want;
@@ -35,11 +34,8 @@ trait Counted: Inventory + Clone + PartialEq + Debug {
     fn write(&mut self, event: &Event);
     /// Free, held and sold.
     fn counts(&self) -> (u64, u64, u64);
-    fn held(&self, hold: HoldId) -> Option<Portion>;
-    fn sold(&self, hold: HoldId) -> Option<Portion>;
-    fn deadline(&self) -> Option<Timestamp>;
     fn violations(&self) -> Vec<SmolStr>;
-    /// Written down and read again.
+    /// Serialized and read again.
     fn reread(&self) -> Self;
 }
 
@@ -189,7 +185,7 @@ fn one<I: Counted>(inventory: &mut I, reference: &mut Reference, step: &Step) {
         Step::Hold { hold, revision, quantity, deadline } => {
             let want = I::want(quantity);
             let ask = HoldAsk { hold: hold_id(hold), revision, want: &want, deadline: Timestamp(deadline) };
-            let said = match inventory.decide_hold(Timestamp(0), &ask) {
+            let result = match inventory.decide_hold(Timestamp(0), &ask) {
                 Ok(event) => {
                     inventory.write(&event);
                     assert_eq!(inventory.granted(hold_id(hold)).revision, revision);
@@ -201,7 +197,7 @@ fn one<I: Counted>(inventory: &mut I, reference: &mut Reference, step: &Step) {
                 Err(Reply::Stale { revision, live, .. }) => Said::Stale { revision, live },
                 Err(reply) => panic!("a hold is replied to with {reply:?}"),
             };
-            assert_eq!(said, reference.hold(hold, revision, quantity, deadline), "{step:?}");
+            assert_eq!(result, reference.hold(hold, revision, quantity, deadline), "{step:?}");
         }
         Step::Release { hold, revision, left, last } => {
             let portion = (left > 0).then(|| I::portion(left));
@@ -322,7 +318,7 @@ pub(crate) fn product_details(stock: u64) -> ProductDetails {
     }
 }
 
-/// A session without seats, with one area of so many places.
+/// A session without seats, with one area.
 pub(crate) fn standing(capacity: u32) -> Session {
     let area = Area { id: id("floor"), name: "Floor".into(), capacity, price: euros(1_500) };
     let session = NewSession {
@@ -365,18 +361,6 @@ impl Counted for Product {
         (counts.free, counts.held, counts.sold)
     }
 
-    fn held(&self, hold: HoldId) -> Option<Portion> {
-        Product::held(self, hold)
-    }
-
-    fn sold(&self, hold: HoldId) -> Option<Portion> {
-        Product::sold(self, hold)
-    }
-
-    fn deadline(&self) -> Option<Timestamp> {
-        Product::deadline(self)
-    }
-
     fn violations(&self) -> Vec<SmolStr> {
         self.audit().violations
     }
@@ -411,18 +395,6 @@ impl Counted for Session {
         (counts.free.into(), counts.held.into(), counts.sold.into())
     }
 
-    fn held(&self, hold: HoldId) -> Option<Portion> {
-        Session::held(self, hold)
-    }
-
-    fn sold(&self, hold: HoldId) -> Option<Portion> {
-        Session::sold(self, hold)
-    }
-
-    fn deadline(&self) -> Option<Timestamp> {
-        Session::deadline(self)
-    }
-
     fn violations(&self) -> Vec<SmolStr> {
         self.audit().violations
     }
@@ -437,7 +409,7 @@ impl Counted for Session {
 
 impl Counted for Customer {
     fn made() -> Customer {
-        // Something bought under another quota and an order are in nobody's way.
+        // A purchase under another quota and an order change nothing.
         let mut customer = Customer::unknown(id("anna"));
         let purchase = Purchase { cursor: 0, order: OrderId(9), at: Timestamp(1), total: euros(1) };
         customer.apply(&customer.decide_post(&purchase).expect("it is new"));
@@ -463,18 +435,6 @@ impl Counted for Customer {
         (u64::from(CAPACITY) - held - sold, held, sold)
     }
 
-    fn held(&self, hold: HoldId) -> Option<Portion> {
-        Customer::held(self, hold)
-    }
-
-    fn sold(&self, hold: HoldId) -> Option<Portion> {
-        Customer::sold(self, hold)
-    }
-
-    fn deadline(&self) -> Option<Timestamp> {
-        Customer::deadline(self)
-    }
-
     fn violations(&self) -> Vec<SmolStr> {
         self.audit().violations
     }
@@ -491,9 +451,9 @@ pub(crate) fn reread<T: serde::Serialize + serde::de::DeserializeOwned>(kept: &T
     rmp_serde::from_slice(&bytes).expect("what was written down can be read")
 }
 
-/// Tells the reference is not idle: in a run like any other, holds are granted, changed, sold and refunded.
+/// In a usual run, holds are granted, changed, sold and refunded.
 #[test]
-fn the_reference_sees_every_fate() {
+fn the_model_reaches_every_state_of_a_hold() {
     use proptest::{strategy::ValueTree, test_runner::TestRunner};
     let mut runner = TestRunner::deterministic();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
@@ -519,7 +479,7 @@ fn the_reference_sees_every_fate() {
     assert_eq!(seen.len(), 6, "{seen:?}");
 }
 
-/// A sale of what is not held says what became of the hold, and of the others of its cart.
+/// A sale of an unknown hold describes the hold and the others of its cart.
 #[test]
 #[should_panic(
     expected = "by revision 2097152, which is not held: it was released by revision 1048576; of this cart were released \

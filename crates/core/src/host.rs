@@ -1,4 +1,4 @@
-//! The host: turns inputs into events, asks, answers and timers. Pure; the node's actors carry out what it says.
+//! The host turns inputs into events, asks, answers and timers. It is pure. The node's actors carry out its effects.
 
 mod cart;
 mod cluster;
@@ -18,11 +18,12 @@ use crate::{
     command::Command,
     event::Event,
     id::{Entity, Request},
-    keep::State,
     payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStep},
     planted,
+    push_exact::push_exact,
     refusal::Refusal,
     rules::Rules,
+    state_map::State,
     time::{Moment, TIMESTAMP_MAX, Timestamp},
 };
 
@@ -31,11 +32,11 @@ use inventory::InventoryHost;
 use speculation::Speculation;
 use venue::VenueHost;
 
-/// Clients that wait for the answer of one request; those beyond it are told that it is in progress. As many as one
-/// connection may have under way.
+/// How many clients wait for the answer of one request, as many as one connection may have under way. The others are answered that
+/// it is in progress.
 const WAITERS_MAX: usize = 256;
 
-/// What can come to an entity. `R` says where an answer goes; it means nothing to the rules.
+/// An input of an entity. `R` is where an answer goes, which the rules do not look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input<R> {
     /// A client's command.
@@ -61,20 +62,20 @@ pub enum Input<R> {
         /// What.
         reply: Reply,
     },
-    /// The gateway has said what came of a call, or that it does not know.
+    /// The gateway has answered a call.
     Paid {
         /// Of which attempt.
         key: PaymentKey,
         /// Which step of it.
         step: PaymentStep,
-        /// What came of it.
+        /// How it ended, or that the gateway does not know.
         outcome: GatewayOutcome,
     },
     /// A deadline or a `wake_at` has come, or the entity was just loaded after a restart.
     Wake,
 }
 
-/// Something to be carried out for an entity.
+/// An effect that is carried out for an entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect<R> {
     /// A client is answered.
@@ -91,7 +92,7 @@ pub enum Effect<R> {
         /// What.
         ask: Ask,
     },
-    /// The gateway is asked; what it says comes back as [`Input::Paid`], always.
+    /// The gateway is asked. Its answer always comes back as [`Input::Paid`].
     Pay(GatewayCall),
     /// Another entity's ask is replied to.
     Reply {
@@ -102,23 +103,22 @@ pub enum Effect<R> {
     },
 }
 
-/// What one input led to.
+/// The result of one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn<R> {
-    /// Set by whoever hands in the input: up to which version of the entity everything is known to be committed here. 0 is
-    /// always right.
+    /// The version of the entity up to which everything is known to be committed here. The caller sets it. 0 is always right.
     pub known: u64,
-    /// The entity's version before: what happened has the ones after it.
+    /// The entity's version before the events.
     pub after: u64,
-    /// What happened: atomic, one entry of the log holds all of it.
+    /// What happened. One entry of the log has all of it.
     pub events: Vec<Event>,
-    /// May be carried out at once.
+    /// Effects that may be carried out at once.
     pub now: Vec<Effect<R>>,
-    /// To be carried out when the events are committed.
+    /// Effects that wait until the events are committed.
     pub committed: Vec<Effect<R>>,
-    /// To be carried out after a safe read index begun now, which also waits for everything proposed before.
+    /// Effects that wait for a safe read index. It begins now, and also waits for everything that was proposed before.
     pub read: Vec<Effect<R>>,
-    /// The host wants a [`Input::Wake`] then; deadlines of committed state are the keeper's business.
+    /// When the host wants an [`Input::Wake`]. Deadlines of committed state are in the [`StateMap`](crate::state_map::StateMap).
     pub wake_at: Option<Timestamp>,
 }
 
@@ -137,7 +137,7 @@ impl<R> Default for Turn<R> {
 }
 
 impl<R> Turn<R> {
-    /// Empties it for the next input; keeps its memory.
+    /// Empties it for the next input, and keeps its memory.
     pub fn clear(&mut self) {
         self.events.clear();
         self.now.clear();
@@ -145,9 +145,7 @@ impl<R> Turn<R> {
         self.read.clear();
         self.wake_at = None;
     }
-}
 
-impl<R> Turn<R> {
     /// Answers a client: when the turn's events are committed, or, if there are none, after a read.
     fn answer(&mut self, to: R, outcome: Outcome) {
         let effect = Effect::Answer { to, outcome };
@@ -163,23 +161,23 @@ impl<R> Turn<R> {
     }
 
     fn hold_back(&mut self, effect: Effect<R>) {
-        add(if self.events.is_empty() { &mut self.read } else { &mut self.committed }, effect);
+        push_exact(if self.events.is_empty() { &mut self.read } else { &mut self.committed }, effect);
     }
 
-    /// Makes running time true time in what clients are answered.
-    fn tell(&mut self, distance_ms: i64) {
+    /// Converts running time to true time in the answers to clients.
+    fn to_true_time(&mut self, distance_ms: i64) {
         for effect in [&mut self.now, &mut self.committed, &mut self.read].into_iter().flatten() {
             if let Effect::Answer { outcome: Ok(answered), .. } = effect
                 && !planted::is("a deadline told in running time")
             {
-                answered.answer.told(distance_ms);
+                answered.answer.to_true_time(distance_ms);
             }
         }
     }
 
     /// Asks to be woken at this instant of running time, if not earlier.
     fn wake(&mut self, at: Timestamp) {
-        // After the end of time nothing comes later than now.
+        // Nothing is later than the end of time.
         if at >= TIMESTAMP_MAX {
             return;
         }
@@ -187,16 +185,7 @@ impl<R> Turn<R> {
     }
 }
 
-/// Adds to a list of few items with room for them and no more: a vector that grows by itself makes room for four at once, and an
-/// event or an effect takes 350 bytes.
-pub(crate) fn add<T>(list: &mut Vec<T>, item: T) {
-    if list.len() == list.capacity() && list.len() < 4 {
-        list.reserve_exact(1);
-    }
-    list.push(item);
-}
-
-/// An entity that cannot count another event takes nothing more: it says so to clients, and nothing to others.
+/// An entity that cannot count another event takes no more input. It refuses clients, and stays silent to entities.
 fn refuse_full<R>(stage: &mut Stage<'_, R>, input: Input<R>) {
     if let Input::Command { from, .. } = input {
         let text = format_smolstr!("{} has changed as often as can be counted; use another", stage.entity.entity());
@@ -204,7 +193,7 @@ fn refuse_full<R>(stage: &mut Stage<'_, R>, input: Input<R>) {
     }
 }
 
-/// One entity at work: its state with everything proposed so far, and what is under way.
+/// One entity at work: its state with everything that was proposed, and everything under way.
 pub struct Host<R> {
     entity: Speculation,
     rules: Arc<Rules>,
@@ -219,7 +208,7 @@ enum Role<R> {
     Cluster,
 }
 
-/// What every step of a turn needs.
+/// The parts of a turn that each step needs.
 struct Stage<'a, R> {
     entity: &'a mut Speculation,
     rules: &'a Rules,
@@ -265,11 +254,10 @@ impl<R> Host<R> {
             Role::Cluster => cluster::handle(stage, input),
             Role::Cart(host) => host.handle(stage, input),
         }
-        turn.tell(moment.distance_ms);
+        turn.to_true_time(moment.distance_ms);
     }
 
-    /// Whether the entity is over and will hardly be asked for again: a cart that is done, canceled, expired, or that nobody
-    /// has opened.
+    /// Whether the entity is a cart that has ended or that no client has opened. It will hardly be used again.
     pub fn ended(&self) -> bool {
         match &self.role {
             Role::Venue(_) | Role::Inventory(_) | Role::Directory | Role::Cluster => false,
@@ -277,7 +265,7 @@ impl<R> Host<R> {
         }
     }
 
-    /// Whether nothing is under way: the host may be dropped once its events are applied.
+    /// Whether nothing is under way. The host may be dropped once its events are applied.
     pub fn idle(&self) -> bool {
         match &self.role {
             Role::Venue(host) => host.idle(&self.entity),

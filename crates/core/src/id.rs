@@ -1,4 +1,4 @@
-//! Names of things: what clients call them, and what the cluster routes by.
+//! Ids and keys, and the hashes that the cluster routes by.
 
 use core::fmt;
 
@@ -22,7 +22,7 @@ impl TryFrom<SmolStr> for Id {
 }
 
 impl Id {
-    /// The id with this text, or `None` if it is empty, too long or has other characters.
+    /// The id with this text; `None` if it is empty, too long or has other characters.
     pub fn new(text: &str) -> Option<Id> {
         Id::allows(text).then(|| Id(SmolStr::new(text)))
     }
@@ -37,7 +37,7 @@ impl Id {
         &self.0
     }
 
-    /// Bytes on the heap: none unless it is long.
+    /// Bytes on the heap. Only long ids have any.
     pub(crate) fn heap_bytes(&self) -> usize {
         if self.0.is_heap_allocated() { 2 * size_of::<usize>() + self.0.len() } else { 0 }
     }
@@ -55,8 +55,8 @@ impl fmt::Debug for Id {
     }
 }
 
-/// The secret a client makes for its cart: 16 bits that say where the cart lives, then 112 random bits. A client that shows
-/// it owns the cart; it is never stored.
+/// The secret of a cart, which its client draws: 16 bits that place the cart, then 112 random bits. A client that shows it owns
+/// the cart. It is never stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CartToken(pub u128);
 
@@ -64,13 +64,13 @@ impl CartToken {
     /// The token of a cart that lives in the shard of `entity`, whatever the number of shards: the entity's
     /// [hash prefix](Entity::hash_prefix), then the low 112 bits of `random`, which must come from a secure generator.
     ///
-    /// A cart beside what it holds commits its line in the shard that commits the hold. Any other token is right as well.
+    /// Such a cart commits its line in the shard that commits the hold. Any other token works as well.
     pub fn beside(entity: &Entity, random: u128) -> CartToken {
         CartToken(u128::from(entity.hash_prefix()) << SECRET_BITS | random & SECRET_MASK)
     }
 
-    /// The cart this token opens: the token's first 16 bits, which place it, then the first 112 bits of the BLAKE3 hash of
-    /// all 128, so that the id tells nothing else of the token.
+    /// The cart that this token opens. Its id is the token's first 16 bits, which place it, then the first 112 bits of the
+    /// BLAKE3 hash of all 128. So the id does not reveal the token.
     pub fn cart(self) -> CartId {
         let hash = blake3::hash(&self.0.to_be_bytes());
         let mut first = [0; 16];
@@ -79,7 +79,7 @@ impl CartToken {
     }
 }
 
-/// Bits of a token, and of a cart's id, that say where the cart lives.
+/// Bits of a token and of a cart's id that place the cart.
 const PREFIX_BITS: u32 = 16;
 
 /// The other bits, which only the owner of the token knows.
@@ -97,8 +97,8 @@ impl fmt::Debug for CartToken {
 #[serde(transparent)]
 pub struct CartId(pub u128);
 
-/// An order. A cart makes at most one, so it has the cart's 128 bits: the order lives where its cart lives and is found
-/// without an index (P7).
+/// An order. A cart makes at most one, so it has the cart's 128 bits. The order lives in its cart and is found without an index
+/// (P7).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OrderId(pub u128);
@@ -136,7 +136,7 @@ macro_rules! hexadecimal {
 hexadecimal!(CartId);
 hexadecimal!(OrderId);
 
-/// A request id that a client made, as its hash: equal hashes are taken for equal ids.
+/// The hash of a client's request id. Equal hashes count as equal ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RequestHash(pub u64);
@@ -148,7 +148,7 @@ impl RequestHash {
     }
 }
 
-/// The first 64 bits of the BLAKE3 hash of `bytes`: stable for ever.
+/// The first 64 bits of the BLAKE3 hash of `bytes`. They never change.
 pub fn hash64(bytes: &[u8]) -> u64 {
     first64(&blake3::hash(bytes))
 }
@@ -161,7 +161,7 @@ pub(crate) fn first64(hash: &blake3::Hash) -> u64 {
 }
 
 /// The hash that places keys: FNV-1a over the bytes, then the finalizer of MurmurHash3, because FNV alone mixes short keys
-/// badly. It is stable for ever, and short enough to be written again in a client.
+/// badly. It never changes, and is short enough to be written again in a client.
 fn key_hash(key: &[u8]) -> u64 {
     let folded = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |folded, byte| {
         (folded ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -171,26 +171,26 @@ fn key_hash(key: &[u8]) -> u64 {
     mixed ^ (mixed >> 33)
 }
 
-/// A request that changes something: its id and a hash of what it asks for (P9).
+/// A request that changes something: its id and a hash of its command (P9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// The client's request id, hashed.
     pub id: RequestHash,
-    /// A hash of the whole command: another body under the same id is refused.
+    /// A hash of the whole command. Another body under the same id is refused.
     pub body: u64,
 }
 
 /// One hold for life: the cart, the request that made it, and which attempt of that request.
 ///
-/// A repeat after a crash asks with the same id and finds the same hold. The attempt counts the holds of this request that
-/// the cart has disowned: a disowned hold can never become a line, so the next try is another hold.
+/// A repeat after a crash asks with the same id and finds the same hold. The attempt counts the holds of this request that the
+/// cart has disowned. A disowned hold can never become a line, so the next try is another hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HoldId {
     /// The holder.
     pub cart: CartId,
     /// The request that asked for it.
     pub request: RequestHash,
-    /// Which line of that request (0 unless it asked for several at once).
+    /// The line of that request; 0 unless it asked for several.
     pub part: u16,
     /// How many earlier holds of this request and part the cart has disowned.
     pub attempt: u16,
@@ -208,7 +208,7 @@ impl HoldId {
     }
 }
 
-/// What one actor owns.
+/// A thing that one actor owns.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Entity {
     /// A building with halls, and the index of its sessions.
@@ -223,15 +223,15 @@ pub enum Entity {
     Resource(Id),
     /// One customer's quotas and purchases.
     Customer(Id),
-    /// The catalogue: where venues are, and what titles there are. There is one.
+    /// The catalogue of venues and titles. There is one.
     Directory,
     /// Members and places of the cluster. There is one.
     Cluster,
 }
 
 impl Entity {
-    /// What the entity is placed by: the first 16 bits of the hash of its key, or of a cart's id. Which shard that is, only
-    /// the number of shards says; entities with equal prefixes share one for every number.
+    /// The prefix that places the entity: the first 16 bits of the hash of its key, or of a cart's id. The shard depends on the
+    /// number of shards. Entities with equal prefixes always share a shard.
     pub fn hash_prefix(&self) -> u16 {
         match self {
             Entity::Cart(id) => (id.0 >> SECRET_BITS) as u16,
@@ -245,7 +245,7 @@ impl Entity {
         }
     }
 
-    /// Calls `with` with the bytes of this entity's key: its kind, then its id. Explicit and fixed for ever.
+    /// Calls `with` with the bytes of this entity's key: its kind, then its id. They never change.
     pub fn with_key<T>(&self, with: impl FnOnce(&[u8]) -> T) -> T {
         let mut key = [0u8; ID_BYTES_MAX + 2];
         let (kind, id): (u8, &[u8]) = match self {

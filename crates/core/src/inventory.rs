@@ -1,13 +1,16 @@
-//! What holds are of: a session, a product, a resource, a customer's quotas. One set of rules for all of them.
+//! Inventories are what holds are of: a session, a product, a resource, a customer's quotas. One set of rules for all of them.
 
 use alloc::vec::Vec;
 
 use crate::{
     ask::{Granted, Reply},
-    command::Want,
-    event::Event,
+    command::{Limits, Want},
+    event::{Event, HoldEvent},
+    holds::{HoldCase, HoldIndex, LiveHold, ReleaseCase},
     id::{CartId, HoldId, OrderId},
-    portion::Portion,
+    money::Currency,
+    portion::{Content, Portion},
+    refusal::Refusal,
     time::Timestamp,
 };
 
@@ -19,57 +22,146 @@ pub(crate) struct HoldAsk<'a> {
     pub(crate) revision: u64,
     /// What of the inventory.
     pub(crate) want: &'a Want,
-    /// When the cart is to be asked about it: the cart's deadline and the grace.
+    /// When the inventory asks the cart about it: the cart's deadline and the grace.
     pub(crate) deadline: Timestamp,
 }
 
-/// The side of an entity that carts hold things of. Everything is looked at before anything is written.
-pub(crate) trait Inventory {
-    /// A cart asks for a hold, or for more or less of one that it has. The event, or what is replied without one: that it
-    /// is so already, that it is refused, that the ask is stale.
-    #[expect(clippy::result_large_err, reason = "a reply is no error, and goes on its way at once")]
-    fn decide_hold(&self, now: Timestamp, ask: &HoldAsk<'_>) -> Result<Event, Reply>;
+impl HoldAsk<'_> {
+    /// The reply that refuses it.
+    pub(crate) fn refused(&self, refusal: Refusal) -> Reply {
+        Reply::Refused { hold: self.hold, revision: self.revision, refusal }
+    }
+}
 
-    /// How long a hold of it lives at most while its cart is not touched, in milliseconds; `None` if as long as the cart says.
+/// The side of an entity that carts hold things of. Every method decides on the whole before anything is written.
+pub(crate) trait Inventory {
+    /// Its holds and sales; `None` if it has neither.
+    fn holds(&self) -> Option<&dyn HoldIndex>;
+
+    /// An event of its holds as an event of this kind of entity.
+    fn hold_event(&self, event: HoldEvent) -> Event;
+
+    /// How long a hold of it lives at most while its cart is not touched, in milliseconds. `None` leaves that to the cart.
     fn hold_ttl_ms(&self) -> Option<u64>;
 
-    /// When the cart of a live hold is asked about it; `None` if there is no such hold.
-    fn asks_at(&self, hold: HoldId) -> Option<Timestamp>;
+    /// The currency of its prices, and how many one order and one customer may have.
+    fn sale_terms(&self) -> (Option<Currency>, Limits);
 
-    /// The reply to a hold that is live: what it has now.
-    fn granted(&self, hold: HoldId) -> Granted;
+    /// What a live hold or its line has, with prices; nothing of a quota.
+    fn content(&self, hold: HoldId) -> Option<Content>;
 
-    /// A cart gives back everything of a hold but `left`. `None` if there is nothing to write: it is so already.
-    fn decide_release(&self, hold: HoldId, revision: u64, left: Option<&Portion>, last: bool) -> Option<Event>;
+    /// What a live hold has; `None` if there is no such hold.
+    fn held(&self, hold: HoldId) -> Option<Portion>;
 
-    /// A cart has sold this of its hold to itself; the rest is free. The events, and none if it is sold already.
+    /// What a hold was sold with; `None` if it was not sold, or was refunded.
+    fn sold(&self, hold: HoldId) -> Option<Portion>;
+
+    /// Whether a higher revision of this hold may ask for more or less. Places, units and quotas are counted, seats and slots are
+    /// not.
+    fn is_counted(&self, ask: &HoldAsk<'_>) -> bool;
+
+    /// Decides on a new hold, or on another quantity for a live one. The reply comes without an event.
+    #[expect(clippy::result_large_err, reason = "a reply is no error, and goes on its way at once")]
+    fn decide_new(&self, now: Timestamp, ask: &HoldAsk<'_>, want_hash: u64) -> Result<Event, Reply>;
+
+    /// Releases everything of a live hold but `left`. `None` if nothing changes.
+    fn release_live(&self, hold: HoldId, revision: u64, left: Option<&Portion>, remember: bool) -> Option<Event>;
+
+    /// Sells this of a hold to its cart; the rest is free. No events if it is sold already.
     ///
     /// # Panics
     /// If the hold is neither live nor sold, or lacks something: a hold covers its line at every instant.
     fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event>;
 
-    /// Whether it has, or had, this hold. A leader that was stopped and does not know yet that another one leads may be told
-    /// of holds that were granted since.
-    fn knows(&self, hold: HoldId) -> bool;
-
-    /// The version with the sale of this hold, if it is sold and was not refunded.
-    fn sale_version(&self, hold: HoldId) -> Option<u64>;
-
-    /// A cart has refunded the sale of this hold. `None` if it is over already.
+    /// Refunds the sale of a hold. `None` if it is refunded already.
     fn decide_refund(&self, hold: HoldId) -> Option<Event>;
 
-    /// The cart says the hold is its own, to be asked about at `deadline`. `None` if there is no such hold, or no news.
-    fn decide_extend(&self, hold: HoldId, deadline: Timestamp) -> Option<Event>;
+    /// Up to `max` holds and sales after `after` that a canceled inventory wants back from their carts.
+    fn unwanted(&self, _after: Option<HoldId>, _max: usize) -> Vec<HoldId> {
+        Vec::new()
+    }
 
-    /// The cart says that the hold can never be its own. `None` if it is gone already.
-    fn decide_disowned(&self, hold: HoldId) -> Option<Event>;
+    /// Decides on a hold that a cart asks for, or on more or less of one that it has. The reply comes without an event: a repeat,
+    /// a refusal, or a stale ask.
+    #[expect(clippy::result_large_err, reason = "a reply is no error, and goes on its way at once")]
+    fn decide_hold(&self, now: Timestamp, ask: &HoldAsk<'_>) -> Result<Event, Reply> {
+        let want_hash = ask.want.hash();
+        let counted = self.is_counted(ask);
+        match self.holds().map_or(HoldCase::New, |holds| holds.classify_hold(ask, want_hash, counted)) {
+            HoldCase::New | HoldCase::Change => self.decide_new(now, ask, want_hash),
+            HoldCase::Repeat => Err(Reply::Granted(self.granted(ask.hold))),
+            HoldCase::Reused => Err(ask.refused(Refusal::RequestIdReused)),
+            HoldCase::Stale { revision, live } => Err(Reply::Stale { hold: ask.hold, revision, live }),
+        }
+    }
 
-    /// The cart is terminal. `None` if nothing of it is remembered.
-    fn decide_forget(&self, cart: CartId) -> Option<Event>;
+    /// The reply to a hold that is live: what it has now.
+    fn granted(&self, hold: HoldId) -> Granted {
+        let live = self.live(hold).expect("only live holds are granted");
+        self.grant(hold, &live, self.content(hold))
+    }
+
+    /// A grant of this content.
+    fn grant(&self, hold: HoldId, live: &LiveHold, content: Option<Content>) -> Granted {
+        let LiveHold { revision, want_hash, version, deadline: _ } = *live;
+        let ((currency, limits), ttl_ms) = (self.sale_terms(), self.hold_ttl_ms());
+        let (believed_ms, late, position) = (0, false, 0);
+        Granted { hold, revision, want_hash, content, currency, ttl_ms, believed_ms, limits, late, version, position }
+    }
+
+    /// Everything about a live hold but what it has.
+    fn live(&self, hold: HoldId) -> Option<LiveHold> {
+        self.holds()?.live_hold(hold)
+    }
+
+    /// Releases everything of a hold but `left`. `last`: the cart will never speak of the hold again. `None` if nothing changes.
+    fn decide_release(&self, hold: HoldId, revision: u64, left: Option<&Portion>, last: bool) -> Option<Event> {
+        let unknown = if last { ReleaseCase::Noop } else { ReleaseCase::Unknown };
+        match self.holds().map_or(unknown, |holds| holds.classify_release(hold, revision, last)) {
+            ReleaseCase::Noop => None,
+            ReleaseCase::Unknown => Some(self.hold_event(HoldEvent::Remembered { hold, revision })),
+            ReleaseCase::Live => self.release_live(hold, revision, left, !last),
+        }
+    }
+
+    /// Whether it has, or had, this hold. A deposed leader may receive messages about holds that its successor granted.
+    fn knows(&self, hold: HoldId) -> bool {
+        self.holds().is_some_and(|holds| holds.knows(hold))
+    }
+
+    /// The version with the sale of this hold, if it is sold and was not refunded.
+    fn sale_version(&self, hold: HoldId) -> Option<u64> {
+        self.holds()?.sale_version(hold)
+    }
+
+    /// The cart keeps the hold until `deadline`. `None` if there is no such hold, or the deadline is not later.
+    fn decide_extend(&self, hold: HoldId, deadline: Timestamp) -> Option<Event> {
+        self.holds()?.decide_extend(hold, deadline).map(|event| self.hold_event(event))
+    }
+
+    /// The cart has disowned the hold. `None` if it is gone already.
+    fn decide_disowned(&self, hold: HoldId) -> Option<Event> {
+        let live = self.live(hold)?;
+        self.decide_release(hold, live.revision.saturating_add(1), None, true)
+    }
+
+    /// The cart is terminal. `None` if none of its released holds is remembered.
+    fn decide_forget(&self, cart: CartId) -> Option<Event> {
+        self.holds()?.decide_forget(cart).map(|event| self.hold_event(event))
+    }
 
     /// Up to `max` holds whose cart is to be asked, in the order of their deadlines: those after `after`, up to `now`.
-    fn overdue(&self, after: (Timestamp, HoldId), now: Timestamp, max: usize) -> Vec<(Timestamp, HoldId)>;
+    fn overdue(&self, after: (Timestamp, HoldId), now: Timestamp, max: usize) -> Vec<(Timestamp, HoldId)> {
+        self.holds().map_or_else(Vec::new, |holds| holds.overdue(after, now, max))
+    }
 
-    /// Up to `max` holds and sales after `after` that a canceled inventory wants back from their carts; none of others.
-    fn unwanted(&self, after: Option<HoldId>, max: usize) -> Vec<HoldId>;
+    /// When the first cart is to be asked about its hold.
+    fn deadline(&self) -> Option<Timestamp> {
+        self.holds()?.deadline()
+    }
+
+    /// How many released holds are remembered, because their carts may still speak of them.
+    fn remembered_releases(&self) -> usize {
+        self.holds().map_or(0, |holds| holds.remembered())
+    }
 }

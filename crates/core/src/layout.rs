@@ -1,4 +1,4 @@
-//! Layouts: which seats a hall has, where they stand and what they are called. Rows may be of any length, with gaps.
+//! Layouts: the seats of a hall with their positions and labels. Rows may have any length, with gaps.
 
 use alloc::{collections::BTreeSet, sync::Arc, vec, vec::Vec};
 use core::{
@@ -21,10 +21,10 @@ pub const LAYOUT_CATEGORIES_MAX: usize = 255;
 /// The longest label of a row or a seat, in bytes.
 pub const LABEL_BYTES_MAX: usize = 32;
 
-/// No seat stands further from the origin than this, in hundredths of a seat's width: sums of distances stay exact.
+/// The highest coordinate of a seat, in hundredths of a seat's width. With it sums of distances stay exact.
 pub const POINT_MAX: i32 = 100_000_000;
 
-/// Where the seats are best if the layout does not say: the middle of the edge of the stage.
+/// The default focal point: the middle of the edge of the stage.
 const FOCAL_DEFAULT: Point = Point { x: 0, y: 0 };
 
 /// A place on the plan, in hundredths of a seat's width; y grows away from the stage.
@@ -36,41 +36,41 @@ pub struct Point {
     pub y: i32,
 }
 
-/// How the seats of a run are called.
+/// The labels of the seats of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Labels {
     /// `first`, `first + step`, …
     Numbers {
         /// The label of the first seat.
         first: i32,
-        /// What the next label adds.
+        /// The difference to the next label.
         step: i32,
     },
     /// One text a seat.
     Names(Vec<SmolStr>),
 }
 
-/// Seats side by side that share a category: the unit in which layouts are written down.
+/// Neighbouring seats of one category, the unit in which layouts are written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Run {
-    /// Seat widths left free before this run; 0 means its first seat is the neighbour of the last one before it.
+    /// Free seat widths before this run. With 0 its first seat is the neighbour of the last seat before it.
     pub gap: u16,
     /// How many seats; at least 1.
     pub count: u16,
-    /// What they are called.
+    /// Their labels.
     pub labels: Labels,
     /// The category that prices them.
     pub category: Id,
     /// Places for wheelchair users: offered by best available only when asked for.
     pub accessible: bool,
-    /// Where each seat stands; empty for a straight row, which is then centred on x = 0 at y = 100 × row.
+    /// The position of each seat. Empty means a straight row, centred on x = 0 at y = 100 × row.
     pub points: Vec<Point>,
 }
 
 /// One row of seats.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Row {
-    /// What the row is called.
+    /// The label of the row.
     pub label: SmolStr,
     /// The part of the house it is in (stalls, balcony), if the house has parts.
     pub section: Option<Id>,
@@ -80,8 +80,8 @@ pub struct Row {
 
 /// The seats of a hall, checked: rows from the stage backwards, each from left to right.
 ///
-/// Seats are counted through in that order, from 0: a seat's *index* is its place in seat maps. Written down as rows and
-/// focal point only; all else is worked out again when it is read.
+/// A seat's *index* is its place in that order, from 0, and in seat maps. Only rows and focal point are serialized. Reading
+/// computes the rest.
 #[derive(Clone)]
 pub struct Layout {
     rows: Vec<Row>,
@@ -95,11 +95,11 @@ pub struct Layout {
     digest: u64,
 }
 
-/// What is known of one seat, worked out once.
+/// The computed properties of one seat.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spot {
     pub(crate) point: Point,
-    /// To the focal point, in hundredths of a seat's width, rounded down.
+    /// The distance to the focal point, in hundredths of a seat's width, rounded down.
     pub(crate) distance: u32,
     pub(crate) row: u16,
     pub(crate) category: u8,
@@ -200,12 +200,12 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Its rows, as they were given.
+    /// Its rows.
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// Where the best seats are, if it was said.
+    /// The focal point, if the layout has one.
     pub fn focal(&self) -> Option<Point> {
         self.focal
     }
@@ -254,12 +254,12 @@ impl Layout {
         self.spot(index).accessible
     }
 
-    /// Where a seat stands on the plan.
+    /// The position of a seat on the plan.
     pub fn point(&self, index: u32) -> Point {
         self.spot(index).point
     }
 
-    /// How far a seat is from the focal point, in hundredths of a seat's width, rounded down.
+    /// The distance of a seat from the focal point, in hundredths of a seat's width, rounded down.
     pub fn distance(&self, index: u32) -> u32 {
         self.spot(index).distance
     }
@@ -275,12 +275,12 @@ impl Layout {
         next.joined.then_some(index + 1)
     }
 
-    /// What the row of a seat is called.
+    /// The label of a seat's row.
     pub fn row_label(&self, index: u32) -> &SmolStr {
         &self.rows[usize::from(self.spot(index).row)].label
     }
 
-    /// What a seat is called in its row.
+    /// The label of a seat in its row.
     pub fn seat_label(&self, index: u32) -> SmolStr {
         let seat = self.seat(index);
         let mut before = usize::from(seat.seat);
@@ -293,12 +293,12 @@ impl Layout {
         unreachable!("seat {seat:?} has an index but is in no run");
     }
 
-    /// A hash of the content: equal layouts have equal ones. Not for keeping; it may change with the program.
+    /// A hash of the content. It may change with the program and is never stored.
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// Stands in while states are read back and their layouts are not in place yet.
+    /// A placeholder while states are read and their layouts are not set yet.
     pub(crate) fn unset() -> Arc<Layout> {
         let nothing = Layout {
             rows: Vec::new(),
@@ -317,13 +317,13 @@ impl Layout {
         self.nearest[usize::from(row)]
     }
 
-    /// All that is known of the seats of a row.
+    /// The computed properties of the seats of a row.
     pub(crate) fn row_spots(&self, row: u16) -> &[Spot] {
         let Range { start, end } = self.row_seats(row);
         &self.spots[start as usize..end as usize]
     }
 
-    /// All that is known of a seat.
+    /// The computed properties of a seat.
     pub(crate) fn spot(&self, index: u32) -> &Spot {
         &self.spots[index as usize]
     }
@@ -470,8 +470,8 @@ fn check_labels(number: usize, row: &Row) -> Result<(), LayoutError> {
     Ok(())
 }
 
-/// Whether the seats of a run are numbers that go up or down: no two are equal then. Most rows are one such run, and
-/// layouts are read back with every session of a hall.
+/// Whether the labels of a run are numbers that go up or down, so no two are equal. Most rows are one such run, and layouts are
+/// read with every session of a hall.
 fn counts_through(run: &Run) -> bool {
     let Labels::Numbers { first, step } = run.labels else { return false };
     let last = i64::from(first) + i64::from(step) * (i64::from(run.count) - 1);
@@ -493,7 +493,7 @@ fn distance(from: Point, to: Point) -> u32 {
     (wide * wide + deep * deep).isqrt() as u32
 }
 
-/// FNV-1a: small, and good enough to tell layouts apart before they are compared.
+/// FNV-1a, which is good enough to distinguish layouts before they are compared.
 struct Digest(u64);
 
 impl Hasher for Digest {

@@ -1,15 +1,16 @@
-//! The rules of Boxoffice: what a command would do to a venue, a session, a product, a resource, a customer or a
-//! cart, as values and functions.
+//! The rules of Boxoffice, as values and functions: what a command does to a venue, a session, a product, a resource, a
+//! customer or a cart.
 //!
-//! No clock, no socket, no thread, no randomness: time is handed in, and the same inputs in the same order give the same
-//! state on every machine. `decide` reads and answers, `apply` writes and cannot fail; [`host::Host`] joins the two and
-//! says what has to be asked, answered and waited for.
+//! There is no clock, socket, thread or randomness. Time is a parameter, and the same inputs in the same order give the same
+//! state on every machine. `decide` reads and answers. `apply` writes and cannot fail. [`host::Host`] joins the two and returns
+//! what has to be asked, answered and waited for.
 #![no_std]
 
 extern crate alloc;
 
-// In reading order: the words, the things, the rules, the host, the keeping.
+// In reading order: words, messages, tools, entities, hosts, states.
 pub mod access;
+pub mod cluster;
 pub mod id;
 pub mod layout;
 pub mod money;
@@ -34,15 +35,16 @@ mod holds;
 mod holds_model;
 mod inventory;
 mod memory;
+mod push_exact;
 mod seat_bits;
 mod taken;
 mod terms;
-mod told;
+mod true_time;
 
 pub mod calendar;
 
 pub mod cart;
-pub mod cluster;
+pub mod cluster_table;
 pub mod customer;
 pub mod directory;
 pub mod product;
@@ -52,7 +54,7 @@ pub mod session;
 pub mod venue;
 
 pub mod host;
-pub mod keep;
+pub mod state_map;
 
 #[doc(hidden)]
 pub mod planted;

@@ -12,10 +12,10 @@ use crate::{
     shared_map::SharedMap,
 };
 
-/// Answers kept for repeats; beyond this the oldest goes.
+/// How many answers are remembered; the oldest goes first.
 pub(crate) const REMEMBERED_MAX: usize = 256;
 
-/// The newest answers of an entity, by its versions with them.
+/// The newest answers of an entity, by version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Memory {
@@ -23,8 +23,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// The answer to a request that was granted before, and the version with it, if it is remembered; refused if it had
-    /// another body.
+    /// The answer to a request that was granted before and its version, if it is remembered. Refused if it had another body.
     pub(crate) fn answered(&self, request: Request) -> Option<Result<(Answer, u64), Refusal>> {
         let (version, known) = self.answers.iter().rev().find(|(_, known)| known.request.id == request.id)?;
         let same = known.request.body == request.body;
@@ -36,7 +35,7 @@ impl Memory {
         self.answers.iter().any(|(_, known)| known.request.id == id)
     }
 
-    /// Keeps one more answer, given with this version.
+    /// Adds an answer of this version.
     pub(crate) fn remember(&mut self, version: u64, remembered: &Remembered) {
         assert!(remembered.asked.is_empty(), "only carts ask others for what they answer");
         if self.answers.len() == REMEMBERED_MAX {
@@ -46,7 +45,7 @@ impl Memory {
         assert!(before.is_none(), "version {version} is of two changes");
     }
 
-    /// Bytes on the heap, those behind the answers not counted.
+    /// Bytes on the heap, without those behind the answers not counted.
     pub(crate) fn heap_bytes(&self) -> usize {
         let each = 2 * size_of::<usize>() + size_of::<Remembered>();
         self.answers.heap_bytes() + self.answers.len() * each

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The highest price of one seat, place, unit or slot, in minor units.
 pub const PRICE_MAX: i64 = 1_000_000_000_000;
 
-/// The highest total of a cart, in minor units: every number of JSON up to here is exact.
+/// The highest total of a cart, in minor units. Every JSON number up to it is exact.
 pub const AMOUNT_MAX: i64 = (1 << 53) - 1;
 
 /// An ISO 4217 code: three capital letters.
@@ -51,6 +51,6 @@ impl fmt::Debug for Currency {
 pub struct Money {
     /// Minor units.
     pub amount: i64,
-    /// Of what.
+    /// Its currency.
     pub currency: Currency,
 }

@@ -1,4 +1,4 @@
-//! Values written as [postcard](https://postcard.jamesmunns.com/wire-format), as everything that is kept.
+//! Values in [postcard](https://postcard.jamesmunns.com/wire-format), the format of logs, snapshots and the store.
 
 use alloc::{
     format,
@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 /// Appends a value's bytes to `bytes`.
 ///
 /// # Panics
-/// If the value cannot be written as postcard, which is a mistake in its shape.
+/// If the value's type cannot be written as postcard.
 pub fn append(value: &(impl Serialize + ?Sized), bytes: Vec<u8>) -> Vec<u8> {
     postcard::serialize_with_flavor(value, Appended(bytes)).expect("what is kept can be written into memory")
 }
@@ -20,7 +20,7 @@ pub fn append(value: &(impl Serialize + ?Sized), bytes: Vec<u8>) -> Vec<u8> {
 /// The value in these bytes, which must be all of them.
 ///
 /// # Errors
-/// What is wrong with them, if no program of this version wrote them.
+/// If the bytes are not exactly one value.
 pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     match postcard::take_from_bytes(bytes) {
         Ok((value, [])) => Ok(value),
@@ -29,7 +29,7 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     }
 }
 
-/// The end of a vector. Postcard's own ways into one push text byte by byte, or take no vector that has room already.
+/// Appends to a vector. Postcard itself pushes byte by byte, or takes no vector with spare room.
 struct Appended(Vec<u8>);
 
 impl Flavor for Appended {

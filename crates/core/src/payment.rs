@@ -1,4 +1,4 @@
-//! Payment: what is asked of a gateway, what it answers, and what is written down beside an order.
+//! Payment: calls to a gateway, its answers, and the records beside an order.
 
 use core::{fmt, str::FromStr};
 
@@ -15,12 +15,12 @@ use crate::{
 /// The longest opaque token of a client for its gateway, in bytes.
 pub const SOURCE_BYTES_MAX: usize = 256;
 
-/// One attempt of a cart to pay: the idempotency key of everything that is asked of the gateway for it.
+/// One attempt of a cart to pay. It is the idempotency key of all its calls to the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PaymentKey {
-    /// Who pays.
+    /// The cart.
     pub cart: CartId,
-    /// The how-manieth attempt, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
 }
 
@@ -46,7 +46,7 @@ impl FromStr for PaymentKey {
     }
 }
 
-/// Something a gateway is asked for. Asking again with the same key and step has no second effect.
+/// A call to a gateway. A repeat with the same key and step has no second effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GatewayCall {
     /// Set the amount aside.
@@ -55,12 +55,12 @@ pub enum GatewayCall {
         key: PaymentKey,
         /// How much.
         amount: Money,
-        /// What the client had from the gateway.
+        /// The client's token of the gateway.
         source: SmolStr,
         /// The order it will be for.
         order: OrderId,
     },
-    /// Take what was set aside: the order is decided.
+    /// Take the authorized amount, because the order is decided.
     Capture {
         /// Which attempt.
         key: PaymentKey,
@@ -69,7 +69,7 @@ pub enum GatewayCall {
         /// How much.
         amount: Money,
     },
-    /// Give up what was, or may have been, set aside.
+    /// Give up an authorization that exists or may exist.
     Void {
         /// Which attempt.
         key: PaymentKey,
@@ -80,7 +80,7 @@ pub enum GatewayCall {
     Refund {
         /// Which attempt.
         key: PaymentKey,
-        /// The how-manieth refund of the order, from 1.
+        /// The number of the refund, from 1.
         refund: u32,
         /// The gateway's name for the authorization.
         reference: SmolStr,
@@ -89,7 +89,7 @@ pub enum GatewayCall {
     },
 }
 
-/// Which step of an attempt a call is, and an outcome is of.
+/// A step of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PaymentStep {
     /// The authorization.
@@ -113,7 +113,7 @@ impl GatewayCall {
         }
     }
 
-    /// Which step of the attempt it is.
+    /// Its step.
     pub fn step(&self) -> PaymentStep {
         match self {
             GatewayCall::Authorize { .. } => PaymentStep::Authorize,
@@ -124,7 +124,7 @@ impl GatewayCall {
     }
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GatewayOutcome {
     /// The amount is set aside.
@@ -150,23 +150,23 @@ pub enum GatewayOutcome {
         /// Why, in the gateway's words.
         reason: SmolStr,
     },
-    /// It may or may not have happened: to be asked again with the same key.
+    /// It may or may not have happened. The cart asks again with the same key.
     Unknown {
         /// What went wrong.
         reason: SmolStr,
     },
 }
 
-/// What becomes of a cart whose payment is declined.
+/// What a decline does to the cart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnDecline {
-    /// Everything is given back at once and the cart is canceled (AE).
+    /// Everything is released at once and the cart is canceled (AE).
     Release,
     /// The cart is active again until its deadline.
     Keep,
 }
 
-/// Why the payment of a checkout came to nothing: an outcome, which is remembered under the request of the checkout.
+/// Why the payment of a checkout failed. The cart remembers it under the request of the checkout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PaymentFailure {
     /// It was declined.
@@ -176,7 +176,7 @@ pub enum PaymentFailure {
         /// Why, in the gateway's words.
         reason: SmolStr,
     },
-    /// The gateway set aside another amount than it was asked for. That is given up.
+    /// The gateway authorized another amount than it was asked for. That is voided.
     AmountMismatch {
         /// Minor units asked for.
         asked: i64,
@@ -186,7 +186,7 @@ pub enum PaymentFailure {
 }
 
 impl PaymentFailure {
-    /// What the checkout is answered, now and whenever it is repeated.
+    /// The refusal of the checkout and of its repeats.
     pub fn refusal(&self) -> Refusal {
         match self {
             PaymentFailure::Declined { reason, .. } => Refusal::PaymentDeclined(reason.clone()),
@@ -195,26 +195,26 @@ impl PaymentFailure {
     }
 }
 
-/// How the money of an order stands: a record beside the order, which itself never changes.
+/// The state of an order's money. It is a record beside the order, which never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PaymentStatus {
     /// Paid elsewhere, as the client said.
     Recorded,
-    /// Set aside; the capture is on its way.
+    /// Authorized. The capture is on its way.
     Authorized,
     /// Taken.
     Captured,
-    /// The capture failed: the operator has to see to it.
+    /// The capture failed and waits for an operator.
     CaptureFailed {
         /// Why, in the gateway's words.
         reason: SmolStr,
     },
 }
 
-/// Something paid back, or to be paid back, for an order.
+/// A refund of an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefundRecord {
-    /// The how-manieth of the order, from 1.
+    /// Its number in the order, from 1.
     pub number: u32,
     /// When it was decided.
     pub at: Timestamp,
@@ -224,57 +224,57 @@ pub struct RefundRecord {
     pub amount: Money,
     /// Why, in the operator's words.
     pub reason: SmolStr,
-    /// How the money stands.
+    /// The state of the money.
     pub status: RefundStatus,
 }
 
-/// How the money of a refund stands.
+/// The state of a refund's money changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RefundStatus {
-    /// The order was paid elsewhere: so is this.
+    /// The order was paid elsewhere, and so is the refund.
     Recorded,
-    /// The gateway was asked, or is about to be.
+    /// The gateway is asked, or will be.
     Pending,
     /// Paid back.
     Refunded,
-    /// It failed: the operator has to see to it.
+    /// It failed and waits for an operator.
     Failed {
         /// Why, in the gateway's words.
         reason: SmolStr,
     },
 }
 
-/// An attempt whose money is given up, or is to be: a record of the cart's own, whatever becomes of the cart.
+/// An attempt whose money is given up or will be. The cart keeps this record whatever its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VoidRecord {
     /// Which attempt.
     pub attempt: u32,
-    /// How it stands.
+    /// Its new state.
     pub status: VoidStatus,
 }
 
-/// How a void stands.
+/// The state of a void.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VoidStatus {
-    /// The gateway was asked, or is about to be.
+    /// The gateway is asked, or will be.
     Pending,
     /// Given up.
     Voided,
-    /// It failed: the operator has to see to it.
+    /// It failed and waits for an operator.
     Failed {
         /// Why, in the gateway's words.
         reason: SmolStr,
     },
 }
 
-/// A step of a payment that is not over, or that failed and that nobody has seen to.
+/// A step of a payment that is not over, or that failed and waits for an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenPayment {
     /// Which attempt.
     pub key: PaymentKey,
     /// Which step of it.
     pub step: PaymentStep,
-    /// It failed for good; else its outcome is not known yet.
+    /// Whether it failed for good. Otherwise its outcome is not known yet.
     pub failed: bool,
 }
 
@@ -283,7 +283,7 @@ pub struct OpenPayment {
 pub struct PaymentCounts {
     /// Their outcome is not known yet: authorizations, captures, voids and refunds.
     pub pending: u64,
-    /// They failed for good, and nobody has seen to them: captures, voids and refunds.
+    /// They failed for good and wait for an operator: captures, voids and refunds.
     pub failed: u64,
 }
 
@@ -306,7 +306,7 @@ impl PaymentCounts {
     }
 }
 
-/// What an operator says of a step whose outcome the gateway does not tell, or that was done by hand after it had failed.
+/// An operator's report of a step whose outcome the gateway does not tell, or that was done by hand after it had failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Settlement {
     /// The amount was set aside under this name.
@@ -322,7 +322,7 @@ pub enum Settlement {
     Voided,
     /// It was paid back.
     Refunded {
-        /// The how-manieth refund of the order, from 1.
+        /// The number of the refund, from 1.
         refund: u32,
     },
 }

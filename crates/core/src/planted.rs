@@ -1,5 +1,5 @@
-//! Bugs planted on purpose, one at a time, to see that the tests find them. They exist only with the feature `planted`;
-//! without it [`is`] is `false` when the program is built, and nothing of them is in it.
+//! Bugs planted on purpose, one at a time, to see that the tests find them. They exist only with the feature `planted`. Without
+//! it [`is`] is `false` at compile time, and the program has none of them.
 
 #[cfg(feature = "planted")]
 mod switch {
@@ -11,7 +11,7 @@ mod switch {
         static BUG: Cell<Option<&'static str>> = const { Cell::new(None) };
     }
 
-    /// From now on this bug is in whatever runs on this thread; or none is.
+    /// Plants this bug, or none, in everything that runs on this thread from now on.
     pub fn plant(bug: Option<&'static str>) {
         BUG.set(bug);
     }

@@ -1,4 +1,4 @@
-//! What a hold has of its entity: seats, places, units, a slot or a part of a quota.
+//! The content of holds and lines: seats, places, units, a slot or a part of a quota.
 
 use alloc::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct PricedSeat {
 /// The most units or places of one line.
 pub const LINE_QUANTITY_MAX: u32 = 1_000_000;
 
-/// What a hold has, without prices: how carts and entities speak of it to each other.
+/// The content of a hold without prices, as carts and inventories exchange it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Portion {
     /// Seats of a session.
@@ -45,7 +45,7 @@ pub enum Portion {
         /// Up to, exclusive.
         end: Timestamp,
     },
-    /// A part of what a customer may have.
+    /// A part of a customer's quota.
     Quota {
         /// Which quota.
         quota: Id,
@@ -65,7 +65,7 @@ impl Portion {
         }
     }
 
-    /// Whether it has at least what another one needs.
+    /// Whether it has at least the needed portion.
     pub fn covers(&self, needed: &Portion) -> bool {
         match (self, needed) {
             (Portion::Seats(all), Portion::Seats(some)) => {
@@ -84,10 +84,10 @@ impl Portion {
     }
 }
 
-/// What a line has, with the prices captured when it was held. They stay until the line ends.
+/// The content of a line, with the prices captured when it was held. They stay until the line ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Content {
-    /// Seats, ascending, each with its price. Shared: a line, its answer, the order and what is remembered of it all have them.
+    /// Seats, ascending, each with its price. They are shared by the line, its answer, the order and the remembered answer.
     Seats(Arc<[PricedSeat]>),
     /// Places in an area.
     Places {
@@ -113,7 +113,7 @@ pub enum Content {
         end: Timestamp,
         /// Minor units for all of it.
         price: i64,
-        /// What was said of it when it was held.
+        /// Its details when it was held.
         details: SmolStr,
     },
 }
@@ -159,7 +159,7 @@ impl Content {
         }
     }
 
-    /// The same with another quantity; `None` for what is not counted.
+    /// The same with another quantity; `None` for seats and slots.
     pub(crate) fn with_quantity(&self, quantity: u32) -> Option<Content> {
         match self {
             Content::Places { area, price, .. } => {

@@ -1,6 +1,6 @@
-//! A product: a thing sold by quantity, and who has how many of it.
+//! A product: a thing sold by quantity, and how many of it each hold has.
 //!
-//! This file writes: [`Product::apply`]. What may happen is decided in `decide`.
+//! [`Product::apply`] writes, and `decide` decides.
 
 mod decide;
 
@@ -17,15 +17,14 @@ use crate::{
     changes::Changes,
     command::ProductDetails,
     event::ProductEvent,
-    holds::{Hold, Holds, Refunded},
-    id::{HoldId, Id, Request},
+    holds::{Hold, Holds},
+    id::{Id, Request},
     portion::Portion,
     refusal::Refusal,
     taken::Taken,
-    time::Timestamp,
 };
 
-/// A product as kept.
+/// The state of a product.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Product {
     id: Id,
@@ -42,7 +41,7 @@ pub struct Product {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Units {
     quantity: u32,
-    /// Minor units for one, captured when it was held first: changes of the product's price do not change it.
+    /// Minor units for one, captured when it was held first. Later changes of the product's price do not change it.
     price: i64,
 }
 
@@ -53,10 +52,10 @@ impl Units {
 }
 
 impl Product {
-    /// A product from the first thing that happened to it.
+    /// A product from its first event.
     ///
     /// # Panics
-    /// If that is not that it was put.
+    /// If that is no put.
     pub fn first(id: Id, event: &ProductEvent) -> Product {
         let ProductEvent::Put { details, request } = event else { panic!("product {id} begins with {event:?}") };
         let details = Arc::new((**details).clone());
@@ -70,15 +69,10 @@ impl Product {
         self.version
     }
 
-    /// When the first cart is to be asked about its hold.
-    pub fn deadline(&self) -> Option<Timestamp> {
-        self.holds.deadline()
-    }
-
     /// Writes what happened. It was decided before, so it cannot fail.
     ///
     /// # Panics
-    /// If a promise is broken.
+    /// If the event breaks a promise.
     pub fn apply(&mut self, event: &ProductEvent) {
         self.version += 1;
         match event {
@@ -88,21 +82,14 @@ impl Product {
             }
             ProductEvent::UnitsHeld { hold, revision, want_hash, quantity, price, deadline } => {
                 assert!(*quantity > 0, "hold {hold:?} of nothing");
-                let what = Units { quantity: *quantity, price: *price };
-                let kept = Hold {
-                    revision: *revision,
-                    want_hash: *want_hash,
-                    deadline: *deadline,
-                    version: self.version,
-                    what,
-                };
-                let before = self.holds.hold(*hold, kept);
+                let units = Units { quantity: *quantity, price: *price };
+                let live = Hold::new(*revision, *want_hash, *deadline, self.version, units);
+                let before = self.holds.hold(*hold, live);
                 assert!(before.is_none_or(|before| before.price == *price), "{hold:?} has another price than before");
                 self.taken.hold(before.map_or(0, |before| before.quantity), *quantity);
             }
             ProductEvent::UnitsReleased { hold, revision, left, remember, .. } => {
-                let live = self.holds.live(*hold).unwrap_or_else(|| panic!("released without a hold: {hold:?}"));
-                let Units { quantity, price } = live.what;
+                let Units { quantity, price } = *self.holds.released(*hold);
                 assert!(*left <= quantity, "{hold:?} releases down to {left} and has {quantity}");
                 let units = (*left > 0).then_some(Units { quantity: *left, price });
                 self.holds.release(*hold, *revision, units, *remember);
@@ -113,29 +100,28 @@ impl Product {
                 assert_eq!(sold.quantity, *quantity, "hold {hold:?} is sold with other units than it has");
                 self.taken.sell(*quantity);
             }
-            ProductEvent::UnitsRefunded { hold } => self.taken.refund(match self.holds.refund(*hold) {
-                Refunded::Sale(units) => Refunded::Sale(units.quantity),
-                Refunded::Hold(units) => Refunded::Hold(units.quantity),
-            }),
+            ProductEvent::UnitsRefunded { hold } => {
+                self.taken.refund(self.holds.refund(*hold).map(|units| units.quantity));
+            }
             ProductEvent::Hold(event) => self.holds.apply(event),
         }
         let stock = self.details.stock;
         assert!(self.taken.all() <= stock, "product {} has {:?} of a stock of {stock}", self.id, self.taken);
     }
 
-    /// Works out again what is not written down.
+    /// Computes what is not serialized.
     pub(crate) fn rebuild(&mut self) {
         self.holds.rebuild();
         self.taken = self.counted();
     }
 
-    /// What it is, and how many are left.
+    /// Its details and counts.
     pub fn view(&self) -> Arc<ProductView> {
         Arc::new(ProductView { id: self.id.clone(), details: (*self.details).clone(), counts: self.counts() })
     }
 
-    /// The answer to a put that was granted before, if it is remembered, and the version with it; refused if something else
-    /// was put under its request id. `details` are what is put now.
+    /// The answer to a put that was granted before and its version, if it is remembered. Refused if its request id was used for
+    /// something else. `details` are those of the repeat.
     pub(crate) fn answered(
         &self,
         request: Request,
@@ -143,35 +129,20 @@ impl Product {
     ) -> Option<Result<(Answer, u64), Refusal>> {
         let known = self.puts.answered(request)?;
         Some(known.map(|known| {
-            let Taken { held, sold } = known.said;
-            // What is put now is what was put then, so its stock was enough.
+            let Taken { held, sold } = known.detail;
+            // The repeat has the same details, so its stock was enough.
             let counts = StockCounts { free: details.stock - held - sold, held, sold };
             let view = ProductView { id: self.id.clone(), details: details.clone(), counts };
             (Answer::Product(Arc::new(view)), known.version)
         }))
     }
 
-    /// Units by state, as counted along the way.
+    /// Units by state, from the counters.
     pub fn counts(&self) -> StockCounts {
         StockCounts { free: self.free(), held: self.taken.held, sold: self.taken.sold }
     }
 
-    /// What a live hold has; `None` if there is no such hold.
-    pub fn held(&self, hold: HoldId) -> Option<Portion> {
-        self.holds.live(hold).map(|live| live.what.portion())
-    }
-
-    /// What a hold was sold with; `None` if it was not, or the sale is over.
-    pub fn sold(&self, hold: HoldId) -> Option<Portion> {
-        self.holds.sale(hold).map(|sale| sale.what.portion())
-    }
-
-    /// How many released holds are still remembered for carts that may speak of them.
-    pub fn remembered_releases(&self) -> usize {
-        self.holds.remembered()
-    }
-
-    /// Everything, counted afresh from holds and sales.
+    /// Everything about it, counted anew from holds and sales.
     pub fn audit(&self) -> ProductAudit {
         let mut violations: Vec<SmolStr> = self.holds.violations();
         let Taken { held, sold } = self.counted();

@@ -350,8 +350,8 @@ pub enum Refusal {
         /// How many others serve.
         serving: u64,
     },
-    /// 906: whoever was to decide failed, and nothing came of this ask. Clients hear it as a failure, not as a "no": they must
-    /// not take it for the last word on what they want.
+    /// 906: The decision failed, and nothing came of this ask. Clients hear it as a failure and not as a refusal, because they must
+    /// not take it as final.
     #[error("a fault of the server, which its log tells")]
     Internal,
 }

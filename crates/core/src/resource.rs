@@ -1,8 +1,8 @@
-//! A resource: a thing booked by time, and who has which time of it.
+//! A resource: a thing booked by time, and its bookings.
 //!
-//! This file is what it keeps and how it is written: [`Resource::apply`]. What carts may hold is decided in `hold`, what is
-//! booked without a cart in `booking`; `place` is what its details come to, and what is told of it is in `view`. The
-//! calendar knows names and times only; what was said of a booking is in a record of its own.
+//! [`Resource::apply`] writes. `hold` decides about the holds of carts, and `booking` about bookings without a cart. `place`
+//! has the terms from the details, and `view` shows the resource. The calendar has names and times only. The details of a
+//! booking are in a record beside it.
 
 mod booking;
 mod hold;
@@ -24,7 +24,7 @@ use crate::{
     command::ResourceDetails,
     event::ResourceEvent,
     holds::{Hold, Holds, Refunded},
-    id::{HoldId, Id, Request, RequestHash},
+    id::{Id, Request, RequestHash},
     memory::Memory,
     portion::Portion,
     refusal::Refusal,
@@ -34,7 +34,7 @@ use crate::{
 
 use place::Place;
 
-/// A resource as kept.
+/// The state of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resource {
     id: Id,
@@ -44,7 +44,7 @@ pub struct Resource {
     holds: Holds<Time>,
     notes: SharedMap<Id, Note>,
     memory: Memory,
-    /// With how many bookings there were.
+    /// Each with the number of bookings then.
     puts: Changes<u64>,
     widest: Width,
     /// Follows from the details.
@@ -61,19 +61,19 @@ struct Time {
     slot: Slot,
     /// Minor units for all of it, captured when it was held.
     price: i64,
-    /// What was said of it.
+    /// Its details.
     details: SmolStr,
 }
 
-/// What is known of a booking that was made without a cart, besides its time.
+/// The details of a booking that was made without a cart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Note {
     details: SmolStr,
     series: Option<Id>,
 }
 
-/// The most room there was since anything was last booked: what there is now may be less than what bookings were made
-/// with, for they stay when the room becomes smaller.
+/// The widest terms since the calendar was last empty. The current terms may be narrower than those of existing bookings, which
+/// stay when the terms change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Width {
     capacity: u32,
@@ -102,10 +102,10 @@ impl Resource {
         self.memory.knows(id)
     }
 
-    /// A resource from the first thing that happened to it.
+    /// A resource from its first event.
     ///
     /// # Panics
-    /// If that is not that it was put.
+    /// If that is no put.
     pub fn first(id: Id, event: &ResourceEvent) -> Resource {
         let ResourceEvent::Put { details, request } = event else { panic!("resource {id} begins with {event:?}") };
         let place = Arc::new(Place::decided(details));
@@ -131,15 +131,10 @@ impl Resource {
         self.version
     }
 
-    /// When the first cart is to be asked about its hold.
-    pub fn deadline(&self) -> Option<Timestamp> {
-        self.holds.deadline()
-    }
-
     /// Writes what happened. It was decided before, so it cannot fail.
     ///
     /// # Panics
-    /// If a promise is broken.
+    /// If the event breaks a promise.
     pub fn apply(&mut self, event: &ResourceEvent) {
         self.version += 1;
         match event {
@@ -149,15 +144,9 @@ impl Resource {
             }
             ResourceEvent::SlotHeld { hold, revision, want_hash, begin, end, price, details, deadline } => {
                 let slot = slot(*begin, *end);
-                let what = Time { slot, price: *price, details: details.clone() };
-                let kept = Hold {
-                    revision: *revision,
-                    want_hash: *want_hash,
-                    deadline: *deadline,
-                    version: self.version,
-                    what,
-                };
-                let before = self.holds.hold(*hold, kept);
+                let time = Time { slot, price: *price, details: details.clone() };
+                let live = Hold::new(*revision, *want_hash, *deadline, self.version, time);
+                let before = self.holds.hold(*hold, live);
                 assert!(before.is_none(), "{hold:?} is held already");
                 self.book(BookingKey::Hold(*hold), slot);
             }
@@ -165,7 +154,7 @@ impl Resource {
                 let time = self.holds.release(*hold, *revision, None, *remember);
                 self.free(&BookingKey::Hold(*hold), time.slot);
             }
-            // It is booked under the same name, so the calendar stays as it is.
+            // The booking keeps its name, so the calendar does not change.
             ResourceEvent::SlotSold { hold, at } => {
                 self.holds.sell(*hold, *at, self.version);
             }
@@ -229,15 +218,15 @@ impl Resource {
         assert_eq!(was, Some(slot), "{key} was booked at another time");
     }
 
-    /// The answer to a booking that was granted before, and the version with it, if it is remembered; refused if its request
-    /// id was used for something else.
+    /// The answer to a booking that was granted before and its version, if it is remembered. Refused if its request id was used
+    /// for something else.
     pub(crate) fn answered(&self, request: Request) -> Option<Result<(Answer, u64), Refusal>> {
         let put = self.puts.knows(request.id).then_some(Err(Refusal::RequestIdReused));
         put.or_else(|| self.memory.answered(request))
     }
 
-    /// The answer to a put that was granted before, if it is remembered, and the version with it; refused if its request
-    /// id was used for something else. `details` are what is put now.
+    /// The answer to a put that was granted before and its version, if it is remembered. Refused if its request id was used for
+    /// something else. `details` are those of the repeat.
     pub(crate) fn put_answered(
         &self,
         request: Request,
@@ -248,12 +237,12 @@ impl Resource {
         }
         let known = self.puts.answered(request)?;
         Some(known.map(|known| {
-            let view = ResourceView { id: self.id.clone(), details: details.clone(), bookings: known.said };
+            let view = ResourceView { id: self.id.clone(), details: details.clone(), bookings: known.detail };
             (Answer::Resource(Arc::new(view)), known.version)
         }))
     }
 
-    /// Works out again what is not written down.
+    /// Computes what is not serialized.
     pub(crate) fn rebuild(&mut self) {
         self.holds.rebuild();
         self.place = Arc::new(Place::decided(&self.details));
@@ -261,22 +250,7 @@ impl Resource {
         self.series = self.notes.iter().filter_map(series).collect();
     }
 
-    /// What a live hold has; `None` if there is no such hold.
-    pub fn held(&self, hold: HoldId) -> Option<Portion> {
-        self.holds.live(hold).map(|live| live.what.portion())
-    }
-
-    /// What a hold was sold with; `None` if it was not, or the sale is over.
-    pub fn sold(&self, hold: HoldId) -> Option<Portion> {
-        self.holds.sale(hold).map(|sale| sale.what.portion())
-    }
-
-    /// How many released holds are still remembered for carts that may speak of them.
-    pub fn remembered_releases(&self) -> usize {
-        self.holds.remembered()
-    }
-
-    /// Bytes on the heap, long names and details not counted.
+    /// Bytes on the heap, without long names and details.
     pub fn heap_bytes(&self) -> usize {
         let details = 4 * size_of::<usize>() + size_of::<ResourceDetails>() + size_of::<Place>();
         let maps = self.notes.heap_bytes() + self.series.heap_bytes();

@@ -1,13 +1,13 @@
-//! The terms of a deployment: how long carts and holds live, how long clients and gateways are waited for.
+//! The terms of a deployment: lifetimes of carts and holds, and timeouts of clients and gateways.
 
 use serde::{Deserialize, Serialize};
 
 use crate::payment::OnDecline;
 
-/// Terms of time and of paying; an operator may change them, so what they gave is written into events.
+/// Terms of time and of payment. Operators may change them, so events have their results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
-    /// How long a cart lives without being touched, if neither cart nor session says otherwise. 30 minutes (TH).
+    /// How long a cart lives untouched, unless the cart or a session says otherwise. 30 minutes (TH).
     pub hold_ttl_ms: u64,
     /// The longest time to live a cart may ask for. One day.
     pub hold_ttl_max_ms: u64,
@@ -17,23 +17,23 @@ pub struct Rules {
     pub guest_ttl_max_ms: u64,
     /// A cart that a guest opened ends at this age. One hour.
     pub guest_age_max_ms: u64,
-    /// How long after a hold's deadline its entity asks the cart about it: the stated grace of P8. Two seconds.
+    /// How long after a hold's deadline its inventory asks the cart about it, the grace of P8. Two seconds.
     pub grace_ms: u64,
-    /// How long after a hold was granted its entity asks the cart about it for the first time, however long it may live:
-    /// what a crash between the grant and the cart's line left behind is free again then. 10 seconds.
+    /// How long after a grant the inventory asks the cart about the hold for the first time, however long it may live. This
+    /// frees a hold after a crash between the grant and the cart's line. 10 seconds.
     pub confirm_ms: u64,
-    /// How long a client waits for the sells of its checkout before it is answered `settling`. Two seconds.
+    /// How long a checkout waits for all inventories to confirm the sale before it answers `settling`. Two seconds.
     pub settle_ms: u64,
-    /// How long an unanswered ask waits before it is asked again. One second.
+    /// How long until an ask without a reply is repeated. One second.
     pub ask_again_ms: u64,
-    /// How long a client waits for a gateway before it is answered `payment_pending`; the attempt goes on. 10 seconds.
+    /// How long a checkout waits for the gateway before it answers `payment_pending`. The attempt goes on. 10 seconds.
     pub payment_wait_ms: u64,
-    /// How long a gateway has before it is asked again, with the same key; doubled with each time, up to 32 times as
-    /// long. Two seconds.
+    /// How long until a gateway is asked again with the same key. It doubles with each time, up to 32 times as long. Two
+    /// seconds.
     pub payment_again_ms: u64,
-    /// What becomes of a cart whose payment is declined, if the checkout does not say.
+    /// What a decline does to a cart, if the checkout does not say.
     pub on_decline: OnDecline,
-    /// Whether there is a gateway to be asked. Without one no attempt is begun; those that were begun before stay open.
+    /// Whether there is a gateway. Without one no attempt begins, and earlier attempts stay open.
     pub gateway: bool,
 }
 

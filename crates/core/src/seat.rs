@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The most seats one hold may ask for.
 pub const HOLD_SEATS_MAX: usize = 20;
 
-/// A seat by its place in the layout: row and seat in the row, both from 0. Labels are beside them in the layout.
+/// A seat by its place in the layout: row and seat in the row, both from 0. The layout has the labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Seat {
     /// Row, from 0.
@@ -16,7 +16,7 @@ pub struct Seat {
     pub seat: u16,
 }
 
-/// One to twenty seats, none twice, in ascending order: what a hold asks for.
+/// The seats of a hold: one to twenty, none twice, in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Seat>")]
 pub struct SeatSet(Vec<Seat>);
@@ -71,13 +71,13 @@ impl SeatSet {
     }
 }
 
-/// What a seat is, seen from outside.
+/// The state of a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum SeatState {
-    /// Anyone may hold it.
+    /// Free.
     Free = 0,
-    /// In somebody's cart.
+    /// In a cart.
     Held = 1,
     /// Bought.
     Sold = 2,

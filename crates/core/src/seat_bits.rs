@@ -12,7 +12,7 @@ pub(crate) struct SeatBits {
 }
 
 impl PartialEq for SeatBits {
-    /// Words that were never needed are as good as empty ones.
+    /// Words; missing ones are empty.
     fn eq(&self, other: &SeatBits) -> bool {
         let words = self.words.len().max(other.words.len()) as u32;
         (0..words).all(|number| self.word(number) == other.word(number))
@@ -35,7 +35,7 @@ impl SeatBits {
         self.words[(index / 64) as usize] |= 1 << (index % 64);
     }
 
-    /// Takes a seat out that is in the set.
+    /// Removes a seat that is in the set.
     pub(crate) fn take(&mut self, index: u32) {
         assert!(self.has(index), "seat {index} is not in the set");
         self.words[(index / 64) as usize] &= !(1 << (index % 64));
@@ -46,7 +46,7 @@ impl SeatBits {
         self.words.get(number as usize).copied().unwrap_or(0)
     }
 
-    /// How many seats are in the set, counted afresh.
+    /// The number of seats in the set, counted anew.
     pub(crate) fn count(&self) -> u32 {
         self.words.iter().map(|word| word.count_ones()).sum()
     }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "seat 5 is in the set already")]
-    fn adding_twice_is_a_surprise() {
+    fn adding_a_seat_twice_panics() {
         let mut bits = SeatBits::default();
         bits.add(5, 10);
         bits.add(5, 10);

@@ -1,8 +1,7 @@
-//! A session: one title at one time in one hall, and who has which of its seats and places.
+//! A session: one title at one time in one hall, and which hold has which of its seats and places.
 //!
-//! This file is what it keeps and how it is written: [`Session::apply`]; the writes themselves are in `book`. What may
-//! happen is decided in `hold`, `block` and `areas`, what is told of it is in `view`. While everything is free and nothing
-//! is remembered, a session owns nothing but its terms.
+//! [`Session::apply`] writes, with `book`. `hold`, `block` and `areas` decide what may happen. `view` shows the session.
+//! While everything is free and nothing is remembered, a session has only its terms.
 
 mod areas;
 mod block;
@@ -19,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 pub(crate) use areas::check_areas;
+pub(crate) use view::opened_view;
 
 use crate::{
     ask::Opening,
@@ -37,7 +37,7 @@ use crate::{
 
 use book::{Book, Share};
 
-/// A session as kept. Serialized it lacks its layout: snapshots write each layout once and put it back.
+/// The state of a session. It is serialized without its layout, because snapshots write each layout once and set it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     version: u64,
@@ -45,7 +45,7 @@ pub struct Session {
     book: Option<Box<Book>>,
 }
 
-/// What never changes after the opening.
+/// The part that never changes after the opening.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Terms {
     venue: Id,
@@ -58,13 +58,13 @@ struct Terms {
     currency: Currency,
     /// Minor units, by category ordinal.
     prices: Box<[i64]>,
-    /// Most sessions have none of it.
+    /// Most sessions have none.
     extras: Option<Box<Extras>>,
     #[serde(skip, default = "Layout::unset")]
     layout: Arc<Layout>,
 }
 
-/// What a session has besides seats and their prices.
+/// The parts of a session besides seats and their prices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Extras {
     areas: Vec<Area>,
@@ -76,7 +76,7 @@ impl Session {
     /// A session that has just been opened.
     ///
     /// # Panics
-    /// If it has not one price for each category of its layout, or nothing to sell at all: its venue looks after that.
+    /// If it has not one price for each category of its layout, or nothing to sell. Its venue checks that.
     pub fn opened(opening: &Opening) -> Session {
         let Opening { venue, session, layout } = opening;
         let named: Vec<&Id> = session.prices.iter().map(|(category, _)| category).collect();
@@ -107,7 +107,7 @@ impl Session {
         Session { version: 1, terms: Arc::new(terms), book: None }
     }
 
-    /// What it was opened with.
+    /// The content that it was opened with.
     pub(crate) fn opening(&self) -> Opening {
         let terms = &*self.terms;
         Opening {
@@ -156,22 +156,17 @@ impl Session {
         &self.terms.layout
     }
 
-    /// Puts the layout in place after reading back, or an equal one that is shared.
+    /// Sets the layout after reading, or an equal one that is shared.
     pub(crate) fn set_layout(&mut self, layout: Arc<Layout>) {
         Arc::make_mut(&mut self.terms).layout = layout;
     }
 
-    /// When the first cart is to be asked about its hold.
-    pub fn deadline(&self) -> Option<Timestamp> {
-        self.book.as_deref()?.holds.deadline()
-    }
-
-    /// Why it will not take place, if it will not.
+    /// The reason of the cancellation, if it is canceled.
     pub fn canceled(&self) -> Option<&str> {
         self.book.as_deref()?.canceled.as_deref()
     }
 
-    /// The venue that is owed the news that the session is canceled.
+    /// The venue, if it does not know yet that the session is canceled.
     pub(crate) fn owes_vacating(&self) -> Option<&Id> {
         let book = self.book.as_deref()?;
         (book.canceled.is_some() && !book.vacated).then_some(&self.terms.venue)
@@ -180,7 +175,7 @@ impl Session {
     /// Writes what happened. It was decided before, so it cannot fail.
     ///
     /// # Panics
-    /// If a promise is broken.
+    /// If the event breaks a promise.
     pub fn apply(&mut self, event: &SessionEvent) {
         self.version += 1;
         let terms = Arc::clone(&self.terms);
@@ -191,16 +186,14 @@ impl Session {
         match event {
             SessionEvent::Opened(opening) => panic!("session {} is opened twice", opening.session.id),
             SessionEvent::SeatsHeld { hold, revision, want_hash, seats, deadline } => {
-                let what = Share::Seats(indexes(layout, seats));
-                let (revision, want_hash, deadline, version) = (*revision, *want_hash, *deadline, self.version);
-                let kept = Hold { revision, want_hash, deadline, version, what };
-                book.hold(*hold, kept, layout.seats(), areas);
+                let share = Share::Seats(indexes(layout, seats));
+                let live = Hold::new(*revision, *want_hash, *deadline, self.version, share);
+                book.hold(*hold, live, layout.seats(), areas);
             }
             SessionEvent::PlacesHeld { hold, revision, want_hash, area, quantity, deadline } => {
-                let what = Share::Places { area: area_number(areas, area), quantity: *quantity };
-                let (revision, want_hash, deadline, version) = (*revision, *want_hash, *deadline, self.version);
-                let kept = Hold { revision, want_hash, deadline, version, what };
-                book.hold(*hold, kept, layout.seats(), areas);
+                let share = Share::Places { area: area_number(areas, area), quantity: *quantity };
+                let live = Hold::new(*revision, *want_hash, *deadline, self.version, share);
+                book.hold(*hold, live, layout.seats(), areas);
             }
             SessionEvent::SeatsReleased { hold, revision, seats, remember, .. } => {
                 book.release_seats(*hold, *revision, &indexes(layout, seats), *remember);
@@ -240,14 +233,13 @@ impl Session {
         }
     }
 
-    /// The version with a request that was granted before, if it is remembered: it was done. Refused if it had another
-    /// body.
+    /// The version with a request that was granted before, if it is remembered. Refused if it had another body.
     pub(crate) fn answered(&self, request: Request) -> Option<Result<u64, Refusal>> {
         let known = self.book.as_deref()?.changes.answered(request)?;
         Some(known.map(|known| known.version))
     }
 
-    /// Works out again what is not written down. The layout must be in place.
+    /// Computes what is not serialized. The layout must be in place.
     pub(crate) fn rebuild(&mut self) {
         let (seats, areas) = (self.terms.layout.seats(), self.areas().len());
         if let Some(book) = &mut self.book {
@@ -263,12 +255,12 @@ impl Session {
         self.book.as_deref().map_or(SeatState::Free, |book| book.state(index))
     }
 
-    /// 64 seats, a free one as a set bit; bits beyond the last seat say nothing.
+    /// 64 seats, a free one as a set bit. Bits beyond the last seat have no meaning.
     fn free_word(&self, number: u32) -> u64 {
         self.book.as_deref().map_or(u64::MAX, |book| book.free_word(number))
     }
 
-    /// Bytes on the heap, the shared layout not counted.
+    /// Bytes on the heap, without the shared layout.
     pub fn heap_bytes(&self) -> usize {
         let ids = [&self.terms.venue, &self.terms.id, &self.terms.hall, &self.terms.title];
         let long: usize = ids.iter().map(|id| id.heap_bytes()).sum();

@@ -1,6 +1,5 @@
-//! An ordered map that is cheap to copy: copies share their leaves, and a write copies only the leaf it touches and the
-//! branch it is on. What a snapshot, the committed state and an actor have in common is in memory once, and no command
-//! waits for a copy of everything an entity has ever sold.
+//! An ordered map that is cheap to copy. Copies share their leaves, and a write copies only the leaf it touches and its branch.
+//! So a snapshot, the committed state and an actor share memory, and no command waits for a copy of all sales of an entity.
 
 use alloc::{sync::Arc, vec::Vec};
 use core::{
@@ -15,20 +14,20 @@ use serde::{
     ser::SerializeMap,
 };
 
-/// Entries of one leaf: a write copies at most so many.
+/// The most entries of one leaf. A write copies no more.
 const LEAF_MAX: usize = 64;
 
-/// Leaves of one branch. A copy of the map counts references of its branches only, which are few.
+/// The most leaves of one branch. A copy of the map counts references of its few branches only.
 const BRANCH_MAX: usize = 64;
 
 type Leaf<K, V> = Arc<Vec<(K, V)>>;
 
-/// Leaves that follow each other, and keys that lie between them: a search touches no leaf but the one it is for.
+/// Adjacent leaves, and keys between them. So a search touches only the leaf of its key.
 #[derive(Clone)]
 struct Branch<K, V> {
-    /// Not above any key of the branch, unless it is the map's first one, and above every key before it.
+    /// A bound above every key before the branch, and not above any key of it. The first branch of the map has no bound.
     low: K,
-    /// The same of every leaf but the first.
+    /// The same for every leaf but the first.
     lows: Vec<K>,
     leaves: Vec<Leaf<K, V>>,
 }
@@ -38,7 +37,7 @@ type Place = (usize, usize, usize);
 
 /// The map. Keys are unique and in order.
 pub struct SharedMap<K, V> {
-    /// None of them is empty, nor is any of their leaves; keys ascend through all of them.
+    /// Neither branches nor leaves are empty. Keys ascend through all of them.
     branches: Vec<Arc<Branch<K, V>>>,
     len: usize,
 }
@@ -47,7 +46,7 @@ pub struct SharedMap<K, V> {
 pub type SharedSet<K> = SharedMap<K, ()>;
 
 impl<K, V> SharedMap<K, V> {
-    /// Nothing in it.
+    /// An empty one.
     pub const fn new() -> SharedMap<K, V> {
         SharedMap { branches: Vec::new(), len: 0 }
     }
@@ -57,7 +56,7 @@ impl<K, V> SharedMap<K, V> {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -87,7 +86,7 @@ impl<K, V> SharedMap<K, V> {
         self.branches.last()?.leaves.last()?.last().map(|(key, value)| (key, value))
     }
 
-    /// Bytes on the heap, those behind keys and values not counted.
+    /// Bytes on the heap, without those behind keys and values not counted.
     pub fn heap_bytes(&self) -> usize {
         let leaf = |leaf: &Leaf<K, V>| leaf.capacity() * size_of::<(K, V)>() + HEAD_BYTES;
         let branch = |branch: &Arc<Branch<K, V>>| {
@@ -104,11 +103,11 @@ impl<K, V> SharedMap<K, V> {
     }
 }
 
-/// What a leaf needs beside what is in it: two counts and a vector.
+/// The overhead of a leaf: two counts and a vector.
 const HEAD_BYTES: usize = 5 * size_of::<usize>();
 
 impl<K: Ord, V> SharedMap<K, V> {
-    /// What is kept under a key.
+    /// The value of a key.
     pub fn get(&self, key: &K) -> Option<&V> {
         let (branch, leaf) = self.leaf_of(key);
         let leaf = self.branches.get(branch)?.leaves.get(leaf)?;
@@ -116,7 +115,7 @@ impl<K: Ord, V> SharedMap<K, V> {
         Some(&leaf[place].1)
     }
 
-    /// Whether there is something under a key.
+    /// Whether there is a value of a key.
     pub fn contains_key(&self, key: &K) -> bool {
         self.get(key).is_some()
     }
@@ -141,14 +140,14 @@ impl<K: Ord, V> SharedMap<K, V> {
         })
     }
 
-    /// The branch and the leaf that have the key, or would; zeros if there is none at all.
+    /// The branch and the leaf that have the key, or would have it; zeros in an empty map.
     fn leaf_of(&self, key: &K) -> (usize, usize) {
         let others = self.branches.get(1..).unwrap_or(&[]);
         let branch = others.partition_point(|branch| branch.low <= *key);
         (branch, self.branches.get(branch).map_or(0, |branch| branch.leaf_of(key)))
     }
 
-    /// Where the first entry of a range is that begins so.
+    /// The place of the first entry of a range with this begin.
     fn begin(&self, bound: Bound<&K>) -> Place {
         match bound {
             Bound::Unbounded => (0, 0, 0),
@@ -157,7 +156,7 @@ impl<K: Ord, V> SharedMap<K, V> {
         }
     }
 
-    /// Behind the last entry of a range that ends so.
+    /// The place behind the last entry of a range with this end.
     fn end(&self, bound: Bound<&K>) -> Place {
         match bound {
             Bound::Unbounded => (self.branches.len(), 0, 0),
@@ -180,7 +179,7 @@ impl<K: Ord, V> Branch<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
-    /// What is kept under a key, to be changed.
+    /// The value of a key, to be changed.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         let (branch, leaf) = self.leaf_of(key);
         let place = self.branches.get(branch)?.leaves[leaf].binary_search_by(|(known, _)| known.cmp(key)).ok()?;
@@ -188,7 +187,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         Some(&mut Arc::make_mut(leaf)[place].1)
     }
 
-    /// What is kept under a key, to be changed; the given value if there was nothing.
+    /// The value of a key, to be changed. Inserts the given value if there is none.
     pub fn get_or_insert(&mut self, key: &K, value: V) -> &mut V {
         if !self.contains_key(key) {
             self.insert(key.clone(), value);
@@ -196,7 +195,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         self.get_mut(key).expect("it is there by now")
     }
 
-    /// Keeps a value under a key; what was there before.
+    /// Sets the value of a key, and returns the one before.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let (number, leaf_number) = self.leaf_of(&key);
         let Some(branch) = self.branches.get_mut(number) else {
@@ -225,14 +224,14 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         None
     }
 
-    /// Takes the entry with this key out.
+    /// Removes the entry with this key.
     pub fn remove(&mut self, key: &K) -> Option<V> {
         let (branch, leaf) = self.leaf_of(key);
         let place = self.branches.get(branch)?.leaves[leaf].binary_search_by(|(known, _)| known.cmp(key)).ok()?;
         Some(self.remove_at((branch, leaf, place)).1)
     }
 
-    /// Takes the first entry out.
+    /// Removes the first entry.
     pub fn pop_first(&mut self) -> Option<(K, V)> {
         (!self.is_empty()).then(|| self.remove_at((0, 0, 0)))
     }
@@ -247,7 +246,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         entry
     }
 
-    /// Takes out a branch that has become empty, or joins one that has become small with a neighbour.
+    /// Removes a branch that has become empty, or joins one that has become small with a neighbour.
     fn shrink(&mut self, number: usize) {
         let sizes = |number: usize| self.branches.get(number).map(|branch| branch.leaves.len());
         match shrinking(number, BRANCH_MAX, sizes) {
@@ -268,7 +267,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
 }
 
 impl<K: Clone, V: Clone> Branch<K, V> {
-    /// Keeps the first `at` leaves, which are not all and not none, and gives the others.
+    /// Splits off the leaves after the first `at`, which are not all and not none.
     fn split_off(&mut self, at: usize) -> Branch<K, V> {
         let leaves = self.leaves.split_off(at);
         let lows = self.lows.split_off(at);
@@ -276,7 +275,7 @@ impl<K: Clone, V: Clone> Branch<K, V> {
         Branch { low, lows, leaves }
     }
 
-    /// Takes out a leaf that has become empty, or joins one that has become small with a neighbour; whether it did.
+    /// Removes a leaf that has become empty, or joins one that has become small with a neighbour. Returns whether it did.
     fn shrink(&mut self, number: usize) -> bool {
         let sizes = |number: usize| self.leaves.get(number).map(|leaf| leaf.len());
         match shrinking(number, LEAF_MAX, sizes) {
@@ -297,12 +296,12 @@ impl<K: Clone, V: Clone> Branch<K, V> {
     }
 }
 
-/// What becomes of a part of which something was taken out.
+/// What to do with a part after a removal.
 enum Shrinking {
     No,
     /// It is empty.
     Gone,
-    /// This part and the next one are both small: they become one.
+    /// This part and the next one are both small and become one.
     Joined {
         first: usize,
     },
@@ -323,8 +322,7 @@ fn shrinking(number: usize, max: usize, size: impl Fn(usize) -> Option<usize>) -
     }
 }
 
-/// Where to cut what has become one too long by an insert at `place`: what comes in order leaves full parts behind, other
-/// things half full ones.
+/// Where to cut a part that an insert at `place` made too long. Inserts in order leave full parts, others half full ones.
 fn cut(place: usize, max: usize) -> usize {
     if place == max { max } else { max / 2 }
 }

@@ -1,4 +1,4 @@
-//! How much of something that is counted is held and sold.
+//! Counters of held and sold places, units and parts of quotas.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What clients may say of products, resources and areas: the limits of it, each with a refusal that says which.
+//! Bounds of the texts and numbers of products, resources and areas, each with a refusal that names it.
 
 use smol_str::{SmolStr, format_smolstr};
 
@@ -24,7 +24,7 @@ pub(crate) const PROPERTIES_MAX: usize = 64;
 /// The longest name or value of a property, in bytes.
 pub(crate) const PROPERTY_BYTES_MAX: usize = 1_024;
 
-/// A refusal of a body.
+/// The refusal of a bad body.
 pub(crate) fn bad<T>(text: SmolStr) -> Result<T, Refusal> {
     Err(Refusal::BadRequest(text))
 }
@@ -67,7 +67,7 @@ pub(crate) fn check_ttl(rules: &Rules, hold_ttl_ms: Option<u64>) -> Result<(), R
     Ok(())
 }
 
-/// How many one order and one customer may have.
+/// The limits of one order and one customer.
 pub(crate) fn check_limits(limits: &Limits) -> Result<(), Refusal> {
     let customer = limits.per_customer.as_ref().map(|limit| limit.max);
     if limits.per_order == Some(0) || customer == Some(0) {
@@ -76,7 +76,7 @@ pub(crate) fn check_limits(limits: &Limits) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What is said of a hall or a session.
+/// Comments of a hall or a session.
 pub(crate) fn check_comments(comments: &str) -> Result<(), Refusal> {
     if comments.len() > COMMENTS_BYTES_MAX {
         return bad(format_smolstr!("the comments are longer than {COMMENTS_BYTES_MAX} bytes"));
@@ -84,7 +84,7 @@ pub(crate) fn check_comments(comments: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What is said of a booking.
+/// Details of a booking.
 pub(crate) fn check_details(details: &str) -> Result<(), Refusal> {
     if details.len() > DETAILS_BYTES_MAX {
         return bad(format_smolstr!("the details are longer than {DETAILS_BYTES_MAX} bytes"));
@@ -92,7 +92,7 @@ pub(crate) fn check_details(details: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// How many places, units or parts of a quota a hold is to have.
+/// The quantity of places, units or parts of a quota.
 pub(crate) fn check_quantity(quantity: u32) -> Result<(), Refusal> {
     if !(1..=LINE_QUANTITY_MAX).contains(&quantity) {
         return Err(Refusal::BadQuantity(format_smolstr!("{quantity} is not 1 to {LINE_QUANTITY_MAX}")));
@@ -100,7 +100,7 @@ pub(crate) fn check_quantity(quantity: u32) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The refusal of a wish for something that `of` does not have.
+/// The refusal of a wish that does not fit the kind of entity.
 pub(crate) fn unfit(of: &str, id: &Id, want: &Want) -> Refusal {
     let wanted = match want {
         Want::Seats { .. } | Want::Best(_) => "seats",

@@ -1,14 +1,14 @@
-//! Instants and spans, in milliseconds. Time comes in from outside; nothing here reads a clock.
+//! Instants and spans, in milliseconds. Nothing here reads a clock.
 
 use serde::{Deserialize, Serialize};
 
-/// Milliseconds since 1970-01-01T00:00:00Z: of true time, or, where it says so, of a shard's running time. That one never
-/// steps and carries all deadlines; it means nothing outside its shard.
+/// Milliseconds since 1970-01-01T00:00:00Z, of true time or, where stated, of a shard's running time. Running time never steps
+/// and carries all deadlines. It means nothing outside its shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(pub u64);
 
-/// The year 9999: no instant handed in by a client may lie beyond it.
+/// The end of the year 9999, the latest instant that a client may send.
 pub const TIMESTAMP_MAX: Timestamp = Timestamp(253_402_300_799_999);
 
 impl Timestamp {
@@ -17,7 +17,7 @@ impl Timestamp {
         Timestamp(self.0.saturating_add(span_ms).min(TIMESTAMP_MAX.0))
     }
 
-    /// This instant, so far ahead or, if that is negative, behind.
+    /// This instant, moved by `distance_ms`, which may be negative.
     pub fn ahead(self, distance_ms: i64) -> Timestamp {
         Timestamp(self.0.saturating_add_signed(distance_ms))
     }
@@ -26,21 +26,21 @@ impl Timestamp {
 /// An instant of a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// Running time: orders everything, and deadlines are kept in it.
+    /// Running time, which orders everything and carries deadlines.
     pub at: Timestamp,
     /// True time less running time, in milliseconds.
     pub distance_ms: i64,
 }
 
 impl Moment {
-    /// True time: for dates, opening hours, notice, and until when something is sold.
+    /// True time, for dates, opening hours, notice and ends of sales.
     pub fn true_time(self) -> Timestamp {
         self.at.ahead(self.distance_ms)
     }
 }
 
 impl From<Timestamp> for Moment {
-    /// Of a shard whose running time is true time.
+    /// The moment of a shard whose running time is true time.
     fn from(at: Timestamp) -> Moment {
         Moment { at, distance_ms: 0 }
     }

@@ -1,7 +1,7 @@
-//! A venue: its details, its halls with what they are booked for, and the index of its sessions.
+//! A venue: its details, its halls with their bookings, and the index of its sessions.
 //!
-//! A hall is booked in the venue's own turn, so two sessions never overlap in it (P13). A session that is booked is owed
-//! its opening until it has said that it is open.
+//! The venue books a hall in its own turn, so two sessions never overlap in it (P13). A booked session is owed its opening
+//! until it acknowledges that.
 
 mod decide;
 
@@ -23,12 +23,14 @@ use crate::{
     id::{Id, Request},
     layout::Layout,
     refusal::Refusal,
+    session::opened_view,
     time::Timestamp,
 };
 
 pub(crate) use decide::{Creation, Search};
 
-/// A venue as kept. Serialized it lacks its layouts: [`crate::keep::Cut`] writes each layout once and puts them back.
+/// The state of a venue. It is serialized without its layouts, because [`crate::state_map::Cut`] writes each layout once and
+/// sets it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Venue {
     version: u64,
@@ -40,11 +42,11 @@ pub struct Venue {
     by_start: BTreeSet<(Timestamp, Id)>,
     /// Sessions that are owed their opening.
     opening: BTreeSet<Id>,
-    /// The version with the details as they are.
+    /// The version with the current details.
     put: u64,
-    /// The version with the details as the directory knows them.
+    /// The version with the details that the directory knows.
     listed: u64,
-    /// Of the details; halls remember their own.
+    /// Puts of the details. Halls remember their own.
     puts: Changes<()>,
 }
 
@@ -65,9 +67,9 @@ struct Booked {
     session: NewSession,
     #[serde(skip, default = "Layout::unset")]
     layout: Arc<Layout>,
-    /// The venue's version when it heard that the session is open; `None` while it is owed its opening.
+    /// The venue's version when the session acknowledged its opening; `None` before.
     opened: Option<u64>,
-    /// It will not take place, and has no part of its hall.
+    /// It is canceled and has no part of its hall.
     canceled: bool,
 }
 
@@ -105,8 +107,8 @@ impl Venue {
         (self.listed < self.put).then_some((&self.details, self.put))
     }
 
-    /// The version with a put of the details that was granted before, if it is remembered; refused if something else was
-    /// put under its request id.
+    /// The version with a put of the details that was granted before, if it is remembered. Refused if its request id was used
+    /// for something else.
     pub(crate) fn answered(&self, request: Request) -> Option<Result<u64, Refusal>> {
         self.puts.answered(request).map(|known| known.map(|known| known.version))
     }
@@ -119,7 +121,7 @@ impl Venue {
 
     /// Whether the directory knows the details of this version, or newer ones.
     pub(crate) fn is_listed(&self, version: u64) -> bool {
-        // Details that were put as they were are not told again.
+        // Details without a change are not sent again.
         self.listed >= version.min(self.put)
     }
 
@@ -138,12 +140,12 @@ impl Venue {
         self.sessions.get(session).is_some_and(|booked| !booked.canceled)
     }
 
-    /// The version with which it heard that a session is open.
+    /// The version at which a session acknowledged its opening.
     pub(crate) fn opened_at(&self, session: &Id) -> Option<u64> {
         self.sessions.get(session)?.opened
     }
 
-    /// What a session is to be opened with.
+    /// The content of a session that is to be opened.
     pub(crate) fn opening_of(&self, session: &Id) -> Option<Opening> {
         let booked = self.sessions.get(session)?;
         let layout = Arc::clone(&booked.layout);
@@ -229,27 +231,12 @@ impl Venue {
         Ok(HallView { venue: self.id.clone(), id: hall.clone(), name, comments, layout })
     }
 
-    /// A session as it is when it has just been opened.
+    /// The view of a session that was just opened.
     pub(crate) fn fresh_session(&self, session: &Id) -> Option<Arc<SessionView>> {
-        let Opening { venue, session, layout } = self.opening_of(session)?;
-        let counts = SeatCounts { free: layout.seats(), ..SeatCounts::default() };
-        Some(Arc::new(SessionView {
-            id: session.id,
-            venue,
-            hall: session.hall,
-            title: session.title,
-            starts_at: session.starts_at,
-            ends_at: session.ends_at,
-            prices: session.prices,
-            area_counts: session.areas.iter().map(free_places).collect(),
-            areas: session.areas,
-            hold_ttl_ms: session.hold_ttl_ms,
-            limits: session.limits,
-            comments: session.comments,
-            canceled: None,
-            counts,
-            layout,
-        }))
+        let opening = self.opening_of(session)?;
+        let counts = SeatCounts { free: opening.layout.seats(), ..SeatCounts::default() };
+        let area_counts = opening.session.areas.iter().map(free_places).collect();
+        Some(opened_view(opening, None, counts, area_counts))
     }
 
     fn entry(&self, session: &Id) -> SessionEntry {
@@ -269,13 +256,13 @@ impl Venue {
         self.halls.values().map(|hall| &hall.layout).chain(self.sessions.values().map(|booked| &booked.layout))
     }
 
-    /// Puts layouts in place, in the order of [`Venue::layouts`].
+    /// Sets the layouts, in the order of [`Venue::layouts`].
     pub(crate) fn set_layouts(&mut self, mut next: impl FnMut() -> Arc<Layout>) {
         self.halls.values_mut().for_each(|hall| hall.layout = next());
         self.sessions.values_mut().for_each(|booked| booked.layout = next());
     }
 
-    /// What is wrong, in words; empty when every promise holds.
+    /// Violations in words; empty when every promise holds.
     pub(crate) fn violations(&self) -> Vec<SmolStr> {
         let mut wrong = Vec::new();
         for (id, hall) in &self.halls {
@@ -299,7 +286,7 @@ impl Venue {
     }
 }
 
-/// The places of an area of which none is taken.
+/// The counts of an area without holds.
 fn free_places(area: &Area) -> AreaCounts {
     AreaCounts { area: area.id.clone(), free: area.capacity, held: 0, sold: 0 }
 }

@@ -6,7 +6,7 @@ use boxoffice_core::{
     access::{AccessKey, Role},
     directory::Directory,
     id::{Entity, Id},
-    keep::State,
+    state_map::State,
 };
 use boxoffice_shard::DIRECTORY;
 

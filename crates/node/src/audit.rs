@@ -8,10 +8,10 @@ use std::{
 use boxoffice_core::{
     answer::{CartAudit, CartState, Claim, HoldView, SaleView},
     id::{CartId, Entity, HoldId, Id, OrderId},
-    keep::State,
     money::Currency,
     payment::{OpenPayment, PaymentCounts},
     portion::Portion,
+    state_map::State,
 };
 use boxoffice_shard::ShardId;
 use boxoffice_storage::past::{PastError, Totals};
@@ -216,7 +216,7 @@ impl Books {
             self.left.add(&shared.replication.past.shard(cell.id)?.totals);
         }
         // What is on its way to the store, or came back, may have a record there beside its state here.
-        for (entity, _) in states.iter().filter(|(_, state)| state.may_have_left()) {
+        for (entity, _) in states.iter().filter(|(_, state)| state.may_be_archived()) {
             if let Some(stored) = stored(shared, entity)? {
                 self.left.subtract(&Totals::of(&stored));
             }

@@ -14,11 +14,11 @@ use boxoffice_core::{
     event::{Event, SessionEvent},
     host::{Effect, Host, Input, Turn},
     id::{CartToken, Entity, Id},
-    keep::{Kept, State},
     layout::{Labels, Layout, Row, Run},
     money::{Currency, Money},
     rules::Rules,
     seat::Seat,
+    state_map::{State, StateMap},
     time::Timestamp,
 };
 use boxoffice_shard::{Config, Engine, Epoch, Input as EngineInput, Now, Output};
@@ -153,7 +153,7 @@ fn cost_log(engine: &mut Engine<u64>, (now_ms, epoch): (u64, Epoch), mut turns: 
 
 /// Applying what the leader's actors decided.
 #[inline(never)]
-fn cost_apply(kept: &mut Kept, happened: Vec<Happened>) {
+fn cost_apply(kept: &mut StateMap, happened: Vec<Happened>) {
     kept.advance(kept.index() + 1);
     for (entity, events) in happened {
         if let Err(events) = kept.apply_in_memory(&entity, events) {
@@ -164,7 +164,7 @@ fn cost_apply(kept: &mut Kept, happened: Vec<Happened>) {
 
 /// Reading an entry of another node's, and applying it.
 #[inline(never)]
-fn cost_follow(kept: &mut Kept, turns: &[Vec<u8>]) {
+fn cost_follow(kept: &mut StateMap, turns: &[Vec<u8>]) {
     kept.advance(kept.index() + 1);
     for turn in turns {
         let (entity, _, events) = codec::decode(turn).expect("it was written here");
@@ -187,8 +187,8 @@ struct Nodes {
     engine: Engine<u64>,
     epoch: Epoch,
     now_ms: u64,
-    leader: Kept,
-    follower: Kept,
+    leader: StateMap,
+    follower: StateMap,
     out: BytesMut,
 }
 
@@ -201,8 +201,8 @@ impl Nodes {
             engine: engine.expect("an empty disk"),
             epoch: Epoch(0),
             now_ms: 1,
-            leader: Kept::new(),
-            follower: Kept::new(),
+            leader: StateMap::new(),
+            follower: StateMap::new(),
             out: BytesMut::with_capacity(64 * 1024),
         };
         for kept in [&mut nodes.leader, &mut nodes.follower] {

@@ -3,7 +3,7 @@
 
 use std::{fmt::Debug, path::Path, sync::Arc};
 
-use boxoffice_core::{keep::Cut, packing};
+use boxoffice_core::{packing, state_map::Cut};
 use boxoffice_env::{Disk, Standing};
 use boxoffice_replication::{peer_frame, transfer::message};
 use boxoffice_shard::{Record, ShardId};

@@ -12,11 +12,12 @@ use std::{
 };
 
 use boxoffice_core::{
-    cluster::{Cluster, Copies, Member, MemberState, Place, Replica},
+    cluster::{Copies, Member, MemberState, Place, Replica},
+    cluster_table::ClusterTable,
     command::{ClusterCommand, Command, Machine, Move},
     id::Entity,
-    keep::State,
     planted,
+    state_map::State,
 };
 use boxoffice_env::{Lane, NotTaken, Peer, PeerHello, Taken};
 use boxoffice_shard::{
@@ -165,7 +166,7 @@ pub(crate) fn table(shared: &Shared) -> Option<Arc<State>> {
     shared.cells[usize::from(DIRECTORY)].state.replica.lock().kept.get(&Entity::Cluster)
 }
 
-fn cluster(state: &State) -> &Cluster {
+fn cluster(state: &State) -> &ClusterTable {
     match state {
         State::Cluster(cluster) => cluster,
         other => panic!("the cluster is kept as something else: {other:?}"),
@@ -370,7 +371,7 @@ impl Keeper {
     }
 
     /// A node that is not a member any more, or not with this disk, stops.
-    fn check_self(&mut self, shared: &Shared, cluster: &Cluster) -> Result<(), NodeError> {
+    fn check_self(&mut self, shared: &Shared, cluster: &ClusterTable) -> Result<(), NodeError> {
         let node = self.identity.node;
         let Some(member) = cluster.members().get(&node) else { return Ok(()) };
         let was_draining = std::mem::replace(&mut self.draining, member.state == MemberState::Draining);
@@ -402,7 +403,7 @@ impl Keeper {
     }
 
     /// Tells the shard's replica here what its members are to become, and lets it go if it is not among them any more.
-    fn follow(&mut self, shared: &Shared, cluster: &Cluster, shard: ShardId, place: &Place) {
+    fn follow(&mut self, shared: &Shared, cluster: &ClusterTable, shard: ShardId, place: &Place) {
         let cell = &shared.cells[usize::from(shard)];
         let nodes = |replicas: &[Replica]| -> Vec<NodeId> {
             replicas.iter().map(|replica| replica.node).filter(|node| *node != place.leader.node).collect()
@@ -429,7 +430,7 @@ impl Keeper {
     }
 
     /// Reports the target configurations that shards led here have reached.
-    fn report(&mut self, shared: &Arc<Shared>, cluster: &Cluster) {
+    fn report(&mut self, shared: &Arc<Shared>, cluster: &ClusterTable) {
         let reached: Vec<(ShardId, u64)> = {
             let mut reached = shared.reached.lock();
             reached.retain(|shard, version| {
@@ -444,7 +445,7 @@ impl Keeper {
     }
 
     /// As the leader of the directory: the next moves.
-    fn think(&mut self, shared: &Arc<Shared>, cluster: &Cluster) {
+    fn think(&mut self, shared: &Arc<Shared>, cluster: &ClusterTable) {
         let idle = |node: &u64| !cluster.places().iter().any(|place| place.involves(*node));
         let drained =
             cluster.members().iter().find(|(node, member)| member.state == MemberState::Draining && idle(node));
@@ -513,7 +514,7 @@ fn leaving(place: &Place) -> Vec<NodeId> {
 }
 
 /// What is to be moved next, as policy has it.
-fn next_moves(cluster: &Cluster) -> Vec<Move> {
+fn next_moves(cluster: &ClusterTable) -> Vec<Move> {
     let replicas = |replicas: &[Replica]| -> Vec<placement::Replica> {
         let placed = |replica: &Replica| placement::Replica { node: replica.node, generation: replica.generation };
         replicas.iter().map(placed).collect()

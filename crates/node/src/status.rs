@@ -57,7 +57,7 @@ impl NodeHandle {
             {
                 let kept = &cell.state.replica.lock().kept;
                 residents.in_memory += kept.len() as u64;
-                residents.leaving += kept.leaving() as u64;
+                residents.leaving += kept.evictable() as u64;
             }
             residents.left += shared.replication.past.shard(cell.id)?.totals.entities;
         }
@@ -99,7 +99,7 @@ impl NodeHandle {
             now.payments.add(kept.payments());
             now.tombstones += kept.tombstones();
             now.in_memory += kept.len() as u64;
-            now.leaving += kept.leaving() as u64;
+            now.leaving += kept.evictable() as u64;
         }
         let mut text = {
             let shared = &self.shared;

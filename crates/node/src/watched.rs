@@ -6,8 +6,8 @@ use boxoffice_core::{
     answer::{AreaCounts, MapView, Purchase},
     event::Event,
     id::{Entity, Id},
-    keep::{Kept, State},
     seat::SeatState,
+    state_map::{State, StateMap},
 };
 use boxoffice_feeds::{Beginning, Commit, DAYS_MAX, News};
 use boxoffice_replication::{replication::Replication, shard_state::WatchedEntities};
@@ -117,7 +117,7 @@ pub(crate) enum Before {
 
 impl Before {
     /// The entity as it is before these events; `None` if they begin it, which nobody can have watched.
-    pub(crate) fn of(kept: &Kept, entity: &Entity, events: &[Event]) -> Option<Before> {
+    pub(crate) fn of(kept: &StateMap, entity: &Entity, events: &[Event]) -> Option<Before> {
         let Some(state) = kept.get(entity) else {
             return matches!(entity, Entity::Customer(_)).then_some(Before::Customer(0));
         };
@@ -140,7 +140,7 @@ impl Before {
     }
 
     /// What is different now that the turn is applied; `None` if nothing that is watched.
-    pub(crate) fn commit(self, kept: &Kept, entity: Entity) -> Option<Commit> {
+    pub(crate) fn commit(self, kept: &StateMap, entity: Entity) -> Option<Commit> {
         let state = kept.get(&entity)?;
         let to = state.version();
         let (from, to, news) = match (self, &*state) {

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::keep::Leaving;
+use boxoffice_core::state_map::EvictionCandidate;
 use boxoffice_shard::ShardId;
 use boxoffice_storage::{archive_files::ArchiveError, past::PastError};
 
@@ -33,7 +33,7 @@ const RETRY_MS: u64 = 1_000;
 pub(crate) enum Order {
     /// These may leave memory. The queue has no bound of its own: what is in it is in memory anyway, and a full disk stops
     /// selling.
-    Leave(ShardId, Vec<Leaving>),
+    Leave(ShardId, Vec<EvictionCandidate>),
     /// The shard has no replica here any more: its records go, some at a time.
     Clear(ShardId),
     /// This segment of the log is needed no more: archive it, then say so.
@@ -92,9 +92,9 @@ struct Work<T> {
     replication: Weak<Replication<T>>,
     orders: Arc<Inbox<Order>>,
     /// To be written, in order.
-    batches: Vec<(ShardId, Vec<Leaving>)>,
+    batches: Vec<(ShardId, Vec<EvictionCandidate>)>,
     /// Written since the last sync: to be written again if the store fails before the next.
-    written: Vec<(ShardId, Vec<Leaving>)>,
+    written: Vec<(ShardId, Vec<EvictionCandidate>)>,
     /// Segments to be archived, oldest first.
     segments: Vec<u64>,
     /// Shards whose records go.
@@ -319,7 +319,7 @@ impl<T: Ticket> Work<T> {
             let mut replica = replication.shard(shard).replica.lock();
             replica.rests_on = batches;
             for leaving in leaving {
-                replica.kept.forget(&leaving.entity, leaving.index);
+                replica.kept.evict(&leaving.entity, leaving.index);
             }
         }
         Ok(())

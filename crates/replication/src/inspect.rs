@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use boxoffice_core::{
     event::Event,
     id::Entity,
-    keep::{Kept, KeptAudit},
+    state_map::{ShardAudit, StateMap},
     time::Timestamp,
 };
 use boxoffice_env::{StoreSettings, World};
@@ -45,7 +45,7 @@ pub struct InspectedShard {
     pub last: u64,
     /// What its entities outside the store add up to, with every entry of the log applied. A cluster's last entries may not be
     /// committed. An entity that left after the snapshot is in both sums.
-    pub audit: KeptAudit,
+    pub audit: ShardAudit,
     /// What its entities in the store add up to.
     pub left: Totals,
 }
@@ -88,7 +88,7 @@ pub fn inspect(world: &World, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -
     let mut warnings = Vec::new();
     let mut shards = Vec::new();
     for shard in 0..=identity.shards {
-        let (mut kept, mut snapshot) = (Kept::new(), 0);
+        let (mut kept, mut snapshot) = (StateMap::new(), 0);
         if let Some(newest) = files.load_newest(shard)? {
             warnings.extend(newest.warnings);
             let Snapshot { meta, cut, .. } =
@@ -141,7 +141,7 @@ fn apply(
     shard: ShardId,
     position: Position,
     payload: &Bytes,
-    (kept, mut replay): (&mut Kept, Option<&mut (Replay, &Past)>),
+    (kept, mut replay): (&mut StateMap, Option<&mut (Replay, &Past)>),
     see: &mut impl FnMut(&InspectedTurn),
 ) -> Result<(), ReplicationError> {
     let undecodable = |why| ReplicationError::Undecodable { shard, index: position.index, why };

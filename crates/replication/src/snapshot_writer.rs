@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::keep::Cut;
+use boxoffice_core::state_map::Cut;
 use boxoffice_shard::{Input as EngineInput, ShardId, SnapshotMeta};
 use boxoffice_storage::{
     snapshot::{Snapshot, join, state},

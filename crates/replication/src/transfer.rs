@@ -15,7 +15,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use boxoffice_core::keep::Cut;
+use boxoffice_core::state_map::Cut;
 use boxoffice_env::{Lane, World};
 use boxoffice_shard::{NodeId, ShardId};
 use boxoffice_storage::{past::PastError, snapshot_files::SnapshotError};

@@ -28,7 +28,7 @@ use std::{
     },
 };
 
-use boxoffice_core::{id::Entity, keep::Leaving, planted};
+use boxoffice_core::{id::Entity, planted, state_map::EvictionCandidate};
 use boxoffice_env::{Pair, Store, StoreError, StoreSettings, Stores};
 use boxoffice_shard::ShardId;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -84,7 +84,7 @@ pub struct Writing {
 impl Writing {
     /// Whether the store may have a record of an entity that leaves. One that began behind everything that was found there, and
     /// leaves for the first time, has none.
-    fn may_have(&self, shard: ShardId, leaving: &Leaving) -> bool {
+    fn may_have(&self, shard: ShardId, leaving: &EvictionCandidate) -> bool {
         if planted::is("a record that nobody looks for") {
             return false;
         }
@@ -323,8 +323,8 @@ impl Past {
     ///
     /// # Errors
     /// As [`Store::write`]; [`PastError::BadRecord`].
-    pub fn write(&self, leaving: &[(ShardId, Vec<Leaving>)]) -> Result<(), PastError> {
-        let mut shards: BTreeMap<ShardId, Vec<&Leaving>> = BTreeMap::new();
+    pub fn write(&self, leaving: &[(ShardId, Vec<EvictionCandidate>)]) -> Result<(), PastError> {
+        let mut shards: BTreeMap<ShardId, Vec<&EvictionCandidate>> = BTreeMap::new();
         for (shard, leaving) in leaving {
             shards.entry(*shard).or_default().extend(leaving);
         }
@@ -336,7 +336,7 @@ impl Past {
         self.writing.lock().shards.clear();
     }
 
-    fn write_batch(&self, shards: &BTreeMap<ShardId, Vec<&Leaving>>, ahead: u64) -> Result<(), PastError> {
+    fn write_batch(&self, shards: &BTreeMap<ShardId, Vec<&EvictionCandidate>>, ahead: u64) -> Result<(), PastError> {
         for shard in shards.keys() {
             // What is of the next replica must not go with what was left of the one before.
             while self.clear_some(*shard)? {}
@@ -348,7 +348,7 @@ impl Past {
         let mut changed = Vec::with_capacity(shards.len());
         for (&shard, leaving) in shards {
             let mut past = self.shard_of(&mut writing, shard)?;
-            let mut batch: BTreeMap<Bytes, &Leaving> = BTreeMap::new();
+            let mut batch: BTreeMap<Bytes, &EvictionCandidate> = BTreeMap::new();
             for leaving in leaving {
                 let known = batch.entry(entity_key(shard, &leaving.entity)).or_insert(leaving);
                 if known.index < leaving.index {
@@ -500,7 +500,7 @@ impl Past {
             let stored =
                 record::decode(bytes).map_err(|why| self.bad(format!("another node, of shard {shard}"), why))?;
             let Stored { index, entity, state } = stored;
-            taken.push(Leaving { entity, state, index, began: None });
+            taken.push(EvictionCandidate { entity, state, index, began: None });
         }
         let upto = taken.iter().map(|leaving| leaving.index).max().unwrap_or(0);
         self.write_batch(&BTreeMap::from([(shard, taken.iter().collect())]), upto)?;

@@ -1,4 +1,4 @@
-//! What an audit says of a calendar: everything is counted again from the list of bookings (P13).
+//! The audit of a calendar. It counts everything again from the list of bookings (P13).
 
 use alloc::{string::String, vec::Vec};
 use core::fmt::Write;
@@ -8,17 +8,17 @@ use smol_str::{SmolStr, format_smolstr};
 use super::{Buffers, Calendar, Days, Profile, widened};
 use crate::time::Timestamp;
 
-/// Sentences of one audit; there may be more to find than anybody reads.
+/// The most violations that one audit describes.
 const VIOLATIONS_MAX: usize = 100;
 
 /// Bookings named in one sentence.
 const NAMED_MAX: usize = 8;
 
 impl Calendar {
-    /// What is wrong, in sentences; at most 100 of them.
+    /// Violations in words; at most 100.
     ///
-    /// Bookings are written only where they fit, so too many at once means a fault, unless the capacity was made smaller
-    /// or the buffers longer since.
+    /// Bookings are written only where they fit. So too many at once are a fault, unless the capacity became smaller or the
+    /// buffers longer since.
     pub fn violations(&self, capacity: u32, buffers: Buffers) -> Vec<SmolStr> {
         let mut found = self.lost_pieces();
         let mut slots: Vec<_> = self.bookings.iter().map(|(key, slot)| (*slot, key)).collect();

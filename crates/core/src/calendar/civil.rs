@@ -1,4 +1,4 @@
-//! A time as the clock on the wall shows it, without a zone: what people write down.
+//! A time as a clock on the wall shows it, without a zone.
 
 use core::fmt;
 
@@ -25,7 +25,7 @@ impl Civil {
         (i64::from(time_ms) < DAY_MS).then_some(Civil { date, time_ms })
     }
 
-    /// The time written as `2026-03-29T02:30`, with seconds (`:00`) and milliseconds (`.000`) if one likes; never with an
+    /// The time in a text like `2026-03-29T02:30`, optionally with seconds (`:00`) and milliseconds (`.000`), never with an
     /// offset.
     pub fn parse(text: &str) -> Option<Civil> {
         let (date, time) = text.split_at_checked(10)?;
@@ -64,7 +64,7 @@ impl Civil {
         self.date.days() * DAY_MS + i64::from(self.time_ms)
     }
 
-    /// What a clock in UTC shows at an instant.
+    /// The time that a clock in UTC shows at an instant.
     pub(super) fn from_utc_ms(ms: i64) -> Option<Civil> {
         let date = Date::from_days(ms.div_euclid(DAY_MS))?;
         Civil::new(date, u32::try_from(ms.rem_euclid(DAY_MS)).expect("less than a day"))

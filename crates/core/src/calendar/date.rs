@@ -1,4 +1,4 @@
-//! A day as people name it: year, month, day; and the days of the week.
+//! A day as year, month and day, and the days of the week.
 
 use core::fmt;
 
@@ -21,8 +21,8 @@ pub struct Date {
 }
 
 impl Date {
-    /// This day, or `None` if there is none: years are 1970 to 9999, and the very last day of 9999 is not one, as its
-    /// end lies behind the end of time.
+    /// This day; `None` if it does not exist. Years are 1970 to 9999. The last day of 9999 is excluded, because its end is
+    /// behind the end of time.
     pub fn new(year: u16, month: u8, day: u8) -> Option<Date> {
         let date = civil::Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?).ok()?;
         let midnight = Offset::UTC.to_timestamp(date.at(0, 0, 0, 0)).ok()?;
@@ -41,7 +41,7 @@ impl Date {
         Weekday::of_day(self.days())
     }
 
-    /// The day so many days later, if there is one.
+    /// The day `days` later, if there is one.
     pub fn days_later(self, days: u32) -> Option<Date> {
         Date::from_days(self.days() + i64::from(days))
     }
@@ -59,7 +59,7 @@ impl Date {
         i64::from(self.day)
     }
 
-    /// The day so many days after 1970-01-01.
+    /// The day with this number, counted from 1970-01-01.
     pub(super) fn from_days(days: i64) -> Option<Date> {
         (0..=LAST_DAY).contains(&days).then_some(Date { day: days as i32 })
     }

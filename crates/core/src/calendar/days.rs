@@ -1,5 +1,5 @@
-//! The bookings by UTC day: a booking has a piece on every day it touches, so that whoever looks at a window looks only
-//! at the days of that window. A day without a piece is not there and is free.
+//! The bookings by UTC day. A booking has a piece on every day it touches, so a search looks only at the days of its window. A
+//! free day has no entry.
 
 use core::ops::Bound;
 
@@ -37,7 +37,7 @@ impl Days {
         }
     }
 
-    /// Takes every piece of a booking out, also on days nobody has looked at (CAL trap).
+    /// Removes every piece of a booking on all its days (CAL trap).
     pub(super) fn remove(&mut self, key: &BookingKey, slot: Slot) {
         let mut piece = Piece { day: 0, begin: slot.begin(), key: key.clone() };
         for day in slot.days() {
@@ -61,15 +61,14 @@ impl Days {
         let last = Timestamp(to.0.saturating_sub(1));
         let upper = Bound::Included(Piece::behind(day_of(last), last));
         let pieces = self.0.range((lower, upper)).filter(move |_| from < to);
-        // On the first day all pieces are looked at; on later days only those of bookings that begin there, as the others
-        // were met before.
+        // The first day is searched completely. On later days only bookings that begin there are new.
         pieces.filter_map(move |(piece, slot)| {
             let fresh = piece.day == first || piece.day == day_of(piece.begin);
             (fresh && slot.end() > from && slot.begin() < to).then_some((&piece.key, *slot))
         })
     }
 
-    /// Bytes on the heap, those behind long ids not counted.
+    /// Bytes on the heap, without those behind long ids not counted.
     pub(super) fn heap_bytes(&self) -> usize {
         self.0.heap_bytes()
     }

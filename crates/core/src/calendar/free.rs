@@ -24,7 +24,7 @@ use crate::{
 /// The most free slots one search finds.
 pub const FREE_SLOTS_MAX: usize = 1_000;
 
-/// What is looked for. A search looks once at each booking of the window and at each time it opens.
+/// The terms of a search. A search looks once at each booking and at each open time of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreeSearch {
     /// No slot begins before.
@@ -40,10 +40,10 @@ pub struct FreeSearch {
 }
 
 impl FreeSearch {
-    /// Whether this can be looked for.
+    /// Checks the search.
     ///
     /// # Errors
-    /// Says what is out of bounds.
+    /// A text that names what is out of bounds.
     pub fn validate(&self) -> Result<(), SmolStr> {
         if self.from >= self.to || self.to > TIMESTAMP_MAX {
             return Err(SmolStr::new_static("the window ends after it begins and before the year 10000"));
@@ -67,16 +67,16 @@ impl FreeSearch {
 }
 
 impl Calendar {
-    /// The first slots that fit beside what is booked, under the terms as they are now, in order.
+    /// The first slots that fit beside the bookings, under the current terms, in order.
     ///
     /// # Errors
-    /// Says what of the search is out of bounds.
+    /// A text that names what is out of bounds.
     ///
     /// # Panics
     /// If the capacity is zero.
     pub fn free_slots(&self, now: Timestamp, search: &FreeSearch, terms: &Terms) -> Result<Vec<Slot>, SmolStr> {
         search.validate()?;
-        // What has passed is not offered, also where no notice is needed.
+        // Time that has passed is never offered.
         let from = if planted::is("a slot in the past") { now.min(search.from) } else { now };
         let from = search.from.max(from.after(terms.notice_ms));
         // The horizon is for beginnings, the window's end for ends.

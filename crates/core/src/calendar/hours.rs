@@ -26,8 +26,8 @@ const DAY_MINUTES: u16 = 24 * 60;
 
 const MINUTE_MS: i64 = 60_000;
 
-/// Open from one minute of the local day up to, not including, another; to be open past midnight, until 24:00 and again
-/// from 0:00 on the next day, which is then one stretch.
+/// Open from one minute of the local day up to, not including, another. To be open past midnight, a day is open until 24:00 and
+/// the next from 0:00, which makes one stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OpenTime {
     /// Minutes after midnight by the clock, below 1440.
@@ -46,7 +46,7 @@ pub struct Hours {
     exceptions: SharedMap<Date, Vec<OpenTime>>,
 }
 
-/// Hours before anybody has looked at them.
+/// Hours before they are checked.
 #[derive(Deserialize)]
 struct Unchecked {
     zone: Zone,
@@ -66,8 +66,8 @@ impl Hours {
     /// Hours of each weekday from Monday on, and of days that differ; a day without times is closed.
     ///
     /// # Errors
-    /// Says what is wrong: a time that ends before it begins or after 24:00, times of a day that overlap, a day named
-    /// twice, too many times or days.
+    /// A text that says what is wrong: a time that ends before it begins or after 24:00, times of a day that overlap, a day
+    /// named twice, too many times or days.
     pub fn new(
         zone: Zone,
         weekly: [Vec<OpenTime>; 7],
@@ -89,7 +89,7 @@ impl Hours {
         Ok(hours)
     }
 
-    /// Whose clocks count.
+    /// The zone of the hours.
     pub fn zone(&self) -> &Zone {
         &self.zone
     }
@@ -128,7 +128,7 @@ impl Hours {
         })
     }
 
-    /// What is open while the clocks do not change: the times of each local day, cut to the stretch.
+    /// The open times of a stretch without a clock change: the times of each local day, cut to the stretch.
     fn parts(&self, stretch: Stretch) -> impl Iterator<Item = (Timestamp, Timestamp)> {
         let day_ms = DAY_MS as i64;
         let (from, to) = (stretch.begin.0 as i64 + stretch.offset_ms, stretch.end.0 as i64 + stretch.offset_ms);

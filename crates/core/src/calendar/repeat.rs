@@ -1,7 +1,7 @@
 //! Recurring bookings: a local begin and end that come again by day, week or month.
 //!
-//! What recurs is what the clocks show. A booking from 22:00 to 06:00 lasts eight hours, seven in the night the clocks go
-//! forward and nine in the night they go back.
+//! The local time recurs. A booking from 22:00 to 06:00 lasts eight hours, seven in the night the clocks go forward and nine in
+//! the night they go back.
 
 use alloc::vec::Vec;
 
@@ -21,7 +21,7 @@ pub const OCCURRENCES_MAX: usize = 400;
 /// The most days, weeks or months from one occurrence to the next.
 pub const INTERVAL_MAX: u16 = 1_000;
 
-/// How often something comes again.
+/// The frequency of a recurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Frequency {
@@ -40,7 +40,7 @@ pub enum Frequency {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Until {
-    /// After so many occurrences, the first one included.
+    /// After this number of occurrences, including the first.
     Count(u16),
     /// With the last occurrence that begins on this local day or before.
     Date(Date),
@@ -49,9 +49,9 @@ pub enum Until {
 /// How a booking recurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repeat {
-    /// How often.
+    /// Days, weeks or months.
     pub frequency: Frequency,
-    /// Every so many days, weeks (from Monday) or months; 1 is all of them.
+    /// The step in days, weeks (from Monday) or months; 1 takes each of them.
     pub interval: u16,
     /// When it ends.
     pub until: Until,
@@ -74,9 +74,9 @@ pub struct Missed {
 /// All occurrences in order: the slot of each, or what is wrong with its local time.
 ///
 /// # Errors
-/// Says what of the recurrence is out of bounds: the end is not after the begin by the clock, the slot is longer than
-/// 366 days, the first begin is not on a day of the week that was asked for, nothing or more than [`OCCURRENCES_MAX`]
-/// would occur, the interval is not 1 to [`INTERVAL_MAX`], or it goes on behind the year 9999.
+/// A text that says what is out of bounds: the end is not after the begin by the clock, the slot is longer than 366 days, the
+/// first begin is not on a wanted day of the week, there are no occurrences or more than [`OCCURRENCES_MAX`], the interval is
+/// not 1 to [`INTERVAL_MAX`], or the recurrence goes on behind the year 9999.
 pub fn occurrences(
     zone: &Zone,
     first_begin: Civil,

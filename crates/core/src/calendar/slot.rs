@@ -1,4 +1,4 @@
-//! A slot: the half-open interval of time that is asked of a resource; and the buffers it keeps from its neighbours.
+//! A slot: a half-open interval of time of a resource, and the buffers between neighbours.
 
 use core::fmt;
 
@@ -12,8 +12,8 @@ pub const SLOT_SPAN_MAX_MS: u64 = 366 * DAY_MS;
 /// A UTC day, in milliseconds.
 pub(super) const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// A half-open interval `[begin, end)`: never empty, never inverted, and before the end of time. Its end is the first
-/// instant that is free again, so the last second of a day is booked with the day (CAL trap).
+/// A half-open interval `[begin, end)`. It is never empty or inverted, and ends before the end of time. Its end is the first
+/// free instant, so the last second of a day is booked with the day (CAL trap).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Bounds")]
 pub struct Slot {
@@ -21,7 +21,7 @@ pub struct Slot {
     end: Timestamp,
 }
 
-/// What comes in as a slot before anybody has looked at it.
+/// A slot before it is checked.
 #[derive(Deserialize)]
 struct Bounds {
     begin: Timestamp,
@@ -85,8 +85,8 @@ pub(super) fn day_of(instant: Timestamp) -> u32 {
     u32::try_from(instant.0.min(TIMESTAMP_MAX.0) / DAY_MS).expect("there are three million days up to the year 9999")
 }
 
-/// Time a resource needs around each booking, in milliseconds. Both are added to every booking, so that two neighbours
-/// are `before_ms + after_ms` apart: the first is cleared up before the second is prepared.
+/// Time that a resource needs around each booking, in milliseconds. Both are added to every booking, so two neighbours are
+/// `before_ms + after_ms` apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buffers {
     /// Before each booking.

@@ -27,10 +27,10 @@ pub struct Terms {
     pub before_ms: u64,
     /// Time needed after each booking, in milliseconds. It need not be within the hours.
     pub after_ms: u64,
-    /// How long before its beginning a slot is asked for at the latest, in milliseconds. With zero what
-    /// has begun may be booked without a cart; it is neither held nor offered.
+    /// The least time from the ask to the beginning of a slot, in milliseconds. With zero, a slot that has begun may be booked
+    /// without a cart, but is neither held nor offered.
     pub notice_ms: u64,
-    /// How long before its beginning a slot is asked for at the earliest, in milliseconds; any time if not set.
+    /// The most time from the ask to the beginning of a slot, in milliseconds; unlimited if not set.
     pub horizon_ms: Option<u64>,
     /// When it may be used; always if not set.
     pub hours: Option<Hours>,
@@ -39,7 +39,7 @@ pub struct Terms {
 /// Why a slot cannot be booked, whatever else is booked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum SlotRefusal {
-    /// It is not an interval that anything is booked for.
+    /// It is not a bookable interval.
     #[error("{0}")]
     BadInterval(SmolStr),
     /// Some of it is not open.
@@ -95,10 +95,10 @@ impl Slot {
 }
 
 impl Terms {
-    /// Whether these can be the terms of a resource.
+    /// Checks the terms.
     ///
     /// # Errors
-    /// Says what is out of bounds.
+    /// A text that names what is out of bounds.
     pub fn validate(&self) -> Result<(), SmolStr> {
         if !(1..=CAPACITY_MAX).contains(&self.capacity) {
             return Err(format_smolstr!("capacity is 1 to {CAPACITY_MAX}, not {}", self.capacity));

@@ -41,7 +41,7 @@ pub enum CivilError {
 pub(super) struct Stretch {
     pub(super) begin: Timestamp,
     pub(super) end: Timestamp,
-    /// What the clocks show less UTC, in milliseconds.
+    /// Local time less UTC, in milliseconds.
     pub(super) offset_ms: i64,
 }
 
@@ -83,14 +83,14 @@ impl Zone {
         }
     }
 
-    /// What the clocks show at an instant; `None` if that is before 1970 or behind the end of 9999 by its clocks.
+    /// The local time at an instant; `None` if it is before 1970 or behind the end of 9999.
     pub fn civil(&self, instant: Timestamp) -> Option<Civil> {
         let offset = self.rules.to_offset(jiff_instant(instant)?);
         let local = i64::try_from(instant.0).ok()? + i64::from(offset.seconds()) * 1000;
         Civil::from_utc_ms(local)
     }
 
-    /// The window, cut where the clocks change. It ends early where time does.
+    /// The window, cut where the clocks change. It ends no later than time does.
     pub(super) fn stretches(&self, from: Timestamp, to: Timestamp) -> impl Iterator<Item = Stretch> {
         let (mut begin, to) = (from, to.min(TIMESTAMP_MAX));
         iter::from_fn(move || {

@@ -1,13 +1,14 @@
-//! What an opened cart has: the writes of its lines, its deadline and its checkout.
+//! What an opened cart has: the writes of its lines and its deadline.
 
 use alloc::{boxed::Box, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
+    attempts::PaymentAttempts,
     line::{Line, LineHold},
     memory::Memory,
-    paying::{Checkout, Done, Paying},
+    order::OrderRecord,
 };
 use crate::{
     answer::{CartState, Ended, TakenLine},
@@ -39,9 +40,9 @@ pub(crate) struct Body {
     pub(super) taken: Vec<TakenLine>,
     pub(super) remembered: Vec<Memory>,
     /// Of carts that have begun to pay.
-    pub(super) payment: Option<Box<Paying>>,
+    pub(super) attempts: Option<Box<PaymentAttempts>>,
     /// Of a done cart.
-    pub(super) done: Option<Box<Done>>,
+    pub(super) order: Option<Box<OrderRecord>>,
 }
 
 impl Body {
@@ -66,9 +67,18 @@ impl Body {
             lines: Vec::new(),
             taken: Vec::new(),
             remembered: Vec::new(),
-            payment: None,
-            done: None,
+            attempts: None,
+            order: None,
         }
+    }
+
+    pub(super) fn line(&self, number: u32) -> Option<&Line> {
+        self.lines.iter().find(|line| line.number == number)
+    }
+
+    pub(super) fn line_mut(&mut self, number: u32) -> &mut Line {
+        let line = self.lines.iter_mut().find(|line| line.number == number);
+        line.expect("only lines of the cart change")
     }
 
     pub(super) fn add(&mut self, line: &NewLine) {
@@ -88,8 +98,7 @@ impl Body {
     }
 
     pub(super) fn grow(&mut self, grown: &GrownLine) {
-        let line = self.lines.iter_mut().find(|line| line.number == grown.line);
-        let line = line.expect("only lines of the cart grow");
+        let line = self.line_mut(grown.line);
         assert!(grown.content.quantity() > line.content.quantity(), "line {} does not grow", grown.line);
         if let Some(hold) = &mut line.hold {
             assert!(grown.revision > hold.revision, "line {} grows by an old revision", grown.line);
@@ -103,19 +112,19 @@ impl Body {
         line.believed_until = line.believed_until.max(grown.believed_until);
     }
 
-    /// The cart expires then, if nothing happens before: every inventory may be told so from now on.
+    /// Sets the deadline. Every inventory may be told it from now on.
     pub(super) fn live_until(&mut self, deadline: Timestamp) {
         self.deadline = deadline;
         self.lines.iter_mut().for_each(|line| line.believed_until = line.believed_until.max(deadline));
     }
 
-    pub(super) fn begin_checkout(&mut self, checkout: Checkout, deadline: Timestamp) {
-        let paying = self.payment.get_or_insert_default();
-        assert_eq!(checkout.attempt, paying.attempts + 1, "attempts to pay are counted");
-        paying.attempts = checkout.attempt;
-        paying.begun += 1;
-        paying.checkout = Some(checkout);
-        self.state = CartState::CheckingOut;
-        self.live_until(deadline);
+    /// The deadline if the cart were touched now.
+    pub(super) fn touched(&self, at: Timestamp) -> Timestamp {
+        self.touched_with(at, self.lines.iter().map(|line| line.ttl_ms))
+    }
+
+    /// The deadline if the cart were touched now and its lines, or their inventories, let it live this long untouched.
+    pub(super) fn touched_with(&self, at: Timestamp, ttls_ms: impl Iterator<Item = Option<u64>>) -> Timestamp {
+        at.after(ttls_ms.flatten().fold(self.ttl_ms, u64::min)).min(self.age_ends_at)
     }
 }

@@ -1,10 +1,11 @@
 //! A line of a cart, and the hold it rests on.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    ask::Ask,
     event::QuotaClaim,
     id::{CartId, Entity, HoldId, Id, RequestHash},
     portion::{Content, Portion},
@@ -21,12 +22,12 @@ pub(super) struct Line {
     pub(super) quota: Option<Box<QuotaClaim>>,
     pub(super) content: Content,
     pub(super) ttl_ms: Option<u64>,
-    /// Until when those it has holds of may believe in them without asking the cart: the latest deadline that they were
-    /// told, or may have been. It may be later than the cart's, whose life others can make shorter.
+    /// The latest deadline that an inventory of the line may know. Until then it believes in its hold without asking the cart.
+    /// It may be later than the cart's own deadline, because another line can shorten the cart's life.
     pub(super) believed_until: Timestamp,
 }
 
-/// The hold a line rests on; its cart goes without saying.
+/// The hold a line rests on, without its cart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LineHold {
     pub(super) request: RequestHash,
@@ -35,8 +36,47 @@ pub(super) struct LineHold {
     pub(super) revision: u64,
 }
 
+/// A hold of a line, of its inventory or of its customer's quota.
+pub(super) struct LineClaim<'a> {
+    pub(super) entity: Entity,
+    pub(super) hold: HoldId,
+    pub(super) revision: u64,
+    content: &'a Content,
+    quota: Option<&'a QuotaClaim>,
+}
+
+impl LineClaim<'_> {
+    /// What the line needs of it.
+    pub(super) fn portion(&self) -> Portion {
+        match self.quota {
+            Some(quota) => quota.portion(self.content.quantity()),
+            None => self.content.portion(),
+        }
+    }
+}
+
 impl Line {
-    /// Whether this is the hold it rests on, or the one on its customer's quota.
+    /// Its holds, of its inventory and of the quota.
+    pub(super) fn claims(&self, cart: CartId, customer: Option<&Id>) -> impl Iterator<Item = LineClaim<'_>> {
+        let content = &self.content;
+        let own = self.hold.map(|hold| LineClaim {
+            entity: self.entity.clone(),
+            hold: hold.id(cart),
+            revision: hold.revision,
+            content,
+            quota: None,
+        });
+        let quota = self.quota.as_deref().map(|quota| LineClaim {
+            entity: customer_entity(customer),
+            hold: quota.hold,
+            revision: quota.revision,
+            content,
+            quota: Some(quota),
+        });
+        own.into_iter().chain(quota)
+    }
+
+    /// Whether this is one of its holds.
     pub(super) fn rests_on(&self, cart: CartId, customer: Option<&Id>, entity: &Entity, hold: HoldId) -> bool {
         if let Entity::Customer(id) = entity {
             return customer == Some(id) && self.quota.as_ref().is_some_and(|quota| quota.hold == hold);
@@ -44,9 +84,43 @@ impl Line {
         self.entity == *entity && self.hold.is_some_and(|own| own.id(cart) == hold)
     }
 
-    /// What it needs of its customer's quota.
-    pub(super) fn quota_portion(&self, quota: &QuotaClaim) -> Portion {
-        Portion::Quota { quota: quota.quota.clone(), count: self.content.quantity() }
+    /// Raises the revisions of its holds, and releases what the line does not have. A hold without a new revision stays as it is.
+    /// Nothing is left of the holds of a line that ends.
+    pub(super) fn release(
+        &mut self,
+        cart: CartId,
+        customer: Option<&Id>,
+        (revision, quota_revision): (Option<u64>, Option<u64>),
+        ends: bool,
+    ) -> Vec<(Entity, Ask)> {
+        let Line { number, entity, hold, quota, content, .. } = self;
+        let mut asks = Vec::new();
+        if let (Some(hold), Some(revision)) = (hold, revision) {
+            assert!(revision > hold.revision, "line {number} is released by an old revision");
+            hold.revision = revision;
+            let left = (!ends).then(|| content.portion());
+            let ask = Ask::Release { hold: hold.id(cart), revision, left, last: false, expired: false };
+            asks.push((entity.clone(), ask));
+        }
+        if let (Some(quota), Some(revision)) = (quota, quota_revision) {
+            assert!(revision > quota.revision, "the quota of line {number} is released by an old revision");
+            quota.revision = revision;
+            let left = (!ends).then(|| quota.portion(content.quantity()));
+            let ask = Ask::Release { hold: quota.hold, revision, left, last: false, expired: false };
+            asks.push((customer_entity(customer), ask));
+        }
+        asks
+    }
+}
+
+/// The customer of a line with a quota.
+fn customer_entity(customer: Option<&Id>) -> Entity {
+    Entity::Customer(customer.expect("a cart with a quota has a customer").clone())
+}
+
+impl QuotaClaim {
+    fn portion(&self, count: u32) -> Portion {
+        Portion::Quota { quota: self.quota.clone(), count }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a cart remembers of the requests it granted, so that a repeat gets the same answer (P9).
+//! The requests that a cart remembers, so that a repeat gets the same answer (P9).
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -12,6 +12,7 @@ use crate::{
     packing,
     payment::PaymentFailure,
     planted,
+    push_exact::push_exact,
     refusal::Refusal,
 };
 
@@ -27,13 +28,13 @@ pub(super) struct Memory {
     answer: Option<Box<[u8]>>,
 }
 
-/// What is kept of an outcome: the cart's version with it, where those stood that were asked for it, and the answer, or how
-/// the payment ended.
+/// An outcome: the cart's version with it, the versions of the inventories that were asked, and the answer or the failure of the
+/// payment.
 type Packed = (u64, Vec<At>, Result<Answer, PaymentFailure>);
 
-/// What is remembered of a request.
+/// The remembered outcome of a request.
 pub(crate) enum Recalled {
-    /// It was granted, and this is the answer, with the versions of its time.
+    /// It was granted with this answer and these versions.
     Answer(Box<Answered>),
     /// It was the checkout that made the order.
     Order,
@@ -49,7 +50,7 @@ impl Memory {
 }
 
 impl Cart {
-    /// What is remembered of a request, if it has an outcome; refused if it had another body.
+    /// The outcome of a request, if it has one. Refused if the request had another body.
     pub(crate) fn recall(&self, request: Request) -> Option<Result<Recalled, Refusal>> {
         let body = self.body.as_ref()?;
         let memory = body.remembered.iter().find(|memory| memory.request.id == request.id)?;
@@ -69,7 +70,7 @@ impl Cart {
             Err(failure) => return Recalled::Failed(failure),
         };
         let mut at = Vec::with_capacity(asked.len() + 1);
-        // The place in the log is known to those who were there.
+        // A repeat does not know the place in the log.
         at.push(At { entity: Entity::Cart(self.id), version, position: 0 });
         at.extend(asked);
         Recalled::Answer(Box::new(Answered { answer, at }))
@@ -88,7 +89,7 @@ impl Body {
         self.keep_packed(*request, &(version, asked, Ok::<_, PaymentFailure>(answer)));
     }
 
-    /// Keeps how the payment of a checkout ended, with this version of the cart.
+    /// Keeps the failed payment of a checkout, with this version of the cart.
     pub(super) fn remember_failure(&mut self, version: u64, request: Request, failure: &PaymentFailure) {
         let differs = matches!(failure, PaymentFailure::AmountMismatch { .. });
         if planted::is("a decline forgotten") || (differs && planted::is("another amount forgotten")) {
@@ -108,10 +109,7 @@ impl Body {
     }
 
     fn keep(&mut self, memory: Memory) {
-        if self.remembered.len() < 4 {
-            // Millions of carts have one or two.
-            self.remembered.reserve_exact(1);
-        }
-        self.remembered.push(memory);
+        // Millions of carts remember one or two requests.
+        push_exact(&mut self.remembered, memory);
     }
 }

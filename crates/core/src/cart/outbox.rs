@@ -1,4 +1,4 @@
-//! The outbox: what a cart owes to others until they acknowledge it.
+//! The outbox: the messages that a cart owes until they are acknowledged.
 
 use alloc::vec::Vec;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     ask::{Ask, Reply},
     event::Owed,
-    host::add,
     id::{Entity, HoldId},
     payment::{GatewayCall, PaymentKey, PaymentStep},
     planted,
+    push_exact::push_exact,
 };
 
 /// Messages owed, each with a number; numbers rise and are never used again.
@@ -37,12 +37,12 @@ impl Outbox {
         self.next
     }
 
-    /// Everything owed, in the order in which it was.
+    /// All messages, in the order in which they became owed.
     pub(crate) fn entries(&self) -> &[(u64, Owed)] {
         &self.entries
     }
 
-    /// What may be told now: everything but what has to wait for earlier messages to the same one.
+    /// Messages that may be sent now. The others wait for earlier messages to the same receiver.
     pub(crate) fn sendable(&self) -> impl Iterator<Item = &(u64, Owed)> {
         let free = |(place, _): &(usize, &(u64, Owed))| !self.is_blocked(*place);
         self.entries.iter().enumerate().filter(free).map(|(_, entry)| entry)
@@ -56,18 +56,18 @@ impl Outbox {
     /// The message a reply of `from` acknowledges.
     pub(crate) fn acknowledged_by(&self, from: &Entity, reply: &Reply) -> Option<u64> {
         let fits = |ask: &Ask| match (ask, reply) {
-            (Ask::Release { hold, revision, .. }, Reply::Released { hold: said, revision: replied }) => {
-                (hold, revision) == (said, replied)
+            (Ask::Release { hold, revision, .. }, Reply::Released { hold: replied_hold, revision: replied }) => {
+                (hold, revision) == (replied_hold, replied)
             }
-            (Ask::Sell { hold, .. }, Reply::Sold { hold: said, .. })
-            | (Ask::Refund { hold }, Reply::Refunded { hold: said }) => hold == said,
+            (Ask::Sell { hold, .. }, Reply::Sold { hold: replied_hold, .. })
+            | (Ask::Refund { hold }, Reply::Refunded { hold: replied_hold }) => hold == replied_hold,
             (Ask::Post { purchase }, Reply::Posted { order }) => purchase.order == *order,
             (Ask::Forget, Reply::Forgotten) => true,
             _ => false,
         };
         let fits = |(_, owed): &(u64, Owed)| owed.to.as_ref() == Some(from) && fits(&owed.ask);
         let place = self.entries.iter().position(fits)?;
-        // What was not told yet is not acknowledged either: the reply is to something else.
+        // A message that was not sent yet is not acknowledged. The reply belongs to something else.
         (!self.is_blocked(place)).then(|| self.entries[place].0)
     }
 
@@ -111,7 +111,7 @@ impl Outbox {
         if dropped {
             return;
         }
-        add(&mut self.entries, (self.next, Owed { to, ask }));
+        push_exact(&mut self.entries, (self.next, Owed { to, ask }));
         self.next += 1;
     }
 
@@ -140,9 +140,9 @@ fn waits(message: &Owed, earlier: &Owed) -> bool {
     match (&message.ask, &earlier.ask) {
         // A release that came after the `Forget` would be remembered for ever.
         (Ask::Forget, _) => true,
-        // A refund that came before the sale would find nothing, and the sale would stand.
+        // A refund that came before the sale would find nothing, and then the sale would stand.
         (Ask::Refund { hold }, Ask::Sell { hold: sold, .. }) => hold == sold,
-        // What is not captured cannot be paid back.
+        // Money that is not captured cannot be paid back.
         (Ask::Pay(GatewayCall::Refund { key, .. }), Ask::Pay(GatewayCall::Capture { key: captured, .. })) => {
             key == captured
         }

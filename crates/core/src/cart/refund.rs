@@ -1,10 +1,10 @@
-//! What a cart decides about its order after the sale, and about money it gave up: refunds, and how the money stands.
+//! What a cart decides about its order after the sale, and about money that it gave up.
 
 use alloc::vec::Vec;
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::Cart;
+use super::{Cart, OrderRecord};
 use crate::{
     answer::Answer,
     event::{CartEvent, Remembered},
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Cart {
-    /// Pays lines of the order back, all that are left if none is named.
+    /// Pays lines of the order back. Without named lines it pays all that are left.
     pub(crate) fn decide_refund(
         &self,
         at: Timestamp,
@@ -25,12 +25,11 @@ impl Cart {
         reason: &SmolStr,
         request: Option<Request>,
     ) -> Result<CartEvent, Refusal> {
-        let order = || Refusal::NotFound(format_smolstr!("order {}", self.id.order()));
-        let body = self.body.as_ref().ok_or_else(order)?;
-        let done = body.done.as_ref().ok_or_else(order)?;
-        let gone = |number: u32| done.refunds.iter().any(|refund| refund.lines.contains(&number));
+        let (Some(body), Some(record)) = (&self.body, self.record()) else {
+            return Err(Refusal::NotFound(format_smolstr!("order {}", self.id.order())));
+        };
         let chosen: Vec<u32> = match lines {
-            None => body.lines.iter().map(|line| line.number).filter(|number| !gone(*number)).collect(),
+            None => body.lines.iter().map(|line| line.number).filter(|number| !record.is_refunded(*number)).collect(),
             Some(named) => {
                 let mut named = named.to_vec();
                 named.sort_unstable();
@@ -43,13 +42,13 @@ impl Cart {
         }
         for number in &chosen {
             self.line(*number)?;
-            if gone(*number) {
+            if record.is_refunded(*number) {
                 return Err(Refusal::BadRequest(format_smolstr!("line {number} was refunded before")));
             }
         }
         let contents = body.lines.iter().filter(|line| chosen.contains(&line.number)).map(|line| &line.content);
         let amount = total(contents).expect("a part of the order's total");
-        let status = match &done.payment {
+        let status = match &record.payment {
             PaymentStatus::Recorded => RefundStatus::Recorded,
             PaymentStatus::Authorized | PaymentStatus::Captured => RefundStatus::Pending,
             PaymentStatus::CaptureFailed { .. } => {
@@ -57,10 +56,10 @@ impl Cart {
             }
         };
         let refund = RefundRecord {
-            number: done.refunds.len() as u32 + 1,
+            number: record.refunds.len() as u32 + 1,
             at,
             lines: chosen,
-            amount: Money { amount, currency: done.order.total.currency },
+            amount: Money { amount, currency: record.order.total.currency },
             reason: reason.clone(),
             status,
         };
@@ -68,22 +67,25 @@ impl Cart {
         Ok(CartEvent::Refunded { refund, remembered })
     }
 
-    /// The line that rests on a hold was refunded.
+    /// Whether a line was refunded.
     pub(crate) fn is_refunded(&self, number: u32) -> bool {
-        let done = self.body.as_ref().and_then(|body| body.done.as_ref());
-        done.is_some_and(|done| done.refunds.iter().any(|refund| refund.lines.contains(&number)))
+        self.record().is_some_and(|record| record.is_refunded(number))
     }
 
-    /// The gateway has captured, or cannot. `None` if that is known.
+    /// The order that an attempt paid.
+    fn paid_by(&self, attempt: u32) -> Option<&OrderRecord> {
+        self.record().filter(|record| record.attempt == attempt)
+    }
+
+    /// The gateway has captured the money, or cannot. `None` if that is known already.
     pub(crate) fn decide_captured(&self, attempt: u32, failed: Option<&SmolStr>) -> Option<CartEvent> {
-        let done = self.body.as_ref()?.done.as_ref().filter(|done| done.attempt == attempt)?;
-        (done.payment == PaymentStatus::Authorized).then(|| {
+        (self.paid_by(attempt)?.payment == PaymentStatus::Authorized).then(|| {
             let failed = failed.map(|reason| PaymentStatus::CaptureFailed { reason: reason.clone() });
             CartEvent::PaymentChanged(failed.unwrap_or(PaymentStatus::Captured))
         })
     }
 
-    /// The gateway has given an attempt's money up, or cannot. `None` if that is known.
+    /// The gateway has voided an authorization, or cannot. `None` if that is known already.
     pub(crate) fn decide_voided(&self, attempt: u32, failed: Option<&SmolStr>) -> Option<CartEvent> {
         let void = self.void_of(attempt)?;
         (void.status == VoidStatus::Pending).then(|| {
@@ -92,27 +94,26 @@ impl Cart {
         })
     }
 
-    /// The gateway has paid a refund back, or cannot. `None` if that is known.
+    /// The gateway has paid a refund back, or cannot. `None` if that is known already.
     pub(crate) fn decide_paid_back(&self, attempt: u32, number: u32, failed: Option<&SmolStr>) -> Option<CartEvent> {
-        let done = self.body.as_ref()?.done.as_ref().filter(|done| done.attempt == attempt)?;
-        let refund = done.refunds.iter().find(|refund| refund.number == number)?;
+        let refund = self.paid_by(attempt)?.refunds.iter().find(|refund| refund.number == number)?;
         (refund.status == RefundStatus::Pending).then(|| {
             let failed = failed.map(|reason| RefundStatus::Failed { reason: reason.clone() });
             CartEvent::RefundChanged { number, status: failed.unwrap_or(RefundStatus::Refunded) }
         })
     }
 
-    /// An operator says that a step after the authorization was done, whatever the gateway says of it. `None` if that is known.
+    /// An operator says that a step after the authorization was done. `None` if that is known already.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] if there is no such step.
     pub(crate) fn decide_done(&self, attempt: u32, step: PaymentStep) -> Result<Option<CartEvent>, Refusal> {
         let key = PaymentKey { cart: self.id, attempt };
         let unknown = || Refusal::NotFound(format_smolstr!("{step:?} of payment {key}"));
-        let done = self.body.as_ref().and_then(|body| body.done.as_ref()).filter(|done| done.attempt == attempt);
+        let paid = || self.paid_by(attempt).ok_or_else(unknown);
         match step {
             PaymentStep::Authorize => panic!("payment {key}: an authorization has a reference, or was declined"),
-            PaymentStep::Capture => match done.ok_or_else(unknown)?.payment {
+            PaymentStep::Capture => match paid()?.payment {
                 PaymentStatus::Recorded => Err(unknown()),
                 PaymentStatus::Captured => Ok(None),
                 PaymentStatus::Authorized | PaymentStatus::CaptureFailed { .. } => {
@@ -126,7 +127,7 @@ impl Cart {
                 }
             },
             PaymentStep::Refund(number) => {
-                let refunds = &done.ok_or_else(unknown)?.refunds;
+                let refunds = &paid()?.refunds;
                 match refunds.iter().find(|refund| refund.number == number).ok_or_else(unknown)?.status {
                     RefundStatus::Recorded | RefundStatus::Refunded => Ok(None),
                     RefundStatus::Pending | RefundStatus::Failed { .. } => {
@@ -138,6 +139,6 @@ impl Cart {
     }
 
     fn void_of(&self, attempt: u32) -> Option<&VoidRecord> {
-        self.voids().iter().find(|void| void.attempt == attempt)
+        self.attempts()?.void(attempt)
     }
 }

@@ -1,4 +1,4 @@
-//! What is told of a cart.
+//! A cart as clients and audits see it.
 
 use alloc::vec::Vec;
 
@@ -7,17 +7,16 @@ use smol_str::format_smolstr;
 use super::{Cart, Line};
 use crate::{
     answer::{Answer, CartAudit, CartState, CartView, Claim, Held, LineView},
-    id::{CartId, Entity, Id},
+    id::{CartId, Id},
     payment::{
         OpenPayment, PaymentCounts, PaymentKey, PaymentStatus, PaymentStep, RefundRecord, RefundStatus, VoidRecord,
         VoidStatus,
     },
-    portion::Portion,
     time::Timestamp,
 };
 
 impl Cart {
-    /// The cart as its owner sees it; `None` if nobody opened it.
+    /// The cart as its owner sees it; `None` if no client opened it.
     pub fn view(&self) -> Option<CartView> {
         let body = self.body.as_ref()?;
         let lines = self.lines();
@@ -51,35 +50,34 @@ impl Cart {
         view
     }
 
-    /// The order as it was decided, which is what its checkout is answered, now and whenever it is repeated: how the money
-    /// stands since then is told to who reads it. `None` if it is not done.
+    /// The order as it was decided. Its checkout and each repeat get this answer, and a read gets the order as it is now. `None` if
+    /// the cart is not done.
     pub(crate) fn checkout_answer(&self, settling: bool) -> Option<Answer> {
-        let done = self.body.as_ref()?.done.as_ref()?;
+        let done = self.record()?;
         let payment = if done.reference.is_some() { PaymentStatus::Authorized } else { PaymentStatus::Recorded };
         Some(Answer::Order { order: done.order.clone(), settling, payment, refunds: Vec::new() })
     }
 
-    /// The order with how its money stands; `None` if it is not done.
+    /// The order with the state of its money; `None` if the cart is not done.
     pub(crate) fn order_answer(&self, settling: bool) -> Option<Answer> {
-        let done = self.body.as_ref()?.done.as_ref()?;
+        let done = self.record()?;
         let (payment, refunds) = (done.payment.clone(), done.refunds.clone());
         Some(Answer::Order { order: done.order.clone(), settling, payment, refunds })
     }
 
-    /// How the money of its order stands, and what was paid back; `None` if it is no order.
+    /// The state of the money of its order, and the refunds; `None` if the cart is not done.
     pub fn money(&self) -> Option<(&PaymentStatus, &[RefundRecord])> {
-        let done = self.body.as_ref()?.done.as_ref()?;
+        let done = self.record()?;
         Some((&done.payment, &done.refunds))
     }
 
     /// Attempts whose money was given up, or is to be.
     pub(super) fn voids(&self) -> &[VoidRecord] {
-        let paying = self.body.as_ref().and_then(|body| body.payment.as_ref());
-        paying.map_or(&[], |paying| &paying.voids)
+        self.attempts().map_or(&[], |attempts| &attempts.voids)
     }
 
-    /// Steps of payments that are not over, or that failed and that nobody has seen to. What failed to be captured is nobody's
-    /// matter any more once all of it is refunded; and what was never captured is not paid back.
+    /// Steps of payments that are not over, or that failed and wait for an operator. A failed capture needs no operator once the
+    /// whole order is refunded. Money that was never captured is not paid back.
     pub fn open_payments(&self) -> impl Iterator<Item = OpenPayment> {
         let open = |attempt, step, failed| {
             let key = PaymentKey { cart: self.id, attempt };
@@ -92,7 +90,7 @@ impl Cart {
             VoidStatus::Failed { .. } => Some(open(void.attempt, PaymentStep::Void, true)),
             VoidStatus::Voided => None,
         });
-        let done = self.body.as_ref().and_then(|body| body.done.as_deref());
+        let done = self.record();
         let captured = done.and_then(move |done| match done.payment {
             PaymentStatus::Authorized => Some(open(done.attempt, PaymentStep::Capture, false)),
             PaymentStatus::CaptureFailed { .. } => {
@@ -127,17 +125,13 @@ impl Cart {
         let mut claims = Vec::with_capacity(body.lines.len());
         for line in &body.lines {
             let there = !self.is_refunded(line.number);
-            let mut claim = |entity: Entity, hold, revision, portion: Portion| {
-                let portion = there.then_some(portion);
-                claims.push(Claim { line: line.number, entity, hold, revision, portion });
-            };
-            if let Some(hold) = &line.hold {
-                claim(line.entity.clone(), hold.id(self.id), hold.revision, line.content.portion());
-            }
-            if let (Some(quota), Some(customer)) = (&line.quota, &body.customer) {
-                let entity = Entity::Customer(customer.clone());
-                claim(entity, quota.hold, quota.revision, line.quota_portion(quota));
-            }
+            claims.extend(line.claims(self.id, body.customer.as_ref()).map(|claim| Claim {
+                line: line.number,
+                hold: claim.hold,
+                revision: claim.revision,
+                portion: there.then(|| claim.portion()),
+                entity: claim.entity,
+            }));
         }
         claims
     }
@@ -149,7 +143,7 @@ impl Cart {
         there.map(|line| line.content.seats().len() as u64).sum()
     }
 
-    /// Everything; `None` if nobody opened it.
+    /// Everything about it; `None` if no client opened it.
     pub fn audit(&self) -> Option<CartAudit> {
         let cart = self.view()?;
         let mut violations = Vec::new();
@@ -172,21 +166,20 @@ impl Cart {
         if cart.ended.is_some() != matches!(cart.state, CartState::Canceled | CartState::Expired) {
             violations.push(format_smolstr!("the cart is {}, and {:?} is why", cart.state.as_str(), cart.ended));
         }
-        let money = self.body.as_ref().and_then(|body| body.done.as_ref());
-        let payment = money.map(|done| done.payment.clone());
-        let refunds = money.map_or_else(Vec::new, |done| done.refunds.clone());
+        let payment = self.record().map(|record| record.payment.clone());
+        let refunds = self.record().map_or_else(Vec::new, |record| record.refunds.clone());
         let paid: i128 = refunds.iter().map(|refund| i128::from(refund.amount.amount)).sum();
         if cart.total.is_some_and(|total| paid > i128::from(total.amount)) {
             violations.push("more was refunded than the order came to".into());
         }
         if self.payments().pending > 0 && !self.unfinished() {
-            violations.push("a payment is not over, and nobody asks for it".into());
+            violations.push("a payment is open, but the cart does not ask for it".into());
         }
         let (voids, owed) = (self.voids().to_vec(), self.outbox.len() as u32);
         Some(CartAudit { holds: self.claims(), cart, payment, refunds, voids, owed, violations })
     }
 
-    /// A cart that has just been opened, before it is.
+    /// The view of a cart that is about to be opened.
     pub(super) fn fresh_view(id: CartId, customer: Option<Id>, at: Timestamp, deadline: Timestamp) -> CartView {
         CartView {
             id,

@@ -8,15 +8,15 @@ use crate::{command::Machine, time::Timestamp};
 /// A member as kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// The name of its data directory; none while another disk is awaited in the place of one that was lost.
+    /// The name of its data directory; none while a lost disk is being replaced.
     pub disk: Option<u128>,
-    /// Where other members reach it: host and port.
+    /// Its address for other members: host and port.
     pub peer: SmolStr,
-    /// Where clients reach it: host and port.
+    /// Its address for clients: host and port.
     pub client: SmolStr,
-    /// The version of the program it runs, as it last said.
+    /// The version of its program when it last started.
     pub program: SmolStr,
-    /// What may be expected of it.
+    /// Its state.
     pub state: MemberState,
     /// Its replicas with a lower generation were on a disk that was lost.
     pub first_generation: u64,
@@ -24,16 +24,16 @@ pub struct Member {
     pub since: Timestamp,
 }
 
-/// What may be expected of a member.
+/// The state of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemberState {
-    /// It was promised a place and has not started since.
+    /// It was added and has not started yet.
     Joining,
-    /// It has copies, and gets more.
+    /// It has replicas, and gets more.
     Serving,
-    /// What it has is moved away from it.
+    /// Its replicas are moved away from it.
     Draining,
-    /// It does not come back. Its id is never given again.
+    /// It was removed. Its id is never reused.
     Gone,
 }
 
@@ -51,19 +51,19 @@ impl MemberState {
 
 impl Member {
     /// A machine as a member, from now on.
-    pub(super) fn new(machine: &Machine, state: MemberState, first_generation: u64, since: Timestamp) -> Member {
+    pub(crate) fn new(machine: &Machine, state: MemberState, first_generation: u64, since: Timestamp) -> Member {
         let Machine { disk, peer, client, program } = machine.clone();
         Member { disk: Some(disk), peer, client, program, state, first_generation, since }
     }
 
-    /// The same member in another state from now on; nothing changes if it is in it already.
-    pub(super) fn turned(&self, state: MemberState, at: Timestamp) -> Member {
+    /// The same member in another state from now on. Nothing changes if it has that state.
+    pub(crate) fn turned(&self, state: MemberState, at: Timestamp) -> Member {
         let since = if self.state == state { self.since } else { at };
         Member { state, since, ..self.clone() }
     }
 
     /// The same member on this machine.
-    pub(super) fn on(&self, machine: &Machine) -> Member {
+    pub(crate) fn on(&self, machine: &Machine) -> Member {
         let Machine { disk, peer, client, program } = machine.clone();
         Member { disk: Some(disk), peer, client, program, ..self.clone() }
     }

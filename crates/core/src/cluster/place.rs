@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 /// Bits of a replica's id that count generations.
 const GENERATION_BITS: u32 = 40;
 
-/// How many generations there are: the id of a replica has room for no more beside its node.
-pub(super) const GENERATIONS: u64 = 1 << GENERATION_BITS;
+/// How many generations there are. The id of a replica has no room for more beside its node.
+pub(crate) const GENERATIONS: u64 = 1 << GENERATION_BITS;
 
-/// One copy of a shard on one node. A copy that comes after one that was removed, or whose disk was lost, is another
-/// replica: an acknowledgement of the earlier one can never be taken for one of its own.
+/// One copy of a shard on one node. A new copy after a removal or a lost disk is another replica, so an acknowledgement of the
+/// earlier one never counts for it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Replica {
-    /// On which node.
+    /// Its node.
     pub node: u64,
-    /// The how-manieth replica the cluster made; below 2^40.
+    /// The number of the replica in the cluster; below 2^40.
     pub generation: u64,
 }
 
@@ -66,7 +66,7 @@ impl Copies {
     }
 }
 
-/// Where a shard should be, and where it was when it last was where it should be.
+/// The target of a shard, and the last target that it reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// How many aims the shard has had.
@@ -79,23 +79,23 @@ pub struct Place {
     pub reached: u64,
     /// The replicas it had then.
     pub settled: Copies,
-    /// Aims it had since and was not seen to reach: it may have been there, or be on its way there still.
+    /// Targets since then that it was not seen to reach. It may have been there, or be on its way there.
     pub given_up: Vec<Copies>,
 }
 
 impl Place {
-    /// The first aim of a shard, which is where it is.
-    pub(super) fn settled(aim: Copies, leader: Replica) -> Place {
+    /// The first target of a shard, which it has reached.
+    pub(crate) fn settled(aim: Copies, leader: Replica) -> Place {
         Place { version: 1, settled: aim.clone(), aim, leader, reached: 1, given_up: Vec::new() }
     }
 
-    /// Whether its members are on the way to another aim.
+    /// Whether its members are changing to another target.
     pub fn moving(&self) -> bool {
         self.reached != self.version
     }
 
-    /// The next aim. If only another voter should lead, no member has to change, and it is reached at once.
-    pub(super) fn next(&self, aim: Copies, leader: Replica) -> Place {
+    /// The next target. If only the leader differs, no member has to change, and it is reached at once.
+    pub(crate) fn next(&self, aim: Copies, leader: Replica) -> Place {
         let version = self.version + 1;
         let is_there = !self.moving() && aim == self.aim;
         let reached = if is_there { version } else { self.reached };
@@ -106,8 +106,8 @@ impl Place {
         Place { version, aim, leader, reached, settled: self.settled.clone(), given_up }
     }
 
-    /// Every set of replicas it may have now: one, or while it moves every one on its way.
-    pub(super) fn possible(&self) -> impl Iterator<Item = &Copies> {
+    /// Every set of replicas that it may have now. While it moves there are several.
+    pub(crate) fn possible(&self) -> impl Iterator<Item = &Copies> {
         let on_its_way = self.given_up.iter().chain(self.moving().then_some(&self.aim));
         [&self.settled].into_iter().chain(on_its_way)
     }

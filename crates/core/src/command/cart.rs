@@ -1,4 +1,4 @@
-//! What a cart is told or asked.
+//! Commands to a cart.
 
 use alloc::vec::Vec;
 
@@ -13,28 +13,28 @@ use crate::{
     seat::SeatSet,
 };
 
-/// What a cart is told or asked. Those of buyers were made with the cart's token; `Order` needs the order's id only; the
-/// rest is for operators and the gateway.
+/// Commands to a cart. Buyers need the cart's token, and `Order` only the order's id. The others are for operators and the
+/// gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CartCommand {
-    /// `cart.open`. A cart that is open already answers as it is, and remembers that too.
+    /// `cart.open`. A cart that is open already answers with its state, and remembers that answer.
     Open {
-        /// Whose it is, as the client says.
+        /// Its customer, as the client says.
         customer: Option<Id>,
         /// How long it lives untouched.
         ttl_ms: Option<u64>,
-        /// Whether a guest opens it: the bounds of guests' carts apply.
+        /// Whether a guest opens it. Then the bounds of guests' carts apply.
         guest: bool,
     },
     /// `cart.get`.
     Get,
     /// `cart.hold_…` (one line) and `cart.hold_all` (several, all or none). Opens the cart if need be.
     Hold {
-        /// What is wanted.
+        /// The wanted lines.
         lines: Vec<WantedLine>,
-        /// Whose the cart is, if that was not said before.
+        /// The customer, if the cart has none yet.
         customer: Option<Id>,
-        /// Whether a guest asks: if that opens the cart, the bounds of guests' carts apply.
+        /// Whether a guest asks. If that opens the cart, the bounds of guests' carts apply.
         guest: bool,
     },
     /// `cart.set_quantity`: of a line of units or places; 0 ends it.
@@ -48,44 +48,44 @@ pub enum CartCommand {
     Release {
         /// Which line.
         line: u32,
-        /// Which seats of it; all if absent.
+        /// The seats to release; all if absent.
         seats: Option<SeatSet>,
     },
-    /// `cart.cancel`: gives everything back and ends the cart.
+    /// `cart.cancel`: releases everything and ends the cart.
     Cancel,
     /// `cart.checkout`: writes the order and turns holds into sales.
     Checkout {
-        /// How it is paid.
+        /// The payment.
         payment: Payment,
-        /// Who buys, if not said before.
+        /// The buyer, if the cart has none yet.
         customer: Option<Id>,
-        /// Where it goes.
+        /// Its address.
         shipping: Option<Shipping>,
-        /// What the buyer believes to buy.
+        /// What the buyer expects to buy.
         expect: Expect,
     },
-    /// `order.refund`: the order's lines are back on sale and their price is paid back.
+    /// `order.refund`: puts lines of the order back on sale and pays their price back.
     Refund {
-        /// Which lines; all that are left if absent.
+        /// The lines; all that are left if absent.
         lines: Option<Vec<u32>>,
         /// Why.
         reason: SmolStr,
     },
-    /// `admin.release`: an operator gives a line of somebody's cart back.
+    /// `admin.release`: an operator releases a line of a cart.
     Revoke {
         /// Which line.
         line: u32,
         /// Why, in the operator's words.
         reason: SmolStr,
     },
-    /// `admin.settle`: an operator says how an attempt to pay ended.
+    /// `admin.settle`: an operator reports how an attempt to pay ended.
     Settle {
         /// Which attempt.
         attempt: u32,
-        /// How.
+        /// The end.
         outcome: Settlement,
     },
-    /// The gateway says by itself how a step of an attempt ended.
+    /// A webhook of the gateway: how a step of an attempt ended.
     Paid {
         /// Which attempt.
         key: PaymentKey,
@@ -94,27 +94,27 @@ pub enum CartCommand {
         /// How it ended.
         outcome: GatewayOutcome,
     },
-    /// `order.get`: what the cart became. The order's id is needed, the token is not.
+    /// `order.get`: the order of the cart. It needs the order's id and no token.
     Order,
-    /// `admin.audit`: state, lines, holds and what is owed to others.
+    /// `admin.audit`: state, lines, holds and owed messages.
     Audit,
 }
 
-/// What the buyer of a cart believes to buy. A checkout of anything else is refused.
+/// What the buyer of a cart expects to buy. A checkout of anything else is refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expect {
-    /// What the lines come to.
+    /// The total of the lines.
     pub total: Option<Money>,
     /// The version of the lines, as [`crate::answer::CartView::lines_version`].
     pub lines: Option<u64>,
-    /// What was paid elsewhere, of a recorded payment.
+    /// The amount of a recorded payment.
     pub paid: Option<Money>,
 }
 
-/// How an order is paid.
+/// The payment of an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Payment {
-    /// Paid elsewhere; what the client says is written down (SC).
+    /// Paid elsewhere, as the client says (SC).
     Recorded {
         /// Cash, card, …
         method: SmolStr,
@@ -123,9 +123,9 @@ pub enum Payment {
     },
     /// Through the node's gateway: authorized before the decision, captured after it.
     Gateway {
-        /// What the client had from the gateway; opaque.
+        /// The client's opaque token of the gateway.
         source: SmolStr,
-        /// What becomes of the cart if it is declined; as the rules say if absent.
+        /// What a decline does to the cart; as the rules say if absent.
         on_decline: Option<OnDecline>,
     },
 }
@@ -140,18 +140,18 @@ impl Payment {
     }
 }
 
-/// Where an order goes (SC).
+/// The shipping of an order (SC).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shipping {
-    /// To whom.
+    /// The recipient.
     pub recipient: SmolStr,
-    /// Where.
+    /// The address.
     pub address: SmolStr,
-    /// How.
+    /// The end.
     pub method: SmolStr,
 }
 
-/// The proof that a client may speak for a cart: checked at the door, so that commands carry only the cart's id.
+/// The proof that a client may use a cart. The edge checks it, so that commands carry only the cart's id.
 pub fn owns(token: CartToken, cart: CartId) -> bool {
     token.cart() == cart
 }

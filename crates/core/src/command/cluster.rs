@@ -1,18 +1,17 @@
-//! What the cluster is told or asked: by operators, by machines that want to join, and by its own nodes.
+//! Commands to the cluster: of operators, of machines that want to join, and of its own nodes.
 
 use alloc::{boxed::Box, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-/// Bytes of what a machine that wants to join shows.
+/// Bytes of the proof of a machine that wants to join.
 pub const PROOF_BYTES: usize = 32;
 
-/// What the cluster is told or asked. Only what clients send has a request id: what nodes say by themselves may come
-/// any number of times and has the same effect once.
+/// Commands to the cluster. Only commands of clients have a request id. A repeated report of a node has no second effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClusterCommand {
-    /// The first node makes the cluster of itself: it has every shard. Its own disk may say so again.
+    /// The first node founds the cluster and has every shard. It may repeat this with the same disk.
     Found {
         /// Its id.
         node: u64,
@@ -23,61 +22,61 @@ pub enum ClusterCommand {
         /// How many copies each data shard is to have; 1 to 7.
         replicas: u8,
     },
-    /// `admin.join`: a machine wants to be a member. Answered with its id, however often it asks.
+    /// `admin.join`: a machine wants to be a member. Each repeat gets the same id.
     Join {
-        /// Which member it wants to be; the next free one if absent.
+        /// The wanted id; the next free one if absent.
         node: Option<u64>,
         /// What it is.
         machine: Box<Machine>,
-        /// What shows that whoever asks knows the secret of the cluster's nodes; looked at by the node that was asked.
+        /// The proof that the machine knows the secret of the cluster. The node that is asked checks it.
         proof: Option<[u8; PROOF_BYTES]>,
     },
-    /// A member has started: where it is now, and what it runs.
+    /// A member has started with these addresses and this program.
     Arrived {
         /// Which.
         node: u64,
         /// What it is.
         machine: Box<Machine>,
     },
-    /// `admin.drain`: everything is to be moved away from a member.
+    /// `admin.drain`: move everything away from a member.
     Drain {
         /// Which.
         node: u64,
         /// Even if shards are left with one voter.
         force: bool,
     },
-    /// `admin.undrain`: it may keep what it has, and get more.
+    /// `admin.undrain`: end the draining of a member.
     Undrain {
         /// Which.
         node: u64,
     },
-    /// `admin.remove`: a member will not come back.
+    /// `admin.remove`: remove a member.
     Remove {
         /// Which.
         node: u64,
         /// Even if shards are left with one voter.
         force: bool,
     },
-    /// `admin.replace`: a member has lost its disk; another one comes in its place, under its id.
+    /// `admin.replace`: a member has lost its disk. Another disk replaces it under the same id.
     Replace {
         /// Which.
         node: u64,
     },
-    /// The keeper of the placement gives shards other aims.
+    /// The placement reconciler gives shards new targets.
     Place {
-        /// The version of the cluster this was thought out for; refused at any other.
+        /// The version of the table that the plan is based on. Any other version refuses it.
         based_on: u64,
         /// Which shards, and where to.
         moves: Vec<Move>,
     },
-    /// A shard's leader has brought its members to the aim of this version.
+    /// A shard has reached the target of this version.
     Reached {
         /// Which shard.
         shard: u16,
         /// The version of its place.
         version: u64,
     },
-    /// A member that was drained has nothing any more.
+    /// A drained member has no replica left.
     Retire {
         /// Which.
         node: u64,
@@ -91,15 +90,15 @@ pub enum ClusterCommand {
 pub struct Machine {
     /// The random name of its data directory.
     pub disk: u128,
-    /// Where other members reach it: host and port.
+    /// Its address for other members: host and port.
     pub peer: SmolStr,
-    /// Where clients reach it: host and port.
+    /// Its address for clients: host and port.
     pub client: SmolStr,
     /// The version of the program it runs.
     pub program: SmolStr,
 }
 
-/// Another aim for a shard, in nodes; which replicas these are is the cluster's business.
+/// A new target for a shard, in nodes. The table assigns the replicas.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Move {
     /// Which shard.

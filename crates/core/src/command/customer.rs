@@ -1,15 +1,15 @@
-//! What a customer is asked.
+//! Commands to a customer.
 
 use serde::{Deserialize, Serialize};
 
-/// What a customer is asked.
+/// Commands to a customer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CustomerCommand {
     /// `customer.purchases`: the orders of this customer, by cursor.
     Purchases {
-        /// Go on after this cursor; from the first if 0.
+        /// Continue after this cursor; from the first purchase if 0.
         after: u64,
-        /// At most so many; 1 to 1 000.
+        /// The most entries; 1 to 1 000.
         limit: u32,
     },
     /// `admin.audit`.

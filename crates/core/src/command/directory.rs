@@ -1,4 +1,4 @@
-//! What the directory is told or asked.
+//! Commands to the directory.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 use crate::{access::NewKey, id::Id};
 
-/// What the directory is told or asked. Venues tell it themselves where they are.
+/// Commands to the directory. Venues send their own details.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DirectoryCommand {
     /// Create or change a title: `title.put`. The title remembers its last puts.
@@ -18,9 +18,9 @@ pub enum DirectoryCommand {
     SearchTitles {
         /// Only titles with this in their name.
         name: Option<SmolStr>,
-        /// At most so many; 1 to 1 000.
+        /// The most entries; 1 to 1 000.
         limit: u32,
-        /// Go on after this title: name and id of the last one of the page before.
+        /// Continue after this title: name and id of the last one of the page before.
         after: Option<(SmolStr, Id)>,
     },
     /// `venue.search`: by name, then id; by distance if near a point.
@@ -31,21 +31,21 @@ pub enum DirectoryCommand {
         name: Option<SmolStr>,
         /// Nearest first to this longitude and latitude, in millionths of a degree.
         near: Option<(i32, i32)>,
-        /// At most so many; 1 to 1 000.
+        /// The most entries; 1 to 1 000.
         limit: u32,
-        /// Go on where the page before ended, as its answer said.
+        /// Continue after the page before, with its cursor.
         after: Option<SmolStr>,
     },
-    /// Every venue of a city, by id: what a search for sessions over a city asks.
+    /// Every venue of a city, by id, for a search of sessions in a city.
     VenuesOfCity(SmolStr),
     /// `admin.key_create`: an operator makes a key.
     CreateKey {
-        /// Its name, which stands in the record of what is done with it.
+        /// Its name, which histories show.
         name: Id,
-        /// What it may do.
+        /// Its terms.
         terms: Box<NewKey>,
     },
-    /// `admin.key_revoke`: the key is worth nothing from now on.
+    /// `admin.key_revoke`: the key is invalid from now on.
     RevokeKey {
         /// Its name.
         name: Id,
@@ -54,17 +54,17 @@ pub enum DirectoryCommand {
     Keys,
 }
 
-/// What is shown: a film, a play, a match.
+/// A film, a play, a match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Title {
-    /// What it is called.
+    /// Its name.
     pub name: SmolStr,
-    /// Who directed it.
+    /// Its directors.
     pub director: SmolStr,
-    /// Who is in it.
+    /// Its cast.
     pub cast: Vec<SmolStr>,
-    /// Anything worth saying.
+    /// Free text.
     pub comments: SmolStr,
-    /// How long it takes, in milliseconds.
+    /// Its length, in milliseconds.
     pub duration_ms: Option<u64>,
 }

@@ -1,8 +1,8 @@
-//! The hash of a command: what tells a repeat of a request from another body under the same request id (P9).
+//! The hash of a command. It distinguishes a repeat of a request from another body under the same request id (P9).
 //!
-//! These hashes are in logs, snapshots and the store, and nodes of several releases compare them: they stay the same for ever.
-//! The hash is the BLAKE3 hash of the command in MessagePack, structs as lists, as `rmp-serde` writes it. Every change of state
-//! needs one, so the bytes go into a block on the stack, and take no allocation.
+//! These hashes are in logs, snapshots and the store, and nodes of several releases compare them. So they never change. The
+//! hash is the BLAKE3 hash of the command in MessagePack, structs as lists, as `rmp-serde` writes it. Every change of state
+//! needs one, so the bytes go into a block on the stack and take no allocation.
 
 use core::fmt;
 
@@ -32,10 +32,10 @@ impl Command {
 
 /// Writes MessagePack and hashes it.
 struct Encoder {
-    /// What has been written since the block was last hashed.
+    /// The bytes that are not hashed yet.
     block: [u8; BLOCK_BYTES],
     filled: usize,
-    /// Whatever did not fit into one block.
+    /// The hash of the blocks before.
     hasher: Option<Hasher>,
 }
 
@@ -106,7 +106,7 @@ impl Encoder {
         }
     }
 
-    /// The name of a variant that has something inside: a map of one entry.
+    /// The name of a variant with content: a map of one entry.
     #[inline(always)]
     fn put_variant(&mut self, variant: &str) {
         self.put([0x81]);
@@ -363,7 +363,7 @@ impl Serializer for &mut Encoder {
     }
 }
 
-/// What is inside a list, a map or a variant follows its length, one by one.
+/// The parts of a list, a map or a variant follow its length, one by one.
 macro_rules! follows {
     ($($of:ident $method:ident $($name:ident)?,)+) => {$(
         impl $of for &mut Encoder {
@@ -424,7 +424,7 @@ mod tests {
         layout::{Labels, Layout, Point, Row, Run},
     };
 
-    /// The hash of the bytes that `rmp-serde` writes: how every request was hashed at first.
+    /// The hash of the bytes that `rmp-serde` writes, as the first release hashed requests.
     #[track_caller]
     fn check(value: &(impl Serialize + Debug)) {
         let mut encoder = Encoder::new();
@@ -489,7 +489,7 @@ mod tests {
             check(&text);
             check(&vec![length % 256; length]);
             check(&Bytes(text.as_bytes()));
-            // What fits goes behind what did not, and the other way about.
+            // Commands of one block and longer ones alternate.
             check(&(&text, 1, "short", &text, u64::MAX, &text));
         }
     }

@@ -1,22 +1,22 @@
-//! How many of something one order and one customer may have.
+//! The limits of one order and one customer.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::Id;
 
-/// How many of something one order and one customer may have.
+/// The limits of one order and one customer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// In one cart, and so in one order.
     pub per_order: Option<u32>,
-    /// By one customer, over all carts, orders and whatever else names the same quota.
+    /// Of one customer, over all carts and orders, and over all entities with the same quota.
     pub per_customer: Option<CustomerLimit>,
 }
 
-/// A limit over everything a customer has under one quota.
+/// A limit of one customer under one quota.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CustomerLimit {
-    /// Which quota: sessions and products with the same one share it.
+    /// The quota. Sessions and products with the same quota share it.
     pub quota: Id,
     /// How many.
     pub max: u32,

@@ -1,4 +1,4 @@
-//! What a product is told or asked.
+//! Commands to a product.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use super::limits::Limits;
 use crate::money::Money;
 
-/// What a product is told or asked.
+/// Commands to a product.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProductCommand {
     /// Create or change it: `product.put`. It remembers its last puts.
@@ -19,24 +19,24 @@ pub enum ProductCommand {
     Audit,
 }
 
-/// What is known of a product besides its id.
+/// The details of a product.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProductDetails {
-    /// What it is called.
+    /// Its name.
     pub name: SmolStr,
-    /// Whatever else is said of it, by name; names are unique and ascend.
+    /// Other properties by name. Names are unique and ascend.
     pub properties: Vec<(SmolStr, SmolStr)>,
-    /// Anything else, opaque; up to 1 KiB.
+    /// Opaque data, up to 1 KiB.
     pub blob: Vec<u8>,
-    /// For one unit.
+    /// The price of one unit.
     pub price: Money,
     /// Units free, held and sold together.
     pub stock: u64,
     /// When units are set aside for a cart.
     pub hold: HoldPolicy,
-    /// How long carts with units of it live untouched, if not as the rules say.
+    /// How long carts with units of it live untouched; as the rules say if absent.
     pub hold_ttl_ms: Option<u64>,
-    /// How many one order and one customer may have.
+    /// The limits of one order and one customer.
     pub limits: Limits,
 }
 

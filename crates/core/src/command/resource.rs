@@ -1,4 +1,4 @@
-//! What a resource is told or asked.
+//! Commands to a resource.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -8,14 +8,15 @@ use smol_str::SmolStr;
 use super::limits::Limits;
 use crate::{id::Id, money::Currency, time::Timestamp};
 
-/// What a resource is told or asked.
+/// Commands to a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResourceCommand {
-    /// Create or change it: `resource.put`. It remembers its last puts; bookings that exist stay.
+    /// Create or change it: `resource.put`. It remembers its last puts. Existing bookings stay.
     Put(Box<ResourceDetails>),
     /// `resource.get`.
     Get,
-    /// `resource.reserve`: books time without a cart, once or again and again: all of it, or a refusal with every conflict.
+    /// `resource.reserve`: books time without a cart, once or repeatedly. It books all or nothing, and a refusal names every
+    /// conflict.
     Reserve {
         /// The booking's id, chosen by the client. Bookings of a series have `.1`, `.2`, … behind it.
         booking: Id,
@@ -33,7 +34,7 @@ pub enum ResourceCommand {
         /// Whether it is a series.
         series: bool,
     },
-    /// `resource.move`: to another time; refused with the old time kept if that does not fit.
+    /// `resource.move`: to another time. If that does not fit, it is refused and the old time stays.
     Move {
         /// Which booking.
         booking: Id,
@@ -48,9 +49,9 @@ pub enum ResourceCommand {
         from: Timestamp,
         /// Up to.
         to: Timestamp,
-        /// At most so many; 1 to 1 000.
+        /// The most entries; 1 to 1 000.
         limit: u32,
-        /// Go on after this one: begin and id as told.
+        /// Continue after this booking: its begin and id.
         after: Option<(Timestamp, SmolStr)>,
     },
     /// `resource.free_slots`: the first free slots of a length.
@@ -59,7 +60,7 @@ pub enum ResourceCommand {
         from: Timestamp,
         /// Up to.
         to: Timestamp,
-        /// How long a slot is to be, in milliseconds.
+        /// The length of a slot, in milliseconds.
         length_ms: u64,
         /// How many; 1 to 1 000.
         count: u32,
@@ -68,16 +69,16 @@ pub enum ResourceCommand {
     Audit,
 }
 
-/// What is known of a resource besides its id.
+/// The details of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceDetails {
-    /// What it is called.
+    /// Its name.
     pub name: SmolStr,
-    /// Whatever else is said of it, by name; names are unique and ascend.
+    /// Other properties by name. Names are unique and ascend.
     pub properties: Vec<(SmolStr, SmolStr)>,
-    /// How many bookings there may be at an instant; at least 1.
+    /// The most bookings at an instant; at least 1.
     pub capacity: u32,
-    /// The IANA name of the zone it stands in.
+    /// The IANA name of its zone.
     pub zone: SmolStr,
     /// When it may be booked; always if absent.
     pub hours: Option<OpeningHours>,
@@ -85,39 +86,40 @@ pub struct ResourceDetails {
     pub before_ms: u64,
     /// Kept free after every booking, in milliseconds.
     pub after_ms: u64,
-    /// A booking begins at the earliest so long from now, in milliseconds.
+    /// The least time from now to the begin of a booking, in milliseconds.
     pub notice_ms: u64,
-    /// A booking ends at the latest so long from now, in milliseconds.
+    /// The most time from now to the end of a booking, in milliseconds.
     pub horizon_ms: Option<u64>,
-    /// What a slot costs in a cart.
+    /// The price of a slot in a cart.
     pub rate: Rate,
-    /// How long carts with slots of it live untouched, if not as the rules say.
+    /// How long carts with slots of it live untouched; as the rules say if absent.
     pub hold_ttl_ms: Option<u64>,
-    /// How many one order and one customer may have.
+    /// The limits of one order and one customer.
     pub limits: Limits,
 }
 
-/// What time costs.
+/// The price of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
     /// Minor units.
     pub amount: i64,
-    /// Of what.
+    /// Its currency.
     pub currency: Currency,
-    /// For every begun span of so many milliseconds; for the whole slot if absent.
+    /// The span that the price is for, in milliseconds. A begun span counts in full. Without a span the price is for the whole
+    /// slot.
     pub per_ms: Option<u64>,
 }
 
-/// When a resource may be booked, in times on its wall.
+/// When a resource may be booked, in local times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpeningHours {
     /// By weekday from Monday on: spans of minutes of the day, `[open, close)`, up to 1440.
     pub week: [Vec<(u16, u16)>; 7],
-    /// Days that differ, as `2026-12-24`, with their own spans; none of them means closed.
+    /// Days with their own spans, as `2026-12-24`. A day without spans is closed.
     pub exceptions: Vec<(SmolStr, Vec<(u16, u16)>)>,
 }
 
-/// A slot as a client says it.
+/// A slot in a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum When {
     /// Instants: `[begin, end)`.
@@ -127,7 +129,7 @@ pub enum When {
         /// Up to, exclusive.
         end: Timestamp,
     },
-    /// Times on the wall where the resource is, as `2026-03-29T02:30` with seconds if need be.
+    /// Local times of the resource, as `2026-03-29T02:30`, optionally with seconds.
     Local {
         /// From.
         begin: SmolStr,
@@ -136,12 +138,12 @@ pub enum When {
     },
 }
 
-/// When a booking comes again. Times on the wall stay the same across changes of the clocks.
+/// When a booking recurs. Local times stay the same across changes of the clocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repeat {
     /// In days, weeks or months.
     pub every: Every,
-    /// Every how many of them; at least 1.
+    /// The step in that unit; at least 1.
     pub interval: u32,
     /// When it is enough.
     pub until: Until,
@@ -152,7 +154,7 @@ pub struct Repeat {
 pub enum Every {
     /// Days.
     Day,
-    /// Weeks, on these weekdays: 1 is Monday, 7 Sunday; the weekday of the first booking if there is none.
+    /// Weeks, on these weekdays: 1 is Monday, 7 is Sunday. Without weekdays, on the weekday of the first booking.
     Week(Vec<u8>),
     /// Months, on the day of the month of the first booking; months without it are left out.
     Month,
@@ -161,7 +163,7 @@ pub enum Every {
 /// The end of a repetition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Until {
-    /// After so many bookings, the first one counted.
+    /// After this number of bookings, including the first.
     Count(u32),
     /// With the last one that begins on or before this day, as `2026-12-31`.
     Date(SmolStr),

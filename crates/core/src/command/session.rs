@@ -1,4 +1,4 @@
-//! What a session is told or asked, and what it is made of.
+//! Commands to a session, and the content of a new one.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use super::limits::Limits;
 use crate::{id::Id, money::Money, seat::Seat, time::Timestamp};
 
-/// What a session is told or asked.
+/// Commands to a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SessionCommand {
     /// `session.get`: what, where, when, prices, counts, layout.
@@ -19,12 +19,12 @@ pub enum SessionCommand {
     Block(Vec<Seat>),
     /// `session.unblock`: puts blocked seats back on sale, all or none. Free seats stay free.
     Unblock(Vec<Seat>),
-    /// `session.cancel`: it will not take place. Holds are given back and orders refunded, through their carts.
+    /// `session.cancel`: it will not take place. Its carts release holds and refund orders.
     Cancel {
         /// Why, for everyone to read.
         reason: SmolStr,
     },
-    /// `admin.audit`: counts, holds and sales, counted afresh from the seats.
+    /// `admin.audit`: counts, holds and sales, counted anew from the seats.
     Audit,
 }
 
@@ -33,9 +33,9 @@ pub enum SessionCommand {
 pub struct NewSession {
     /// Its id, chosen by the client.
     pub id: Id,
-    /// In which hall of the venue.
+    /// The hall of the venue.
     pub hall: Id,
-    /// What is shown.
+    /// Its title.
     pub title: Id,
     /// When it starts; the hall is booked for `[starts_at, ends_at)`.
     pub starts_at: Timestamp,
@@ -45,11 +45,11 @@ pub struct NewSession {
     pub prices: Vec<(Id, Money)>,
     /// Places without seats.
     pub areas: Vec<Area>,
-    /// How long carts with seats of this session live untouched, if not as the rules say.
+    /// How long carts with seats of this session live untouched; as the rules say if absent.
     pub hold_ttl_ms: Option<u64>,
-    /// How many seats and places one order and one customer may have.
+    /// The limits of one order and one customer.
     pub limits: Limits,
-    /// Anything worth saying.
+    /// Free text.
     pub comments: SmolStr,
 }
 
@@ -58,10 +58,10 @@ pub struct NewSession {
 pub struct Area {
     /// Its id, unique in the session.
     pub id: Id,
-    /// What it is called.
+    /// Its name.
     pub name: SmolStr,
     /// How many places.
     pub capacity: u32,
-    /// For one place; in the currency of all prices of the session.
+    /// The price of one place, in the currency of the session.
     pub price: Money,
 }

@@ -1,4 +1,4 @@
-//! What a venue is told or asked.
+//! Commands to a venue.
 
 use alloc::sync::Arc;
 
@@ -8,20 +8,20 @@ use smol_str::SmolStr;
 use super::session::NewSession;
 use crate::{id::Id, layout::Layout, time::Timestamp};
 
-/// What a venue is told or asked.
+/// Commands to a venue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VenueCommand {
     /// Create or change it: `venue.put`. It remembers its last puts.
     Put(VenueDetails),
     /// `venue.get`: its details, and its halls by name and size.
     Get,
-    /// Create or change a hall: `hall.put`. Sessions that exist keep the layout they were made with.
+    /// Create or change a hall: `hall.put`. Existing sessions keep their layout.
     PutHall {
         /// Which hall.
         hall: Id,
-        /// What it is called.
+        /// Its name.
         name: SmolStr,
-        /// Anything worth saying.
+        /// Free text.
         comments: SmolStr,
         /// Its seats.
         layout: Arc<Layout>,
@@ -43,22 +43,22 @@ pub enum VenueCommand {
         from: Timestamp,
         /// Starting before.
         to: Timestamp,
-        /// At most so many; 1 to 1 000.
+        /// The most entries; 1 to 1 000.
         limit: u32,
-        /// Go on after this session: the last one of the page before.
+        /// Continue after this session, the last one of the page before.
         after: Option<(Timestamp, Id)>,
     },
 }
 
-/// What is known of a venue besides its id.
+/// The details of a venue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VenueDetails {
-    /// What it is called.
+    /// Its name.
     pub name: SmolStr,
-    /// Where it is.
+    /// Its city.
     pub city: SmolStr,
     /// Longitude and latitude in millionths of a degree.
     pub position: Option<(i32, i32)>,
-    /// Anything worth saying.
+    /// Free text.
     pub comments: SmolStr,
 }

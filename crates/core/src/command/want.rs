@@ -1,4 +1,4 @@
-//! What a line of a cart asks for.
+//! The wish of a line of a cart.
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -12,32 +12,32 @@ use crate::{
 /// One line to be added to a cart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WantedLine {
-    /// Of which session, product or resource.
+    /// The session, product or resource.
     pub entity: Entity,
-    /// What of it.
+    /// The wish.
     pub want: Want,
 }
 
-/// What a hold in a session asks for.
+/// What a hold asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Want {
-    /// These seats; with `best_effort` as many of them as are free, but at least one.
+    /// These seats, or with `best_effort` those of them that are free, at least one.
     Seats {
         /// Which.
         seats: SeatSet,
-        /// Take what is free and leave the rest.
+        /// Take the free seats and leave the others.
         best_effort: bool,
     },
     /// The best seats there are, by the rule of best available.
     Best(BestWish),
-    /// Places in an area: so many altogether.
+    /// Places in an area. The quantity is the total of the hold.
     Places {
         /// Which area.
         area: Id,
         /// How many.
         quantity: u32,
     },
-    /// Units of a product: so many altogether.
+    /// Units of a product. The quantity is the total of the hold.
     Units {
         /// How many.
         quantity: u32,
@@ -50,10 +50,10 @@ pub enum Want {
         begin: Timestamp,
         /// Up to, exclusive.
         end: Timestamp,
-        /// Anything worth saying; kept with the booking.
+        /// Free text of the booking.
         details: SmolStr,
     },
-    /// Part of what a customer may have.
+    /// A part of a customer's quota.
     Quota {
         /// Which quota.
         quota: Id,
@@ -65,7 +65,7 @@ pub enum Want {
 }
 
 impl Want {
-    /// A hash of what is asked for. It is written into the log: what goes in, and how it is mixed, is the same for ever.
+    /// A hash of the wish. Logs have it, so its inputs and mixing never change.
     pub(crate) fn hash(&self) -> u64 {
         match self {
             Want::Seats { seats, best_effort } => {
@@ -102,7 +102,7 @@ fn mix(hash: u64, word: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// What the best seats must be.
+/// A wish for the best seats.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BestWish {
     /// How many; 1 to 20.
@@ -111,7 +111,7 @@ pub struct BestWish {
     pub category: Option<Id>,
     /// Only in this section.
     pub section: Option<Id>,
-    /// Exactly so many of them accessible.
+    /// How many of them are accessible, exactly.
     pub accessible: u16,
     /// If no run is long enough, take several.
     pub split: bool,

@@ -1,18 +1,19 @@
-//! What a customer entity decides. Everything is looked at before anything is written.
+//! What a customer entity decides.
 
 use alloc::{vec, vec::Vec};
 
-use super::{Customer, Part};
+use super::Customer;
 use crate::{
     answer::Purchase,
-    ask::{Granted, Reply},
+    ask::Reply,
     command::{Limits, Want},
     event::{CustomerEvent, Event, HoldEvent},
-    holds::{Known, Parting},
-    id::{CartId, HoldId, Id, OrderId},
+    holds::HoldIndex,
+    id::{HoldId, Id, OrderId},
     inventory::{HoldAsk, Inventory},
+    money::Currency,
     planted,
-    portion::Portion,
+    portion::{Content, Portion},
     refusal::Refusal,
     terms::{bad, check_quantity, unfit},
     time::Timestamp,
@@ -25,22 +26,22 @@ impl Customer {
         unknown.then(|| CustomerEvent::Posted(Purchase { cursor: self.newest() + 1, ..purchase.clone() }))
     }
 
-    /// So many altogether for a hold that has `has`.
+    /// A total of `count` parts of a quota for a hold.
     fn decide_quota(
         &self,
         ask: &HoldAsk<'_>,
         want_hash: u64,
         (quota, count, max): (&Id, u32, u32),
-        has: Option<&Part>,
     ) -> Result<CustomerEvent, Refusal> {
         check_quantity(count)?;
+        let has = self.holds.live(ask.hold).map(|live| &live.what);
         if has.is_some_and(|has| has.quota != *quota) {
             return bad("a hold stays in its quota".into());
         }
         let taken = self.taken(quota);
         let taken = if planted::is("a quota that does not count what is sold") { taken.held } else { taken.all() };
         let had = has.map_or(0, |has| has.count);
-        // Less than before is always fine: the limit may have become smaller since.
+        // Less than before is always fine, because the limit may have become smaller.
         if count > had && taken - u64::from(had) + u64::from(count) > u64::from(max) {
             let taken = u32::try_from(taken).unwrap_or(u32::MAX);
             return Err(Refusal::LimitPerCustomer { quota: quota.clone(), max, taken });
@@ -51,66 +52,60 @@ impl Customer {
 }
 
 impl Inventory for Customer {
-    fn decide_hold(&self, _at: Timestamp, ask: &HoldAsk<'_>) -> Result<Event, Reply> {
-        let HoldAsk { hold, revision, want, .. } = *ask;
-        let want_hash = want.hash();
-        let has = match self.holds.recognise(ask, want_hash, true) {
-            Known::New => None,
-            Known::Change(live) => Some(&live.what),
-            Known::Repeat => return Err(Reply::Granted(self.granted(hold))),
-            Known::Late(reply) => return Err(reply),
-        };
-        let decided = match want {
-            Want::Quota { quota, count, max } => self.decide_quota(ask, want_hash, (quota, *count, *max), has),
-            Want::Seats { .. } | Want::Best(_) | Want::Places { .. } | Want::Units { .. } | Want::Slot { .. } => {
-                Err(unfit("customer", &self.id, want))
-            }
-        };
-        decided.map(Event::Customer).map_err(|refusal| Reply::Refused { hold, revision, refusal })
+    fn holds(&self) -> Option<&dyn HoldIndex> {
+        Some(&self.holds)
+    }
+
+    fn hold_event(&self, event: HoldEvent) -> Event {
+        Event::Customer(CustomerEvent::Hold(event))
     }
 
     fn hold_ttl_ms(&self) -> Option<u64> {
         None
     }
 
-    fn asks_at(&self, hold: HoldId) -> Option<Timestamp> {
-        self.holds.live(hold).map(|live| live.deadline)
+    fn sale_terms(&self) -> (Option<Currency>, Limits) {
+        (None, Limits::default())
     }
 
-    fn granted(&self, hold: HoldId) -> Granted {
-        let live = self.holds.live(hold).expect("only live holds are granted");
-        Granted {
-            hold,
-            revision: live.revision,
-            want_hash: live.want_hash,
-            content: None,
-            currency: None,
-            ttl_ms: None,
-            believed_ms: 0,
-            limits: Limits::default(),
-            late: false,
-            version: live.version,
-            position: 0,
-        }
+    fn content(&self, _hold: HoldId) -> Option<Content> {
+        None
     }
 
-    fn decide_release(&self, hold: HoldId, revision: u64, left: Option<&Portion>, last: bool) -> Option<Event> {
-        let live = match self.holds.parting(hold, revision, last) {
-            Parting::So => return None,
-            Parting::Unheard => return Some(held(HoldEvent::Remembered { hold, revision })),
-            Parting::Live(live) => live,
+    fn held(&self, hold: HoldId) -> Option<Portion> {
+        self.holds.live(hold).map(|live| live.what.portion())
+    }
+
+    fn sold(&self, hold: HoldId) -> Option<Portion> {
+        self.holds.sale(hold).map(|sale| sale.what.portion())
+    }
+
+    fn is_counted(&self, _ask: &HoldAsk<'_>) -> bool {
+        true
+    }
+
+    fn decide_new(&self, _now: Timestamp, ask: &HoldAsk<'_>, want_hash: u64) -> Result<Event, Reply> {
+        let decided = match ask.want {
+            Want::Quota { quota, count, max } => self.decide_quota(ask, want_hash, (quota, *count, *max)),
+            Want::Seats { .. } | Want::Best(_) | Want::Places { .. } | Want::Units { .. } | Want::Slot { .. } => {
+                Err(unfit("customer", &self.id, ask.want))
+            }
         };
+        decided.map(Event::Customer).map_err(|refusal| ask.refused(refusal))
+    }
+
+    fn release_live(&self, hold: HoldId, revision: u64, left: Option<&Portion>, remember: bool) -> Option<Event> {
         let left = match left {
             None => 0,
-            Some(Portion::Quota { count, .. }) => live.what.count.min(*count),
-            Some(left) => panic!("of {hold:?} is to be left {left:?}"),
+            Some(Portion::Quota { count, .. }) => self.holds.released(hold).count.min(*count),
+            Some(left) => panic!("{left:?} is to be left of {hold:?}"),
         };
-        Some(Event::Customer(CustomerEvent::QuotaReleased { hold, revision, left, remember: !last, expired: false }))
+        Some(Event::Customer(CustomerEvent::QuotaReleased { hold, revision, left, remember, expired: false }))
     }
 
     fn decide_sell(&self, hold: HoldId, revision: u64, portion: &Portion, order: OrderId, at: Timestamp) -> Vec<Event> {
         let Some(live) = self.holds.to_sell(hold, revision, order) else { return Vec::new() };
-        let Portion::Quota { quota, count } = portion else { panic!("of {hold:?} is sold {portion:?}") };
+        let Portion::Quota { quota, count } = portion else { panic!("{portion:?} is sold of {hold:?}") };
         let (has, count) = (live.what.count, *count);
         assert_eq!(live.what.quota, *quota, "{hold:?} is sold in another quota");
         assert!((1..=has).contains(&count), "a cart sells {count} parts of {has} of {hold:?}");
@@ -122,40 +117,7 @@ impl Inventory for Customer {
         vec![Event::Customer(release), sale]
     }
 
-    fn knows(&self, hold: HoldId) -> bool {
-        self.holds.knows(hold)
-    }
-
-    fn sale_version(&self, hold: HoldId) -> Option<u64> {
-        self.holds.sale(hold).map(|sale| sale.version)
-    }
-
     fn decide_refund(&self, hold: HoldId) -> Option<Event> {
         self.holds.to_refund(hold).map(|_| Event::Customer(CustomerEvent::QuotaRefunded { hold }))
     }
-
-    fn decide_extend(&self, hold: HoldId, deadline: Timestamp) -> Option<Event> {
-        self.holds.decide_extend(hold, deadline).map(held)
-    }
-
-    fn decide_disowned(&self, hold: HoldId) -> Option<Event> {
-        let live = self.holds.live(hold)?;
-        self.decide_release(hold, live.revision.saturating_add(1), None, true)
-    }
-
-    fn decide_forget(&self, cart: CartId) -> Option<Event> {
-        self.holds.decide_forget(cart).map(held)
-    }
-
-    fn overdue(&self, after: (Timestamp, HoldId), now: Timestamp, max: usize) -> Vec<(Timestamp, HoldId)> {
-        self.holds.overdue(after, now, max)
-    }
-
-    fn unwanted(&self, _after: Option<HoldId>, _max: usize) -> Vec<HoldId> {
-        Vec::new()
-    }
-}
-
-fn held(event: HoldEvent) -> Event {
-    Event::Customer(CustomerEvent::Hold(event))
 }

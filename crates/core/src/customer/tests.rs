@@ -49,7 +49,7 @@ fn post(customer: &mut Customer, order: u128) -> bool {
 }
 
 #[test]
-fn a_limit_counts_carts_and_orders_and_is_handed_in() {
+fn a_limit_counts_carts_and_orders() {
     let mut anna = Customer::unknown(id("anna"));
     hold(&mut anna, 1, 1, 4, 6).expect("four of six");
     let portion = Portion::Quota { quota: id("finals"), count: 3 };
@@ -61,7 +61,7 @@ fn a_limit_counts_carts_and_orders_and_is_handed_in() {
     assert_eq!(hold(&mut anna, 3, 1, 2, 6), over(5));
     assert_eq!(hold(&mut anna, 2, 2, 4, 6), over(5));
     hold(&mut anna, 2, 2, 3, 6).expect("six of six");
-    // The limit became smaller: nothing is taken away, and less is always fine.
+    // The limit became smaller. Nothing is taken away, and less is always fine.
     assert_eq!(hold(&mut anna, 3, 1, 1, 2).map_err(|no| no.code()), Err(209));
     hold(&mut anna, 2, 3, 1, 2).expect("less than before");
     let events = anna.decide_refund(hold_id(1));

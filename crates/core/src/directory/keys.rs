@@ -1,4 +1,4 @@
-//! The keys of the cluster: made and revoked by operators, known to every node with its copy of the directory.
+//! The keys of the cluster. Operators create and revoke them, and every node has them in its copy of the directory.
 
 use alloc::{boxed::Box, sync::Arc};
 
@@ -16,22 +16,22 @@ use crate::{
 impl Directory {
     /// The key with this name.
     pub fn key(&self, name: &Id) -> Option<&Arc<AccessKey>> {
-        self.keys.get(name)
+        self.entries.keys.get(name)
     }
 
     /// Every key, by name.
     pub fn keys(&self) -> impl Iterator<Item = (&Id, &Arc<AccessKey>)> {
-        self.keys.iter()
+        self.entries.keys.iter()
     }
 
-    /// The version with a change of a key that was granted before, if it is remembered; refused if something else was asked
-    /// under its request id.
+    /// The version with a change of a key that was granted before, if it is remembered. Refused if its request id was used for
+    /// something else.
     pub(crate) fn key_answered(&self, request: Request) -> Option<Result<u64, Refusal>> {
-        let known = self.key_changes.answered(request)?;
+        let known = self.entries.key_changes.answered(request)?;
         Some(known.map(|known| known.version))
     }
 
-    /// What is to be written for a new key. `now` is true time.
+    /// Decides a new key. `now` is true time.
     pub(crate) fn create_key(
         &self,
         now: Timestamp,
@@ -39,7 +39,7 @@ impl Directory {
         terms: NewKey,
         request: Request,
     ) -> Result<DirectoryEvent, Refusal> {
-        if self.keys.get(&name).is_some() {
+        if self.entries.keys.get(&name).is_some() {
             return Err(Refusal::AlreadyExistsDifferently(format_smolstr!("key {name}")));
         }
         let why = if terms.roles.is_empty() {
@@ -48,7 +48,7 @@ impl Directory {
             format_smolstr!("a key with the role admin cannot be limited to venues")
         } else if terms.venues.len() > KEY_VENUES_MAX {
             format_smolstr!("a key is limited to at most {KEY_VENUES_MAX} venues")
-        } else if self.keys.len() >= KEYS_MAX {
+        } else if self.entries.keys.len() >= KEYS_MAX {
             format_smolstr!("there are {KEYS_MAX} keys; revoke those that are not used")
         } else {
             let key = Box::new(AccessKey { terms, created_at: now });
@@ -57,25 +57,25 @@ impl Directory {
         Err(Refusal::BadRequest(why))
     }
 
-    /// What is to be written for a key that is revoked.
+    /// Decides to revoke a key.
     pub(crate) fn revoke_key(&self, name: Id, request: Request) -> Result<DirectoryEvent, Refusal> {
-        match self.keys.get(&name) {
+        match self.entries.keys.get(&name) {
             Some(_) => Ok(DirectoryEvent::KeyRevoked { name, request }),
             None => Err(Refusal::NotFound(format_smolstr!("key {name}"))),
         }
     }
 
-    /// Keeps a key.
+    /// Adds a key.
     pub(super) fn put_key(&mut self, name: &Id, key: AccessKey, request: Request) {
-        self.version += 1;
-        self.keys.insert(name.clone(), Arc::new(key));
-        self.key_changes.remember(request, self.version, ());
+        self.entries.version += 1;
+        self.entries.keys.insert(name.clone(), Arc::new(key));
+        self.entries.key_changes.remember(request, self.entries.version, ());
     }
 
-    /// Forgets a key.
+    /// Removes a key.
     pub(super) fn remove_key(&mut self, name: &Id, request: Request) {
-        self.version += 1;
-        self.keys.remove(name);
-        self.key_changes.remember(request, self.version, ());
+        self.entries.version += 1;
+        self.entries.keys.remove(name);
+        self.entries.key_changes.remember(request, self.entries.version, ());
     }
 }

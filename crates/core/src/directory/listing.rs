@@ -1,23 +1,23 @@
-//! What the directory knows of a venue.
+//! The details of a venue in the directory.
 
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
 use super::{NAME_BYTES_MAX, check_position};
 
-/// A venue as listed.
+/// A listed venue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
-    /// What it is called.
+    /// Its name.
     pub name: SmolStr,
-    /// Where it is; may be empty.
+    /// Its city; may be empty.
     pub city: SmolStr,
     /// Longitude and latitude in millionths of a degree.
     pub position: Option<(i32, i32)>,
 }
 
 impl Listing {
-    /// Whether it may be listed.
+    /// Checks that it may be listed.
     ///
     /// # Errors
     /// The reason if the name is empty, something is too long, or the position is not on the earth.

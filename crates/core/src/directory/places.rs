@@ -1,8 +1,8 @@
 //! Venues by position.
 //!
-//! A tree of points that never changes and is shared by all copies, and beside it the few venues that have come or moved
-//! since it was made. When these have become many the tree is made anew; so a write costs no copy of the tree, and what
-//! all the making costs is in proportion to the writes. The tree is only ever loaded in bulk.
+//! An immutable tree of points is shared by all copies. Beside it are the few venues that came or moved since it was built.
+//! When they become many, the tree is built anew by a bulk load. So a write copies no tree, and the cost of building is in
+//! proportion to the writes.
 
 use alloc::{boxed::Box, collections::BinaryHeap, sync::Arc, vec::Vec};
 use core::{
@@ -15,13 +15,13 @@ use rstar::{PointDistance, RTree, primitives::GeomWithData};
 use super::position::{Vector, distance_mm, vector};
 use crate::{id::Id, shared_map::SharedMap};
 
-/// So many changes are kept beside the tree, however small it is.
+/// How many changes are always allowed beside the tree.
 const RECENT_MIN: usize = 64;
 
-/// Beyond that, one change beside so many venues in the tree. Each search near a point looks at every change.
+/// Beyond that, one change for this number of venues in the tree. Each search near a point looks at every change.
 const SETTLED_PER_RECENT: usize = 8;
 
-/// Distances are rounded, so what the tree tells next may be nearer by so much than what it told before.
+/// Distances are rounded, so the next entry of the tree may be nearer by this much than the one before.
 const ROUNDING_MM: u64 = 1;
 
 type Spot = GeomWithData<Vector, Id>;
@@ -30,18 +30,18 @@ type Spot = GeomWithData<Vector, Id>;
 #[derive(Clone)]
 pub(super) struct Places {
     settled: Arc<RTree<Spot>>,
-    /// Where venues are that are elsewhere in the tree, or not in it; `None` if they have no position any more.
+    /// Positions that differ from the tree; `None` if the venue has no position any more.
     recent: SharedMap<Id, Option<Vector>>,
 }
 
 impl Places {
-    /// Venues where they are.
+    /// The positions of venues.
     pub(super) fn of(venues: impl Iterator<Item = (Id, (i32, i32))>) -> Places {
         let spots = venues.map(|(id, position)| Spot::new(vector(position), id)).collect();
         Places { settled: Arc::new(RTree::bulk_load(spots)), recent: SharedMap::new() }
     }
 
-    /// A venue is there now, or nowhere.
+    /// Sets or removes the position of a venue.
     pub(super) fn put(&mut self, id: &Id, position: Option<(i32, i32)>) {
         self.recent.insert(id.clone(), position.map(vector));
         if self.recent.len() > RECENT_MIN.max(self.settled.size() / SETTLED_PER_RECENT) {
@@ -81,9 +81,9 @@ fn step(place: Vector, to: Vector, id: &Id) -> Reverse<(u64, &Id)> {
 
 /// Venues and how far they are, in millimetres: nearest first, then by id.
 pub(super) struct Nearest<'a> {
-    /// Known, and to be told when the tree cannot have a nearer one.
+    /// Venues that come next unless the tree has a nearer one.
     waiting: BinaryHeap<Reverse<(u64, &'a Id)>>,
-    /// Nearest first, but for rounding, and in no order where they are equally far.
+    /// Venues of the tree, nearest first up to rounding, and in no order at equal distances.
     spots: Peekable<Box<dyn Iterator<Item = (u64, &'a Id)> + 'a>>,
 }
 
@@ -118,7 +118,7 @@ mod tests {
     use super::{Places, RECENT_MIN};
     use crate::id::Id;
 
-    /// Every write is made to a copy, as an actor does it: it copies no tree.
+    /// Every write is made to a copy, as an actor does it. It copies no tree.
     #[test]
     fn writes_to_copies_share_the_tree_and_seldom_make_a_new_one() {
         let (mut places, mut made, mut loaded) = (Places::default(), 0, 0);
@@ -139,17 +139,18 @@ mod tests {
     }
 
     #[test]
-    fn who_moved_is_told_once_and_who_left_not_at_all() {
+    fn a_moved_venue_is_found_once_and_a_removed_one_never() {
         let id = |number: i32| Id::new(&format!("v{number}")).expect("a good id");
         let mut places = Places::of((0..100).map(|number| (id(number), (number * 1_000_000, 0))));
         places.put(&id(0), Some((99_500_000, 0)));
         places.put(&id(99), None);
-        let told = |places: &Places| places.nearest((100_000_000, 0)).map(|(_, id)| id.clone()).collect::<Vec<_>>();
-        let order = told(&places);
+        let nearest_ids =
+            |places: &Places| places.nearest((100_000_000, 0)).map(|(_, id)| id.clone()).collect::<Vec<_>>();
+        let order = nearest_ids(&places);
         assert_eq!(order[..3], [id(0), id(98), id(97)]);
         assert_eq!(order.len(), 99);
         places.settle();
-        assert_eq!(told(&places), order);
+        assert_eq!(nearest_ids(&places), order);
         assert_eq!((places.settled.size(), places.recent.len()), (99, 0));
     }
 }

@@ -1,5 +1,5 @@
-//! Where something is on the earth, taken as a sphere: as a unit vector. The nearer two points are along a great circle,
-//! the nearer they are along the chord, also across the antimeridian and over a pole.
+//! A position on the earth, taken as a sphere, as a unit vector. The nearer two points are along a great circle, the nearer
+//! they are along the chord, also across the antimeridian and over a pole.
 //!
 //! The sphere errs by up to 0.6 % against the ellipsoid. Sine, cosine and arc sine come from `libm` in software, so that
 //! every machine gets the same bits.
@@ -20,7 +20,7 @@ const LATITUDE_MAX: i32 = 90_000_000;
 /// The mean radius of the earth, R1 of the Geodetic Reference System 1980, in millimetres.
 const RADIUS_MM: f64 = 6_371_008_771.4;
 
-/// Whether a longitude and a latitude, in millionths of a degree, are on the earth.
+/// Checks that a longitude and a latitude, in millionths of a degree, are on the earth.
 ///
 /// # Errors
 /// The reason if they are not.
@@ -47,9 +47,9 @@ pub(super) fn vector((longitude, latitude): (i32, i32)) -> Vector {
     [from_axis * libm::cos(longitude), from_axis * libm::sin(longitude), libm::sin(latitude)]
 }
 
-/// The way along the great circle between two points, in millimetres, by the square of their chord.
+/// The distance of two points along the great circle, in millimetres, from the square of their chord.
 ///
-/// Next to the antipode the chord hardly changes; there it is right to 0.2 m.
+/// Near the antipode the chord hardly changes. There the error is up to 0.2 m.
 pub(super) fn distance_mm(chord_2: f64) -> u64 {
     let half_chord = libm::sqrt(chord_2) / 2.0;
     // Rounding may make the longest chord longer than the diameter.

@@ -1,5 +1,5 @@
-//! Searches of the directory, told by the page. A page goes on where the one before ended: at a place in the order, not at
-//! a number of entries, so that nothing is told twice or left out when others come meanwhile.
+//! Searches of the directory, page by page. A page begins after the last entry of the page before, not after a number of
+//! entries. So no entry comes twice or is left out when others are added meanwhile.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{
@@ -15,34 +15,13 @@ use super::{
     places::Nearest,
     words::{Words, fold},
 };
-use crate::{command::Title, id::Id};
+use crate::{
+    answer::{TitleView, VenueEntry, VenuesPage},
+    id::Id,
+};
 
 /// The most entries of one page.
 pub const PAGE_MAX: u32 = 1_000;
-
-/// A venue that was found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VenueEntry {
-    /// Its id.
-    pub id: Id,
-    /// What it is called.
-    pub name: SmolStr,
-    /// Where it is.
-    pub city: SmolStr,
-    /// Longitude and latitude in millionths of a degree.
-    pub position: Option<(i32, i32)>,
-    /// How far it is from the point asked for along the great circle, in metres.
-    pub distance_m: Option<u64>,
-}
-
-/// Some of the venues that were looked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VenuePage {
-    /// In order.
-    pub venues: Vec<VenueEntry>,
-    /// Where to go on; absent if this was all.
-    pub next: Option<VenueCursor>,
-}
 
 /// The last venue of a page, by its place in the order. As text it is `name <id> <name>` or `near <millimetres> <id>`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,37 +35,28 @@ pub enum VenueCursor {
     },
     /// In the order of distances.
     Near {
-        /// How far it is, in millimetres.
+        /// The distance, in millimetres.
         distance_mm: u64,
         /// Its id.
         id: Id,
     },
 }
 
-/// A title that was found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TitleEntry {
-    /// Its id.
-    pub id: Id,
-    /// What it is.
-    pub title: Title,
-}
-
-/// Some of the titles that were looked for.
+/// A page of titles.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TitlePage {
-    /// In order.
-    pub titles: Vec<TitleEntry>,
-    /// Where to go on: name and id of the last one; absent if this was all.
+    /// The entries, in order.
+    pub titles: Vec<TitleView>,
+    /// The cursor of the next page, name and id of the last title; absent on the last page.
     pub next: Option<(SmolStr, Id)>,
 }
 
 impl Directory {
     /// Venues by name, then id; if near a point, those that have a position by distance, then id.
     ///
-    /// A city is meant as a whole, names in part: each word of `name` is somewhere in the venue's name. Case counts in
-    /// neither. Both narrow a search near a point. The limit is 1 to [`PAGE_MAX`]. A page near a point costs as much as
-    /// all pages before it; one that is narrowed by city or name as much as all venues that fit.
+    /// A city matches as a whole. A name matches if each word of `name` is somewhere in the venue's name. Case is ignored. Both
+    /// narrow a search near a point. The limit is 1 to [`PAGE_MAX`]. A page near a point costs as much as all pages before it,
+    /// and with a city or name as much as all venues that fit.
     ///
     /// # Errors
     /// The reason if the limit or the point is out of bounds, the name has no word in it or is too long, or the cursor is
@@ -98,7 +68,7 @@ impl Directory {
         near: Option<(i32, i32)>,
         limit: u32,
         after: Option<&VenueCursor>,
-    ) -> Result<VenuePage, SmolStr> {
+    ) -> Result<VenuesPage, SmolStr> {
         check_limit(limit)?;
         let city = city.map(fold);
         let words = name.map(Words::new).transpose()?;
@@ -146,10 +116,10 @@ impl Directory {
         let fitting = keys.filter(|(folded, _)| words.as_ref().is_none_or(|words| words.are_in(folded)));
         let (titles, more) = page(limit, fitting, |(_, id)| {
             let title = self.title(id).expect("indexed titles are kept").clone();
-            TitleEntry { id: id.clone(), title }
+            TitleView { id: id.clone(), title }
         });
         let last = titles.last().filter(|_| more);
-        let next = last.map(|last: &TitleEntry| (last.title.name.clone(), last.id.clone()));
+        let next = last.map(|last: &TitleView| (last.title.name.clone(), last.id.clone()));
         Ok(TitlePage { titles, next })
     }
 
@@ -159,12 +129,13 @@ impl Directory {
         words: Option<Words>,
         limit: u32,
         after: Option<(SmolStr, Id)>,
-    ) -> VenuePage {
+    ) -> VenuesPage {
         let fitting = self.fitting(city, words, after);
         let (venues, more) = page(limit, fitting, |(_, id)| self.entry(id, None));
         let last = venues.last().filter(|_| more);
-        let next = last.map(|last: &VenueEntry| VenueCursor::Name { name: fold(&last.name), id: last.id.clone() });
-        VenuePage { venues, next }
+        let cursor = |last: &VenueEntry| VenueCursor::Name { name: fold(&last.name), id: last.id.clone() };
+        let next = last.map(|last| cursor(last).to_smolstr());
+        VenuesPage { venues, next }
     }
 
     fn venues_by_distance(
@@ -174,8 +145,8 @@ impl Directory {
         near: (i32, i32),
         limit: u32,
         after: Option<(u64, &Id)>,
-    ) -> VenuePage {
-        // Who is in one city, or has one name, is few and may be far: they are looked at one by one.
+    ) -> VenuesPage {
+        // Venues of one city or name are few and may be far, so they are checked one by one.
         let nearest = if city.is_some() || words.is_some() {
             let fitting = self.fitting(city, words, None);
             Nearest::among(fitting.filter_map(|(_, id)| Some((id, self.venue(id)?.position?))), near)
@@ -188,7 +159,7 @@ impl Directory {
             last = Some(VenueCursor::Near { distance_mm, id: id.clone() });
             self.entry(id, Some(distance_mm))
         });
-        VenuePage { venues, next: last.filter(|_| more) }
+        VenuesPage { venues, next: last.filter(|_| more).map(|cursor| cursor.to_smolstr()) }
     }
 
     /// Folded name and id of the venues of a city, or of all, that have these words in their name; by name, then id.
@@ -255,7 +226,7 @@ impl VenueCursor {
                 _ => None,
             }
         };
-        cursor().ok_or_else(|| "the cursor is none that a search has told".into())
+        cursor().ok_or_else(|| "the cursor is not that of a search".into())
     }
 }
 

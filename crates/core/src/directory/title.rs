@@ -1,4 +1,4 @@
-//! What a title may be.
+//! The bounds of a title.
 
 use smol_str::{SmolStr, format_smolstr};
 
@@ -15,7 +15,7 @@ pub const COMMENTS_BYTES_MAX: usize = 4_096;
 pub const DURATION_MS_MAX: u64 = 31 * 24 * 60 * 60 * 1000;
 
 impl Title {
-    /// Whether it may be kept.
+    /// Checks its bounds.
     ///
     /// # Errors
     /// The reason if something is empty that must not be, too long or too much.

@@ -1,4 +1,4 @@
-//! How names are compared: folded to lower case, and looked for word by word.
+//! Comparison of names: folded to lower case, word by word.
 
 use alloc::vec::Vec;
 
@@ -6,13 +6,13 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::NAME_BYTES_MAX;
 
-/// A name without regard to case: each character in Unicode lower case, and one sigma for the two. Accents count, and
-/// composed characters are not what they are composed of.
+/// A name without case: each character in Unicode lower case, and one sigma for both. Accents count, and composed characters
+/// differ from their parts.
 pub(super) fn fold(name: &str) -> SmolStr {
     name.chars().flat_map(char::to_lowercase).map(|letter| if letter == 'ς' { 'σ' } else { letter }).collect()
 }
 
-/// Words that are looked for in names, in any order.
+/// Words to find in names, in any order.
 pub(super) struct Words(Vec<SmolStr>);
 
 impl Words {

@@ -1,4 +1,4 @@
-//! What happens to the cluster.
+//! Events of the cluster.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -9,37 +9,37 @@ use crate::{
     id::Request,
 };
 
-/// What happens to the cluster.
+/// Events of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClusterEvent {
-    /// Its first node made it of itself, with every shard.
+    /// The first node founded it, with every shard.
     Founded {
         /// Which.
         node: u64,
-        /// What is known of it.
+        /// The member.
         member: Box<Member>,
         /// How many data shards there are, besides the directory's.
         shards: u16,
         /// How many copies each data shard is to have.
         replicas: u8,
     },
-    /// A member came, or something of it changed, or was put as it was.
+    /// A member was added or changed, or put without a change.
     MemberPut {
         /// Which.
         node: u64,
-        /// What it is now.
+        /// The new content.
         member: Box<Member>,
         /// The request, if an operator or a joiner asked for it.
         request: Option<Request>,
     },
-    /// Shards got other aims.
+    /// Shards got new targets.
     Placed {
-        /// Which shards, and their places now.
+        /// The shards and their new places.
         places: Vec<(u16, Place)>,
-        /// The next replica gets this generation.
+        /// The generation of the next replica.
         next_generation: u64,
     },
-    /// A shard's members are as they should be.
+    /// A shard has reached its target.
     Reached {
         /// Which shard.
         shard: u16,

@@ -1,4 +1,4 @@
-//! What happens to customers.
+//! Events of customers.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,16 +9,16 @@ use crate::{
     time::Timestamp,
 };
 
-/// What happens to customers.
+/// Events of customers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CustomerEvent {
-    /// Part of a quota was given to a cart, or more of it to a hold that it has.
+    /// A hold got a part of a quota, or more of it.
     QuotaHeld {
-        /// Whose.
+        /// The hold.
         hold: HoldId,
         /// The hold's revision.
         revision: u64,
-        /// Hash of what was asked for.
+        /// Hash of the ask.
         want_hash: u64,
         /// Which quota.
         quota: Id,
@@ -27,20 +27,20 @@ pub enum CustomerEvent {
         /// When the cart is asked about it: the cart's deadline and the grace.
         deadline: Timestamp,
     },
-    /// Part of a hold, or all of it, may be used again.
+    /// A part of a hold, or all of it, may be used again.
     QuotaReleased {
         /// Which hold.
         hold: HoldId,
         /// The hold's revision.
         revision: u64,
-        /// How many are left; the hold is over with 0.
+        /// How many are left; 0 ends the hold.
         left: u32,
         /// Whether the revision is remembered when nothing is left.
         remember: bool,
-        /// Whether the cart's time was over; otherwise it was given back.
+        /// Whether the cart expired.
         expired: bool,
     },
-    /// What the hold has left is used up for good.
+    /// The rest of the hold is sold.
     QuotaSold {
         /// Which hold.
         hold: HoldId,
@@ -49,13 +49,13 @@ pub enum CustomerEvent {
         /// When the order was decided.
         at: Timestamp,
     },
-    /// The sale of this hold is over: it may be used again.
+    /// The sale of this hold is refunded. Its part may be used again.
     QuotaRefunded {
         /// Which hold.
         hold: HoldId,
     },
-    /// To a hold.
+    /// An event of a hold.
     Hold(HoldEvent),
-    /// An order is among the purchases, under the next cursor.
+    /// An order was added to the purchases, under the next cursor.
     Posted(Purchase),
 }

@@ -1,4 +1,4 @@
-//! What happens to the directory.
+//! Events of the directory.
 
 use alloc::boxed::Box;
 
@@ -10,19 +10,19 @@ use crate::{
     id::{Id, Request},
 };
 
-/// What happens to the directory.
+/// Events of the directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DirectoryEvent {
-    /// A title was created or changed, or put as it was.
+    /// A title was created or changed, or put without a change.
     TitlePut {
         /// Which title.
         id: Id,
-        /// What it is now.
+        /// The new content.
         title: Title,
         /// The request.
         request: Request,
     },
-    /// A venue has said where it is.
+    /// A venue sent its details.
     VenueListed {
         /// Which venue.
         venue: Id,
@@ -35,7 +35,7 @@ pub enum DirectoryEvent {
     KeyCreated {
         /// Its name.
         name: Id,
-        /// What it may do.
+        /// Its terms.
         key: Box<AccessKey>,
         /// The request.
         request: Request,

@@ -1,4 +1,4 @@
-//! What happens to products.
+//! Events of products.
 
 use alloc::boxed::Box;
 
@@ -11,23 +11,23 @@ use crate::{
     time::Timestamp,
 };
 
-/// What happens to products.
+/// Events of products.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProductEvent {
-    /// Created or changed, or put as it was.
+    /// It was created or changed, or put without a change.
     Put {
-        /// What it is now.
+        /// The new content.
         details: Box<ProductDetails>,
         /// The request.
         request: Request,
     },
-    /// Units were given to a cart, or more of them to a hold that it has.
+    /// A hold got units, or more of them.
     UnitsHeld {
-        /// Whose.
+        /// The hold.
         hold: HoldId,
         /// The hold's revision.
         revision: u64,
-        /// Hash of what was asked for.
+        /// Hash of the ask.
         want_hash: u64,
         /// How many it has altogether.
         quantity: u32,
@@ -42,14 +42,14 @@ pub enum ProductEvent {
         hold: HoldId,
         /// The hold's revision.
         revision: u64,
-        /// How many are left; the hold is over with 0.
+        /// How many are left; 0 ends the hold.
         left: u32,
         /// Whether the revision is remembered when nothing is left.
         remember: bool,
-        /// Whether the cart's time was over; otherwise it was given back.
+        /// Whether the cart expired.
         expired: bool,
     },
-    /// All units the hold has left are sold, the hold is over. What is not sold was released by the event before.
+    /// All units of the hold are sold, and it ends. The event before released the others.
     UnitsSold {
         /// Which hold.
         hold: HoldId,
@@ -58,11 +58,11 @@ pub enum ProductEvent {
         /// When the order was decided.
         at: Timestamp,
     },
-    /// The sale of this hold is over, its units are free again.
+    /// The sale of this hold is refunded. Its units are free again.
     UnitsRefunded {
         /// Which hold.
         hold: HoldId,
     },
-    /// To a hold, whatever it has.
+    /// An event of a hold.
     Hold(HoldEvent),
 }

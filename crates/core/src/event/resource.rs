@@ -1,4 +1,4 @@
-//! What happens to resources.
+//! Events of resources.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -12,23 +12,23 @@ use crate::{
     time::Timestamp,
 };
 
-/// What happens to resources.
+/// Events of resources.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResourceEvent {
-    /// Created or changed, or put as it was.
+    /// It was created or changed, or put without a change.
     Put {
-        /// What it is now.
+        /// The new content.
         details: Box<ResourceDetails>,
         /// The request.
         request: Request,
     },
-    /// Time was given to a cart.
+    /// A hold got a slot.
     SlotHeld {
-        /// Whose.
+        /// The hold.
         hold: HoldId,
         /// The hold's revision.
         revision: u64,
-        /// Hash of what was asked for.
+        /// Hash of the ask.
         want_hash: u64,
         /// From.
         begin: Timestamp,
@@ -36,7 +36,7 @@ pub enum ResourceEvent {
         end: Timestamp,
         /// Minor units.
         price: i64,
-        /// What was said of it.
+        /// Its details.
         details: SmolStr,
         /// When the cart is asked about it: the cart's deadline and the grace.
         deadline: Timestamp,
@@ -49,7 +49,7 @@ pub enum ResourceEvent {
         revision: u64,
         /// Whether the revision is remembered.
         remember: bool,
-        /// Whether the cart's time was over; otherwise it was given back.
+        /// Whether the cart expired.
         expired: bool,
     },
     /// The hold is sold.
@@ -59,7 +59,7 @@ pub enum ResourceEvent {
         /// When the order was decided.
         at: Timestamp,
     },
-    /// The sale of this hold is over, its time is free again.
+    /// The sale of this hold is refunded. Its time is free again.
     SlotRefunded {
         /// Which hold.
         hold: HoldId,
@@ -70,19 +70,19 @@ pub enum ResourceEvent {
         bookings: Vec<(Id, Timestamp, Timestamp)>,
         /// The id of the series, if it is one.
         series: Option<Id>,
-        /// What was said of them.
+        /// Their details.
         details: SmolStr,
         /// The request.
         remembered: Remembered,
     },
-    /// Bookings were canceled; their time is free again.
+    /// Bookings were canceled. Their time is free again.
     BookingsCanceled {
         /// Which.
         bookings: Vec<Id>,
         /// The request.
         remembered: Remembered,
     },
-    /// A booking is at another time.
+    /// A booking moved to another time.
     BookingMoved {
         /// Which.
         booking: Id,
@@ -93,6 +93,6 @@ pub enum ResourceEvent {
         /// The request.
         remembered: Remembered,
     },
-    /// To a hold.
+    /// An event of a hold.
     Hold(HoldEvent),
 }

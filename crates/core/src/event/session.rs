@@ -1,4 +1,4 @@
-//! What happens to sessions.
+//! Events of sessions.
 
 use alloc::vec::Vec;
 
@@ -13,18 +13,18 @@ use crate::{
     time::Timestamp,
 };
 
-/// What happens to sessions.
+/// Events of sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SessionEvent {
     /// It is on sale.
     Opened(Opening),
-    /// Free seats were given to a cart.
+    /// A hold got free seats.
     SeatsHeld {
-        /// Whose.
+        /// The hold.
         hold: HoldId,
         /// The hold's revision.
         revision: u64,
-        /// Hash of what was asked for.
+        /// Hash of the ask.
         want_hash: u64,
         /// Which seats, ascending.
         seats: Vec<Seat>,
@@ -39,36 +39,36 @@ pub enum SessionEvent {
         revision: u64,
         /// Which seats.
         seats: Vec<Seat>,
-        /// Whether the revision is remembered after the last seat of the hold is given back.
+        /// Whether the revision is remembered when nothing is left.
         remember: bool,
-        /// Whether the cart's time was over; otherwise it was given back.
+        /// Whether the cart expired.
         expired: bool,
     },
-    /// All seats the hold has left are sold, the hold is over. What is not sold was released by the event before.
+    /// All seats of the hold are sold, and it ends. The event before released the others.
     SeatsSold {
         /// Which hold.
         hold: HoldId,
         /// Which seats, ascending.
         seats: Vec<Seat>,
-        /// To whom.
+        /// The order that bought them.
         order: OrderId,
         /// When the order was decided.
         at: Timestamp,
     },
-    /// The sale of this hold is over, its seats or places are free again.
+    /// The sale of this hold is refunded. Its seats or places are free again.
     SaleRefunded {
         /// Which hold.
         hold: HoldId,
         /// Its seats, if it had seats.
         seats: Vec<Seat>,
     },
-    /// Places were given to a cart, or more of them to a hold that it has.
+    /// A hold got places, or more of them.
     PlacesHeld {
-        /// Whose.
+        /// The hold.
         hold: HoldId,
         /// The hold's revision.
         revision: u64,
-        /// Hash of what was asked for.
+        /// Hash of the ask.
         want_hash: u64,
         /// In which area.
         area: Id,
@@ -83,14 +83,14 @@ pub enum SessionEvent {
         hold: HoldId,
         /// The hold's revision.
         revision: u64,
-        /// How many are left; the hold is over with 0.
+        /// How many are left; 0 ends the hold.
         left: u32,
         /// Whether the revision is remembered when nothing is left.
         remember: bool,
-        /// Whether the cart's time was over; otherwise it was given back.
+        /// Whether the cart expired.
         expired: bool,
     },
-    /// All places the hold has left are sold, the hold is over. What is not sold was released by the event before.
+    /// All places of the hold are sold, and it ends. The event before released the others.
     PlacesSold {
         /// Which hold.
         hold: HoldId,
@@ -99,16 +99,16 @@ pub enum SessionEvent {
         /// When the order was decided.
         at: Timestamp,
     },
-    /// To a hold, whatever it has.
+    /// An event of a hold.
     Hold(HoldEvent),
-    /// It will not take place: nothing more is held, and every cart is asked to give back what it has.
+    /// It is canceled. Nothing more is held, and every cart is asked to release what it has.
     Canceled {
         /// Why.
         reason: SmolStr,
         /// The request.
         request: Request,
     },
-    /// The venue of the canceled session has said that its hall is free again.
+    /// The venue of the canceled session has freed its hall.
     Vacated,
     /// The box office keeps these seats off sale.
     SeatsBlocked {
@@ -127,7 +127,7 @@ pub enum SessionEvent {
 }
 
 impl SessionEvent {
-    /// What becomes of which seats: all a watcher needs to keep its map right (P14). `None` if no seat changes.
+    /// The new state of the changed seats, which is all that a watcher needs (P14). `None` if no seat changes.
     pub fn change(&self) -> Option<(SeatState, &[Seat])> {
         match self {
             SessionEvent::SeatsHeld { seats, .. } => Some((SeatState::Held, seats)),

@@ -1,4 +1,4 @@
-//! What happens to venues.
+//! Events of venues.
 
 use alloc::sync::Arc;
 
@@ -11,45 +11,45 @@ use crate::{
     layout::Layout,
 };
 
-/// What happens to venues.
+/// Events of venues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VenueEvent {
-    /// Created or changed, or put as it was.
+    /// It was created or changed, or put without a change.
     Put {
-        /// What it is now.
+        /// The new content.
         details: VenueDetails,
         /// The request.
         request: Request,
     },
-    /// A hall was created or changed, or put as it was.
+    /// A hall was created or changed, or put without a change.
     HallPut {
         /// Which hall.
         hall: Id,
-        /// What it is called.
+        /// Its name.
         name: SmolStr,
-        /// What is said of it.
+        /// Its comments.
         comments: SmolStr,
-        /// Its seats; absent if they are as they were.
+        /// Its seats; absent if they did not change.
         layout: Option<Arc<Layout>>,
         /// The request.
         request: Request,
     },
     /// The hall is booked for the session and the session is owed its opening.
     SessionBooked {
-        /// As asked.
+        /// The session as the client asked for it.
         session: NewSession,
         /// The hall's layout at that moment.
         layout: Arc<Layout>,
     },
-    /// The session has said that it is open.
+    /// The session is open.
     SessionOpened(Id),
-    /// The session could not be opened under this id: the hall's time is free again.
+    /// The session could not be opened under this id. The hall's time is free again.
     SessionRefused(Id),
-    /// The session has said that it is canceled: the hall's time is free again.
+    /// The session is canceled. The hall's time is free again.
     SessionCanceled(Id),
-    /// The directory has said that it knows the venue as it was at this version.
+    /// The directory knows the venue's details of this version.
     Listed {
-        /// The venue's version that it was told.
+        /// The version of the details.
         version: u64,
     },
 }

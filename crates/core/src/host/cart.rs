@@ -1,9 +1,8 @@
-//! A cart at work: the coordinator. It asks inventories for holds, writes lines down, pays, and tells everyone what it
-//! decided.
+//! The host of a cart. It coordinates: it asks inventories for holds, writes lines, pays, and sends its decisions.
 //!
-//! It never waits inside a turn. What was asked and not replied is pending here, and lost in a crash; inventories then ask
-//! about the holds nobody knows, and a checkout is begun again from what is committed. What is owed after a decision is in
-//! the cart's outbox, and survives.
+//! It never waits inside a turn. Asks without a reply are pending here, and are lost in a crash. Inventories then ask about holds
+//! that the cart does not know, and a checkout begins again from the committed state. Messages that are owed after a decision are
+//! in the cart's outbox and survive.
 
 mod adding;
 mod parts;
@@ -13,7 +12,7 @@ use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{Effect, Input, Stage, Turn, WAITERS_MAX, add, mail::Mail, speculation::Speculation};
+use super::{Effect, Input, Stage, Turn, WAITERS_MAX, mail::Mail, speculation::Speculation};
 use crate::{
     answer::{Answer, Answered, CartState, Outcome, TakenAway, Taker},
     ask::{Ask, Reply},
@@ -21,12 +20,14 @@ use crate::{
     command::{CartCommand, Command, Expect, Payment, Shipping},
     event::{CartEvent, Remembered},
     id::{CartId, Entity, HoldId, Id, Request},
+    payment::Settlement,
     planted,
+    push_exact::push_exact,
     refusal::Refusal,
     time::Timestamp,
 };
 use adding::{Adding, Change, Queued};
-use paying::Paying;
+use paying::PendingCheckout;
 
 pub(super) struct CartHost<R> {
     resumed: bool,
@@ -37,8 +38,8 @@ pub(super) struct CartHost<R> {
     /// A checkout that waits for them.
     checkout: Option<WaitingCheckout<R>>,
     /// A checkout that takes more than one step.
-    paying: Option<Paying<R>>,
-    /// Clients that wait for the sells of the order.
+    paying: Option<PendingCheckout<R>>,
+    /// Clients that wait for the sales of the order.
     settling: Option<Settling<R>>,
     mail: Mail,
 }
@@ -89,10 +90,10 @@ impl<R> CartHost<R> {
         self.expire_if_due(stage);
         match input {
             Input::Command { from, request, command } => self.command(stage, from, request, command),
-            Input::Ask { from, ask } => self.asked(stage, from, ask),
-            Input::Reply { from, reply } => self.hear(stage, from, reply),
+            Input::Ask { from, ask } => self.on_ask(stage, from, ask),
+            Input::Reply { from, reply } => self.on_reply(stage, from, reply),
             Input::Paid { key, step, outcome } => {
-                // An outcome of an attempt that never was is the gateway's mistake; there is nobody to tell.
+                // An outcome of an unknown attempt is the gateway's mistake, and has no receiver.
                 let _ = self.paid(stage, key, step, outcome);
             }
             Input::Wake => {
@@ -103,12 +104,12 @@ impl<R> CartHost<R> {
         // A checkout that was given up may leave a cart whose time is over.
         self.expire_if_due(stage);
         self.check_out_if_ready(stage);
-        self.mail.carry(stage);
+        self.mail.send_due(stage);
         self.answer_settled(stage);
         self.set_timers(stage.turn);
     }
 
-    /// Whatever comes, it comes to a cart that has expired if its time is over (P8).
+    /// Expires the cart before any input if its time is over (P8).
     fn expire_if_due(&mut self, stage: &mut Stage<'_, R>) {
         let Some(cart) = stage.entity.cart() else { return };
         let Some(event) = cart.decide_expiry(stage.at) else { return };
@@ -117,7 +118,7 @@ impl<R> CartHost<R> {
             Effect::Ask { to: claim.entity, ask }
         });
         stage.turn.committed.extend(news);
-        stage.entity.apply_cart(event, stage.turn);
+        stage.write(event);
         self.end_pending(stage);
     }
 
@@ -131,8 +132,8 @@ impl<R> CartHost<R> {
                 stage.turn.answer(from, outcome);
             }
             CartCommand::Paid { key, step, outcome } => {
-                let said = self.paid(stage, key, step, outcome);
-                let outcome = said.and_then(|()| stage.entity.ok(Answer::Done));
+                let result = self.paid(stage, key, step, outcome);
+                let outcome = result.and_then(|()| stage.entity.ok(Answer::Done));
                 stage.turn.answer(from, outcome);
             }
             CartCommand::Open { .. }
@@ -147,14 +148,14 @@ impl<R> CartHost<R> {
                 None => stage.turn.answer(from, Err(Refusal::RequestIdMissing)),
                 Some(request) => {
                     if let Some(from) = self.repeated(stage, from, request) {
-                        self.change(stage, from, id, request, command);
+                        self.change(stage, from, request, command);
                     }
                 }
             },
         }
     }
 
-    /// A request that came before gets the same answer, or waits for it. Gives `from` back if it is a new one.
+    /// Answers a repeated request as before, or lets it wait for the answer. Gives `from` back if the request is new.
     fn repeated(&mut self, stage: &mut Stage<'_, R>, from: R, request: Request) -> Option<R> {
         let known = stage.entity.cart().and_then(|cart| cart.recall(request));
         match known.filter(|_| !planted::is("a repeat taken for new")) {
@@ -167,7 +168,7 @@ impl<R> CartHost<R> {
         None
     }
 
-    /// Waits with the first one if the same request is under way.
+    /// Lets a repeat wait for the answer of its request that is under way.
     fn join(&mut self, stage: &mut Stage<'_, R>, from: R, request: Request) -> Option<R> {
         let paid = stage.entity.cart().and_then(|cart| Some(cart.checkout()?.request));
         let adding = self.adding.iter_mut().map(|adding| (adding.request, &mut adding.waiting));
@@ -192,26 +193,12 @@ impl<R> CartHost<R> {
         None
     }
 
-    fn change(&mut self, stage: &mut Stage<'_, R>, from: R, id: CartId, request: Request, command: CartCommand) {
-        let blank;
-        let cart = match stage.entity.cart() {
-            Some(cart) => cart,
-            None => {
-                blank = Cart::blank(id);
-                &blank
-            }
-        };
-        let frozen = || Err(Refusal::CartNotActive(CartState::CheckingOut.as_str().into()));
+    fn change(&mut self, stage: &mut Stage<'_, R>, from: R, request: Request, command: CartCommand) {
         let decided = match command {
-            CartCommand::Open { customer, ttl_ms, guest } => match cart.may_change() {
-                Err(refusal) => Err(refusal),
-                Ok(None) => cart.decide_open(stage.at, stage.rules, request, customer, ttl_ms, guest),
-                Ok(Some(_)) => cart.decide_open_again(request, customer.as_ref()),
-            },
             CartCommand::Hold { .. } | CartCommand::SetQuantity { .. } | CartCommand::Release { .. }
                 if self.checkout.is_some() =>
             {
-                frozen()
+                Err(Refusal::CartNotActive(CartState::CheckingOut.as_str().into()))
             }
             CartCommand::Hold { lines, customer, guest } => {
                 return self.change_lines(stage, from, request, Change::Hold { lines, customer, guest });
@@ -222,37 +209,18 @@ impl<R> CartHost<R> {
             CartCommand::Release { line, seats } => {
                 return self.change_lines(stage, from, request, Change::Release { line, seats });
             }
-            CartCommand::Cancel => cart.decide_cancel(stage.at, request),
-            CartCommand::Refund { lines, reason } => {
-                cart.decide_refund(stage.now, lines.as_deref(), &reason, Some(request))
-            }
-            CartCommand::Revoke { line, reason } => {
-                cart.decide_revoke(line, TakenAway { by: Taker::Operator, reason }, Some(request))
-            }
             CartCommand::Checkout { payment, customer, shipping, expect } => {
                 let (waiting, until) = (Vec::from([from]), stage.at.after(stage.rules.settle_ms));
                 let checkout = WaitingCheckout { request, payment, customer, shipping, expect, waiting, until };
                 return self.check_out_later(stage, checkout);
             }
-            CartCommand::Settle { attempt, outcome } => {
-                let before = stage.entity.version();
-                let settled = self.settle_attempt(stage, attempt, outcome);
-                let again = stage.entity.version() == before;
-                settled.and_then(|()| {
-                    // What is to be settled is limited; that it was settled already can be said for ever.
-                    let cart = stage.entity.cart().filter(|_| again && !planted::is("settlements without a bound"));
-                    cart.map_or(Ok(()), Cart::may_remember_outcome)?;
-                    Ok(CartEvent::Granted(Remembered::alone(request, Answer::Done)))
-                })
-            }
-            CartCommand::Get | CartCommand::Order | CartCommand::Audit | CartCommand::Paid { .. } => {
-                panic!("{command:?} has no request id")
-            }
+            CartCommand::Settle { attempt, outcome } => self.settled(stage, request, attempt, outcome),
+            other => decide(stage, request, other),
         };
         match decided {
             Err(refusal) => stage.turn.answer(from, Err(refusal)),
             Ok(event) => {
-                stage.entity.apply_cart(event, stage.turn);
+                stage.write(event);
                 let outcome = changed(stage.entity, request);
                 stage.turn.answer(from, outcome);
                 if stage.entity.cart().is_some_and(Cart::terminal) {
@@ -262,11 +230,31 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// Puts a checkout down; it is decided in this turn unless lines are under way.
+    /// An operator says how a step of an attempt to pay ended.
+    fn settled(
+        &mut self,
+        stage: &mut Stage<'_, R>,
+        request: Request,
+        attempt: u32,
+        outcome: Settlement,
+    ) -> Result<CartEvent, Refusal> {
+        let before = stage.entity.version();
+        self.settle_attempt(stage, attempt, outcome)?;
+        // Settlements that change something are limited by themselves. A settlement that repeats another one needs a bound.
+        if stage.entity.version() == before
+            && let Some(cart) = stage.entity.cart()
+            && !planted::is("settlements without a bound")
+        {
+            cart.may_remember_outcome()?;
+        }
+        Ok(CartEvent::Granted(Remembered::alone(request, Answer::Done)))
+    }
+
+    /// Keeps a checkout. It is decided in this turn unless lines are under way.
     fn check_out_later(&mut self, stage: &mut Stage<'_, R>, checkout: WaitingCheckout<R>) {
         let open = stage.entity.cart().map_or(Ok(None), Cart::may_change);
         let refusal = match open {
-            // Nobody would ever tell how it ended: it is not begun.
+            // Without a gateway the checkout would never end.
             _ if !checkout.payment.is_recorded() && !stage.rules.gateway => {
                 Refusal::BadRequest("no gateway is configured".into())
             }
@@ -305,7 +293,7 @@ impl<R> CartHost<R> {
                 let begun = matches!(event, CartEvent::CheckoutBegun { .. });
                 let state = if begun { CartState::CheckingOut } else { CartState::Done };
                 self.drop_pending(stage, &Refusal::CartNotActive(state.as_str().into()));
-                stage.entity.apply_cart(event, stage.turn);
+                stage.write(event);
                 if begun {
                     let effects = self.begin_paying(stage, waiting, false);
                     stage.turn.committed.extend(effects);
@@ -335,9 +323,8 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// That everything is sold does not say what: a stopped leader that goes on may hear of the sales of the order that its
-    /// successor decided, and has another one itself. Where it is not known that ours was committed, the answer waits for
-    /// a commit or a read.
+    /// All sales being acknowledged does not prove that they are ours: a paused ex-leader may receive acknowledgements for its
+    /// successor's order. Until the own decision is known to be committed, the answer waits for a commit or a read.
     fn answer_settled(&mut self, stage: &mut Stage<'_, R>) {
         let Some(settling) = &self.settling else { return };
         let sold = self.mail.sold(stage.entity);
@@ -351,12 +338,11 @@ impl<R> CartHost<R> {
             return adding::answer_all(stage, settling.waiting, outcome);
         }
         for from in settling.waiting {
-            add(&mut stage.turn.now, Effect::Answer { to: from, outcome: outcome.clone() });
+            push_exact(&mut stage.turn.now, Effect::Answer { to: from, outcome: outcome.clone() });
         }
     }
 
-    /// What a checkout is answered, now and whenever it is repeated: a function of the decision and of the sales, but for
-    /// whether all have sold yet.
+    /// The answer to a checkout and to its repeats. It follows from the decision and the sales, except for `settling`.
     fn checked_out(&self, entity: &Speculation, settling: bool) -> Outcome {
         let cart = entity.cart().expect("a done cart is kept");
         let answer = cart.checkout_answer(settling).expect("a done cart has an order");
@@ -364,7 +350,7 @@ impl<R> CartHost<R> {
         Ok(Answered { answer, at })
     }
 
-    fn asked(&mut self, stage: &mut Stage<'_, R>, from: Entity, ask: Ask) {
+    fn on_ask(&mut self, stage: &mut Stage<'_, R>, from: Entity, ask: Ask) {
         let reply = match ask {
             Ask::Overdue { hold } => Some(self.overdue(stage, &from, hold)),
             Ask::Revoke { hold, reason } => self.revoked(stage, &from, hold, &reason),
@@ -379,11 +365,11 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// Whose is a hold whose time is over? Once "not mine" is said, it can never become a line.
+    /// Answers an inventory that asks about an overdue hold. After "not mine" the hold can never become a line.
     fn overdue(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId) -> Reply {
         let soon_ms = stage.rules.ask_again_ms;
         if let Some(adding) = self.adding.iter_mut().find(|adding| adding.parts.expects(from, hold)) {
-            adding.parts.told(from, hold, stage.at.after(soon_ms));
+            adding.parts.believed_until(from, hold, stage.at.after(soon_ms));
             return Reply::MineFor { hold, life_ms: soon_ms };
         }
         if self.paying.as_ref().is_some_and(|paying| paying.expects(from, hold)) {
@@ -408,7 +394,7 @@ impl<R> CartHost<R> {
         Reply::NotMine { hold }
     }
 
-    /// An inventory wants a hold back, or what was sold of it: the line ends, or is refunded.
+    /// A canceled session wants a hold or its sale back: the line ends, or is refunded.
     fn revoked(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId, reason: &SmolStr) -> Option<Reply> {
         let line = stage.entity.cart().and_then(|cart| cart.line_on(from, hold));
         let Some(line) = line else { return Some(self.overdue(stage, from, hold)) };
@@ -421,14 +407,14 @@ impl<R> CartHost<R> {
             Some(CartState::Done) if !cart.is_refunded(line) => {
                 cart.decide_refund(stage.now, Some(&[line]), reason, None).ok()
             }
-            // It is being paid, or on its way back: the inventory asks again.
+            // The line is being paid or released. The inventory asks again.
             _ => None,
         };
-        event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
+        stage.write(event);
         None
     }
 
-    fn hear(&mut self, stage: &mut Stage<'_, R>, from: Entity, reply: Reply) {
+    fn on_reply(&mut self, stage: &mut Stage<'_, R>, from: Entity, reply: Reply) {
         match reply {
             Reply::Granted(granted) => self.granted(stage, &from, granted),
             Reply::Refused { hold, revision, refusal } => self.refused(stage, &from, hold, revision, &refusal),
@@ -437,7 +423,7 @@ impl<R> CartHost<R> {
                 let stray = self.mail.acknowledge(stage.entity, &from, &reply).is_none();
                 let stray = stray && !planted::is("late releases never forgotten");
                 if stray && stage.entity.cart().is_some_and(Cart::terminal) {
-                    // A release that came late may be remembered although the inventory was told to forget.
+                    // The inventory may remember a late release, although it was told to forget.
                     stage.turn.read.push(Effect::Ask { to: from, ask: Ask::Forget });
                 }
             }
@@ -455,14 +441,11 @@ impl<R> CartHost<R> {
     }
 
     fn disown(&mut self, stage: &mut Stage<'_, R>, holds: Vec<(Entity, HoldId, u64)>) {
-        let event = match stage.entity.cart() {
-            Some(cart) => cart.decide_disown(holds),
-            None => Cart::blank(stage.cart_id()).decide_disown(holds),
-        };
-        stage.entity.apply_cart(event, stage.turn);
+        let event = stage.entity.cart_or_blank().decide_disown(holds);
+        stage.write(event);
     }
 
-    /// The cart has ended: whatever is under way is refused, and what was asked for is given back.
+    /// The cart has ended. Everything under way is refused, and every hold that was asked for is released.
     fn end_pending(&mut self, stage: &mut Stage<'_, R>) {
         let refusal = match stage.entity.cart().map(Cart::may_change) {
             Some(Err(refusal)) => refusal,
@@ -474,7 +457,7 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// Changes under way are refused, and what was asked for is given back.
+    /// Refuses changes under way, and releases the holds that they asked for.
     fn drop_pending(&mut self, stage: &mut Stage<'_, R>, refusal: &Refusal) {
         for adding in core::mem::take(&mut self.adding) {
             self.undo(stage, &adding.parts);
@@ -496,6 +479,13 @@ impl<R> CartHost<R> {
 }
 
 impl<R> Stage<'_, R> {
+    /// Writes an event of the cart, if there is one.
+    fn write(&mut self, event: impl Into<Option<CartEvent>>) {
+        if let Some(event) = event.into() {
+            self.entity.apply_cart(event, self.turn);
+        }
+    }
+
     /// The cart this is about.
     fn cart_id(&self) -> CartId {
         let Entity::Cart(id) = *self.entity.entity() else { panic!("{} is no cart", self.entity.entity()) };
@@ -511,6 +501,25 @@ impl<R> Stage<'_, R> {
     fn deadline(&self) -> Timestamp {
         let touched = self.entity.cart().and_then(|cart| cart.touched(self.at));
         touched.unwrap_or_else(|| self.at.after(self.rules.hold_ttl_ms.min(self.rules.cart_age_max_ms)))
+    }
+}
+
+/// Decides a change that needs nothing but the cart.
+fn decide<R>(stage: &Stage<'_, R>, request: Request, command: CartCommand) -> Result<CartEvent, Refusal> {
+    let cart = stage.entity.cart_or_blank();
+    match command {
+        CartCommand::Open { customer, ttl_ms, guest } => match cart.may_change()? {
+            None => cart.decide_open(stage.at, stage.rules, request, customer, ttl_ms, guest),
+            Some(_) => cart.decide_open_again(request, customer.as_ref()),
+        },
+        CartCommand::Cancel => cart.decide_cancel(stage.at, request),
+        CartCommand::Refund { lines, reason } => {
+            cart.decide_refund(stage.now, lines.as_deref(), &reason, Some(request))
+        }
+        CartCommand::Revoke { line, reason } => {
+            cart.decide_revoke(line, TakenAway { by: Taker::Operator, reason }, Some(request))
+        }
+        other => panic!("{other:?} is decided elsewhere"),
     }
 }
 

@@ -1,11 +1,11 @@
-//! The cluster at work: operators change its members, its nodes say how far they are.
+//! The host of the cluster's table. Operators change members, and nodes report their progress.
 
 use alloc::boxed::Box;
 
 use super::{Input, Stage, Turn, speculation::Speculation};
 use crate::{
     answer::{Answer, Outcome},
-    cluster::{self, Cluster},
+    cluster_table::{self, ClusterTable},
     command::{ClusterCommand, Command},
     event::{ClusterEvent, Event},
     id::Request,
@@ -23,8 +23,8 @@ pub(super) fn handle<R>(stage: &mut Stage<'_, R>, input: Input<R>) {
             let outcome = outcome(entity, *now, request, command, turn);
             turn.answer(from, outcome);
         }
-        Input::Ask { from, .. } => panic!("the cluster was asked something by {from}, which nobody does"),
-        // It asks nobody, waits for nothing and pays nothing.
+        Input::Ask { from, .. } => panic!("the cluster was asked something by {from}, which no entity does"),
+        // It never asks, waits or pays.
         Input::Reply { .. } | Input::Wake | Input::Paid { .. } => {}
     }
 }
@@ -57,9 +57,9 @@ fn outcome<R>(
             once(entity, request, turn, |cluster, by| cluster.remove(at, node, force, by))
         }
         ClusterCommand::Replace { node } => once(entity, request, turn, |cluster, by| cluster.replace(at, node, by)),
-        // What nodes say by themselves; said again it changes nothing.
+        // Reports of nodes. A repeat changes nothing.
         ClusterCommand::Found { node, machine, shards, replicas } => {
-            let founded = cluster::found(entity.cluster(), at, node, &machine, (shards, replicas))?;
+            let founded = cluster_table::found(entity.cluster(), at, node, &machine, (shards, replicas))?;
             write(entity, founded, turn);
             entity.ok(Answer::Done)
         }
@@ -86,12 +86,12 @@ fn outcome<R>(
     }
 }
 
-/// Carries out what an operator asks for, once for each request id (P9).
+/// Carries out an operator's change, once for each request id (P9).
 fn once<R>(
     entity: &mut Speculation,
     request: Option<Request>,
     turn: &mut Turn<R>,
-    decide: impl FnOnce(&Cluster, Request) -> Result<Option<ClusterEvent>, Refusal>,
+    decide: impl FnOnce(&ClusterTable, Request) -> Result<Option<ClusterEvent>, Refusal>,
 ) -> Outcome {
     let cluster = there(entity)?;
     let request = request.ok_or(Refusal::RequestIdMissing)?;
@@ -104,11 +104,11 @@ fn once<R>(
     entity.ok(Answer::Done)
 }
 
-fn there(entity: &Speculation) -> Result<&Cluster, Refusal> {
+fn there(entity: &Speculation) -> Result<&ClusterTable, Refusal> {
     entity.cluster().ok_or_else(|| entity.not_found())
 }
 
-fn view(cluster: &Cluster, own: Option<u64>) -> Answer {
+fn view(cluster: &ClusterTable, own: Option<u64>) -> Answer {
     Answer::Cluster(Box::new(cluster.view(own)))
 }
 

@@ -1,9 +1,9 @@
-//! The directory at work: venues say where they are, clients search.
+//! The host of the directory. Venues send their details, and clients search.
 
 use super::{Input, Stage, Turn, speculation::Speculation};
 use crate::{
     access::AccessKey,
-    answer::{Answer, Outcome, TitleView, VenueEntry, VenuesPage},
+    answer::{Answer, Outcome, TitleView},
     ask::{Ask, Reply},
     command::{Command, DirectoryCommand},
     directory::{Directory, VenueCursor},
@@ -34,7 +34,7 @@ pub(super) fn handle<R>(stage: &mut Stage<'_, R>, input: Input<R>) {
             }
             turn.reply(from, Reply::Listed { version });
         }
-        // It asks nobody, waits for nothing and pays nothing.
+        // It never asks, waits or pays.
         Input::Reply { .. } | Input::Wake | Input::Paid { .. } => {}
     }
 }
@@ -65,24 +65,12 @@ fn outcome<R>(
             Answer::Title(TitleView { id, title })
         }
         DirectoryCommand::SearchTitles { name, limit, after } => {
-            let page = directory.search_titles(name.as_deref(), limit, after.as_ref()).map_err(bad)?;
-            Answer::Titles(
-                page.titles.into_iter().map(|entry| TitleView { id: entry.id, title: entry.title }).collect(),
-            )
+            Answer::Titles(directory.search_titles(name.as_deref(), limit, after.as_ref()).map_err(bad)?.titles)
         }
         DirectoryCommand::SearchVenues { city, name, near, limit, after } => {
             let after = after.map(|text| VenueCursor::parse(&text)).transpose().map_err(bad)?;
             let found = directory.search_venues(city.as_deref(), name.as_deref(), near, limit, after.as_ref());
-            let page = found.map_err(bad)?;
-            let venue = |entry: crate::directory::VenueEntry| VenueEntry {
-                id: entry.id,
-                name: entry.name,
-                city: entry.city,
-                position: entry.position,
-                distance_m: entry.distance_m,
-            };
-            let next = page.next.map(|cursor| smol_str::format_smolstr!("{cursor}"));
-            Answer::Venues(VenuesPage { venues: page.venues.into_iter().map(venue).collect(), next })
+            Answer::Venues(found.map_err(bad)?)
         }
         DirectoryCommand::VenuesOfCity(city) => Answer::VenueIds(directory.venues_of_city(&city)),
         DirectoryCommand::CreateKey { name, terms } => {
@@ -113,7 +101,7 @@ fn change_key<R>(
     entity.ok(Answer::Done)
 }
 
-/// The directory; nothing is in it before the first event.
+/// The directory, which is empty before its first event.
 fn blank_or(directory: Option<&Directory>) -> Directory {
     directory.cloned().unwrap_or_default()
 }

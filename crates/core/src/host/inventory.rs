@@ -1,5 +1,5 @@
-//! An inventory at work: a session, a product, a resource or a customer. Carts ask it for holds; it asks carts about holds
-//! whose time is over, and, when it is canceled, for everything back.
+//! The host of an inventory: a session, a product, a resource or a customer. Carts ask it for holds. It asks carts about overdue
+//! holds, and a canceled one asks for everything back.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -11,7 +11,6 @@ use crate::{
     ask::{Ask, Reply},
     cart::REVISION_MAX,
     command::{Command, CustomerCommand, ProductCommand, ResourceCommand, SessionCommand},
-    customer::Customer,
     event::{Event, SessionEvent},
     id::{CartId, Entity, HoldId, Request, RequestHash},
     inventory::{HoldAsk, Inventory},
@@ -22,11 +21,12 @@ use crate::{
     resource::Resource,
     rules::Rules,
     session::Session,
+    state_map::State,
     time::Timestamp,
 };
 
-/// Carts asked in one turn about holds. The others are asked in turns that follow, so that neither a turn nor its messages
-/// grow with the number of holds.
+/// How many carts are asked about holds in one turn. The next turns ask the others, so that neither a turn nor its messages grow
+/// with the number of holds.
 const ASKED_BATCH: usize = 256;
 
 /// How long the next batch waits, in milliseconds: the carts have other things to do.
@@ -36,7 +36,7 @@ const BATCH_PAUSE_MS: u64 = 5;
 const FIRST: (Timestamp, HoldId) =
     (Timestamp(0), HoldId { cart: CartId(0), request: RequestHash(0), part: 0, attempt: 0 });
 
-/// How far the round of questions about holds has come, and who waits.
+/// The progress of asking carts about holds, and clients that wait.
 pub(super) struct InventoryHost<R> {
     /// Holds up to here were asked about in this round.
     asked: (Timestamp, HoldId),
@@ -44,7 +44,7 @@ pub(super) struct InventoryHost<R> {
     revoked: Option<HoldId>,
     /// When the next round starts from the beginning.
     round_ends: Timestamp,
-    /// Operators who canceled the session, and what they are answered when the hall is free.
+    /// Operators that canceled the session, and their answers for when the hall is free.
     vacating: Vec<(R, Outcome)>,
 }
 
@@ -62,7 +62,7 @@ impl<R> InventoryHost<R> {
                 let outcome = command_outcome(entity, rules, now, request, command, turn);
                 match outcome {
                     Ok(_) if cancels && entity.session().is_some_and(|it| it.owes_vacating().is_some()) => {
-                        // It asks its venue and its carts at once.
+                        // The session asks its venue and its carts at once.
                         self.round_ends = at;
                         if self.vacating.len() < WAITERS_MAX {
                             self.vacating.push((from, outcome));
@@ -77,15 +77,15 @@ impl<R> InventoryHost<R> {
             }
             Input::Ask { from, ask } => answer_ask(entity, rules, (at, now), from, ask, turn),
             Input::Reply { from: _, reply: Reply::Vacated } => self.vacated(entity, turn),
-            Input::Reply { from: _, reply } => hear(entity, rules, at, reply, turn),
+            Input::Reply { from: _, reply } => on_reply(entity, rules, at, reply, turn),
             Input::Wake => self.ask_carts(entity, rules, at, turn),
             Input::Paid { key, .. } => panic!("{} was told of payment {key}", entity.entity()),
         }
     }
 
-    /// What it asks because of holds whose time is over, it asks again from what is kept; not what it wants back.
+    /// Overdue holds follow from the state, so a host that only asks about them is idle. A canceled session is not.
     pub(super) fn idle(&self, entity: &Speculation) -> bool {
-        self.vacating.is_empty() && !entity.state().is_some_and(crate::keep::State::unfinished)
+        self.vacating.is_empty() && !entity.state().is_some_and(State::unfinished)
     }
 
     /// The venue knows that the session is canceled.
@@ -104,7 +104,7 @@ impl<R> InventoryHost<R> {
             self.asked = FIRST;
             self.revoked = None;
             self.round_ends = at.after(rules.ask_again_ms);
-            if let Some(crate::keep::State::Session(session)) = entity.state()
+            if let Some(State::Session(session)) = entity.state()
                 && let Some(venue) = session.owes_vacating()
             {
                 // Only after a read: the cancellation may not be committed yet.
@@ -119,10 +119,10 @@ impl<R> InventoryHost<R> {
             self.asked = (deadline, hold);
             turn.now.push(Effect::Ask { to: Entity::Cart(hold.cart), ask: Ask::Overdue { hold } });
         }
-        let reason = entity.state().and_then(crate::keep::State::canceled);
+        let reason = entity.state().and_then(State::canceled);
         for hold in unwanted {
             self.revoked = Some(hold);
-            let reason = SmolStr::new(reason.expect("only what is canceled wants holds back"));
+            let reason = SmolStr::new(reason.expect("only a canceled session wants holds back"));
             // Only after a read: the cancellation may not be committed yet.
             turn.read.push(Effect::Ask { to: Entity::Cart(hold.cart), ask: Ask::Revoke { hold, reason } });
         }
@@ -148,15 +148,8 @@ fn command_outcome<R>(
         Command::Session(_, command) => session_outcome(entity, request, command, turn),
         Command::Product(_, command) => product_outcome(entity, rules, request, command, turn),
         Command::Resource(_, command) => resource_outcome(entity, rules, now, request, command, turn),
-        Command::Customer(id, command) => {
-            let unknown;
-            let customer = match entity.customer() {
-                Some(customer) => customer,
-                None => {
-                    unknown = Customer::unknown(id);
-                    &unknown
-                }
-            };
+        Command::Customer(_, command) => {
+            let customer = entity.customer_or_unknown();
             let answer = match command {
                 CustomerCommand::Purchases { after, limit } => Answer::Purchases(customer.purchases(after, limit)?),
                 CustomerCommand::Audit => Answer::CustomerAudit(Box::new(customer.audit())),
@@ -290,11 +283,11 @@ fn resource_read(resource: &Resource, at: Timestamp, command: ResourceCommand) -
     })
 }
 
-fn hear<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, reply: Reply, turn: &mut Turn<R>) {
+fn on_reply<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, reply: Reply, turn: &mut Turn<R>) {
     let Some(inventory) = entity.inventory() else { return };
     let event = match reply {
         Reply::MineFor { hold, life_ms } => inventory.decide_extend(hold, at.after(life_ms).after(rules.grace_ms)),
-        // The hold was overdue, or it would not have been asked about.
+        // The hold was overdue, or the cart would not have been asked.
         Reply::NotMine { hold } => inventory.decide_disowned(hold).map(Event::by_expiry),
         Reply::Granted(_)
         | Reply::Refused { .. }
@@ -309,9 +302,7 @@ fn hear<R>(entity: &mut Speculation, rules: &Rules, at: Timestamp, reply: Reply,
         | Reply::Listed { .. }
         | Reply::Posted { .. } => None,
     };
-    if let Some(event) = event {
-        entity.apply(event, turn);
-    }
+    write(entity, event, turn);
 }
 
 fn answer_ask<R>(
@@ -324,55 +315,28 @@ fn answer_ask<R>(
 ) {
     let reply = match ask {
         Ask::Expired { hold, revision } => {
-            let inventory = entity.inventory();
-            if let Some(event) =
-                inventory.and_then(|it| it.decide_release(hold, revision, None, true)).map(Event::by_expiry)
-            {
-                entity.apply(event, turn);
-            }
+            let released = entity.inventory().and_then(|it| it.decide_release(hold, revision, None, true));
+            write(entity, released.map(Event::by_expiry), turn);
             return;
         }
         Ask::Hold { hold, revision, want, life_ms } => {
-            // The cart learns from the grant how long it may live; if it dies with it, nobody waits longer than that, and not
-            // for long: a cart that knows the hold says until when when it is asked.
+            // The cart learns from the grant how long it may live. If the grant is lost, a short deadline frees the hold soon. A
+            // cart that knows the hold extends it when it is asked.
             let own = entity.inventory().and_then(|inventory| inventory.hold_ttl_ms());
             let deadline = at.after(life_ms.min(own.unwrap_or(u64::MAX)).min(rules.confirm_ms));
             let ask = HoldAsk { hold, revision, want: &want, deadline: deadline.after(rules.grace_ms) };
-            let decided = match (entity.inventory(), entity.entity()) {
-                // Above it there must be room for what the cart commits about the hold.
-                _ if revision > REVISION_MAX && !planted::is("a revision that nothing outranks") => {
-                    Err(Reply::Refused { hold, revision, refusal: too_often_changed() })
-                }
-                (Some(inventory), _) => inventory.decide_hold(now, &ask),
-                // Customers are what they have done.
-                (None, Entity::Customer(id)) => Customer::unknown(id.clone()).decide_hold(now, &ask),
-                (None, _) => Err(Reply::Refused { hold, revision, refusal: entity.not_found() }),
-            };
-            let mut reply = match decided {
-                Err(reply) => reply,
-                Ok(event) => {
-                    entity.apply(event, turn);
-                    Reply::Granted(entity.inventory().expect("it has just held").granted(hold))
-                }
-            };
-            if let Reply::Granted(granted) = &mut reply {
-                // The cart must know who believes in a longer life than it has.
-                let asks_at = entity.inventory().and_then(|inventory| inventory.asks_at(hold));
-                granted.believed_ms = asks_at.map_or(0, |asks_at| asks_at.0.saturating_sub(at.after(rules.grace_ms).0));
-            }
-            reply
+            answer_hold(entity, rules, (at, now), &ask, turn)
         }
-        // A stopped leader that goes on may be asked to sell what was held at its successor: it says nothing, and the cart asks
-        // again.
-        Ask::Sell { hold, ref portion, .. } if !has_heard_of(entity, hold, portion) => return,
-        // It may have given the hold other seats than its successor. What is left of those is not said of these.
+        // A deposed leader may be asked to sell what its successor granted. It stays silent, and the cart asks again.
+        Ask::Sell { hold, ref portion, .. } if !may_sell(entity, hold, portion) => return,
+        // A deposed leader may have given the hold other seats than its successor, so it cannot tell what is left.
         Ask::Release { hold, revision, left: Some(ref left), .. }
             if lacks(entity, hold, revision, left) && !planted::is("what is left of other seats believed") =>
         {
             return;
         }
-        // Of what is left of a hold, one of which nothing is left has no more to say than that. A stopped leader that goes on
-        // must not take it for released: what it says waits for a read in vain, but it may be asked to sell the rest.
+        // A partial release of an unknown hold needs no event. A deposed leader must not remember the hold as released, because it
+        // may be asked to sell the rest. Its acknowledgement waits for a read in vain.
         Ask::Release { hold, revision, left: Some(_), .. } if !knows(entity, hold) => {
             Reply::Released { hold, revision }
         }
@@ -382,16 +346,14 @@ fn answer_ask<R>(
             if planted::is("a partial release that ignores revisions") && left.is_some() && has(entity, hold) {
                 newest = newest.max(inventory.map_or(0, |it| it.granted(hold).revision) + 1);
             }
-            let decided = inventory.and_then(|it| it.decide_release(hold, newest, left.as_ref(), last));
-            if let Some(event) = decided {
-                entity.apply(if expired { event.by_expiry() } else { event }, turn);
-            }
+            let released = inventory.and_then(|it| it.decide_release(hold, newest, left.as_ref(), last));
+            write(entity, if expired { released.map(Event::by_expiry) } else { released }, turn);
             Reply::Released { hold, revision }
         }
         Ask::Sell { hold, revision, portion, order, at } => {
             let inventory = entity.inventory();
             let inventory =
-                inventory.unwrap_or_else(|| panic!("{hold:?} is sold by {}, which never was", entity.entity()));
+                inventory.unwrap_or_else(|| panic!("{} sells {hold:?} and does not exist", entity.entity()));
             for event in inventory.decide_sell(hold, revision, &portion, order, at) {
                 entity.apply(event, turn);
             }
@@ -399,16 +361,14 @@ fn answer_ask<R>(
             Reply::Sold { hold, version: version.unwrap_or_else(|| entity.at().version), position: 0 }
         }
         Ask::Refund { hold } => {
-            if let Some(event) = entity.inventory().and_then(|inventory| inventory.decide_refund(hold)) {
-                entity.apply(event, turn);
-            }
+            let refunded = entity.inventory().and_then(|inventory| inventory.decide_refund(hold));
+            write(entity, refunded, turn);
             Reply::Refunded { hold }
         }
         Ask::Forget => {
             let Entity::Cart(cart) = from else { panic!("{from} is no cart and asks to be forgotten") };
-            if let Some(event) = entity.inventory().and_then(|inventory| inventory.decide_forget(cart)) {
-                entity.apply(event, turn);
-            }
+            let forgotten = entity.inventory().and_then(|inventory| inventory.decide_forget(cart));
+            write(entity, forgotten, turn);
             Reply::Forgotten
         }
         Ask::Open(opening) => match entity.session() {
@@ -420,16 +380,8 @@ fn answer_ask<R>(
             }
         },
         Ask::Post { purchase } => {
-            let posted = match entity.customer() {
-                Some(customer) => customer.decide_post(&purchase),
-                None => {
-                    let Entity::Customer(id) = entity.entity() else { panic!("only customers have purchases") };
-                    Customer::unknown(id.clone()).decide_post(&purchase)
-                }
-            };
-            if let Some(event) = posted {
-                entity.apply(Event::Customer(event), turn);
-            }
+            let posted = entity.customer_or_unknown().decide_post(&purchase);
+            write(entity, posted.map(Event::Customer), turn);
             Reply::Posted { order: purchase.order }
         }
         other @ (Ask::Overdue { .. } | Ask::Revoke { .. } | Ask::Vacate | Ask::List { .. } | Ask::Pay(_)) => {
@@ -439,31 +391,70 @@ fn answer_ask<R>(
     turn.reply(from, reply);
 }
 
-/// A hold has as many revisions as can be counted.
+/// Decides on a hold, and replies with its grant or why there is none.
+fn answer_hold<R>(
+    entity: &mut Speculation,
+    rules: &Rules,
+    (at, now): (Timestamp, Timestamp),
+    ask: &HoldAsk<'_>,
+    turn: &mut Turn<R>,
+) -> Reply {
+    let decided = match (entity.inventory(), entity.entity()) {
+        // Above the highest revision there must be room for what the cart commits about the hold.
+        _ if ask.revision > REVISION_MAX && !planted::is("a revision that nothing outranks") => {
+            Err(ask.refused(too_often_changed()))
+        }
+        (Some(inventory), _) => inventory.decide_hold(now, ask),
+        // A customer exists from its first event on.
+        (None, Entity::Customer(_)) => entity.customer_or_unknown().decide_hold(now, ask),
+        (None, _) => Err(ask.refused(entity.not_found())),
+    };
+    let mut reply = match decided {
+        Err(reply) => reply,
+        Ok(event) => {
+            entity.apply(event, turn);
+            Reply::Granted(entity.inventory().expect("it has just held").granted(ask.hold))
+        }
+    };
+    if let Reply::Granted(granted) = &mut reply {
+        // The cart must know until when the inventory believes in the hold.
+        let live = entity.inventory().and_then(|inventory| inventory.live(ask.hold));
+        granted.believed_ms = live.map_or(0, |live| live.deadline.0.saturating_sub(at.after(rules.grace_ms).0));
+    }
+    reply
+}
+
+fn write<R>(entity: &mut Speculation, event: Option<Event>, turn: &mut Turn<R>) {
+    if let Some(event) = event {
+        entity.apply(event, turn);
+    }
+}
+
+/// The refusal of a hold that has had as many revisions as can be counted.
 fn too_often_changed() -> Refusal {
     Refusal::BadRequest("the hold was changed too often; release the line and ask for it again".into())
 }
 
-/// Whether this much was held, as far as is known here.
-fn has_heard_of(entity: &Speculation, hold: HoldId, portion: &Portion) -> bool {
+/// Whether the inventory knows the hold, and a live hold covers the portion.
+fn may_sell(entity: &Speculation, hold: HoldId, portion: &Portion) -> bool {
     let held = entity.state().and_then(|state| state.held(hold));
     knows(entity, hold) && held.is_none_or(|held| held.covers(portion))
 }
 
-/// Whether a live hold has not all that is to be left of it by a later word than it has heard. The one that leads never does:
-/// a hold covers its line at every instant.
+/// Whether a newer release leaves more to a live hold than it has. The inventory that leads never lacks anything, because a hold
+/// covers its line at every instant.
 fn lacks(entity: &Speculation, hold: HoldId, revision: u64, left: &Portion) -> bool {
     let held = entity.state().and_then(|state| state.held(hold));
     let is_later = || entity.inventory().is_some_and(|inventory| revision > inventory.granted(hold).revision);
     held.is_some_and(|held| !held.covers(left)) && is_later()
 }
 
-/// Whether the hold is live, as far as is known here.
+/// Whether the hold is live here.
 fn has(entity: &Speculation, hold: HoldId) -> bool {
     entity.state().is_some_and(|state| state.held(hold).is_some())
 }
 
-/// Whether the hold is live or was, as far as is known here.
+/// Whether the hold is live here, or was.
 fn knows(entity: &Speculation, hold: HoldId) -> bool {
     entity.inventory().is_some_and(|inventory| inventory.knows(hold))
 }

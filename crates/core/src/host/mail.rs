@@ -1,17 +1,18 @@
-//! Delivery of a cart's outbox: what was told, what was acknowledged, and when the rest is told again.
+//! Delivery of a cart's outbox: which messages were sent and acknowledged, and when the others are sent again.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     vec::Vec,
 };
 
-use super::{Effect, Stage, add, speculation::Speculation};
+use super::{Effect, Stage, speculation::Speculation};
 use crate::{
     answer::At,
     ask::{Ask, Reply},
     event::{CartEvent, Owed},
     id::Entity,
     planted,
+    push_exact::push_exact,
     rules::Rules,
     time::Timestamp,
 };
@@ -21,38 +22,38 @@ const DOUBLED_MAX: u32 = 5;
 
 #[derive(Default)]
 pub(super) struct Mail {
-    /// Numbers told to entities and not acknowledged yet.
-    told: BTreeSet<u64>,
-    /// Numbers told to the gateway, how often it did not know, and when it is told again if it did not.
+    /// Numbers of messages that were sent to entities and are not acknowledged yet.
+    sent: BTreeSet<u64>,
+    /// Numbers of messages that were sent to the gateway, with the count of unknown outcomes and the time of the next try.
     paying: BTreeMap<u64, (u32, Option<Timestamp>)>,
-    /// Numbers acknowledged that are still in the outbox; of a sale, where it stands.
+    /// Acknowledged numbers that are still in the outbox. A sale comes with its version.
     acknowledged: BTreeMap<u64, Option<At>>,
     again_at: Option<Timestamp>,
 }
 
 impl Mail {
-    /// Tells what was owed when the cart was loaded: all of it is committed.
+    /// Sends the messages that were owed when the cart was loaded. All of them are committed.
     pub(super) fn resume<R>(&mut self, stage: &mut Stage<'_, R>) {
         let Some(cart) = stage.entity.cart() else { return };
         for (number, owed) in cart.outbox().sendable() {
-            self.tell(*number, owed);
+            self.mark_sent(*number, owed);
             stage.turn.now.push(effect(owed));
         }
         self.rearm(stage.rules, stage.at);
     }
 
-    /// Notes what a reply of `from` acknowledges; the number of the message.
+    /// Notes what a reply of `from` acknowledges, and returns the number of the message.
     pub(super) fn acknowledge(&mut self, entity: &Speculation, from: &Entity, reply: &Reply) -> Option<u64> {
         let number = entity.cart()?.outbox().acknowledged_by(from, reply)?;
-        // A message that this host never told was told by the one before it.
-        self.told.remove(&number);
+        // A message that this host never sent was sent by the one before it.
+        self.sent.remove(&number);
         let sold = match reply {
             Reply::Sold { version, position, .. } => {
                 Some(At { entity: from.clone(), version: *version, position: *position })
             }
             _ => None,
         };
-        // The first word counts.
+        // The first acknowledgement counts.
         match self.acknowledged.entry(number) {
             Entry::Vacant(place) => {
                 place.insert(sold);
@@ -62,16 +63,16 @@ impl Mail {
         }
     }
 
-    /// Notes that the gateway has done what this message asks for, or never will.
+    /// Notes that the gateway has done the step of this message, or never will.
     pub(super) fn acknowledge_payment(&mut self, number: u64) {
         self.paying.remove(&number);
         self.acknowledged.insert(number, None);
     }
 
-    /// Notes that the gateway does not know what came of this message: it is told again after a while.
-    pub(super) fn unsure(&mut self, number: u64, rules: &Rules, at: Timestamp) {
+    /// Notes that the gateway does not know the outcome of this message, which is sent again after a while.
+    pub(super) fn note_unknown(&mut self, number: u64, rules: &Rules, at: Timestamp) {
         if self.acknowledged.contains_key(&number) {
-            // It knew before: this is late.
+            // The outcome is known, so this one is late.
             return;
         }
         let (tries, again_at) = self.paying.entry(number).or_default();
@@ -87,60 +88,60 @@ impl Mail {
         entity.cart().is_some_and(|cart| cart.outbox().entries().iter().find(sale).is_none())
     }
 
-    /// Where the sales stand that were acknowledged, and that is not written down yet.
+    /// The versions of acknowledged sales that are not written yet.
     pub(super) fn sales(&self) -> impl Iterator<Item = At> {
         self.acknowledged.values().flatten().cloned()
     }
 
-    /// Writes down what was acknowledged once nothing more is expected of entities, or the time has come; tells what is
-    /// new, and what was not acknowledged in time once more.
-    pub(super) fn carry<R>(&mut self, stage: &mut Stage<'_, R>) {
+    /// Writes acknowledgements when no more are expected of entities, or after a while. Sends new messages, and repeats those
+    /// without an acknowledgement in time.
+    pub(super) fn send_due<R>(&mut self, stage: &mut Stage<'_, R>) {
         let Stage { entity, rules, at, turn, .. } = stage;
         let (rules, at) = (*rules, *at);
         let late = self.again_at.is_some_and(|again_at| at >= again_at);
-        if !self.acknowledged.is_empty() && (self.told.is_empty() || late) {
+        if !self.acknowledged.is_empty() && (self.sent.is_empty() || late) {
             let (numbers, sold): (Vec<u64>, Vec<Option<At>>) =
                 core::mem::take(&mut self.acknowledged).into_iter().unzip();
             let sold = sold.into_iter().flatten().collect();
             entity.apply_cart(CartEvent::Delivered { numbers, sold }, turn);
         }
         let Some(cart) = entity.cart() else { return };
-        let mut told = false;
+        let mut sent = false;
         for (number, owed) in cart.outbox().sendable() {
             if self.acknowledged.contains_key(number) {
                 continue;
             }
-            if self.tell(*number, owed) {
+            if self.mark_sent(*number, owed) {
                 assert!(!turn.events.is_empty(), "{owed:?} is owed, but nothing happened that would owe it");
-                add(&mut turn.committed, effect(owed));
-                told = true;
+                push_exact(&mut turn.committed, effect(owed));
+                sent = true;
             } else if self.is_due(*number, owed, at, late) {
-                // Only after a read: what owes it may not be committed yet.
+                // Only after a read, because the event that owes it may not be committed yet.
                 let effects = if planted::is("resends before a read") { &mut turn.now } else { &mut turn.read };
-                add(effects, effect(owed));
-                told = true;
+                push_exact(effects, effect(owed));
+                sent = true;
             }
         }
-        if late || (told && self.again_at.is_none()) {
+        if late || (sent && self.again_at.is_none()) {
             self.rearm(rules, at);
         }
         match self.again_at {
-            Some(again_at) if !self.told.is_empty() => turn.wake(again_at),
+            Some(again_at) if !self.sent.is_empty() => turn.wake(again_at),
             Some(_) | None => self.again_at = None,
         }
         self.paying.values().filter_map(|(_, again_at)| *again_at).for_each(|again_at| turn.wake(again_at));
     }
 
-    /// Notes that a message is told; whether it was not before.
-    fn tell(&mut self, number: u64, owed: &Owed) -> bool {
+    /// Notes that a message is sent. Returns whether it is the first time.
+    fn mark_sent(&mut self, number: u64, owed: &Owed) -> bool {
         match &owed.to {
-            Some(_) => self.told.insert(number),
+            Some(_) => self.sent.insert(number),
             None if self.paying.contains_key(&number) => false,
             None => self.paying.insert(number, (0, None)).is_none(),
         }
     }
 
-    /// Whether a message that was told is to be told again. The gateway is, once it has said that it does not know.
+    /// Whether a message is to be sent again. One to the gateway is, after an unknown outcome.
     fn is_due(&mut self, number: u64, owed: &Owed, at: Timestamp, late: bool) -> bool {
         match &owed.to {
             Some(_) => late,
@@ -151,7 +152,7 @@ impl Mail {
     }
 
     fn rearm(&mut self, rules: &Rules, at: Timestamp) {
-        self.again_at = (!self.told.is_empty()).then(|| at.after(rules.ask_again_ms));
+        self.again_at = (!self.sent.is_empty()).then(|| at.after(rules.ask_again_ms));
     }
 }
 
@@ -159,6 +160,6 @@ fn effect<R>(owed: &Owed) -> Effect<R> {
     match (&owed.to, &owed.ask) {
         (Some(to), ask) => Effect::Ask { to: to.clone(), ask: ask.clone() },
         (None, Ask::Pay(call)) => Effect::Pay(call.clone()),
-        (None, ask) => panic!("{ask:?} is owed to nobody"),
+        (None, ask) => panic!("{ask:?} has no receiver"),
     }
 }

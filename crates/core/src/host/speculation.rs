@@ -1,30 +1,64 @@
-//! An entity's state with everything proposed so far: what the next decision is made against.
+//! An entity's state with everything proposed so far. The next decision is made against it.
 
-use alloc::{sync::Arc, vec, vec::Vec};
+use alloc::{borrow::Cow, sync::Arc, vec, vec::Vec};
 
 use smol_str::format_smolstr;
 
-use super::{Turn, add};
+use super::Turn;
 use crate::{
     answer::{Answer, Answered, At, Outcome},
     cart::Cart,
-    cluster::Cluster,
+    cluster_table::ClusterTable,
     customer::Customer,
     directory::Directory,
     event::{CartEvent, Event, VenueEvent},
     id::Entity,
     inventory::Inventory,
-    keep::State,
     product::Product,
+    push_exact::push_exact,
     refusal::Refusal,
     resource::Resource,
     session::Session,
+    state_map::State,
     venue::Venue,
 };
 
 pub(super) struct Speculation {
     entity: Entity,
     state: Option<Arc<State>>,
+}
+
+/// Methods that give the state as what its kind of entity is.
+macro_rules! state_as {
+    ($($name:ident: $kind:ident,)*) => {
+        impl Speculation {
+            $(pub(super) fn $name(&self) -> Option<&$kind> {
+                match self.state()? {
+                    State::$kind(state) => Some(state),
+                    other => panic!("{} has the state of another kind: {other:?}", self.entity),
+                }
+            })*
+        }
+    };
+}
+
+state_as! {
+    cart: Cart,
+    venue: Venue,
+    session: Session,
+    product: Product,
+    resource: Resource,
+    customer: Customer,
+    directory: Directory,
+}
+
+impl Speculation {
+    pub(super) fn cluster(&self) -> Option<&ClusterTable> {
+        match self.state()? {
+            State::Cluster(table) => Some(table),
+            other => panic!("{} has the state of another kind: {other:?}", self.entity),
+        }
+    }
 }
 
 impl Speculation {
@@ -36,65 +70,21 @@ impl Speculation {
         &self.entity
     }
 
-    /// What is kept of it.
+    /// Its state; `None` before the first event.
     pub(super) fn state(&self) -> Option<&State> {
         self.state.as_deref()
     }
 
-    pub(super) fn cart(&self) -> Option<&Cart> {
-        match self.state()? {
-            State::Cart(cart) => Some(cart),
-            other => panic!("{} is kept as something else: {other:?}", self.entity),
-        }
+    /// The cart, or one without any event.
+    pub(super) fn cart_or_blank(&self) -> Cow<'_, Cart> {
+        let Entity::Cart(id) = self.entity else { panic!("{} is no cart", self.entity) };
+        self.cart().map_or_else(|| Cow::Owned(Cart::blank(id)), Cow::Borrowed)
     }
 
-    pub(super) fn venue(&self) -> Option<&Venue> {
-        match self.state()? {
-            State::Venue(venue) => Some(venue),
-            other => panic!("{} is kept as something else: {other:?}", self.entity),
-        }
-    }
-
-    pub(super) fn session(&self) -> Option<&Session> {
-        match self.state()? {
-            State::Session(session) => Some(session),
-            other => panic!("{} is kept as something else: {other:?}", self.entity),
-        }
-    }
-
-    pub(super) fn product(&self) -> Option<&Product> {
-        match self.state()? {
-            State::Product(product) => Some(product),
-            other => panic!("{} is kept as something else: {other:?}", self.entity),
-        }
-    }
-
-    pub(super) fn resource(&self) -> Option<&Resource> {
-        match self.state()? {
-            State::Resource(resource) => Some(resource),
-            other => panic!("{} is kept as something else: {other:?}", self.entity),
-        }
-    }
-
-    pub(super) fn customer(&self) -> Option<&Customer> {
-        match self.state()? {
-            State::Customer(customer) => Some(customer),
-            other => panic!("{} is kept as something else: {other:?}", self.entity),
-        }
-    }
-
-    pub(super) fn directory(&self) -> Option<&Directory> {
-        match self.state()? {
-            State::Directory(directory) => Some(directory),
-            other => panic!("{} is kept as something else: {other:?}", self.entity),
-        }
-    }
-
-    pub(super) fn cluster(&self) -> Option<&Cluster> {
-        match self.state()? {
-            State::Cluster(cluster) => Some(cluster),
-            other => panic!("{} is kept as something else: {other:?}", self.entity),
-        }
+    /// The customer, or one without any event.
+    pub(super) fn customer_or_unknown(&self) -> Cow<'_, Customer> {
+        let Entity::Customer(id) = &self.entity else { panic!("{} is no customer", self.entity) };
+        self.customer().map_or_else(|| Cow::Owned(Customer::unknown(id.clone())), Cow::Borrowed)
     }
 
     /// The side of it that carts hold things of.
@@ -116,10 +106,10 @@ impl Speculation {
             Some(state) => Arc::make_mut(state).apply(&event),
             None => self.state = Some(Arc::new(State::first(&self.entity, &event))),
         }
-        add(&mut turn.events, event);
+        push_exact(&mut turn.events, event);
     }
 
-    /// There is no such entity, in words.
+    /// The refusal of an entity that does not exist.
     pub(super) fn not_found(&self) -> Refusal {
         Refusal::NotFound(match &self.entity {
             Entity::Venue(id) => format_smolstr!("venue {id}"),
@@ -133,7 +123,7 @@ impl Speculation {
         })
     }
 
-    /// Where the entity stands now.
+    /// Its version now.
     pub(super) fn at(&self) -> At {
         At { entity: self.entity.clone(), version: self.version(), position: 0 }
     }

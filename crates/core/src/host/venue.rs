@@ -1,4 +1,4 @@
-//! A venue at work.
+//! The host of a venue.
 
 use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
 
@@ -19,15 +19,15 @@ use crate::{
     venue::{Creation, Search, Venue},
 };
 
-/// What a venue has under way.
+/// A venue's openings and listings under way.
 pub(super) struct VenueHost<R> {
-    /// Whether the sessions that were owed their opening at the start were asked.
+    /// Whether sessions that were owed their opening at the start were asked.
     resumed: bool,
     /// Clients that wait for their session to open.
     waiting: BTreeMap<Id, Vec<R>>,
     /// Clients that wait for the directory to know the details of this version.
     listing: Vec<(u64, R)>,
-    /// When those that have not replied are asked again.
+    /// When asks without a reply are repeated.
     again_at: Timestamp,
 }
 
@@ -42,7 +42,7 @@ impl<R> VenueHost<R> {
 
     pub(super) fn handle(&mut self, stage: &mut Stage<'_, R>, input: Input<R>) {
         if !self.resumed {
-            // What the venue owed when it was loaded is committed.
+            // Everything that the venue owed when it was loaded is committed.
             self.resumed = true;
             stage.turn.now.extend(owed(stage.entity));
             self.again_at = stage.at.after(stage.rules.ask_again_ms);
@@ -68,7 +68,7 @@ impl<R> VenueHost<R> {
             Input::Ask { from, ask } => panic!("{} was asked {ask:?} by {from}", stage.entity.entity()),
             Input::Wake => {
                 if stage.at >= self.again_at {
-                    // Asked again only after a read: what owes it may be under way still.
+                    // Only after a read, because the event that owes it may not be committed yet.
                     stage.turn.read.extend(owed(stage.entity));
                     self.again_at = stage.at.after(stage.rules.ask_again_ms);
                 }
@@ -79,7 +79,7 @@ impl<R> VenueHost<R> {
         }
     }
 
-    /// Creates the venue or changes its details; answered when searches find it.
+    /// Creates the venue or changes its details. The answer waits until searches find it.
     fn put(&mut self, stage: &mut Stage<'_, R>, from: R, request: Option<Request>, details: VenueDetails) {
         let listing = Listing { name: details.name.clone(), city: details.city.clone(), position: details.position };
         let Some(request) = request else {
@@ -95,7 +95,7 @@ impl<R> VenueHost<R> {
                 stage.entity.apply_venue(VenueEvent::Put { details, request }, stage.turn);
                 let venue = stage.entity.venue().expect("it was just put");
                 let version = venue.version();
-                // What the directory knows already it is not told again.
+                // The directory is not sent details that it knows.
                 if let Some((details, version)) = venue.unlisted() {
                     let ask = Ask::List { details: details.clone(), version };
                     stage.turn.committed.push(Effect::Ask { to: Entity::Directory, ask });
@@ -152,9 +152,9 @@ impl<R> VenueHost<R> {
         }
     }
 
-    /// A session has said that it is canceled.
+    /// A session reports that it is canceled.
     fn vacate(&mut self, stage: &mut Stage<'_, R>, session: Id) {
-        // It is open, also if the word of that was lost.
+        // The session is open, even if the acknowledgement was lost.
         self.hear(stage.entity, Entity::Session(session.clone()), Reply::Opened, stage.turn);
         let keeps = planted::is("a canceled session that keeps its hall");
         if !keeps && stage.entity.venue().is_some_and(|venue| venue.has_hall(&session)) {
@@ -181,7 +181,7 @@ impl<R> VenueHost<R> {
     fn hear(&mut self, entity: &mut Speculation, from: Entity, reply: Reply, turn: &mut Turn<R>) {
         let Entity::Session(session) = from else { return };
         if !entity.venue().is_some_and(|venue| venue.is_opening(&session)) {
-            // It was said before.
+            // A repeat.
             return;
         }
         let outcome = match reply {
@@ -244,7 +244,7 @@ fn command_outcome<R>(
     }
 }
 
-/// The answer to the creation of a session that is open: the session as it was when it opened.
+/// The answer to the creation of a session, as it was when it opened.
 fn created(entity: &Speculation, session: &Id) -> Outcome {
     let view = entity.venue().and_then(|venue| venue.fresh_session(session));
     let opened = entity.venue().and_then(|venue| venue.opened_at(session)).expect("an open session was opened");
@@ -253,7 +253,7 @@ fn created(entity: &Speculation, session: &Id) -> Outcome {
     Ok(Answered { answer: Answer::Session(view.expect("an open session is booked")), at: vec![own, at] })
 }
 
-/// What the venue owes to sessions and to the directory.
+/// The asks that the venue owes to sessions and to the directory.
 fn owed<R>(entity: &Speculation) -> Vec<Effect<R>> {
     let Some(venue) = entity.venue() else { return Vec::new() };
     let ask = |session: &Id| Effect::Ask {

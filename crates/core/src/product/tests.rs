@@ -121,7 +121,7 @@ fn example_10_and_11_sold_and_declined() {
 }
 
 #[test]
-fn example_15_a_late_product_is_looked_at_when_it_is_asked_for_now() {
+fn example_15_a_late_product_is_checked_at_the_checkout() {
     let mut late = product(100);
     put(&mut late, |details| details.hold = HoldPolicy::AtCheckout).expect("a policy");
     let before = late.clone();
@@ -147,7 +147,7 @@ fn the_price_is_the_one_at_the_first_hold() {
 }
 
 #[test]
-fn a_refund_and_late_words_after_it() {
+fn a_refund_and_late_messages_after_it() {
     let mut product = product(3);
     hold(&mut product, 1, 1, 2).expect("there is stock");
     sell(&mut product, 1, 2, 2);
@@ -163,7 +163,7 @@ fn a_refund_and_late_words_after_it() {
 }
 
 #[test]
-fn what_is_put_may_not_break_what_is_held() {
+fn a_put_covers_units_that_are_held() {
     let mut product = product(10);
     hold(&mut product, 1, 1, 3).expect("there is stock");
     hold(&mut product, 2, 1, 2).expect("there is stock");
@@ -188,7 +188,7 @@ fn the_currency_stays_also_when_nothing_is_held() {
 }
 
 #[test]
-fn a_repeat_of_a_put_is_told_what_it_was_told_and_the_counts_of_then() {
+fn a_repeated_put_gets_its_first_answer() {
     let mut product = product(10);
     let put = |product: &mut Product, number: u64, stock: u64| {
         let details = ProductDetails { stock, ..product_details(0) };
@@ -212,13 +212,13 @@ fn a_repeat_of_a_put_is_told_what_it_was_told_and_the_counts_of_then() {
 
 #[test]
 fn details_that_cannot_be_are_refused() {
-    let said = |details: &ProductDetails| {
+    let result = |details: &ProductDetails| {
         Product::decide_put(None, &Rules::default(), details, request(1)).map(|_| ()).map_err(|no| no.code())
     };
     let refused = |change: fn(&mut ProductDetails)| {
         let mut details = product_details(1);
         change(&mut details);
-        said(&details)
+        result(&details)
     };
     assert_eq!(refused(|_| {}), Ok(()));
     assert_eq!(refused(|details| details.blob = vec![0; 1_024]), Ok(()));
@@ -226,9 +226,9 @@ fn details_that_cannot_be_are_refused() {
     let properties = |count: usize| (0..count).map(|n| (alloc::format!("{n:03}").into(), "".into())).collect();
     let mut details = product_details(1);
     details.properties = properties(64);
-    assert_eq!(said(&details), Ok(()));
+    assert_eq!(result(&details), Ok(()));
     details.properties = properties(65);
-    assert_eq!(said(&details), Err(101));
+    assert_eq!(result(&details), Err(101));
     assert_eq!(
         refused(|details| details.properties = vec![("b".into(), "".into()), ("a".into(), "".into())]),
         Err(101)

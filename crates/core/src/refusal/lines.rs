@@ -1,5 +1,5 @@
-//! The refusals of several lines as they are read: there is one at least, and none is of several lines itself. Nobody writes
-//! others; they could only come from a node that is out of its mind, and would have no number, or no end.
+//! Decoding of the refusals of several lines. There is at least one, and none is of several lines itself. Only a broken node
+//! could write others, which would have no number or no end.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -21,7 +21,7 @@ pub(super) fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Lin
     if lines.is_empty() { Err(D::Error::custom("a refusal of no lines")) } else { Ok(lines) }
 }
 
-/// The refusal of one line. What it is must be known before it is read: lines in lines could go as deep as the bytes last.
+/// The refusal of one line. Its kind is checked before it is read, because lines in lines could be as deep as the bytes last.
 pub(super) fn one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Refusal, D::Error> {
     Refusal::deserialize(One(deserializer))
 }
@@ -65,7 +65,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for One<D> {
     }
 }
 
-/// Of the enum: hands the name of its variant to be looked at.
+/// The enum: passes the name of its variant to the check.
 impl<'de, V: Visitor<'de>> Visitor<'de> for Named<V> {
     type Value = V::Value;
 

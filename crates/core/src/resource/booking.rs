@@ -1,5 +1,4 @@
-//! What a resource decides about itself and about bookings without a cart. Everything is looked at before anything is
-//! written.
+//! What a resource decides about itself and about bookings without a cart.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
@@ -26,8 +25,8 @@ use crate::{
 };
 
 impl Resource {
-    /// Creates a resource, or changes the one there is; bookings that exist stay. One that is so already is put all the
-    /// same: a repeat of the request must find it.
+    /// Creates or changes a resource. Existing bookings stay. A put without any change is written too, because a repeat of the
+    /// request must find it.
     pub(crate) fn decide_put(
         resource: Option<&Resource>,
         rules: &Rules,
@@ -44,7 +43,7 @@ impl Resource {
         Ok(ResourceEvent::Put { details: Box::new(details.clone()), request })
     }
 
-    /// Books time without a cart, once or again and again: all of it, or a refusal with every conflict.
+    /// Books time without a cart, once or repeatedly. It books all or nothing, and a refusal names every conflict.
     pub(crate) fn decide_reserve(
         &self,
         at: Timestamp,
@@ -75,7 +74,7 @@ impl Resource {
         })
     }
 
-    /// Cancels a booking, or every booking of a series; those that were made through carts are their carts' business.
+    /// Cancels a booking, or every booking of a series. Only carts cancel bookings that they made.
     pub(crate) fn decide_cancel(&self, booking: &Id, series: bool, request: Request) -> Result<ResourceEvent, Refusal> {
         let bookings: Vec<Id> = if series {
             self.of_series(booking).cloned().collect()
@@ -89,7 +88,7 @@ impl Resource {
         Ok(ResourceEvent::BookingsCanceled { bookings, remembered })
     }
 
-    /// Moves a booking to another time; it keeps the old one if that does not fit.
+    /// Moves a booking to another time. If that does not fit, it keeps the old one.
     pub(crate) fn decide_move(
         &self,
         at: Timestamp,
@@ -108,15 +107,15 @@ impl Resource {
         })
     }
 
-    /// What there is to a time: nothing in the way, or all that is. Time that has passed is not to be had.
+    /// The conflicts of a time; none if it is available. Time that has passed is not available.
     pub(crate) fn is_available(&self, at: Timestamp, when: &When) -> Result<Vec<Conflict>, Refusal> {
         let slot = self.place.asked(when)?;
         let may = self.place.check(at, slot).and_then(|()| self.place.check_begin(at, slot));
-        let closed = may.err().map(|refusal| told(slot, &refusal));
+        let closed = may.err().map(|refusal| closed_conflict(slot, &refusal));
         Ok(closed.into_iter().chain(self.conflicts(slot, None)).take(CONFLICTS_MAX).collect())
     }
 
-    /// The slots of a recurrence, or why one cannot be.
+    /// The slots of a recurrence. An impossible one is a conflict.
     fn recurring(&self, when: &When, repeat: &Repeat) -> Result<Vec<Result<Slot, Conflict>>, Refusal> {
         let (begin, end) = match when {
             When::Local { begin, end } => (local(begin)?, local(end)?),
@@ -136,7 +135,7 @@ impl Resource {
             booking: None,
         };
         let mut all: Vec<_> = all.into_iter().map(|occurrence| occurrence.map_err(missed)).collect();
-        // Who names an instant means it, also one that the clocks show twice.
+        // A named instant is unambiguous, also if the clocks show its local time twice.
         if let When::Utc { .. } = when {
             all[0] = Ok(self.place.asked(when)?);
         }
@@ -175,20 +174,20 @@ impl Resource {
             conflicts.extend(taken.iter().map(|(key, booked)| self.conflict(slot, key, *booked)));
         }
         if conflicts.is_empty() {
-            // Nobody has taken anything; then the reason has a number of its own.
+            // Without a conflicting booking, the refusal is that of the first closed slot.
             return closed.into_iter().next().map_or(Ok(bookings), |(_, refusal)| Err(refusal));
         }
-        conflicts.extend(closed.iter().map(|(slot, refusal)| told(*slot, refusal)));
+        conflicts.extend(closed.iter().map(|(slot, refusal)| closed_conflict(*slot, refusal)));
         conflicts.sort_by_key(|conflict| (conflict.begin, conflict.end));
         conflicts.truncate(CONFLICTS_MAX);
         Err(Refusal::SlotTaken(conflicts))
     }
 
-    /// A booking in the way of a slot.
+    /// A conflict with a booking.
     pub(super) fn conflict(&self, slot: Slot, key: &BookingKey, booked: Slot) -> Conflict {
         let (from, to) = (self.place.show(booked.begin()), self.place.show(booked.end()));
         let why = format_smolstr!("{key} is there from {from} to {to}");
-        Conflict { begin: slot.begin(), end: slot.end(), why, booking: Some(key.told()) }
+        Conflict { begin: slot.begin(), end: slot.end(), why, booking: Some(key.text()) }
     }
 }
 
@@ -204,12 +203,12 @@ pub(super) fn reserved(id: &Id, slot: Slot, details: &SmolStr) -> BookingView {
     }
 }
 
-/// A reason that is no booking.
-fn told(slot: Slot, refusal: &Refusal) -> Conflict {
+/// A conflict with the terms.
+fn closed_conflict(slot: Slot, refusal: &Refusal) -> Conflict {
     Conflict { begin: slot.begin(), end: slot.end(), why: format_smolstr!("{refusal}"), booking: None }
 }
 
-/// A recurrence in the calendar's words.
+/// A recurrence as the calendar's type.
 fn recurrence(repeat: &Repeat, first: Weekday) -> Result<Recurrence, Refusal> {
     let frequency = match &repeat.every {
         Every::Day => Frequency::Daily,

@@ -1,4 +1,4 @@
-//! What the details of a resource come to: the terms of its calendar, the zone it stands in, and what time costs.
+//! The terms from a resource's details: those of its calendar, its zone, and the price of time.
 
 use alloc::{sync::Arc, vec::Vec};
 use core::array;
@@ -14,7 +14,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// Where a resource stands and when it may be booked.
+/// The zone of a resource and the terms of its calendar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) zone: Zone,
@@ -22,7 +22,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The place that details come to, or what is wrong with them.
+    /// The place from details, or what is wrong with them.
     pub(super) fn new(details: &ResourceDetails) -> Result<Place, SmolStr> {
         let zone = Zone::new(&details.zone);
         let zone = zone.ok_or_else(|| format_smolstr!("{} is no zone of the IANA database", details.zone))?;
@@ -50,12 +50,12 @@ impl Place {
         Ok(Place { zone, terms })
     }
 
-    /// The place of details that were found good when they were put.
+    /// The place from details that were checked when they were put.
     pub(super) fn decided(details: &ResourceDetails) -> Place {
         Place::new(details).unwrap_or_else(|reason| panic!("a resource was put although {reason}"))
     }
 
-    /// Stands in while states are read back.
+    /// A placeholder while states are read.
     pub(super) fn unset() -> Arc<Place> {
         Arc::new(Place { zone: Zone::utc(), terms: Terms::default() })
     }
@@ -69,7 +69,7 @@ impl Place {
         Slot::asked(begin, end).map_err(|refusal| self.refusal(&refusal, None))
     }
 
-    /// Whether a slot may be asked for now, whatever else is booked.
+    /// Checks a slot against the terms, without the bookings.
     pub(super) fn check(&self, at: Timestamp, slot: Slot) -> Result<(), Refusal> {
         self.terms.check(at, slot).map_err(|refusal| self.refusal(&refusal, Some(slot)))?;
         match self.terms.latest(at) {
@@ -81,8 +81,8 @@ impl Place {
         }
     }
 
-    /// Whether a cart may hold a slot that begins then: time that has passed is not for sale. Who books without a cart may
-    /// also write down what has begun.
+    /// Checks that a cart may hold a slot that begins then. Time that has passed is not for sale. Only bookings without a cart
+    /// may have begun.
     pub(super) fn check_begin(&self, at: Timestamp, slot: Slot) -> Result<(), Refusal> {
         if slot.begin() >= at || planted::is("a slot in the past") {
             return Ok(());
@@ -90,12 +90,12 @@ impl Place {
         Err(self.refusal(&SlotRefusal::TooSoon { earliest: at.after(self.terms.notice_ms) }, Some(slot)))
     }
 
-    /// An instant as the clocks of the place show it.
+    /// An instant as local time.
     pub(super) fn show(&self, instant: Timestamp) -> SmolStr {
         self.zone.civil(instant).map_or_else(|| format_smolstr!("{} ms", instant.0), |local| format_smolstr!("{local}"))
     }
 
-    /// An instant for a time on the wall that is none: the first one after it that the clocks show, or the first of two.
+    /// The nearest instant of a local time: the first of two, or the first later one if the clocks skip it.
     pub(super) fn nearest(&self, local: Civil) -> Timestamp {
         // Clocks go forward by less than 26 hours.
         let mut later = local;
@@ -132,13 +132,13 @@ impl Place {
     }
 }
 
-/// A time on the wall, as written.
+/// A local time from text.
 pub(super) fn local(text: &SmolStr) -> Result<Civil, Refusal> {
     let bad = || Refusal::BadInterval(format_smolstr!("{text} is no local time like 2026-03-29T02:30"));
     Civil::parse(text).ok_or_else(bad)
 }
 
-/// What a slot costs: the amount for every begun span, or for the whole.
+/// The price of a slot: the amount for every begun span, or for the whole.
 pub(super) fn price(rate: &Rate, slot: Slot) -> Result<i64, Refusal> {
     let spans = rate.per_ms.map_or(1, |per_ms| slot.length_ms().div_ceil(per_ms));
     let price = i128::from(rate.amount) * i128::from(spans);

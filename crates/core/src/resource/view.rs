@@ -1,4 +1,4 @@
-//! What is told of a resource.
+//! A resource as clients and audits see it.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -15,11 +15,11 @@ use crate::{
     time::{TIMESTAMP_MAX, Timestamp},
 };
 
-/// The most bookings one page tells, and the most free slots one search finds.
+/// The most bookings of one page, and the most free slots of one search.
 const PAGE_MAX: u32 = 1_000;
 
 impl Resource {
-    /// What it is, and how many bookings it has.
+    /// Its details and the number of bookings.
     pub fn view(&self) -> Arc<ResourceView> {
         Arc::new(ResourceView { id: self.id.clone(), details: (*self.details).clone(), bookings: self.booked() })
     }
@@ -27,8 +27,8 @@ impl Resource {
     /// The bookings that overlap `[from, to)`, by begin, then id: up to `limit` of those after `after`.
     ///
     /// # Errors
-    /// [`Refusal::BadInterval`] if the window is none, [`Refusal::BadRequest`] if the limit is not 1 to 1 000 or `after`
-    /// names no booking.
+    /// [`Refusal::BadInterval`] if the window is empty, [`Refusal::BadRequest`] if the limit is not 1 to 1 000 or `after` names
+    /// no booking.
     pub fn bookings(
         &self,
         from: Timestamp,
@@ -44,7 +44,7 @@ impl Resource {
                 None => return bad(format_smolstr!("{name} names no booking")),
             },
         };
-        // What begins before the last one told was told too.
+        // Bookings that begin before the last one were on an earlier page.
         let from = after.as_ref().map_or(from, |(begin, _)| from.max(*begin));
         let news = |(key, slot): &(&BookingKey, Slot)| {
             after.as_ref().is_none_or(|(begin, last)| (slot.begin(), *key) > (*begin, last))
@@ -53,10 +53,10 @@ impl Resource {
         Ok(found.map(|(key, slot)| self.booking(key, slot)).collect())
     }
 
-    /// The first free slots of a length, under the terms as they are now.
+    /// The first free slots of a length, under the current terms.
     ///
     /// # Errors
-    /// [`Refusal::BadInterval`] if the window or the length is none, [`Refusal::BadRequest`] if the count is not 1 to 1 000.
+    /// [`Refusal::BadInterval`] if the window or the length is empty, [`Refusal::BadRequest`] if the count is not 1 to 1 000.
     pub fn free_slots(
         &self,
         at: Timestamp,
@@ -69,7 +69,7 @@ impl Resource {
         let search = FreeSearch { from, to, length_ms, count: count as usize, step_ms: None };
         search.validate().map_err(Refusal::BadInterval)?;
         let terms = &self.place.terms;
-        // What is booked ends before the horizon.
+        // Bookings end before the horizon.
         let to = terms.latest(at).map_or(to, |latest| to.min(latest));
         if from >= to {
             return Ok(Vec::new());
@@ -78,13 +78,13 @@ impl Resource {
         Ok(found.into_iter().map(|slot| (slot.begin(), slot.end())).collect())
     }
 
-    /// How many bookings it has, held ones counted.
+    /// The number of bookings, including held ones.
     pub fn booked(&self) -> u64 {
         self.calendar.len() as u64
     }
 
-    /// Times at which an event changes who has this resource, as far as the event and the state before it tell. Of an
-    /// event after others that are not applied yet, theirs tell the rest.
+    /// The slots that an event changes, from the event and the state before it. If earlier events are not applied yet, the rest
+    /// follows from those.
     pub fn changed_by(&self, event: &ResourceEvent) -> Vec<Slot> {
         let of_hold = |hold: &HoldId| self.calendar.slot_of(&BookingKey::Hold(*hold)).into_iter().collect();
         let of_booking = |id: &Id| self.calendar.slot_of(&BookingKey::Named(id.clone()));
@@ -104,7 +104,7 @@ impl Resource {
         }
     }
 
-    /// Everything, counted afresh.
+    /// Everything about it, counted anew.
     pub fn audit(&self) -> ResourceAudit {
         let mut violations = self.holds.violations();
         violations.extend(self.calendar.violations(self.widest.capacity, self.widest.buffers()));
@@ -150,7 +150,7 @@ impl Resource {
                 let time = live.map(|live| &live.what).or(sale.map(|sale| &sale.what));
                 let sold = sale.is_some();
                 BookingView {
-                    booking: key.told(),
+                    booking: key.text(),
                     begin: slot.begin(),
                     end: slot.end(),
                     state: if sold { BookingState::Sold } else { BookingState::Held },
@@ -172,7 +172,7 @@ fn check_page(from: Timestamp, to: Timestamp, count: u32) -> Result<(), Refusal>
     Ok(())
 }
 
-/// The booking that a [`BookingView`] names so.
+/// The booking with this name in a [`BookingView`].
 fn key(name: &str) -> Option<BookingKey> {
     let Some(hold) = name.strip_prefix("hold/") else { return Id::new(name).map(BookingKey::Named) };
     let mut parts = hold.split('/');

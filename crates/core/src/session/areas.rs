@@ -1,4 +1,4 @@
-//! Places without seats: which areas a session may have, and what it decides about them.
+//! Places without seats: the bounds of areas, and what a session decides about them.
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
@@ -9,8 +9,7 @@ use crate::{
     answer::AreaCounts,
     command::{Area, NewSession},
     event::SessionEvent,
-    holds::Known,
-    id::{HoldId, Id},
+    id::Id,
     inventory::HoldAsk,
     refusal::Refusal,
     terms::{bad, check_limits, check_name, check_price, check_quantity},
@@ -19,11 +18,10 @@ use crate::{
 /// The most areas of one session.
 pub(crate) const AREAS_MAX: usize = 1_000;
 
-/// The most places of one area: as many as a stadium and its meadows may have, and no sum of all areas is too big.
+/// The most places of one area. A stadium and its meadows fit, and no sum of all areas is too big.
 pub(crate) const AREA_PLACES_MAX: u32 = 1_000_000;
 
-/// Whether a session may have the areas and limits it was asked for with: distinct names, places, prices in the currency
-/// of its seats.
+/// Checks the areas and limits of a new session: distinct names, places, prices in the currency of its seats.
 ///
 /// # Errors
 /// [`Refusal::BadRequest`] with what is wrong.
@@ -54,35 +52,32 @@ pub(crate) fn check_areas(session: &NewSession) -> Result<(), Refusal> {
 }
 
 impl Session {
-    /// Places by area and state, as counted along the way.
+    /// Places by area and state, from the counters.
     pub fn area_counts(&self) -> Vec<AreaCounts> {
         let counts = |(number, area): (usize, &Area)| {
             let taken = self.book.as_deref().map(|book| book.places(number)).unwrap_or_default();
-            // Both fit, for together they are at most the area's capacity.
+            // Both fit, because together they are at most the area's capacity.
             let (held, sold) = (taken.held as u32, taken.sold as u32);
             AreaCounts { area: area.id.clone(), free: area.capacity - held - sold, held, sold }
         };
         self.areas().iter().enumerate().map(counts).collect()
     }
 
-    /// A cart asks for so many places of an area altogether.
+    /// A total of `quantity` places of an area for a hold.
     pub(super) fn decide_places(
         &self,
         ask: &HoldAsk<'_>,
         want_hash: u64,
-        known: &Known<'_, Share>,
         area: &Id,
         quantity: u32,
     ) -> Result<SessionEvent, Refusal> {
         check_quantity(quantity)?;
         let number = self.areas().iter().position(|known| known.id == *area);
         let number = number.ok_or_else(|| Refusal::NotFound(format_smolstr!("area {area}")))?;
-        let has = match known {
-            Known::Change(live) => match live.what {
-                Share::Places { area, quantity } if usize::from(area) == number => quantity,
-                Share::Places { .. } | Share::Seats(_) => return bad("a hold stays in its area".into()),
-            },
-            Known::New | Known::Repeat | Known::Late(_) => 0,
+        let has = match self.live_share(ask.hold) {
+            None => 0,
+            Some(Share::Places { area, quantity }) if usize::from(*area) == number => *quantity,
+            Some(Share::Places { .. } | Share::Seats(_)) => return bad("a hold stays in its area".into()),
         };
         let taken = self.book.as_deref().map(|book| book.places(number)).unwrap_or_default();
         let free = u64::from(self.areas()[number].capacity) - taken.all();
@@ -91,11 +86,5 @@ impl Session {
         }
         let HoldAsk { hold, revision, deadline, .. } = *ask;
         Ok(SessionEvent::PlacesHeld { hold, revision, want_hash, area: area.clone(), quantity, deadline })
-    }
-
-    /// Whether an ask for this hold may change it: places may, seats never do.
-    pub(super) fn is_counted(&self, hold: HoldId) -> bool {
-        let live = self.book.as_deref().and_then(|book| book.holds.live(hold));
-        live.is_none_or(|live| matches!(live.what, Share::Places { .. }))
     }
 }

@@ -1,4 +1,4 @@
-//! What a session decides for the box office: seats that are kept off sale, and that it will not take place.
+//! What a session decides for the box office: blocked seats, and its cancellation.
 
 use alloc::vec::Vec;
 
@@ -12,11 +12,11 @@ use crate::{
     seat::{Seat, SeatState},
 };
 
-/// The longest reason for a cancellation, in bytes: every cart that holds something is told.
+/// The longest reason for a cancellation, in bytes. Every cart with a hold receives it.
 const REASON_BYTES_MAX: usize = 256;
 
 impl Session {
-    /// It will not take place.
+    /// Cancels it.
     pub(crate) fn decide_cancel(&self, reason: &SmolStr, request: Request) -> Result<SessionEvent, Refusal> {
         if reason.len() > REASON_BYTES_MAX {
             let text = format_smolstr!("the reason is longer than {REASON_BYTES_MAX} bytes");

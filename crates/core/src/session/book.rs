@@ -1,4 +1,4 @@
-//! Who has which seats and places of a session: the writes, each with what must be true beside it.
+//! Seats and places of a session by hold: the writes, each with what must be true beside it.
 
 use alloc::{boxed::Box, sync::Arc, vec};
 
@@ -16,10 +16,11 @@ use crate::{
     time::Timestamp,
 };
 
-/// Blocks and unblocks that a session remembers, and its cancellation: whoever sets up a theatre makes many at a time.
+/// How many changes of an operator a session remembers: blocks, unblocks and the cancellation. A theatre is set up with many at a
+/// time.
 const SESSION_CHANGES_MAX: usize = 256;
 
-/// Who has what. Held and sold bits and counters follow from the rest.
+/// Holds, blocked seats and changes. Held and sold bits and counters follow from them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Book {
     pub(super) holds: Holds<Share>,
@@ -45,7 +46,7 @@ pub(super) struct Book {
 pub(super) enum Share {
     /// Indexes, ascending. Shared, so that copies of a book copy no seats.
     Seats(Arc<[u32]>),
-    /// So many of the area with this number.
+    /// A number of places of the area with this number.
     Places { area: u16, quantity: u32 },
 }
 
@@ -82,7 +83,7 @@ impl Share {
 }
 
 impl Book {
-    /// Makes room for the counters of so many areas.
+    /// Makes room for the counters of the areas.
     pub(super) fn open(&mut self, areas: usize) {
         if self.places.len() != areas {
             self.places = vec![Taken::default(); areas].into_boxed_slice();
@@ -111,7 +112,7 @@ impl Book {
         self.places.get(area).copied().unwrap_or_default()
     }
 
-    /// Seats are given to a hold that is new; places to one that is new or has some of the same area.
+    /// Gives seats to a new hold, or places to a new hold or one of the same area.
     pub(super) fn hold(&mut self, id: HoldId, hold: Hold<Share>, seats: u32, areas: &[Area]) {
         let share = hold.what.clone();
         let before = self.holds.hold(id, hold);
@@ -141,8 +142,7 @@ impl Book {
     }
 
     pub(super) fn release_seats(&mut self, id: HoldId, revision: u64, seats: &[u32], remember: bool) {
-        let has = self.holds.live(id).unwrap_or_else(|| panic!("released without a hold: {id:?}"));
-        let Share::Seats(has) = &has.what else { panic!("{id:?} has places, not seats") };
+        let Share::Seats(has) = self.holds.released(id) else { panic!("{id:?} has places, not seats") };
         for index in seats {
             assert!(has.contains(index), "hold {id:?} releases seat {index}, which is not its own");
         }
@@ -157,8 +157,7 @@ impl Book {
     }
 
     pub(super) fn release_places(&mut self, id: HoldId, revision: u64, left: u32, remember: bool) {
-        let has = self.holds.live(id).unwrap_or_else(|| panic!("released without a hold: {id:?}"));
-        let (area, quantity) = has.what.places(id);
+        let (area, quantity) = self.holds.released(id).places(id);
         assert!(left <= quantity, "{id:?} releases down to {left} and has {quantity}");
         self.places[usize::from(area)].hold(quantity, left);
         let left = (left > 0).then_some(Share::Places { area, quantity: left });
@@ -223,7 +222,7 @@ impl Book {
         self.holds.is_blank() && self.changes.is_empty() && self.counts.blocked == 0 && self.canceled.is_none()
     }
 
-    /// Works out again what is not written down.
+    /// Computes what is not serialized.
     pub(super) fn rebuild(&mut self, seats: u32, areas: usize) {
         self.holds.rebuild();
         self.open(areas);

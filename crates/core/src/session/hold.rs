@@ -1,4 +1,4 @@
-//! What a session decides about holds. Everything is looked at before anything is written.
+//! What a session decides about holds.
 
 use alloc::vec::Vec;
 
@@ -6,15 +6,15 @@ use smol_str::format_smolstr;
 
 use super::{Session, book::Share};
 use crate::{
-    ask::{Granted, Reply},
+    ask::Reply,
     best,
-    command::{BestWish, Want},
+    command::{BestWish, Limits, Want},
     event::{Event, HoldEvent, SessionEvent},
-    holds::{Known, Parting},
-    id::{CartId, HoldId, OrderId},
+    holds::HoldIndex,
+    id::{HoldId, OrderId},
     inventory::{HoldAsk, Inventory},
-    portion::PricedSeat,
-    portion::{Content, Portion},
+    money::Currency,
+    portion::{Content, Portion, PricedSeat},
     refusal::{Refusal, TakenSeat},
     seat::{Seat, SeatSet, SeatState},
     terms::unfit,
@@ -22,74 +22,67 @@ use crate::{
 };
 
 impl Inventory for Session {
-    fn decide_hold(&self, at: Timestamp, ask: &HoldAsk<'_>) -> Result<Event, Reply> {
-        let want_hash = ask.want.hash();
-        let counted = matches!(ask.want, Want::Places { .. }) && self.is_counted(ask.hold);
-        let known = match self.book.as_deref().map(|book| book.holds.recognise(ask, want_hash, counted)) {
-            None => Known::New,
-            Some(Known::Repeat) => return Err(Reply::Granted(self.granted(ask.hold))),
-            Some(Known::Late(reply)) => return Err(reply),
-            Some(known @ (Known::New | Known::Change(_))) => known,
-        };
-        let decided = self.decide_new(at, ask, want_hash, &known);
-        decided.map(Event::Session).map_err(|refusal| Reply::Refused {
-            hold: ask.hold,
-            revision: ask.revision,
-            refusal,
-        })
+    fn holds(&self) -> Option<&dyn HoldIndex> {
+        let book = self.book.as_deref()?;
+        Some(&book.holds)
+    }
+
+    fn hold_event(&self, event: HoldEvent) -> Event {
+        Event::Session(SessionEvent::Hold(event))
     }
 
     fn hold_ttl_ms(&self) -> Option<u64> {
         self.terms.hold_ttl_ms
     }
 
-    fn asks_at(&self, hold: HoldId) -> Option<Timestamp> {
-        self.book.as_deref()?.holds.live(hold).map(|live| live.deadline)
+    fn sale_terms(&self) -> (Option<Currency>, Limits) {
+        (Some(self.terms.currency), self.limits())
     }
 
-    fn granted(&self, hold: HoldId) -> Granted {
-        let live = self.book.as_deref().and_then(|book| book.holds.live(hold));
-        let live = live.expect("only live holds are granted");
-        Granted {
-            hold,
-            revision: live.revision,
-            want_hash: live.want_hash,
-            content: Some(self.content(&live.what)),
-            currency: Some(self.terms.currency),
-            ttl_ms: self.hold_ttl_ms(),
-            believed_ms: 0,
-            limits: self.limits(),
-            late: false,
-            version: live.version,
-            position: 0,
-        }
+    fn content(&self, hold: HoldId) -> Option<Content> {
+        self.live_share(hold).map(|share| self.priced(share))
     }
 
-    fn decide_release(&self, hold: HoldId, revision: u64, left: Option<&Portion>, last: bool) -> Option<Event> {
-        let remember = !last;
-        let parting = self.book.as_deref().map(|book| book.holds.parting(hold, revision, last));
-        let live = match parting {
-            Some(Parting::Live(live)) => live,
-            Some(Parting::So) => return None,
-            Some(Parting::Unheard) => return Some(remembered(hold, revision)),
-            None => return remember.then(|| remembered(hold, revision)),
-        };
-        let event = match (&live.what, left) {
-            (Share::Seats(has), None) => {
-                SessionEvent::SeatsReleased { hold, revision, seats: self.seats(has), remember, expired: false }
-            }
-            (Share::Seats(has), Some(Portion::Seats(left))) => {
+    fn held(&self, hold: HoldId) -> Option<Portion> {
+        self.live_share(hold).map(|share| self.portion(share))
+    }
+
+    fn sold(&self, hold: HoldId) -> Option<Portion> {
+        let sale = self.book.as_deref()?.holds.sale(hold)?;
+        Some(self.portion(&sale.what))
+    }
+
+    fn is_counted(&self, ask: &HoldAsk<'_>) -> bool {
+        let has_places = |share: &Share| matches!(share, Share::Places { .. });
+        matches!(ask.want, Want::Places { .. }) && self.live_share(ask.hold).is_none_or(has_places)
+    }
+
+    fn decide_new(&self, now: Timestamp, ask: &HoldAsk<'_>, want_hash: u64) -> Result<Event, Reply> {
+        let decided = self.decide_share(now, ask, want_hash);
+        decided.map(Event::Session).map_err(|refusal| ask.refused(refusal))
+    }
+
+    fn release_live(&self, hold: HoldId, revision: u64, left: Option<&Portion>, remember: bool) -> Option<Event> {
+        let event = match (self.live_share(hold)?, left) {
+            (Share::Seats(has), left) => {
                 let mut seats = self.seats(has);
-                seats.retain(|seat| left.as_slice().binary_search(seat).is_err());
+                match left {
+                    None => {}
+                    Some(Portion::Seats(left)) => {
+                        seats.retain(|seat| left.as_slice().binary_search(seat).is_err());
+                    }
+                    Some(left) => panic!("{left:?} is to be left of {hold:?}"),
+                }
                 SessionEvent::SeatsReleased { hold, revision, seats, remember, expired: false }
             }
-            (Share::Places { .. }, None) => {
-                SessionEvent::PlacesReleased { hold, revision, left: 0, remember, expired: false }
+            (Share::Places { quantity: has, .. }, left) => {
+                let left = match left {
+                    None => 0,
+                    Some(Portion::Places { quantity, .. }) => *quantity.min(has),
+                    Some(left) => panic!("{left:?} is to be left of {hold:?}"),
+                };
+                SessionEvent::PlacesReleased { hold, revision, left, remember, expired: false }
             }
-            (Share::Places { quantity: has, .. }, Some(Portion::Places { quantity, .. })) => {
-                SessionEvent::PlacesReleased { hold, revision, left: *quantity.min(has), remember, expired: false }
-            }
-            (Share::Seats(_) | Share::Places { .. }, Some(left)) => panic!("of {hold:?} is to be left {left:?}"),
         };
         Some(Event::Session(event))
     }
@@ -119,17 +112,9 @@ impl Inventory for Session {
                     || SessionEvent::PlacesReleased { hold, revision, left: quantity, remember: false, expired: false };
                 ((quantity < *has).then(release), SessionEvent::PlacesSold { hold, quantity, at })
             }
-            (Share::Seats(_) | Share::Places { .. }, wanted) => panic!("of {hold:?} is sold {wanted:?}"),
+            (Share::Seats(_) | Share::Places { .. }, wanted) => panic!("{wanted:?} is sold of {hold:?}"),
         };
         rest.into_iter().chain([sale]).map(Event::Session).collect()
-    }
-
-    fn knows(&self, hold: HoldId) -> bool {
-        self.book.as_deref().is_some_and(|book| book.holds.knows(hold))
-    }
-
-    fn sale_version(&self, hold: HoldId) -> Option<u64> {
-        self.book.as_deref()?.holds.sale(hold).map(|sale| sale.version)
     }
 
     fn decide_refund(&self, hold: HoldId) -> Option<Event> {
@@ -140,25 +125,6 @@ impl Inventory for Session {
         Some(Event::Session(SessionEvent::SaleRefunded { hold, seats }))
     }
 
-    fn decide_extend(&self, hold: HoldId, deadline: Timestamp) -> Option<Event> {
-        let event = self.book.as_deref()?.holds.decide_extend(hold, deadline)?;
-        Some(Event::Session(SessionEvent::Hold(event)))
-    }
-
-    fn decide_disowned(&self, hold: HoldId) -> Option<Event> {
-        let live = self.book.as_deref()?.holds.live(hold)?;
-        self.decide_release(hold, live.revision.saturating_add(1), None, true)
-    }
-
-    fn decide_forget(&self, cart: CartId) -> Option<Event> {
-        let event = self.book.as_deref()?.holds.decide_forget(cart)?;
-        Some(Event::Session(SessionEvent::Hold(event)))
-    }
-
-    fn overdue(&self, after: (Timestamp, HoldId), now: Timestamp, max: usize) -> Vec<(Timestamp, HoldId)> {
-        self.book.as_deref().map_or_else(Vec::new, |book| book.holds.overdue(after, now, max))
-    }
-
     fn unwanted(&self, after: Option<HoldId>, max: usize) -> Vec<HoldId> {
         let canceled = self.book.as_deref().filter(|book| book.canceled.is_some());
         canceled.map_or_else(Vec::new, |book| book.holds.taken(after, max))
@@ -166,14 +132,13 @@ impl Inventory for Session {
 }
 
 impl Session {
-    /// A hold that is new, or a change of one that is live.
-    fn decide_new(
-        &self,
-        at: Timestamp,
-        ask: &HoldAsk<'_>,
-        want_hash: u64,
-        known: &Known<'_, Share>,
-    ) -> Result<SessionEvent, Refusal> {
+    /// What a live hold has.
+    pub(super) fn live_share(&self, hold: HoldId) -> Option<&Share> {
+        self.book.as_deref()?.holds.live(hold).map(|live| &live.what)
+    }
+
+    /// A hold that is new, or another number of places for one that is live.
+    fn decide_share(&self, at: Timestamp, ask: &HoldAsk<'_>, want_hash: u64) -> Result<SessionEvent, Refusal> {
         if let Some(reason) = self.canceled() {
             return Err(Refusal::SessionClosed(format_smolstr!("it is canceled: {reason}")));
         }
@@ -183,7 +148,7 @@ impl Session {
         let seats = match ask.want {
             Want::Seats { seats, best_effort } => self.named(seats.as_slice(), *best_effort)?,
             Want::Best(wish) => self.best(wish)?,
-            Want::Places { area, quantity } => return self.decide_places(ask, want_hash, known, area, *quantity),
+            Want::Places { area, quantity } => return self.decide_places(ask, want_hash, area, *quantity),
             Want::Units { .. } | Want::Slot { .. } | Want::Quota { .. } => {
                 return Err(unfit("session", &self.terms.id, ask.want));
             }
@@ -193,7 +158,7 @@ impl Session {
     }
 
     /// A share with its prices.
-    fn content(&self, share: &Share) -> Content {
+    fn priced(&self, share: &Share) -> Content {
         let layout = &*self.terms.layout;
         let priced = |index: &u32| PricedSeat {
             seat: layout.seat(*index),
@@ -251,9 +216,4 @@ impl Session {
         let indexes = best::choose(&self.terms.layout, |number| self.free_word(number), wish)?;
         Ok(indexes.into_iter().map(|index| self.terms.layout.seat(index)).collect())
     }
-}
-
-/// A hold that has nothing was released.
-fn remembered(hold: HoldId, revision: u64) -> Event {
-    Event::Session(SessionEvent::Hold(HoldEvent::Remembered { hold, revision }))
 }

@@ -1,4 +1,4 @@
-//! What is told of a session.
+//! A session as clients and audits see it.
 
 use alloc::{collections::BTreeMap, sync::Arc, vec, vec::Vec};
 
@@ -10,35 +10,46 @@ use super::{
 };
 use crate::{
     answer::{AreaCounts, MapView, SeatCounts, SessionAudit, SessionView},
+    ask::Opening,
+    command::NewSession,
     id::HoldId,
-    portion::Portion,
     seat::SeatState,
 };
 
+/// The view of a session with this content.
+pub(crate) fn opened_view(
+    Opening { venue, session, layout }: Opening,
+    canceled: Option<SmolStr>,
+    counts: SeatCounts,
+    area_counts: Vec<AreaCounts>,
+) -> Arc<SessionView> {
+    let NewSession { id, hall, title, starts_at, ends_at, prices, areas, hold_ttl_ms, limits, comments } = session;
+    Arc::new(SessionView {
+        id,
+        venue,
+        hall,
+        title,
+        starts_at,
+        ends_at,
+        prices,
+        areas,
+        hold_ttl_ms,
+        limits,
+        comments,
+        canceled,
+        counts,
+        area_counts,
+        layout,
+    })
+}
+
 impl Session {
-    /// What, where, when, for how much, and how many are left.
+    /// Its terms and counts.
     pub fn view(&self) -> Arc<SessionView> {
-        let terms = &*self.terms;
-        Arc::new(SessionView {
-            id: terms.id.clone(),
-            venue: terms.venue.clone(),
-            hall: terms.hall.clone(),
-            title: terms.title.clone(),
-            starts_at: terms.starts_at,
-            ends_at: terms.ends_at,
-            prices: self.prices(),
-            areas: self.areas().to_vec(),
-            hold_ttl_ms: terms.hold_ttl_ms,
-            limits: self.limits(),
-            comments: self.comments(),
-            canceled: self.canceled().map(SmolStr::new),
-            counts: self.counts(),
-            area_counts: self.area_counts(),
-            layout: Arc::clone(&terms.layout),
-        })
+        opened_view(self.opening(), self.canceled().map(SmolStr::new), self.counts(), self.area_counts())
     }
 
-    /// Seats by state, as counted along the way.
+    /// Seats by state, from the counters.
     pub fn counts(&self) -> SeatCounts {
         let counts = self.book.as_deref().map(|book| book.counts).unwrap_or_default();
         SeatCounts {
@@ -68,24 +79,7 @@ impl Session {
         }
     }
 
-    /// What a live hold has; `None` if there is no such hold.
-    pub fn held(&self, hold: HoldId) -> Option<Portion> {
-        let live = self.book.as_deref()?.holds.live(hold)?;
-        Some(self.portion(&live.what))
-    }
-
-    /// What a hold was sold with; `None` if it was not, or the sale is over.
-    pub fn sold(&self, hold: HoldId) -> Option<Portion> {
-        let sale = self.book.as_deref()?.holds.sale(hold)?;
-        Some(self.portion(&sale.what))
-    }
-
-    /// How many released holds are still remembered for carts that may speak of them.
-    pub fn remembered_releases(&self) -> usize {
-        self.book.as_deref().map_or(0, |book| book.holds.remembered())
-    }
-
-    /// Everything, counted afresh from the seats, and from holds and sales of places.
+    /// Everything about it, counted anew from the seats, and from holds and sales of places.
     pub fn audit(&self) -> SessionAudit {
         let mut states = SeatCounts::default();
         for index in 0..self.terms.layout.seats() {

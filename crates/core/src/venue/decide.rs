@@ -1,4 +1,4 @@
-//! What a venue decides. Everything is looked at before anything is written.
+//! What a venue decides.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -22,12 +22,12 @@ use crate::{
 /// The longest session: 31 days.
 const SESSION_SPAN_MAX_MS: u64 = 31 * 24 * 60 * 60 * 1000;
 
-/// The most sessions one search tells.
+/// The most sessions of one search.
 const SEARCH_MAX: u32 = 1_000;
 
-/// What comes of the wish for a session.
+/// The result of the wish for a session.
 pub(crate) enum Creation {
-    /// It is to be booked.
+    /// It will be booked.
     New(VenueEvent),
     /// It is booked with the same content; it may not be open yet.
     Known,
@@ -44,7 +44,7 @@ pub(crate) struct Search<'a> {
 }
 
 impl Venue {
-    /// Creates or changes a hall. One that is so already is put all the same: a repeat of the request must find it.
+    /// Creates or changes a hall. A put without any change is written too, because a repeat of the request must find it.
     pub(crate) fn decide_put_hall(
         &self,
         hall: &Id,
@@ -53,7 +53,7 @@ impl Venue {
         layout: &Arc<Layout>,
         request: Request,
     ) -> VenueEvent {
-        // A layout may be as long as an importer's frame, so it is written when it is another.
+        // A layout may be as long as an importer's frame, so it is written only when it changed.
         let same = self.halls.get(hall).is_some_and(|kept| kept.layout == *layout);
         let layout = (!same).then(|| Arc::clone(layout));
         let (name, comments) = (name.clone(), comments.clone());
@@ -146,7 +146,7 @@ fn in_order(layout: &Layout, prices: &[(Id, Money)]) -> Result<Vec<(Id, Money)>,
     Ok(ordered)
 }
 
-/// Whether two wishes are the same, in whatever order their prices are.
+/// Whether two wishes are the same, regardless of the order of their prices.
 fn same(known: &NewSession, wanted: &NewSession) -> bool {
     let prices = |session: &NewSession| {
         let mut prices: Vec<_> =

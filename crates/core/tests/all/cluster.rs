@@ -1,4 +1,4 @@
-//! The cluster: who is a member, where shards should be, and what is refused.
+//! The cluster's table: members, places of shards, and refusals.
 
 mod moves;
 mod repeats;

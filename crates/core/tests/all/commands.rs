@@ -1,4 +1,4 @@
-//! Commands travel between nodes: what is written is read back, and what no constructor would make is not.
+//! Commands travel between nodes. Every valid command is decoded as it was encoded, and no invalid one is decoded.
 
 use std::sync::Arc;
 
@@ -112,14 +112,14 @@ proptest! {
         prop_assert_eq!(read::<Command>(&written(&command)), Some(command));
     }
 
-    /// How every request was hashed at first. What a cart remembers has these hashes.
+    /// The first hash of requests. The memory of carts has these hashes.
     #[test]
     fn the_hash_of_a_command_stays_for_ever(command in command()) {
         let bytes = rmp_serde::to_vec(&command).expect("it can be written");
         prop_assert_eq!(command.hash64(), hash64(&bytes));
     }
 
-    /// Whatever comes is read or refused, and what is read is what was meant.
+    /// Any bytes are decoded or refused, and the decoded command encodes to the same value.
     #[test]
     fn any_bytes_are_a_command_or_none(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         if let Some(command) = read::<Command>(&bytes) {
@@ -129,7 +129,7 @@ proptest! {
 }
 
 #[test]
-fn what_no_constructor_would_make_is_not_read() {
+fn invalid_commands_are_not_decoded() {
     for text in ["", "a b", "ä", &"x".repeat(65)] {
         assert_eq!(read::<Id>(&written(&text)), None, "{text}");
     }

@@ -1,4 +1,4 @@
-//! The calendar, the cluster, the directory and what travels between nodes. Carts and inventories are in `rules`.
+//! The calendar, the cluster's table, the directory and the encoding of commands. Carts and inventories are in `rules`.
 
 mod calendar;
 mod cluster;

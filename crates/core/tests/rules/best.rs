@@ -1,4 +1,4 @@
-//! Best available, as stories and against every run there is.
+//! Best available, as stories and against a search of all runs.
 
 use std::collections::BTreeSet;
 
@@ -14,9 +14,9 @@ use boxoffice_core::{
 use expect_test::expect;
 
 use crate::{
+    fixture::Fixture,
+    random_runs::Rng,
     script::{cart, check, hold_lines, id, layout},
-    storm::Dice,
-    town::Town,
 };
 
 #[test]
@@ -96,7 +96,7 @@ fn no_single_seat_is_left_alone_unless_it_must_be() {
             d best s 5 -> no: no_adjacent_seats, no 5 neighbouring seats are free (5 single ones are)
         "#]],
     );
-    // Every run strands one: the rule never costs a booking.
+    // Every run strands a seat. The rule never costs a booking.
     check(
         "hall aaa
          session s
@@ -237,38 +237,38 @@ fn sections_and_free_places_on_the_plan() {
     let focal = Some(Point { x: 1_100, y: 210 });
     let layout = std::sync::Arc::new(Layout::new(rows, focal).expect("a good layout"));
     let best = |section: Option<&str>| {
-        let mut town = town(&layout);
-        hold(&mut town, "a", BestWish { section: section.map(id), ..wish(2) }).expect("free seats")
+        let mut fixture = fixture(&layout);
+        hold(&mut fixture, "a", BestWish { section: section.map(id), ..wish(2) }).expect("free seats")
     };
     let seat = |row, seat| Seat { row, seat };
     assert_eq!(best(None), [seat(1, 1), seat(1, 2)]);
     assert_eq!(best(Some("balcony")), [seat(2, 1), seat(2, 2)]);
-    let mut town = town(&layout);
-    let refusal = hold(&mut town, "a", BestWish { section: Some(id("cellar")), ..wish(2) });
+    let mut fixture = fixture(&layout);
+    let refusal = hold(&mut fixture, "a", BestWish { section: Some(id("cellar")), ..wish(2) });
     assert_eq!(refusal, Err(Refusal::NotFound("section cellar".into())));
 }
 
-/// Against a search that looks at every run and takes the best by the words of the rule.
+/// Compares with a search that takes the best of all runs by the rule.
 #[test]
 fn every_choice_is_the_best_of_all_runs() {
-    let mut dice = Dice(7);
+    let mut rng = Rng(7);
     for round in 0..2_000 {
-        let layout = random_layout(&mut dice);
-        let mut town = town(&layout);
+        let layout = random_layout(&mut rng);
+        let mut fixture = fixture(&layout);
         let seats = layout.seats();
-        let blocked: BTreeSet<u32> = (0..seats).filter(|_| dice.roll(3) == 0).collect();
+        let blocked: BTreeSet<u32> = (0..seats).filter(|_| rng.below(3) == 0).collect();
         if !blocked.is_empty() {
             let seats = blocked.iter().map(|index| layout.seat(*index)).collect();
-            town.send(Some("block"), Command::Session(id("s"), SessionCommand::Block(seats)));
-            town.run();
+            fixture.send(Some("block"), Command::Session(id("s"), SessionCommand::Block(seats)));
+            fixture.run();
         }
-        let count = 1 + dice.roll(4) as u16;
-        let accessible = dice.roll(u64::from(count) + 2).saturating_sub(2) as u16;
-        let category = (dice.roll(2) == 0).then(|| layout.categories()[0].clone());
-        let wish = BestWish { category, accessible, split: dice.roll(2) == 0, ..wish(count) };
-        let said = hold(&mut town, "a", wish.clone());
+        let count = 1 + rng.below(4) as u16;
+        let accessible = rng.below(u64::from(count) + 2).saturating_sub(2) as u16;
+        let category = (rng.below(2) == 0).then(|| layout.categories()[0].clone());
+        let wish = BestWish { category, accessible, split: rng.below(2) == 0, ..wish(count) };
+        let granted = hold(&mut fixture, "a", wish.clone());
         let free: BTreeSet<u32> = (0..seats).filter(|index| !blocked.contains(index)).collect();
-        match (said, plainly_best(&layout, &free, &wish)) {
+        match (granted, plainly_best(&layout, &free, &wish)) {
             (Ok(seats), Some(best)) => assert_eq!(indexes(&layout, &seats), best, "round {round}: {wish:?}"),
             (Ok(seats), None) => {
                 assert!(wish.split, "round {round}: there is no such run");
@@ -280,7 +280,7 @@ fn every_choice_is_the_best_of_all_runs() {
                 let short = plain < usize::from(count - accessible) || special < usize::from(accessible);
                 assert!(!wish.split || short, "round {round}: refused although free");
             }
-            (said, best) => panic!("round {round}: {wish:?} was told {said:?} instead of {best:?}"),
+            (granted, best) => panic!("round {round}: {wish:?} was told {granted:?} instead of {best:?}"),
         }
     }
 }
@@ -289,30 +289,30 @@ fn wish(count: u16) -> BestWish {
     BestWish { count, category: None, section: None, accessible: 0, split: false }
 }
 
-fn town(layout: &std::sync::Arc<Layout>) -> Town {
-    let mut town = Town::new(Rules::default());
-    crate::catalogue::open(&mut town, layout, &["s"]);
-    town
+fn fixture(layout: &std::sync::Arc<Layout>) -> Fixture {
+    let mut fixture = Fixture::new(Rules::default());
+    crate::catalogue::open(&mut fixture, layout, &["s"]);
+    fixture
 }
 
-fn hold(town: &mut Town, name: &str, wish: BestWish) -> Result<Vec<Seat>, Refusal> {
+fn hold(fixture: &mut Fixture, name: &str, wish: BestWish) -> Result<Vec<Seat>, Refusal> {
     let line = WantedLine { entity: Entity::Session(id("s")), want: Want::Best(wish) };
-    let ticket = town.send(Some("best"), Command::Cart(cart(name), hold_lines(vec![line])));
-    town.run();
-    let outcome = town.answers[&ticket].clone()?;
+    let ticket = fixture.send(Some("best"), Command::Cart(cart(name), hold_lines(vec![line])));
+    fixture.run();
+    let outcome = fixture.answers[&ticket].clone()?;
     let Answer::Held(held) = outcome.answer else { panic!("a hold is answered otherwise: {outcome:?}") };
     Ok(held.lines[0].content.seats().iter().map(|priced| priced.seat).collect())
 }
 
-fn random_layout(dice: &mut Dice) -> std::sync::Arc<Layout> {
+fn random_layout(rng: &mut Rng) -> std::sync::Arc<Layout> {
     let mut picture = String::new();
-    for row in 0..1 + dice.roll(4) {
+    for row in 0..1 + rng.below(4) {
         if row > 0 {
             picture.push('/');
         }
         picture.push('a');
-        for _ in 0..dice.roll(9) {
-            picture.push(['a', 'a', 'a', 'a', 'b', 'A', '_'][dice.roll(7) as usize]);
+        for _ in 0..rng.below(9) {
+            picture.push(['a', 'a', 'a', 'a', 'b', 'A', '_'][rng.below(7) as usize]);
         }
     }
     layout(&picture)

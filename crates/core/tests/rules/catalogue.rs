@@ -1,4 +1,4 @@
-//! Venues, halls and sessions: what is created, found and refused.
+//! Venues, halls and sessions are created, found and refused.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use boxoffice_core::{
 };
 
 use crate::{
+    fixture::Fixture,
     script::{details, euros, id, layout, new_session},
-    town::Town,
 };
 
 /// A venue with a hall and sessions in it, open.
-pub(crate) fn open(town: &mut Town, layout: &Arc<Layout>, sessions: &[&str]) {
-    said(town, VenueCommand::Put(details())).expect("a venue");
-    said(town, put_hall(layout)).expect("a hall");
+pub(crate) fn open(fixture: &mut Fixture, layout: &Arc<Layout>, sessions: &[&str]) {
+    outcome_of(fixture, VenueCommand::Put(details())).expect("a venue");
+    outcome_of(fixture, put_hall(layout)).expect("a hall");
     for (number, name) in (1..).zip(sessions) {
         let begin = number * 100_000_000;
         let session = new_session(name, layout, begin, begin + 7_200_000, None);
-        said(town, VenueCommand::CreateSession(session)).expect("a session");
+        outcome_of(fixture, VenueCommand::CreateSession(session)).expect("a session");
     }
 }
 
@@ -34,49 +34,49 @@ fn put_hall(layout: &Arc<Layout>) -> VenueCommand {
     VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: Arc::clone(layout) }
 }
 
-fn said(town: &mut Town, command: VenueCommand) -> Outcome {
-    let ticket = town.send(Some("request"), Command::Venue(id("venue"), command));
-    town.run();
-    town.answers[&ticket].clone()
+fn outcome_of(fixture: &mut Fixture, command: VenueCommand) -> Outcome {
+    let ticket = fixture.send(Some("request"), Command::Venue(id("venue"), command));
+    fixture.run();
+    fixture.answers[&ticket].clone()
 }
 
-fn refused(town: &mut Town, session: NewSession) -> Refusal {
-    let before = town.log.len();
-    let refusal = said(town, VenueCommand::CreateSession(session)).expect_err("a bad session");
-    assert_eq!(town.log.len(), before, "a refusal changes nothing");
+fn refused(fixture: &mut Fixture, session: NewSession) -> Refusal {
+    let before = fixture.log.len();
+    let refusal = outcome_of(fixture, VenueCommand::CreateSession(session)).expect_err("a bad session");
+    assert_eq!(fixture.log.len(), before, "a refusal changes nothing");
     refusal
 }
 
 #[test]
-fn nothing_is_known_of_what_was_not_put() {
-    let mut town = Town::new(Rules::default());
+fn unknown_venues_and_halls_are_not_found() {
+    let mut fixture = Fixture::new(Rules::default());
     let hall = layout("aa");
-    assert_eq!(said(&mut town, VenueCommand::Get), Err(Refusal::NotFound("venue venue".into())));
-    assert_eq!(said(&mut town, put_hall(&hall)), Err(Refusal::NotFound("venue venue".into())));
-    said(&mut town, VenueCommand::Put(details())).expect("a venue");
+    assert_eq!(outcome_of(&mut fixture, VenueCommand::Get), Err(Refusal::NotFound("venue venue".into())));
+    assert_eq!(outcome_of(&mut fixture, put_hall(&hall)), Err(Refusal::NotFound("venue venue".into())));
+    outcome_of(&mut fixture, VenueCommand::Put(details())).expect("a venue");
     let get = VenueCommand::GetHall { hall: id("hall") };
-    assert_eq!(said(&mut town, get), Err(Refusal::NotFound("hall hall".into())));
+    assert_eq!(outcome_of(&mut fixture, get), Err(Refusal::NotFound("hall hall".into())));
     let session = new_session("s", &hall, 1_000, 2_000, None);
-    assert_eq!(refused(&mut town, session), Refusal::NotFound("hall hall".into()));
+    assert_eq!(refused(&mut fixture, session), Refusal::NotFound("hall hall".into()));
 }
 
 #[test]
 fn putting_the_same_again_changes_nothing() {
-    let mut town = Town::new(Rules::default());
-    open(&mut town, &layout("aa/bbb"), &[]);
-    let before = town.log.len();
-    open(&mut town, &layout("aa/bbb"), &[]);
-    assert_eq!(town.log.len(), before);
-    let answer = said(&mut town, VenueCommand::Get).expect("a venue").answer;
+    let mut fixture = Fixture::new(Rules::default());
+    open(&mut fixture, &layout("aa/bbb"), &[]);
+    let before = fixture.log.len();
+    open(&mut fixture, &layout("aa/bbb"), &[]);
+    assert_eq!(fixture.log.len(), before);
+    let answer = outcome_of(&mut fixture, VenueCommand::Get).expect("a venue").answer;
     let Answer::Venue(view) = answer else { panic!("a venue is answered otherwise: {answer:?}") };
     assert_eq!(view.halls, [(id("hall"), "Hall".into(), 5)]);
 }
 
 #[test]
 fn bad_sessions_are_refused_by_name() {
-    let mut town = Town::new(Rules::default());
+    let mut fixture = Fixture::new(Rules::default());
     let hall = layout("aa/bb");
-    open(&mut town, &hall, &[]);
+    open(&mut fixture, &hall, &[]);
     let good = new_session("s", &hall, 1_000, 2_000, None);
     let bad = |text: &str| Refusal::BadRequest(text.into());
     let times = |starts_at, ends_at| NewSession { starts_at, ends_at, ..good.clone() };
@@ -99,35 +99,35 @@ fn bad_sessions_are_refused_by_name() {
         (prices(vec![(id("a"), euros(1)), (id("c"), euros(1))]), "the hall has no category c"),
         (prices(vec![(id("a"), euros(1)), (id("b"), euros(1)), (id("a"), euros(2))]), "category a has two prices"),
     ] {
-        assert_eq!(refused(&mut town, session), bad(refusal));
+        assert_eq!(refused(&mut fixture, session), bad(refusal));
     }
 }
 
 #[test]
 fn the_order_of_prices_does_not_matter() {
-    let mut town = Town::new(Rules::default());
+    let mut fixture = Fixture::new(Rules::default());
     let hall = layout("aa/bb");
-    open(&mut town, &hall, &["s"]);
+    open(&mut fixture, &hall, &["s"]);
     let mut session = new_session("s", &hall, 100_000_000, 107_200_000, None);
     session.prices.reverse();
-    let first = said(&mut town, VenueCommand::CreateSession(session.clone())).expect("it is the same");
+    let first = outcome_of(&mut fixture, VenueCommand::CreateSession(session.clone())).expect("it is the same");
     session.prices.reverse();
-    assert_eq!(Ok(first), said(&mut town, VenueCommand::CreateSession(session.clone())));
+    assert_eq!(Ok(first), outcome_of(&mut fixture, VenueCommand::CreateSession(session.clone())));
     session.prices[0].1 = euros(1);
-    assert_eq!(refused(&mut town, session), Refusal::AlreadyExistsDifferently("session s".into()));
+    assert_eq!(refused(&mut fixture, session), Refusal::AlreadyExistsDifferently("session s".into()));
 }
 
 #[test]
 fn a_search_goes_by_start_then_id_and_in_pages() {
-    let mut town = Town::new(Rules::default());
+    let mut fixture = Fixture::new(Rules::default());
     let hall = layout("aa");
-    open(&mut town, &hall, &["d", "c", "b", "a"]);
+    open(&mut fixture, &hall, &["d", "c", "b", "a"]);
     let other =
         VenueCommand::PutHall { hall: id("other"), name: "Other".into(), comments: "".into(), layout: hall.clone() };
-    said(&mut town, other).expect("a hall");
+    outcome_of(&mut fixture, other).expect("a hall");
     let same_time =
         NewSession { hall: id("other"), title: id("other"), ..new_session("0", &hall, 200_000_000, 207_200_000, None) };
-    said(&mut town, VenueCommand::CreateSession(same_time)).expect("a session");
+    outcome_of(&mut fixture, VenueCommand::CreateSession(same_time)).expect("a session");
     let mut search = |hall: Option<&str>, title: Option<&str>, from, to, limit, after: Option<(u64, &str)>| {
         let command = VenueCommand::SearchSessions {
             hall: hall.map(id),
@@ -137,7 +137,7 @@ fn a_search_goes_by_start_then_id_and_in_pages() {
             limit,
             after: after.map(|(at, name)| (Timestamp(at), id(name))),
         };
-        let answer = said(&mut town, command)?.answer;
+        let answer = outcome_of(&mut fixture, command)?.answer;
         let Answer::Sessions(found) = answer else { panic!("a search is answered otherwise: {answer:?}") };
         assert!(found.iter().all(|entry| entry.open));
         Ok(found.iter().map(|entry| entry.id.as_str().to_owned()).collect::<Vec<_>>().concat())
@@ -157,50 +157,50 @@ fn a_search_goes_by_start_then_id_and_in_pages() {
 
 #[test]
 fn a_session_opens_although_messages_are_lost_and_hosts_crash() {
-    let mut town = Town::new(Rules::default());
+    let mut fixture = Fixture::new(Rules::default());
     let hall = layout("aa");
-    open(&mut town, &hall, &[]);
+    open(&mut fixture, &hall, &[]);
     let venue = Entity::Venue(id("venue"));
     let create = VenueCommand::CreateSession(new_session("s", &hall, 1_000, 2_000, None));
-    let first = town.send(Some("create"), Command::Venue(id("venue"), create.clone()));
-    // The ask is lost; a second client asks for the same, and waits as well.
-    town.run_but(|to| *to == venue, |_| true);
-    town.mail.clear();
-    let second = town.send(Some("again"), Command::Venue(id("venue"), create.clone()));
-    town.run();
-    assert!(!town.answers.contains_key(&first) && !town.answers.contains_key(&second));
-    // The venue's host dies; the next one owes the opening still.
-    town.crash(&venue, 0);
-    assert!(town.is_lost(first) && town.is_lost(second));
-    let third = town.send(Some("create"), Command::Venue(id("venue"), create));
-    town.run();
-    let outcome = town.answers[&third].as_ref().expect("open at last");
+    let first = fixture.send(Some("create"), Command::Venue(id("venue"), create.clone()));
+    // The ask is lost. A second client asks for the same, and waits as well.
+    fixture.run_but(|to| *to == venue, |_| true);
+    fixture.mail.clear();
+    let second = fixture.send(Some("again"), Command::Venue(id("venue"), create.clone()));
+    fixture.run();
+    assert!(!fixture.answers.contains_key(&first) && !fixture.answers.contains_key(&second));
+    // The venue's host crashes. The next one still owes the opening.
+    fixture.crash(&venue, 0);
+    assert!(fixture.is_lost(first) && fixture.is_lost(second));
+    let third = fixture.send(Some("create"), Command::Venue(id("venue"), create));
+    fixture.run();
+    let outcome = fixture.answers[&third].as_ref().expect("open at last");
     assert!(matches!(&outcome.answer, Answer::Session(view) if view.counts.free == 2), "{outcome:?}");
-    assert_eq!(town.kept.unfinished().count(), 0);
-    // Asked once more, long after: it is open.
-    let open = town.posted.iter().find(|message| matches!(&message.input, Input::Ask { .. })).expect("it was asked");
+    assert_eq!(fixture.states.unfinished().count(), 0);
+    // A repeat long after finds it open.
+    let open = fixture.posted.iter().find(|message| matches!(&message.input, Input::Ask { .. })).expect("it was asked");
     let open = open.clone();
-    let before = town.log.len();
-    town.post(open);
-    town.run();
-    assert_eq!(town.log.len(), before);
+    let before = fixture.log.len();
+    fixture.post(open);
+    fixture.run();
+    assert_eq!(fixture.log.len(), before);
 }
 
 #[test]
 fn an_unanswered_opening_is_asked_again() {
-    let mut town = Town::new(Rules::default());
+    let mut fixture = Fixture::new(Rules::default());
     let hall = layout("aa");
-    open(&mut town, &hall, &[]);
+    open(&mut fixture, &hall, &[]);
     let venue = Entity::Venue(id("venue"));
     let create = VenueCommand::CreateSession(new_session("s", &hall, 1_000, 2_000, None));
-    let ticket = town.send(Some("create"), Command::Venue(id("venue"), create));
-    town.run_but(|to| *to == venue, |_| true);
-    town.mail.clear();
-    let wake = town.next_wake().expect("it asks again");
-    assert_eq!(wake, town.now.after(town.rules().ask_again_ms));
-    town.pass(wake);
-    town.run();
-    assert!(town.answers[&ticket].is_ok());
+    let ticket = fixture.send(Some("create"), Command::Venue(id("venue"), create));
+    fixture.run_but(|to| *to == venue, |_| true);
+    fixture.mail.clear();
+    let wake = fixture.next_wake().expect("it asks again");
+    assert_eq!(wake, fixture.now.after(fixture.rules().ask_again_ms));
+    fixture.pass(wake);
+    fixture.run();
+    assert!(fixture.answers[&ticket].is_ok());
 }
 
 #[test]
@@ -228,8 +228,8 @@ fn bad_layouts_are_refused_by_name() {
     assert_eq!(new(vec![row("1", vec![run(1, numbers(5, 1)), run(1, numbers(5, 1))])]), twice);
     let same = vec![row("1", vec![run(1, numbers(1, 1))]), row("1", vec![run(1, numbers(1, 1))])];
     assert_eq!(new(same), LayoutError::RowLabelTwice { row: 1, label: "1".into() });
-    let far = Run { points: vec![Point { x: POINT_MAX + 1, y: 0 }], ..run(1, numbers(1, 1)) };
-    assert_eq!(new(vec![row("1", vec![far])]), LayoutError::TooFar { row: 0 });
+    let raised = Run { points: vec![Point { x: POINT_MAX + 1, y: 0 }], ..run(1, numbers(1, 1)) };
+    assert_eq!(new(vec![row("1", vec![raised])]), LayoutError::TooFar { row: 0 });
     let wide: Vec<Run> = (0..100).map(|place| Run { gap: u16::MAX, ..run(1, numbers(place, 1)) }).collect();
     assert_eq!(new(vec![row("1", wide)]), LayoutError::TooFar { row: 0 });
     let focal = Some(Point { x: 0, y: i32::MIN });

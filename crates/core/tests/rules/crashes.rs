@@ -1,4 +1,4 @@
-//! Hosts that die between what a session and what a cart has committed; a hold covers its line after each of them.
+//! Hosts crash between the commits of a session and of a cart. A hold covers its line after each crash.
 
 use expect_test::expect;
 
@@ -6,7 +6,7 @@ use crate::script::check;
 
 #[test]
 fn a_crash_between_the_session_and_the_cart() {
-    // The client repeats the request: it gets the very hold.
+    // The client repeats the request and gets the same hold.
     check(
         "hall aaaa
          session s
@@ -31,7 +31,7 @@ fn a_crash_between_the_session_and_the_cart() {
                 AA..
         "#]],
     );
-    // It asks with another request: the seats are taken, by itself, until the session has asked.
+    // With another request, the seats are taken by the first one until the session has asked.
     check(
         "hall aaaa
          session s
@@ -65,7 +65,7 @@ fn a_crash_between_the_session_and_the_cart() {
                 aaaa
         "#]],
     );
-    // It repeats the request id with another body: refused, for the first hold is live.
+    // It repeats the request id with another body, which is refused because the first hold is live.
     check(
         "hall aaaa
          session s
@@ -87,7 +87,7 @@ fn a_crash_between_the_session_and_the_cart() {
             a hold s 0.0 0.1 as h -> line 1 s 0.0 0.1, until 1800.000
         "#]],
     );
-    // The grant of the first body comes while the second is asked for: it is not what was asked for.
+    // The grant of the first body comes while the second is asked for, and does not count for it.
     check(
         "hall aaaa
          session s
@@ -118,7 +118,7 @@ fn a_crash_between_the_session_and_the_cart() {
             a hold s 0.0 0.1 as h -> line 1 s 0.0 0.1, until 1800.000
         "#]],
     );
-    // The same with another session: the first session's grant makes no line there.
+    // The same with another session. The first session's grant makes no line there.
     check(
         "hall aaaa
          session s
@@ -185,7 +185,7 @@ fn a_compensation_survives_a_crash() {
             box get s -> 4 free, 0 held, 0 sold, 0 blocked
         "#]],
     );
-    // The granted part is disowned, the cart dies before it can say so: the next host does.
+    // The granted part is disowned, and the cart crashes before it can say so. The next host says it.
     check(
         "hall aaaa
          session s
@@ -225,7 +225,7 @@ fn a_compensation_survives_a_crash() {
                 t  baa.
         "#]],
     );
-    // Nothing was committed by the cart: the repeat finds the hold and gives it back.
+    // The cart committed nothing. The repeat finds the hold and releases it.
     check(
         "hall aaaa
          session s
@@ -265,8 +265,8 @@ fn a_compensation_survives_a_crash() {
     );
 }
 
-/// The session has granted, and the customer grants to a cart that has forgotten the request: what the session granted is given
-/// back when the client repeats.
+/// The session has granted, and the customer grants to a cart that has lost the request in a crash. The session's seats are
+/// released when the client repeats.
 #[test]
 fn an_attempt_whose_quota_came_too_late_leaves_no_seats_behind() {
     check(

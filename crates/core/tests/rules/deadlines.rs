@@ -1,4 +1,4 @@
-//! Deadlines at the very millisecond of a grant or a checkout, and holds that outlive theirs: a cart has one end.
+//! Deadlines in the same millisecond as a grant or a checkout, and holds beyond their deadline. A cart has one end.
 
 use expect_test::expect;
 
@@ -6,7 +6,7 @@ use crate::script::check;
 
 #[test]
 fn a_grant_that_comes_with_the_deadline() {
-    // The grant is there, at the very millisecond the cart expires: expiry wins, the seats go back.
+    // The grant comes in the millisecond in which the cart expires. The expiry wins, and the seats go back.
     check(
         "hall aaaa
          session s
@@ -115,7 +115,7 @@ fn checkout_against_expiry_at_the_very_millisecond() {
 
 #[test]
 fn an_overdue_hold_that_is_still_being_asked_for() {
-    // The cart waits for a second session, longer than the first one's patience.
+    // The cart waits for a second session, longer than the first one believes in its hold.
     check(
         "hall aaaa
          session s ttl 5
@@ -183,8 +183,8 @@ fn an_overdue_hold_that_is_still_being_asked_for() {
 }
 
 #[test]
-fn an_overdue_hold_is_the_cart_s_as_long_as_the_cart_lives() {
-    // Touched again and again: the session asks when the first deadline has passed, and is told the new one.
+fn an_overdue_hold_stays_while_its_cart_lives() {
+    // The cart is touched repeatedly. The session asks when the first deadline has passed, and learns the new one.
     check(
         "hall aaaaaa
          session s

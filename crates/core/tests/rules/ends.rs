@@ -1,11 +1,11 @@
 //! Numbers near their ends: counters, revisions, attempts, versions, amounts and times, for every kind of entity.
 //!
-//! Two nets. *Storms far out*: a storm whose prices, stocks, times and clocks are near their ends, and whose states are
-//! raised in the middle so that their counters are as well; every promise is checked after every commit as in any storm,
-//! and all comes to rest. *Words without measure*: the hosts of such states hear commands, asks and replies whose numbers
-//! are anything; what does not fit is refused, nothing panics, nothing wraps, and every sum is right.
+//! There are two nets. In the first, random runs have prices, stocks, times and clocks near their ends, and their counters are
+//! raised in the middle. Every promise is checked after every commit, and the run ends with nothing held or owed. In the
+//! second, hosts of such states receive commands, asks and replies with any numbers. Misfits are refused, nothing panics or
+//! wraps, and every sum is right.
 //!
-//! `ENDS_SEEDS` says how many seeds of each, `ENDS_FROM` the first one.
+//! `ENDS_SEEDS` is the number of seeds of each, `ENDS_FROM` the first one.
 
 mod wild;
 
@@ -21,22 +21,22 @@ use boxoffice_core::{
     },
     host::{Effect, Host, Input, Turn},
     id::{Entity, HoldId, Request, RequestHash},
-    keep::{Kept, State},
     money::AMOUNT_MAX,
     payment::OnDecline,
     portion::Content,
     refusal::Refusal,
     rules::Rules,
+    state_map::{State, StateMap},
     time::{Moment, TIMESTAMP_MAX, Timestamp},
 };
 
 use self::wild::Wild;
 use crate::{
-    bank::Mood,
-    far::Far,
+    fixture::Fixture,
+    high_numbers::RaisedNumbers,
+    random_runs::{FaultRates, RandomRun, Rng, buyer, rules},
     script::{details, euros, id, layout, new_session, pay, product, resource},
-    storm::{Dice, Sea, Weather, buyer, rules},
-    town::Town,
+    test_gateway::CallFate,
 };
 
 /// Seeds of each net every day.
@@ -57,51 +57,51 @@ fn seeds() -> std::ops::Range<u64> {
     from..from + number("ENDS_SEEDS").unwrap_or(SEEDS)
 }
 
-/// Says which seed it was if it ends badly.
-struct Named(&'static str, u64);
+/// Prints the seed if the run panics.
+struct SeedReport(&'static str, u64);
 
-impl Drop for Named {
+impl Drop for SeedReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{}: seed {} ended badly", self.0, self.1);
+            eprintln!("{}: seed {} panicked", self.0, self.1);
         }
     }
 }
 
 #[test]
-fn storms_far_out() {
-    let mut said = Said::new();
+fn random_runs_with_high_numbers() {
+    let mut counts = AnswerCounts::new();
     for seed in seeds() {
-        let _named = Named("a storm far out", seed);
-        storm_far_out(seed).iter().for_each(|(name, count)| *said.entry(name).or_default() += count);
+        let _report = SeedReport("a random run with high numbers", seed);
+        random_run_with_high_numbers(seed).iter().for_each(|(name, count)| *counts.entry(name).or_default() += count);
     }
-    println!("{said:?}");
+    println!("{counts:?}");
 }
 
 #[test]
-fn words_without_measure() {
-    let mut said = Said::new();
+fn hosts_survive_messages_with_any_numbers() {
+    let mut counts = AnswerCounts::new();
     for seed in seeds() {
-        let _named = Named("words without measure", seed);
-        words_of(seed).iter().for_each(|(name, count)| *said.entry(name).or_default() += count);
+        let _report = SeedReport("words without measure", seed);
+        run_any_numbers(seed).iter().for_each(|(name, count)| *counts.entry(name).or_default() += count);
     }
-    println!("{said:?}");
+    println!("{counts:?}");
 }
 
 #[test]
 fn guests_may_have_all_the_time_there_is() {
-    let mut town = Town::new(Rules { hold_ttl_max_ms: u64::MAX, guest_ttl_max_ms: u64::MAX, ..rules() });
+    let mut fixture = Fixture::new(Rules { hold_ttl_max_ms: u64::MAX, guest_ttl_max_ms: u64::MAX, ..rules() });
     let open = CartCommand::Open { customer: None, ttl_ms: Some(u64::MAX), guest: true };
-    let ticket = town.send(Some("open"), Command::Cart(buyer(0), open));
-    town.run();
-    assert!(town.answers[&ticket].is_ok(), "{:?}", town.answers[&ticket]);
+    let ticket = fixture.send(Some("open"), Command::Cart(buyer(0), open));
+    fixture.run();
+    assert!(fixture.answers[&ticket].is_ok(), "{:?}", fixture.answers[&ticket]);
 }
 
-/// How often what was answered, by the name of the refusal.
-type Said = BTreeMap<&'static str, u32>;
+/// Counts of answers, by the name of the refusal.
+type AnswerCounts = BTreeMap<&'static str, u32>;
 
-/// Notes an answer. A refusal says why in words, whatever the numbers in it.
-fn note(said: &mut Said, outcome: &Outcome) {
+/// Counts an answer. The text of a refusal must work with any numbers.
+fn note(counts: &mut AnswerCounts, outcome: &Outcome) {
     let name = match outcome {
         Ok(_) => "granted",
         Err(refusal) => {
@@ -109,15 +109,15 @@ fn note(said: &mut Said, outcome: &Outcome) {
             refusal.name()
         }
     };
-    *said.entry(name).or_default() += 1;
+    *counts.entry(name).or_default() += 1;
 }
 
-/// How far numbers are raised, and whether there is room for what a cart may commit.
-fn far(wild: &mut Wild, kept: &Kept) -> (Far, bool) {
+/// How far numbers are raised, and whether there is room for the commits of a cart.
+fn raised(wild: &mut Wild, states: &StateMap) -> (RaisedNumbers, bool) {
     let room = wild.chance(70);
-    let last = u64::MAX - wild.dice.roll(20) - wild.one(&[0, 1 << 32]);
-    let highest = kept.entities().map(|(_, state)| state.version()).max().unwrap_or_default();
-    let far = Far {
+    let last = u64::MAX - wild.rng.below(20) - wild.one(&[0, 1 << 32]);
+    let highest = states.entities().map(|(_, state)| state.version()).max().unwrap_or_default();
+    let raised = RaisedNumbers {
         versions: if room {
             wild.one(&[0, u64::from(u32::MAX), u64::MAX / 2, u64::MAX - (1 << 33)])
         } else {
@@ -130,29 +130,29 @@ fn far(wild: &mut Wild, kept: &Kept) -> (Far, bool) {
         messages: if room { wild.one(&[0, u64::MAX / 2, u64::MAX - (1 << 33)]) } else { last - 200 },
         generations: wild.one(&[0, 1 << 39, (1 << 40) - 6]),
     };
-    (far, room)
+    (raised, room)
 }
 
-/// A town at one end of time, in which everything costs, lasts and counts as much or as little as may be.
-fn town_at_an_end(wild: &mut Wild) -> Town {
-    let rules = match wild.dice.roll(2) {
+/// A fixture at one end of time, whose prices, lifetimes and counts are extreme.
+fn town_at_an_end(wild: &mut Wild) -> Fixture {
+    let rules = match wild.rng.below(2) {
         0 => Rules { hold_ttl_max_ms: u64::MAX, ..rules() },
         _ => rules(),
     };
-    let mut town = Town::new(rules);
+    let mut fixture = Fixture::new(rules);
     let truth = wild.one(&[0, 1_700_000_000_000, TIMESTAMP_MAX.0 - HOUR_MS]);
     let running = wild.one(&[0, 1_700_000_000_000, TIMESTAMP_MAX.0 - HOUR_MS]);
-    (town.now, town.distance_ms) = (Timestamp(running), truth as i64 - running as i64);
+    (fixture.now, fixture.distance_ms) = (Timestamp(running), truth as i64 - running as i64);
     let layout = layout("aaaa/bbB");
     let to_venue = |command| Command::Venue(id("venue"), command);
-    town.send(Some("venue"), to_venue(VenueCommand::Put(details())));
-    town.run();
+    fixture.send(Some("venue"), to_venue(VenueCommand::Put(details())));
+    fixture.run();
     let (hall, name) = (id("hall"), "Hall".into());
-    town.send(
+    fixture.send(
         Some("hall"),
         to_venue(VenueCommand::PutHall { hall, name, comments: "".into(), layout: layout.clone() }),
     );
-    town.run();
+    fixture.run();
     let (capacity, price) = (wild.one(&[1, 6, 999_999, 1_000_000]), wild.price());
     let stand = Area { id: id("stand"), name: "Stand".into(), capacity, price: euros(price) };
     let limits = wild.limits();
@@ -161,25 +161,25 @@ fn town_at_an_end(wild: &mut Wild) -> Town {
         let times = (truth + at, truth + at + 10 * MINUTE_MS);
         let session = new_session(name, &layout, times.0, times.1, None);
         let session = NewSession { areas, limits: limits.clone(), ..session };
-        town.send(Some(name), to_venue(VenueCommand::CreateSession(session)));
+        fixture.send(Some(name), to_venue(VenueCommand::CreateSession(session)));
     }
     for (name, hold) in [("p", HoldPolicy::AtAdd), ("q", HoldPolicy::AtCheckout)] {
         let stock = wild.one(&[1, 5, AMOUNT_MAX as u64 - 1, AMOUNT_MAX as u64]);
         let details = ProductDetails { hold, ..product(euros(wild.price()), stock) };
-        town.send(Some(name), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
+        fixture.send(Some(name), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
     }
     let room = Box::new(resource(euros(wild.price())));
-    town.send(Some("room"), Command::Resource(id("r"), ResourceCommand::Put(room)));
+    fixture.send(Some("room"), Command::Resource(id("r"), ResourceCommand::Put(room)));
     let machine = Box::new(Machine { disk: 1, peer: "a:1".into(), client: "a:2".into(), program: "1".into() });
-    town.send(None, Command::Cluster(ClusterCommand::Found { node: 1, machine, shards: 3, replicas: 3 }));
-    town.run();
-    town
+    fixture.send(None, Command::Cluster(ClusterCommand::Found { node: 1, machine, shards: 3, replicas: 3 }));
+    fixture.run();
+    fixture
 }
 
-/// Numbers that occur in what is kept.
-fn near(kept: &Kept) -> Vec<u64> {
+/// Numbers that occur in the states.
+fn near(states: &StateMap) -> Vec<u64> {
     let mut near = Vec::new();
-    for (_, state) in kept.entities() {
+    for (_, state) in states.entities() {
         near.push(state.version());
         near.extend(state.deadline().map(|deadline| deadline.0));
         match &**state {
@@ -201,7 +201,7 @@ fn near(kept: &Kept) -> Vec<u64> {
     near
 }
 
-/// What may never fall: versions, and revisions of holds.
+/// Numbers that never fall: versions, and revisions of holds.
 #[derive(Default)]
 struct Rising {
     versions: BTreeMap<Entity, u64>,
@@ -209,8 +209,8 @@ struct Rising {
 }
 
 impl Rising {
-    fn check(&mut self, kept: &Kept) {
-        for (entity, state) in kept.entities() {
+    fn check(&mut self, states: &StateMap) {
+        for (entity, state) in states.entities() {
             let version = state.version();
             let before = self.versions.insert(entity.clone(), version);
             assert!(before.is_none_or(|before| before <= version), "{entity} goes back from {before:?} to {version}");
@@ -233,7 +233,7 @@ impl Rising {
     }
 }
 
-/// Every sum of a state, worked out in numbers that are wide enough.
+/// Checks every sum of a state with wide numbers.
 fn check_state(state: &State) {
     match state {
         State::Product(product) => check_answer(&Answer::Product(product.view())),
@@ -307,58 +307,57 @@ fn check_answer(answer: &Answer) {
     }
 }
 
-pub(crate) fn storm_far_out(seed: u64) -> Said {
-    let mut wild = Wild { dice: Dice(seed.wrapping_mul(7) ^ 0xe0d5), near: Vec::new(), cluster: 0 };
-    let mut sea = Sea::of(town_at_an_end(&mut wild), seed);
+pub(crate) fn random_run_with_high_numbers(seed: u64) -> AnswerCounts {
+    let mut wild = Wild { rng: Rng(seed.wrapping_mul(7) ^ 0xe0d5), near: Vec::new(), cluster: 0 };
+    let mut run = RandomRun::of(town_at_an_end(&mut wild), seed);
     let mut rising = Rising::default();
     let mut room = true;
-    let weather = if wild.chance(50) { Weather::ROUGH } else { Weather::OF_OPERATORS };
+    let rates = if wild.chance(50) { FaultRates::ROUGH } else { FaultRates::WITH_OPERATORS };
     for step in 0..3 * STEPS {
         if step == STEPS {
-            let (far, has_room) = far(&mut wild, &sea.town.kept);
+            let (raised, has_room) = raised(&mut wild, &run.fixture.states);
             room = has_room;
-            let raised = far.raise(&sea.town.kept.cut());
-            assert_eq!(raised.audit().violations, [""; 0], "raised by {far:?}");
-            sea.town.begin_again(raised, far.versions, far.payments as u32);
+            let states = raised.raise(&run.fixture.states.cut());
+            assert_eq!(states.audit().violations, [""; 0], "raised by {raised:?}");
+            run.fixture.restart_from(states, raised.versions, raised.payments as u32);
             rising.revisions.clear();
         }
         if step % 5 == 0 {
-            wild.look(&sea.town.kept);
+            wild.look(&run.fixture.states);
         }
         if wild.chance(35) {
-            let ticket = sea.town.send(Some(&format!("w{step}")), wild.command(true));
-            sea.tickets.insert(ticket);
+            let ticket = run.fixture.send(Some(&format!("w{step}")), wild.command(true));
+            run.tickets.insert(ticket);
         } else {
-            sea.step(weather);
+            run.step(rates);
         }
-        rising.check(&sea.town.kept);
+        rising.check(&run.fixture.states);
     }
-    sea.calm();
-    rising.check(&sea.town.kept);
-    let mut said = Said::new();
-    for outcome in sea.town.answers.values() {
+    run.come_to_rest();
+    rising.check(&run.fixture.states);
+    let mut counts = AnswerCounts::new();
+    for outcome in run.fixture.answers.values() {
         if let Ok(answered) = outcome {
             check_answer(&answered.answer);
         }
-        note(&mut said, outcome);
+        note(&mut counts, outcome);
     }
     if room {
-        sea.check_rest(false);
+        run.check_rest(false);
     }
-    said
+    counts
 }
 
-/// Hosts whose words have numbers that are anything on their way: each is heard as it is, and what they decide is kept at
-/// once.
+/// Hosts that receive messages with any numbers. Their decisions are applied at once.
 struct Words {
-    kept: Kept,
+    states: StateMap,
     rules: std::sync::Arc<Rules>,
     hosts: BTreeMap<Entity, Host<()>>,
     mail: VecDeque<(Entity, Input<()>)>,
     rising: Rising,
     turn: Turn<()>,
     moment: Moment,
-    said: Said,
+    counts: AnswerCounts,
 }
 
 impl Words {
@@ -367,16 +366,16 @@ impl Words {
         let host = self
             .hosts
             .entry(to.clone())
-            .or_insert_with(|| Host::new(to.clone(), self.kept.get(&to), std::sync::Arc::clone(&self.rules)));
+            .or_insert_with(|| Host::new(to.clone(), self.states.get(&to), std::sync::Arc::clone(&self.rules)));
         self.turn.clear();
         host.handle(self.moment, input, &mut self.turn);
         let turn = std::mem::take(&mut self.turn);
         let again = !woken || turn.wake_at.is_none_or(|wake_at| wake_at > self.moment.at);
         assert!(again, "{to} is awake and asks to be woken at {:?} at {:?}", turn.wake_at, self.moment);
         if !turn.events.is_empty() {
-            self.kept.apply(&to, turn.events.clone());
+            self.states.apply(&to, turn.events.clone());
         }
-        let version = self.kept.get(&to).map_or(0, |state| state.version());
+        let version = self.states.get(&to).map_or(0, |state| state.version());
         assert_eq!(version, turn.after + turn.events.len() as u64, "{to}");
         for effect in turn.now.iter().chain(&turn.committed).chain(&turn.read) {
             match effect {
@@ -405,7 +404,7 @@ impl Words {
         if let Ok(answered) = outcome {
             check_answer(&answered.answer);
         }
-        note(&mut self.said, outcome);
+        note(&mut self.counts, outcome);
     }
 }
 
@@ -420,17 +419,17 @@ fn holds_of(state: &State) -> Vec<HoldId> {
     }
 }
 
-pub(crate) fn words_of(seed: u64) -> Said {
-    let mut wild = Wild { dice: Dice(seed.wrapping_mul(13) ^ 0x30d5), near: Vec::new(), cluster: 0 };
-    let mut sea = Sea::of(town_at_an_end(&mut wild), seed);
-    (0..STEPS).for_each(|_| sea.step(Weather::ROUGH));
-    let (far, _) = far(&mut wild, &sea.town.kept);
-    let kept = far.raise(&sea.town.kept.cut());
+pub(crate) fn run_any_numbers(seed: u64) -> AnswerCounts {
+    let mut wild = Wild { rng: Rng(seed.wrapping_mul(13) ^ 0x30d5), near: Vec::new(), cluster: 0 };
+    let mut run = RandomRun::of(town_at_an_end(&mut wild), seed);
+    (0..STEPS).for_each(|_| run.step(FaultRates::ROUGH));
+    let (raised, _) = raised(&mut wild, &run.fixture.states);
+    let states = raised.raise(&run.fixture.states.cut());
     let ends = [i64::MIN, -1, 0, 1, TIMESTAMP_MAX.0 as i64, i64::MAX];
-    let distance_ms = if wild.chance(40) { wild.one(&ends) } else { sea.town.distance_ms };
-    let at = if wild.chance(20) { wild.instant() } else { sea.town.now };
-    let moment = Moment { at: at.max(sea.town.now), distance_ms };
-    let rules = match wild.dice.roll(3) {
+    let distance_ms = if wild.chance(40) { wild.one(&ends) } else { run.fixture.distance_ms };
+    let at = if wild.chance(20) { wild.instant() } else { run.fixture.now };
+    let moment = Moment { at: at.max(run.fixture.now), distance_ms };
+    let rules = match wild.rng.below(3) {
         0 => Rules {
             hold_ttl_ms: wild.u64().max(1),
             hold_ttl_max_ms: wild.u64().max(1),
@@ -445,28 +444,28 @@ pub(crate) fn words_of(seed: u64) -> Said {
             payment_again_ms: wild.u64().max(1),
             ..Rules::default()
         },
-        _ => sea.town.rules().clone(),
+        _ => run.fixture.rules().clone(),
     };
     let mut words = Words {
-        kept,
+        states,
         rules: std::sync::Arc::new(rules),
         hosts: BTreeMap::new(),
         mail: VecDeque::new(),
         rising: Rising::default(),
         turn: Turn::default(),
         moment,
-        said: Said::new(),
+        counts: AnswerCounts::new(),
     };
     for step in 0..WORDS {
         if step % 5 == 0 {
-            wild.look(&words.kept);
+            wild.look(&words.states);
         }
-        let (to, input) = match wild.dice.roll(10) {
+        let (to, input) = match wild.rng.below(10) {
             0..=5 if !words.mail.is_empty() => {
-                let place = wild.dice.roll(words.mail.len() as u64) as usize;
+                let place = wild.rng.below(words.mail.len() as u64) as usize;
                 words.mail.remove(if wild.chance(70) { 0 } else { place }).expect("looked at above")
             }
-            6 | 7 => wild.word(&words.kept),
+            6 | 7 => wild.word(&words.states),
             _ => {
                 let command = wild.command(false);
                 let request = Request { id: RequestHash(u64::from(step)), body: 0 };
@@ -479,34 +478,34 @@ pub(crate) fn words_of(seed: u64) -> Said {
             words.moment.at = Timestamp(words.moment.at.0.saturating_add(more.min(HOUR_MS)));
         }
         if wild.chance(2) {
-            // Everyone forgets what is not kept.
+            // All hosts restart from their states.
             words.hosts.clear();
         }
-        words.rising.check(&words.kept);
+        words.rising.check(&words.states);
         if step % 5 == 0 {
-            // Words out of the blue may take from a cart what it has; nothing else may go wrong.
-            let mut violations = words.kept.audit().violations;
+            // Unexpected messages may take from a cart what it has. Nothing else may go wrong.
+            let mut violations = words.states.audit().violations;
             violations.retain(|violation| !violation.contains(": line of "));
             assert_eq!(violations, [""; 0], "{:?}", words.moment);
         }
     }
-    words.said
+    words.counts
 }
 
-/// A town with a product, and what is kept of it with numbers that are so much higher.
-fn shop(far: Far, commands: &[(&str, CartCommand)]) -> Town {
-    let mut town = Town::new(Rules::default());
+/// A fixture with a product, and its states with raised numbers.
+fn shop(raised: RaisedNumbers, commands: &[(&str, CartCommand)]) -> Fixture {
+    let mut fixture = Fixture::new(Rules::default());
     let details = Box::new(product(euros(100), 10));
-    town.send(Some("put"), Command::Product(id("p"), ProductCommand::Put(details)));
-    town.run();
+    fixture.send(Some("put"), Command::Product(id("p"), ProductCommand::Put(details)));
+    fixture.run();
     for (request, command) in commands {
-        town.send(Some(request), Command::Cart(buyer(0), command.clone()));
-        town.run();
+        fixture.send(Some(request), Command::Cart(buyer(0), command.clone()));
+        fixture.run();
     }
-    let raised = far.raise(&town.kept.cut());
-    town.begin_again(raised, far.versions, far.payments as u32);
-    town.run();
-    town
+    let states = raised.raise(&fixture.states.cut());
+    fixture.restart_from(states, raised.versions, raised.payments as u32);
+    fixture.run();
+    fixture
 }
 
 fn units(name: &str, quantity: u32) -> CartCommand {
@@ -518,103 +517,103 @@ fn units(name: &str, quantity: u32) -> CartCommand {
     }
 }
 
-fn say(town: &mut Town, request: &str, command: Command) -> Result<Answer, Refusal> {
-    let ticket = town.send(Some(request), command);
-    town.run();
-    town.answers[&ticket].clone().map(|answered| answered.answer)
+fn outcome_of(fixture: &mut Fixture, request: &str, command: Command) -> Result<Answer, Refusal> {
+    let ticket = fixture.send(Some(request), command);
+    fixture.run();
+    fixture.answers[&ticket].clone().map(|answered| answered.answer)
 }
 
 /// A refusal of a body, with these words in it.
-fn is_refused(said: &Result<Answer, Refusal>, words: &str) -> bool {
-    matches!(said, Err(Refusal::BadRequest(why)) if why.contains(words))
+fn is_refused(counts: &Result<Answer, Refusal>, words: &str) -> bool {
+    matches!(counts, Err(Refusal::BadRequest(why)) if why.contains(words))
 }
 
 #[test]
 pub(crate) fn an_entity_that_cannot_count_another_change_says_so() {
-    let versions = Far { versions: u64::MAX - 1, ..Far::default() };
-    let mut town = shop(versions, &[]);
+    let versions = RaisedNumbers { versions: u64::MAX - 1, ..RaisedNumbers::default() };
+    let mut fixture = shop(versions, &[]);
     let put = ProductCommand::Put(Box::new(product(euros(200), 10)));
-    let said = say(&mut town, "again", Command::Product(id("p"), put));
-    assert!(is_refused(&said, "changed as often as can be counted"), "{said:?}");
+    let counts = outcome_of(&mut fixture, "again", Command::Product(id("p"), put));
+    assert!(is_refused(&counts, "changed as often as can be counted"), "{counts:?}");
 
-    let messages = Far { messages: u64::MAX - 1, ..Far::default() };
-    let mut town = shop(messages, &[("1", units("p", 2)), ("2", CartCommand::SetQuantity { line: 1, quantity: 1 })]);
-    let said = say(&mut town, "3", Command::Cart(buyer(0), CartCommand::Cancel));
-    assert!(is_refused(&said, "changed as often as can be counted"), "{said:?}");
+    let messages = RaisedNumbers { messages: u64::MAX - 1, ..RaisedNumbers::default() };
+    let mut fixture = shop(messages, &[("1", units("p", 2)), ("2", CartCommand::SetQuantity { line: 1, quantity: 1 })]);
+    let counts = outcome_of(&mut fixture, "3", Command::Cart(buyer(0), CartCommand::Cancel));
+    assert!(is_refused(&counts, "changed as often as can be counted"), "{counts:?}");
 }
 
 #[test]
-pub(crate) fn a_hold_has_no_revision_above_which_a_cart_could_not_speak() {
-    let mut town = shop(Far::default(), &[]);
+pub(crate) fn revisions_of_a_hold_leave_room_for_its_cart() {
+    let mut fixture = shop(RaisedNumbers::default(), &[]);
     let (cart, product) = (Entity::Cart(buyer(0)), Entity::Product(id("p")));
     let hold = HoldId { cart: buyer(0), request: RequestHash(1), part: 0, attempt: 0 };
     for (revision, granted) in [(u64::MAX, false), (REVISION_MAX + 1, false), (REVISION_MAX, true)] {
         let want = Want::Units { quantity: 3, now: false };
         let input = Input::Ask { from: cart.clone(), ask: Ask::Hold { hold, revision, want, life_ms: 1 } };
-        let mut host: Host<()> = Host::new(product.clone(), town.kept.get(&product), Default::default());
+        let mut host: Host<()> = Host::new(product.clone(), fixture.states.get(&product), Default::default());
         let mut turn = Turn::default();
-        host.handle(town.now, input.clone(), &mut turn);
+        host.handle(fixture.now, input.clone(), &mut turn);
         assert_eq!(!turn.events.is_empty(), granted, "revision {revision}: {turn:?}");
     }
-    // The cart does not know it: it is free again.
+    // The cart does not know it, so it is free again.
     let want = Want::Units { quantity: 3, now: false };
     let ask = Ask::Hold { hold, revision: REVISION_MAX, want, life_ms: 1 };
-    town.post(crate::town::Message { to: product, input: Input::Ask { from: cart, ask } });
-    town.run();
-    town.wait(HOUR_MS, Town::run);
-    assert_eq!(town.kept.audit().units.free, 10);
+    fixture.post(crate::fixture::Message { to: product, input: Input::Ask { from: cart, ask } });
+    fixture.run();
+    fixture.wait(HOUR_MS, Fixture::run);
+    assert_eq!(fixture.states.audit().units.free, 10);
 }
 
 #[test]
 fn lines_and_attempts_to_pay_are_counted_as_far_as_numbers_go() {
-    let lines = Far { lines: u64::from(u32::MAX) - 2, ..Far::default() };
-    let mut town = shop(lines, &[("1", units("p", 1))]);
+    let lines = RaisedNumbers { lines: u64::from(u32::MAX) - 2, ..RaisedNumbers::default() };
+    let mut fixture = shop(lines, &[("1", units("p", 1))]);
     let details = Box::new(product(euros(100), 10));
-    town.send(Some("put q"), Command::Product(id("q"), ProductCommand::Put(details)));
-    town.run();
-    let said = say(&mut town, "2", Command::Cart(buyer(0), units("q", 1)));
-    assert!(is_refused(&said, "too many lines"), "{said:?}");
-    assert!(say(&mut town, "3", Command::Cart(buyer(0), units("p", 1))).is_ok(), "more of a line is no line");
+    fixture.send(Some("put q"), Command::Product(id("q"), ProductCommand::Put(details)));
+    fixture.run();
+    let counts = outcome_of(&mut fixture, "2", Command::Cart(buyer(0), units("q", 1)));
+    assert!(is_refused(&counts, "too many lines"), "{counts:?}");
+    assert!(outcome_of(&mut fixture, "3", Command::Cart(buyer(0), units("p", 1))).is_ok(), "more of a line is no line");
 
-    let mut town = shop(Far::default(), &[("1", units("p", 1))]);
-    town.bank.plan("authorize", &[Mood::Refuses]);
+    let mut fixture = shop(RaisedNumbers::default(), &[("1", units("p", 1))]);
+    fixture.gateway.plan("authorize", &[CallFate::Declines]);
     let keep = || Command::Cart(buyer(0), pay(Some(OnDecline::Keep), None));
-    assert!(matches!(say(&mut town, "2", keep()), Err(Refusal::PaymentDeclined(_))));
-    let payments = Far { payments: u64::from(u32::MAX) - 1, ..Far::default() };
-    let raised = payments.raise(&town.kept.cut());
-    town.begin_again(raised, 0, u32::MAX - 1);
-    let said = say(&mut town, "3", keep());
-    assert!(is_refused(&said, "tried to pay too often"), "{said:?}");
+    assert!(matches!(outcome_of(&mut fixture, "2", keep()), Err(Refusal::PaymentDeclined(_))));
+    let payments = RaisedNumbers { payments: u64::from(u32::MAX) - 1, ..RaisedNumbers::default() };
+    let raised = payments.raise(&fixture.states.cut());
+    fixture.restart_from(raised, 0, u32::MAX - 1);
+    let counts = outcome_of(&mut fixture, "3", keep());
+    assert!(is_refused(&counts, "tried to pay too often"), "{counts:?}");
 }
 
 #[test]
 pub(crate) fn generations_of_replicas_end_before_they_name_another_node() {
-    let mut town = shop(Far::default(), &[]);
+    let mut fixture = shop(RaisedNumbers::default(), &[]);
     let machine = |disk| Box::new(Machine { disk, peer: "a:1".into(), client: "a:2".into(), program: "1".into() });
-    let tell = |town: &mut Town, command| say(town, "x", Command::Cluster(command));
+    let describe = |fixture: &mut Fixture, command| outcome_of(fixture, "x", Command::Cluster(command));
     let found = ClusterCommand::Found { node: 1, machine: machine(1), shards: 2, replicas: 1 };
-    assert!(tell(&mut town, found).is_ok());
+    assert!(describe(&mut fixture, found).is_ok());
     for node in [2, 3] {
-        let said = say(
-            &mut town,
+        let counts = outcome_of(
+            &mut fixture,
             &format!("j{node}"),
             Command::Cluster(ClusterCommand::Join { node: None, machine: machine(node), proof: None }),
         );
-        assert!(said.is_ok());
-        assert!(tell(&mut town, ClusterCommand::Arrived { node: node as u64, machine: machine(node) }).is_ok());
+        assert!(counts.is_ok());
+        assert!(describe(&mut fixture, ClusterCommand::Arrived { node: node as u64, machine: machine(node) }).is_ok());
     }
-    let before = town.kept.get(&Entity::Cluster).expect("it was founded");
+    let before = fixture.states.get(&Entity::Cluster).expect("it was founded");
     let State::Cluster(cluster) = &*before else { panic!("a cluster is kept as something else") };
     // One is left.
     let generations = (1 << 40) - 1 - cluster.next_generation();
-    let raised = Far { generations, ..Far::default() }.raise(&town.kept.cut());
-    town.begin_again(raised, 0, 0);
+    let raised = RaisedNumbers { generations, ..RaisedNumbers::default() }.raise(&fixture.states.cut());
+    fixture.restart_from(raised, 0, 0);
     let place = |based_on, shard, node| ClusterCommand::Place {
         based_on,
         moves: vec![Move { shard, voters: vec![node], learners: Vec::new(), leader: node }],
     };
     let version = before.version();
-    assert!(tell(&mut town, place(version, 1, 2)).is_ok());
-    let said = tell(&mut town, place(version + 1, 2, 3));
-    assert!(is_refused(&said, "every generation"), "{said:?}");
+    assert!(describe(&mut fixture, place(version, 1, 2)).is_ok());
+    let counts = describe(&mut fixture, place(version + 1, 2, 3));
+    assert!(is_refused(&counts, "every generation"), "{counts:?}");
 }

@@ -263,7 +263,7 @@ fn example_10_authorized_sold_and_posted_once() {
          last post ann
          last sell s
          ann
-         bank",
+         gateway",
         expect![[r#"
             hall aa -> done
             session s ttl 30 with stand 500 5.00 -> 2 free, 0 held, 0 sold, 0 blocked
@@ -276,7 +276,7 @@ fn example_10_authorized_sold_and_posted_once() {
             last post ann
             last sell s
             ann -> [1 a 25.00]
-            bank -> a-1: authorized 2500 captured 2500
+            gateway -> a-1: authorized 2500 captured 2500
         "#]],
     );
 }
@@ -287,24 +287,24 @@ fn example_11_one_pays_and_one_is_declined() {
         "product p 10 1.00
          a hold p 5
          b hold p 5
-         bank authorize yes no
+         gateway authorize yes no
          a pay
          b pay
          b get
-         bank",
+         gateway",
         expect![[r#"
             product p 10 1.00 -> 10 free, 0 held, 0 sold
             a hold p 5 -> line 1 p 5, until 1800.000
                 5 free, 5 held, 0 sold
             b hold p 5 -> line 1 p 5, until 1800.000
                 0 free, 10 held, 0 sold
-            bank authorize yes no
+            gateway authorize yes no
             a pay -> order of line 1 p 5, total 5.00, Authorized
                 0 free, 5 held, 5 sold
             b pay -> no: payment_declined, the payment was declined: no money
                 5 free, 0 held, 5 sold
             b get -> canceled (declined by the gateway: no money), line 1 p 5, total 5.00
-            bank -> a-1: authorized 500 captured 500; b-1: declined
+            gateway -> a-1: authorized 500 captured 500; b-1: declined
         "#]],
     );
 }
@@ -391,7 +391,7 @@ fn example_14_a_row_of_five_and_a_repeat() {
 }
 
 #[test]
-fn example_15_late_validation_names_who_fell_short() {
+fn example_15_late_validation_names_every_shortage() {
     check(
         "product p 100 1.00 late
          product q 100 2.00 late

@@ -1,53 +1,53 @@
-//! An inventory's decision on a hold fails: whoever asked is told, and nothing stays held.
+//! An inventory's decision on a hold fails. The client is answered, and nothing stays held.
 
 use boxoffice_core::{
     ask::{Ask, Reply},
     command::{Command, ProductCommand, Want, WantedLine},
     host::Input,
     id::Entity,
-    keep::State,
     refusal::Refusal,
     rules::Rules,
+    state_map::State,
 };
 
 use crate::{
+    fixture::{Fixture, Message},
     script::{cart, euros, hold_lines, id, product},
-    town::{Message, Town},
 };
 
-/// The first ask was granted, which its cart never heard; the decision on the second one fails. The cart cannot know of the
-/// grant, and gives it back all the same.
+/// The first ask was granted, but the grant is lost. The decision on the second one fails. The cart does not know of the grant,
+/// and releases it all the same.
 #[test]
-fn what_may_have_been_granted_before_a_decision_failed_is_given_back() {
-    let mut town = Town::new(Rules::default());
+fn a_hold_that_may_have_been_granted_before_a_failure_is_released() {
+    let mut fixture = Fixture::new(Rules::default());
     for name in ["p", "q"] {
         let put = ProductCommand::Put(Box::new(product(euros(100), 9)));
-        town.send(Some(name), Command::Product(id(name), put));
+        fixture.send(Some(name), Command::Product(id(name), put));
     }
-    town.run();
+    fixture.run();
     let (buyer, failing) = (Entity::Cart(cart("a")), Entity::Product(id("p")));
     let line = |name| WantedLine { entity: Entity::Product(id(name)), want: Want::Units { quantity: 2, now: false } };
-    let ticket = town.send(Some("hold"), Command::Cart(cart("a"), hold_lines(vec![line("p"), line("q")])));
-    // The cart asks; both grant, and are not heard.
-    let request = town.mail.pop_front().expect("the command is on its way");
-    town.deliver(request);
-    town.run_but(|to| *to != buyer, |_| true);
-    town.mail.clear();
-    let asked = town.posted.iter().rev().find_map(|message| match &message.input {
+    let ticket = fixture.send(Some("hold"), Command::Cart(cart("a"), hold_lines(vec![line("p"), line("q")])));
+    // The cart asks. Both grant, and their replies are lost.
+    let request = fixture.mail.pop_front().expect("the command is on its way");
+    fixture.deliver(request);
+    fixture.run_but(|to| *to != buyer, |_| true);
+    fixture.mail.clear();
+    let asked = fixture.posted.iter().rev().find_map(|message| match &message.input {
         Input::Ask { ask: Ask::Hold { hold, revision, .. }, .. } if message.to == failing => Some((*hold, *revision)),
         _ => None,
     });
     let (hold, revision) = asked.expect("it was asked for");
-    let held = |town: &Town, name| match town.kept.get(&Entity::Product(id(name))).as_deref() {
+    let held = |fixture: &Fixture, name| match fixture.states.get(&Entity::Product(id(name))).as_deref() {
         Some(State::Product(product)) => product.counts().held,
         other => panic!("{other:?}"),
     };
-    assert_eq!((held(&town, "p"), held(&town, "q")), (2, 2));
+    assert_eq!((held(&fixture, "p"), held(&fixture, "q")), (2, 2));
 
     let reply = Reply::Refused { hold, revision, refusal: Refusal::Internal };
-    town.post(Message { to: buyer, input: Input::Reply { from: failing, reply } });
-    town.wait(Rules::default().ask_again_ms + 1, Town::run);
-    let refusal = town.answers[&ticket].clone().expect_err("it is refused");
+    fixture.post(Message { to: buyer, input: Input::Reply { from: failing, reply } });
+    fixture.wait(Rules::default().ask_again_ms + 1, Fixture::run);
+    let refusal = fixture.answers[&ticket].clone().expect_err("it is refused");
     assert!(refusal.is_internal(), "{refusal}");
-    assert_eq!((held(&town, "p"), held(&town, "q")), (0, 0), "all of it is given back");
+    assert_eq!((held(&fixture, "p"), held(&fixture, "q")), (0, 0), "all of it is given back");
 }

@@ -1,11 +1,11 @@
-//! Late and doubled words about units, places and time that somebody else has by now change nothing (P4).
+//! Late and doubled messages about units, places and slots that another cart has by now change nothing (P4).
 
 use expect_test::expect;
 
 use crate::script::check;
 
 #[test]
-fn late_words_about_units() {
+fn late_messages_about_units() {
     check(
         "product p 2 1.00 quota few 2
          a hold p 2 for ann
@@ -52,7 +52,7 @@ fn late_words_about_units() {
 }
 
 #[test]
-fn late_words_about_places() {
+fn late_messages_about_places() {
     check(
         "hall aa
          session s with stand 3 5.00
@@ -110,7 +110,7 @@ fn late_words_about_places() {
 }
 
 #[test]
-fn late_words_about_time() {
+fn late_messages_about_slots() {
     check(
         "resource r 12.00
          a hold r 100 200
@@ -151,9 +151,9 @@ fn late_words_about_time() {
     );
 }
 
-/// A cart changes what is its own, whoever names which line.
+/// A command to a cart changes only its own lines.
 #[test]
-fn nobody_has_a_hand_in_anothers_cart() {
+fn a_cart_changes_only_its_own_lines() {
     check(
         "product p 9 1.00
          a hold p 3

@@ -42,9 +42,9 @@ fn everything_comes_back_at_the_deadline() {
     );
 }
 
-/// What the cart says of its end is lost: each inventory asks by itself, when the grace is over.
+/// The cart's messages of its end are lost. Each inventory asks by itself when the grace is over.
 #[test]
-fn everything_comes_back_after_the_grace_if_the_carts_words_are_lost() {
+fn everything_comes_back_after_the_grace_if_messages_of_the_cart_are_lost() {
     let script = "a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann
          stop p
          stop r
@@ -105,9 +105,9 @@ fn everything_comes_back_after_the_grace_if_the_carts_words_are_lost() {
     );
 }
 
-/// The cart dies with the grants: nobody ever opened it, and everything comes back all the same.
+/// The cart crashes with the grants before it was opened, and everything comes back all the same.
 #[test]
-fn everything_comes_back_from_a_cart_that_never_was() {
+fn everything_comes_back_from_a_cart_that_was_never_opened() {
     let script = "freeze a
          a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann
          crash a
@@ -150,10 +150,10 @@ fn everything_comes_back_from_a_cart_that_never_was() {
     );
 }
 
-/// Nobody knows how the payment ends: hours later everything is held still, whoever asks (P11).
+/// The outcome of the payment is unknown. Hours later everything is still held, although inventories ask (P11).
 #[test]
 fn nothing_comes_back_while_a_payment_is_unknown() {
-    let script = "bank shut
+    let script = "gateway shut
          a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann
          a pay
          wait 7200
@@ -168,8 +168,8 @@ fn nothing_comes_back_while_a_payment_is_unknown() {
          b hold s stand 4
          b hold p 8 for bob
          b hold p 4 for ann
-         bank authorize no
-         bank open
+         gateway authorize no
+         gateway open
          wait 1
          a get";
     check(
@@ -179,7 +179,7 @@ fn nothing_comes_back_while_a_payment_is_unknown() {
             resource r 12.00 -> 0 bookings
             hall aa -> done
             session s with stand 5 5.00 -> 2 free, 0 held, 0 sold, 0 blocked
-            bank shut
+            gateway shut
             a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann -> line 1 p 2, line 2 r 100-200, line 3 s 0.0, line 4 s stand 2, until 1800.000
                 p  7 free, 2 held, 0 sold
                 r  100-200 held
@@ -198,8 +198,8 @@ fn nothing_comes_back_while_a_payment_is_unknown() {
             b hold s stand 4 -> no: not_enough_places, 3 places are free in stand
             b hold p 8 for bob -> no: out_of_stock, 1 of the products are out of stock: p wanted 8 free 7
             b hold p 4 for ann -> no: limit_per_customer, a customer may have 5 of few and has 2
-            bank authorize no
-            bank open
+            gateway authorize no
+            gateway open
                 ann  0 orders
                 p  9 free, 0 held, 0 sold
                 r  free
@@ -211,7 +211,7 @@ fn nothing_comes_back_while_a_payment_is_unknown() {
     );
 }
 
-/// The cart is lost with the grant, before it knows how short a life its line has: the session knows.
+/// The cart is lost with the grant, before it knows the short life of its line. The session knows it.
 #[test]
 fn a_session_with_a_shorter_life_asks_in_its_own_time() {
     check(
@@ -238,9 +238,9 @@ fn a_session_with_a_shorter_life_asks_in_its_own_time() {
     );
 }
 
-/// One line makes the cart's life shorter than the others were told: they would not ask for half an hour.
+/// One line makes the cart's life shorter than the other inventories were told. They would not ask for half an hour.
 #[test]
-fn who_believes_in_a_later_deadline_is_told_until_he_hears() {
+fn an_inventory_with_a_later_deadline_is_told_until_it_acknowledges() {
     check(
         "hall aa
          session s

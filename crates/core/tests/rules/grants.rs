@@ -1,5 +1,5 @@
-//! Holds and releases that come late, twice or in the wrong order: a hold covers its line all the same. The town checks it
-//! after every commit, these stories make the messages fall badly.
+//! A hold covers its line even if holds and releases come late, twice or in the wrong order. The fixture checks this after
+//! every commit. These stories deliver the messages in bad orders.
 
 use expect_test::expect;
 
@@ -137,7 +137,7 @@ fn a_delayed_release_does_not_undo_a_hold() {
                 t  A...
         "#]],
     );
-    // Of a partial release and the sale, the sale comes first.
+    // The sale overtakes the partial release.
     check(
         "hall aaaa
          session s

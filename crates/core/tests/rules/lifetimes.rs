@@ -1,4 +1,4 @@
-//! How long a cart lives, and what paying does to that.
+//! The lifetime of a cart, and how paying changes it.
 
 use expect_test::expect;
 
@@ -47,7 +47,7 @@ fn paying_extends_the_life_once() {
         "product p 9 1.00 ttl 10
          a hold p 1
          wait 9
-         bank authorize no no
+         gateway authorize no no
          a pay keep
          wait 9
          a pay keep
@@ -55,13 +55,13 @@ fn paying_extends_the_life_once() {
          a get
          wait 0.001
          a get
-         bank",
+         gateway",
         expect![[r#"
             product p 9 1.00 ttl 10 -> 9 free, 0 held, 0 sold
             a hold p 1 -> line 1 p 1, until 10.000
                 8 free, 1 held, 0 sold
             wait 9
-            bank authorize no no
+            gateway authorize no no
             a pay keep -> no: payment_declined, the payment was declined: no money
             wait 9
             a pay keep -> no: payment_declined, the payment was declined: no money
@@ -70,7 +70,7 @@ fn paying_extends_the_life_once() {
             wait 0.001
                 9 free, 0 held, 0 sold
             a get -> expired, line 1 p 1, total 1.00
-            bank -> a-1: declined; a-2: declined
+            gateway -> a-1: declined; a-2: declined
         "#]],
     );
 }
@@ -79,7 +79,7 @@ fn paying_extends_the_life_once() {
 fn a_cart_that_is_being_paid_does_not_expire() {
     check(
         "product p 9 1.00 ttl 10
-         bank shut
+         gateway shut
          a hold p 1
          a pay as pay
          wait 100
@@ -88,12 +88,12 @@ fn a_cart_that_is_being_paid_does_not_expire() {
          a cancel
          a release 1
          a revoke 1
-         bank open
+         gateway open
          a pay as pay
-         bank",
+         gateway",
         expect![[r#"
             product p 9 1.00 ttl 10 -> 9 free, 0 held, 0 sold
-            bank shut
+            gateway shut
             a hold p 1 -> line 1 p 1, until 10.000
                 8 free, 1 held, 0 sold
             a pay as pay -> (waits as #3)
@@ -103,10 +103,10 @@ fn a_cart_that_is_being_paid_does_not_expire() {
             a cancel -> no: cart_not_active, the cart is checking_out
             a release 1 -> no: cart_not_active, the cart is checking_out
             a revoke 1 -> no: cart_not_active, the cart is checking_out
-            bank open
+            gateway open
                 8 free, 0 held, 1 sold
             a pay as pay -> order of line 1 p 1, total 1.00, Authorized
-            bank -> a-1: authorized 100 captured 100
+            gateway -> a-1: authorized 100 captured 100
         "#]],
     );
 }
@@ -115,23 +115,23 @@ fn a_cart_that_is_being_paid_does_not_expire() {
 fn a_decline_that_comes_after_the_deadline_ends_the_cart() {
     check(
         "product p 9 1.00 ttl 10
-         bank shut
-         bank authorize no
+         gateway shut
+         gateway authorize no
          a hold p 1
          a pay keep
          wait 100
-         bank open
+         gateway open
          a get
          answers",
         expect![[r#"
             product p 9 1.00 ttl 10 -> 9 free, 0 held, 0 sold
-            bank shut
-            bank authorize no
+            gateway shut
+            gateway authorize no
             a hold p 1 -> line 1 p 1, until 10.000
                 8 free, 1 held, 0 sold
             a pay keep -> (waits as #3)
             wait 100
-            bank open
+            gateway open
                 9 free, 0 held, 0 sold
             a get -> expired, line 1 p 1, total 1.00
             answers

@@ -1,4 +1,4 @@
-//! What may be in a cart and how it is asked for: units, places, time and seats, all of it or nothing.
+//! Lines of a cart: units, places, slots and seats, all or nothing.
 
 use expect_test::expect;
 
@@ -149,7 +149,7 @@ fn requests_that_come_again_change_nothing() {
          a refund 2 as back
          a refund as back
          a refund 2
-         bank",
+         gateway",
         expect![[r#"
             product p 100 2.50 -> 100 free, 0 held, 0 sold
             a hold p 3 as h -> line 1 p 3, until 1800.000
@@ -179,7 +179,7 @@ fn requests_that_come_again_change_nothing() {
             a refund 2 as back -> refund 1 of lines [2] 10.00 Pending
             a refund as back -> no: request_id_reused, this request id was used before with another body
             a refund 2 -> no: bad_request, bad request: line 2 was refunded before
-            bank -> a-1: authorized 1000 captured 1000 refunded 1000
+            gateway -> a-1: authorized 1000 captured 1000 refunded 1000
         "#]],
     );
 }

@@ -1,37 +1,38 @@
-//! The rules at work: stories, interleavings, random commands against a model, sizes.
+//! Tests of the rules: stories, interleavings, random commands against references, sizes.
 
-mod bank;
-mod lives;
-mod town;
+mod fixture;
+mod hold_lifetimes;
+mod test_gateway;
 mod watch;
 
 mod script;
 
 mod attempts;
-mod beside;
 mod best;
 mod bounds;
 mod catalogue;
 mod checkouts;
 mod crashes;
 mod deadlines;
+mod deposed;
+mod ended_carts;
 mod ends;
 mod examples;
 mod failures;
-mod far;
 mod foreign;
 mod grace;
 mod grants;
 mod growth;
-mod keeping;
+mod high_numbers;
 mod lifetimes;
 mod lines;
 mod model;
-mod money;
 mod mutations;
 mod operators;
 mod outcomes;
-mod past;
+mod past_slots;
+mod payments;
+mod placement;
 #[cfg(feature = "planted")]
 mod planted;
 mod prices;
@@ -39,12 +40,11 @@ mod promises;
 mod purchases;
 mod quotas;
 mod races;
+mod random_runs;
 mod reference;
 mod repeats;
 mod sizes;
-mod stopped;
-mod storm;
+mod states;
 mod time;
-mod told;
 mod tombstones;
 mod traps;

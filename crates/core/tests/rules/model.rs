@@ -16,8 +16,8 @@ use boxoffice_core::{
 use proptest::{collection::vec, option, prelude::*};
 
 use crate::{
+    fixture::Fixture,
     script::{cart, check_out, details, euros, id, layout, new_session, recorded},
-    town::Town,
 };
 
 const CASES: u32 = 20_000;
@@ -119,29 +119,29 @@ proptest! {
 }
 
 fn play(steps: &[Step]) {
-    let mut town = town();
+    let mut fixture = fixture();
     let mut reference = Reference::new();
     for (number, step) in steps.iter().enumerate() {
         let (number, step) = original(steps, number, step);
         if let Step::Wait { ms } = step {
-            town.wait(*ms, Town::run);
+            fixture.wait(*ms, Fixture::run);
             reference.wait(*ms);
             continue;
         }
-        let ticket = town.send(Some(&format!("r{number}")), command(step));
-        town.run();
-        let outcome = town.answers.get(&ticket).expect("everything is answered at once").clone();
+        let ticket = fixture.send(Some(&format!("r{number}")), command(step));
+        fixture.run();
+        let outcome = fixture.answers.get(&ticket).expect("everything is answered at once").clone();
         assert_eq!(
             outcome.map(|answered| unversioned(answered.answer)),
             reference.step(number, step),
             "step {number}: {step:?}"
         );
-        reference.compare(&town);
+        reference.compare(&fixture);
     }
 }
 
-/// An answer without the version of the lines: a cart's version counts what is owed and acknowledged too, and the reference
-/// knows nothing of that.
+/// An answer without the version of the lines. A cart's version also counts owed messages and acknowledgements, which the
+/// reference does not have.
 fn unversioned(mut answer: Answer) -> Answer {
     match &mut answer {
         Answer::Cart(view) => view.lines_version = 0,
@@ -151,7 +151,7 @@ fn unversioned(mut answer: Answer) -> Answer {
     answer
 }
 
-/// What a repeat repeats, whatever it repeats in turn.
+/// The step that a chain of repeats repeats.
 fn original<'a>(steps: &'a [Step], number: usize, step: &'a Step) -> (usize, &'a Step) {
     match step {
         Step::Repeat { step } if number > 0 => {
@@ -163,22 +163,22 @@ fn original<'a>(steps: &'a [Step], number: usize, step: &'a Step) -> (usize, &'a
     }
 }
 
-fn town() -> Town {
-    let mut town = Town::new(RULES);
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new(RULES);
     let layout = layout("aaaa/bbb");
     let to_venue = |command| Command::Venue(id("venue"), command);
-    town.send(Some("venue"), to_venue(VenueCommand::Put(details())));
-    town.run();
+    fixture.send(Some("venue"), to_venue(VenueCommand::Put(details())));
+    fixture.run();
     let put =
         VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: layout.clone() };
-    town.send(Some("hall"), to_venue(put));
-    town.run();
+    fixture.send(Some("hall"), to_venue(put));
+    fixture.run();
     for (name, starts_at, ttl_ms) in [("s", 1_000_000, None), ("t", 3_000_000, Some(SHORT_TTL_MS))] {
         let session = new_session(name, &layout, starts_at, starts_at + 1_000_000, ttl_ms);
-        town.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
-        town.run();
+        fixture.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
+        fixture.run();
     }
-    town
+    fixture
 }
 
 fn session(number: usize) -> Id {
@@ -223,7 +223,7 @@ fn command(step: &Step) -> Command {
     Command::Cart(buyer(*cart), command)
 }
 
-/// Who has a seat.
+/// The owner of a seat.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Cart(usize),
@@ -242,11 +242,11 @@ struct Reference {
     now: Timestamp,
     owners: BTreeMap<(usize, Seat), Owner>,
     baskets: BTreeMap<usize, Basket>,
-    /// What was granted, by step.
+    /// Granted answers, by step.
     granted: BTreeMap<usize, Answer>,
 }
 
-type Said = Result<Answer, Refusal>;
+type StepResult = Result<Answer, Refusal>;
 
 impl Reference {
     fn new() -> Reference {
@@ -265,11 +265,11 @@ impl Reference {
         }
     }
 
-    fn step(&mut self, number: usize, step: &Step) -> Said {
+    fn step(&mut self, number: usize, step: &Step) -> StepResult {
         if let Some(answer) = self.granted.get(&number) {
             return Ok(answer.clone());
         }
-        let (said, remembered) = match step {
+        let (result, remembered) = match step {
             Step::Get { cart } => (self.get(*cart), false),
             Step::Open { cart, ttl_ms } => (self.open(*cart, *ttl_ms), true),
             Step::Hold { cart, lines } => (self.hold(*cart, lines), true),
@@ -280,13 +280,13 @@ impl Reference {
             Step::Unblock { session, seats } => (self.office(*session, seats, false), true),
             Step::Repeat { .. } | Step::Wait { .. } => panic!("{step:?} is no command"),
         };
-        if let (Ok(answer), true) = (&said, remembered) {
+        if let (Ok(answer), true) = (&result, remembered) {
             self.granted.insert(number, answer.clone());
         }
-        said
+        result
     }
 
-    fn get(&self, cart: usize) -> Said {
+    fn get(&self, cart: usize) -> StepResult {
         self.baskets.get(&cart).map(|basket| Answer::Cart(basket.view.clone())).ok_or_else(|| unknown(cart))
     }
 
@@ -302,7 +302,7 @@ impl Reference {
         }
     }
 
-    fn open(&mut self, cart: usize, ttl_ms: Option<u64>) -> Said {
+    fn open(&mut self, cart: usize, ttl_ms: Option<u64>) -> StepResult {
         if let Some(basket) = self.active(cart)? {
             return Ok(Answer::Cart(basket.view.clone()));
         }
@@ -322,7 +322,7 @@ impl Reference {
         Ok(Answer::Cart(view))
     }
 
-    fn hold(&mut self, cart: usize, lines: &[(usize, Vec<Seat>, bool)]) -> Said {
+    fn hold(&mut self, cart: usize, lines: &[(usize, Vec<Seat>, bool)]) -> StepResult {
         let mut named: Vec<(usize, Seat)> =
             lines.iter().flat_map(|(session, seats, _)| seats.iter().map(|seat| (*session, *seat))).collect();
         named.sort_by_key(|(session, seat)| (self::session(*session), *seat));
@@ -392,7 +392,7 @@ impl Reference {
         Some(TakenSeat { seat, state })
     }
 
-    fn release(&mut self, cart: usize, number: u32, seats: Option<&[Seat]>) -> Said {
+    fn release(&mut self, cart: usize, number: u32, seats: Option<&[Seat]>) -> StepResult {
         let now = self.now;
         let basket = self.active(cart)?.ok_or_else(|| unknown(cart))?;
         let line = basket.view.lines.iter_mut().find(|line| line.line == number).ok_or(Refusal::NoSuchLine(number))?;
@@ -412,7 +412,7 @@ impl Reference {
         Ok(Answer::Cart(view))
     }
 
-    fn cancel(&mut self, cart: usize) -> Said {
+    fn cancel(&mut self, cart: usize) -> StepResult {
         let basket = self.active(cart)?.ok_or_else(|| unknown(cart))?;
         basket.view.state = CartState::Canceled;
         basket.view.ended = Some(Ended::Canceled);
@@ -421,7 +421,7 @@ impl Reference {
         Ok(Answer::Cart(view))
     }
 
-    fn check_out(&mut self, cart: usize) -> Said {
+    fn check_out(&mut self, cart: usize) -> StepResult {
         let now = self.now;
         let basket = self.active(cart)?.ok_or_else(|| unknown(cart))?;
         let total = basket.view.total.ok_or(Refusal::CartEmpty)?;
@@ -443,7 +443,7 @@ impl Reference {
         Ok(Answer::Order { order: order.into(), settling: false, payment, refunds })
     }
 
-    fn office(&mut self, session: usize, seats: &[Seat], block: bool) -> Said {
+    fn office(&mut self, session: usize, seats: &[Seat], block: bool) -> StepResult {
         let unknown: Vec<Seat> = seats.iter().copied().filter(|seat| !exists(*seat)).collect();
         if !unknown.is_empty() {
             return Err(Refusal::NoSuchSeat(unknown));
@@ -463,9 +463,9 @@ impl Reference {
         Ok(Answer::Done)
     }
 
-    /// Every seat is whose it should be.
-    fn compare(&self, town: &Town) {
-        let maps = crate::script::draw(&town.kept);
+    /// Compares the owner of every seat.
+    fn compare(&self, fixture: &Fixture) {
+        let maps = crate::script::draw(&fixture.states);
         for number in 0..2 {
             let mut map = String::new();
             for (row, seats) in (0..).zip(ROWS) {

@@ -1,5 +1,5 @@
-//! Lines of the rules that could be changed without any test noticing: each has a story here that then ends otherwise. The
-//! changes themselves are planted bugs, in `planted`.
+//! Stories for lines of the rules that no other test covers. Each story fails if its line is changed. The changes are planted
+//! bugs, in `planted`.
 
 use boxoffice_core::{
     command::{CartCommand, Command, ProductCommand, Want, WantedLine},
@@ -9,8 +9,8 @@ use boxoffice_core::{
 use expect_test::expect;
 
 use crate::{
+    fixture::{Fixture, kind},
     script::{cart, check, euros, hold_lines, id, product},
-    town::{Town, kind},
 };
 
 #[test]
@@ -39,7 +39,7 @@ pub(crate) fn a_quota_counts_what_is_sold() {
 }
 
 #[test]
-pub(crate) fn a_partial_release_that_comes_again_takes_nothing_from_what_was_added_since() {
+pub(crate) fn a_repeated_partial_release_does_not_undo_a_later_growth() {
     check(
         "product p 9 1.00
          a hold p 3
@@ -62,9 +62,9 @@ pub(crate) fn a_partial_release_that_comes_again_takes_nothing_from_what_was_add
     );
 }
 
-/// The decision is proposed, and never committed: nobody may sell because of it, however long the cart waits for them.
+/// The decision is proposed and never committed. No inventory may sell because of it, however long the cart waits.
 #[test]
-pub(crate) fn what_is_not_committed_is_not_told_again_either() {
+pub(crate) fn messages_of_uncommitted_events_are_not_sent_again() {
     check(
         "product p 9 1.00
          a hold p 3
@@ -88,9 +88,9 @@ pub(crate) fn what_is_not_committed_is_not_told_again_either() {
     );
 }
 
-/// The leader that began the checkout may have asked the gateway before it was gone: its successor cannot know.
+/// The leader that began the checkout may have asked the gateway before it crashed. Its successor cannot know.
 #[test]
-pub(crate) fn a_resumed_checkout_that_falls_short_gives_up_what_may_have_been_set_aside() {
+pub(crate) fn a_resumed_checkout_that_falls_short_voids_its_authorization() {
     check(
         "product p 9 1.00
          product q 1 1.00 late
@@ -106,7 +106,7 @@ pub(crate) fn a_resumed_checkout_that_falls_short_gives_up_what_may_have_been_se
          go a
          wait 2
          a get
-         bank",
+         gateway",
         expect![[r#"
             product p 9 1.00 -> 9 free, 0 held, 0 sold
             product q 1 1.00 late -> 1 free, 0 held, 0 sold
@@ -123,12 +123,12 @@ pub(crate) fn a_resumed_checkout_that_falls_short_gives_up_what_may_have_been_se
             go a
             wait 2
             a get -> active, line 1 q 1 late, total 1.00, until 1800.000
-            bank -> a-1: voided; b-1: authorized 100 captured 100
+            gateway -> a-1: voided; b-1: authorized 100 captured 100
         "#]],
     );
 }
 
-/// The cart goes on without a line that was on its way. Its inventory hears that it is disowned, and then of the line.
+/// The cart goes on without a line that was on its way. Its inventory receives the disowning before the ask.
 #[test]
 pub(crate) fn a_disowned_hold_is_remembered_until_its_cart_has_ended() {
     check(
@@ -138,7 +138,7 @@ pub(crate) fn a_disowned_hold_is_remembered_until_its_cart_has_ended() {
          a hold p 1
          stop s
          a hold s 0.0
-         bank shut
+         gateway shut
          a pay
          wait 2
          lose s
@@ -147,7 +147,7 @@ pub(crate) fn a_disowned_hold_is_remembered_until_its_cart_has_ended() {
          stop a
          go s
          go a
-         bank open
+         gateway open
          wait 2
          a get",
         expect![[r#"
@@ -158,7 +158,7 @@ pub(crate) fn a_disowned_hold_is_remembered_until_its_cart_has_ended() {
                 p  8 free, 1 held, 0 sold
             stop s
             a hold s 0.0 -> (waits as #5)
-            bank shut
+            gateway shut
             a pay -> (waits as #6)
             wait 2
             lose s
@@ -167,7 +167,7 @@ pub(crate) fn a_disowned_hold_is_remembered_until_its_cart_has_ended() {
             stop a
             go s
             go a
-            bank open
+            gateway open
                 p  8 free, 0 held, 1 sold
             wait 2
             a get -> done, line 1 p 1, total 1.00
@@ -175,7 +175,7 @@ pub(crate) fn a_disowned_hold_is_remembered_until_its_cart_has_ended() {
     );
 }
 
-/// A cart that is touched lives longer than its inventory was told before: what was told comes a second time, late.
+/// A touched cart lives longer than its inventory was told before. The earlier message comes a second time, late.
 #[test]
 pub(crate) fn an_old_still_mine_does_not_shorten_a_life() {
     check(
@@ -205,29 +205,27 @@ pub(crate) fn an_old_still_mine_does_not_shorten_a_life() {
     );
 }
 
-/// A release that comes late, after its inventory was told to forget the cart, is remembered for nobody.
+/// A release that comes after its inventory was told to forget the cart is forgotten too.
 #[test]
 pub(crate) fn a_late_release_is_forgotten() {
-    let mut town = Town::new(Rules::default());
+    let mut fixture = Fixture::new(Rules::default());
     let put = ProductCommand::Put(Box::new(product(euros(100), 9)));
-    town.send(Some("put"), Command::Product(id("p"), put));
+    fixture.send(Some("put"), Command::Product(id("p"), put));
     let line = WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity: 2, now: false } };
-    town.send(Some("hold"), Command::Cart(cart("a"), hold_lines(vec![line.clone()])));
-    town.run();
-    town.send(Some("release"), Command::Cart(cart("a"), CartCommand::Release { line: 1, seats: None }));
-    town.run();
-    town.send(Some("again"), Command::Cart(cart("a"), hold_lines(vec![line])));
-    town.send(Some("cancel"), Command::Cart(cart("a"), CartCommand::Cancel));
-    town.run();
+    fixture.send(Some("hold"), Command::Cart(cart("a"), hold_lines(vec![line.clone()])));
+    fixture.run();
+    fixture.send(Some("release"), Command::Cart(cart("a"), CartCommand::Release { line: 1, seats: None }));
+    fixture.run();
+    fixture.send(Some("again"), Command::Cart(cart("a"), hold_lines(vec![line])));
+    fixture.send(Some("cancel"), Command::Cart(cart("a"), CartCommand::Cancel));
+    fixture.run();
     let product = Entity::Product(id("p"));
-    let remembered = |town: &Town| match town.kept.get(&product).as_deref() {
-        Some(boxoffice_core::keep::State::Product(product)) => product.remembered_releases(),
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(remembered(&town), 0, "the cart has ended");
-    let mut releases = town.posted.iter().filter(|message| message.to == product && kind(message) == "release");
+    let remembered =
+        |fixture: &Fixture| fixture.states.get(&product).expect("the product is there").remembered_releases();
+    assert_eq!(remembered(&fixture), 0, "the cart has ended");
+    let mut releases = fixture.posted.iter().filter(|message| message.to == product && kind(message) == "release");
     let late = releases.next().expect("a line was given back").clone();
-    town.post(late);
-    town.run();
-    assert_eq!(remembered(&town), 0, "it came late");
+    fixture.post(late);
+    fixture.run();
+    assert_eq!(remembered(&fixture), 0, "it came late");
 }

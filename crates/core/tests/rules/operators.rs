@@ -1,4 +1,4 @@
-//! What operators do to the carts of others: give lines back, cancel sessions, refund, settle payments.
+//! Operators release lines of carts, cancel sessions, refund and settle payments.
 
 use boxoffice_core::{
     answer::{Answer, Answered},
@@ -9,8 +9,8 @@ use boxoffice_core::{
 use expect_test::expect;
 
 use crate::{
+    fixture::Fixture,
     script::{check, details, id, layout, new_session},
-    town::Town,
 };
 
 #[test]
@@ -56,19 +56,19 @@ fn a_canceled_session_takes_everything_back() {
          b hold s 0.1 + s stand 3 for bob
          c hold s 0.2 + p 2
          b pay
-         bank shut
+         gateway shut
          c pay
          box cancel s
          a get
          b order
          bob
-         bank open
+         gateway open
          wait 2
          c order
          a hold s 0.3
          a checkout
          box cancel s
-         bank",
+         gateway",
         expect![[r#"
             hall aaaa -> done
             session s with stand 10 5.00 -> 4 free, 0 held, 0 sold, 0 blocked
@@ -87,7 +87,7 @@ fn a_canceled_session_takes_everything_back() {
             b pay -> order of line 1 s 0.1, line 2 s stand 3, total 25.00, Authorized
                 s  aBc.
                 s  stand 7 free, 0 held, 3 sold
-            bank shut
+            gateway shut
             c pay -> (waits as #8)
             box cancel s -> done
                 s  ..c.
@@ -95,7 +95,7 @@ fn a_canceled_session_takes_everything_back() {
             a get -> active, line 2 p 1, total 1.00, taken by its session (rain): line 1 s 0.0, until 1800.000
             b order -> order of line 1 s 0.1, line 2 s stand 3, total 25.00, Captured, refund 1 of lines [1] 10.00 Pending, refund 2 of lines [2] 15.00 Pending
             bob -> [1 b 25.00]
-            bank open
+            gateway open
                 p  6 free, 1 held, 2 sold
                 s  ..C.
                 s  stand 10 free, 0 held, 0 sold
@@ -107,7 +107,7 @@ fn a_canceled_session_takes_everything_back() {
             a checkout -> order of line 2 p 1, total 1.00
                 p  6 free, 0 held, 3 sold
             box cancel s -> no: session_closed, the session is not on sale: it is canceled already: rain
-            bank -> b-1: authorized 2500 captured 2500 refunded 1000 refunded 1500; c-1: authorized 1200 captured 1200 refunded 1000
+            gateway -> b-1: authorized 2500 captured 2500 refunded 1000 refunded 1500; c-1: authorized 1200 captured 1200 refunded 1000
         "#]],
     );
 }
@@ -178,7 +178,7 @@ fn a_refund_waits_for_the_sale() {
          last refund s
          a refund
          a refund
-         bank
+         gateway
          ann",
         expect![[r#"
             hall aaaa -> done
@@ -203,7 +203,7 @@ fn a_refund_waits_for_the_sale() {
             a refund -> refund 2 of lines [2] 3.00 Pending
                 p  9 free, 0 held, 0 sold
             a refund -> no: bad_request, bad request: nothing of the order is left to refund
-            bank -> a-1: authorized 2300 captured 2300 refunded 2000 refunded 300
+            gateway -> a-1: authorized 2300 captured 2300 refunded 2000 refunded 300
             ann -> [1 a 23.00]
         "#]],
     );
@@ -214,7 +214,7 @@ fn an_operator_settles() {
     check(
         "product p 9 1.00
          product q 9 1.00 late
-         bank authorize lost lost lost lost lost lost
+         gateway authorize lost lost lost lost lost lost
          a hold p 2 + q 1
          a pay as pay
          wait 10
@@ -224,16 +224,16 @@ fn an_operator_settles() {
          a settle 1 no
          a settle 2 no
          b hold p 1
-         bank authorize lost lost lost lost lost lost
+         gateway authorize lost lost lost lost lost lost
          b pay
          b settle 1 no
          b get
-         bank says b 1 authorize yes
-         bank",
+         gateway says b 1 authorize yes
+         gateway",
         expect![[r#"
             product p 9 1.00 -> 9 free, 0 held, 0 sold
             product q 9 1.00 late -> 9 free, 0 held, 0 sold
-            bank authorize lost lost lost lost lost lost
+            gateway authorize lost lost lost lost lost lost
             a hold p 2 + q 1 -> line 1 p 2, line 2 q 1 late, until 1800.000
                 p  7 free, 2 held, 0 sold
             a pay as pay -> (waits as #4)
@@ -249,13 +249,13 @@ fn an_operator_settles() {
             a settle 2 no -> no: not_found, payment 00000000000000000000000000000061-2 is not known
             b hold p 1 -> line 1 p 1, until 1810.000
                 p  6 free, 1 held, 2 sold
-            bank authorize lost lost lost lost lost lost
+            gateway authorize lost lost lost lost lost lost
             b pay -> (waits as #10)
             b settle 1 no -> done
                 p  7 free, 0 held, 2 sold
             b get -> canceled (declined by an operator: an operator has said so), line 1 p 1, total 1.00
-            bank says b 1 authorize yes
-            bank -> a-1: authorized 300 captured 300; b-1: authorized 100 voided
+            gateway says b 1 authorize yes
+            gateway -> a-1: authorized 300 captured 300; b-1: authorized 100 voided
         "#]],
     );
 }
@@ -327,34 +327,34 @@ fn a_canceled_session_tells_its_venue_until_it_hears() {
 
 #[test]
 fn searches_say_that_a_canceled_session_is_not_open() {
-    let mut town = Town::new(Rules::default());
+    let mut fixture = Fixture::new(Rules::default());
     let to_venue = |command| Command::Venue(id("venue"), command);
     let layout = layout("aa");
-    town.send(Some("venue"), to_venue(VenueCommand::Put(details())));
+    fixture.send(Some("venue"), to_venue(VenueCommand::Put(details())));
     let hall =
         VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: layout.clone() };
-    town.run();
-    town.send(Some("hall"), to_venue(hall));
-    town.run();
+    fixture.run();
+    fixture.send(Some("hall"), to_venue(hall));
+    fixture.run();
     for (name, start) in [("s", 1_000), ("t", 3_000)] {
         let session = new_session(name, &layout, start, start + 1_000, None);
-        town.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
+        fixture.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
     }
-    town.run();
-    let open = |town: &mut Town| {
+    fixture.run();
+    let open = |fixture: &mut Fixture| {
         let (from, to) = (Timestamp(0), Timestamp(10_000));
         let search = VenueCommand::SearchSessions { hall: None, title: None, from, to, limit: 10, after: None };
-        let ticket = town.send(None, to_venue(search));
-        town.run();
-        let Some(Ok(Answered { answer: Answer::Sessions(found), .. })) = town.answers.get(&ticket) else {
+        let ticket = fixture.send(None, to_venue(search));
+        fixture.run();
+        let Some(Ok(Answered { answer: Answer::Sessions(found), .. })) = fixture.answers.get(&ticket) else {
             panic!("a search is answered")
         };
         found.iter().map(|entry| (entry.id.to_string(), entry.open)).collect::<Vec<_>>()
     };
-    assert_eq!(open(&mut town), [("s".to_string(), true), ("t".to_string(), true)]);
+    assert_eq!(open(&mut fixture), [("s".to_string(), true), ("t".to_string(), true)]);
     let cancel = SessionCommand::Cancel { reason: "rain".into() };
-    let ticket = town.send(Some("cancel"), Command::Session(id("s"), cancel));
-    town.run();
-    assert!(town.answers[&ticket].is_ok(), "{:?}", town.answers[&ticket]);
-    assert_eq!(open(&mut town), [("s".to_string(), false), ("t".to_string(), true)]);
+    let ticket = fixture.send(Some("cancel"), Command::Session(id("s"), cancel));
+    fixture.run();
+    assert!(fixture.answers[&ticket].is_ok(), "{:?}", fixture.answers[&ticket]);
+    assert_eq!(open(&mut fixture), [("s".to_string(), false), ("t".to_string(), true)]);
 }

@@ -1,4 +1,4 @@
-//! How a checkout ended is told again, whoever asks and however often; a cart says why it ended and what was taken from it.
+//! Every repeat of a checkout gets the same outcome. A cart shows why it ended and which lines were taken from it.
 
 use boxoffice_core::{
     answer::{Answer, CartView, Ended},
@@ -12,17 +12,17 @@ use boxoffice_core::{
 use expect_test::expect;
 
 use crate::{
-    bank::Mood,
+    fixture::Fixture,
     script::{cart, check, euros, hold_lines, id, pay, product},
-    town::Town,
+    test_gateway::CallFate,
 };
 
 #[test]
-pub(crate) fn a_decline_is_told_again() {
+pub(crate) fn a_repeat_gets_the_same_decline() {
     check(
         "product p 9 1.00
          a hold p 2
-         bank authorize no
+         gateway authorize no
          a pay keep as pay
          a pay keep as pay
          crash a
@@ -32,20 +32,20 @@ pub(crate) fn a_decline_is_told_again() {
          a pay keep as pay
          a pay keep as other
          a pay keep as pay
-         bank
+         gateway
          b hold p 1
-         bank authorize no
+         gateway authorize no
          b pay release as pay
          b pay release as pay
          b pay release as other
          b get
          c hold p 1
-         bank authorize more
+         gateway authorize more
          c pay release as pay
          c pay release as pay
          c get
          d hold p 1
-         bank authorize deaf deaf deaf deaf
+         gateway authorize deaf deaf deaf deaf
          d pay release as pay
          d settle 1 no
          d pay release as pay
@@ -54,7 +54,7 @@ pub(crate) fn a_decline_is_told_again() {
             product p 9 1.00 -> 9 free, 0 held, 0 sold
             a hold p 2 -> line 1 p 2, until 1800.000
                 7 free, 2 held, 0 sold
-            bank authorize no
+            gateway authorize no
             a pay keep as pay -> no: payment_declined, the payment was declined: no money
             a pay keep as pay -> no: payment_declined, the payment was declined: no money
             crash a
@@ -66,10 +66,10 @@ pub(crate) fn a_decline_is_told_again() {
             a pay keep as other -> order of line 1 p 3, total 3.00, Authorized
                 6 free, 0 held, 3 sold
             a pay keep as pay -> no: payment_declined, the payment was declined: no money
-            bank -> a-1: declined; a-2: authorized 300 captured 300
+            gateway -> a-1: declined; a-2: authorized 300 captured 300
             b hold p 1 -> line 1 p 1, until 1800.000
                 5 free, 1 held, 3 sold
-            bank authorize no
+            gateway authorize no
             b pay release as pay -> no: payment_declined, the payment was declined: no money
                 6 free, 0 held, 3 sold
             b pay release as pay -> no: payment_declined, the payment was declined: no money
@@ -77,14 +77,14 @@ pub(crate) fn a_decline_is_told_again() {
             b get -> canceled (declined by the gateway: no money), line 1 p 1, total 1.00
             c hold p 1 -> line 1 p 1, until 1800.000
                 5 free, 1 held, 3 sold
-            bank authorize more
+            gateway authorize more
             c pay release as pay -> no: amount_mismatch, the gateway answered 101 instead of 100 minor units
                 6 free, 0 held, 3 sold
             c pay release as pay -> no: amount_mismatch, the gateway answered 101 instead of 100 minor units
             c get -> canceled (1.00 asked, 1.01 got), line 1 p 1, total 1.00
             d hold p 1 -> line 1 p 1, until 1800.000
                 5 free, 1 held, 3 sold
-            bank authorize deaf deaf deaf deaf
+            gateway authorize deaf deaf deaf deaf
             d pay release as pay -> (waits as #21)
             d settle 1 no -> done
                 6 free, 0 held, 3 sold
@@ -94,44 +94,44 @@ pub(crate) fn a_decline_is_told_again() {
     );
 }
 
-/// The client was told that it is not known, and its repeat comes when it is.
+/// The client was answered that the outcome is not known, and repeats when it is.
 #[test]
-fn a_decline_that_nobody_waited_for_is_told() {
+fn a_decline_without_a_waiting_client_is_answered_later() {
     check(
         "product p 9 1.00
          product q 9 1.00 late
          a hold p 2 + q 1
-         bank shut
+         gateway shut
          a pay keep as pay
          crash a
-         bank authorize no
-         bank open
+         gateway authorize no
+         gateway open
          wait 5
          a get
          a pay keep as pay
-         bank",
+         gateway",
         expect![[r#"
             product p 9 1.00 -> 9 free, 0 held, 0 sold
             product q 9 1.00 late -> 9 free, 0 held, 0 sold
             a hold p 2 + q 1 -> line 1 p 2, line 2 q 1 late, until 1800.000
                 p  7 free, 2 held, 0 sold
-            bank shut
+            gateway shut
             a pay keep as pay -> (waits as #4)
                 q  8 free, 1 held, 0 sold
             crash a
-            bank authorize no
-            bank open
+            gateway authorize no
+            gateway open
                 q  9 free, 0 held, 0 sold
             wait 5
             a get -> active, line 1 p 2, line 2 q 1 late, total 3.00, until 1800.000
             a pay keep as pay -> no: payment_declined, the payment was declined: no money
-            bank -> a-1: declined
+            gateway -> a-1: declined
         "#]],
     );
 }
 
 #[test]
-fn what_cannot_be_set_aside_is_no_outcome() {
+fn a_shortage_is_no_outcome() {
     check(
         "product q 1 1.00 late
          a hold q 1
@@ -192,7 +192,7 @@ pub(crate) fn lines_that_were_taken_away_stay_visible() {
 }
 
 #[test]
-fn what_the_buyer_did_not_see_is_not_sold() {
+fn a_cart_that_differs_from_the_expectation_is_not_sold() {
     check(
         "hall aaaa
          session s
@@ -245,10 +245,10 @@ fn what_the_buyer_did_not_see_is_not_sold() {
     );
 }
 
-fn buy(town: &mut Town, request: &str, command: CartCommand) -> Result<Answer, Refusal> {
-    let ticket = town.send(Some(request), Command::Cart(cart("a"), command));
-    town.run();
-    let outcome = town.answers.get(&ticket).expect("it is answered at once").clone();
+fn buy(fixture: &mut Fixture, request: &str, command: CartCommand) -> Result<Answer, Refusal> {
+    let ticket = fixture.send(Some(request), Command::Cart(cart("a"), command));
+    fixture.run();
+    let outcome = fixture.answers.get(&ticket).expect("it is answered at once").clone();
     outcome.map(|answered| answered.answer)
 }
 
@@ -257,107 +257,108 @@ fn units(quantity: u32) -> CartCommand {
     hold_lines(vec![WantedLine { entity: Entity::Product(id("p")), want }])
 }
 
-fn shop() -> Town {
-    let mut town = Town::new(Rules::default());
-    town.send(Some("put"), Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(100), 9_000)))));
-    town.run();
-    town
+fn shop() -> Fixture {
+    let mut fixture = Fixture::new(Rules::default());
+    fixture.send(Some("put"), Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(100), 9_000)))));
+    fixture.run();
+    fixture
 }
 
-fn view(town: &mut Town) -> CartView {
-    match buy(town, "get", CartCommand::Get) {
+fn view(fixture: &mut Fixture) -> CartView {
+    match buy(fixture, "get", CartCommand::Get) {
         Ok(Answer::Cart(view)) => view,
         other => panic!("{other:?}"),
     }
 }
 
-/// Every declined card is remembered, so there is room for it before the gateway is asked: nobody is charged for an
-/// outcome that cannot be kept.
+/// Every decline is remembered, so there must be room for it before the gateway is asked. No card is charged for an outcome
+/// that cannot be kept.
 #[test]
 pub(crate) fn a_cart_that_cannot_remember_an_outcome_asks_no_gateway() {
-    let mut town = shop();
-    buy(&mut town, "hold", units(1)).expect("there are some");
+    let mut fixture = shop();
+    buy(&mut fixture, "hold", units(1)).expect("there are some");
     let mut answered = 1;
-    while buy(&mut town, &format!("same {answered}"), CartCommand::SetQuantity { line: 1, quantity: 1 }).is_ok() {
+    while buy(&mut fixture, &format!("same {answered}"), CartCommand::SetQuantity { line: 1, quantity: 1 }).is_ok() {
         answered += 1;
     }
     assert_eq!(answered, CART_REQUESTS_MAX);
-    town.bank.plan("authorize", &[Mood::Refuses; 2 * CART_OUTCOMES_MORE]);
+    fixture.gateway.plan("authorize", &[CallFate::Declines; 2 * CART_OUTCOMES_MORE]);
     let keep = || pay(Some(OnDecline::Keep), None);
     let declined =
-        |said: Result<Answer, Refusal>| assert!(matches!(said, Err(Refusal::PaymentDeclined(_))), "{said:?}");
+        |result: Result<Answer, Refusal>| assert!(matches!(result, Err(Refusal::PaymentDeclined(_))), "{result:?}");
     for number in 1..=CART_OUTCOMES_MORE {
-        declined(buy(&mut town, &format!("pay {number}"), keep()));
+        declined(buy(&mut fixture, &format!("pay {number}"), keep()));
     }
-    let asked = town.bank.accounts.len();
+    let asked = fixture.gateway.accounts.len();
     assert_eq!(asked, CART_OUTCOMES_MORE);
     for _ in 0..3 {
-        let said = buy(&mut town, "one too many", keep());
-        assert!(matches!(said, Err(Refusal::BadRequest(_))), "{said:?}");
+        let result = buy(&mut fixture, "one too many", keep());
+        assert!(matches!(result, Err(Refusal::BadRequest(_))), "{result:?}");
     }
-    assert_eq!(town.bank.accounts.len(), asked, "the gateway was asked for an outcome that cannot be kept");
-    // What was told is told again.
+    assert_eq!(fixture.gateway.accounts.len(), asked, "the gateway was asked for an outcome that cannot be kept");
+    // Repeats get the same answers.
     for number in [1, CART_OUTCOMES_MORE] {
-        declined(buy(&mut town, &format!("pay {number}"), keep()));
+        declined(buy(&mut fixture, &format!("pay {number}"), keep()));
     }
-    assert_eq!(town.bank.accounts.len(), asked);
-    // The cart ends as carts do, and without a gateway it can be bought even so.
-    buy(&mut town, "cancel", CartCommand::Cancel).expect("a full cart can be canceled");
-    assert_eq!(view(&mut town).ended, Some(Ended::Canceled));
+    assert_eq!(fixture.gateway.accounts.len(), asked);
+    // The cart can still end, and be bought without a gateway.
+    buy(&mut fixture, "cancel", CartCommand::Cancel).expect("a full cart can be canceled");
+    assert_eq!(view(&mut fixture).ended, Some(Ended::Canceled));
 }
 
 #[test]
 fn only_the_newest_lines_that_were_taken_are_kept() {
-    let mut town = shop();
+    let mut fixture = shop();
     for number in 1..=CART_LINES_MAX as u32 + 7 {
-        buy(&mut town, &format!("hold {number}"), units(number)).expect("there are some");
+        buy(&mut fixture, &format!("hold {number}"), units(number)).expect("there are some");
         let revoke = CartCommand::Revoke { line: number, reason: "mine".into() };
-        let Ok(Answer::Cart(told)) = buy(&mut town, &format!("op {number}"), revoke) else { panic!("it has the line") };
-        assert_eq!(told, view(&mut town), "the operator is told what the cart shows");
+        let Ok(Answer::Cart(shown)) = buy(&mut fixture, &format!("op {number}"), revoke) else {
+            panic!("it has the line")
+        };
+        assert_eq!(shown, view(&mut fixture), "the operator is told what the cart shows");
     }
-    let taken: Vec<u32> = view(&mut town).taken.iter().map(|taken| taken.line.line).collect();
+    let taken: Vec<u32> = view(&mut fixture).taken.iter().map(|taken| taken.line.line).collect();
     assert_eq!(taken, (8..=CART_LINES_MAX as u32 + 7).collect::<Vec<_>>());
 }
 
-/// The version of the lines moves when lines, quantities or prices do, and at nothing else. Every answer says the one that
-/// the cart has then.
+/// The version of the lines changes with lines, quantities or prices only. Every answer has the version at that time.
 #[test]
 fn the_version_of_lines_moves_with_them_alone() {
-    let mut town = shop();
+    let mut fixture = shop();
     let mut last = 0;
-    let mut step = |town: &mut Town, request: &str, command: CartCommand, moves: bool| {
-        let said = match buy(town, request, command) {
+    let mut step = |fixture: &mut Fixture, request: &str, command: CartCommand, moves: bool| {
+        let result = match buy(fixture, request, command) {
             Ok(Answer::Cart(view)) => Some(view.lines_version),
             Ok(Answer::Held(held)) => Some(held.lines_version),
             Err(Refusal::PaymentDeclined(_)) => None,
             other => panic!("{other:?}"),
         };
-        let view = view(town);
-        assert!(said.is_none_or(|said| said == view.lines_version), "{request}: {said:?}, {view:?}");
+        let view = view(fixture);
+        assert!(result.is_none_or(|result| result == view.lines_version), "{request}: {result:?}, {view:?}");
         assert_eq!(view.lines_version != last, moves, "{request}: {last}, {view:?}");
         last = view.lines_version;
     };
-    step(&mut town, "open", CartCommand::Open { customer: None, ttl_ms: None, guest: false }, false);
-    step(&mut town, "hold", units(2), true);
-    step(&mut town, "more", units(2), true);
-    step(&mut town, "open again", CartCommand::Open { customer: None, ttl_ms: None, guest: false }, false);
-    step(&mut town, "same", CartCommand::SetQuantity { line: 1, quantity: 4 }, false);
-    step(&mut town, "up", CartCommand::SetQuantity { line: 1, quantity: 6 }, true);
-    step(&mut town, "down", CartCommand::SetQuantity { line: 1, quantity: 5 }, true);
-    town.bank.plan("authorize", &[Mood::Refuses]);
-    step(&mut town, "declined", pay(Some(OnDecline::Keep), None), false);
-    step(&mut town, "op", CartCommand::Revoke { line: 1, reason: "".into() }, true);
-    step(&mut town, "hold 2", units(1), true);
-    step(&mut town, "release", CartCommand::Release { line: 2, seats: None }, true);
-    step(&mut town, "cancel", CartCommand::Cancel, false);
+    step(&mut fixture, "open", CartCommand::Open { customer: None, ttl_ms: None, guest: false }, false);
+    step(&mut fixture, "hold", units(2), true);
+    step(&mut fixture, "more", units(2), true);
+    step(&mut fixture, "open again", CartCommand::Open { customer: None, ttl_ms: None, guest: false }, false);
+    step(&mut fixture, "same", CartCommand::SetQuantity { line: 1, quantity: 4 }, false);
+    step(&mut fixture, "up", CartCommand::SetQuantity { line: 1, quantity: 6 }, true);
+    step(&mut fixture, "down", CartCommand::SetQuantity { line: 1, quantity: 5 }, true);
+    fixture.gateway.plan("authorize", &[CallFate::Declines]);
+    step(&mut fixture, "declined", pay(Some(OnDecline::Keep), None), false);
+    step(&mut fixture, "op", CartCommand::Revoke { line: 1, reason: "".into() }, true);
+    step(&mut fixture, "hold 2", units(1), true);
+    step(&mut fixture, "release", CartCommand::Release { line: 2, seats: None }, true);
+    step(&mut fixture, "cancel", CartCommand::Cancel, false);
 }
 
 #[test]
 fn a_cart_says_why_it_ended() {
-    let mut town = shop();
-    buy(&mut town, "hold", units(1)).expect("there are some");
-    town.bank.plan("authorize", &[Mood::Differs]);
+    let mut fixture = shop();
+    buy(&mut fixture, "hold", units(1)).expect("there are some");
+    fixture.gateway.plan("authorize", &[CallFate::OtherAmount]);
     let failure = PaymentFailure::AmountMismatch { asked: 100, got: 101 };
-    assert_eq!(buy(&mut town, "pay", pay(Some(OnDecline::Release), None)), Err(failure.refusal()));
-    assert_eq!(view(&mut town).ended, Some(Ended::Unpaid(failure)));
+    assert_eq!(buy(&mut fixture, "pay", pay(Some(OnDecline::Release), None)), Err(failure.refusal()));
+    assert_eq!(view(&mut fixture).ended, Some(Ended::Unpaid(failure)));
 }

@@ -1,4 +1,4 @@
-//! What was captured when it was held is what is paid, whatever is put afterwards (P7).
+//! The price that was captured by the hold is paid, whatever is put afterwards (P7).
 
 use expect_test::expect;
 
@@ -15,7 +15,7 @@ fn a_product_that_becomes_dearer() {
          b hold p 1
          a pay
          b pay
-         bank",
+         gateway",
         expect![[r#"
             product p 9 1.00 -> 9 free, 0 held, 0 sold
             a hold p 2 -> line 1 p 2, until 1800.000
@@ -31,7 +31,7 @@ fn a_product_that_becomes_dearer() {
                 4 free, 1 held, 4 sold
             b pay -> order of line 1 p 1, total 3.00, Authorized
                 4 free, 0 held, 5 sold
-            bank -> a-1: authorized 400 captured 400; b-1: authorized 300 captured 300
+            gateway -> a-1: authorized 400 captured 400; b-1: authorized 300 captured 300
         "#]],
     );
 }
@@ -48,7 +48,7 @@ fn a_late_product_that_becomes_dearer() {
          b hold q 1
          a pay
          b pay
-         bank",
+         gateway",
         expect![[r#"
             product q 9 1.00 late -> 9 free, 0 held, 0 sold
             a hold q 2 -> line 1 q 2 late, until 1800.000
@@ -60,7 +60,7 @@ fn a_late_product_that_becomes_dearer() {
                 5 free, 0 held, 4 sold
             b pay -> order of line 1 q 1, total 3.00, Authorized
                 4 free, 0 held, 5 sold
-            bank -> a-1: authorized 400 captured 400; b-1: authorized 300 captured 300
+            gateway -> a-1: authorized 400 captured 400; b-1: authorized 300 captured 300
         "#]],
     );
 }
@@ -74,7 +74,7 @@ fn a_room_that_becomes_dearer() {
          b hold r 200 300
          a pay
          b pay
-         bank",
+         gateway",
         expect![[r#"
             resource r 12.00 -> 0 bookings
             a hold r 100 200 -> line 1 r 100-200, until 1800.000
@@ -86,12 +86,12 @@ fn a_room_that_becomes_dearer() {
                 100-200 sold, 200-300 held
             b pay -> order of line 1 r 200-300, total 20.00, Authorized
                 100-200 sold, 200-300 sold
-            bank -> a-1: authorized 1200 captured 1200; b-1: authorized 2000 captured 2000
+            gateway -> a-1: authorized 1200 captured 1200; b-1: authorized 2000 captured 2000
         "#]],
     );
 }
 
-/// Nothing is set aside for a late line; its product keeps its currency all the same.
+/// Nothing is set aside for a late line, but its product keeps its currency all the same.
 #[test]
 fn a_late_product_that_would_change_its_currency() {
     check(
@@ -107,7 +107,7 @@ fn a_late_product_that_would_change_its_currency() {
          b get
          c hold q 1
          c checkout
-         bank",
+         gateway",
         expect![[r#"
             product q 9 1.00 late -> 9 free, 0 held, 0 sold
             product p 9 5.00 -> 9 free, 0 held, 0 sold
@@ -126,7 +126,7 @@ fn a_late_product_that_would_change_its_currency() {
             c hold q 1 -> line 1 q 1 late, until 1800.000
             c checkout -> order of line 1 q 1, total 1.00
                 q  4 free, 0 held, 5 sold
-            bank -> b-1: authorized 600 captured 600
+            gateway -> b-1: authorized 600 captured 600
         "#]],
     );
 }

@@ -1,4 +1,4 @@
-//! The promises, each with a story of its own. The town checks all of them after every commit of every test.
+//! The promises, each with a story. The fixture checks all of them after every commit of every test.
 
 use boxoffice_core::{
     answer::Answer,
@@ -10,9 +10,9 @@ use boxoffice_core::{
 use expect_test::expect;
 
 use crate::{
+    fixture::Fixture,
+    random_runs,
     script::{check, id},
-    storm,
-    town::Town,
 };
 
 #[test]
@@ -272,7 +272,7 @@ fn p8_no_hold_ends_before_its_deadline_nor_more_than_the_grace_after() {
             box get s -> 3 free, 0 held, 0 sold, 0 blocked
         "#]],
     );
-    // The cart's messages are lost: the session asks after the grace.
+    // The cart's messages are lost, so the session asks after the grace.
     check(
         "hall aaa
          session s
@@ -299,7 +299,7 @@ fn p8_no_hold_ends_before_its_deadline_nor_more_than_the_grace_after() {
             box get s -> 3 free, 0 held, 0 sold, 0 blocked
         "#]],
     );
-    // A session with a shorter patience.
+    // A session with a shorter time to live.
     check(
         "hall aaa
          session s ttl 600
@@ -334,7 +334,7 @@ fn p8_no_hold_ends_before_its_deadline_nor_more_than_the_grace_after() {
     );
 }
 
-/// Whoever granted asks long before the deadline: nothing ends by that.
+/// An inventory asks long before the deadline. Nothing ends by that.
 #[test]
 fn p8_a_hold_that_is_asked_about_early_lives_on() {
     check(
@@ -427,18 +427,18 @@ fn p9_a_repeat_gets_the_same_answer_and_changes_nothing() {
 /// P14: a snapshot at any version and the changes after it give the state at the end.
 #[test]
 fn p14_a_snapshot_and_what_came_after_are_the_state() {
-    let changes: usize = (0..20).map(|seed| check_snapshots(storm::aftermath(seed))).sum();
-    assert!(changes > 100, "storms with something in them: {changes} events");
+    let changes: usize = (0..20).map(|seed| check_snapshots(random_runs::after_run(seed))).sum();
+    assert!(changes > 100, "runs with something in them: {changes} events");
 }
 
-/// Takes a snapshot of a session at every version there was; how many there were.
-fn check_snapshots(mut town: Town) -> usize {
-    let ticket = town.send(None, Command::Session(id("s"), SessionCommand::Map));
-    town.run();
-    let answer = town.answers[&ticket].as_ref().expect("it is open").answer.clone();
+/// Takes a snapshot of a session at every version, and returns their number.
+fn check_snapshots(mut fixture: Fixture) -> usize {
+    let ticket = fixture.send(None, Command::Session(id("s"), SessionCommand::Map));
+    fixture.run();
+    let answer = fixture.answers[&ticket].as_ref().expect("it is open").answer.clone();
     let Answer::Map(last) = answer else { panic!("a map is answered otherwise") };
     let entity = Entity::Session(id("s"));
-    let events: Vec<_> = town
+    let events: Vec<_> = fixture
         .log
         .iter()
         .filter_map(|(of, event)| match event {
@@ -448,10 +448,10 @@ fn check_snapshots(mut town: Town) -> usize {
         .collect();
     assert_eq!(events.len() as u64, last.version);
     for snapshot in 1..events.len() {
-        let mut replica = boxoffice_core::keep::Kept::new();
+        let mut replica = boxoffice_core::state_map::StateMap::new();
         events[..snapshot].iter().for_each(|event| _ = replica.apply(&entity, vec![Event::Session((*event).clone())]));
         let state = replica.get(&entity).expect("opened by its first event");
-        let boxoffice_core::keep::State::Session(session) = &*state else { panic!("a session is kept otherwise") };
+        let boxoffice_core::state_map::State::Session(session) = &*state else { panic!("a session is kept otherwise") };
         let mut map = session.map();
         assert_eq!(map.version, snapshot as u64);
         for event in &events[snapshot..] {

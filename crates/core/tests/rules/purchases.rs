@@ -1,4 +1,4 @@
-//! Each order is once among its customer's purchases, whatever is lost, doubled or dies in between (P12).
+//! Each order is once among its customer's purchases, even if messages are lost or doubled and hosts crash (P12).
 
 use expect_test::expect;
 
@@ -88,9 +88,9 @@ fn an_acknowledgement_that_is_lost_does_not_post_twice() {
     );
 }
 
-/// The customer's host dies with the purchase before it is written.
+/// The customer's host crashes before the purchase is committed.
 #[test]
-fn a_customer_who_dies_with_it_hears_of_it_again() {
+fn a_purchase_is_posted_again_after_a_crash_of_its_customer() {
     check(
         "product p 9 1.00
          a hold p 1 for ann
@@ -139,7 +139,7 @@ fn only_orders_are_purchases_and_they_stay() {
          d hold p 1 for ann
          d cancel
          e hold p 1 for ann
-         bank authorize no
+         gateway authorize no
          e pay
          f hold p 1 for ann
          wait 1800
@@ -167,7 +167,7 @@ fn only_orders_are_purchases_and_they_stay() {
                 p  6 free, 0 held, 3 sold
             e hold p 1 for ann -> line 1 p 1, until 1800.000
                 p  5 free, 1 held, 3 sold
-            bank authorize no
+            gateway authorize no
             e pay -> no: payment_declined, the payment was declined: no money
                 p  6 free, 0 held, 3 sold
             f hold p 1 for ann -> line 1 p 1, until 1800.000

@@ -1,4 +1,4 @@
-//! What one order and one customer may have, over carts, crashes and late lines.
+//! Limits of one order and one customer, over carts, crashes and late lines.
 
 use expect_test::expect;
 
@@ -70,7 +70,7 @@ fn a_quota_spans_carts_and_orders() {
             product p 100 1.00 quota few 3 -> 100 free, 0 held, 0 sold
             hall aaaa -> done
             session s quota few 3 -> 4 free, 0 held, 0 sold, 0 blocked
-            a hold p 2 -> no: bad_request, bad request: product/p is limited per customer: say who buys, `customer`
+            a hold p 2 -> no: bad_request, bad request: product/p is limited per customer: name the buyer, `customer`
             a hold p 2 for ann -> line 1 p 2, until 1800.000
                 p  98 free, 2 held, 0 sold
             b hold s 0.0 0.1 for ann -> no: limit_per_customer, a customer may have 3 of few and has 2
@@ -116,7 +116,7 @@ fn a_quota_of_late_lines_is_taken_at_the_checkout() {
             product p 100 1.00 late quota few 3 -> 100 free, 0 held, 0 sold
             a hold p 2 -> line 1 p 2 late, until 1800.000
             a set 1 4 -> active, line 1 p 4 late, total 4.00, until 1800.000
-            a checkout -> no: bad_request, bad request: product/p is limited per customer: say who buys, `customer`
+            a checkout -> no: bad_request, bad request: product/p is limited per customer: name the buyer, `customer`
             a checkout for ann -> no: limit_per_customer, a customer may have 3 of few and has 0
             a set 1 3 -> active, line 1 p 3 late, total 3.00, until 1800.000
             a checkout for ann -> order of line 1 p 3, total 3.00
@@ -128,26 +128,26 @@ fn a_quota_of_late_lines_is_taken_at_the_checkout() {
 }
 
 #[test]
-fn a_second_grant_of_what_is_set_aside_for_a_checkout() {
+fn a_second_grant_for_a_checkout_changes_nothing() {
     check(
         "product q 9 1.00 late quota few 5
-         bank shut
+         gateway shut
          a hold q 2 for ann
          a pay
          last granted a
          again granted a
-         bank open
+         gateway open
          answers
          a get",
         expect![[r#"
             product q 9 1.00 late quota few 5 -> 9 free, 0 held, 0 sold
-            bank shut
+            gateway shut
             a hold q 2 for ann -> line 1 q 2 late, until 1800.000
             a pay -> (waits as #3)
                 q  7 free, 2 held, 0 sold
             last granted a
             again granted a
-            bank open
+            gateway open
                 ann  few 0 held 2 sold, 1 orders
                 q  7 free, 0 held, 2 sold
             answers

@@ -1,4 +1,4 @@
-//! Races: many carts for the last of something, and messages of one line in every order there is.
+//! Races: many carts for the last unit, and messages of one line in every order.
 
 use boxoffice_core::{
     answer::CartState,
@@ -6,8 +6,8 @@ use boxoffice_core::{
         Area, CartCommand, Command, NewSession, ProductCommand, ResourceCommand, VenueCommand, Want, WantedLine,
     },
     id::{CartId, Entity},
-    keep::State,
     rules::Rules,
+    state_map::State,
     time::Timestamp,
 };
 
@@ -15,24 +15,24 @@ use expect_test::expect;
 
 use crate::{
     catalogue::open,
+    fixture::Fixture,
+    random_runs::Rng,
     script::{cart, check, check_out, euros, hold_lines, id, layout, new_session, product, resource},
-    storm::Dice,
-    town::Town,
 };
 
 const CARTS: u128 = 500;
 
-fn town(stock: u64) -> Town {
-    let mut town = Town::new(Rules::default());
+fn fixture(stock: u64) -> Fixture {
+    let mut fixture = Fixture::new(Rules::default());
     let hall = layout("aa");
-    open(&mut town, &hall, &[]);
+    open(&mut fixture, &hall, &[]);
     let stand = Area { id: id("stand"), name: "Stand".into(), capacity: 1, price: euros(500) };
     let session = NewSession { areas: vec![stand], ..new_session("s", &hall, 1_000_000, 2_000_000, None) };
-    town.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
-    town.send(Some("put"), Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(100), stock)))));
-    town.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(Box::new(resource(euros(100))))));
-    town.run();
-    town
+    fixture.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
+    fixture.send(Some("put"), Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(100), stock)))));
+    fixture.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(Box::new(resource(euros(100))))));
+    fixture.run();
+    fixture
 }
 
 fn units(quantity: u32) -> WantedLine {
@@ -46,81 +46,84 @@ fn five_hundred_carts_for_the_last_one() {
     let slot = Want::Slot { begin: Timestamp(5_000_000), end: Timestamp(6_000_000), details: "".into() };
     let same_slot = WantedLine { entity: Entity::Resource(id("r")), want: slot };
     for (seed, wanted) in (0..).zip([units(1), last_place, same_slot]) {
-        let mut town = town(1);
-        let mut dice = Dice(seed);
+        let mut fixture = fixture(1);
+        let mut rng = Rng(seed);
         let hold = |cart| Command::Cart(CartId(cart), hold_lines(vec![wanted.clone()]));
-        let tickets: Vec<_> = (1..=CARTS).map(|cart| town.send(Some("hold"), hold(cart))).collect();
-        while !town.mail.is_empty() || !town.proposing().is_empty() {
-            let place = dice.roll(1 + town.mail.len() as u64) as usize;
-            if let Some(message) = town.mail.remove(place) {
-                town.deliver(message);
-            } else if let Some(entity) = town.proposing().first() {
-                town.commit(entity);
+        let tickets: Vec<_> = (1..=CARTS).map(|cart| fixture.send(Some("hold"), hold(cart))).collect();
+        while !fixture.mail.is_empty() || !fixture.proposing().is_empty() {
+            let place = rng.below(1 + fixture.mail.len() as u64) as usize;
+            if let Some(message) = fixture.mail.remove(place) {
+                fixture.deliver(message);
+            } else if let Some(entity) = fixture.proposing().first() {
+                fixture.commit(entity);
             }
         }
         let won: Vec<u128> =
-            (1..).zip(&tickets).filter(|(_, ticket)| town.answers[ticket].is_ok()).map(|(cart, _)| cart).collect();
+            (1..).zip(&tickets).filter(|(_, ticket)| fixture.answers[ticket].is_ok()).map(|(cart, _)| cart).collect();
         let [winner] = won[..] else { panic!("{} carts have {wanted:?}", won.len()) };
-        assert_eq!(town.answers.len(), tickets.len() + 4 + 1, "everybody is answered");
-        // The winner buys, and nobody else can.
-        let bought = town.send(Some("pay"), Command::Cart(CartId(winner), check_out()));
-        let late = town.send(Some("again"), hold(winner % CARTS + 1));
-        town.run();
-        assert!(town.answers[&bought].is_ok() && town.answers[&late].is_err());
-        assert_eq!(town.kept.audit().orders, 1);
+        assert_eq!(fixture.answers.len(), tickets.len() + 4 + 1, "every client is answered");
+        // The winner buys, and no other cart can.
+        let bought = fixture.send(Some("pay"), Command::Cart(CartId(winner), check_out()));
+        let late = fixture.send(Some("again"), hold(winner % CARTS + 1));
+        fixture.run();
+        assert!(fixture.answers[&bought].is_ok() && fixture.answers[&late].is_err());
+        assert_eq!(fixture.states.audit().orders, 1);
     }
 }
 
-/// At the very millisecond, in both orders: whoever comes first at the cart wins, and it is one of the two.
+/// Both come in the same millisecond, in both orders. The first one at the cart wins.
 #[test]
 fn checkout_against_expiry_in_the_same_millisecond() {
     for before in [true, false] {
-        let mut town = town(5);
-        town.send(Some("hold"), Command::Cart(cart("a"), hold_lines(vec![units(2)])));
-        town.run();
+        let mut fixture = fixture(5);
+        fixture.send(Some("hold"), Command::Cart(cart("a"), hold_lines(vec![units(2)])));
+        fixture.run();
         let deadline = Rules::default().hold_ttl_ms;
-        town.pass(Timestamp(if before { deadline - 1 } else { deadline }));
-        let ticket = town.send(Some("pay"), Command::Cart(cart("a"), check_out()));
-        let wake = town.mail.pop_front().filter(|_| !before);
-        town.mail.extend(wake);
-        town.pass(Timestamp(deadline));
-        town.run();
-        town.pass(Timestamp(deadline + 60_000));
-        town.run();
-        assert_eq!(town.answers.get(&ticket).is_some_and(Result::is_ok), before && town.kept.audit().orders == 1);
-        assert_eq!(town.kept.audit().units.held, 0);
+        fixture.pass(Timestamp(if before { deadline - 1 } else { deadline }));
+        let ticket = fixture.send(Some("pay"), Command::Cart(cart("a"), check_out()));
+        let wake = fixture.mail.pop_front().filter(|_| !before);
+        fixture.mail.extend(wake);
+        fixture.pass(Timestamp(deadline));
+        fixture.run();
+        fixture.pass(Timestamp(deadline + 60_000));
+        fixture.run();
+        assert_eq!(
+            fixture.answers.get(&ticket).is_some_and(Result::is_ok),
+            before && fixture.states.audit().orders == 1
+        );
+        assert_eq!(fixture.states.audit().units.held, 0);
     }
 }
 
 /// One run of a search through all orders: at each step the choice says which of all possible things happens next.
-fn one_order(commands: &[CartCommand], choices: &[usize]) -> (Town, Vec<usize>) {
-    let mut town = town(6);
-    town.send(Some("hold"), Command::Cart(cart("a"), hold_lines(vec![units(3)])));
-    town.run();
+fn one_order(commands: &[CartCommand], choices: &[usize]) -> (Fixture, Vec<usize>) {
+    let mut fixture = fixture(6);
+    fixture.send(Some("hold"), Command::Cart(cart("a"), hold_lines(vec![units(3)])));
+    fixture.run();
     for (number, command) in (0..).zip(commands) {
-        town.send(Some(&format!("c{number}")), Command::Cart(cart("a"), command.clone()));
+        fixture.send(Some(&format!("c{number}")), Command::Cart(cart("a"), command.clone()));
     }
     // How many things could have happened at each step.
     let mut options = Vec::new();
     loop {
-        let proposing = town.proposing();
-        let all = town.mail.len() + proposing.len();
+        let proposing = fixture.proposing();
+        let all = fixture.mail.len() + proposing.len();
         if all == 0 {
-            return (town, options);
+            return (fixture, options);
         }
         let choice = choices.get(options.len()).copied().unwrap_or(0);
         options.push(all);
-        if choice < town.mail.len() {
-            let message = town.mail.remove(choice).expect("one of them");
-            town.deliver(message);
+        if choice < fixture.mail.len() {
+            let message = fixture.mail.remove(choice).expect("one of them");
+            fixture.deliver(message);
         } else {
-            town.commit(&proposing[choice - town.mail.len()]);
+            fixture.commit(&proposing[choice - fixture.mail.len()]);
         }
     }
 }
 
-/// Growth, release and checkout of one line, with every message and every commit in every order there is (the first
-/// steps exhaustively, what follows in the order of the post).
+/// Growth, release and checkout of one line, with messages and commits in every order. The first steps are exhaustive, and the
+/// rest goes in the order of the queue.
 #[test]
 fn growth_release_and_checkout_of_one_line_in_every_order() {
     let set = |quantity| CartCommand::SetQuantity { line: 1, quantity };
@@ -136,20 +139,20 @@ fn growth_release_and_checkout_of_one_line_in_every_order() {
     ] {
         let mut choices: Vec<usize> = Vec::new();
         loop {
-            let (mut town, options) = one_order(&commands, &choices);
+            let (mut fixture, options) = one_order(&commands, &choices);
             runs += 1;
             for _ in 0..20 {
-                let Some(wake) = town.next_wake() else { break };
-                town.pass(wake);
-                town.run();
+                let Some(wake) = fixture.next_wake() else { break };
+                fixture.pass(wake);
+                fixture.run();
             }
-            let audit = town.kept.audit();
-            let state = town.kept.get(&Entity::Cart(cart("a"))).expect("a cart");
-            let State::Cart(kept) = &*state else { panic!("a cart is kept otherwise") };
+            let audit = fixture.states.audit();
+            let state = fixture.states.get(&Entity::Cart(cart("a"))).expect("a cart");
+            let State::Cart(states) = &*state else { panic!("a cart is kept otherwise") };
             assert_eq!((audit.units.held, audit.owed), (0, 0), "{commands:?} {choices:?}");
-            let order = kept.order().map_or(0, |order| order.lines.iter().map(|line| line.content.quantity()).sum());
+            let order = states.order().map_or(0, |order| order.lines.iter().map(|line| line.content.quantity()).sum());
             assert_eq!(audit.units.sold, u64::from(order), "{commands:?} {choices:?}");
-            assert!(matches!(kept.state(), Some(CartState::Done | CartState::Expired)), "{commands:?} {choices:?}");
+            assert!(matches!(states.state(), Some(CartState::Done | CartState::Expired)), "{commands:?} {choices:?}");
             // The next choice, of the first steps only.
             choices.resize(options.len().min(7), 0);
             while let Some(last) = choices.last() {
@@ -168,8 +171,8 @@ fn growth_release_and_checkout_of_one_line_in_every_order() {
     assert!(runs > 1_000, "{runs} orders");
 }
 
-/// A crash took the request and left its hold. The inventory asks about that, and the request comes again at the same moment:
-/// what is given back comes first, so the request is not refused because of itself.
+/// A crash lost the request and left its hold. The inventory asks about it, and the request comes again at the same moment. The
+/// release comes first, so the request is not refused because of its own hold.
 #[test]
 fn a_repeat_does_not_meet_the_hold_of_its_first_attempt() {
     check(

@@ -1,5 +1,5 @@
-//! Random commands over units, places and time against a reference so simple that it is plainly right: lines in lists,
-//! everything counted afresh from them, one command at a time.
+//! Random commands over units, places and time against a simple reference: lines in lists, everything counted anew from them,
+//! one command at a time.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use boxoffice_core::{
         ResourceCommand, VenueCommand, Want, WantedLine,
     },
     id::Entity,
-    keep::{Kept, State},
     payment::OnDecline,
     rules::Rules,
+    state_map::{State, StateMap},
     time::Timestamp,
 };
 use proptest::{collection::vec, option, prelude::*};
 
 use crate::{
     catalogue::open,
+    fixture::Fixture,
     script::{cart, check_out, euros, id, layout, new_session, product, resource},
-    town::Town,
 };
 
 const CASES: u32 = 20_000;
@@ -39,7 +39,7 @@ const RULES: Rules = Rules {
     on_decline: OnDecline::Release,
     gateway: true,
 };
-/// Carts with places live so long.
+/// How long carts with places live.
 const SHORT_TTL_MS: u64 = 700;
 /// This cart is a guest's.
 const GUEST: usize = 2;
@@ -48,7 +48,7 @@ const PER_ORDER: u32 = 4;
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const CUSTOMERS: [&str; 3] = ["ann", "ann", "bob"];
 
-/// What may be wanted. The slots overlap: the first with the second, the second with the third.
+/// Wishes. The first slot overlaps the second, and the second the third.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Item {
     Unit,
@@ -138,25 +138,25 @@ proptest! {
 }
 
 fn play(steps: &[Step]) {
-    let mut town = town();
+    let mut fixture = fixture();
     let mut reference = Reference::default();
     for (number, step) in steps.iter().enumerate() {
         let (number, step) = original(steps, number, step);
         if let Step::Wait { ms } = step {
-            town.wait(*ms, Town::run);
+            fixture.wait(*ms, Fixture::run);
             reference.wait(*ms);
             continue;
         }
-        let ticket = town.send(Some(&format!("r{number}")), command(step));
-        town.run();
-        let outcome = town.answers.get(&ticket).expect("everything is answered at once");
-        let said = outcome.as_ref().map(|_| ()).map_err(|refusal| refusal.name());
-        assert_eq!(said, reference.step(number, step), "step {number}: {step:?}: {outcome:?}");
-        reference.compare(&town.kept);
+        let ticket = fixture.send(Some(&format!("r{number}")), command(step));
+        fixture.run();
+        let outcome = fixture.answers.get(&ticket).expect("everything is answered at once");
+        let result = outcome.as_ref().map(|_| ()).map_err(|refusal| refusal.name());
+        assert_eq!(result, reference.step(number, step), "step {number}: {step:?}: {outcome:?}");
+        reference.compare(&fixture.states);
     }
 }
 
-/// What a repeat repeats, whatever it repeats in turn.
+/// The step that a chain of repeats repeats.
 fn original<'a>(steps: &'a [Step], number: usize, step: &'a Step) -> (usize, &'a Step) {
     match step {
         Step::Repeat { step } if number > 0 => {
@@ -168,25 +168,25 @@ fn original<'a>(steps: &'a [Step], number: usize, step: &'a Step) -> (usize, &'a
     }
 }
 
-fn town() -> Town {
-    let mut town = Town::new(RULES);
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new(RULES);
     let hall = layout("aa");
-    open(&mut town, &hall, &[]);
+    open(&mut fixture, &hall, &[]);
     let limits =
         Limits { per_order: Some(PER_ORDER), per_customer: Some(CustomerLimit { quota: id("few"), max: QUOTA }) };
     let stand = Area { id: id("stand"), name: "Stand".into(), capacity: Item::Place.capacity(), price: euros(500) };
     let session = new_session("t", &hall, 10_000_000, 11_000_000, Some(SHORT_TTL_MS));
     let session = NewSession { areas: vec![stand], limits: limits.clone(), ..session };
-    town.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
+    fixture.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
     let plain = product(euros(250), u64::from(Item::Unit.capacity()));
     let late = product(euros(300), u64::from(Item::Late.capacity()));
     let late = ProductDetails { hold: HoldPolicy::AtCheckout, limits, ..late };
     for (name, details) in [("p", plain), ("q", late)] {
-        town.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
+        fixture.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
     }
-    town.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(Box::new(resource(euros(100))))));
-    town.run();
-    town
+    fixture.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(Box::new(resource(euros(100))))));
+    fixture.run();
+    fixture
 }
 
 fn command(step: &Step) -> Command {
@@ -234,7 +234,7 @@ struct Reference {
     granted: Vec<usize>,
 }
 
-type Said = Result<(), &'static str>;
+type StepResult = Result<(), &'static str>;
 
 impl Basket {
     fn touch(&mut self, now: u64) {
@@ -266,7 +266,7 @@ impl Reference {
         }
     }
 
-    fn step(&mut self, number: usize, step: &Step) -> Said {
+    fn step(&mut self, number: usize, step: &Step) -> StepResult {
         if self.granted.contains(&number) {
             return Ok(());
         }
@@ -305,8 +305,8 @@ impl Reference {
         (held, sold)
     }
 
-    /// Whether so many more are to be had now.
-    fn may_take(&self, cart: usize, item: Item, more: u32) -> Said {
+    /// Whether this many more are available now.
+    fn may_take(&self, cart: usize, item: Item, more: u32) -> StepResult {
         let (held, sold) = self.counts(|_, other| other == item || other.in_the_way(item));
         if held + sold + more > item.capacity() {
             return Err(match item {
@@ -320,7 +320,7 @@ impl Reference {
         if item.limited() && held + sold + more > QUOTA { Err("limit_per_customer") } else { Ok(()) }
     }
 
-    fn hold(&mut self, cart: usize, wants: &[(Item, u32)]) -> Said {
+    fn hold(&mut self, cart: usize, wants: &[(Item, u32)]) -> StepResult {
         match self.active(cart) {
             Ok(_) | Err("not_found") => {}
             Err(refusal) => return Err(refusal),
@@ -374,7 +374,7 @@ impl Reference {
         Ok(())
     }
 
-    fn set(&mut self, cart: usize, number: u32, quantity: u32) -> Said {
+    fn set(&mut self, cart: usize, number: u32, quantity: u32) -> StepResult {
         let Line { item, quantity: before, .. } = *self.active(cart)?.find(number)?;
         if matches!(item, Item::Slot(_)) {
             return Err("bad_request");
@@ -395,7 +395,7 @@ impl Reference {
         Ok(())
     }
 
-    fn release(&mut self, cart: usize, number: u32) -> Said {
+    fn release(&mut self, cart: usize, number: u32) -> StepResult {
         let now = self.now;
         let basket = self.active(cart)?;
         basket.find(number)?;
@@ -404,7 +404,7 @@ impl Reference {
         Ok(())
     }
 
-    fn check_out(&mut self, cart: usize) -> Said {
+    fn check_out(&mut self, cart: usize) -> StepResult {
         let now = self.now;
         let basket = self.active(cart)?;
         if basket.lines.is_empty() {
@@ -421,7 +421,7 @@ impl Reference {
         Ok(())
     }
 
-    fn refund(&mut self, cart: usize, number: Option<u32>) -> Said {
+    fn refund(&mut self, cart: usize, number: Option<u32>) -> StepResult {
         let basket = self.baskets.get_mut(&cart).filter(|basket| basket.state == CartState::Done).ok_or("not_found")?;
         match number {
             Some(number) => {
@@ -436,9 +436,9 @@ impl Reference {
         Ok(())
     }
 
-    /// Everything is counted as it should be, and every cart is as it should be.
-    fn compare(&self, kept: &Kept) {
-        for (entity, state) in kept.entities() {
+    /// Compares all counts and carts with the reference.
+    fn compare(&self, states: &StateMap) {
+        for (entity, state) in states.entities() {
             match &**state {
                 State::Product(product) => {
                     let item = if *entity == Entity::Product(id("p")) { Item::Unit } else { Item::Late };
@@ -460,8 +460,8 @@ impl Reference {
                     let mine = |cart: usize| id(CUSTOMERS[cart]) == audit.customer;
                     let (held, sold) = self.counts(|cart, item| mine(cart) && item.limited());
                     let (held, sold) = (u64::from(held), u64::from(sold));
-                    let said = audit.quotas.first().map_or((0, 0), |(_, held, sold)| (*held, *sold));
-                    assert_eq!(said, (held, sold), "{entity}");
+                    let result = audit.quotas.first().map_or((0, 0), |(_, held, sold)| (*held, *sold));
+                    assert_eq!(result, (held, sold), "{entity}");
                     let done = |(cart, basket): &(&usize, &Basket)| mine(**cart) && basket.state == CartState::Done;
                     assert_eq!(audit.purchases.len(), self.baskets.iter().filter(done).count(), "{entity}");
                 }
@@ -471,8 +471,12 @@ impl Reference {
                     let Some(view) = cart.view() else { continue };
                     let basket = basket.unwrap_or_else(|| panic!("{entity} is open"));
                     let lines: Vec<_> = view.lines.iter().map(|line| (line.line, line.content.quantity())).collect();
-                    let said: Vec<_> = basket.lines.iter().map(|line| (line.number, line.quantity)).collect();
-                    assert_eq!((view.state, view.deadline.0, lines), (basket.state, basket.deadline, said), "{entity}");
+                    let result: Vec<_> = basket.lines.iter().map(|line| (line.number, line.quantity)).collect();
+                    assert_eq!(
+                        (view.state, view.deadline.0, lines),
+                        (basket.state, basket.deadline, result),
+                        "{entity}"
+                    );
                 }
                 State::Venue(_) | State::Directory(_) | State::Cluster(_) => {}
             }

@@ -1,5 +1,5 @@
-//! Late repeats of operators' changes (P9): whatever came after them and whatever crashed in between, a repeat is told what
-//! the first was told, and changes nothing.
+//! Late repeats of operators' changes (P9). After later changes and crashes, a repeat gets the first answer and changes
+//! nothing.
 
 use boxoffice_core::{
     answer::{Answer, Outcome},
@@ -8,20 +8,20 @@ use boxoffice_core::{
         VenueCommand, VenueDetails, Want, WantedLine, When,
     },
     id::{CartId, Entity},
-    keep::Kept,
     money::{Currency, Money},
     payment::{OnDecline, Settlement},
     refusal::Refusal,
     rules::Rules,
     seat::{Seat, SeatSet},
+    state_map::StateMap,
     time::Timestamp,
 };
 
 use crate::{
     catalogue::open,
-    keeping::written_and_read,
+    fixture::Fixture,
     script::{check_out, details, euros, hold_lines, id, layout, pay, product, resource},
-    town::Town,
+    states::written_and_read,
 };
 
 /// What happens between a change and its repeat.
@@ -38,37 +38,37 @@ enum Between {
 
 const BETWEEN: [Between; 4] = [Between::Nothing, Between::Crash, Between::Snapshot, Between::Replay];
 
-fn restart(town: &mut Town, between: Between) {
-    let entities: Vec<Entity> = town.kept.entities().map(|(entity, _)| entity.clone()).collect();
-    let kept = match between {
+fn restart(fixture: &mut Fixture, between: Between) {
+    let entities: Vec<Entity> = fixture.states.entities().map(|(entity, _)| entity.clone()).collect();
+    let states = match between {
         Between::Nothing => return,
-        Between::Crash => town.kept.clone(),
-        Between::Snapshot => written_and_read(&town.kept),
+        Between::Crash => fixture.states.clone(),
+        Between::Snapshot => written_and_read(&fixture.states),
         Between::Replay => {
-            let mut kept = Kept::new();
-            town.log.iter().for_each(|(entity, event)| _ = kept.apply(entity, vec![event.clone()]));
-            kept
+            let mut states = StateMap::new();
+            fixture.log.iter().for_each(|(entity, event)| _ = states.apply(entity, vec![event.clone()]));
+            states
         }
     };
-    entities.iter().for_each(|entity| town.crash(entity, 0));
-    town.kept = kept;
-    town.run();
+    entities.iter().for_each(|entity| fixture.crash(entity, 0));
+    fixture.states = states;
+    fixture.run();
 }
 
-/// A town with a venue, a hall, a session `s` of five seats, and a buyer's cart with a line.
-fn town() -> Town {
-    let mut town = Town::new(Rules::default());
-    open(&mut town, &layout("aaa/aa"), &["s"]);
-    town
+/// A fixture with a venue, a hall, a session `s` of five seats, and a buyer's cart with a line.
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new(Rules::default());
+    open(&mut fixture, &layout("aaa/aa"), &["s"]);
+    fixture
 }
 
-fn say(town: &mut Town, request: &str, command: &Command) -> Outcome {
-    let ticket = town.send(Some(request), command.clone());
-    town.run();
-    town.answers[&ticket].clone()
+fn outcome_of(fixture: &mut Fixture, request: &str, command: &Command) -> Outcome {
+    let ticket = fixture.send(Some(request), command.clone());
+    fixture.run();
+    fixture.answers[&ticket].clone()
 }
 
-/// A thing that is put: two puts of it that differ.
+/// Two different puts of an entity.
 struct Thing {
     name: &'static str,
     one: Command,
@@ -106,16 +106,16 @@ fn things() -> Vec<Thing> {
 fn a_late_repeat_of_a_put_does_not_undo_a_newer_one() {
     for between in BETWEEN {
         for Thing { name, one, other } in things() {
-            let mut town = town();
-            let first = say(&mut town, "rid 1", &one);
-            let second = say(&mut town, "rid 2", &other);
-            // What is so already is put again, and then something else: that request, too, may come late.
-            let third = say(&mut town, "rid 3", &other);
-            let fourth = say(&mut town, "rid 4", &one);
-            let fifth = say(&mut town, "rid 5", &other);
-            restart(&mut town, between);
-            let (log, kept) = (town.log.len(), written_and_read(&town.kept));
-            for (request, command, told) in [
+            let mut fixture = fixture();
+            let first = outcome_of(&mut fixture, "rid 1", &one);
+            let second = outcome_of(&mut fixture, "rid 2", &other);
+            // The same content is put again, and then another one. That request, too, may come late.
+            let third = outcome_of(&mut fixture, "rid 3", &other);
+            let fourth = outcome_of(&mut fixture, "rid 4", &one);
+            let fifth = outcome_of(&mut fixture, "rid 5", &other);
+            restart(&mut fixture, between);
+            let (log, states) = (fixture.log.len(), written_and_read(&fixture.states));
+            for (request, command, answers) in [
                 ("rid 1", &one, &first),
                 ("rid 2", &other, &second),
                 ("rid 3", &other, &third),
@@ -123,12 +123,12 @@ fn a_late_repeat_of_a_put_does_not_undo_a_newer_one() {
                 ("rid 5", &other, &fifth),
                 ("rid 1", &one, &first),
             ] {
-                assert!(told.is_ok(), "{name}: {told:?}");
-                assert_eq!(say(&mut town, request, command), *told, "{name}, {request}, {between:?}");
+                assert!(answers.is_ok(), "{name}: {answers:?}");
+                assert_eq!(outcome_of(&mut fixture, request, command), *answers, "{name}, {request}, {between:?}");
             }
-            assert_eq!(say(&mut town, "rid 1", &other), Err(Refusal::RequestIdReused), "{name}, {between:?}");
-            assert_eq!(town.log.len(), log, "{name}, {between:?}: a repeat changed something");
-            assert!(kept.entities().eq(town.kept.entities()), "{name}, {between:?}");
+            assert_eq!(outcome_of(&mut fixture, "rid 1", &other), Err(Refusal::RequestIdReused), "{name}, {between:?}");
+            assert_eq!(fixture.log.len(), log, "{name}, {between:?}: a repeat changed something");
+            assert!(states.entities().eq(fixture.states.entities()), "{name}, {between:?}");
         }
     }
 }
@@ -136,91 +136,91 @@ fn a_late_repeat_of_a_put_does_not_undo_a_newer_one() {
 #[test]
 fn the_answers_of_puts_say_what_was_put() {
     let [.., product, resource]: [Thing; 6] = things().try_into().ok().expect("six things");
-    let mut town = town();
+    let mut fixture = fixture();
     let stock = |outcome: Outcome| match outcome.map(|answered| answered.answer) {
         Ok(Answer::Product(view)) => (view.details.stock, view.counts.free, view.details.price.amount),
         other => panic!("a product is answered {other:?}"),
     };
-    assert_eq!(stock(say(&mut town, "rid 1", &product.one)), (10, 10, 100));
-    // Units are held before the second put: its answer, and that of its repeat, count them.
+    assert_eq!(stock(outcome_of(&mut fixture, "rid 1", &product.one)), (10, 10, 100));
+    // Units are held before the second put. Its answer and that of its repeat count them.
     let want = Want::Units { quantity: 3, now: false };
     let lines = vec![WantedLine { entity: Entity::Product(id("p")), want }];
-    say(&mut town, "hold", &Command::Cart(CartId(1), hold_lines(lines))).expect("there is stock");
-    assert_eq!(stock(say(&mut town, "rid 2", &product.other)), (20, 17, 200));
-    say(&mut town, "cancel", &Command::Cart(CartId(1), CartCommand::Cancel)).expect("a cart");
-    assert_eq!(stock(say(&mut town, "rid 1", &product.one)), (10, 10, 100));
-    assert_eq!(stock(say(&mut town, "rid 2", &product.other)), (20, 17, 200));
+    outcome_of(&mut fixture, "hold", &Command::Cart(CartId(1), hold_lines(lines))).expect("there is stock");
+    assert_eq!(stock(outcome_of(&mut fixture, "rid 2", &product.other)), (20, 17, 200));
+    outcome_of(&mut fixture, "cancel", &Command::Cart(CartId(1), CartCommand::Cancel)).expect("a cart");
+    assert_eq!(stock(outcome_of(&mut fixture, "rid 1", &product.one)), (10, 10, 100));
+    assert_eq!(stock(outcome_of(&mut fixture, "rid 2", &product.other)), (20, 17, 200));
     let get = Command::Product(id("p"), ProductCommand::Get);
-    assert_eq!(stock(say(&mut town, "get", &get)), (20, 20, 200), "it is as it was put last");
+    assert_eq!(stock(outcome_of(&mut fixture, "get", &get)), (20, 20, 200), "it is as it was put last");
 
     let rate = |outcome: Outcome| match outcome.map(|answered| answered.answer) {
         Ok(Answer::Resource(view)) => (view.details.rate.amount, view.bookings),
         other => panic!("a resource is answered {other:?}"),
     };
-    assert_eq!(rate(say(&mut town, "rid 1", &resource.one)), (100, 0));
-    say(&mut town, "book", &reserve(1)).expect("it is free");
-    assert_eq!(rate(say(&mut town, "rid 2", &resource.other)), (200, 1));
-    assert_eq!(rate(say(&mut town, "rid 1", &resource.one)), (100, 0));
+    assert_eq!(rate(outcome_of(&mut fixture, "rid 1", &resource.one)), (100, 0));
+    outcome_of(&mut fixture, "book", &reserve(1)).expect("it is free");
+    assert_eq!(rate(outcome_of(&mut fixture, "rid 2", &resource.other)), (200, 1));
+    assert_eq!(rate(outcome_of(&mut fixture, "rid 1", &resource.one)), (100, 0));
     let get = Command::Resource(id("r"), ResourceCommand::Get);
-    assert_eq!(rate(say(&mut town, "get", &get)), (200, 1), "it is as it was put last");
+    assert_eq!(rate(outcome_of(&mut fixture, "get", &get)), (200, 1), "it is as it was put last");
 }
 
 #[test]
 fn a_put_that_was_committed_and_not_answered_is_found_by_its_repeat() {
     for Thing { name, one, other } in things() {
-        let mut town = town();
+        let mut fixture = fixture();
         let entity = one.entity();
-        let ticket = town.send(Some("rid 1"), one.clone());
-        town.run_but(|to| *to == entity, |_| false);
+        let ticket = fixture.send(Some("rid 1"), one.clone());
+        fixture.run_but(|to| *to == entity, |_| false);
         // The host dies between the commit and the answer.
-        town.crash(&entity, 1);
-        assert!(town.is_lost(ticket), "{name}");
-        say(&mut town, "rid 2", &other).expect("a put");
-        let log = town.log.len();
-        say(&mut town, "rid 1", &one).expect("it was put");
-        assert_eq!(town.log.len(), log, "{name}: the repeat undid a newer put");
-        // And what died with its host is put when it is repeated.
-        let third = town.send(Some("rid 3"), one.clone());
-        town.run_but(|to| *to == entity, |_| false);
-        town.crash(&entity, 0);
-        assert!(town.is_lost(third), "{name}");
-        say(&mut town, "rid 3", &one).expect("a put");
-        assert!(town.log.len() > log, "{name}: nothing was put");
+        fixture.crash(&entity, 1);
+        assert!(fixture.is_lost(ticket), "{name}");
+        outcome_of(&mut fixture, "rid 2", &other).expect("a put");
+        let log = fixture.log.len();
+        outcome_of(&mut fixture, "rid 1", &one).expect("it was put");
+        assert_eq!(fixture.log.len(), log, "{name}: the repeat undid a newer put");
+        // A put that was lost with its host is written by its repeat.
+        let third = fixture.send(Some("rid 3"), one.clone());
+        fixture.run_but(|to| *to == entity, |_| false);
+        fixture.crash(&entity, 0);
+        assert!(fixture.is_lost(third), "{name}");
+        outcome_of(&mut fixture, "rid 3", &one).expect("a put");
+        assert!(fixture.log.len() > log, "{name}: nothing was put");
     }
 }
 
 #[test]
 fn a_venue_put_twice_is_answered_when_searches_find_it() {
-    let mut town = town();
+    let mut fixture = fixture();
     let Thing { one, other, .. } = things().swap_remove(0);
     let venue = one.entity();
-    // The directory is out of reach: neither the put nor its repeat is answered.
-    let first = town.send(Some("rid 1"), one.clone());
-    town.run_but(|to| *to == venue, |_| true);
-    let again = town.send(Some("rid 1"), one.clone());
-    town.run_but(|to| *to == venue, |_| true);
-    assert!(!town.answers.contains_key(&first) && !town.answers.contains_key(&again));
-    town.run();
-    assert!(town.answers[&first].is_ok());
-    assert_eq!(town.answers[&first], town.answers[&again]);
-    // While newer details are on their way the older ones, which the directory knows, are answered at once.
-    let newer = town.send(Some("rid 2"), other);
-    town.run_but(|to| *to == venue, |_| true);
-    let late = town.send(Some("rid 1"), one);
-    town.run_but(|to| *to == venue, |_| true);
-    assert_eq!(town.answers[&late], town.answers[&first]);
-    assert!(!town.answers.contains_key(&newer));
-    town.run();
-    assert!(town.answers[&newer].is_ok());
+    // The directory is out of reach, so neither the put nor its repeat is answered.
+    let first = fixture.send(Some("rid 1"), one.clone());
+    fixture.run_but(|to| *to == venue, |_| true);
+    let again = fixture.send(Some("rid 1"), one.clone());
+    fixture.run_but(|to| *to == venue, |_| true);
+    assert!(!fixture.answers.contains_key(&first) && !fixture.answers.contains_key(&again));
+    fixture.run();
+    assert!(fixture.answers[&first].is_ok());
+    assert_eq!(fixture.answers[&first], fixture.answers[&again]);
+    // The older details, which the directory knows, are answered at once, while newer ones are on their way.
+    let newer = fixture.send(Some("rid 2"), other);
+    fixture.run_but(|to| *to == venue, |_| true);
+    let late = fixture.send(Some("rid 1"), one);
+    fixture.run_but(|to| *to == venue, |_| true);
+    assert_eq!(fixture.answers[&late], fixture.answers[&first]);
+    assert!(!fixture.answers.contains_key(&newer));
+    fixture.run();
+    assert!(fixture.answers[&newer].is_ok());
 }
 
 #[test]
 fn details_that_are_so_already_are_not_listed_again() {
-    let mut town = town();
+    let mut fixture = fixture();
     let same = Command::Venue(id("venue"), VenueCommand::Put(details()));
-    let (log, posted) = (town.log.len(), town.posted.len());
-    say(&mut town, "rid 9", &same).expect("it is so already");
-    assert_eq!((town.log.len(), town.posted.len()), (log + 1, posted + 1), "only the request was written down");
+    let (log, posted) = (fixture.log.len(), fixture.posted.len());
+    outcome_of(&mut fixture, "rid 9", &same).expect("it is so already");
+    assert_eq!((fixture.log.len(), fixture.posted.len()), (log + 1, posted + 1), "only the request was written down");
 }
 
 #[test]
@@ -232,16 +232,16 @@ fn things_are_sold_in_one_currency_for_life() {
         let resource = Command::Resource(id("r"), ResourceCommand::Put(Box::new(resource(price))));
         [product, resource]
     };
-    let mut town = town();
+    let mut fixture = fixture();
     for (known, (foreign, dearer)) in of(euros(100)).iter().zip(of(pounds).iter().zip(&of(euros(300)))) {
-        say(&mut town, "rid 1", known).expect("it is new");
-        let before = town.log.len();
-        let refusal = say(&mut town, "rid 2", foreign).expect_err("the currency stays");
+        outcome_of(&mut fixture, "rid 1", known).expect("it is new");
+        let before = fixture.log.len();
+        let refusal = outcome_of(&mut fixture, "rid 2", foreign).expect_err("the currency stays");
         let currency = euros(0).currency;
         assert_eq!(refusal, Refusal::CurrencyFixed { entity: known.entity(), currency });
         assert_eq!((refusal.code(), refusal.name()), (703, "currency_fixed"));
-        assert_eq!(town.log.len(), before);
-        say(&mut town, "rid 3", dearer).expect("prices may change");
+        assert_eq!(fixture.log.len(), before);
+        outcome_of(&mut fixture, "rid 3", dearer).expect("prices may change");
     }
 }
 
@@ -251,7 +251,7 @@ fn reserve(hour: u64) -> Command {
     Command::Resource(id("r"), ResourceCommand::Reserve { booking, when, repeat: None, details: "".into() })
 }
 
-/// Changes of one entity, all granted, of which each undoes the one before it.
+/// Granted changes of one entity. Each undoes the one before.
 fn histories() -> Vec<(&'static str, Vec<Command>)> {
     let seats = || vec![Seat { row: 0, seat: 0 }];
     let session = |command: SessionCommand| Command::Session(id("s"), command);
@@ -318,29 +318,29 @@ fn histories() -> Vec<(&'static str, Vec<Command>)> {
 fn every_other_change_of_an_operator_is_found_by_its_repeat() {
     for between in BETWEEN {
         for (name, commands) in histories() {
-            let mut town = town();
-            // The gateway is never heard: an operator says how the attempts ended.
-            town.bank_open = false;
-            let mut told = Vec::new();
+            let mut fixture = fixture();
+            // The gateway never answers, so an operator settles the attempts.
+            fixture.gateway_open = false;
+            let mut answers = Vec::new();
             for (number, command) in commands.iter().enumerate() {
                 let by_gateway = matches!(command, Command::Cart(_, CartCommand::Checkout { .. }));
                 let request = format!("rid {number}");
-                let ticket = town.send(Some(&request), command.clone());
-                town.run();
+                let ticket = fixture.send(Some(&request), command.clone());
+                fixture.run();
                 if by_gateway {
-                    assert!(!town.answers.contains_key(&ticket), "{name}: the gateway is out of reach");
+                    assert!(!fixture.answers.contains_key(&ticket), "{name}: the gateway is out of reach");
                     continue;
                 }
-                let outcome = town.answers[&ticket].clone();
+                let outcome = fixture.answers[&ticket].clone();
                 let answered = outcome.unwrap_or_else(|no| panic!("{name}: {command:?} is refused: {no}"));
-                told.push((request, command, answered));
+                answers.push((request, command, answered));
             }
-            town.calls.clear();
-            restart(&mut town, between);
-            town.calls.clear();
-            let (log, kept) = (town.log.len(), written_and_read(&town.kept));
-            for (request, command, first) in told {
-                let again = say(&mut town, &request, command);
+            fixture.calls.clear();
+            restart(&mut fixture, between);
+            fixture.calls.clear();
+            let (log, states) = (fixture.log.len(), written_and_read(&fixture.states));
+            for (request, command, first) in answers {
+                let again = outcome_of(&mut fixture, &request, command);
                 let again = again.unwrap_or_else(|no| panic!("{name}: {request} is refused: {no}"));
                 assert_eq!(again, first, "{name}, {request}, {between:?}");
                 let other = Command::Cart(CartId(7), CartCommand::Revoke { line: 9, reason: "".into() });
@@ -351,10 +351,14 @@ fn every_other_change_of_an_operator_is_found_by_its_repeat() {
                     Entity::Product(_) => continue,
                     entity => panic!("{entity} is in none of the histories"),
                 };
-                assert_eq!(say(&mut town, &request, &other), Err(Refusal::RequestIdReused), "{name}, {request}");
+                assert_eq!(
+                    outcome_of(&mut fixture, &request, &other),
+                    Err(Refusal::RequestIdReused),
+                    "{name}, {request}"
+                );
             }
-            assert_eq!(town.log.len(), log, "{name}, {between:?}: a repeat changed something");
-            assert!(kept.entities().eq(town.kept.entities()), "{name}, {between:?}");
+            assert_eq!(fixture.log.len(), log, "{name}, {between:?}: a repeat changed something");
+            assert!(states.entities().eq(fixture.states.entities()), "{name}, {between:?}");
         }
     }
 }
@@ -394,33 +398,36 @@ fn a_repeat_is_told_the_versions_of_its_time() {
         Command::Cart(CartId(3), CartCommand::Cancel),
     ];
     for between in BETWEEN {
-        let mut town = town();
-        let tell = |number: usize| format!("rid {number}");
-        let first: Vec<Outcome> =
-            story.iter().enumerate().map(|(number, command)| say(&mut town, &tell(number), command)).collect();
+        let mut fixture = fixture();
+        let describe = |number: usize| format!("rid {number}");
+        let first: Vec<Outcome> = story
+            .iter()
+            .enumerate()
+            .map(|(number, command)| outcome_of(&mut fixture, &describe(number), command))
+            .collect();
         let versions = |outcome: &Outcome| -> Vec<(String, u64)> {
             let answered = outcome.as_ref().unwrap_or_else(|no| panic!("{between:?}: refused: {no}"));
             answered.at.iter().map(|at| (at.entity.to_string(), at.version)).collect()
         };
-        // The third hold is the second of the first cart: a line of its own, and more units of the line it has.
-        let told = [("session/s", 4), ("product/p", 4)].map(|(name, version)| (name.to_owned(), version));
-        assert_eq!(versions(&first[4])[1..], told, "{between:?}");
-        // A checkout rests on everybody who has sold.
+        // The third hold is the second of the first cart: a new line, and more units of an existing line.
+        let answers = [("session/s", 4), ("product/p", 4)].map(|(name, version)| (name.to_owned(), version));
+        assert_eq!(versions(&first[4])[1..], answers, "{between:?}");
+        // A checkout rests on the versions of all sales.
         let sold: Vec<String> = versions(&first[9]).into_iter().map(|(name, _)| name).collect();
         assert_eq!(sold[1..], ["session/s", "session/s", "product/p"].map(String::from), "{between:?}");
-        restart(&mut town, between);
-        let log = town.log.len();
+        restart(&mut fixture, between);
+        let log = fixture.log.len();
         for (number, command) in story.iter().enumerate().chain(story.iter().enumerate()) {
-            let again = say(&mut town, &tell(number), command);
+            let again = outcome_of(&mut fixture, &describe(number), command);
             assert_eq!(versions(&again), versions(&first[number]), "{number}, {between:?}");
         }
-        assert_eq!(town.log.len(), log, "{between:?}: a repeat changed something");
+        assert_eq!(fixture.log.len(), log, "{between:?}: a repeat changed something");
     }
 }
 
 #[test]
 fn a_hold_whose_cart_died_before_it_was_written_down_has_its_own_version() {
-    let mut town = town();
+    let mut fixture = fixture();
     let cart = Entity::Cart(CartId(1));
     let seats =
         |seat: u16| Want::Seats { seats: SeatSet::new([Seat { row: 0, seat }]).expect("a seat"), best_effort: false };
@@ -430,15 +437,19 @@ fn a_hold_whose_cart_died_before_it_was_written_down_has_its_own_version() {
             hold_lines(vec![WantedLine { entity: Entity::Session(id("s")), want: seats(seat) }]),
         )
     };
-    let ticket = town.send(Some("rid 1"), hold(1, 0));
-    // The session has granted it; the cart dies before the line is committed.
-    town.run_but(|_| true, |entity| *entity != cart);
-    town.crash(&cart, 0);
-    assert!(town.is_lost(ticket));
+    let ticket = fixture.send(Some("rid 1"), hold(1, 0));
+    // The session has granted it. The cart crashes before the line is committed.
+    fixture.run_but(|_| true, |entity| *entity != cart);
+    fixture.crash(&cart, 0);
+    assert!(fixture.is_lost(ticket));
     let session_version = |outcome: Outcome| {
         let answered = outcome.expect("the seat is free, or held for it");
         answered.at.iter().find(|at| at.entity == Entity::Session(id("s"))).expect("it was asked").version
     };
-    assert_eq!(session_version(say(&mut town, "rid 1", &hold(2, 1))), 3);
-    assert_eq!(session_version(say(&mut town, "rid 1", &hold(1, 0))), 2, "the hold is older than the other cart's");
+    assert_eq!(session_version(outcome_of(&mut fixture, "rid 1", &hold(2, 1))), 3);
+    assert_eq!(
+        session_version(outcome_of(&mut fixture, "rid 1", &hold(1, 0))),
+        2,
+        "the hold is older than the other cart's"
+    );
 }

@@ -1,7 +1,7 @@
-//! Stories in words, with seat maps drawn after whatever changed them.
+//! Stories as scripts, with the seat maps that each step changes.
 //!
-//! Each line is a step; the answer is written behind it, and below it every map that is not as it was: `.` free, `#`
-//! blocked, a small letter held by that cart, a capital bought by it. One-letter names are carts.
+//! Each line is a step. The answer stands behind it, and below it every map that has changed: `.` free, `#` blocked, a small
+//! letter held by that cart, a capital bought by it. One-letter names are carts.
 //!
 //! | line | does |
 //! |---|---|
@@ -17,8 +17,8 @@
 //! | `a checkout expect total 3.00` `… lines 4` `… paid 3.00` | refused if the cart is not that; `pay` too |
 //! | `a refund 1 2` `a revoke 1 why` `a settle 1 yes` | what they say; an operator releases, or says how an attempt ended |
 //! | `box cancel s` | the session does not take place |
-//! | `bank authorize no lost deaf more yes` | how the next calls go: declined, done but unheard, unheard, another amount |
-//! | `bank says a 1 authorize yes` | the gateway says by itself; the ledger with `bank` |
+//! | `gateway authorize no lost deaf more yes` | the next calls are declined, lose their reply, are lost, get another amount, succeed |
+//! | `gateway says a 1 authorize yes` | the gateway says by itself; the ledger with `gateway` |
 //! | `ann` | purchases of a customer |
 //! | `a hold s 0.3 0.4 + t 1.1` | holds seats, row and seat; `some` before seats: as many as are free |
 //! | `a best s 3` | best available; `split`, `accessible 1`, `category b` behind it |
@@ -26,17 +26,17 @@
 //! | `box block s 0.0` `box unblock s 0.0` `box get s` | the box office |
 //! | `… as r1` | with this request id; every line has its own otherwise |
 //! | `wait 1800` | seconds pass; everything due happens on the way |
-//! | `clock -3600` | clocks were set: true time is so many seconds ahead of running time from now on |
-//! | `stop s` `go s` `lose s` | messages to it are kept back, delivered, lost |
+//! | `clock -3600` | clocks were set: true time is this many seconds ahead of running time from now on |
+//! | `stop s` `go s` `lose s` | messages to it are queued, delivered, lost |
 //! | `freeze s` `thaw s` `crash s` | its commits stop, go on; its host dies with what is not committed |
 //! | `last hold s` | the latest message of that kind to it comes once more |
 //! | `again hold s` | the first message of that kind to it comes once more |
 //! | `answers` | answers that came later |
 
+mod describe;
+mod parse;
 mod picture;
-mod tell;
-mod things;
-mod words;
+mod samples;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -50,56 +50,56 @@ use boxoffice_core::{
     },
     host::Input,
     id::{Entity, Id},
-    keep::State,
     money::Money,
     payment::{GatewayOutcome, PaymentKey, PaymentStep},
     rules::Rules,
+    state_map::State,
 };
 use expect_test::Expect;
 
+use self::{
+    describe::describe,
+    parse::{call_fate, cart_command, entity, in_cents, number, payment_step, seat, terms},
+};
 pub(crate) use self::{
     picture::draw,
-    things::{cart, check_out, details, euros, hold_lines, id, layout, new_session, pay, product, recorded, resource},
-};
-use self::{
-    tell::tell,
-    words::{cart_command, entity, in_cents, mood, number, payment_step, seat, terms},
+    samples::{cart, check_out, details, euros, hold_lines, id, layout, new_session, pay, product, recorded, resource},
 };
 use crate::{
-    bank::Mood,
-    town::{Ticket, Town, kind},
+    fixture::{Fixture, Ticket, kind},
+    test_gateway::CallFate,
 };
 
 /// Plays a script and compares the story.
 pub(crate) fn check(script: &str, expect: Expect) {
-    let mut play = Play::new();
+    let mut play = ScriptRun::new();
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         play.line(line);
     }
     expect.assert_eq(&play.story);
 }
 
-struct Play {
-    town: Town,
+struct ScriptRun {
+    fixture: Fixture,
     story: String,
     maps: BTreeMap<Id, String>,
-    told: BTreeSet<Ticket>,
+    reported: BTreeSet<Ticket>,
     stopped: BTreeSet<Entity>,
     frozen: BTreeSet<Entity>,
     sessions: u64,
     requests: u32,
 }
 
-impl Play {
-    fn new() -> Play {
-        let mut town = Town::new(Rules::default());
-        town.send(Some("venue"), Command::Venue(id("venue"), VenueCommand::Put(details())));
-        town.run();
-        Play {
-            town,
+impl ScriptRun {
+    fn new() -> ScriptRun {
+        let mut fixture = Fixture::new(Rules::default());
+        fixture.send(Some("venue"), Command::Venue(id("venue"), VenueCommand::Put(details())));
+        fixture.run();
+        ScriptRun {
+            fixture,
             story: String::new(),
             maps: BTreeMap::new(),
-            told: BTreeSet::from([0]),
+            reported: BTreeSet::from([0]),
             stopped: BTreeSet::new(),
             frozen: BTreeSet::new(),
             sessions: 0,
@@ -116,9 +116,9 @@ impl Play {
                 (words.clone(), format!("r{}", self.requests))
             }
         };
-        let said = match words[..] {
+        let text = match words[..] {
             ["clock", seconds] => {
-                self.town.distance_ms = (number::<f64>(seconds) * 1_000.0).round() as i64;
+                self.fixture.distance_ms = (number::<f64>(seconds) * 1_000.0).round() as i64;
                 String::new()
             }
             ["wait", seconds] => {
@@ -132,43 +132,43 @@ impl Play {
             }
             [which @ ("again" | "last"), what, name] => {
                 let to = entity(name);
-                let mut past = self.town.posted.iter().filter(|message| message.to == to && kind(message) == what);
+                let mut past = self.fixture.posted.iter().filter(|message| message.to == to && kind(message) == what);
                 let message = if which == "again" { past.next() } else { past.next_back() };
                 let message = message.unwrap_or_else(|| panic!("no {what} was sent to {name}")).clone();
-                self.town.post(message);
+                self.fixture.post(message);
                 String::new()
             }
-            ["bank"] => format!(" -> {}", self.town.bank.ledger()),
-            ["bank", "shut"] => {
-                self.town.bank_open = false;
+            ["gateway"] => format!(" -> {}", self.fixture.gateway.ledger()),
+            ["gateway", "shut"] => {
+                self.fixture.gateway_open = false;
                 String::new()
             }
-            ["bank", "open"] => {
-                self.town.bank_open = true;
+            ["gateway", "open"] => {
+                self.fixture.gateway_open = true;
                 String::new()
             }
-            ["bank", "says", name, attempt, step, outcome] => {
+            ["gateway", "says", name, attempt, step, outcome] => {
                 let (key, step) = (PaymentKey { cart: cart(name), attempt: number(attempt) }, payment_step(step));
                 let outcome = self.gateway_outcome(key, step, outcome);
                 let to = Entity::Cart(key.cart);
-                self.town.post(crate::town::Message { to, input: Input::Paid { key, step, outcome } });
+                self.fixture.post(crate::fixture::Message { to, input: Input::Paid { key, step, outcome } });
                 String::new()
             }
-            ["bank", step, ref moods @ ..] => {
-                let moods: Vec<Mood> = moods.iter().map(|word| mood(word)).collect();
-                self.town.bank.plan(crate::bank::word(payment_step(step)), &moods);
+            ["gateway", step, ref fates @ ..] => {
+                let fates: Vec<CallFate> = fates.iter().map(|word| call_fate(word)).collect();
+                self.fixture.gateway.plan(crate::test_gateway::word(payment_step(step)), &fates);
                 String::new()
             }
             _ => {
                 let command = self.command(&words);
-                let ticket = self.town.send(Some(&request), command);
+                let ticket = self.fixture.send(Some(&request), command);
                 self.settle();
-                self.told.insert(ticket);
+                self.reported.insert(ticket);
                 format!(" -> {}", self.outcome(ticket))
             }
         };
         self.settle();
-        writeln!(self.story, "{line}{said}").expect("strings take everything");
+        writeln!(self.story, "{line}{text}").expect("strings take everything");
         self.draw();
     }
 
@@ -178,7 +178,7 @@ impl Play {
             ("no", PaymentStep::Authorize) => GatewayOutcome::Declined { reason: "no money".into() },
             ("no", _) => GatewayOutcome::Failed { reason: "closed".into() },
             ("yes", PaymentStep::Authorize) => {
-                let authorized = self.town.bank.accounts.get(&key).and_then(|account| account.authorized);
+                let authorized = self.fixture.gateway.accounts.get(&key).and_then(|account| account.authorized);
                 let reference = format!("auth-{}", key.attempt).into();
                 GatewayOutcome::Authorized { reference, amount: euros(authorized.unwrap_or(0)) }
             }
@@ -191,23 +191,24 @@ impl Play {
 
     fn settle(&mut self) {
         let (stopped, frozen) = (&self.stopped, &self.frozen);
-        self.town.run_but(|to| !stopped.contains(to), |entity| !frozen.contains(entity));
+        self.fixture.run_but(|to| !stopped.contains(to), |entity| !frozen.contains(entity));
     }
 
     fn wait(&mut self, span_ms: u64) {
         let (stopped, frozen) = (&self.stopped, &self.frozen);
-        let settle = |town: &mut Town| town.run_but(|to| !stopped.contains(to), |entity| !frozen.contains(entity));
-        self.town.wait(span_ms, settle);
+        let settle =
+            |fixture: &mut Fixture| fixture.run_but(|to| !stopped.contains(to), |entity| !frozen.contains(entity));
+        self.fixture.wait(span_ms, settle);
     }
 
     fn meddle(&mut self, verb: &str, entity: Entity) {
         match verb {
             "stop" => _ = self.stopped.insert(entity),
             "go" => _ = self.stopped.remove(&entity),
-            "lose" => self.town.mail.retain(|message| message.to != entity),
+            "lose" => self.fixture.mail.retain(|message| message.to != entity),
             "freeze" => _ = self.frozen.insert(entity),
             "thaw" => _ = self.frozen.remove(&entity),
-            _ => self.town.crash(&entity, 0),
+            _ => self.fixture.crash(&entity, 0),
         }
     }
 
@@ -260,7 +261,7 @@ impl Play {
                 (self.sessions * 100_000_000, self.sessions * 100_000_000 + 7_200_000)
             }
         };
-        let venue = self.town.kept.get(&Entity::Venue(id("venue"))).expect("it was put");
+        let venue = self.fixture.states.get(&Entity::Venue(id("venue"))).expect("it was put");
         let State::Venue(venue) = &*venue else { panic!("a venue is kept as something else") };
         let hall = venue.hall(&id("hall")).expect("a hall comes before its sessions");
         let session = new_session(name, &hall.layout, starts_at, ends_at, terms.ttl_ms);
@@ -269,29 +270,29 @@ impl Play {
     }
 
     fn outcome(&self, ticket: Ticket) -> String {
-        match self.town.answers.get(&ticket) {
-            None if self.town.is_lost(ticket) => "nothing".into(),
+        match self.fixture.answers.get(&ticket) {
+            None if self.fixture.is_lost(ticket) => "nothing".into(),
             None => format!("(waits as #{ticket})"),
-            Some(outcome) => tell(outcome),
+            Some(outcome) => describe(outcome),
         }
     }
 
-    /// Answers that came after their line was told.
+    /// Answers that came after their line.
     fn answers(&mut self) -> String {
         let waiting = self.story.matches("(waits as #").count();
-        let mut said = String::new();
-        for (ticket, outcome) in &self.town.answers {
+        let mut text = String::new();
+        for (ticket, outcome) in &self.fixture.answers {
             if self.story.contains(&format!("(waits as #{ticket})"))
                 && !self.story.contains(&format!("\n    #{ticket} "))
             {
-                write!(said, "\n    #{ticket} {}", tell(outcome)).expect("strings take everything");
+                write!(text, "\n    #{ticket} {}", describe(outcome)).expect("strings take everything");
             }
         }
-        if said.is_empty() { format!(" -> none of {waiting}") } else { said }
+        if text.is_empty() { format!(" -> none of {waiting}") } else { text }
     }
 
     fn draw(&mut self) {
-        let maps = draw(&self.town.kept);
+        let maps = draw(&self.fixture.states);
         for (id, map) in &maps {
             let before = self.maps.get(id);
             if before.is_some_and(|before| before != map) {

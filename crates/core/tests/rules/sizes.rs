@@ -1,4 +1,4 @@
-//! What things weigh.
+//! Memory of states.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use boxoffice_core::{
     cart::Cart,
     command::{CartCommand, Command, ProductCommand, ResourceCommand, SessionCommand, Want, WantedLine},
     id::{CartId, Entity},
-    keep::State,
     rules::Rules,
     seat::{Seat, SeatSet},
+    state_map::State,
     time::Timestamp,
 };
 
 use crate::{
     catalogue::open,
+    fixture::Fixture,
     script::{hold_lines, id, layout},
-    town::Town,
 };
 
 /// A counter beside each `Arc`, strong and weak.
@@ -25,44 +25,44 @@ const PLACE: usize = (size_of::<Entity>() + size_of::<usize>() + size_of::<Optio
 
 #[test]
 fn a_free_session_of_200_seats_takes_at_most_400_bytes() {
-    let mut town = Town::new(Rules::default());
+    let mut fixture = Fixture::new(Rules::default());
     let row = "a".repeat(10) + &"b".repeat(10);
     let hall = layout(&[row.as_str(); 10].join("/"));
-    open(&mut town, &hall, &["cinema-4711-hall-3", "cinema-4711-hall-4"]);
-    let weigh = |town: &Town, name: &str| {
-        let state = town.kept.get(&Entity::Session(id(name))).expect("it is open");
+    open(&mut fixture, &hall, &["cinema-4711-hall-3", "cinema-4711-hall-4"]);
+    let weigh = |fixture: &Fixture, name: &str| {
+        let state = fixture.states.get(&Entity::Session(id(name))).expect("it is open");
         let State::Session(session) = &*state else { panic!("a session is kept as something else") };
         assert_eq!(session.layout().seats(), 200);
         (PLACE + ARC + size_of::<State>() + session.heap_bytes(), Arc::clone(session.layout()))
     };
-    let (bytes, first) = weigh(&town, "cinema-4711-hall-3");
+    let (bytes, first) = weigh(&fixture, "cinema-4711-hall-3");
     assert!(bytes <= 400, "a free session takes {bytes} bytes");
     println!("a free session of 200 seats takes {bytes} bytes");
-    let (_, second) = weigh(&town, "cinema-4711-hall-4");
+    let (_, second) = weigh(&fixture, "cinema-4711-hall-4");
     assert!(Arc::ptr_eq(&first, &second), "sessions of one hall share its layout");
 
-    // After a hold that was given back it is as light again.
+    // After a release it is as small as before.
     let seats = SeatSet::new([Seat { row: 3, seat: 3 }]).expect("a seat");
     let want = Want::Seats { seats, best_effort: false };
     let hold = hold_lines(vec![WantedLine { entity: Entity::Session(id("cinema-4711-hall-3")), want }]);
-    town.send(Some("hold"), Command::Cart(CartId(1), hold));
-    town.run();
-    assert!(weigh(&town, "cinema-4711-hall-3").0 > bytes);
-    town.send(Some("cancel"), Command::Cart(CartId(1), CartCommand::Cancel));
-    town.run();
-    assert_eq!(weigh(&town, "cinema-4711-hall-3").0, bytes);
+    fixture.send(Some("hold"), Command::Cart(CartId(1), hold));
+    fixture.run();
+    assert!(weigh(&fixture, "cinema-4711-hall-3").0 > bytes);
+    fixture.send(Some("cancel"), Command::Cart(CartId(1), CartCommand::Cancel));
+    fixture.run();
+    assert_eq!(weigh(&fixture, "cinema-4711-hall-3").0, bytes);
 }
 
-/// An open cart with one line, with the answer it remembers, as it is kept in memory.
+/// An open cart with one line and the answer that it remembers.
 #[test]
 fn an_open_cart_with_one_line_takes_some_hundreds_of_bytes() {
-    let mut town = Town::new(Rules::default());
-    open(&mut town, &layout("aaaa"), &["cinema-4711-hall-3"]);
+    let mut fixture = Fixture::new(Rules::default());
+    open(&mut fixture, &layout("aaaa"), &["cinema-4711-hall-3"]);
     let product = Box::new(crate::script::product(crate::script::euros(250), 9));
-    town.send(Some("put"), Command::Product(id("product-4711"), ProductCommand::Put(product)));
+    fixture.send(Some("put"), Command::Product(id("product-4711"), ProductCommand::Put(product)));
     let room = Box::new(crate::script::resource(crate::script::euros(250)));
-    town.send(Some("put"), Command::Resource(id("room-4711"), ResourceCommand::Put(room)));
-    town.run();
+    fixture.send(Some("put"), Command::Resource(id("room-4711"), ResourceCommand::Put(room)));
+    fixture.run();
     let seats = SeatSet::new([Seat { row: 0, seat: 0 }, Seat { row: 0, seat: 1 }]).expect("two seats");
     let session = Entity::Session(id("cinema-4711-hall-3"));
     let slot = Want::Slot { begin: Timestamp(3_600_000), end: Timestamp(7_200_000), details: "".into() };
@@ -72,9 +72,9 @@ fn an_open_cart_with_one_line_takes_some_hundreds_of_bytes() {
         ("one slot", Entity::Resource(id("room-4711")), slot),
     ];
     for (number, (name, entity, want)) in (1..).zip(lines) {
-        town.send(Some("hold"), Command::Cart(CartId(number), hold_lines(vec![WantedLine { entity, want }])));
-        town.run();
-        let state = town.kept.get(&Entity::Cart(CartId(number))).expect("it is open");
+        fixture.send(Some("hold"), Command::Cart(CartId(number), hold_lines(vec![WantedLine { entity, want }])));
+        fixture.run();
+        let state = fixture.states.get(&Entity::Cart(CartId(number))).expect("it is open");
         let State::Cart(cart) = &*state else { panic!("a cart is kept as something else") };
         let bytes = PLACE + ARC + size_of::<State>() + size_of::<Cart>() + cart.heap_bytes();
         println!("a cart with {name} takes {bytes} bytes, {} of them on its heap", cart.heap_bytes());
@@ -85,13 +85,13 @@ fn an_open_cart_with_one_line_takes_some_hundreds_of_bytes() {
 /// A session that was set up with seats kept off sale.
 #[test]
 fn a_block_of_seats_takes_few_bytes_beyond_the_first() {
-    let mut town = Town::new(Rules::default());
-    open(&mut town, &layout(&vec!["a".repeat(20); 10].join("/")), &["s"]);
+    let mut fixture = Fixture::new(Rules::default());
+    open(&mut fixture, &layout(&vec!["a".repeat(20); 10].join("/")), &["s"]);
     let mut weigh = |request: &str, number: u16| {
         let block = SessionCommand::Block(vec![Seat { row: 0, seat: number }]);
-        town.send(Some(request), Command::Session(id("s"), block));
-        town.run();
-        let state = town.kept.get(&Entity::Session(id("s"))).expect("it is open");
+        fixture.send(Some(request), Command::Session(id("s"), block));
+        fixture.run();
+        let state = fixture.states.get(&Entity::Session(id("s"))).expect("it is open");
         let State::Session(session) = &*state else { panic!("a session is kept as something else") };
         session.heap_bytes()
     };
@@ -100,19 +100,19 @@ fn a_block_of_seats_takes_few_bytes_beyond_the_first() {
     assert_eq!(weigh("2", 2), first + 24);
 }
 
-/// What a put that is remembered takes: nothing of what was put.
+/// A remembered put does not store the content of the put.
 #[test]
 fn a_remembered_put_takes_40_bytes() {
-    let mut town = Town::new(Rules::default());
-    open(&mut town, &layout("aaaa"), &["s"]);
+    let mut fixture = Fixture::new(Rules::default());
+    open(&mut fixture, &layout("aaaa"), &["s"]);
     let mut product = crate::script::product(crate::script::euros(250), 9);
     product.properties = vec![("text".into(), "x".repeat(1_000).into())];
     let mut weigh = |request: &str| {
         let put = ProductCommand::Put(Box::new(product.clone()));
-        let ticket = town.send(Some(request), Command::Product(id("p"), put));
-        town.run();
-        assert!(town.answers[&ticket].is_ok());
-        let state = town.kept.get(&Entity::Product(id("p"))).expect("it was put");
+        let ticket = fixture.send(Some(request), Command::Product(id("p"), put));
+        fixture.run();
+        assert!(fixture.answers[&ticket].is_ok());
+        let state = fixture.states.get(&Entity::Product(id("p"))).expect("it was put");
         let State::Product(product) = &*state else { panic!("a product is kept as something else") };
         product.heap_bytes()
     };

@@ -1,4 +1,4 @@
-//! Running time and true time: clocks that are set change what is told and what is open, and no life.
+//! Running time and true time: a set clock changes shown deadlines and opening hours, and no lifetimes.
 
 use boxoffice_core::{
     ask::{Ask, Reply},
@@ -14,7 +14,7 @@ use expect_test::expect;
 use crate::script::{check, euros, id, product};
 
 #[test]
-fn a_correction_moves_what_is_told_and_no_life() {
+fn a_correction_moves_shown_deadlines_and_no_lifetimes() {
     check(
         "hall aaa
          session s 100000 5000
@@ -115,7 +115,7 @@ fn a_sale_ends_and_a_resource_opens_by_true_time() {
 
 /// A product whose shard is hours away from the cart's.
 #[test]
-fn shards_tell_each_other_how_long_and_not_until_when() {
+fn shards_exchange_durations_and_no_instants() {
     let entity = Entity::Product(id("p"));
     let mut host: Host<u32> = Host::new(entity, None, Rules::default().into());
     let mut turn = Turn::default();

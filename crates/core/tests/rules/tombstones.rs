@@ -1,4 +1,4 @@
-//! Guests who were refused leave nothing in memory, and never get a hold under an id that was given back.
+//! Refused guests leave nothing in memory, and a released hold id is never reused.
 
 use boxoffice_core::{
     ask::Ask,
@@ -10,31 +10,31 @@ use boxoffice_core::{
 };
 
 use crate::{
+    fixture::{Fixture, Message},
+    random_runs::Rng,
     script::{details, hold_lines, id, layout, new_session},
-    storm::Dice,
-    town::{Message, Town},
 };
 
 const SEEDS: u64 = 300;
 const STEPS: u32 = 80;
 
 /// Two sessions of four seats each, in one hall.
-fn town() -> Town {
-    let mut town = Town::new(Rules::default());
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new(Rules::default());
     let layout = layout("aaaa");
     let to_venue = |command| Command::Venue(id("venue"), command);
-    town.send(Some("venue"), to_venue(VenueCommand::Put(details())));
-    town.run();
+    fixture.send(Some("venue"), to_venue(VenueCommand::Put(details())));
+    fixture.run();
     let hall =
         VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: layout.clone() };
-    town.send(Some("hall"), to_venue(hall));
-    town.run();
+    fixture.send(Some("hall"), to_venue(hall));
+    fixture.run();
     for (name, start) in [("s", 1_000), ("t", 3_000)] {
         let session = new_session(name, &layout, start, start + 1_000, None);
-        town.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
+        fixture.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
     }
-    town.run();
-    town
+    fixture.run();
+    fixture
 }
 
 /// One seat of each of both sessions.
@@ -46,61 +46,61 @@ fn both(first: u16, second: u16) -> CartCommand {
     hold_lines([("s", first), ("t", second)].map(line).into())
 }
 
-fn releases(town: &Town, cart: CartId) -> Vec<Message> {
+fn releases(fixture: &Fixture, cart: CartId) -> Vec<Message> {
     let of_cart = |message: &&Message| match &message.input {
         Input::Ask { from, ask: Ask::Release { .. } } => *from == Entity::Cart(cart),
         _ => false,
     };
-    town.posted.iter().filter(of_cart).cloned().collect()
+    fixture.posted.iter().filter(of_cart).cloned().collect()
 }
 
 #[test]
-pub(crate) fn a_refused_guest_leaves_memory_and_its_hold_is_never_another() {
-    let mut town = town();
+pub(crate) fn a_refused_guest_is_evicted_and_its_hold_id_is_not_reused() {
+    let mut fixture = fixture();
     let (ann, bob) = (CartId(1), CartId(2));
-    town.send(Some("bob"), Command::Cart(bob, both(3, 0)));
-    town.run();
-    town.send(Some("ann"), Command::Cart(ann, both(0, 0)));
-    town.run();
-    assert!(town.answers.values().last().expect("ann is answered").is_err());
-    assert!(!town.kept.contains(&Entity::Cart(ann)), "what was given back is acknowledged");
-    assert_eq!(town.kept.tombstones(), 0);
-    let late = releases(&town, ann);
+    fixture.send(Some("bob"), Command::Cart(bob, both(3, 0)));
+    fixture.run();
+    fixture.send(Some("ann"), Command::Cart(ann, both(0, 0)));
+    fixture.run();
+    assert!(fixture.answers.values().last().expect("ann is answered").is_err());
+    assert!(!fixture.states.contains(&Entity::Cart(ann)), "what was given back is acknowledged");
+    assert_eq!(fixture.states.tombstones(), 0);
+    let late = releases(&fixture, ann);
     assert_eq!(late.len(), 1, "the seat of the first session was given back");
     // Bob leaves, and Ann repeats her request: it is granted now.
-    town.send(Some("leave"), Command::Cart(bob, CartCommand::Cancel));
-    town.run();
-    town.send(Some("ann"), Command::Cart(ann, both(0, 0)));
-    town.run();
-    assert!(town.answers.values().last().expect("ann is answered").is_ok());
-    assert!(town.kept.contains(&Entity::Cart(ann)));
-    // The release of the hold that was refused comes a second time. The town sees that no line loses its hold.
-    late.into_iter().for_each(|message| town.post(message));
-    town.run();
+    fixture.send(Some("leave"), Command::Cart(bob, CartCommand::Cancel));
+    fixture.run();
+    fixture.send(Some("ann"), Command::Cart(ann, both(0, 0)));
+    fixture.run();
+    assert!(fixture.answers.values().last().expect("ann is answered").is_ok());
+    assert!(fixture.states.contains(&Entity::Cart(ann)));
+    // The release of the refused hold comes a second time. The fixture checks that no line loses its hold.
+    late.into_iter().for_each(|message| fixture.post(message));
+    fixture.run();
 }
 
-/// Until what it owes is acknowledged a tombstone is in memory, and counted.
+/// A tombstone is in memory and counted until its messages are acknowledged.
 #[test]
-fn a_tombstone_is_counted_until_it_has_left() {
-    let mut town = town();
-    town.send(Some("bob"), Command::Cart(CartId(2), both(3, 0)));
-    town.run();
-    town.send(Some("ann"), Command::Cart(CartId(1), both(0, 0)));
+fn a_tombstone_is_counted_until_its_eviction() {
+    let mut fixture = fixture();
+    fixture.send(Some("bob"), Command::Cart(CartId(2), both(3, 0)));
+    fixture.run();
+    fixture.send(Some("ann"), Command::Cart(CartId(1), both(0, 0)));
     // Everything arrives but the release.
     let is_release = |message: &Message| matches!(message.input, Input::Ask { ask: Ask::Release { .. }, .. });
     loop {
-        if let Some(place) = town.mail.iter().position(|message| !is_release(message)) {
-            let message = town.mail.remove(place).expect("just found");
-            town.deliver(message);
-        } else if let Some(entity) = town.proposing().first() {
-            town.commit(entity);
+        if let Some(place) = fixture.mail.iter().position(|message| !is_release(message)) {
+            let message = fixture.mail.remove(place).expect("just found");
+            fixture.deliver(message);
+        } else if let Some(entity) = fixture.proposing().first() {
+            fixture.commit(entity);
         } else {
             break;
         }
     }
-    assert_eq!((town.kept.tombstones(), town.past.len()), (1, 0));
-    town.run();
-    assert_eq!((town.kept.tombstones(), town.past.len()), (0, 1));
+    assert_eq!((fixture.states.tombstones(), fixture.past.len()), (1, 0));
+    fixture.run();
+    assert_eq!((fixture.states.tombstones(), fixture.past.len()), (0, 1));
 }
 
 #[test]
@@ -110,38 +110,38 @@ fn guests_who_come_and_go() {
     }
 }
 
-/// Says which seed it was if it ends badly.
-struct Named(u64);
+/// Prints the seed if the run panics.
+struct SeedReport(u64);
 
-impl Drop for Named {
+impl Drop for SeedReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("the guests of seed {} ended badly", self.0);
+            eprintln!("the guests of seed {} panicked", self.0);
         }
     }
 }
 
-/// Guests who ask for seats that others have, again and again under the same request ids, while releases come a second time.
+/// Guests ask repeatedly for taken seats under the same request ids, while releases come a second time.
 pub(crate) fn guests(seed: u64) {
-    let _named = Named(seed);
-    let (mut town, mut dice) = (town(), Dice(seed));
+    let _report = SeedReport(seed);
+    let (mut fixture, mut rng) = (fixture(), Rng(seed));
     for _ in 0..STEPS {
-        let cart = CartId(u128::from(dice.roll(3)));
-        match dice.roll(8) {
+        let cart = CartId(u128::from(rng.below(3)));
+        match rng.below(8) {
             0 | 1 => {
-                let late = releases(&town, cart);
+                let late = releases(&fixture, cart);
                 if !late.is_empty() {
-                    town.post(late[dice.roll(late.len() as u64) as usize].clone());
+                    fixture.post(late[rng.below(late.len() as u64) as usize].clone());
                 }
             }
-            2 => _ = town.send(Some("release"), Command::Cart(cart, CartCommand::Release { line: 1, seats: None })),
+            2 => _ = fixture.send(Some("release"), Command::Cart(cart, CartCommand::Release { line: 1, seats: None })),
             _ => {
-                // What a request id asks for is always the same.
-                let number = dice.roll(3);
+                // A request id always has the same body.
+                let number = rng.below(3);
                 let (first, second) = [(0, 0), (1, 0), (0, 1)][number as usize];
-                _ = town.send(Some(&format!("r{number}")), Command::Cart(cart, both(first, second)));
+                _ = fixture.send(Some(&format!("r{number}")), Command::Cart(cart, both(first, second)));
             }
         }
-        town.run();
+        fixture.run();
     }
 }

@@ -1,4 +1,4 @@
-//! The mistakes of the systems this one follows, each as a story that ends well here.
+//! Mistakes of earlier systems, each as a story that ends well here.
 
 use boxoffice_core::{
     answer::Answer,
@@ -9,8 +9,8 @@ use boxoffice_core::{
 use expect_test::expect;
 
 use crate::{
+    fixture::Fixture,
     script::{check, id, layout, new_session},
-    town::Town,
 };
 
 #[test]
@@ -193,7 +193,7 @@ fn theatre_empty_and_double_seat_lists_are_refused() {
 
 #[test]
 fn theatre_a_crash_between_session_and_cart_leaves_no_hold_behind() {
-    // The client never comes back: the session asks the cart, which is not even open, and gets its seats back.
+    // The client never comes back. The session asks the cart, which is not even open, and gets its seats back.
     check(
         "hall aaaa
          session s
@@ -230,7 +230,7 @@ fn theatre_a_crash_between_session_and_cart_leaves_no_hold_behind() {
 
 #[test]
 fn theatre_one_entry_decides_a_checkout() {
-    // The cart dies right after the decision: the seats are sold, by whoever goes on.
+    // The cart crashes right after the decision. Its next host sells the seats.
     check(
         "hall aaaa
          session s
@@ -264,7 +264,7 @@ fn theatre_one_entry_decides_a_checkout() {
             a order -> order of line 1 s 0.0 0.1, total 20.00
         "#]],
     );
-    // It dies right before: nothing is sold, and the cart goes on.
+    // It crashes right before. Nothing is sold, and the cart goes on.
     check(
         "hall aaaa
          session s
@@ -387,25 +387,26 @@ fn a_hall_that_changes_leaves_its_sessions_alone() {
 
 #[test]
 fn a_session_id_belongs_to_one_venue() {
-    let mut town = Town::new(boxoffice_core::rules::Rules::default());
+    let mut fixture = Fixture::new(boxoffice_core::rules::Rules::default());
     let hall = layout("aa");
     let mut last = 0;
     for venue in ["one", "two", "two"] {
         let to = |command| Command::Venue(id(venue), command);
-        town.send(Some("put"), to(VenueCommand::Put(crate::script::details())));
-        town.run();
+        fixture.send(Some("put"), to(VenueCommand::Put(crate::script::details())));
+        fixture.run();
         let put =
             VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: hall.clone() };
-        town.send(Some("hall"), to(put));
-        town.run();
-        last = town.send(Some("create"), to(VenueCommand::CreateSession(new_session("s", &hall, 1_000, 2_000, None))));
-        town.run();
+        fixture.send(Some("hall"), to(put));
+        fixture.run();
+        last =
+            fixture.send(Some("create"), to(VenueCommand::CreateSession(new_session("s", &hall, 1_000, 2_000, None))));
+        fixture.run();
     }
-    assert_eq!(town.answers[&last], Err(Refusal::AlreadyExistsDifferently("session s".into())));
-    // The hall of the second venue is not booked: another session fits in at the same time.
+    assert_eq!(fixture.answers[&last], Err(Refusal::AlreadyExistsDifferently("session s".into())));
+    // The hall of the second venue is not booked. Another session fits in at the same time.
     let create = VenueCommand::CreateSession(new_session("t", &hall, 1_000, 2_000, None));
-    let other = town.send(Some("create"), Command::Venue(id("two"), create));
-    town.run();
-    let outcome = town.answers[&other].as_ref().expect("the hall is free");
+    let other = fixture.send(Some("create"), Command::Venue(id("two"), create));
+    fixture.run();
+    let outcome = fixture.answers[&other].as_ref().expect("the hall is free");
     assert!(matches!(&outcome.answer, Answer::Session(view) if view.counts.free == 2), "{outcome:?}");
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use boxoffice_core::{
     event::{Event, SessionEvent},
     id::{Entity, Id},
-    keep::{Kept, State},
     seat::SeatState,
+    state_map::{State, StateMap},
 };
 
 #[derive(Default)]
@@ -20,10 +20,10 @@ struct Watched {
 }
 
 impl Watchers {
-    /// Everyone watches anew, from what is kept now.
-    pub(crate) fn begin_again(&mut self, kept: &Kept) {
+    /// Restarts all watchers from these states.
+    pub(crate) fn restart_from(&mut self, states: &StateMap) {
         self.maps.clear();
-        for (entity, state) in kept.entities() {
+        for (entity, state) in states.entities() {
             if let (Entity::Session(id), State::Session(session)) = (entity, &**state) {
                 let map = session.map();
                 let seats = (0..session.layout().seats() as usize).map(|index| decode(&map.seats, index)).collect();
@@ -33,9 +33,9 @@ impl Watchers {
     }
 
     /// Follows what was committed, and compares with the session's own map.
-    pub(crate) fn see(&mut self, entity: &Entity, events: &[Event], kept: &Kept) {
+    pub(crate) fn see(&mut self, entity: &Entity, events: &[Event], states: &StateMap) {
         let Entity::Session(id) = entity else { return };
-        let state = kept.get(entity).expect("something happened to it");
+        let state = states.get(entity).expect("something happened to it");
         let State::Session(session) = &*state else { panic!("a session is kept as something else") };
         for event in events {
             let Event::Session(event) = event else { panic!("{event:?} happened to a session") };

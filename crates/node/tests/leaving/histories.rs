@@ -4,7 +4,7 @@ use boxoffice_core::{
     command::{Command, SessionCommand},
     event::{CartEvent, Event, SessionEvent},
     id::Entity,
-    keep::Kept,
+    state_map::StateMap,
 };
 use boxoffice_node::history::{HISTORY_MAX, HistoryEntry};
 use boxoffice_storage::log;
@@ -28,7 +28,7 @@ fn check_whole(shop: &Shop, entity: &Entity, version: u64) -> Vec<HistoryEntry> 
     assert!(entries.iter().map(|entry| entry.version).eq(1..=version), "{entity} has {version} versions");
     assert!(entries.is_sorted_by_key(|entry| (entry.index, entry.version)));
     assert!(entries.is_sorted_by_key(|entry| entry.time));
-    let mut kept = Kept::new();
+    let mut kept = StateMap::new();
     for entry in &entries {
         kept.apply(entity, vec![entry.event.clone()]);
     }

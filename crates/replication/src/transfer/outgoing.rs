@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use boxoffice_core::keep::Cut;
+use boxoffice_core::state_map::Cut;
 use boxoffice_shard::{NodeId, ShardId};
 use boxoffice_storage::{
     past::{Past, PastError},

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use boxoffice_core::{
     id::Entity,
-    keep::{Cut, Leaving, State},
     packing,
+    state_map::{Cut, EvictionCandidate, State},
 };
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
@@ -30,7 +30,7 @@ pub struct Stored {
     pub state: Arc<State>,
 }
 
-pub(super) fn encode(leaving: &Leaving) -> Bytes {
+pub(super) fn encode(leaving: &EvictionCandidate) -> Bytes {
     seal(&Cut::one(leaving.entity.clone(), Arc::clone(&leaving.state), leaving.index))
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use boxoffice_core::{
     event::Event,
     id::Entity,
-    keep::{Kept, State},
     planted,
+    state_map::{State, StateMap},
 };
 use boxoffice_shard::ShardId;
 
@@ -53,13 +53,13 @@ impl Replay {
     pub fn bring_back(
         &mut self,
         past: &Past,
-        kept: &mut Kept,
+        kept: &mut StateMap,
         index: u64,
         (entity, events): (&Entity, &[Event]),
     ) -> Result<Brought, PastError> {
         if index > self.upto {
             self.left.clear();
-            if State::begins(events) {
+            if State::never_archived(events) {
                 return Ok(Brought::New);
             }
         }
@@ -71,7 +71,7 @@ impl Replay {
             self.left.insert(stored.entity, stored.index);
             return Ok(Brought::Already);
         }
-        kept.put_back(stored.entity, stored.state);
+        kept.reload(stored.entity, stored.state);
         Ok(Brought::Back)
     }
 }

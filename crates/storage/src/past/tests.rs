@@ -7,7 +7,7 @@ use boxoffice_core::{
     answer::{Answer, CartState},
     event::{CartEvent, Event, Remembered},
     id::{CartId, Entity, HoldId, Id, Request, RequestHash},
-    keep::{Cut, Kept, Leaving, State},
+    state_map::{Cut, EvictionCandidate, State, StateMap},
     time::Timestamp,
 };
 use boxoffice_env::{MemoryStores, StoreSettings, Stores};
@@ -63,15 +63,15 @@ fn next(id: CartId, had: u64) -> Vec<Event> {
 struct Shard {
     stores: MemoryStores,
     past: Past,
-    kept: Kept,
+    kept: StateMap,
     /// Everything that ever happened: entry 1 is the first.
     log: Vec<(Entity, Vec<Event>)>,
     applied: u64,
     replaying: Replay,
     /// The same without leaving.
-    all: Kept,
-    taken: Vec<Leaving>,
-    written: Vec<Leaving>,
+    all: StateMap,
+    taken: Vec<EvictionCandidate>,
+    written: Vec<EvictionCandidate>,
     rests_on: u64,
     /// The last two, the newest at the end.
     snapshots: Vec<(u64, u64, Cut)>,
@@ -104,11 +104,11 @@ impl Shard {
         Shard {
             stores,
             past,
-            kept: Kept::new(),
+            kept: StateMap::new(),
             log: Vec::new(),
             applied: 0,
             replaying: Replay::new(SHARD, 0),
-            all: Kept::new(),
+            all: StateMap::new(),
             taken: Vec::new(),
             written: Vec::new(),
             rests_on: 0,
@@ -130,7 +130,7 @@ impl Shard {
                 self.log.push((entity, events));
                 self.replay(1);
             }
-            Step::Take => self.taken.extend(self.kept.take_leaving()),
+            Step::Take => self.taken.extend(self.kept.take_evictable()),
             Step::Write => {
                 if self.taken.is_empty() {
                     return;
@@ -150,7 +150,7 @@ impl Shard {
                 let batches = self.past.shard(SHARD).expect("a good store").batches;
                 for leaving in self.written.drain(..) {
                     self.rests_on = batches;
-                    self.kept.forget(&leaving.entity, leaving.index);
+                    self.kept.evict(&leaving.entity, leaving.index);
                 }
             }
             Step::Snapshot => {
@@ -178,8 +178,8 @@ impl Shard {
             self.snapshots.pop();
         }
         let (applied, rests_on, kept) = match self.snapshots.last() {
-            Some((applied, rests_on, cut)) => (*applied, *rests_on, Kept::restore(cut.clone())),
-            None => (0, 0, Kept::new()),
+            Some((applied, rests_on, cut)) => (*applied, *rests_on, StateMap::restore(cut.clone())),
+            None => (0, 0, StateMap::new()),
         };
         self.past = open(&self.stores, rests_on).expect("what a snapshot rests on is durable");
         self.past.check_ends(SHARD, self.log.len() as u64).expect("the store is not ahead of the log");
@@ -218,7 +218,7 @@ impl Shard {
                 Some(here) => {
                     assert_eq!(here, *state, "{entity} in memory");
                     if let Some(stored) = stored {
-                        assert!(here.may_have_left(), "{entity} has a record and may not");
+                        assert!(here.may_be_archived(), "{entity} has a record and may not");
                         left.subtract(&Totals::of(&stored.state));
                     }
                 }
@@ -341,9 +341,9 @@ fn a_cart_that_left_is_counted_and_comes_back_for_what_happens_to_it() {
 fn a_record_is_never_replaced_by_an_older_one() {
     let mut shard = one_left();
     let old = shard.past.get(SHARD, &Entity::Cart(CartId(1))).expect("a good store").expect("it left");
-    let leaving = Leaving { entity: old.entity.clone(), state: old.state.clone(), index: 9, began: None };
+    let leaving = EvictionCandidate { entity: old.entity.clone(), state: old.state.clone(), index: 9, began: None };
     shard.past.write(&[(SHARD, vec![leaving.clone()])]).expect("room");
-    shard.past.write(&[(SHARD, vec![Leaving { index: 5, ..leaving }])]).expect("room");
+    shard.past.write(&[(SHARD, vec![EvictionCandidate { index: 5, ..leaving }])]).expect("room");
     let kept = shard.past.get(SHARD, &old.entity).expect("a good store").expect("it left");
     assert_eq!(kept.index, 9);
     shard.applied = 2;
@@ -398,7 +398,7 @@ fn records_of_another_version_or_shape_are_refused() {
 fn records_of_a_shard_that_was_given_up_go_in_pieces_and_those_of_the_next_replica_stay() {
     let stores = MemoryStores::new();
     let past = open(&stores, 0).expect("a new store");
-    let mut kept = Kept::new();
+    let mut kept = StateMap::new();
     let entity = |cart: u64| Entity::Cart(CartId(u128::from(cart)));
     for cart in 0..700 {
         for had in 0..2 {
@@ -406,7 +406,7 @@ fn records_of_a_shard_that_was_given_up_go_in_pieces_and_those_of_the_next_repli
             kept.apply(&entity(cart), next(CartId(u128::from(cart)), had));
         }
     }
-    let leaving = kept.take_leaving();
+    let leaving = kept.take_evictable();
     assert_eq!(leaving.len(), 700);
     past.write(&[(SHARD, leaving.clone())]).expect("room");
     let other = SHARD + 1;
@@ -445,14 +445,14 @@ fn records_of_a_shard_that_was_given_up_go_in_pieces_and_those_of_the_next_repli
 }
 
 /// A cart that has opened and was canceled, as it leaves.
-fn ended(number: u128) -> Vec<Leaving> {
+fn ended(number: u128) -> Vec<EvictionCandidate> {
     let id = CartId(number);
-    let mut kept = Kept::new();
+    let mut kept = StateMap::new();
     for (index, had) in (1..).zip(0..2) {
         kept.advance(index);
         kept.apply(&Entity::Cart(id), next(id, had));
     }
-    kept.take_leaving()
+    kept.take_evictable()
 }
 
 /// Records and totals have these two carts, once each.

@@ -6,13 +6,13 @@ use smol_str::format_smolstr;
 
 use super::{
     CartHost, changed,
-    parts::{FIRST_REVISION, Part, Parts, Stage as PartStage},
-    paying::Paying,
+    parts::{AskState, FIRST_REVISION, Part, Parts},
+    paying::PendingCheckout,
 };
 use crate::{
     answer::Outcome,
     ask::Granted,
-    cart::{Asked, Cart, REVISION_MAX, check_wanted},
+    cart::{Cart, GrantedLine, REVISION_MAX, check_wanted},
     command::{Want, WantedLine},
     host::Stage,
     id::{Entity, HoldId, Id, Request},
@@ -52,12 +52,12 @@ pub(super) enum Change {
     Release { line: u32, seats: Option<SeatSet> },
 }
 
-/// What became of a change at its beginning.
-enum Begun {
-    /// It is decided.
-    Written(Outcome),
+/// How a change starts.
+enum ChangeStart {
+    /// It is decided at once.
+    Decided(Outcome),
     /// Inventories have to be asked.
-    Asked { parts: Parts, setting: bool },
+    Asking { parts: Parts, setting: bool },
 }
 
 /// Interchangeable things: those of one entity, or of one area of it.
@@ -137,8 +137,8 @@ impl<R> CartHost<R> {
         };
         match begun {
             Err(refusal) => answer_all(stage, waiting, Err(refusal)),
-            Ok(Begun::Written(outcome)) => answer_all(stage, waiting, outcome),
-            Ok(Begun::Asked { parts, setting }) => {
+            Ok(ChangeStart::Decided(outcome)) => answer_all(stage, waiting, outcome),
+            Ok(ChangeStart::Asking { parts, setting }) => {
                 self.release_last_attempts(stage, &parts);
                 let life_ms = stage.life_ms();
                 parts.ask_all(life_ms, stage.turn);
@@ -147,9 +147,8 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// Gives back what earlier attempts of a request may still hold. A quota that was granted to a cart whose leader is gone makes
-    /// the cart count the attempt as disowned, and says nothing of what the inventory had granted before: without this, those seats
-    /// would stand until the session asks for them.
+    /// Releases what earlier attempts of a request may still hold. After a change of leader, the quota of an attempt may be disowned
+    /// while its inventory still holds the seats. Without this, the seats would stay held until the session asks for them.
     fn release_last_attempts(&mut self, stage: &mut Stage<'_, R>, parts: &Parts) {
         let cart = stage.entity.cart();
         let is_line = |entity: &Entity, hold| cart.is_some_and(|cart| cart.line_on(entity, hold).is_some());
@@ -171,21 +170,14 @@ impl<R> CartHost<R> {
         request: Request,
         wanted: Vec<WantedLine>,
         customer: Option<Id>,
-    ) -> Result<Begun, Refusal> {
+    ) -> Result<ChangeStart, Refusal> {
         let wanted = check_wanted(wanted)?;
         if self.adding.len() == ADDING_MAX {
             return Err(too_many());
         }
         let parts = self.adding.iter().flat_map(|adding| &adding.parts.list);
         let others = parts.filter(|part| part.line.is_none()).count();
-        let blank;
-        let cart = match stage.entity.cart() {
-            Some(cart) => cart,
-            None => {
-                blank = Cart::blank(stage.cart_id());
-                &blank
-            }
-        };
+        let cart = stage.entity.cart_or_blank();
         cart.may_ask(&wanted, others)?;
         let customer = cart.customer_with(customer.as_ref())?;
         let part = |(number, line): (u16, WantedLine)| {
@@ -198,14 +190,14 @@ impl<R> CartHost<R> {
                 Want::Seats { .. } | Want::Best(_) | Want::Slot { .. } | Want::Quota { .. } => 0,
             };
             let quantity = content.quantity() + more;
-            growing(cart, request, number, line, &entity, content, quantity)
+            growing(&cart, request, number, line, &entity, content, quantity)
         };
         let mut list = Vec::with_capacity(wanted.len());
         for line in (0..).zip(wanted) {
             list.push(part(line)?);
         }
         let again_at = stage.at.after(stage.rules.ask_again_ms);
-        Ok(Begun::Asked { parts: Parts { list, customer, again_at }, setting: false })
+        Ok(ChangeStart::Asking { parts: Parts { list, customer, again_at }, setting: false })
     }
 
     /// Sets a line to a quantity: at once if it is less, by asking if it is more.
@@ -215,7 +207,7 @@ impl<R> CartHost<R> {
         request: Request,
         line: u32,
         quantity: u32,
-    ) -> Result<Begun, Refusal> {
+    ) -> Result<ChangeStart, Refusal> {
         let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
         cart.may_change()?.ok_or_else(|| cart.not_found())?;
         let (entity, content) = cart.line(line)?;
@@ -224,19 +216,19 @@ impl<R> CartHost<R> {
         }
         if quantity == content.quantity() {
             let event = cart.decide_same(stage.at, request)?;
-            stage.entity.apply_cart(event, stage.turn);
-            return Ok(Begun::Written(changed(stage.entity, request)));
+            stage.write(event);
+            return Ok(ChangeStart::Decided(changed(stage.entity, request)));
         }
         if quantity < content.quantity() {
             let event = cart.decide_less(stage.at, request, line, quantity)?;
-            stage.entity.apply_cart(event, stage.turn);
-            return Ok(Begun::Written(changed(stage.entity, request)));
+            stage.write(event);
+            return Ok(ChangeStart::Decided(changed(stage.entity, request)));
         }
         cart.may_remember()?;
         let part = growing(cart, request, 0, line, entity, content, quantity)?;
         let customer = cart.customer().cloned();
         let again_at = stage.at.after(stage.rules.ask_again_ms);
-        Ok(Begun::Asked { parts: Parts { list: Vec::from([part]), customer, again_at }, setting: true })
+        Ok(ChangeStart::Asking { parts: Parts { list: Vec::from([part]), customer, again_at }, setting: true })
     }
 
     fn release(
@@ -245,23 +237,22 @@ impl<R> CartHost<R> {
         request: Request,
         line: u32,
         seats: Option<&SeatSet>,
-    ) -> Result<Begun, Refusal> {
+    ) -> Result<ChangeStart, Refusal> {
         let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
         let event = cart.decide_release(stage.at, request, line, seats)?;
-        stage.entity.apply_cart(event, stage.turn);
-        Ok(Begun::Written(changed(stage.entity, request)))
+        stage.write(event);
+        Ok(ChangeStart::Decided(changed(stage.entity, request)))
     }
 
     /// An inventory has granted something.
     pub(super) fn granted(&mut self, stage: &mut Stage<'_, R>, from: &Entity, granted: Granted) {
         let life_ms = stage.life_ms();
         let cart = stage.entity.cart();
-        let all = all_parts(&mut self.adding, &mut self.paying);
         let mut awaited = false;
-        for parts in all {
+        for parts in all_parts(&mut self.adding, &mut self.paying) {
             awaited = awaited || parts.granted(cart, from, &granted, (stage.at, life_ms), stage.turn);
         }
-        // What is set aside for the checkout under way is no line yet, and wanted all the same.
+        // A hold for the checkout under way is no line yet, and is wanted all the same.
         let reserved = || self.paying.as_ref().is_some_and(|paying| paying.expects(from, granted.hold));
         if awaited {
             self.conclude(stage);
@@ -270,7 +261,7 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// Something was granted that nobody waits for: it came too late, or twice.
+    /// Something was granted that is not awaited, because the grant came too late or twice.
     fn stray(&mut self, stage: &mut Stage<'_, R>, from: &Entity, granted: &Granted) {
         // No inventory grants so high a revision.
         if granted.late || granted.revision > REVISION_MAX {
@@ -283,7 +274,7 @@ impl<R> CartHost<R> {
                 if of_line && granted.revision > known && cart.may_change().is_ok() {
                     // More was granted to a cart that has forgotten the request since.
                     let event = cart.decide_undo(&[(line, granted.revision, 0)]);
-                    event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
+                    stage.write(event);
                 }
                 return;
             }
@@ -304,9 +295,8 @@ impl<R> CartHost<R> {
         revision: u64,
         refusal: &Refusal,
     ) {
-        let all = all_parts(&mut self.adding, &mut self.paying);
         let mut awaited = false;
-        for parts in all {
+        for parts in all_parts(&mut self.adding, &mut self.paying) {
             awaited = awaited || parts.refused(from, hold, revision, refusal);
         }
         if awaited {
@@ -314,8 +304,8 @@ impl<R> CartHost<R> {
         }
     }
 
-    /// An inventory knows more of a hold than this ask: asks with the next revision or, if it was released before, with the
-    /// next attempt.
+    /// An inventory has seen a newer revision of a hold. The cart asks with the next revision, or with the next attempt if the hold
+    /// was released.
     pub(super) fn stale(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId, revision: u64, live: bool) {
         let life_ms = stage.life_ms();
         let all = all_parts(&mut self.adding, &mut self.paying);
@@ -323,58 +313,43 @@ impl<R> CartHost<R> {
         let Some((place, parts)) = found else { return };
         let customer = parts.customer.clone();
         let part = &mut parts.list[place];
-        let of_quota = matches!(from, Entity::Customer(_));
-        let (waits, asked) = match (&part.quota, of_quota) {
-            (Some(quota), true) => (matches!(quota.stage, PartStage::Asked), quota.claim.revision),
-            _ => (matches!(part.main, PartStage::Asked), part.revision),
-        };
-        if !waits || revision < asked {
+        let (grows, line) = (part.grows, part.line);
+        let ask = part.ask_of(from);
+        if !matches!(ask.state, AskState::Asked) || revision < *ask.revision {
             return;
         }
         // A hold without room for another revision is given up for another one.
         if live && revision <= REVISION_MAX {
-            let next = revision + 1;
-            match &mut part.quota {
-                Some(quota) if of_quota => quota.claim.revision = next,
-                _ => part.revision = next,
-            }
+            *ask.revision = revision + 1;
             return part.ask_in(customer.as_ref(), life_ms, stage.turn);
         }
-        if part.grows {
-            let gone = Refusal::NoSuchLine(part.line.unwrap_or_default());
-            match &mut part.quota {
-                Some(quota) if of_quota => quota.stage = PartStage::Refused(gone),
-                _ => part.main = PartStage::Refused(gone),
-            }
+        if grows {
+            *ask.state = AskState::Refused(Refusal::NoSuchLine(line.unwrap_or_default()));
             return self.conclude(stage);
         }
         self.next_attempt(stage, from, hold, revision);
     }
 
-    /// The inventory remembers this hold as released: the cart disowns it and asks for another.
+    /// The inventory remembers this hold as released, so the cart disowns it and asks for another one.
     fn next_attempt(&mut self, stage: &mut Stage<'_, R>, from: &Entity, hold: HoldId, revision: u64) {
         self.disown(stage, Vec::from([(from.clone(), hold, revision)]));
         let next = stage.entity.cart().map(|cart| cart.next_hold(hold.request, hold.part));
         let next = next.expect("a cart that has disowned is kept");
         let life_ms = stage.life_ms();
-        let of_quota = matches!(from, Entity::Customer(_));
         let mut asks = Vec::new();
-        let all = all_parts(&mut self.adding, &mut self.paying);
-        for parts in all {
-            let customer = parts.customer.clone();
+        for parts in all_parts(&mut self.adding, &mut self.paying) {
             let Some(place) = parts.find(from, hold) else { continue };
             let part = &mut parts.list[place];
-            match (&next, &mut part.quota) {
-                (Ok(next), Some(quota)) if of_quota => {
-                    (quota.claim.hold, quota.claim.revision) = (*next, FIRST_REVISION);
+            match &next {
+                Ok(next) => {
+                    let ask = part.ask_of(from);
+                    (*ask.hold, *ask.revision) = (*next, FIRST_REVISION);
+                    asks.extend(part.ask(parts.customer.as_ref(), life_ms));
                 }
-                (Ok(next), _) => (part.hold, part.revision) = (*next, FIRST_REVISION),
-                (Err(refusal), _) => part.spoiled = Some(refusal.clone()),
-            }
-            if next.is_ok() {
-                asks.extend(part.ask(customer.as_ref(), life_ms));
-            } else {
-                part.main = PartStage::Refused(Refusal::InProgress);
+                Err(refusal) => {
+                    part.spoiled = Some(refusal.clone());
+                    part.main = AskState::Refused(Refusal::InProgress);
+                }
             }
         }
         stage.turn.committed.extend(asks);
@@ -409,7 +384,7 @@ impl<R> CartHost<R> {
         self.begin_queued(stage);
     }
 
-    /// What was granted is not wanted: new holds are disowned, grown ones are made what they were.
+    /// Undoes grants that are not wanted: new holds are disowned, grown ones are reduced to their lines.
     pub(super) fn undo(&mut self, stage: &mut Stage<'_, R>, parts: &Parts) {
         let held = parts.perhaps_held();
         if !held.is_empty() {
@@ -418,34 +393,26 @@ impl<R> CartHost<R> {
         let grown = parts.perhaps_grown();
         let event =
             stage.entity.cart().filter(|cart| cart.may_change().is_ok()).and_then(|cart| cart.decide_undo(&grown));
-        if let Some(event) = event {
-            stage.entity.apply_cart(event, stage.turn);
-        }
+        stage.write(event);
     }
 
-    /// All parts are granted or refused: writes the lines down, or says why not.
+    /// Writes the lines if all parts are granted.
     fn write_lines(&mut self, stage: &mut Stage<'_, R>, adding: &Adding<R>) -> Result<Outcome, Refusal> {
         let parts = &adding.parts;
         if let Some(refusal) = one_refusal(parts.refusals(), parts.list.len()) {
             return Err(refusal);
         }
-        let mut asked: Vec<Asked<'_>> = Vec::with_capacity(parts.list.len());
-        asked.extend(parts.list.iter().filter_map(asked_of));
-        assert_eq!(asked.len(), parts.list.len(), "lines are written when every part is granted");
+        let mut granted: Vec<GrantedLine<'_>> = Vec::with_capacity(parts.list.len());
+        granted.extend(parts.list.iter().filter_map(granted_line));
+        assert_eq!(granted.len(), parts.list.len(), "lines are written when every part is granted");
         let (at, request) = (stage.at, adding.request);
         let (ttl_max_ms, age_max_ms) = stage.rules.bounds_of_carts(adding.guest);
         let fresh = (stage.rules.hold_ttl_ms.min(ttl_max_ms), age_max_ms);
         let customer = parts.customer.as_ref();
-        let decided = match stage.entity.cart() {
-            Some(cart) => cart.decide_add(at, request, customer, &asked, adding.setting, fresh),
-            None => {
-                let blank = Cart::blank(stage.cart_id());
-                blank.decide_add(at, request, customer, &asked, adding.setting, fresh)
-            }
-        };
-        let added = decided?;
+        let setting = adding.setting;
+        let added = stage.entity.cart_or_blank().decide_add(at, request, customer, &granted, setting, fresh)?;
         for event in added.events {
-            stage.entity.apply_cart(event, stage.turn);
+            stage.write(event);
         }
         Ok(stage.entity.ok_with(added.answer, added.asked))
     }
@@ -454,21 +421,21 @@ impl<R> CartHost<R> {
 /// Everything that was asked for: by requests for lines, and by the checkout.
 fn all_parts<'a, R>(
     adding: &'a mut [Adding<R>],
-    paying: &'a mut Option<Paying<R>>,
+    paying: &'a mut Option<PendingCheckout<R>>,
 ) -> impl Iterator<Item = &'a mut Parts> {
-    let reserving = paying.as_mut().and_then(Paying::reserving);
+    let reserving = paying.as_mut().and_then(PendingCheckout::reserving);
     adding.iter_mut().map(|adding| &mut adding.parts).chain(reserving)
 }
 
 /// A part that was granted, as the cart decides on it.
-pub(super) fn asked_of(part: &Part) -> Option<Asked<'_>> {
-    let PartStage::Granted(granted) = &part.main else { return None };
+pub(super) fn granted_line(part: &Part) -> Option<GrantedLine<'_>> {
+    let AskState::Granted(granted) = &part.main else { return None };
     let quota = part.quota.as_ref().map(|quota| quota.claim.clone());
     let believed_until = part.believed_until;
-    Some(Asked { entity: &part.entity, granted, line: part.line, quota, believed_until })
+    Some(GrantedLine { entity: &part.entity, granted, line: part.line, quota, believed_until })
 }
 
-/// The refusal of a request of so many lines.
+/// The refusal of a request with this number of lines.
 pub(super) fn one_refusal(mut refusals: Vec<(u16, Refusal)>, lines: usize) -> Option<Refusal> {
     match refusals.len() {
         0 => None,
@@ -480,7 +447,7 @@ pub(super) fn one_refusal(mut refusals: Vec<(u16, Refusal)>, lines: usize) -> Op
     }
 }
 
-/// The part that makes a line have so many altogether.
+/// The part that makes a line grow to `quantity`.
 fn growing(
     cart: &Cart,
     request: Request,
@@ -497,7 +464,7 @@ fn growing(
     let held = cart.line_hold(line).and_then(|line| line.hold);
     let want = match content {
         Content::Places { area, .. } => Want::Places { area: area.clone(), quantity },
-        // What is set aside stays so, whatever has become of the product's policy.
+        // Units that are set aside stay so when the product's policy changes.
         Content::Units { .. } | Content::Seats(_) | Content::Slot { .. } => {
             Want::Units { quantity, now: held.is_some() }
         }
@@ -519,7 +486,7 @@ fn too_many() -> Refusal {
 }
 
 pub(super) fn answer_all<R>(stage: &mut Stage<'_, R>, mut waiting: Vec<R>, outcome: Outcome) {
-    // Most answers have one asker, and need no copy.
+    // Most answers have one receiver and need no copy.
     let Some(last) = waiting.pop() else { return };
     for from in waiting {
         stage.turn.answer(from, outcome.clone());

@@ -1,4 +1,4 @@
-//! What is asked of inventories at one go: by a request for lines, or by a checkout for lines it validates.
+//! The asks of one request for lines, or of one checkout for lines that it validates.
 
 use alloc::vec::Vec;
 
@@ -7,8 +7,9 @@ use crate::{
     cart::{Cart, REVISION_MAX},
     command::Want,
     event::QuotaClaim,
-    host::{Effect, Turn, add},
+    host::{Effect, Turn},
     id::{Entity, HoldId, Id},
+    push_exact::push_exact,
     refusal::Refusal,
     time::Timestamp,
 };
@@ -19,7 +20,7 @@ pub(super) const FIRST_REVISION: u64 = 1;
 /// Things asked for together.
 pub(super) struct Parts {
     pub(super) list: Vec<Part>,
-    /// Who takes them, if anybody has said.
+    /// The customer that takes them, if it is known.
     pub(super) customer: Option<Id>,
     /// When the parts that have not been replied to are asked again.
     pub(super) again_at: Timestamp,
@@ -35,7 +36,7 @@ pub(super) struct Part {
     pub(super) line: Option<u32>,
     /// Whether the line has the hold already.
     pub(super) grows: bool,
-    pub(super) main: Stage,
+    pub(super) main: AskState,
     pub(super) quota: Option<QuotaPart>,
     /// Why it will not be, although it was granted.
     pub(super) spoiled: Option<Refusal>,
@@ -47,11 +48,18 @@ pub(super) struct Part {
 pub(super) struct QuotaPart {
     pub(super) claim: QuotaClaim,
     pub(super) count: u32,
-    pub(super) stage: Stage,
+    pub(super) state: AskState,
+}
+
+/// The ask of a part to its inventory, or to the customer.
+pub(super) struct PartAsk<'a> {
+    pub(super) hold: &'a mut HoldId,
+    pub(super) revision: &'a mut u64,
+    pub(super) state: &'a mut AskState,
 }
 
 /// How far one ask is.
-pub(super) enum Stage {
+pub(super) enum AskState {
     Asked,
     Granted(Granted),
     Refused(Refusal),
@@ -84,28 +92,26 @@ impl Parts {
         })
     }
 
-    /// The inventory was told that this hold may become a line until then.
-    pub(super) fn told(&mut self, entity: &Entity, hold: HoldId, until: Timestamp) {
+    /// The inventory believes until then that this hold may become a line.
+    pub(super) fn believed_until(&mut self, entity: &Entity, hold: HoldId, until: Timestamp) {
         if let Some(place) = self.find(entity, hold) {
             self.list[place].believed(until);
         }
     }
 
     /// Every ask that has not been replied to.
-    pub(super) fn asks<R>(&self, life_ms: u64) -> Vec<Effect<R>> {
-        self.list.iter().filter_map(|part| part.ask(self.customer.as_ref(), life_ms)).collect()
+    pub(super) fn asks<R>(&self, life_ms: u64) -> impl Iterator<Item = Effect<R>> {
+        self.list.iter().filter_map(move |part| part.ask(self.customer.as_ref(), life_ms))
     }
 
     /// Asks for everything that has not been replied to, in its order.
     pub(super) fn ask_all<R>(&self, life_ms: u64, turn: &mut Turn<R>) {
         let waits = self.list.iter().any(Part::waits);
         let effects = if waits { &mut turn.read } else { &mut turn.now };
-        for ask in self.list.iter().filter_map(|part| part.ask(self.customer.as_ref(), life_ms)) {
-            add(effects, ask);
-        }
+        self.asks(life_ms).for_each(|ask| push_exact(effects, ask));
     }
 
-    /// What is held, or will be if the ask is still on its way, and is no line: entity, hold, revision.
+    /// Holds that are granted, or will be if the ask is still on its way, and are no lines: entity, hold, revision.
     pub(super) fn perhaps_held(&self) -> Vec<(Entity, HoldId, u64)> {
         let mut held = Vec::new();
         for part in &self.list {
@@ -122,7 +128,7 @@ impl Parts {
         held
     }
 
-    /// Lines whose holds have more than they, or will: line, revision, revision of the quota.
+    /// Lines whose holds have more than they, or will have: line, revision, revision of the quota.
     pub(super) fn perhaps_grown(&self) -> Vec<(u32, u64, u64)> {
         let growing = self.list.iter().filter(|part| part.grows);
         let grown = growing.map(|part| {
@@ -133,7 +139,7 @@ impl Parts {
         grown.collect()
     }
 
-    /// An ask was granted, which is heard `at` this instant. Whether that was waited for; asks that follow from it are pushed.
+    /// Notes a grant that arrives at `at`, and pushes the asks that follow. Returns whether the grant was awaited.
     pub(super) fn granted<R>(
         &mut self,
         cart: Option<&Cart>,
@@ -149,39 +155,35 @@ impl Parts {
         if let Entity::Customer(_) = entity {
             let quota = part.quota.as_mut().expect("found by its quota");
             if quota.want().hash() == granted.want_hash && quota.claim.revision == granted.revision {
-                quota.stage = Stage::Granted(granted.clone());
+                quota.state = AskState::Granted(granted.clone());
             }
             return true;
         }
-        // A grant of something else is of a request of the same id before a crash; the inventory refuses this one. A
-        // refusal that came first was of an earlier ask.
-        // What never changes is granted as it is, whatever revision it has.
+        // A grant of something else is for a request with the same id before a crash, and the inventory refuses this one. A refusal
+        // that came first was for an earlier ask. A hold that is not counted is granted with any revision.
         let counted = matches!(part.want, Want::Units { .. } | Want::Places { .. });
         let higher = !counted && (part.revision..=REVISION_MAX).contains(&granted.revision);
         let of_ask = granted.revision == part.revision || higher;
         if part.want.hash() != granted.want_hash || !(of_ask || granted.late) {
             return true;
         }
-        if matches!(part.main, Stage::Granted(_)) {
+        if matches!(part.main, AskState::Granted(_)) {
             return true;
         }
         part.revision = part.revision.max(granted.revision);
-        part.main = Stage::Granted(granted.clone());
+        part.main = AskState::Granted(granted.clone());
         part.want_quota(cart, granted, customer.as_ref());
         part.ask_in(customer.as_ref(), life_ms, turn);
         true
     }
 
-    /// An ask was refused. Whether that was waited for.
+    /// Notes a refusal. Returns whether it was awaited.
     pub(super) fn refused(&mut self, entity: &Entity, hold: HoldId, revision: u64, refusal: &Refusal) -> bool {
         let Some(place) = self.find(entity, hold) else { return false };
         let part = &mut self.list[place];
-        let (stage, asked) = match (entity, &mut part.quota) {
-            (Entity::Customer(_), Some(quota)) => (&mut quota.stage, quota.claim.revision),
-            _ => (&mut part.main, part.revision),
-        };
-        if matches!(stage, Stage::Asked) && revision == asked {
-            *stage = Stage::Refused(refusal.clone());
+        let ask = part.ask_of(entity);
+        if matches!(ask.state, AskState::Asked) && revision == *ask.revision {
+            *ask.state = AskState::Refused(refusal.clone());
         }
         true
     }
@@ -197,7 +199,7 @@ impl Part {
             revision: FIRST_REVISION,
             line: None,
             grows: false,
-            main: Stage::Asked,
+            main: AskState::Asked,
             quota: None,
             spoiled: None,
             believed_until: Timestamp(0),
@@ -206,7 +208,17 @@ impl Part {
 
     /// One that cannot even be asked for.
     pub(super) fn refused(entity: Entity, want: Want, hold: HoldId, refusal: Refusal) -> Part {
-        Part { main: Stage::Refused(refusal), ..Part::new(entity, want, hold) }
+        Part { main: AskState::Refused(refusal), ..Part::new(entity, want, hold) }
+    }
+
+    /// The ask to this entity.
+    pub(super) fn ask_of(&mut self, entity: &Entity) -> PartAsk<'_> {
+        match (entity, &mut self.quota) {
+            (Entity::Customer(_), Some(QuotaPart { claim, state, .. })) => {
+                PartAsk { hold: &mut claim.hold, revision: &mut claim.revision, state }
+            }
+            _ => PartAsk { hold: &mut self.hold, revision: &mut self.revision, state: &mut self.main },
+        }
     }
 
     fn believed(&mut self, until: Timestamp) {
@@ -215,24 +227,24 @@ impl Part {
 
     fn complete(&self) -> bool {
         match (&self.main, &self.quota) {
-            (Stage::Asked, _) => false,
-            (Stage::Refused(_), _) | (Stage::Granted(_), None) => true,
-            (Stage::Granted(_), Some(quota)) => !matches!(quota.stage, Stage::Asked),
+            (AskState::Asked, _) => false,
+            (AskState::Refused(_), _) | (AskState::Granted(_), None) => true,
+            (AskState::Granted(_), Some(quota)) => !matches!(quota.state, AskState::Asked),
         }
     }
 
     fn refusal(&self) -> Option<&Refusal> {
-        let quota = self.quota.as_ref().and_then(|quota| quota.stage.refusal());
+        let quota = self.quota.as_ref().and_then(|quota| quota.state.refusal());
         self.spoiled.as_ref().or(self.main.refusal()).or(quota)
     }
 
     /// The inventory has what is asked for, or may have.
     fn perhaps(&self) -> bool {
         match &self.main {
-            Stage::Asked => true,
-            Stage::Granted(granted) => !granted.late,
+            AskState::Asked => true,
+            AskState::Granted(granted) => !granted.late,
             // Where a decision failed, an earlier ask may have been granted.
-            Stage::Refused(refusal) => *refusal == Refusal::Internal,
+            AskState::Refused(refusal) => *refusal == Refusal::Internal,
         }
     }
 
@@ -242,18 +254,17 @@ impl Part {
             to,
             ask: Ask::Hold { hold, revision, want, life_ms },
         };
-        if let Stage::Asked = self.main {
+        if let AskState::Asked = self.main {
             return Some(hold(self.entity.clone(), self.hold, self.revision, self.want.clone()));
         }
-        let quota = self.quota.as_ref().filter(|quota| matches!(quota.stage, Stage::Asked))?;
-        let to = Entity::Customer(customer.expect("a quota is somebody's").clone());
+        let quota = self.quota.as_ref().filter(|quota| matches!(quota.state, AskState::Asked))?;
+        let to = Entity::Customer(customer.expect("a part with a quota has a customer").clone());
         Some(hold(to, quota.claim.hold, quota.claim.revision, quota.want()))
     }
 
-    /// Whether it is asked for only when what was proposed before is committed. What a line rests on may only be changed by
-    /// what outranks everything committed: else the hold could end with less than a line that a crash brings back. And what
-    /// is given back of an earlier attempt comes before the next one, or would stand in its way. A hold that no cart knows is
-    /// asked about and freed, so everything else is asked for at once.
+    /// Whether it is asked for only when everything proposed before is committed. This concerns holds of lines: their change must
+    /// outrank everything committed, or a crash could bring back a line with more than its hold. It concerns later attempts
+    /// too, because the release of the attempt before must come first. Everything else is asked for at once.
     fn waits(&self) -> bool {
         self.grows || self.hold.attempt > 0
     }
@@ -264,14 +275,14 @@ impl Part {
         effects.extend(self.ask(customer, life_ms));
     }
 
-    /// The inventory has granted: what it says of limits may ask for a part of the customer's quota.
+    /// Asks for a part of the customer's quota, if the grant has a limit per customer.
     fn want_quota(&mut self, cart: Option<&Cart>, granted: &Granted, customer: Option<&Id>) {
         let held = self.line.filter(|_| self.grows);
         if let Some(number) = held {
             let claim = cart.and_then(|cart| cart.line_hold(number)).and_then(|line| line.quota.cloned());
             if let Some(mut claim) = claim {
                 claim.revision += 1;
-                self.quota = Some(QuotaPart { claim, count: granted.quantity(), stage: Stage::Asked });
+                self.quota = Some(QuotaPart { claim, count: granted.quantity(), state: AskState::Asked });
             }
             return;
         }
@@ -283,11 +294,11 @@ impl Part {
         }
         let Some(limit) = granted.limits.per_customer.as_ref().filter(|_| !granted.late) else { return };
         if customer.is_none() {
-            let text = smol_str::format_smolstr!("{} is limited per customer: say who buys, `customer`", self.entity);
+            let text = smol_str::format_smolstr!("{} is limited per customer: name the buyer, `customer`", self.entity);
             self.spoiled = Some(Refusal::BadRequest(text));
             return;
         }
-        // The hold of this name may have been disowned since: what the customer has under it is on its way back.
+        // The hold with this id may have been disowned since. Then the customer's part is being released.
         let hold = match cart.map(|cart| cart.next_hold(self.hold.request, self.hold.part)) {
             Some(Ok(next)) => HoldId { attempt: next.attempt.max(self.hold.attempt), ..self.hold },
             Some(Err(refusal)) => {
@@ -298,7 +309,7 @@ impl Part {
         };
         let (quota, max) = (limit.quota.clone(), limit.max);
         let claim = QuotaClaim { hold, revision: FIRST_REVISION, quota, max };
-        self.quota = Some(QuotaPart { claim, count: granted.quantity(), stage: Stage::Asked });
+        self.quota = Some(QuotaPart { claim, count: granted.quantity(), state: AskState::Asked });
     }
 }
 
@@ -308,15 +319,15 @@ impl QuotaPart {
     }
 
     fn perhaps(&self) -> bool {
-        matches!(self.stage, Stage::Asked | Stage::Granted(_) | Stage::Refused(Refusal::Internal))
+        matches!(self.state, AskState::Asked | AskState::Granted(_) | AskState::Refused(Refusal::Internal))
     }
 }
 
-impl Stage {
+impl AskState {
     fn refusal(&self) -> Option<&Refusal> {
         match self {
-            Stage::Refused(refusal) => Some(refusal),
-            Stage::Asked | Stage::Granted(_) => None,
+            AskState::Refused(refusal) => Some(refusal),
+            AskState::Asked | AskState::Granted(_) => None,
         }
     }
 }

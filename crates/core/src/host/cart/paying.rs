@@ -1,11 +1,13 @@
-//! A checkout of more than one step: what is validated late is set aside, the gateway is asked, and only then the cart
-//! decides. All of it can be done again by the next leader from what the cart has committed.
+//! A checkout of more than one step: late lines are set aside, the gateway is asked, and only then the cart decides. The next
+//! leader can repeat all of it from the cart's committed state.
 
 use alloc::vec::Vec;
 
+use smol_str::{SmolStr, format_smolstr};
+
 use super::{
     CartHost,
-    adding::{answer_all, asked_of, one_refusal},
+    adding::{answer_all, granted_line, one_refusal},
     parts::{Part, Parts},
 };
 use crate::{
@@ -14,6 +16,7 @@ use crate::{
     event::{CartEvent, Reserved},
     host::{Effect, Stage},
     id::{Entity, HoldId, Id},
+    money::Money,
     payment::{GatewayCall, GatewayOutcome, OnDecline, PaymentFailure, PaymentKey, PaymentStep, Settlement},
     planted,
     portion::Content,
@@ -25,22 +28,22 @@ use crate::{
 const DOUBLED_MAX: u32 = 5;
 
 /// A checkout under way.
-pub(super) struct Paying<R> {
+pub(super) struct PendingCheckout<R> {
     pub(super) waiting: Vec<R>,
-    /// When those who wait are told that it is not known yet.
+    /// When waiting clients are answered that the outcome is not known yet.
     pub(super) until: Timestamp,
     /// Lines being set aside.
     reserve: Option<Parts>,
     /// When the gateway is asked again, if the last answer was none.
     again_at: Option<Timestamp>,
     tries: u32,
-    /// What was set aside; goes into the decision.
+    /// Holds that were set aside, for the decision.
     reserved: Vec<Reserved>,
-    /// It was begun by another host, which may have asked the gateway before it ended.
+    /// Another host began it, and may have asked the gateway.
     resumed: bool,
 }
 
-impl<R> Paying<R> {
+impl<R> PendingCheckout<R> {
     /// Whether this hold may become a line's yet.
     pub(super) fn expects(&self, entity: &Entity, hold: HoldId) -> bool {
         let reserved = |reserved: &Reserved| match entity {
@@ -64,8 +67,8 @@ impl<R> Paying<R> {
 }
 
 impl<R> CartHost<R> {
-    /// The cart has just begun, or is in the middle of, a checkout: asks for the first thing it needs. What is asked rests on
-    /// what is committed; the effects are to be carried out when that is so.
+    /// Asks for the first thing that the checkout under way needs. The effects are to be carried out when its beginning is
+    /// committed.
     pub(super) fn begin_paying(&mut self, stage: &mut Stage<'_, R>, waiting: Vec<R>, resumed: bool) -> Vec<Effect<R>> {
         let cart = stage.entity.cart().expect("a cart that is checking out is kept");
         let checkout = cart.checkout().expect("a checkout is under way");
@@ -86,13 +89,13 @@ impl<R> CartHost<R> {
         let again_at = stage.at.after(stage.rules.ask_again_ms);
         let until = stage.at.after(stage.rules.payment_wait_ms);
         let mut paying =
-            Paying { waiting, until, reserve: None, again_at: None, tries: 0, reserved: Vec::new(), resumed };
+            PendingCheckout { waiting, until, reserve: None, again_at: None, tries: 0, reserved: Vec::new(), resumed };
         let effects = if list.is_empty() {
             let call = cart.authorization().expect("without late lines only a gateway is waited for");
             Vec::from([Effect::Pay(call)])
         } else {
             let parts = Parts { list, customer, again_at };
-            let asks = parts.asks(stage.life_ms());
+            let asks = parts.asks(stage.life_ms()).collect();
             paying.reserve = Some(parts);
             asks
         };
@@ -117,24 +120,24 @@ impl<R> CartHost<R> {
         };
         let refusals: Vec<(u16, Refusal)> = parts.refusals().into_iter().map(numbered).collect();
         if let Some(refusal) = shortage(&refusals).or_else(|| one_refusal(refusals, parts.list.len())) {
-            // Granted holds can be disowned only while the checkout is under way still: they are no lines yet.
+            // Granted holds can only be disowned while the checkout is under way, because they are no lines yet.
             let asked = stage.entity.cart().and_then(Cart::authorization).is_some();
             let asked = paying.resumed && asked;
             let void = asked && !planted::is("a void left out when a resumed checkout falls short");
             self.undo(stage, &parts);
             let why = Failure::Short(refusal);
-            return self.give_up(stage, GivenUp { why, release: false, asked, void, reference: None });
+            return self.give_up(stage, Abandonment { why, release: false, asked, void, reference: None });
         }
         let reserved = |part: &Part| {
-            let asked = asked_of(part).expect("every part is granted");
-            let (hold, revision) = (asked.granted.hold, asked.granted.revision);
-            Reserved { line: part.line.expect("late lines are lines"), hold, revision, quota: asked.quota }
+            let line = granted_line(part).expect("every part is granted");
+            let (hold, revision) = (line.granted.hold, line.granted.revision);
+            Reserved { line: part.line.expect("late lines are lines"), hold, revision, quota: line.quota }
         };
         paying.reserved = parts.list.iter().map(reserved).collect();
         let cart = stage.entity.cart().expect("a cart that is checking out is kept");
         match cart.authorization() {
-            // Only after a read: what was asked again may be granted before the beginning of the checkout is committed, and of
-            // what a stopped leader began nobody else knows.
+            // Only after a read. A repeated ask may be granted before the beginning of the checkout is committed, and only the deposed
+            // leader knows of a checkout that it began.
             Some(call) if planted::is("a gateway asked before the checkout is committed") => {
                 stage.turn.now.push(Effect::Pay(call));
             }
@@ -144,36 +147,33 @@ impl<R> CartHost<R> {
     }
 
     /// The decision.
-    fn decide(&mut self, stage: &mut Stage<'_, R>, reference: Option<smol_str::SmolStr>) {
+    fn decide(&mut self, stage: &mut Stage<'_, R>, reference: Option<SmolStr>) {
         let paying = self.paying.take().expect("a checkout is under way");
         let cart = stage.entity.cart().expect("a cart that is checking out is kept");
         let event = cart.decide_paid(stage.now, paying.reserved, reference);
-        stage.entity.apply_cart(event, stage.turn);
+        stage.write(event);
         for from in paying.waiting {
             self.settle(stage, from);
         }
     }
 
     /// The checkout came to nothing.
-    fn give_up(&mut self, stage: &mut Stage<'_, R>, how: GivenUp) {
+    fn give_up(&mut self, stage: &mut Stage<'_, R>, how: Abandonment) {
         let paying = self.paying.take().expect("a checkout is under way");
         let held: Vec<_> = paying.reserve.iter().flat_map(Parts::perhaps_held).collect();
         let reserved = paying.reserved.iter().flat_map(|reserved| {
             let cart = stage.entity.cart();
             let entity = cart.and_then(|cart| cart.line(reserved.line).ok()).map(|(entity, _)| entity.clone());
             let customer: Option<&Id> = cart.and_then(Cart::checkout).and_then(|checkout| checkout.customer.as_ref());
-            let quota = reserved
-                .quota
-                .as_ref()
-                .zip(customer)
-                .map(|(quota, customer)| (Entity::Customer(customer.clone()), quota.hold, quota.revision));
+            let quota = reserved.quota.as_ref().zip(customer);
+            let quota = quota.map(|(quota, customer)| (Entity::Customer(customer.clone()), quota.hold, quota.revision));
             entity.map(|entity| (entity, reserved.hold, reserved.revision)).into_iter().chain(quota)
         });
         let held: Vec<_> = held.into_iter().chain(reserved).collect();
         if !held.is_empty() {
             self.disown(stage, held);
         }
-        let GivenUp { why, release, asked, void, reference } = how;
+        let Abandonment { why, release, asked, void, reference } = how;
         let (failure, refusal) = match why {
             Failure::Short(refusal) => (None, refusal),
             Failure::Payment(failure) => {
@@ -183,11 +183,11 @@ impl<R> CartHost<R> {
         };
         // How the payment ended and what the cart is then are one event: a repeat never finds one without the other.
         let event = CartEvent::CheckoutAbandoned { at: stage.at, failure, release, asked, void, reference };
-        stage.entity.apply_cart(event, stage.turn);
+        stage.write(event);
         answer_all(stage, paying.waiting, Err(refusal));
     }
 
-    /// The gateway, or an operator in its place, says how a step of an attempt ended.
+    /// The gateway, or an operator in its place, reports how a step of an attempt ended.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] if there is no such attempt.
@@ -200,34 +200,18 @@ impl<R> CartHost<R> {
     ) -> Result<(), Refusal> {
         let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
         if key.cart != stage.cart_id() {
-            return Err(Refusal::NotFound(smol_str::format_smolstr!("payment {key}")));
+            return Err(Refusal::NotFound(format_smolstr!("payment {key}")));
         }
         let outcome = fitting(step, outcome);
         match (step, outcome) {
             (PaymentStep::Authorize, GatewayOutcome::Authorized { reference, amount }) => {
-                if !cart.is_paying(key.attempt) {
-                    let event = cart.decide_stray(key.attempt, &reference)?;
-                    event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
-                    return Ok(());
-                }
-                if self.is_reserving() {
-                    // Before it was asked: whoever says so will say so again when it is.
-                    return Ok(());
-                }
-                let asked = cart.checkout().expect("it is being paid").amount;
-                if amount != asked {
-                    let failure = PaymentFailure::AmountMismatch { asked: asked.amount, got: amount.amount };
-                    let (why, release) = (Failure::Payment(failure), self.releases(stage));
-                    self.give_up(stage, GivenUp { why, release, asked: true, void: true, reference: Some(reference) });
-                } else {
-                    self.decide(stage, Some(reference));
-                }
+                return self.authorized(stage, key.attempt, reference, amount);
             }
             (PaymentStep::Authorize, GatewayOutcome::Declined { reason } | GatewayOutcome::Failed { reason }) => {
                 if cart.is_paying(key.attempt) && !self.is_reserving() {
                     let why = Failure::Payment(PaymentFailure::Declined { by_operator: false, reason });
                     let release = self.releases(stage);
-                    self.give_up(stage, GivenUp { why, release, asked: true, void: false, reference: None });
+                    self.give_up(stage, Abandonment { why, release, asked: true, void: false, reference: None });
                 }
             }
             (PaymentStep::Authorize, GatewayOutcome::Unknown { .. }) => {
@@ -239,7 +223,7 @@ impl<R> CartHost<R> {
             }
             (step, GatewayOutcome::Unknown { .. }) => {
                 if let Some((number, _)) = cart.outbox().payment(key, step) {
-                    self.mail.unsure(number, stage.rules, stage.at);
+                    self.mail.note_unknown(number, stage.rules, stage.at);
                 }
             }
             (step, outcome) => {
@@ -259,18 +243,47 @@ impl<R> CartHost<R> {
         Ok(())
     }
 
+    /// The gateway has authorized an attempt.
+    fn authorized(
+        &mut self,
+        stage: &mut Stage<'_, R>,
+        attempt: u32,
+        reference: SmolStr,
+        amount: Money,
+    ) -> Result<(), Refusal> {
+        let cart = stage.entity.cart().ok_or_else(|| stage.entity.not_found())?;
+        if !cart.is_paying(attempt) {
+            let event = cart.decide_stray(attempt, &reference)?;
+            stage.write(event);
+            return Ok(());
+        }
+        if self.is_reserving() {
+            // The gateway was not asked yet. It will answer again when it is.
+            return Ok(());
+        }
+        let asked = cart.checkout().expect("it is being paid").amount;
+        if amount == asked {
+            self.decide(stage, Some(reference));
+        } else {
+            let failure = PaymentFailure::AmountMismatch { asked: asked.amount, got: amount.amount };
+            let (why, release) = (Failure::Payment(failure), self.releases(stage));
+            self.give_up(stage, Abandonment { why, release, asked: true, void: true, reference: Some(reference) });
+        }
+        Ok(())
+    }
+
     /// A step after the authorization is over: that is written down, and the gateway is not asked for it any more.
     fn close_step(&mut self, stage: &mut Stage<'_, R>, key: PaymentKey, step: PaymentStep, event: Option<CartEvent>) {
         let owed = stage.entity.cart().and_then(|cart| cart.outbox().payment(key, step));
         let number = owed.map(|(number, _)| number);
-        event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
+        stage.write(event);
         number.into_iter().for_each(|number| self.mail.acknowledge_payment(number));
     }
 
-    /// An operator says how a step of an attempt ended.
+    /// An operator reports how a step of an attempt ended.
     ///
     /// # Errors
-    /// Why that cannot be said of it.
+    /// Why the report does not fit the attempt.
     pub(super) fn settle_attempt(
         &mut self,
         stage: &mut Stage<'_, R>,
@@ -288,7 +301,7 @@ impl<R> CartHost<R> {
             }
             (Settlement::Authorized { reference }, _) => {
                 let event = cart.decide_stray(attempt, &reference)?;
-                event.into_iter().for_each(|event| stage.entity.apply_cart(event, stage.turn));
+                stage.write(event);
                 Ok(())
             }
             (Settlement::Declined, Some(_)) => {
@@ -296,10 +309,10 @@ impl<R> CartHost<R> {
                 let why = Failure::Payment(PaymentFailure::Declined { by_operator: true, reason });
                 let release = self.releases(stage);
                 // The gateway may have set it aside all the same.
-                self.give_up(stage, GivenUp { why, release, asked: true, void: true, reference: None });
+                self.give_up(stage, Abandonment { why, release, asked: true, void: true, reference: None });
                 Ok(())
             }
-            (Settlement::Declined, None) => cart.decide_stray(attempt, &smol_str::SmolStr::default()).map(|_| ()),
+            (Settlement::Declined, None) => cart.decide_stray(attempt, &SmolStr::default()).map(|_| ()),
             (Settlement::Captured, _) => self.settle_step(stage, key, PaymentStep::Capture),
             (Settlement::Voided, _) => self.settle_step(stage, key, PaymentStep::Void),
             (Settlement::Refunded { refund }, _) => self.settle_step(stage, key, PaymentStep::Refund(refund)),
@@ -319,7 +332,7 @@ impl<R> CartHost<R> {
         checkout.is_some_and(|checkout| checkout.on_decline(stage.rules.on_decline) == OnDecline::Release)
     }
 
-    /// Asks the gateway again whose answer was none, and tells those who have waited long enough.
+    /// Asks the gateway again after an unknown outcome, and answers clients that have waited long enough.
     pub(super) fn pay_again(&mut self, stage: &mut Stage<'_, R>) {
         let Some(paying) = &mut self.paying else { return };
         if stage.at >= paying.until {
@@ -328,7 +341,7 @@ impl<R> CartHost<R> {
         }
         if paying.again_at.is_some_and(|again_at| stage.at >= again_at) {
             paying.again_at = None;
-            // Before everything is set aside the gateway is not asked: what it was not sure of was asked by another host.
+            // The gateway is not asked before everything is set aside. The unknown outcome was of another host's call.
             let cart = stage.entity.cart().filter(|_| paying.reserve.is_none());
             let call = cart.and_then(Cart::authorization);
             stage.turn.read.extend(call.map(Effect::Pay));
@@ -336,7 +349,7 @@ impl<R> CartHost<R> {
     }
 }
 
-/// An outcome as it is taken: one that does not answer its step says nothing, and the step is asked for again.
+/// The outcome if it fits its step. Any other outcome counts as unknown, and the step is asked for again.
 fn fitting(step: PaymentStep, outcome: GatewayOutcome) -> GatewayOutcome {
     let fits = match &outcome {
         GatewayOutcome::Authorized { .. } => step == PaymentStep::Authorize,
@@ -348,24 +361,24 @@ fn fitting(step: PaymentStep, outcome: GatewayOutcome) -> GatewayOutcome {
     if fits {
         return outcome;
     }
-    GatewayOutcome::Unknown { reason: smol_str::format_smolstr!("{step:?} was answered with {outcome:?}") }
+    GatewayOutcome::Unknown { reason: format_smolstr!("{step:?} was answered with {outcome:?}") }
 }
 
 /// Why a checkout is given up.
 enum Failure {
-    /// What is validated late could not be set aside. Nothing has changed, and a repeat tries again.
+    /// Late lines could not be set aside. Nothing has changed, and a repeat tries again.
     Short(Refusal),
-    /// The payment came to nothing. A repeat is told so.
+    /// The payment failed. A repeat gets the same answer.
     Payment(PaymentFailure),
 }
 
-/// How a checkout is given up.
-struct GivenUp {
+/// How a checkout is abandoned.
+struct Abandonment {
     why: Failure,
     release: bool,
     asked: bool,
     void: bool,
-    reference: Option<smol_str::SmolStr>,
+    reference: Option<SmolStr>,
 }
 
 /// One refusal that names every product that fell short, if that is all that is wrong.

@@ -40,7 +40,7 @@ fn three_at_once_and_no_fourth() {
 }
 
 #[test]
-fn of_a_long_wish_only_those_that_fill_it_stand_in_the_way() {
+fn only_bookings_that_fill_the_capacity_conflict() {
     check(
         2,
         Buffers::NONE,
@@ -60,7 +60,7 @@ fn of_a_long_wish_only_those_that_fill_it_stand_in_the_way() {
 }
 
 #[test]
-fn one_that_begins_as_there_is_room_again_does_not_stand_in_the_way() {
+fn a_booking_that_begins_when_there_is_room_does_not_conflict() {
     check(
         2,
         Buffers::NONE,
@@ -115,7 +115,7 @@ fn buffers_reach_across_midnight() {
             ask 2026-01-02T00:30 2026-01-02T01:00 -> free
         "#]],
     );
-    // At the very beginning of time there is no room before, which disturbs nobody.
+    // At the beginning of time there is no room for the buffer before. It does not matter.
     let first = |from: u64, to: u64| {
         let time = boxoffice_core::time::Timestamp;
         Slot::new(time(from), time(to)).expect("a slot")
@@ -151,7 +151,7 @@ fn a_booking_does_not_stand_in_its_own_way_when_moved() {
 }
 
 #[test]
-fn what_was_held_gets_another_name_also_under_narrower_terms() {
+fn a_held_slot_is_renamed_under_narrower_terms() {
     let hold = BookingKey::Hold(HoldId { cart: CartId(7), request: RequestHash(8), part: 1, attempt: 0 });
     assert_eq!(hold.to_string(), "hold/00000000000000000000000000000007/0000000000000008/1/0");
     let mut calendar = Calendar::new();
@@ -172,13 +172,13 @@ fn what_was_held_gets_another_name_also_under_narrower_terms() {
 
 #[test]
 #[should_panic(expected = "is renamed and is not booked")]
-fn renaming_what_is_not_booked_is_a_fault() {
+fn renaming_an_unknown_booking_panics() {
     Calendar::new().rename(&key("a"), key("b"));
 }
 
 #[test]
 #[should_panic(expected = "is booked for too long")]
-fn writing_a_slot_of_more_than_a_year_is_a_fault() {
+fn writing_a_slot_of_more_than_a_year_panics() {
     let slot = slot("2026-01-01T00:00", "2027-01-02T00:00:00.001");
     Calendar::new().insert(key("a"), slot, 1, Buffers::NONE);
 }

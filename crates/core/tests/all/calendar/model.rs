@@ -208,7 +208,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
     #[test]
-    fn it_answers_as_a_plain_list_of_intervals_does(steps in steps(), terms in any_terms()) {
+    fn the_calendar_answers_like_a_plain_list_of_intervals(steps in steps(), terms in any_terms()) {
         run(steps, &terms);
     }
 }
@@ -217,7 +217,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn so_it_does_with_hours_while_the_clocks_change(
+    fn the_calendar_with_hours_answers_like_a_plain_list_across_clock_changes(
         steps in steps(),
         terms in any_terms(),
         (hours, begin) in any_hours(),

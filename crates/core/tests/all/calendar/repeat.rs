@@ -92,7 +92,7 @@ fn a_night_lasts_seven_eight_or_nine_hours() {
 }
 
 #[test]
-fn what_the_clocks_skip_or_show_twice_is_missed_and_the_others_stay() {
+fn skipped_and_ambiguous_times_are_missed_and_the_others_stay() {
     check(
         "Europe/Berlin",
         "2026-03-28T02:30",

@@ -177,7 +177,7 @@ fn an_id_in_use_does_not_become_one_long_booking() {
 
 #[test]
 #[should_panic(expected = "booking/a is in use")]
-fn writing_under_an_id_in_use_is_a_fault() {
+fn writing_under_an_id_in_use_panics() {
     let mut calendar = Calendar::new();
     calendar.insert(key("a"), slot("10:00", "11:00"), 1, Buffers::NONE);
     calendar.insert(key("a"), slot("15:00", "16:00"), 1, Buffers::NONE);
@@ -185,7 +185,7 @@ fn writing_under_an_id_in_use_is_a_fault() {
 
 #[test]
 #[should_panic(expected = "booking/b is booked over others")]
-fn writing_over_others_is_a_fault() {
+fn writing_over_other_bookings_panics() {
     let mut calendar = Calendar::new();
     calendar.insert(key("a"), slot("10:00", "11:00"), 1, Buffers::NONE);
     calendar.insert(key("b"), slot("10:59:59.999", "12:00"), 1, Buffers::NONE);

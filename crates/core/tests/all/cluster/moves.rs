@@ -1,4 +1,4 @@
-//! Every refusal, once; and the bounds of what is taken in.
+//! Every refusal, and the bounds of input.
 
 use boxoffice_core::{
     cluster::{ADDRESS_BYTES_MAX, NODE_MAX},
@@ -22,11 +22,11 @@ fn every_refusal() {
          found 1 d1 shards 1 replicas 3
          found 1 d2 shards 1 replicas 3
          found 2 d1 shards 1 replicas 3
-         join d2 by nobody
-         drain 1 by nobody
-         undrain 1 by nobody
-         remove 1 by nobody
-         replace 1 by nobody
+         join d2 by none
+         drain 1 by none
+         undrain 1 by none
+         remove 1 by none
+         replace 1 by none
          join d2 as 1
          join d1 as 2
          join d2 as 0
@@ -74,11 +74,11 @@ fn every_refusal() {
             found 1 d1 shards 1 replicas 3 -> done at 1
             found 1 d2 shards 1 replicas 3 -> refused 807 already_founded: the cluster was founded already, by another disk
             found 2 d1 shards 1 replicas 3 -> refused 807 already_founded: the cluster was founded already, by another disk
-            join d2 by nobody -> refused 104 request_id_missing: this command changes something and needs a request id
-            drain 1 by nobody -> refused 104 request_id_missing: this command changes something and needs a request id
-            undrain 1 by nobody -> refused 104 request_id_missing: this command changes something and needs a request id
-            remove 1 by nobody -> refused 104 request_id_missing: this command changes something and needs a request id
-            replace 1 by nobody -> refused 104 request_id_missing: this command changes something and needs a request id
+            join d2 by none -> refused 104 request_id_missing: this command changes something and needs a request id
+            drain 1 by none -> refused 104 request_id_missing: this command changes something and needs a request id
+            undrain 1 by none -> refused 104 request_id_missing: this command changes something and needs a request id
+            remove 1 by none -> refused 104 request_id_missing: this command changes something and needs a request id
+            replace 1 by none -> refused 104 request_id_missing: this command changes something and needs a request id
             join d2 as 1 -> refused 803 disk_differs: node 1 has another disk; if that is lost, `admin replace 1` comes first
             join d1 as 2 -> refused 101 bad_request: bad request: this disk is that of node 1, not of node 2
             join d2 as 0 -> refused 101 bad_request: bad request: the id of a node is from 1 to 65535
@@ -106,7 +106,7 @@ fn every_refusal() {
             place 1 to led by 1 -> refused 101 bad_request: bad request: a shard has at least one voter
             place 1 to 1 1 led by 1 -> refused 101 bad_request: bad request: a node has one copy of a shard
             place 1 to 1 + 1 led by 1 -> refused 101 bad_request: bad request: a node has one copy of a shard
-            place 1 to 1 led by 2 -> refused 101 bad_request: bad request: who leads a shard is not one of its voters
+            place 1 to 1 led by 2 -> refused 101 bad_request: bad request: the leader of a shard is not one of its voters
             place 1 to 1 led by 1 ; 1 to 1 led by 1 -> refused 101 bad_request: bad request: a shard is moved twice at once
             place 1 to 1 5 led by 1 -> refused 801 no_such_node: node 5 is not a member
             place 1 to 1 7 led by 1 -> refused 802 node_gone: node 7 was removed from the cluster and cannot come back under this id

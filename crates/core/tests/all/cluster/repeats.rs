@@ -1,4 +1,4 @@
-//! A request that comes again, however late, has the same answer and no second effect (P9).
+//! A repeated request, however late, has the same answer and no second effect (P9).
 
 use boxoffice_core::{answer::Answer, cluster::MemberState, command::ClusterCommand, refusal::Refusal};
 
@@ -32,10 +32,10 @@ fn a_late_repeat_of_a_change_does_not_undo_a_newer_one() {
     ];
     for (first, second, end) in pairs {
         let mut play = three();
-        let told = play.send(Some("first"), first.clone());
-        assert!(told.is_ok() && play.send(Some("second"), second).is_ok());
+        let first_outcome = play.send(Some("first"), first.clone());
+        assert!(first_outcome.is_ok() && play.send(Some("second"), second).is_ok());
         let before = play.cluster();
-        assert_eq!(play.send(Some("first"), first.clone()), told, "{first:?}");
+        assert_eq!(play.send(Some("first"), first.clone()), first_outcome, "{first:?}");
         assert_eq!((play.cluster(), state(&play, 2)), (before, end), "{first:?}");
     }
 }
@@ -50,7 +50,7 @@ fn a_machine_that_joins_again_is_the_same_member() {
     };
     assert_eq!(own(play.send(Some("join"), join(None))), Some(4));
     let before = play.cluster();
-    // The same request, another of the same machine, and one that knows by now which member it is.
+    // The same request, another one of the same machine, and one with the member's id.
     for (request, node) in [("join", None), ("again", None), ("by name", Some(4))] {
         assert_eq!(own(play.send(Some(request), join(node))), Some(4), "{request}");
         assert_eq!(play.cluster(), before, "{request}");
@@ -81,16 +81,16 @@ fn a_refused_request_is_decided_afresh() {
 }
 
 #[test]
-fn what_nodes_say_again_changes_nothing() {
+fn repeated_reports_of_nodes_change_nothing() {
     let mut play = three();
     play.line("place 1 to 1 2 led by 1");
     play.line("reached 1 3");
     let before = play.cluster();
     for line in [
-        "found 1 d1 shards 2 replicas 3 by nobody",
-        "arrived 2 d2 by nobody",
-        "reached 1 3 by nobody",
-        "reached 1 2 by nobody",
+        "found 1 d1 shards 2 replicas 3 by none",
+        "arrived 2 d2 by none",
+        "reached 1 3 by none",
+        "reached 1 2 by none",
         "place 1 to 1 2 led by 1",
     ] {
         play.line(line);

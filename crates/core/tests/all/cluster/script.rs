@@ -1,27 +1,28 @@
-//! Stories of a cluster: each line is a command, its outcome is written behind it, and below it what has changed.
+//! Stories of a cluster. Each line is a command, with its outcome behind it and the changes below it.
 //!
 //! | line | says |
 //! |---|---|
 //! | `found 1 d1 shards 2 replicas 3` | node 1 with the disk d1 makes the cluster of itself |
 //! | `join d2` `join d2 as 2` | a machine with the disk d2 wants to be a member, or this one |
 //! | `arrived 2 d2` | a member has started |
-//! | `drain 2` `undrain 2` `remove 2` `replace 2` | what an operator says; `force` before the first or third: whoever is left |
+//! | `drain 2` `undrain 2` `remove 2` `replace 2` | commands of an operator; `force` before the first or third |
 //! | `place 1 to 1 2 + 3 led by 2` | another aim for shard 1: voters, learners, leader; `; 2 to …` for more |
 //! | `stale place …` | the same, thought out one version ago |
 //! | `reached 1 2` | the leader of shard 1 has reached the aim of version 2 |
 //! | `retire 2` | a drained member has nothing any more |
-//! | `… by r1` | with this request id; every line has its own otherwise, `by nobody` none |
+//! | `… by r1` | with this request id; every line has its own otherwise, `by none` none |
 
 use std::{fmt::Write, sync::Arc};
 
 use boxoffice_core::{
     answer::{Answer, Outcome},
-    cluster::{Cluster, Copies, MemberState, Place, Replica},
+    cluster::{Copies, MemberState, Place, Replica},
+    cluster_table::ClusterTable,
     command::{ClusterCommand, Command, Machine, Move},
     host::{Effect, Host, Input, Turn},
     id::{Entity, Request, RequestHash, hash64},
-    keep::{Cut, Kept, State},
     rules::Rules,
+    state_map::{Cut, State, StateMap},
     time::Timestamp,
 };
 use expect_test::Expect;
@@ -35,17 +36,17 @@ pub(crate) fn check(script: &str, expect: Expect) {
     expect.assert_eq(&play.story);
 }
 
-/// A cluster kept as a shard keeps it.
+/// The cluster's table as a shard has it.
 #[derive(Default)]
 pub(crate) struct Play {
-    kept: Kept,
+    kept: StateMap,
     at: u64,
     lines: u64,
     pub(crate) story: String,
 }
 
 impl Play {
-    /// A cluster after these lines, none of which may be refused.
+    /// The table after these lines, none of which may be refused.
     pub(crate) fn after(script: &str) -> Play {
         let mut play = Play::default();
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -55,31 +56,31 @@ impl Play {
         play
     }
 
-    pub(crate) fn cluster(&self) -> Option<Cluster> {
+    pub(crate) fn cluster(&self) -> Option<ClusterTable> {
         let state = self.kept.get(&Entity::Cluster)?;
         let State::Cluster(cluster) = &*state else { panic!("the cluster is kept as something else") };
         Some((**cluster).clone())
     }
 
-    /// Says one line, and writes what came of it.
+    /// Runs one line, and writes its outcome.
     pub(crate) fn line(&mut self, line: &str) {
         self.lines += 1;
-        let (said, request) = match line.split_once(" by ") {
-            Some((said, "nobody")) => (said, None),
-            Some((said, request)) if !request.contains(' ') && !said.contains("place") => {
-                (said, Some(request.to_owned()))
+        let (text, request) = match line.split_once(" by ") {
+            Some((text, "none")) => (text, None),
+            Some((text, request)) if !request.contains(' ') && !text.contains("place") => {
+                (text, Some(request.to_owned()))
             }
             Some(_) | None => (line, Some(format!("line {}", self.lines))),
         };
         let before = self.cluster();
-        let command = self.command(said);
+        let command = self.command(text);
         let outcome = self.send(request.as_deref(), command);
         let after = self.cluster();
-        writeln!(self.story, "{line} -> {}", tell(&outcome)).expect("a string takes all");
+        writeln!(self.story, "{line} -> {}", describe(&outcome)).expect("a string takes all");
         self.story.push_str(&changes(before.as_ref(), after.as_ref()));
     }
 
-    /// Hands a command to a host made of what is kept, and keeps what it decides.
+    /// Gives a command to a host with the current state, and applies its events.
     pub(crate) fn send(&mut self, request: Option<&str>, command: ClusterCommand) -> Outcome {
         self.at += 1_000;
         let request =
@@ -103,7 +104,7 @@ impl Play {
         self.kept.apply(&Entity::Cluster, postcard::from_bytes(&log).expect("and read"));
         let snapshot = postcard::to_allocvec(&self.kept.cut()).expect("a cut can be written");
         let cut: Cut = postcard::from_bytes(&snapshot).expect("and read");
-        let again = Kept::restore(cut);
+        let again = StateMap::restore(cut);
         assert_eq!(again.get(&Entity::Cluster), self.kept.get(&Entity::Cluster));
         self.kept = again;
         answered
@@ -172,7 +173,7 @@ fn moves(words: &[&str]) -> Vec<Move> {
     words.split(|word| *word == ";").map(each).collect()
 }
 
-fn tell(outcome: &Outcome) -> String {
+fn describe(outcome: &Outcome) -> String {
     match outcome {
         Ok(answered) => match &answered.answer {
             Answer::Done => format!("done at {}", answered.at[0].version),
@@ -191,28 +192,28 @@ fn tell(outcome: &Outcome) -> String {
     }
 }
 
-/// What is different after a line.
-fn changes(before: Option<&Cluster>, after: Option<&Cluster>) -> String {
-    let mut told = String::new();
-    let Some(after) = after else { return told };
+/// The changes of a line.
+fn changes(before: Option<&ClusterTable>, after: Option<&ClusterTable>) -> String {
+    let mut text = String::new();
+    let Some(after) = after else { return text };
     for (node, member) in after.members() {
         if before.and_then(|before| before.members().get(node)) != Some(member) {
             let disk = member.disk.map_or_else(|| "no disk".to_owned(), |disk| format!("disk {disk}"));
             let (state, since) = (member.state.name(), member.since.0 / 1_000);
-            write!(told, "  node {node}: {state} since {since}, {disk} at {}", member.peer)
+            write!(text, "  node {node}: {state} since {since}, {disk} at {}", member.peer)
                 .expect("a string takes all");
             if member.first_generation > 1 {
-                write!(told, ", from generation {} on", member.first_generation).expect("a string takes all");
+                write!(text, ", from generation {} on", member.first_generation).expect("a string takes all");
             }
-            told.push('\n');
+            text.push('\n');
         }
     }
     for (shard, place) in after.places().iter().enumerate() {
         if before.is_none_or(|before| before.places()[shard] != *place) {
-            writeln!(told, "  shard {shard}: {}", draw(place)).expect("a string takes all");
+            writeln!(text, "  shard {shard}: {}", draw(place)).expect("a string takes all");
         }
     }
-    told
+    text
 }
 
 fn draw(place: &Place) -> String {

@@ -168,7 +168,7 @@ fn a_member_is_removed_where_a_majority_stays() {
 }
 
 #[test]
-fn where_a_majority_of_either_side_of_a_move_would_be_lost_nobody_is_removed() {
+fn no_member_is_removed_if_either_side_of_a_move_would_lose_its_majority() {
     check(
         "found 1 d1 shards 1 replicas 3
          join d2

@@ -1,4 +1,4 @@
-//! Numbers that are anything, mostly near an end, and the commands, asks and replies that are made of them.
+//! Arbitrary numbers, mostly near an end, and commands, asks and replies with them.
 
 use boxoffice_core::{
     ask::{Ask, Reply},
@@ -10,24 +10,24 @@ use boxoffice_core::{
     },
     host::Input,
     id::{Entity, HoldId, Id, RequestHash},
-    keep::Kept,
     money::{AMOUNT_MAX, Currency, Money, PRICE_MAX},
     payment::{GatewayCall, GatewayOutcome, OnDecline, PaymentKey, PaymentStep, Settlement},
     portion::Content,
     refusal::Refusal,
     seat::{Seat, SeatSet},
+    state_map::StateMap,
     time::{TIMESTAMP_MAX, Timestamp},
 };
 
 use super::{HOUR_MS, holds_of, near};
 use crate::{
+    random_runs::{Rng, buyer},
     script::{details, euros, id, layout, new_session, product, resource},
-    storm::{Dice, buyer},
 };
 
-/// Numbers that are anything, mostly near an end or near what there is.
+/// Arbitrary numbers, mostly near an end or near existing ones.
 pub(super) struct Wild {
-    pub(super) dice: Dice,
+    pub(super) rng: Rng,
     /// Numbers that occur in the state.
     pub(super) near: Vec<u64>,
     /// The cluster's version.
@@ -35,37 +35,37 @@ pub(super) struct Wild {
 }
 
 impl Wild {
-    /// Looks at the numbers there are.
-    pub(super) fn look(&mut self, kept: &Kept) {
-        self.near = near(kept);
-        self.cluster = kept.get(&Entity::Cluster).map_or(0, |cluster| cluster.version());
+    /// Collects the numbers of the states.
+    pub(super) fn look(&mut self, states: &StateMap) {
+        self.near = near(states);
+        self.cluster = states.get(&Entity::Cluster).map_or(0, |cluster| cluster.version());
     }
 
     pub(super) fn one<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.dice.roll(of.len() as u64) as usize]
+        of[self.rng.below(of.len() as u64) as usize]
     }
 
     pub(super) fn chance(&mut self, hundredths: u32) -> bool {
-        self.dice.chance(hundredths)
+        self.rng.chance(hundredths)
     }
 
     /// A number up to `max`.
     pub(super) fn up_to(&mut self, max: u64) -> u64 {
-        let any = match self.dice.roll(12) {
+        let any = match self.rng.below(12) {
             0 => 0,
             1 => 1,
             2 => max,
             3 => max - 1,
             4 => max / 2,
             5 => max / 2 + 1,
-            6 => 1 << self.dice.roll(64),
-            7 => (1 << self.dice.roll(64)) - 1,
-            8 => max - self.dice.roll(1_000).min(max),
+            6 => 1 << self.rng.below(64),
+            7 => (1 << self.rng.below(64)) - 1,
+            8 => max - self.rng.below(1_000).min(max),
             9 if !self.near.is_empty() => {
-                let near = &self.near[self.dice.roll(self.near.len() as u64) as usize];
-                near.wrapping_add(self.dice.roll(5)).wrapping_sub(2)
+                let near = &self.near[self.rng.below(self.near.len() as u64) as usize];
+                near.wrapping_add(self.rng.below(5)).wrapping_sub(2)
             }
-            _ => self.dice.roll(12),
+            _ => self.rng.below(12),
         };
         any.min(max)
     }
@@ -92,7 +92,7 @@ impl Wild {
         self.one(&ends)
     }
 
-    /// A price that may be had.
+    /// A valid price.
     pub(super) fn price(&mut self) -> i64 {
         self.one(&[0, 1, 250, PRICE_MAX / 2, PRICE_MAX - 1, PRICE_MAX])
     }
@@ -114,11 +114,11 @@ impl Wild {
     /// From and to, mostly in that order and not far from each other.
     pub(super) fn span(&mut self) -> (Timestamp, Timestamp) {
         let from = self.instant();
-        let to = match self.dice.roll(4) {
+        let to = match self.rng.below(4) {
             0 => self.instant(),
             1 => Timestamp(from.0.saturating_add(1)),
             2 => Timestamp(from.0.saturating_add(self.u64())),
-            _ => Timestamp(from.0.saturating_add(self.dice.roll(HOUR_MS))),
+            _ => Timestamp(from.0.saturating_add(self.rng.below(HOUR_MS))),
         };
         (from, to)
     }
@@ -152,11 +152,11 @@ impl Wild {
         When::Local { begin: self.one(&texts).into(), end: self.one(&texts).into() }
     }
 
-    /// Something that anybody may say to anything; `truth` leaves out what only a gateway or an operator knows.
+    /// A command to any entity. `truth` leaves out commands that need the knowledge of a gateway or an operator.
     pub(super) fn command(&mut self, truth: bool) -> Command {
-        match self.dice.roll(16) {
+        match self.rng.below(16) {
             0..=6 => {
-                let buyer = buyer(self.dice.roll(4));
+                let buyer = buyer(self.rng.below(4));
                 Command::Cart(buyer, self.cart_command(truth))
             }
             7 | 8 => {
@@ -167,7 +167,7 @@ impl Wild {
             12 => {
                 let name = id(self.one(&["s", "t"]));
                 let seats = |wild: &mut Wild| wild.seats().as_slice().to_vec();
-                let command = match self.dice.roll(5) {
+                let command = match self.rng.below(5) {
                     0 => SessionCommand::Block(seats(self)),
                     1 => SessionCommand::Unblock(seats(self)),
                     2 => SessionCommand::Map,
@@ -178,7 +178,7 @@ impl Wild {
             }
             13 => Command::Venue(id("venue"), self.venue_command()),
             14 => {
-                let command = match self.dice.roll(3) {
+                let command = match self.rng.below(3) {
                     0 => CustomerCommand::Audit,
                     _ => CustomerCommand::Purchases { after: self.u64(), limit: self.u32() },
                 };
@@ -191,7 +191,7 @@ impl Wild {
 
     pub(super) fn wanted(&mut self) -> WantedLine {
         let entity = |name| Entity::Session(id(name));
-        match self.dice.roll(8) {
+        match self.rng.below(8) {
             0..=2 => {
                 let product = id(self.one(&["p", "q"]));
                 let want = Want::Units { quantity: self.u32(), now: self.chance(20) };
@@ -217,15 +217,15 @@ impl Wild {
     }
 
     pub(super) fn cart_command(&mut self, truth: bool) -> CartCommand {
-        match self.dice.roll(if truth { 11 } else { 13 }) {
+        match self.rng.below(if truth { 11 } else { 13 }) {
             0 => CartCommand::Open {
                 customer: self.customer(),
                 ttl_ms: self.maybe(Wild::u64),
-                guest: self.dice.chance(50),
+                guest: self.rng.chance(50),
             },
             1..=3 => {
-                let lines = (0..1 + self.dice.roll(3)).map(|_| self.wanted()).collect();
-                CartCommand::Hold { lines, customer: self.customer(), guest: self.dice.chance(50) }
+                let lines = (0..1 + self.rng.below(3)).map(|_| self.wanted()).collect();
+                CartCommand::Hold { lines, customer: self.customer(), guest: self.rng.chance(50) }
             }
             4 => CartCommand::SetQuantity { line: self.u32(), quantity: self.u32() },
             5 => CartCommand::Release { line: self.u32(), seats: self.maybe(Wild::seats) },
@@ -240,7 +240,7 @@ impl Wild {
             9 => CartCommand::Audit,
             10 => CartCommand::Get,
             11 => {
-                let outcome = match self.dice.roll(5) {
+                let outcome = match self.rng.below(5) {
                     0 => Settlement::Authorized { reference: "auth".into() },
                     1 => Settlement::Captured,
                     2 => Settlement::Voided,
@@ -250,7 +250,7 @@ impl Wild {
                 CartCommand::Settle { attempt: self.u32(), outcome }
             }
             _ => {
-                let key = PaymentKey { cart: buyer(self.dice.roll(4)), attempt: self.u32() };
+                let key = PaymentKey { cart: buyer(self.rng.below(4)), attempt: self.u32() };
                 let (step, outcome) = self.paid();
                 CartCommand::Paid { key, step, outcome }
             }
@@ -261,7 +261,7 @@ impl Wild {
         let refund = PaymentStep::Refund(self.u32());
         let step = self.one(&[PaymentStep::Authorize, PaymentStep::Capture, PaymentStep::Void, refund]);
         let reason = "no".into();
-        let outcome = match self.dice.roll(7) {
+        let outcome = match self.rng.below(7) {
             0 | 1 => GatewayOutcome::Authorized { reference: "auth".into(), amount: self.money() },
             2 => GatewayOutcome::Captured,
             3 => GatewayOutcome::Voided,
@@ -274,7 +274,7 @@ impl Wild {
 
     pub(super) fn product_command(&mut self) -> ProductCommand {
         let stocks = [0, 1, 5, AMOUNT_MAX as u64 - 1, AMOUNT_MAX as u64, AMOUNT_MAX as u64 + 1, u64::MAX];
-        match self.dice.roll(4) {
+        match self.rng.below(4) {
             0 => ProductCommand::Get,
             1 => ProductCommand::Audit,
             _ => {
@@ -290,7 +290,7 @@ impl Wild {
 
     pub(super) fn resource_command(&mut self) -> ResourceCommand {
         let booking = id(self.one(&["b1", "b2", "b3"]));
-        match self.dice.roll(10) {
+        match self.rng.below(10) {
             0 => {
                 let hours = self.maybe(|wild| OpeningHours {
                     week: std::array::from_fn(|_| vec![(wild.u16(), wild.u16())]),
@@ -312,9 +312,9 @@ impl Wild {
                 }))
             }
             1 => {
-                // One that is good, but for its price.
+                // A valid one, except for its price.
                 let rate =
-                    Rate { amount: self.price(), currency: euros(0).currency, per_ms: Some(1 + self.dice.roll(9)) };
+                    Rate { amount: self.price(), currency: euros(0).currency, per_ms: Some(1 + self.rng.below(9)) };
                 let horizon_ms = self.maybe(|_| 3_660 * 24 * HOUR_MS);
                 ResourceCommand::Put(Box::new(ResourceDetails {
                     rate,
@@ -325,14 +325,14 @@ impl Wild {
             }
             2 | 3 => {
                 let repeat = self.maybe(|wild| {
-                    let every = match wild.dice.roll(3) {
+                    let every = match wild.rng.below(3) {
                         0 => Every::Day,
-                        1 => Every::Week(vec![wild.dice.roll(9) as u8, u8::MAX]),
+                        1 => Every::Week(vec![wild.rng.below(9) as u8, u8::MAX]),
                         _ => Every::Month,
                     };
-                    let until = match wild.dice.roll(3) {
+                    let until = match wild.rng.below(3) {
                         0 => Until::Date("9999-12-31".into()),
-                        1 => Until::Count(wild.dice.roll(20) as u32),
+                        1 => Until::Count(wild.rng.below(20) as u32),
                         _ => Until::Count(wild.u32()),
                     };
                     Repeat { every, interval: if wild.chance(50) { 1 } else { wild.u32() }, until }
@@ -357,7 +357,7 @@ impl Wild {
     }
 
     pub(super) fn venue_command(&mut self) -> VenueCommand {
-        match self.dice.roll(4) {
+        match self.rng.below(4) {
             0 => {
                 let (from, to) = self.span();
                 let after = self.maybe(|wild| (wild.instant(), id("s")));
@@ -366,7 +366,7 @@ impl Wild {
             1 => VenueCommand::Put(VenueDetails { position: Some((self.i32(), self.i32())), ..details() }),
             _ => {
                 let (starts_at, ends_at) = self.span();
-                let name = format!("x{}", self.dice.roll(20));
+                let name = format!("x{}", self.rng.below(20));
                 let plain = new_session(&name, &layout("aaaa/bbB"), starts_at.0, ends_at.0, self.maybe(Wild::u64));
                 let amount = if self.chance(60) { self.price() } else { self.i64() };
                 let area = Area { id: id("stand"), name: "Stand".into(), capacity: self.u32(), price: euros(amount) };
@@ -378,7 +378,7 @@ impl Wild {
     }
 
     pub(super) fn directory_command(&mut self) -> DirectoryCommand {
-        match self.dice.roll(4) {
+        match self.rng.below(4) {
             0 => {
                 let title = Title {
                     name: "Play".into(),
@@ -399,11 +399,11 @@ impl Wild {
     }
 
     pub(super) fn cluster_command(&mut self) -> ClusterCommand {
-        let node = if self.chance(70) { 1 + self.dice.roll(4) } else { self.u64() };
+        let node = if self.chance(70) { 1 + self.rng.below(4) } else { self.u64() };
         let program = || "1".into();
         let machine =
             Box::new(Machine { disk: u128::from(node), peer: "a:1".into(), client: "a:2".into(), program: program() });
-        match self.dice.roll(12) {
+        match self.rng.below(12) {
             0 => {
                 let shards = if self.chance(80) { 3 } else { self.u16() };
                 ClusterCommand::Found { node, machine, shards, replicas: self.one(&[0, 1, 3, 7, 8, u8::MAX]) }
@@ -416,8 +416,8 @@ impl Wild {
             8 => ClusterCommand::Reached { shard: self.u16(), version: self.u64() },
             9 => ClusterCommand::Get,
             _ => {
-                let voters = vec![1 + self.dice.roll(3), 4];
-                let one = Move { shard: self.dice.roll(4) as u16, leader: voters[0], voters, learners: Vec::new() };
+                let voters = vec![1 + self.rng.below(3), 4];
+                let one = Move { shard: self.rng.below(4) as u16, leader: voters[0], voters, learners: Vec::new() };
                 let based_on = if self.chance(80) { self.cluster } else { self.u64() };
                 ClusterCommand::Place { based_on, moves: vec![one] }
             }
@@ -447,7 +447,7 @@ impl Wild {
         }
         match reply {
             Reply::Granted(granted) => {
-                match self.dice.roll(3) {
+                match self.rng.below(3) {
                     0 => granted.revision = self.u64(),
                     1 => granted.limits = self.limits(),
                     _ => {}
@@ -479,20 +479,20 @@ impl Wild {
         }
     }
 
-    /// A hold that may be there, or may not.
-    pub(super) fn hold(&mut self, kept: &Kept) -> HoldId {
-        let holds: Vec<HoldId> = kept.entities().flat_map(|(_, state)| holds_of(state)).collect();
+    /// A hold that may exist.
+    pub(super) fn hold(&mut self, states: &StateMap) -> HoldId {
+        let holds: Vec<HoldId> = states.entities().flat_map(|(_, state)| holds_of(state)).collect();
         if !holds.is_empty() && self.chance(70) {
             return self.one(&holds);
         }
         let attempt = self.u16();
-        HoldId { cart: buyer(self.dice.roll(4)), request: RequestHash(self.u64()), part: self.u16(), attempt }
+        HoldId { cart: buyer(self.rng.below(4)), request: RequestHash(self.u64()), part: self.u16(), attempt }
     }
 
-    /// Something an entity may be told by another one, out of the blue.
-    pub(super) fn word(&mut self, kept: &Kept) -> (Entity, Input<()>) {
-        let hold = self.hold(kept);
-        let inventory = match self.dice.roll(5) {
+    /// An unexpected ask or reply.
+    pub(super) fn word(&mut self, states: &StateMap) -> (Entity, Input<()>) {
+        let hold = self.hold(states);
+        let inventory = match self.rng.below(5) {
             0 => Entity::Session(id("s")),
             1 => Entity::Session(id("t")),
             2 => Entity::Product(id("p")),
@@ -505,7 +505,7 @@ impl Wild {
         let revision = self.u64();
         // Only a cart itself changes a hold that it has.
         let unknown = HoldId { request: RequestHash(self.u64()), part: u16::MAX, ..hold };
-        match self.dice.roll(13) {
+        match self.rng.below(13) {
             0 => to_cart(Reply::Stale { hold, revision, live: self.chance(50) }),
             1 => to_cart(Reply::Refused { hold, revision, refusal: Refusal::InProgress }),
             2 => to_cart(Reply::Released { hold, revision }),

@@ -1,6 +1,6 @@
-//! How long holds live (P8), judged after every commit. What an ended cart had is freed by a message that is owed until it is
-//! acknowledged, or its inventory asks about it in time; nothing that was said of a hold shortens its life; and no cart
-//! expires before the deadline that its client was told.
+//! Checks of the lifetimes of holds (P8) after every commit. A hold of an ended cart is freed by an owed message, or its
+//! inventory asks in time. No message shortens the life of a hold. No cart expires before the deadline that its client was
+//! told.
 
 use std::collections::BTreeMap;
 
@@ -8,79 +8,79 @@ use boxoffice_core::{
     answer::{Answer, Answered, CartState, HoldView},
     event::{CartEvent, CustomerEvent, Event, HoldEvent, ProductEvent, ResourceEvent, SessionEvent},
     id::{CartId, Entity, HoldId},
-    keep::{Kept, State},
     rules::Rules,
+    state_map::{State, StateMap},
     time::Timestamp,
 };
 
-/// What is known of lives so far.
+/// The history that the checks need.
 #[derive(Default)]
-pub(crate) struct Lives {
+pub(crate) struct HoldLifetimes {
     /// When each hold was granted, or granted more.
     granted: BTreeMap<(Entity, HoldId), Timestamp>,
     /// When each inventory is going to ask about a hold.
     asks: BTreeMap<(Entity, HoldId), Timestamp>,
-    /// When a cart said of a hold that it is its own for so long.
-    said: BTreeMap<(Entity, HoldId, u64), Timestamp>,
-    /// How late an inventory heard that at most, in milliseconds: so much longer it believes in the hold.
+    /// When a cart said that it keeps a hold for this long.
+    sent_at: BTreeMap<(Entity, HoldId, u64), Timestamp>,
+    /// The longest delay of that message, in milliseconds. The inventory believes in the hold that much longer.
     late_ms: BTreeMap<(Entity, HoldId), u64>,
     /// When each cart expired or was canceled.
     ended: BTreeMap<CartId, Timestamp>,
-    /// The deadline a cart's clients were told last, and the cart's version then.
-    told: BTreeMap<CartId, (u64, Timestamp)>,
+    /// The last deadline that a cart's clients were told, and the cart's version then.
+    shown: BTreeMap<CartId, (u64, Timestamp)>,
     /// The version of a cart at which a line with a shorter life may have come.
     shortened: BTreeMap<CartId, u64>,
 }
 
-impl Lives {
-    /// Nothing is known of what was before, so every hold counts as granted now.
-    pub(crate) fn begin_again(&mut self, now: Timestamp, kept: &Kept) {
-        *self = Lives::default();
-        for (entity, state) in kept.entities() {
+impl HoldLifetimes {
+    /// The history before is not known, so every hold counts as granted now.
+    pub(crate) fn restart_from(&mut self, now: Timestamp, states: &StateMap) {
+        *self = HoldLifetimes::default();
+        for (entity, state) in states.entities() {
             self.granted.extend(holds(state).iter().map(|hold| ((entity.clone(), hold.hold), now)));
         }
     }
 
-    /// A client was answered, by a shard so far from true time: deadlines are told in that.
+    /// Notes an answer to a client. `distance_ms` is the shard's distance from true time, in which deadlines are shown.
     pub(crate) fn answered(&mut self, answered: &Answered, distance_ms: i64) {
         let (cart, deadline) = match &answered.answer {
             Answer::Held(held) => (held.cart, Some(held.deadline)),
             Answer::Cart(view) => (view.id, Some(view.deadline).filter(|_| view.state == CartState::Active)),
             _ => return,
         };
-        let (version, told) = (answered.at[0].version, self.told.entry(cart).or_default());
-        if let Some(deadline) = deadline.filter(|_| version > told.0) {
-            *told = (version, Timestamp(deadline.0.saturating_add_signed(-distance_ms)));
+        let (version, shown) = (answered.at[0].version, self.shown.entry(cart).or_default());
+        if let Some(deadline) = deadline.filter(|_| version > shown.0) {
+            *shown = (version, Timestamp(deadline.0.saturating_add_signed(-distance_ms)));
         }
     }
 
-    /// A cart says that a hold is its own for so long.
-    pub(crate) fn says(&mut self, now: Timestamp, to: &Entity, hold: HoldId, life_ms: u64) {
-        self.said.entry((to.clone(), hold, life_ms)).or_insert(now);
+    /// A cart says that it keeps a hold for this long.
+    pub(crate) fn note_sent(&mut self, now: Timestamp, to: &Entity, hold: HoldId, life_ms: u64) {
+        self.sent_at.entry((to.clone(), hold, life_ms)).or_insert(now);
     }
 
-    /// An inventory hears that.
-    pub(crate) fn hears(&mut self, now: Timestamp, inventory: &Entity, hold: HoldId, life_ms: u64) {
-        let said = self.said.get(&(inventory.clone(), hold, life_ms)).copied().unwrap_or(now);
+    /// The inventory receives that.
+    pub(crate) fn note_received(&mut self, now: Timestamp, inventory: &Entity, hold: HoldId, life_ms: u64) {
+        let sent_at = self.sent_at.get(&(inventory.clone(), hold, life_ms)).copied().unwrap_or(now);
         let late_ms = self.late_ms.entry((inventory.clone(), hold)).or_default();
-        *late_ms = (*late_ms).max(now.0 - said.0);
+        *late_ms = (*late_ms).max(now.0 - sent_at.0);
     }
 
     /// These events were just committed.
-    pub(crate) fn see(&mut self, now: Timestamp, entity: &Entity, events: &[Event], kept: &Kept, rules: &Rules) {
+    pub(crate) fn see(&mut self, now: Timestamp, entity: &Entity, events: &[Event], states: &StateMap, rules: &Rules) {
         for event in events {
             if let Some(HoldEvent::Extended { hold, deadline }) = of_hold(event) {
                 let asks = self.asks.get(&(entity.clone(), *hold));
                 assert!(asks.is_none_or(|asks| deadline > asks), "{event:?} shortens a life, which is until {asks:?}");
             }
         }
-        match (entity, kept.get(entity).as_deref()) {
+        match (entity, states.get(entity).as_deref()) {
             (Entity::Cart(id), Some(State::Cart(cart))) => {
                 self.see_cart(*id, cart.version(), events);
                 if matches!(cart.state(), Some(CartState::Canceled | CartState::Expired)) {
                     self.ended.entry(*id).or_insert(now);
-                    for (inventory, state) in kept.entities() {
-                        self.check_freed(inventory, state, Some(*id), kept, rules);
+                    for (inventory, state) in states.entities() {
+                        self.check_freed(inventory, state, Some(*id), states, rules);
                     }
                 }
             }
@@ -93,7 +93,7 @@ impl Lives {
                 }
                 self.asks.retain(|(of, _), _| of != entity);
                 self.asks.extend(holds.iter().map(|hold| ((entity.clone(), hold.hold), hold.deadline)));
-                self.check_freed(entity, state, None, kept, rules);
+                self.check_freed(entity, state, None, states, rules);
             }
             (_, None) => {}
         }
@@ -104,28 +104,28 @@ impl Lives {
             match event {
                 Event::Cart(CartEvent::LinesAdded { .. }) => _ = self.shortened.insert(id, version),
                 Event::Cart(CartEvent::Expired { at, .. }) => {
-                    let Some((told, deadline)) = self.told.get(&id) else { continue };
-                    let shortened = self.shortened.get(&id).is_some_and(|shortened| shortened > told);
-                    assert!(shortened || at >= deadline, "{id} was told {deadline:?} at {told} and expired at {at:?}");
+                    let Some((shown, deadline)) = self.shown.get(&id) else { continue };
+                    let shortened = self.shortened.get(&id).is_some_and(|shortened| shortened > shown);
+                    assert!(shortened || at >= deadline, "{id} was told {deadline:?} at {shown} and expired at {at:?}");
                 }
                 _ => {}
             }
         }
     }
 
-    /// What ended carts have of this inventory is on its way back.
-    fn check_freed(&self, inventory: &Entity, state: &State, of: Option<CartId>, kept: &Kept, rules: &Rules) {
+    /// Holds of ended carts are being released.
+    fn check_freed(&self, inventory: &Entity, state: &State, of: Option<CartId>, states: &StateMap, rules: &Rules) {
         for HoldView { hold, deadline, .. } in holds(state) {
             if of.is_some_and(|of| of != hold.cart) {
                 continue;
             }
             let Some(ended) = self.ended.get(&hold.cart) else { continue };
-            let cart = kept.get(&Entity::Cart(hold.cart));
+            let cart = states.get(&Entity::Cart(hold.cart));
             let owed = match cart.as_deref() {
                 Some(State::Cart(cart)) => cart.owes_release(inventory, hold),
                 _ => false,
             };
-            // In the middle of a checkout an inventory is told to ask again after a while, whatever the deadline.
+            // During a checkout an inventory is told to ask again after a while, whatever the deadline.
             let key = (inventory.clone(), hold);
             let late_ms = self.late_ms.get(&key).copied().unwrap_or_default();
             let asks = ended.after(rules.ask_again_ms + rules.grace_ms + late_ms);

@@ -1,5 +1,5 @@
-//! What carts told inventories and what has become of it: an ended cart frees everything within the grace, even if the news
-//! of its end is lost (P8). Operators, canceled sessions and shorter times to live make carts die earlier than was told.
+//! An ended cart frees everything within the grace, even if the message of its end is lost (P8). Operators, canceled sessions
+//! and shorter times to live end carts earlier than their inventories were told.
 
 use std::collections::BTreeMap;
 
@@ -12,64 +12,64 @@ use boxoffice_core::{
     event::{CustomerEvent, Event, ProductEvent},
     host::Input,
     id::{CartId, Entity, HoldId, Id},
-    keep::State,
     payment::OnDecline,
     rules::Rules,
     seat::{Seat, SeatSet},
+    state_map::State,
     time::Timestamp,
 };
 
 use crate::{
+    fixture::Fixture,
+    random_runs::Rng,
     script::{details, euros, id, layout, new_session, pay, product, recorded, resource},
-    storm::Dice,
-    town::Town,
 };
 
 const SEEDS: u64 = 600;
 const STEPS: u32 = 120;
 
 #[test]
-fn whatever_an_ended_cart_held_is_free_within_the_grace() {
+fn holds_of_an_ended_cart_are_free_within_the_grace() {
     for seed in 0..SEEDS {
-        lives(seed);
+        expiry_run(seed);
     }
 }
 
-/// Whether what was given back was so because the cart's time was over: by the news of it, by an inventory that asked
-/// because the news was lost, and by the release that a cart owes to whoever was told a later deadline.
+/// Histories mark a release as an expiry in three cases: after the cart's message, after the question of an inventory that
+/// missed it, and after the release that a cart owes to an inventory with a later deadline.
 #[test]
-pub(crate) fn history_tells_an_expiry_from_a_release() {
+pub(crate) fn history_distinguishes_expiries_from_releases() {
     for (heard, owner) in [(true, false), (false, false), (true, true)] {
-        let mut town = Lives::new(1).town;
+        let mut fixture = ExpiryRun::new(1).fixture;
         let want = Want::Units { quantity: 2, now: false };
         let line = WantedLine { entity: Entity::Product(id("p")), want };
         let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")), guest: false };
-        town.send(Some("hold"), Command::Cart(CartId(0), hold));
-        town.run();
+        fixture.send(Some("hold"), Command::Cart(CartId(0), hold));
+        fixture.run();
         if owner {
-            town.send(Some("release"), Command::Cart(CartId(0), CartCommand::Release { line: 1, seats: None }));
-            town.run();
+            fixture.send(Some("release"), Command::Cart(CartId(0), CartCommand::Release { line: 1, seats: None }));
+            fixture.run();
         }
-        town.wait(10_000, if heard { Town::run } else { rest });
-        let said: Vec<bool> = town.log.iter().filter_map(|(_, event)| expired(event)).collect();
-        assert_eq!(said, [!owner; 2], "of the product and of the quota; heard: {heard}, by the owner: {owner}");
+        fixture.wait(10_000, if heard { Fixture::run } else { rest });
+        let expiries: Vec<bool> = fixture.log.iter().filter_map(|(_, event)| expired(event)).collect();
+        assert_eq!(expiries, [!owner; 2], "of the product and of the quota; heard: {heard}, by the owner: {owner}");
     }
-    // It was told 3 s, and the product's life is shorter since: the cart owes the release.
-    let mut town = Lives::new(1).town;
+    // The inventory was told 3 s, and the product's life is shorter since. So the cart owes the release.
+    let mut fixture = ExpiryRun::new(1).fixture;
     for (request, name) in [("1", "p"), ("2", "q")] {
         let want = Want::Units { quantity: 2, now: false };
         let line = WantedLine { entity: Entity::Product(id(name)), want };
         let hold = CartCommand::Hold { lines: vec![line], customer: Some(id("ann")), guest: false };
         if name == "q" {
             let details = ProductDetails { hold_ttl_ms: Some(150), ..product(euros(250), 100) };
-            town.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
+            fixture.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
         }
-        town.send(Some(request), Command::Cart(CartId(0), hold));
-        town.run();
+        fixture.send(Some(request), Command::Cart(CartId(0), hold));
+        fixture.run();
     }
-    town.wait(10_000, rest);
-    let said: Vec<bool> = town.log.iter().filter_map(|(_, event)| expired(event)).collect();
-    assert!(said.len() >= 3 && said.iter().all(|expired| *expired), "{said:?}");
+    fixture.wait(10_000, rest);
+    let expiries: Vec<bool> = fixture.log.iter().filter_map(|(_, event)| expired(event)).collect();
+    assert!(expiries.len() >= 3 && expiries.iter().all(|expired| *expired), "{expiries:?}");
 }
 
 fn expired(event: &Event) -> Option<bool> {
@@ -80,33 +80,33 @@ fn expired(event: &Event) -> Option<bool> {
     }
 }
 
-/// Says which seed it was if it ends badly.
-struct Named(u64);
+/// Prints the seed if the run panics.
+struct SeedReport(u64);
 
-impl Drop for Named {
+impl Drop for SeedReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("the lives of seed {} ended badly", self.0);
+            eprintln!("the run of seed {} panicked", self.0);
         }
     }
 }
 
-/// A town whose messages arrive at once, but for the news that a cart has expired, which never do.
-pub(crate) fn lives(seed: u64) {
-    let _named = Named(seed);
-    let mut lives = Lives::new(seed);
+/// A fixture whose messages arrive at once, except messages that a cart has expired, which never arrive.
+pub(crate) fn expiry_run(seed: u64) {
+    let _report = SeedReport(seed);
+    let mut expiry_run = ExpiryRun::new(seed);
     for _ in 0..STEPS {
-        lives.step();
+        expiry_run.step();
     }
-    lives.pass(20_000);
+    expiry_run.pass(20_000);
 }
 
-struct Lives {
-    town: Town,
-    dice: Dice,
+struct ExpiryRun {
+    fixture: Fixture,
+    rng: Rng,
     ends: Ends,
     requests: u64,
-    /// The cart of each buyer: the next one when it has ended.
+    /// The current cart of each buyer.
     carts: [u128; 3],
 }
 
@@ -115,22 +115,22 @@ struct Lives {
 struct Ends(BTreeMap<CartId, Timestamp>);
 
 impl Ends {
-    /// Looks at all carts and all holds, after everything that is due has happened.
-    fn check(&mut self, town: &Town) {
-        for (entity, state) in town.kept.entities() {
+    /// Checks all carts and all holds, after everything that is due has happened.
+    fn check(&mut self, fixture: &Fixture) {
+        for (entity, state) in fixture.states.entities() {
             let (Entity::Cart(id), State::Cart(cart)) = (entity, &**state) else { continue };
             if cart.terminal() {
-                self.0.entry(*id).or_insert(town.now);
+                self.0.entry(*id).or_insert(fixture.now);
             }
         }
-        for (entity, state) in town.kept.entities() {
+        for (entity, state) in fixture.states.entities() {
             for (hold, deadline) in holds(state) {
                 let Some(ended) = self.0.get(&hold.cart) else { continue };
-                let free_at = ended.after(town.rules().grace_ms);
+                let free_at = ended.after(fixture.rules().grace_ms);
                 assert!(
-                    town.now < free_at,
+                    fixture.now < free_at,
                     "{entity} keeps {hold:?} at {:?} and asks at {deadline:?}; its cart has ended at {ended:?}",
-                    town.now
+                    fixture.now
                 );
             }
         }
@@ -148,24 +148,24 @@ fn holds(state: &State) -> Vec<(HoldId, Timestamp)> {
     holds.into_iter().map(|hold| (hold.hold, hold.deadline)).collect()
 }
 
-/// Everything that can happen now, happens; the news of expiries is lost.
-fn rest(town: &mut Town) {
+/// Everything that can happen now happens. Messages of expiries are lost.
+fn rest(fixture: &mut Fixture) {
     for _ in 0..100_000 {
-        town.mail.retain(|message| !matches!(message.input, Input::Ask { ask: Ask::Expired { .. }, .. }));
-        if let Some(message) = town.mail.pop_front() {
-            town.deliver(message);
-        } else if !town.pay() {
-            match town.proposing().first() {
-                Some(entity) => town.commit(entity),
+        fixture.mail.retain(|message| !matches!(message.input, Input::Ask { ask: Ask::Expired { .. }, .. }));
+        if let Some(message) = fixture.mail.pop_front() {
+            fixture.deliver(message);
+        } else if !fixture.pay() {
+            match fixture.proposing().first() {
+                Some(entity) => fixture.commit(entity),
                 None => return,
             }
         }
     }
-    panic!("the town does not come to rest");
+    panic!("the fixture does not come to rest");
 }
 
-impl Lives {
-    fn new(seed: u64) -> Lives {
+impl ExpiryRun {
+    fn new(seed: u64) -> ExpiryRun {
         let rules = Rules {
             hold_ttl_ms: 3_000,
             hold_ttl_max_ms: 20_000,
@@ -181,19 +181,19 @@ impl Lives {
             on_decline: OnDecline::Release,
             gateway: true,
         };
-        let mut town = Town::new(rules);
+        let mut fixture = Fixture::new(rules);
         let layout = layout("aaaa/bbbb");
         let to_venue = |command| Command::Venue(id("venue"), command);
-        town.send(Some("venue"), to_venue(VenueCommand::Put(details())));
-        town.run();
+        fixture.send(Some("venue"), to_venue(VenueCommand::Put(details())));
+        fixture.run();
         let hall = VenueCommand::PutHall {
             hall: id("hall"),
             name: "Hall".into(),
             comments: "".into(),
             layout: layout.clone(),
         };
-        town.send(Some("hall"), to_venue(hall));
-        town.run();
+        fixture.send(Some("hall"), to_venue(hall));
+        fixture.run();
         let limits = Limits { per_order: None, per_customer: Some(CustomerLimit { quota: id("few"), max: 50 }) };
         for (number, (name, ttl_ms)) in
             [("s", None), ("t", Some(300)), ("u", Some(900)), ("v", Some(8_000))].iter().enumerate()
@@ -203,44 +203,44 @@ impl Lives {
             let stand = Area { id: id("stand"), name: "Stand".into(), capacity: 60, price: euros(500) };
             let limits = if number == 2 { limits.clone() } else { Limits::default() };
             let session = NewSession { areas: vec![stand], limits, ..plain };
-            town.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
+            fixture.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
         }
         for name in ["p", "q"] {
             let details = ProductDetails { limits: limits.clone(), ..product(euros(250), 100) };
-            town.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
+            fixture.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
         }
         let room = Box::new(resource(euros(1_200)));
-        town.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(room)));
-        town.run();
-        town.bank.dice = Some(Dice(!seed));
-        Lives { town, dice: Dice(seed), ends: Ends::default(), requests: 0, carts: [0, 1, 2] }
+        fixture.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(room)));
+        fixture.run();
+        fixture.gateway.rng = Some(Rng(!seed));
+        ExpiryRun { fixture, rng: Rng(seed), ends: Ends::default(), requests: 0, carts: [0, 1, 2] }
     }
 
     fn step(&mut self) {
-        match self.dice.roll(10) {
+        match self.rng.below(10) {
             0 => {
-                let span_ms = 1 + self.dice.roll(2_000);
+                let span_ms = 1 + self.rng.below(2_000);
                 self.pass(span_ms);
             }
             1..4 => {
-                let span_ms = 1 + self.dice.roll(200);
+                let span_ms = 1 + self.rng.below(200);
                 self.pass(span_ms);
             }
-            4 if self.dice.roll(4) == 0 => {
+            4 if self.rng.below(4) == 0 => {
                 let carts: Vec<Entity> = self.carts.iter().map(|cart| Entity::Cart(CartId(*cart))).collect();
-                self.town.crash(&carts[self.dice.roll(3) as usize], 9);
+                self.fixture.crash(&carts[self.rng.below(3) as usize], 9);
             }
             _ => self.send(),
         }
-        rest(&mut self.town);
-        self.ends.check(&self.town);
+        rest(&mut self.fixture);
+        self.ends.check(&self.fixture);
     }
 
     fn pass(&mut self, span_ms: u64) {
         let ends = &mut self.ends;
-        self.town.wait(span_ms, |town| {
-            rest(town);
-            ends.check(town);
+        self.fixture.wait(span_ms, |fixture| {
+            rest(fixture);
+            ends.check(fixture);
         });
     }
 
@@ -248,35 +248,35 @@ impl Lives {
         self.requests += 1;
         let request = format!("r{}", self.requests);
         let command = self.command();
-        self.town.send(Some(&request), command);
+        self.fixture.send(Some(&request), command);
     }
 
     fn command(&mut self) -> Command {
-        let buyer = self.dice.roll(3) as usize;
+        let buyer = self.rng.below(3) as usize;
         if self.ends.0.contains_key(&CartId(self.carts[buyer])) {
             self.carts[buyer] += 3;
         }
         let cart = CartId(self.carts[buyer]);
-        let line = 1 + self.dice.roll(5) as u32;
+        let line = 1 + self.rng.below(5) as u32;
         let customer = Some(id("ann"));
-        let command = match self.dice.roll(24) {
+        let command = match self.rng.below(24) {
             0 => CartCommand::Open {
                 customer: None,
-                ttl_ms: Some(50 + self.dice.roll(6_000)),
-                guest: self.dice.chance(50),
+                ttl_ms: Some(50 + self.rng.below(6_000)),
+                guest: self.rng.chance(50),
             },
             1 => CartCommand::Cancel,
             2 => pay(Some(OnDecline::Keep), customer),
             3 => CartCommand::Checkout { payment: recorded(), customer, shipping: None, expect: Expect::default() },
             4 | 5 => CartCommand::Release { line, seats: None },
             6 | 7 => CartCommand::Revoke { line, reason: "".into() },
-            8 | 9 => CartCommand::SetQuantity { line, quantity: 1 + self.dice.roll(4) as u32 },
-            10 if self.dice.roll(8) == 0 => {
+            8 | 9 => CartCommand::SetQuantity { line, quantity: 1 + self.rng.below(4) as u32 },
+            10 if self.rng.below(8) == 0 => {
                 return Command::Session(self.session(), SessionCommand::Cancel { reason: "rain".into() });
             }
             11 | 12 => {
-                let ttl = [None, Some(150), Some(700), Some(5_000)][self.dice.roll(4) as usize];
-                let name = ["p", "q"][self.dice.roll(2) as usize];
+                let ttl = [None, Some(150), Some(700), Some(5_000)][self.rng.below(4) as usize];
+                let name = ["p", "q"][self.rng.below(2) as usize];
                 let details = ProductDetails { hold_ttl_ms: ttl, ..product(euros(250), 100) };
                 return Command::Product(id(name), ProductCommand::Put(Box::new(details)));
             }
@@ -290,22 +290,22 @@ impl Lives {
     }
 
     fn session(&mut self) -> Id {
-        id(["s", "t", "u", "v"][self.dice.roll(4) as usize])
+        id(["s", "t", "u", "v"][self.rng.below(4) as usize])
     }
 
     fn wanted(&mut self) -> WantedLine {
-        let quantity = 1 + self.dice.roll(3) as u32;
-        let (entity, want) = match self.dice.roll(8) {
+        let quantity = 1 + self.rng.below(3) as u32;
+        let (entity, want) = match self.rng.below(8) {
             0..3 => (Entity::Product(id("p")), Want::Units { quantity, now: false }),
             3 => (Entity::Product(id("q")), Want::Units { quantity, now: false }),
             4 => {
-                // Far ahead: what has begun is not held.
-                let begin = Timestamp(1_000_000_000 + self.dice.roll(20) * 1_000);
+                // Far ahead, because slots that have begun are not held.
+                let begin = Timestamp(1_000_000_000 + self.rng.below(20) * 1_000);
                 (Entity::Resource(id("r")), Want::Slot { begin, end: begin.after(1_000), details: "".into() })
             }
             5 => (Entity::Session(self.session()), Want::Places { area: id("stand"), quantity }),
             _ => {
-                let seat = Seat { row: self.dice.roll(2) as u16, seat: self.dice.roll(4) as u16 };
+                let seat = Seat { row: self.rng.below(2) as u16, seat: self.rng.below(4) as u16 };
                 let seats = SeatSet::new([seat]).expect("one seat");
                 (Entity::Session(self.session()), Want::Seats { seats, best_effort: false })
             }

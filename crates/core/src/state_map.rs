@@ -1,8 +1,8 @@
-//! The keeping: all entities of one shard as committed, and what they want to be woken for.
+//! The committed entities of one shard that are in memory, and when they want to be woken.
 
 mod audit;
 mod cut;
-mod leaving;
+mod eviction;
 
 use alloc::{
     boxed::Box,
@@ -14,7 +14,7 @@ use alloc::{
 use crate::{
     answer::CartState,
     cart::Cart,
-    cluster::Cluster,
+    cluster_table::ClusterTable,
     customer::Customer,
     directory::Directory,
     event::{Event, SessionEvent, VenueEvent},
@@ -32,17 +32,17 @@ use crate::{
     venue::Venue,
 };
 
-pub use audit::KeptAudit;
+pub use audit::ShardAudit;
 pub use cut::Cut;
-pub use leaving::Leaving;
+pub use eviction::EvictionCandidate;
 
-/// An entity that was named as due is named again after so many milliseconds, unless its state has changed.
+/// How long until a due entity is named again, in milliseconds, unless its state changes before.
 pub const DUE_AGAIN_MS: u64 = 1_000;
 
-/// How many events an entity may have, and messages to others. One turn has far fewer than there are numbers above it.
+/// How many events and messages an entity may have. One turn has far fewer than there are numbers above it.
 const COUNT_MAX: u64 = u64::MAX - (1 << 32);
 
-/// What is kept of one entity.
+/// The state of one entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// A venue.
@@ -60,7 +60,7 @@ pub enum State {
     /// The directory.
     Directory(Box<Directory>),
     /// The cluster.
-    Cluster(Box<Cluster>),
+    Cluster(Box<ClusterTable>),
 }
 
 impl State {
@@ -94,7 +94,7 @@ impl State {
                 directory.apply(event);
                 State::Directory(Box::new(directory))
             }
-            (Entity::Cluster, Event::Cluster(event)) => State::Cluster(Box::new(Cluster::first(event))),
+            (Entity::Cluster, Event::Cluster(event)) => State::Cluster(Box::new(ClusterTable::first(event))),
             (entity, event) => panic!("{entity} cannot begin with {event:?}"),
         }
     }
@@ -131,7 +131,7 @@ impl State {
         }
     }
 
-    /// Whether it has had as many events, or messages to others, as can be counted with room for those of one turn.
+    /// Whether it has had as many events or messages as can be counted, with room for those of one turn.
     pub(crate) fn is_full(&self) -> bool {
         let messages = match self {
             State::Cart(cart) => cart.outbox().next(),
@@ -153,27 +153,20 @@ impl State {
 
     /// What a live hold has, as its inventory keeps it.
     pub fn held(&self, hold: HoldId) -> Option<Portion> {
-        match self {
-            State::Session(session) => session.held(hold),
-            State::Product(product) => product.held(hold),
-            State::Resource(resource) => resource.held(hold),
-            State::Customer(customer) => customer.held(hold),
-            State::Venue(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => None,
-        }
+        self.inventory()?.held(hold)
     }
 
-    /// What a hold was sold with, as its inventory keeps it; `None` if it was not, or the sale is over.
+    /// What a hold was sold with, as its inventory keeps it; `None` if it was not sold, or was refunded.
     pub fn sold(&self, hold: HoldId) -> Option<Portion> {
-        match self {
-            State::Session(session) => session.sold(hold),
-            State::Product(product) => product.sold(hold),
-            State::Resource(resource) => resource.sold(hold),
-            State::Customer(customer) => customer.sold(hold),
-            State::Venue(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => None,
-        }
+        self.inventory()?.sold(hold)
     }
 
-    /// Why it will not take place, of a canceled session.
+    /// How many released holds an inventory remembers, because their carts may still speak of them.
+    pub fn remembered_releases(&self) -> usize {
+        self.inventory().map_or(0, |inventory| inventory.remembered_releases())
+    }
+
+    /// Why a canceled session will not take place.
     pub(crate) fn canceled(&self) -> Option<&str> {
         match self {
             State::Session(session) => session.canceled(),
@@ -184,12 +177,8 @@ impl State {
     /// The earliest instant at which the entity's host wants a wake because of committed state.
     pub fn deadline(&self) -> Option<Timestamp> {
         match self {
-            State::Venue(_) | State::Directory(_) | State::Cluster(_) => None,
-            State::Session(session) => session.deadline(),
             State::Cart(cart) => cart.deadline(),
-            State::Product(product) => product.deadline(),
-            State::Resource(resource) => resource.deadline(),
-            State::Customer(customer) => customer.deadline(),
+            other => other.inventory()?.deadline(),
         }
     }
 
@@ -197,14 +186,12 @@ impl State {
     pub fn payments(&self) -> PaymentCounts {
         match self {
             State::Cart(cart) => cart.payments(),
-            State::Venue(_) | State::Session(_) | State::Product(_) => PaymentCounts::default(),
-            State::Resource(_) | State::Customer(_) => PaymentCounts::default(),
-            State::Directory(_) | State::Cluster(_) => PaymentCounts::default(),
+            _ => PaymentCounts::default(),
         }
     }
 
-    /// Whether a client's request that comes now repeats one that was granted, or can do no more than that: its cart is
-    /// checking out or has ended.
+    /// Whether a client's request repeats one that was granted, or can do no more than that because its cart is checking out or has
+    /// ended.
     pub fn knows_request(&self, request: Request) -> bool {
         match self {
             State::Cart(cart) => {
@@ -216,16 +203,16 @@ impl State {
         }
     }
 
-    /// Whether it is a cart that nobody has opened.
+    /// Whether it is a cart that no client has opened.
     pub fn is_tombstone(&self) -> bool {
         matches!(self, State::Cart(cart) if cart.is_tombstone())
     }
 
-    /// Whether something is owed to others: the entity is woken when its shard gets a leader.
+    /// Whether it owes messages. Then it is woken when its shard gets a leader.
     pub fn unfinished(&self) -> bool {
         match self {
             State::Venue(venue) => venue.unfinished(),
-            // A canceled one wants everything back, and its venue is to know.
+            // A canceled session wants every hold back and tells its venue.
             State::Session(session) => {
                 session.owes_vacating().is_some()
                     || (session.canceled().is_some() && !session.unwanted(None, 1).is_empty())
@@ -237,49 +224,49 @@ impl State {
     }
 }
 
-/// All entities of one shard that are in memory. Ended ones may be taken out and kept elsewhere: [`Kept::take_leaving`].
+/// All entities of one shard that are in memory. Ended ones may be moved to the store: [`StateMap::take_evictable`].
 #[derive(Clone, Debug, Default)]
-pub struct Kept {
-    /// The place in the shard's log up to which it is applied, as [`Kept::advance`] said.
+pub struct StateMap {
+    /// The last applied place of the shard's log, set by [`StateMap::advance`].
     index: u64,
     /// Shared with cuts: making one copies references to leaves only.
     entries: SharedMap<Entity, Entry>,
     /// Steps of payments that are open, of all carts in memory.
     payments: PaymentCounts,
-    /// Carts in memory that nobody has opened.
+    /// Carts in memory that no client has opened.
     tombstones: u64,
-    /// When which entity is looked at whether it is due: at its deadline or, if that has moved on since, before it. Most
-    /// deadlines move on several times; so each is put in order once, and not at every move.
-    calls: BTreeSet<(Timestamp, Entity)>,
-    /// How many entities may leave.
-    leaving: usize,
-    /// Those of them that were not handed out yet.
-    to_hand_out: Vec<Entity>,
+    /// When each entity is checked for being due: at its deadline, or earlier if the deadline has moved on. Most deadlines move on
+    /// several times, so an entity is not sorted in again at every move.
+    wakes: BTreeSet<(Timestamp, Entity)>,
+    /// How many entities may be evicted.
+    evictable: usize,
+    /// Those of them that were not handed out since they changed.
+    eviction_queue: Vec<Entity>,
     layouts: Layouts,
 }
 
 #[derive(Clone, Debug)]
 struct Entry {
     state: Arc<State>,
-    /// Its instant in `calls`.
-    call: Option<Timestamp>,
-    /// If it may leave: the place in the log up to which its state tells.
-    leaves: Option<u64>,
-    /// If it began here and was not handed out since: the place in the log at which it did.
+    /// Its instant in `wakes`.
+    wake_at: Option<Timestamp>,
+    /// The last place of the log in its state, if it may be evicted.
+    evictable_at: Option<u64>,
+    /// The place in the log at which it began, if it began in this memory and was not handed out since.
     began: Option<u64>,
 }
 
 impl Entry {
-    /// What a cut has of an entity: nothing that is only true in one memory.
+    /// An entity in a cut, without anything that is only true in one memory.
     fn new(state: Arc<State>) -> Entry {
-        Entry { state, call: None, leaves: None, began: None }
+        Entry { state, wake_at: None, evictable_at: None, began: None }
     }
 }
 
-impl Kept {
-    /// Nothing kept yet.
-    pub fn new() -> Kept {
-        Kept::default()
+impl StateMap {
+    /// An empty map.
+    pub fn new() -> StateMap {
+        StateMap::default()
     }
 
     /// An entity's committed state.
@@ -292,19 +279,19 @@ impl Kept {
         self.entries.contains_key(entity)
     }
 
-    /// Says at which place in the shard's log what is applied from now on stands; it never goes back.
+    /// Sets the place in the shard's log of everything that is applied from now on. It never goes back.
     pub fn advance(&mut self, index: u64) {
         assert!(index >= self.index, "the log goes back from {} to {index}", self.index);
         self.index = index;
     }
 
-    /// The last place given to [`Kept::advance`], or of the cut it was restored from.
+    /// The last place given to [`StateMap::advance`], or of the cut it was restored from.
     pub fn index(&self) -> u64 {
         self.index
     }
 
-    /// Writes what was committed for an entity, and says at which version it is then. One that has left must be put back before,
-    /// unless it begins anew.
+    /// Applies committed events of an entity and returns its new version. An evicted entity must be reloaded before, unless the
+    /// events are its first.
     ///
     /// # Panics
     /// If a promise is broken: the events were not decided against this state.
@@ -313,7 +300,7 @@ impl Kept {
             Ok(version) => return version,
             Err(events) => events,
         };
-        let began = State::begins(&events).then_some(self.index);
+        let began = State::never_archived(&events).then_some(self.index);
         let mut events = events.into_iter();
         let Some(mut first) = events.next() else { return 0 };
         self.layouts.share(&mut first);
@@ -327,13 +314,13 @@ impl Kept {
         version
     }
 
-    /// Writes what was committed for an entity that is in memory, and says at which version it is then.
+    /// Applies committed events of an entity that is in memory and returns its new version.
     ///
     /// # Errors
     /// The events, if it is not in memory.
     ///
     /// # Panics
-    /// As [`Kept::apply`].
+    /// As [`StateMap::apply`].
     pub fn apply_in_memory(&mut self, entity: &Entity, events: Vec<Event>) -> Result<u64, Vec<Event>> {
         let Some(entry) = self.entries.get_mut(entity) else { return Err(events) };
         let (payments, tombstone) = (entry.state.payments(), entry.state.is_tombstone());
@@ -344,60 +331,61 @@ impl Kept {
         }
         self.payments.add(state.payments());
         self.payments.subtract(payments);
-        // Nobody closes a cart so that it never was opened.
+        // An opened cart never becomes a tombstone.
         self.tombstones -= u64::from(tombstone && !state.is_tombstone());
         if let Some(deadline) = state.deadline()
-            && entry.call.is_none_or(|call| deadline < call)
+            && entry.wake_at.is_none_or(|wake_at| deadline < wake_at)
         {
-            if let Some(call) = entry.call.replace(deadline) {
-                self.calls.remove(&(call, entity.clone()));
+            if let Some(wake_at) = entry.wake_at.replace(deadline) {
+                self.wakes.remove(&(wake_at, entity.clone()));
             }
-            self.calls.insert((deadline, entity.clone()));
+            self.wakes.insert((deadline, entity.clone()));
         }
-        let leaves = entry.state.leaves().then_some(self.index);
-        self.leaving = self.leaving + usize::from(leaves.is_some()) - usize::from(entry.leaves.is_some());
-        entry.leaves = leaves;
+        let evictable_at = entry.state.is_evictable().then_some(self.index);
+        self.evictable =
+            self.evictable + usize::from(evictable_at.is_some()) - usize::from(entry.evictable_at.is_some());
+        entry.evictable_at = evictable_at;
         let version = entry.state.version();
-        if leaves.is_some() {
-            self.to_hand_out.push(entity.clone());
+        if evictable_at.is_some() {
+            self.eviction_queue.push(entity.clone());
         }
         Ok(version)
     }
 
-    /// Names up to `max` entities that want a wake at `now`, those that wait longest first. One that was named is named
-    /// again after [`DUE_AGAIN_MS`], unless its state has changed by then: nobody is named twice in one burst, and no
-    /// entity that cannot go on keeps others from being named.
+    /// Names up to `max` entities that want a wake at `now`, longest waiting first. An entity is named again after
+    /// [`DUE_AGAIN_MS`] unless its state changes before. So no entity is named twice in one burst, and an entity that cannot go on
+    /// does not keep others from being named.
     pub fn due(&mut self, now: Timestamp, max: usize, out: &mut Vec<Entity>) {
-        // Also after the end of time it is later than now.
+        // It is later than now even after the end of time.
         let again = Timestamp(now.0.saturating_add(DUE_AGAIN_MS));
         for _ in 0..max {
-            if self.calls.first().is_none_or(|(call, _)| *call > now) {
+            if self.wakes.first().is_none_or(|(wake_at, _)| *wake_at > now) {
                 return;
             }
-            let (_, entity) = self.calls.pop_first().expect("looked at above");
-            let entry = self.entries.get_mut(&entity).expect("only kept entities are called");
+            let (_, entity) = self.wakes.pop_first().expect("looked at above");
+            let entry = self.entries.get_mut(&entity).expect("only entities in memory are woken");
             let deadline = entry.state.deadline();
             let is_due = deadline.is_some_and(|deadline| deadline <= now);
-            entry.call = if is_due { Some(again) } else { deadline };
-            self.calls.extend(entry.call.map(|call| (call, entity.clone())));
+            entry.wake_at = if is_due { Some(again) } else { deadline };
+            self.wakes.extend(entry.wake_at.map(|wake_at| (wake_at, entity.clone())));
             if is_due {
                 out.push(entity);
             }
         }
     }
 
-    /// No entity is named by [`Kept::due`] before this instant.
+    /// No entity is named by [`StateMap::due`] before this instant.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        self.calls.first().map(|(call, _)| *call)
+        self.wakes.first().map(|(wake_at, _)| *wake_at)
     }
 
-    /// Entities that owe something to others: to be woken when the shard gets a leader. It looks at all of them, which is seldom
-    /// needed; a list beside them would have to be kept at every turn.
+    /// Entities that owe messages. They are woken when the shard gets a leader. It looks at all entities, because it is seldom needed
+    /// and a list would have to be updated at every turn.
     pub fn unfinished(&self) -> impl Iterator<Item = &Entity> {
         self.entities().filter(|(_, state)| state.unfinished()).map(|(entity, _)| entity)
     }
 
-    /// How many steps of payments are open: kept, not counted afresh. They are all here, for no cart with one leaves.
+    /// How many steps of payments are open, from the counters. A cart with an open step is never evicted.
     pub fn payments(&self) -> PaymentCounts {
         self.payments
     }
@@ -407,7 +395,7 @@ impl Kept {
         self.entries.len()
     }
 
-    /// Whether nothing is kept yet.
+    /// Whether no entity is in memory.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -420,25 +408,25 @@ impl Kept {
     fn insert(&mut self, entity: Entity, state: Arc<State>, began: Option<u64>) {
         self.payments.add(state.payments());
         self.tombstones += u64::from(state.is_tombstone());
-        let call = state.deadline();
-        self.calls.extend(call.map(|call| (call, entity.clone())));
-        let leaves = state.leaves().then_some(self.index);
-        if leaves.is_some() {
-            self.leaving += 1;
-            self.to_hand_out.push(entity.clone());
+        let wake_at = state.deadline();
+        self.wakes.extend(wake_at.map(|wake_at| (wake_at, entity.clone())));
+        let evictable_at = state.is_evictable().then_some(self.index);
+        if evictable_at.is_some() {
+            self.evictable += 1;
+            self.eviction_queue.push(entity.clone());
         }
-        self.entries.insert(entity, Entry { state, call, leaves, began });
+        self.entries.insert(entity, Entry { state, wake_at, evictable_at, began });
     }
 }
 
-/// The layouts in use: equal ones are kept once.
+/// The layouts in use. Equal layouts share memory.
 #[derive(Clone, Debug, Default)]
 struct Layouts {
     by_digest: BTreeMap<u64, Vec<Weak<Layout>>>,
 }
 
 impl Layouts {
-    /// Replaces the layout of an event by an equal one that is in use already.
+    /// Replaces the layout of an event by an equal one that is already in use.
     fn share(&mut self, event: &mut Event) {
         let layout = match event {
             Event::Venue(VenueEvent::HallPut { layout: Some(layout), .. }) => layout,

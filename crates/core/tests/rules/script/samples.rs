@@ -1,4 +1,4 @@
-//! What scripts and models sell, and how carts ask for it, each in its plainest form.
+//! Samples of products, sessions and commands in their simplest form.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ pub(crate) fn details() -> VenueDetails {
     VenueDetails { name: "House".into(), city: "Town".into(), position: None, comments: "".into() }
 }
 
-/// A product that says nothing of itself.
+/// A product without properties.
 pub(crate) fn product(price: Money, stock: u64) -> ProductDetails {
     ProductDetails {
         name: "Thing".into(),
@@ -117,7 +117,7 @@ pub(crate) fn recorded() -> Payment {
     Payment::Recorded { method: "cash".into(), transaction_id: "1".into() }
 }
 
-/// A hold of several lines by nobody in particular.
+/// A hold of several lines without a customer.
 pub(crate) fn hold_lines(lines: Vec<WantedLine>) -> CartCommand {
     CartCommand::Hold { lines, customer: None, guest: false }
 }

@@ -1,7 +1,7 @@
-//! What is told outside of deadlines: state keeps them in its shard's running time, everyone outside has true time.
+//! Deadlines as clients see them. States have the running time of their shard, and clients get true time.
 //!
-//! Only here one becomes the other, so a correction of a shard's distance moves every deadline that is told from then on,
-//! also in answers that are remembered, and no state.
+//! Only this module converts one to the other. So a correction of a shard's distance moves every deadline that clients see,
+//! also in remembered answers, and changes no state.
 
 use crate::{
     answer::{Answer, CartView, HoldView},
@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Answer {
-    /// Makes running time true time, which is so far ahead.
-    pub(crate) fn told(&mut self, distance_ms: i64) {
+    /// Converts running time to true time, which is `distance_ms` ahead.
+    pub(crate) fn to_true_time(&mut self, distance_ms: i64) {
         if distance_ms == 0 {
             return;
         }
@@ -30,8 +30,8 @@ impl Answer {
 }
 
 impl Event {
-    /// Makes running time true time, which is so far ahead: for showing an event to somebody.
-    pub fn told(&mut self, distance_ms: i64) {
+    /// Converts running time to true time, which is `distance_ms` ahead. Histories show events so.
+    pub fn to_true_time(&mut self, distance_ms: i64) {
         let deadline = match self {
             Event::Session(
                 SessionEvent::SeatsHeld { deadline, .. }

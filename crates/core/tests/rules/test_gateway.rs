@@ -1,4 +1,4 @@
-//! A gateway in the test's hand: what was set aside, taken, given up and paid back, and what it says of it.
+//! A gateway that the test controls: its ledger and its answers.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,21 +7,21 @@ use boxoffice_core::{
     payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStep},
 };
 
-use crate::storm::Dice;
+use crate::random_runs::Rng;
 
-/// What the gateway makes of one call, the first time it hears of it.
+/// The fate of one call, the first time it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mood {
-    /// Does it and says so.
-    Does,
-    /// Says no, for good.
-    Refuses,
-    /// Does it, and the answer is lost.
-    DoesUnheard,
-    /// The call is lost: nothing happens, and nobody knows.
-    Deaf,
-    /// Sets another amount aside.
-    Differs,
+pub(crate) enum CallFate {
+    /// It is done.
+    Succeeds,
+    /// It is declined or fails for good.
+    Declines,
+    /// It is done, and the reply is lost.
+    ReplyLost,
+    /// The call is lost, and nothing happens.
+    CallLost,
+    /// Another amount is authorized.
+    OtherAmount,
 }
 
 /// The money of one attempt.
@@ -35,13 +35,13 @@ pub(crate) struct Account {
 }
 
 #[derive(Default)]
-pub(crate) struct Bank {
+pub(crate) struct TestGateway {
     pub(crate) accounts: BTreeMap<PaymentKey, Account>,
-    /// How the next calls of a kind go; after that it does what it is asked for, or what the dice say.
-    plan: BTreeMap<&'static str, VecDeque<Mood>>,
-    pub(crate) dice: Option<Dice>,
-    /// What was said for good, by attempt and step.
-    said: Vec<(PaymentKey, PaymentStep, GatewayOutcome)>,
+    /// The fates of the next calls of a kind. Later calls succeed, or go at random.
+    plan: BTreeMap<&'static str, VecDeque<CallFate>>,
+    pub(crate) rng: Option<Rng>,
+    /// Final outcomes, by attempt and step.
+    outcomes: Vec<(PaymentKey, PaymentStep, GatewayOutcome)>,
 }
 
 /// The kind of a step, in a word.
@@ -54,63 +54,63 @@ pub(crate) fn word(step: PaymentStep) -> &'static str {
     }
 }
 
-impl Bank {
-    /// Attempts have numbers from now on that are so much higher.
+impl TestGateway {
+    /// Raises the numbers of all attempts.
     pub(crate) fn raise(&mut self, attempts: u32) {
         let raised = |key: PaymentKey| PaymentKey { attempt: key.attempt + attempts, ..key };
         self.accounts =
             std::mem::take(&mut self.accounts).into_iter().map(|(key, account)| (raised(key), account)).collect();
-        self.said.iter_mut().for_each(|(key, ..)| *key = raised(*key));
+        self.outcomes.iter_mut().for_each(|(key, ..)| *key = raised(*key));
     }
 
-    /// The next calls of this kind go so.
-    pub(crate) fn plan(&mut self, kind: &'static str, moods: &[Mood]) {
-        self.plan.entry(kind).or_default().extend(moods);
+    /// Sets the fates of the next calls of a kind.
+    pub(crate) fn plan(&mut self, kind: &'static str, fates: &[CallFate]) {
+        self.plan.entry(kind).or_default().extend(fates);
     }
 
-    fn mood(&mut self, step: PaymentStep) -> Mood {
-        if let Some(mood) = self.plan.get_mut(word(step)).and_then(VecDeque::pop_front) {
-            return mood;
+    fn call_fate(&mut self, step: PaymentStep) -> CallFate {
+        if let Some(call_fate) = self.plan.get_mut(word(step)).and_then(VecDeque::pop_front) {
+            return call_fate;
         }
-        let Some(dice) = &mut self.dice else { return Mood::Does };
-        match (dice.roll(10), step) {
-            (0, _) => Mood::DoesUnheard,
-            (1, _) => Mood::Deaf,
-            (2, PaymentStep::Authorize) => Mood::Differs,
-            (3 | 4, PaymentStep::Authorize) => Mood::Refuses,
-            (3, PaymentStep::Capture | PaymentStep::Void | PaymentStep::Refund(_)) => Mood::Refuses,
-            _ => Mood::Does,
+        let Some(rng) = &mut self.rng else { return CallFate::Succeeds };
+        match (rng.below(10), step) {
+            (0, _) => CallFate::ReplyLost,
+            (1, _) => CallFate::CallLost,
+            (2, PaymentStep::Authorize) => CallFate::OtherAmount,
+            (3 | 4, PaymentStep::Authorize) => CallFate::Declines,
+            (3, PaymentStep::Capture | PaymentStep::Void | PaymentStep::Refund(_)) => CallFate::Declines,
+            _ => CallFate::Succeeds,
         }
     }
 
-    /// Hears a call. What was done before is said again.
+    /// Answers a call. A repeat gets the same outcome.
     pub(crate) fn hear(&mut self, call: &GatewayCall) -> GatewayOutcome {
         let (key, step) = (call.key(), call.step());
         let unknown = || GatewayOutcome::Unknown { reason: "no answer".into() };
-        let mood = self.mood(step);
-        let known = self.said.iter().find(|(of, what, _)| (*of, *what) == (key, step));
+        let call_fate = self.call_fate(step);
+        let known = self.outcomes.iter().find(|(of, what, _)| (*of, *what) == (key, step));
         if let Some((.., outcome)) = known {
-            let unheard = matches!(mood, Mood::DoesUnheard | Mood::Deaf);
-            return if unheard { unknown() } else { outcome.clone() };
+            let reply_lost = matches!(call_fate, CallFate::ReplyLost | CallFate::CallLost);
+            return if reply_lost { unknown() } else { outcome.clone() };
         }
-        if mood == Mood::Deaf {
+        if call_fate == CallFate::CallLost {
             return unknown();
         }
-        let outcome = self.act(call, mood);
-        self.said.push((key, step, outcome.clone()));
-        if mood == Mood::DoesUnheard { unknown() } else { outcome }
+        let outcome = self.act(call, call_fate);
+        self.outcomes.push((key, step, outcome.clone()));
+        if call_fate == CallFate::ReplyLost { unknown() } else { outcome }
     }
 
-    fn act(&mut self, call: &GatewayCall, mood: Mood) -> GatewayOutcome {
+    fn act(&mut self, call: &GatewayCall, call_fate: CallFate) -> GatewayOutcome {
         let account = self.accounts.entry(call.key()).or_default();
         let no = |text: &str| GatewayOutcome::Failed { reason: text.into() };
         match call {
-            GatewayCall::Authorize { .. } if account.voided || mood == Mood::Refuses => {
+            GatewayCall::Authorize { .. } if account.voided || call_fate == CallFate::Declines => {
                 account.declined = true;
                 GatewayOutcome::Declined { reason: "no money".into() }
             }
             GatewayCall::Authorize { amount, .. } => {
-                let more = i64::from(mood == Mood::Differs);
+                let more = i64::from(call_fate == CallFate::OtherAmount);
                 account.authorized = Some(amount.amount + more);
                 let amount = Money { amount: amount.amount + more, ..*amount };
                 GatewayOutcome::Authorized { reference: format!("auth-{}", call.key().attempt).into(), amount }
@@ -118,7 +118,7 @@ impl Bank {
             GatewayCall::Capture { amount, .. } => {
                 assert!(!account.voided, "{call:?} of what was given up");
                 assert_eq!(account.authorized, Some(amount.amount), "{call:?} of what was not set aside");
-                if mood == Mood::Refuses {
+                if call_fate == CallFate::Declines {
                     return no("closed");
                 }
                 account.captured = Some(amount.amount);
@@ -126,7 +126,7 @@ impl Bank {
             }
             GatewayCall::Void { .. } => {
                 assert_eq!(account.captured, None, "{call:?} of what was taken");
-                if mood == Mood::Refuses {
+                if call_fate == CallFate::Declines {
                     return no("closed");
                 }
                 account.voided = true;
@@ -136,7 +136,7 @@ impl Bank {
                 let Some(captured) = account.captured else { return no("never taken") };
                 let before: i64 = account.refunded.values().sum();
                 assert!(before + amount.amount <= captured, "{call:?} is more than was taken");
-                if mood == Mood::Refuses {
+                if call_fate == CallFate::Declines {
                     return no("closed");
                 }
                 account.refunded.insert(*refund, amount.amount);

@@ -1,4 +1,4 @@
-//! The words of a script, read into commands.
+//! Parses the words of a script into commands.
 
 use boxoffice_core::{
     command::{Area, BestWish, CartCommand, CustomerLimit, Expect, Limits, Payment, Want, WantedLine},
@@ -9,8 +9,8 @@ use boxoffice_core::{
     time::Timestamp,
 };
 
-use super::things::{cart, euros, hold_lines, id, pay, recorded};
-use crate::bank::Mood;
+use super::samples::{cart, euros, hold_lines, id, pay, recorded};
+use crate::test_gateway::CallFate;
 
 pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
     let (rest, customer) = match rest {
@@ -70,7 +70,7 @@ fn expect(words: &[&str]) -> Expect {
         ["expect", "total", total] => Expect { total: Some(euros(in_cents(total))), ..Expect::default() },
         ["expect", "lines", version] => Expect { lines: Some(number(version)), ..Expect::default() },
         ["expect", "paid", paid] => Expect { paid: Some(euros(in_cents(paid))), ..Expect::default() },
-        _ => panic!("nobody expects {words:?}"),
+        _ => panic!("no buyer expects {words:?}"),
     }
 }
 
@@ -93,7 +93,7 @@ fn wanted(words: &[&str]) -> WantedLine {
     WantedLine { entity, want }
 }
 
-/// What is said behind a product, a resource or a session.
+/// The options of a product, a resource or a session.
 pub(super) struct Terms {
     pub(super) late: bool,
     pub(super) ttl_ms: Option<u64>,
@@ -180,13 +180,13 @@ pub(super) fn payment_step(word: &str) -> PaymentStep {
     }
 }
 
-pub(super) fn mood(word: &str) -> Mood {
+pub(super) fn call_fate(word: &str) -> CallFate {
     match word {
-        "yes" => Mood::Does,
-        "no" => Mood::Refuses,
-        "lost" => Mood::DoesUnheard,
-        "deaf" => Mood::Deaf,
-        "more" => Mood::Differs,
+        "yes" => CallFate::Succeeds,
+        "no" => CallFate::Declines,
+        "lost" => CallFate::ReplyLost,
+        "deaf" => CallFate::CallLost,
+        "more" => CallFate::OtherAmount,
         _ => panic!("{word} is no way for a call to go"),
     }
 }

@@ -15,10 +15,10 @@ use serde::{
     ser::{SerializeSeq, SerializeTuple},
 };
 
-use super::{Entry, Kept, State};
+use super::{Entry, State, StateMap};
 use crate::{
-    cart::Cart, cluster::Cluster, customer::Customer, directory::Directory, id::Entity, layout::Layout, planted,
-    product::Product, resource::Resource, session::Session, shared_map::SharedMap, venue::Venue,
+    cart::Cart, cluster_table::ClusterTable, customer::Customer, directory::Directory, id::Entity, layout::Layout,
+    planted, product::Product, resource::Resource, session::Session, shared_map::SharedMap, venue::Venue,
 };
 
 /// A copy of a shard's entities at one moment; making it copies references to the leaves they are kept in.
@@ -62,7 +62,7 @@ impl Cut {
     }
 }
 
-impl Kept {
+impl StateMap {
     /// A copy of everything as it is now; cheap.
     pub fn cut(&self) -> Cut {
         Cut { index: self.index, entries: self.entries.clone() }
@@ -78,24 +78,24 @@ impl Kept {
     }
 
     /// Everything as it was when the cut was made.
-    pub fn restore(cut: Cut) -> Kept {
-        let mut kept = Kept { index: cut.index, ..Kept::new() };
+    pub fn restore(cut: Cut) -> StateMap {
+        let mut map = StateMap { index: cut.index, ..StateMap::new() };
         for (entity, state) in cut.entities().skip(usize::from(planted::is("a snapshot without one entity"))) {
             let mut state = Arc::clone(state);
             let strange = match &*state {
-                State::Session(session) => !Arc::ptr_eq(&kept.layouts.one(session.layout()), session.layout()),
+                State::Session(session) => !Arc::ptr_eq(&map.layouts.one(session.layout()), session.layout()),
                 State::Venue(_) => true,
                 _ => false,
             };
             if strange {
-                kept.layouts.adopt(Arc::make_mut(&mut state));
+                map.layouts.adopt(Arc::make_mut(&mut state));
             }
-            kept.insert(entity.clone(), state, None);
+            map.insert(entity.clone(), state, None);
         }
         if planted::is("deadlines not known after a snapshot") {
-            kept.calls.clear();
+            map.wakes.clear();
         }
-        kept
+        map
     }
 }
 
@@ -127,7 +127,7 @@ enum Written<'a> {
     Resource(&'a Resource),
     Customer(&'a Customer),
     Directory(&'a Directory),
-    Cluster(&'a Cluster),
+    Cluster(&'a ClusterTable),
 }
 
 /// A state as it is read.
@@ -140,7 +140,7 @@ enum Read {
     Resource(Box<Resource>),
     Customer(Box<Customer>),
     Directory(Box<Directory>),
-    Cluster(Box<Cluster>),
+    Cluster(Box<ClusterTable>),
 }
 
 /// The layouts of a cut in the order in which they first come up, found again by their address.

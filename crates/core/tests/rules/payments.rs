@@ -1,5 +1,5 @@
-//! The table of payments: every way an attempt can go, with and without lines that are validated late, for both policies;
-//! and each of them again with a crash of the cart's host at every single step.
+//! The table of payments: every way an attempt can go, with and without late lines, for both policies. Each runs again with a
+//! crash of the cart's host at every step.
 
 use std::cell::Cell;
 
@@ -9,48 +9,48 @@ use boxoffice_core::{
     command::{CartCommand, Command, HoldPolicy, ProductCommand, ProductDetails, Want, WantedLine},
     host::Input,
     id::{CartId, Entity},
-    keep::State,
     payment::{GatewayOutcome, OnDecline, PaymentCounts, PaymentKey, PaymentStatus, PaymentStep, Settlement},
     refusal::Refusal,
     rules::Rules,
+    state_map::State,
     time::Timestamp,
 };
 use expect_test::expect;
 
 use crate::{
-    bank::Mood::{self, Deaf, Differs, Does, DoesUnheard, Refuses},
+    fixture::{Fixture, Message, Ticket},
     script::{cart, euros, hold_lines, id, pay, product},
-    town::{Message, Ticket, Town},
+    test_gateway::CallFate::{self, CallLost, Declines, OtherAmount, ReplyLost, Succeeds},
 };
 
 /// One way an attempt can go.
 struct Path {
     name: &'static str,
-    plan: &'static [(&'static str, &'static [Mood])],
+    plan: &'static [(&'static str, &'static [CallFate])],
     then: &'static [Then],
 }
 
-/// What comes when all is quiet.
+/// What happens after the attempt.
 #[derive(Clone, Copy)]
 enum Then {
     /// An operator says so.
     Settle(bool),
-    /// The gateway says by itself that the first attempt was authorized, declined, or that it captured.
+    /// A webhook says that the first attempt was authorized, declined or captured.
     Says(&'static str),
     /// Everything is refunded.
     Refund,
-    /// An operator has seen to what failed, step by step.
+    /// An operator settles the failed steps.
     Seen,
 }
 
-const NEVER: &[Mood] = &[DoesUnheard; 12];
+const NEVER: &[CallFate] = &[ReplyLost; 12];
 const PATHS: &[Path] = &[
     Path { name: "ok", plan: &[], then: &[] },
-    Path { name: "declined", plan: &[("authorize", &[Refuses])], then: &[] },
-    Path { name: "declined, then late ok", plan: &[("authorize", &[Refuses])], then: &[Then::Says("authorized")] },
-    Path { name: "unheard, then ok", plan: &[("authorize", &[DoesUnheard])], then: &[] },
-    Path { name: "deaf, then ok", plan: &[("authorize", &[Deaf, Deaf])], then: &[] },
-    Path { name: "deaf, then declined", plan: &[("authorize", &[Deaf, Refuses])], then: &[] },
+    Path { name: "declined", plan: &[("authorize", &[Declines])], then: &[] },
+    Path { name: "declined, then late ok", plan: &[("authorize", &[Declines])], then: &[Then::Says("authorized")] },
+    Path { name: "unheard, then ok", plan: &[("authorize", &[ReplyLost])], then: &[] },
+    Path { name: "deaf, then ok", plan: &[("authorize", &[CallLost, CallLost])], then: &[] },
+    Path { name: "deaf, then declined", plan: &[("authorize", &[CallLost, Declines])], then: &[] },
     Path { name: "unheard, settled yes", plan: &[("authorize", NEVER)], then: &[Then::Settle(true)] },
     Path { name: "unheard, settled no", plan: &[("authorize", NEVER)], then: &[Then::Settle(false)] },
     Path {
@@ -60,32 +60,32 @@ const PATHS: &[Path] = &[
     },
     Path { name: "ok twice", plan: &[], then: &[Then::Says("authorized"), Then::Says("captured")] },
     Path { name: "ok, then late no", plan: &[], then: &[Then::Says("declined"), Then::Settle(false)] },
-    Path { name: "another amount", plan: &[("authorize", &[Differs])], then: &[] },
+    Path { name: "another amount", plan: &[("authorize", &[OtherAmount])], then: &[] },
     Path {
         name: "another amount, void unheard",
-        plan: &[("authorize", &[Differs]), ("void", &[DoesUnheard, Deaf])],
+        plan: &[("authorize", &[OtherAmount]), ("void", &[ReplyLost, CallLost])],
         then: &[Then::Says("authorized")],
     },
-    Path { name: "capture unheard", plan: &[("capture", &[DoesUnheard])], then: &[] },
-    Path { name: "capture deaf", plan: &[("capture", &[Deaf, Deaf])], then: &[] },
-    Path { name: "capture fails", plan: &[("capture", &[Refuses])], then: &[] },
-    Path { name: "capture fails, refund", plan: &[("capture", &[Refuses])], then: &[Then::Refund] },
+    Path { name: "capture unheard", plan: &[("capture", &[ReplyLost])], then: &[] },
+    Path { name: "capture deaf", plan: &[("capture", &[CallLost, CallLost])], then: &[] },
+    Path { name: "capture fails", plan: &[("capture", &[Declines])], then: &[] },
+    Path { name: "capture fails, refund", plan: &[("capture", &[Declines])], then: &[Then::Refund] },
     Path { name: "refund", plan: &[], then: &[Then::Refund] },
-    Path { name: "refund unheard", plan: &[("refund", &[DoesUnheard, Deaf])], then: &[Then::Refund] },
-    Path { name: "refund fails", plan: &[("refund", &[Refuses])], then: &[Then::Refund] },
-    Path { name: "refund fails, seen to", plan: &[("refund", &[Refuses])], then: &[Then::Refund, Then::Seen] },
-    Path { name: "capture fails, seen to", plan: &[("capture", &[Refuses])], then: &[Then::Seen] },
+    Path { name: "refund unheard", plan: &[("refund", &[ReplyLost, CallLost])], then: &[Then::Refund] },
+    Path { name: "refund fails", plan: &[("refund", &[Declines])], then: &[Then::Refund] },
+    Path { name: "refund fails, seen to", plan: &[("refund", &[Declines])], then: &[Then::Refund, Then::Seen] },
+    Path { name: "capture fails, seen to", plan: &[("capture", &[Declines])], then: &[Then::Seen] },
     Path {
         name: "another amount, void fails",
-        plan: &[("authorize", &[Differs]), ("void", &[Deaf, Refuses])],
+        plan: &[("authorize", &[OtherAmount]), ("void", &[CallLost, Declines])],
         then: &[Then::Says("authorized")],
     },
     Path {
         name: "another amount, void fails, seen to",
-        plan: &[("authorize", &[Differs]), ("void", &[Refuses])],
+        plan: &[("authorize", &[OtherAmount]), ("void", &[Declines])],
         then: &[Then::Seen],
     },
-    Path { name: "refund before the capture", plan: &[("capture", &[Deaf, Does])], then: &[Then::Refund] },
+    Path { name: "refund before the capture", plan: &[("capture", &[CallLost, Succeeds])], then: &[Then::Refund] },
 ];
 
 /// A crash of the cart's host: before which step, how many proposals survive, whether the gateway's answers are lost.
@@ -97,7 +97,7 @@ struct Crash {
 }
 
 struct Run {
-    town: Town,
+    fixture: Fixture,
     steps: u32,
     crash: Option<Crash>,
 }
@@ -108,23 +108,23 @@ fn buyer() -> CartId {
 
 impl Run {
     fn new(late: bool, crash: Option<Crash>) -> Run {
-        let mut town = Town::new(Rules::default());
+        let mut fixture = Fixture::new(Rules::default());
         let hold = if late { HoldPolicy::AtCheckout } else { HoldPolicy::AtAdd };
         let second = ProductDetails { hold, ..product(euros(300), 5) };
         for (name, details) in [("p", product(euros(250), 5)), ("q", second)] {
-            town.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
+            fixture.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
         }
         let line = |name: &str, quantity| WantedLine {
             entity: Entity::Product(id(name)),
             want: Want::Units { quantity, now: false },
         };
-        town.send(Some("hold"), Command::Cart(buyer(), hold_lines(vec![line("p", 2), line("q", 1)])));
-        town.run();
-        Run { town, steps: 0, crash }
+        fixture.send(Some("hold"), Command::Cart(buyer(), hold_lines(vec![line("p", 2), line("q", 1)])));
+        fixture.run();
+        Run { fixture, steps: 0, crash }
     }
 
     fn send(&mut self, request: &str, command: CartCommand) -> Ticket {
-        let ticket = self.town.send(Some(request), Command::Cart(buyer(), command));
+        let ticket = self.fixture.send(Some(request), Command::Cart(buyer(), command));
         self.rest();
         ticket
     }
@@ -136,19 +136,19 @@ impl Run {
                 && step == self.steps
             {
                 let entity = Entity::Cart(buyer());
-                self.town.crash(&entity, survive);
+                self.fixture.crash(&entity, survive);
                 if lose {
-                    self.town.calls.clear();
-                    self.town.mail.retain(|mail| !matches!(mail.input, Input::Paid { .. }));
+                    self.fixture.calls.clear();
+                    self.fixture.mail.retain(|mail| !matches!(mail.input, Input::Paid { .. }));
                 }
                 self.crash = None;
             }
             self.steps += 1;
-            if let Some(message) = self.town.mail.pop_front() {
-                self.town.deliver(message);
-            } else if let Some(entity) = self.town.proposing().first() {
-                self.town.commit(entity);
-            } else if !self.town.pay() {
+            if let Some(message) = self.fixture.mail.pop_front() {
+                self.fixture.deliver(message);
+            } else if let Some(entity) = self.fixture.proposing().first() {
+                self.fixture.commit(entity);
+            } else if !self.fixture.pay() {
                 self.steps -= 1;
                 return;
             }
@@ -156,18 +156,18 @@ impl Run {
     }
 
     fn wait(&mut self, span_ms: u64) {
-        let until = self.town.now.after(span_ms);
-        while let Some(wake) = self.town.next_wake().filter(|wake| *wake <= until) {
-            self.town.pass(wake);
+        let until = self.fixture.now.after(span_ms);
+        while let Some(wake) = self.fixture.next_wake().filter(|wake| *wake <= until) {
+            self.fixture.pass(wake);
             self.rest();
         }
-        self.town.pass(until);
+        self.fixture.pass(until);
         self.rest();
     }
 
     fn then(&mut self, then: Then) {
         let key = PaymentKey { cart: buyer(), attempt: 1 };
-        let authorized = self.town.bank.accounts.get(&key).and_then(|account| account.authorized);
+        let authorized = self.fixture.gateway.accounts.get(&key).and_then(|account| account.authorized);
         let (step, outcome) = match then {
             Then::Settle(true) => {
                 let outcome = Settlement::Authorized { reference: "auth-1".into() };
@@ -182,7 +182,7 @@ impl Run {
             }
             Then::Says("authorized") => {
                 let Some(amount) = authorized.or(Some(800)) else { return };
-                let account = self.town.bank.accounts.entry(key).or_default();
+                let account = self.fixture.gateway.accounts.entry(key).or_default();
                 account.authorized = Some(amount);
                 let outcome = GatewayOutcome::Authorized { reference: "auth-1".into(), amount: euros(amount) };
                 (PaymentStep::Authorize, outcome)
@@ -193,12 +193,12 @@ impl Run {
         self.insist("paid", &CartCommand::Paid { key, step, outcome });
     }
 
-    /// The operator does by hand what failed, and says so.
+    /// The operator does the failed steps by hand and settles them.
     fn see_to_it(&mut self) {
         let failed: Vec<_> = self.cart().open_payments().filter(|open| open.failed).collect();
-        assert!(!failed.is_empty(), "{}", self.tell());
+        assert!(!failed.is_empty(), "{}", self.describe());
         for open in failed {
-            let account = self.town.bank.accounts.get_mut(&open.key).expect("it was set aside");
+            let account = self.fixture.gateway.accounts.get_mut(&open.key).expect("it was set aside");
             let outcome = match open.step {
                 PaymentStep::Authorize => panic!("an authorization does not fail for good"),
                 PaymentStep::Capture => {
@@ -218,33 +218,33 @@ impl Run {
                 self.insist(request, &CartCommand::Settle { attempt: open.key.attempt, outcome: outcome.clone() });
             }
         }
-        assert_eq!(self.town.kept.payments(), PaymentCounts::default(), "{}", self.tell());
+        assert_eq!(self.fixture.states.payments(), PaymentCounts::default(), "{}", self.describe());
     }
 
     fn cart(&self) -> Box<Cart> {
-        match self.town.kept.get(&Entity::Cart(buyer())).as_deref() {
+        match self.fixture.states.get(&Entity::Cart(buyer())).as_deref() {
             Some(State::Cart(cart)) => cart.clone(),
             other => panic!("a cart is kept otherwise: {other:?}"),
         }
     }
 
-    /// Operators and gateways say again what nobody has acknowledged.
+    /// Operators and the gateway repeat what is not acknowledged.
     fn insist(&mut self, request: &str, command: &CartCommand) {
         let ticket = self.send(request, command.clone());
-        if self.town.is_lost(ticket) {
+        if self.fixture.is_lost(ticket) {
             self.send(request, command.clone());
         }
     }
 
-    /// The whole path; what the client of the checkout was told in the end.
+    /// Runs the whole path, and returns the last answer to the checkout.
     fn play(&mut self, path: &Path, on_decline: OnDecline) -> Option<Outcome> {
-        for (kind, moods) in path.plan {
-            self.town.bank.plan(kind, moods);
+        for (kind, fates) in path.plan {
+            self.fixture.gateway.plan(kind, fates);
         }
         let mut ticket = self.send("pay", pay(Some(on_decline), None));
         self.wait(30_000);
-        if self.town.is_lost(ticket) {
-            // The client knows nothing, and asks again.
+        if self.fixture.is_lost(ticket) {
+            // The client has no answer, and repeats.
             ticket = self.send("pay", pay(Some(on_decline), None));
             self.wait(30_000);
         }
@@ -252,36 +252,41 @@ impl Run {
             self.then(*then);
             self.wait(30_000);
         }
-        self.town.answers.get(&ticket).cloned()
+        self.fixture.answers.get(&ticket).cloned()
     }
 
-    /// State, what is held and sold, how the money stands, and what is for the operator to see.
-    fn tell(&self) -> String {
+    /// The state, held and sold units, the state of the money, and steps that wait for an operator.
+    fn describe(&self) -> String {
         let cart = self.cart();
-        let units = self.town.kept.audit().units;
+        let units = self.fixture.states.audit().units;
         let audit = cart.audit().expect("it was opened");
         let money = audit.payment.map_or(String::new(), |payment| format!(", {payment:?}"));
         let refunds: String = audit.refunds.iter().map(|refund| format!(", refund {:?}", refund.status)).collect();
         let voids: String = audit.voids.iter().map(|void| format!(", void {:?}", void.status)).collect();
         let open: String = cart.open_payments().map(|open| format!(", {:?} is open", open.step)).collect();
         let state = cart.state().expect("it was opened").as_str();
-        let ledger = self.town.bank.ledger();
+        let ledger = self.fixture.gateway.ledger();
         format!("{state}, {} held, {} sold{money}{refunds}{voids}{open} | {ledger}", units.held, units.sold)
     }
 
-    /// After the end of all deadlines: nothing is held, owed or set aside.
+    /// After all deadlines nothing is held, owed or authorized.
     fn end(&mut self) {
         self.wait(2 * 60 * 60 * 1000);
-        let audit = self.town.kept.audit();
-        assert_eq!((audit.units.held, audit.holds, audit.owed), (0, 0, 0), "{}", self.tell());
-        assert_eq!((audit.payments.pending, audit.payments), (0, self.town.kept.payments()), "{}", self.tell());
-        assert_eq!(audit.carts[0] + audit.carts[1], 0, "{}", self.tell());
-        assert_eq!(audit.units.sold, if audit.orders > 0 && audit.refunds == 0 { 3 } else { 0 }, "{}", self.tell());
-        self.town.check_money();
+        let audit = self.fixture.states.audit();
+        assert_eq!((audit.units.held, audit.holds, audit.owed), (0, 0, 0), "{}", self.describe());
+        assert_eq!(
+            (audit.payments.pending, audit.payments),
+            (0, self.fixture.states.payments()),
+            "{}",
+            self.describe()
+        );
+        assert_eq!(audit.carts[0] + audit.carts[1], 0, "{}", self.describe());
+        assert_eq!(audit.units.sold, if audit.orders > 0 && audit.refunds == 0 { 3 } else { 0 }, "{}", self.describe());
+        self.fixture.check_money();
     }
 }
 
-fn told(outcome: Option<Outcome>) -> String {
+fn outcome_text(outcome: Option<Outcome>) -> String {
     match outcome {
         None => "nothing".into(),
         Some(Err(Refusal::Lines(lines))) => format!("{} refusals", lines.len()),
@@ -299,9 +304,9 @@ fn every_way_an_attempt_can_go() {
     for path in PATHS {
         for (late, policy) in variants() {
             let mut run = Run::new(late, None);
-            let outcome = told(run.play(path, policy));
+            let outcome = outcome_text(run.play(path, policy));
             let how = format!("{}{policy:?}", if late { "late, " } else { "" });
-            table.push_str(&format!("{} ({how}): {outcome} -> {}\n", path.name, run.tell()));
+            table.push_str(&format!("{} ({how}): {outcome} -> {}\n", path.name, run.describe()));
             run.end();
         }
     }
@@ -419,7 +424,7 @@ fn a_crash_at_every_step_of_every_way() {
             for step in 0..whole.steps {
                 for (survive, lose) in [(0, false), (0, true), (1, true), (9, false), (9, true)] {
                     let crash = Crash { step, survive, lose };
-                    let named = Named(format!("{} late {late} {policy:?} {crash:?}", path.name));
+                    let named = SeedReport(format!("{} late {late} {policy:?} {crash:?}", path.name));
                     let mut run = Run::new(late, Some(crash));
                     run.play(path, policy);
                     run.end();
@@ -438,115 +443,116 @@ fn variants() -> impl Iterator<Item = (bool, OnDecline)> {
     [false, true].into_iter().flat_map(both)
 }
 
-/// Says which run it was if it ends badly.
-struct Named(String);
+/// Prints the run if it panics.
+struct SeedReport(String);
 
-impl Drop for Named {
+impl Drop for SeedReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("it ended badly: {}", self.0);
+            eprintln!("it panicked: {}", self.0);
         }
     }
 }
 
-/// An outcome that does not answer its step says nothing: the step is asked for again.
+/// An outcome that does not fit its step counts as unknown, and the step is asked for again.
 #[test]
-fn outcomes_that_do_not_fit_are_none() {
+fn outcomes_that_do_not_fit_their_step_count_as_unknown() {
     let mut run = Run::new(false, None);
-    run.town.bank.plan("authorize", &[Deaf]);
+    run.fixture.gateway.plan("authorize", &[CallLost]);
     run.send("pay", pay(None, None));
     let key = PaymentKey { cart: buyer(), attempt: 1 };
     for outcome in [GatewayOutcome::Captured, GatewayOutcome::Voided, GatewayOutcome::Refunded] {
         let input = Input::Paid { key, step: PaymentStep::Authorize, outcome };
-        run.town.post(Message { to: Entity::Cart(buyer()), input });
+        run.fixture.post(Message { to: Entity::Cart(buyer()), input });
     }
     let other = PaymentKey { cart: cart("b"), attempt: 1 };
     let outcome = GatewayOutcome::Declined { reason: "of another cart".into() };
     let paid = CartCommand::Paid { key: other, step: PaymentStep::Authorize, outcome };
     let ticket = run.send("paid", paid);
-    assert!(matches!(run.town.answers[&ticket], Err(Refusal::NotFound(_))));
-    assert_eq!(run.town.now, Timestamp(0));
+    assert!(matches!(run.fixture.answers[&ticket], Err(Refusal::NotFound(_))));
+    assert_eq!(run.fixture.now, Timestamp(0));
     run.wait(120_000);
-    assert_eq!(run.tell(), "done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800");
+    assert_eq!(run.describe(), "done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800");
 }
 
-/// The capture is known, and not committed, when the last session says that it has sold: the answer waits for it, and shows what
-/// was decided all the same. Repeats say the same, before the capture is committed and after it; only who reads the order is told of the capture.
+/// The capture is known but not committed when the last session acknowledges its sale. The answer waits for the commit, and
+/// shows the order as it was decided. Repeats get the same answer before and after the commit. Only a read of the order shows
+/// the capture.
 #[test]
 fn a_capture_is_shown_when_it_is_committed() {
     let mut run = Run::new(false, None);
-    let town = &mut run.town;
+    let fixture = &mut run.fixture;
     let here = Entity::Cart(buyer());
     let is_cart = |entity: &Entity| *entity == Entity::Cart(buyer());
-    let ticket = town.send(Some("pay"), Command::Cart(buyer(), pay(None, None)));
-    // Begun; authorized and decided; captured, which waits to be committed. Nobody has sold anything yet.
+    let ticket = fixture.send(Some("pay"), Command::Cart(buyer(), pay(None, None)));
+    // The checkout is begun, then authorized and decided. The capture waits to be committed. No sale is acknowledged yet.
     for committed in [true, true, false] {
-        town.run_but(is_cart, |_| false);
-        assert_eq!(town.proposing(), std::slice::from_ref(&here));
+        fixture.run_but(is_cart, |_| false);
+        assert_eq!(fixture.proposing(), std::slice::from_ref(&here));
         if committed {
-            town.commit(&here);
+            fixture.commit(&here);
         }
     }
-    assert_eq!(town.bank.ledger(), "a-1: authorized 800 captured 800");
-    town.run_but(|_| true, |entity| !is_cart(entity));
-    let status = |town: &Town, ticket: Ticket| match &town.answers[&ticket] {
+    assert_eq!(fixture.gateway.ledger(), "a-1: authorized 800 captured 800");
+    fixture.run_but(|_| true, |entity| !is_cart(entity));
+    let status = |fixture: &Fixture, ticket: Ticket| match &fixture.answers[&ticket] {
         Ok(Answered { answer: Answer::Order { payment, settling: false, .. }, .. }) => payment.clone(),
         other => panic!("no order: {other:?}"),
     };
-    let committed = |town: &Town| match town.kept.get(&here).as_deref() {
+    let committed = |fixture: &Fixture| match fixture.states.get(&here).as_deref() {
         Some(State::Cart(cart)) => cart.money().expect("an order").0.clone(),
         other => panic!("no cart: {other:?}"),
     };
-    assert_eq!(committed(town), PaymentStatus::Authorized);
-    assert!(!town.answers.contains_key(&ticket), "it waits with what was proposed before it");
-    town.commit(&here);
-    town.run();
-    assert_eq!((committed(town), status(town, ticket)), (PaymentStatus::Captured, PaymentStatus::Authorized));
-    let repeat = town.send(Some("pay"), Command::Cart(buyer(), pay(None, None)));
-    let read = town.send(None, Command::Cart(buyer(), CartCommand::Order));
-    town.run();
-    assert_eq!((committed(town), status(town, repeat)), (PaymentStatus::Captured, PaymentStatus::Authorized));
-    assert_eq!(status(town, read), PaymentStatus::Captured);
+    assert_eq!(committed(fixture), PaymentStatus::Authorized);
+    assert!(!fixture.answers.contains_key(&ticket), "it waits with what was proposed before it");
+    fixture.commit(&here);
+    fixture.run();
+    assert_eq!((committed(fixture), status(fixture, ticket)), (PaymentStatus::Captured, PaymentStatus::Authorized));
+    let repeat = fixture.send(Some("pay"), Command::Cart(buyer(), pay(None, None)));
+    let read = fixture.send(None, Command::Cart(buyer(), CartCommand::Order));
+    fixture.run();
+    assert_eq!((committed(fixture), status(fixture, repeat)), (PaymentStatus::Captured, PaymentStatus::Authorized));
+    assert_eq!(status(fixture, read), PaymentStatus::Captured);
     let refund =
-        town.send(Some("back"), Command::Cart(buyer(), CartCommand::Refund { lines: None, reason: "ill".into() }));
-    town.run();
-    assert!(town.answers[&refund].is_ok());
-    let repeat = town.send(Some("pay"), Command::Cart(buyer(), pay(None, None)));
-    town.run();
+        fixture.send(Some("back"), Command::Cart(buyer(), CartCommand::Refund { lines: None, reason: "ill".into() }));
+    fixture.run();
+    assert!(fixture.answers[&refund].is_ok());
+    let repeat = fixture.send(Some("pay"), Command::Cart(buyer(), pay(None, None)));
+    fixture.run();
     assert_eq!(
-        town.answers[&repeat].as_ref().map(|it| &it.answer),
-        town.answers[&ticket].as_ref().map(|it| &it.answer)
+        fixture.answers[&repeat].as_ref().map(|it| &it.answer),
+        fixture.answers[&ticket].as_ref().map(|it| &it.answer)
     );
 }
 
-/// An operator can only say of a step that there is one, and what is done already is done.
+/// An operator can only settle existing steps, and a settled step stays settled.
 #[test]
-fn what_an_operator_may_say() {
+fn settlements_of_an_operator() {
     let mut run = Run::new(false, None);
-    let said = Cell::new(0);
+    let settlements = Cell::new(0);
     let settle = |run: &mut Run, attempt, outcome| {
-        said.update(|said| said + 1);
-        let ticket = run.send(&format!("settle {}", said.get()), CartCommand::Settle { attempt, outcome });
-        told(run.town.answers.get(&ticket).cloned())
+        settlements.update(|settlements| settlements + 1);
+        let ticket = run.send(&format!("settle {}", settlements.get()), CartCommand::Settle { attempt, outcome });
+        outcome_text(run.fixture.answers.get(&ticket).cloned())
     };
     let all = [Settlement::Captured, Settlement::Voided, Settlement::Refunded { refund: 1 }];
-    let tell = |run: &mut Run| {
+    let describe = |run: &mut Run| {
         let steps = [(0, 0), (1, 0), (1, 1), (1, 2), (2, 0)].map(|(attempt, of)| settle(run, attempt, all[of].clone()));
-        format!("{}: {}\n", run.tell(), steps.join(", "))
+        format!("{}: {}\n", run.describe(), steps.join(", "))
     };
-    let mut story = tell(&mut run);
-    run.town.bank.plan("authorize", &[Differs]);
-    run.town.bank.plan("void", &[Deaf; 20]);
+    let mut story = describe(&mut run);
+    run.fixture.gateway.plan("authorize", &[OtherAmount]);
+    run.fixture.gateway.plan("void", &[CallLost; 20]);
     run.send("pay", pay(Some(OnDecline::Keep), None));
-    story += &tell(&mut run);
+    story += &describe(&mut run);
     run.send("pay again", pay(None, None));
     run.wait(10_000);
-    story += &tell(&mut run);
+    story += &describe(&mut run);
     let refund = CartCommand::Refund { lines: None, reason: "ill".into() };
-    run.town.bank.plan("refund", &[Deaf; 20]);
+    run.fixture.gateway.plan("refund", &[CallLost; 20]);
     run.send("refund", refund);
     let refunded = settle(&mut run, 2, Settlement::Refunded { refund: 1 });
-    story += &format!("refunded: {refunded}\n{}\n", run.tell());
+    story += &format!("refunded: {refunded}\n{}\n", run.describe());
     expect![[r#"
         active, 3 held, 0 sold | : not_found, not_found, not_found, not_found, not_found
         active, 3 held, 0 sold, void Voided | a-1: authorized 801: not_found, not_found, Done, not_found, not_found
@@ -556,48 +562,54 @@ fn what_an_operator_may_say() {
     "#]]
     .assert_eq(&story);
     run.wait(2 * 60 * 60 * 1000);
-    assert_eq!((run.town.kept.audit().owed, run.town.kept.payments()), (0, PaymentCounts::default()), "{}", run.tell());
+    assert_eq!(
+        (run.fixture.states.audit().owed, run.fixture.states.payments()),
+        (0, PaymentCounts::default()),
+        "{}",
+        run.describe()
+    );
 }
 
-/// The gateway is gone from the configuration: what was decided is answered as before, what is under way stays so, and nothing
-/// new is begun.
+/// The gateway is removed from the configuration. Decided checkouts are answered as before, attempts under way stay open, and
+/// no new attempt begins.
 #[test]
 fn without_a_gateway() {
     let mut run = Run::new(false, None);
     let other = cart("b");
     let units = |quantity| WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity, now: false } };
-    run.town.send(Some("hold"), Command::Cart(other, hold_lines(vec![units(1)])));
+    run.fixture.send(Some("hold"), Command::Cart(other, hold_lines(vec![units(1)])));
     run.rest();
     let first = run.send("pay", pay(None, None));
-    run.town.bank.plan("authorize", NEVER);
-    run.town.send(Some("pay"), Command::Cart(other, pay(None, None)));
+    run.fixture.gateway.plan("authorize", NEVER);
+    run.fixture.send(Some("pay"), Command::Cart(other, pay(None, None)));
     run.wait(20_000);
-    assert_eq!(run.town.kept.payments(), PaymentCounts { pending: 1, failed: 0 });
-    // It is started again.
-    run.town.crash(&Entity::Cart(buyer()), 9);
-    run.town.crash(&Entity::Cart(other), 9);
-    run.town.calls.clear();
-    run.town.bank_open = false;
-    run.town.set_rules(Rules { gateway: false, ..Rules::default() });
+    assert_eq!(run.fixture.states.payments(), PaymentCounts { pending: 1, failed: 0 });
+    // The node starts again.
+    run.fixture.crash(&Entity::Cart(buyer()), 9);
+    run.fixture.crash(&Entity::Cart(other), 9);
+    run.fixture.calls.clear();
+    run.fixture.gateway_open = false;
+    run.fixture.set_rules(Rules { gateway: false, ..Rules::default() });
     let third = cart("c");
-    run.town.send(Some("hold"), Command::Cart(third, hold_lines(vec![units(1)])));
-    let repeats = [buyer(), other, third].map(|cart| run.town.send(Some("pay"), Command::Cart(cart, pay(None, None))));
-    let another = run.town.send(Some("pay again"), Command::Cart(buyer(), pay(None, None)));
-    // Nobody is there to be asked: nothing comes of it.
-    run.town.run();
-    let wait = run.town.rules().payment_wait_ms;
-    run.town.pass(run.town.now.after(wait));
-    run.town.run();
-    let answers = repeats.map(|ticket| run.town.answers.get(&ticket).cloned());
+    run.fixture.send(Some("hold"), Command::Cart(third, hold_lines(vec![units(1)])));
+    let repeats =
+        [buyer(), other, third].map(|cart| run.fixture.send(Some("pay"), Command::Cart(cart, pay(None, None))));
+    let another = run.fixture.send(Some("pay again"), Command::Cart(buyer(), pay(None, None)));
+    // There is no gateway to ask, so nothing happens.
+    run.fixture.run();
+    let wait = run.fixture.rules().payment_wait_ms;
+    run.fixture.pass(run.fixture.now.after(wait));
+    run.fixture.run();
+    let answers = repeats.map(|ticket| run.fixture.answers.get(&ticket).cloned());
     assert_eq!(answers[0].as_ref().map(|it| it.as_ref().map(|it| &it.answer)), {
-        let first = &run.town.answers[&first];
+        let first = &run.fixture.answers[&first];
         Some(first.as_ref().map(|it| &it.answer))
     });
     assert_eq!(answers[1], Some(Err(Refusal::PaymentPending)));
     let refused = Some(Err(Refusal::BadRequest("no gateway is configured".into())));
-    assert_eq!((&answers[2], run.town.answers.get(&another)), (&refused, refused.as_ref()));
-    assert_eq!(run.town.kept.payments(), PaymentCounts { pending: 1, failed: 0 });
-    let state = |cart| match run.town.kept.get(&Entity::Cart(cart)).as_deref() {
+    assert_eq!((&answers[2], run.fixture.answers.get(&another)), (&refused, refused.as_ref()));
+    assert_eq!(run.fixture.states.payments(), PaymentCounts { pending: 1, failed: 0 });
+    let state = |cart| match run.fixture.states.get(&Entity::Cart(cart)).as_deref() {
         Some(State::Cart(cart)) => cart.state().map(|state| state.as_str()),
         other => panic!("no cart: {other:?}"),
     };

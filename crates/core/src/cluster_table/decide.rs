@@ -1,14 +1,12 @@
-//! What is decided about the cluster.
+//! What the cluster's table decides.
 
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{
-    ADDRESS_BYTES_MAX, Cluster, Copies, FIRST_GENERATION, GENERATIONS, Member, MemberState, NODE_MAX, REPLICAS_MAX,
-    Replica,
-};
+use super::{ClusterTable, FIRST_GENERATION};
 use crate::{
+    cluster::{ADDRESS_BYTES_MAX, Copies, GENERATIONS, Member, MemberState, NODE_MAX, Place, REPLICAS_MAX, Replica},
     command::{Machine, Move},
     event::ClusterEvent,
     id::Request,
@@ -20,12 +18,12 @@ use crate::{
 /// The fewest voters that tolerate the loss of one.
 const VOTERS_SAFE: usize = 3;
 
-/// What is to be written; nothing if it is so already.
+/// The event to write; none if nothing changes.
 type Decided = Result<Option<ClusterEvent>, Refusal>;
 
-/// The first node makes the cluster of itself, or says so again.
+/// Founds the cluster with its first node, which may repeat it.
 pub(crate) fn found(
-    cluster: Option<&Cluster>,
+    cluster: Option<&ClusterTable>,
     at: Timestamp,
     node: u64,
     machine: &Machine,
@@ -47,8 +45,8 @@ pub(crate) fn found(
     Ok(Some(ClusterEvent::Founded { node, member, shards, replicas }))
 }
 
-impl Cluster {
-    /// A machine wants to be a member: which one it is, and what is to be written.
+impl ClusterTable {
+    /// Makes a machine a member. Returns its id and the event to write.
     pub(crate) fn join(
         &self,
         at: Timestamp,
@@ -71,7 +69,7 @@ impl Cluster {
             None => Member::new(machine, MemberState::Joining, FIRST_GENERATION, at),
             Some(member) if member.state == MemberState::Gone => return Err(Refusal::NodeGone { node }),
             Some(member) if member.disk == Some(machine.disk) => return Ok((node, None)),
-            // Its disk was lost, and this is the one in its place.
+            // Its disk was lost, and this one replaces it.
             Some(member) if member.disk.is_none() => member.on(machine),
             Some(_) => return Err(Refusal::DiskDiffers { node }),
         };
@@ -93,7 +91,7 @@ impl Cluster {
         Ok(if arrived == *member { None } else { put(node, arrived, None) })
     }
 
-    /// Everything is to be moved away from a member.
+    /// Moves everything away from a member.
     pub(crate) fn drain(&self, at: Timestamp, node: u64, force: bool, request: Request) -> Decided {
         let member = self.present(node)?;
         match member.state {
@@ -108,7 +106,7 @@ impl Cluster {
         Ok(put(node, member.turned(MemberState::Draining, at), Some(request)))
     }
 
-    /// A member may keep what it has.
+    /// Ends the draining of a member.
     pub(crate) fn undrain(&self, at: Timestamp, node: u64, request: Request) -> Decided {
         let member = self.present(node)?;
         match member.state {
@@ -119,7 +117,7 @@ impl Cluster {
         }
     }
 
-    /// A member will not come back.
+    /// Removes a member.
     pub(crate) fn remove(&self, at: Timestamp, node: u64, force: bool, request: Request) -> Decided {
         let member = self.present(node)?;
         self.check_quorums_without(node)?;
@@ -127,17 +125,17 @@ impl Cluster {
         Ok(put(node, member.turned(MemberState::Gone, at), Some(request)))
     }
 
-    /// A member has lost its disk.
+    /// Replaces the lost disk of a member.
     pub(crate) fn replace(&self, at: Timestamp, node: u64, request: Request) -> Decided {
         let member = self.present(node)?;
         self.check_quorums_without(node)?;
-        // One whose new disk is awaited already has got no replica since.
+        // A member that still waits for its new disk has got no replica since.
         let first_generation = if member.disk.is_none() { member.first_generation } else { self.next_generation };
         let waiting = Member { disk: None, first_generation, ..member.turned(MemberState::Joining, at) };
         Ok(put(node, waiting, Some(request)))
     }
 
-    /// A member that was drained has nothing any more.
+    /// Removes a drained member that has no replica left.
     pub(crate) fn retire(&self, at: Timestamp, node: u64) -> Decided {
         let unknown = Refusal::NoSuchNode { node };
         let member = self.members.get(&node).ok_or(unknown)?;
@@ -153,7 +151,7 @@ impl Cluster {
         Ok(put(node, member.turned(MemberState::Gone, at), None))
     }
 
-    /// Shards get other aims.
+    /// Gives shards new targets.
     pub(crate) fn place(&self, based_on: u64, moves: &[Move]) -> Decided {
         if based_on != self.version {
             return Err(Refusal::PlacementStale { version: self.version });
@@ -167,13 +165,13 @@ impl Cluster {
             }
             let before = &self.shards[usize::from(wanted.shard)];
             let mut replicas = |nodes: &[u64]| -> Result<Vec<Replica>, Refusal> {
-                // In the order of nodes: the order in which they were named means nothing.
+                // Sorted by node, because the order of the request means nothing.
                 let nodes: BTreeSet<u64> = nodes.iter().copied().collect();
                 nodes.into_iter().map(|node| self.replica(before, node, &mut next_generation)).collect()
             };
             let aim = Copies { voters: replicas(&wanted.voters)?, learners: replicas(&wanted.learners)? };
             let leader = aim.voters.iter().find(|voter| voter.node == wanted.leader).copied();
-            let leader = leader.ok_or_else(|| bad("who leads a shard is not one of its voters"))?;
+            let leader = leader.ok_or_else(|| bad("the leader of a shard is not one of its voters"))?;
             if aim != before.aim || leader != before.leader {
                 places.push((wanted.shard, before.next(aim, leader)));
             }
@@ -181,7 +179,7 @@ impl Cluster {
         Ok((!places.is_empty()).then_some(ClusterEvent::Placed { places, next_generation }))
     }
 
-    /// A shard's members are as they should be, or were once.
+    /// Notes that a shard has reached a target.
     pub(crate) fn reached(&self, shard: u16, version: u64) -> Decided {
         let place = self.shards.get(usize::from(shard)).ok_or_else(|| bad("there is no such shard"))?;
         if version > place.version {
@@ -192,18 +190,18 @@ impl Cluster {
     }
 
     /// The replica of a node in a shard: the one it has, or a new one.
-    fn replica(&self, before: &super::Place, node: u64, next_generation: &mut u64) -> Result<Replica, Refusal> {
+    fn replica(&self, before: &Place, node: u64, next_generation: &mut u64) -> Result<Replica, Refusal> {
         let member = self.members.get(&node).ok_or(Refusal::NoSuchNode { node })?;
         let known = before.aim.all().find(|replica| replica.node == node);
         let stays = |replica: &Replica| match member.state {
-            // It is not made again, or not before there is a disk to make it on; its vote counts as missing.
+            // It is not made again, or not before there is a disk for it. Its vote counts as missing.
             MemberState::Joining | MemberState::Draining | MemberState::Gone => true,
             MemberState::Serving => replica.generation >= member.first_generation,
         };
         match known.filter(stays) {
             Some(known) => Ok(known),
             None if member.state == MemberState::Gone => Err(Refusal::NodeGone { node }),
-            // A new replica's first message ends the one before it, whose vote may still be needed.
+            // The first message of a new replica ends the one before it, whose vote may still be needed.
             None if before.moving()
                 && before.possible().flat_map(Copies::all).any(|old| old.node == node && self.is_whole(old)) =>
             {
@@ -226,8 +224,8 @@ impl Cluster {
         if member.state == MemberState::Gone { Err(Refusal::NodeGone { node }) } else { Ok(member) }
     }
 
-    /// Every shard with a vote of this node keeps a majority of its voters when they are lost. While a shard moves nobody
-    /// but its leader knows how far it is: then it must have one wherever it may be.
+    /// Checks that every shard keeps a majority of its voters without this node. While a shard moves, only its leader knows its
+    /// progress, so every possible set of replicas must keep a majority.
     fn check_quorums_without(&self, node: u64) -> Result<(), Refusal> {
         let is_lost = |copies: &Copies| {
             let votes = copies.voters.iter().any(|voter| voter.node == node);
@@ -238,8 +236,8 @@ impl Cluster {
         if shards.is_empty() { Ok(()) } else { Err(Refusal::QuorumWouldBeLost { node, shards }) }
     }
 
-    /// Where shards have three voters they keep three: with fewer members that serve, each would have a single one, and the
-    /// loss of one more disk would lose what was acknowledged.
+    /// Checks that shards with three voters keep three. With fewer serving members each shard would have a single voter, and
+    /// the loss of its disk would lose acknowledged data.
     fn check_enough_without(&self, node: u64, force: bool) -> Result<(), Refusal> {
         let serving = |without: Option<u64>| {
             self.members.iter().filter(|(other, member)| Some(**other) != without && serves(member)).count()
@@ -249,14 +247,14 @@ impl Cluster {
         if falls && !force { Err(Refusal::TooFewLeft { node, serving: left as u64 }) } else { Ok(()) }
     }
 
-    /// Whether a replica's disk was not lost, as far as is known.
+    /// Whether a replica's disk is not known to be lost.
     fn is_whole(&self, replica: Replica) -> bool {
         self.members
             .get(&replica.node)
             .is_some_and(|member| member.state != MemberState::Gone && replica.generation >= member.first_generation)
     }
 
-    fn shards_where(&self, matches: impl Fn(&super::Place) -> bool) -> Vec<u16> {
+    fn shards_where(&self, matches: impl Fn(&Place) -> bool) -> Vec<u16> {
         (0..).zip(&self.shards).filter(|(_, place)| matches(place)).map(|(shard, _)| shard).collect()
     }
 }
@@ -299,7 +297,7 @@ fn check_machine(Machine { disk: _, peer, client, program }: &Machine) -> Result
     Ok(())
 }
 
-/// Nodes of a move are distinct, one votes, and the shard is there.
+/// Checks that the nodes of a move are distinct, that one votes, and that the shard exists.
 fn check_move(wanted: &Move, shards: usize) -> Result<(), Refusal> {
     if usize::from(wanted.shard) >= shards {
         return Err(bad("there is no such shard"));
@@ -323,12 +321,12 @@ mod tests {
     use crate::id::RequestHash;
 
     #[test]
-    fn when_every_id_was_given_nobody_joins() {
+    fn no_node_joins_when_every_id_was_given() {
         let machine = |disk| Machine { disk, peer: "a:1".into(), client: "a:2".into(), program: "1".into() };
         let (at, request) = (Timestamp(1), Request { id: RequestHash(1), body: 1 });
         let member = Member::new(&machine(0), MemberState::Serving, FIRST_GENERATION, at);
         let founded = ClusterEvent::Founded { node: 1, member: Box::new(member.clone()), shards: 1, replicas: 3 };
-        let mut cluster = Cluster::first(&founded);
+        let mut cluster = ClusterTable::first(&founded);
         let gone = Member { disk: None, state: MemberState::Gone, ..member };
         cluster.members.extend((2..=NODE_MAX).map(|node| (node, gone.clone())));
         assert_eq!(cluster.join(at, None, &machine(9), request), Err(Refusal::TooManyNodes { max: NODE_MAX }));

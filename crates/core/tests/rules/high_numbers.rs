@@ -1,13 +1,12 @@
-//! States in which numbers are near their ends. A state that came to be by commands is written down, its numbers are raised,
-//! and it is read back: a counter that would take centuries to grow is there at once, and everything that is compared with
-//! it has grown with it.
+//! States whose numbers are near their ends. A state is serialized, its numbers are raised, and it is read again. So a counter
+//! that would take centuries to grow is high at once, and everything that is compared with it is raised as well.
 
-use boxoffice_core::keep::{Cut, Kept};
+use boxoffice_core::state_map::{Cut, StateMap};
 
-/// By how much numbers are raised; those that are 0 because there is nothing to count stay 0.
+/// The raise of each kind of number. A number that is 0 because there is nothing to count stays 0.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Far {
-    /// Versions of entities, and of whatever names them.
+pub(crate) struct RaisedNumbers {
+    /// Versions of entities, also where others refer to them.
     pub(crate) versions: u64,
     /// Revisions of holds.
     pub(crate) revisions: u64,
@@ -23,9 +22,9 @@ pub(crate) struct Far {
     pub(crate) generations: u64,
 }
 
-impl Far {
-    /// The same entities with numbers that are so much higher.
-    pub(crate) fn raise(&self, cut: &Cut) -> Kept {
+impl RaisedNumbers {
+    /// The same entities with raised numbers.
+    pub(crate) fn raise(&self, cut: &Cut) -> StateMap {
         let written = rmp_serde::to_vec_named(cut).expect("a cut can be written");
         let mut rest = written.as_slice();
         let mut node = Node::read(&mut rest);
@@ -33,10 +32,10 @@ impl Far {
         self.node(&mut node, "", &[]);
         let mut raised = Vec::new();
         node.write(&mut raised);
-        Kept::restore(rmp_serde::from_slice(&raised).expect("a cut whose numbers are others can be read"))
+        StateMap::restore(rmp_serde::from_slice(&raised).expect("a cut whose numbers are others can be read"))
     }
 
-    /// Raises the numbers of a value: `field` is the name it has, beside those of `others`.
+    /// Raises the numbers of a value. `field` is its name, and `others` are the names beside it.
     fn node(&self, node: &mut Node, field: &str, others: &[String]) {
         match node {
             Node::Number(number) if *number > 0 || is_attempt_of_hold(field, others) => {
@@ -76,11 +75,12 @@ impl Far {
     fn of(&self, field: &str, others: &[String]) -> u64 {
         let has = |name: &str| others.iter().any(|other| other == name);
         match field {
-            "version" | "lines_version" | "decided" | "put" | "listed" | "opened" | "told" | "reached" => self.versions,
+            "version" | "lines_version" | "decided" | "put" | "listed" | "opened" | "reached" => self.versions,
             "revision" | "released" => self.revisions,
             "disowned" => self.attempts,
             "attempt" if has("part") => self.attempts,
-            "attempt" | "attempts" => self.payments,
+            "attempt" => self.payments,
+            "count" if has("begun") => self.payments,
             "next_line" | "line" | "lines" => self.lines,
             "number" if has("entity") => self.lines,
             "next" => self.messages,
@@ -95,7 +95,7 @@ fn is_attempt_of_hold(field: &str, others: &[String]) -> bool {
     field == "attempt" && others.iter().any(|other| other == "part")
 }
 
-/// A value of MessagePack, as far as it matters here.
+/// A value of MessagePack, as far as needed.
 enum Node {
     Number(u64),
     Text(String),

@@ -1,5 +1,5 @@
-//! A leader that was stopped and goes on: it does not know that another one leads, and may be told anything that was said
-//! since, or a part of it. Nothing it says then is heard, for none of it can be committed; but it must not fall over.
+//! A deposed leader that does not know its successor may receive any part of the messages since. Its answers are lost, because
+//! none of its decisions can be committed. But it must not panic.
 
 use std::sync::Arc;
 
@@ -8,46 +8,46 @@ use boxoffice_core::{
     command::{BestWish, Want},
     host::{Effect, Host, Input, Turn},
     id::{Entity, HoldId, RequestHash},
-    keep::Kept,
     portion::Portion,
     rules::Rules,
     seat::{Seat, SeatSet},
+    state_map::StateMap,
     time::Timestamp,
 };
 
 use crate::{
     catalogue::open,
+    fixture::{Fixture, Message, Ticket},
+    random_runs::{Rng, after_run},
     script::{cart, id, layout},
-    storm::{Dice, aftermath},
-    town::{Message, Ticket, Town},
 };
 
 const SEEDS: u64 = 500;
 
-/// The entity as it was when the log had so many events, led by somebody who then hears some of what was ever said to it.
-fn stop(town: &Town, entity: &Entity, after: usize, dice: &mut Dice) {
-    let mut kept = Kept::new();
-    let events = town.log[..after].iter().filter(|(of, _)| of == entity);
-    events.for_each(|(of, event)| _ = kept.apply(of, vec![event.clone()]));
-    let mut host: Host<Ticket> = Host::new(entity.clone(), kept.get(entity), Arc::new(town.rules().clone()));
+/// Runs a host with the entity's state after `after` events of the log, which then receives some of all messages to the entity.
+fn depose(fixture: &Fixture, entity: &Entity, after: usize, rng: &mut Rng) {
+    let mut states = StateMap::new();
+    let events = fixture.log[..after].iter().filter(|(of, _)| of == entity);
+    events.for_each(|(of, event)| _ = states.apply(of, vec![event.clone()]));
+    let mut host: Host<Ticket> = Host::new(entity.clone(), states.get(entity), Arc::new(fixture.rules().clone()));
     let mut turn = Turn::default();
     let mut at = Timestamp(0);
-    for Message { input, .. } in town.posted.iter().filter(|message| message.to == *entity) {
-        if dice.roll(100) < 30 {
+    for Message { input, .. } in fixture.posted.iter().filter(|message| message.to == *entity) {
+        if rng.below(100) < 30 {
             continue;
         }
-        at = at.max(Timestamp(dice.roll(town.now.0 + 1)));
+        at = at.max(Timestamp(rng.below(fixture.now.0 + 1)));
         turn.clear();
         host.handle(at, input.clone(), &mut turn);
     }
 }
 
 #[test]
-fn inventories_that_were_stopped() {
+fn deposed_inventories() {
     for seed in 0..SEEDS {
-        let town = aftermath(seed);
-        let mut dice = Dice(seed);
-        let entities = town.kept.entities().map(|(entity, _)| entity.clone());
+        let fixture = after_run(seed);
+        let mut rng = Rng(seed);
+        let entities = fixture.states.entities().map(|(entity, _)| entity.clone());
         let inventories: Vec<Entity> = entities
             .filter(|entity| match entity {
                 Entity::Session(_) | Entity::Product(_) | Entity::Resource(_) | Entity::Customer(_) => true,
@@ -56,30 +56,30 @@ fn inventories_that_were_stopped() {
             .collect();
         for entity in inventories {
             for _ in 0..12 {
-                let after = town.turns[dice.roll(town.turns.len() as u64) as usize];
+                let after = fixture.turns[rng.below(fixture.turns.len() as u64) as usize];
                 println!("seed {seed}: {entity} was stopped after event {after}");
-                stop(&town, &entity, after, &mut dice);
+                depose(&fixture, &entity, after, &mut rng);
             }
         }
     }
 }
 
-/// A stopped leader may give a hold other seats than its successor, where it chooses them. Of what the cart then says of its
-/// own it must take nothing for said of these.
+/// A deposed leader may give a hold other seats than its successor. It must not apply messages about the successor's seats to
+/// its own.
 #[test]
 pub(crate) fn a_hold_that_has_other_seats_at_the_successor() {
-    let mut town = Town::new(Rules::default());
-    open(&mut town, &layout("aaaaaa"), &["s"]);
+    let mut fixture = Fixture::new(Rules::default());
+    open(&mut fixture, &layout("aaaaaa"), &["s"]);
     let session = Entity::Session(id("s"));
-    let mut host: Host<Ticket> = Host::new(session.clone(), town.kept.get(&session), Arc::new(Rules::default()));
+    let mut host: Host<Ticket> = Host::new(session.clone(), fixture.states.get(&session), Arc::new(Rules::default()));
     let hold = |name| HoldId { cart: cart(name), request: RequestHash(1), part: 0, attempt: 0 };
     let best = |count| Want::Best(BestWish { count, category: None, section: None, accessible: 0, split: false });
     let wanted = |name, count| Ask::Hold { hold: hold(name), revision: 1, want: best(count), life_ms: 1_000_000 };
     let seats = |seats: &[u16]| {
         Portion::Seats(SeatSet::new(seats.iter().map(|seat| Seat { row: 0, seat: *seat })).expect("seats"))
     };
-    // The successor has not heard of `b`, so there `a` has the seats in the middle.
-    for (name, ask, says) in [
+    // The successor does not know `b`, so there `a` has the seats in the middle.
+    for (name, ask, expected) in [
         ("b", wanted("b", 2), 1),
         ("a", wanted("a", 2), 1),
         (
@@ -102,7 +102,7 @@ pub(crate) fn a_hold_that_has_other_seats_at_the_successor() {
         let mut turn = Turn::default();
         let what = format!("{ask:?}");
         host.handle(Timestamp(5), Input::Ask { from: Entity::Cart(cart(name)), ask }, &mut turn);
-        let said = turn.committed.iter().chain(&turn.read).filter(|effect| matches!(effect, Effect::Reply { .. }));
-        assert_eq!((said.count(), turn.events.len()), (says, says), "{what}: {turn:?}");
+        let replies = turn.committed.iter().chain(&turn.read).filter(|effect| matches!(effect, Effect::Reply { .. }));
+        assert_eq!((replies.count(), turn.events.len()), (expected, expected), "{what}: {turn:?}");
     }
 }

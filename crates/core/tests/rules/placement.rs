@@ -1,4 +1,4 @@
-//! Where entities are placed by: hash prefixes, and tokens whose carts live beside what they hold.
+//! Placement by hash prefixes, and tokens that put a cart beside what it holds.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ fn the_cart_of_a_token_is_pinned() {
 }
 
 #[test]
-fn a_cart_has_the_hash_prefix_of_what_its_token_is_made_for() {
+fn a_cart_has_the_hash_prefix_of_its_token() {
     for number in 0..1_000_u32 {
         let name = id(&format!("s{number}"));
         for entity in [Entity::Session(name.clone()), Entity::Product(name.clone()), Entity::Resource(name)] {

@@ -1,7 +1,7 @@
-//! A town: hosts of several entities, one store of what is committed, and the post between them, all in the test's hand.
+//! A fixture for tests of the rules: hosts of several entities, their committed states, and the messages between them.
 //!
-//! Everything happens in small steps: a message is delivered, a proposal is committed, a host crashes, time passes. After
-//! every commit all promises are checked.
+//! The test controls every step: it delivers a message, commits a proposal, crashes a host, lets time pass. Every commit checks
+//! all promises.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -15,20 +15,20 @@ use boxoffice_core::{
     event::{CustomerEvent, Event, ProductEvent, ResourceEvent, SessionEvent},
     host::{Effect, Host, Input, Turn},
     id::{CartId, Entity, Request, RequestHash, hash64},
-    keep::{Kept, State},
     payment::{GatewayCall, PaymentStatus, RefundStatus, VoidStatus},
     refusal::Refusal,
     rules::Rules,
+    state_map::{State, StateMap},
     time::{Moment, Timestamp},
 };
 
-use crate::{bank::Bank, lives::Lives, watch::Watchers};
+use crate::{hold_lifetimes::HoldLifetimes, test_gateway::TestGateway, watch::Watchers};
 
-/// A client's place at the counter: where its answer goes.
+/// Where the answer to a client goes.
 pub(crate) type Ticket = u32;
 
-/// A change that was asked for: of whom, and the request's id and body.
-type Asked = (Entity, RequestHash, u64);
+/// A requested change: its entity, and the request's id and body.
+type AskedChange = (Entity, RequestHash, u64);
 
 /// Something on its way to an entity.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Message {
     pub(crate) input: Input<Ticket>,
 }
 
-/// What was decided and is not committed yet, with what waits for it.
+/// Events that are not committed yet, with the effects that wait for them.
 struct Proposal {
     events: Vec<Event>,
     effects: Vec<Effect<Ticket>>,
@@ -46,93 +46,92 @@ struct Proposal {
 struct Actor {
     host: Host<Ticket>,
     proposals: VecDeque<Proposal>,
-    /// Every instant it asked to be woken at: none of them is forgotten for a later one.
+    /// All instants at which it wants to be woken.
     wakes: BTreeSet<Timestamp>,
 }
 
-/// A leader that was stopped and goes on, and has not heard yet that another one leads.
-struct Stopped {
+/// The host of a deposed leader that does not know its successor.
+struct DeposedHost {
     entity: Entity,
     host: Host<Ticket>,
-    /// What it had proposed and others have committed, with the places in the log: it may hear of that, and act on it, at any
-    /// time.
+    /// Its proposals that were committed, with their places in the log. It may learn of them at any time.
     late: VecDeque<(Vec<Effect<Ticket>>, u64)>,
 }
 
-pub(crate) struct Town {
+pub(crate) struct Fixture {
     /// Running time.
     pub(crate) now: Timestamp,
-    /// How far true time is ahead of it.
+    /// True time less running time.
     pub(crate) distance_ms: i64,
-    pub(crate) kept: Kept,
-    /// Tombstones that have left memory.
+    pub(crate) states: StateMap,
+    /// Evicted tombstones.
     pub(crate) past: BTreeMap<Entity, Arc<State>>,
     pub(crate) mail: VecDeque<Message>,
     /// Calls on their way to the gateway.
     pub(crate) calls: VecDeque<GatewayCall>,
-    pub(crate) bank: Bank,
-    /// How much any customer may have of any quota, where that is the same for all.
+    pub(crate) gateway: TestGateway,
+    /// The limit of all customers in all quotas, if it is the same.
     pub(crate) quota_max: Option<u64>,
     /// Whether calls reach the gateway at all.
-    pub(crate) bank_open: bool,
-    /// Every message that was ever posted, to be delivered once more by tests.
+    pub(crate) gateway_open: bool,
+    /// All messages that were ever sent. Tests deliver some of them again.
     pub(crate) posted: Vec<Message>,
     pub(crate) answers: BTreeMap<Ticket, Outcome>,
-    /// What was committed, in order.
+    /// Committed events, in order.
     pub(crate) log: Vec<(Entity, Event)>,
-    /// How long the log was after each turn of somebody's: the events of one are committed together.
+    /// The length of the log after each turn, whose events are committed together.
     pub(crate) turns: Vec<usize>,
     rules: Arc<Rules>,
     actors: BTreeMap<Entity, Actor>,
-    stopped: Vec<Stopped>,
-    tickets: BTreeMap<Ticket, Option<Asked>>,
-    /// Tickets whose host has crashed: their clients know nothing.
+    deposed: Vec<DeposedHost>,
+    tickets: BTreeMap<Ticket, Option<AskedChange>>,
+    /// Tickets whose host has crashed. Their clients have no answer.
     lost: BTreeSet<Ticket>,
-    /// What was granted, by who decided and request: a repeat must be told the same, with the same versions (P9).
-    granted: BTreeMap<Asked, Answered>,
-    /// How payments came to nothing, by who decided and request: a repeat must be told the same, for ever.
-    failed: BTreeMap<Asked, Refusal>,
+    /// Granted answers by entity and request. A repeat must get the same answer with the same versions (P9).
+    granted: BTreeMap<AskedChange, Answered>,
+    /// Failed payments by entity and request. A repeat must get the same refusal.
+    failed: BTreeMap<AskedChange, Refusal>,
     /// What buyers expected to buy.
     expected: BTreeMap<Ticket, Expect>,
     watchers: Watchers,
-    lives: Lives,
-    /// By how much versions were raised.
+    lifetimes: HoldLifetimes,
+    /// The raise of the versions of each entity.
     raised: BTreeMap<Entity, u64>,
     turn: Turn<Ticket>,
 }
 
-impl Town {
-    pub(crate) fn new(rules: Rules) -> Town {
-        Town {
+impl Fixture {
+    pub(crate) fn new(rules: Rules) -> Fixture {
+        Fixture {
             now: Timestamp(0),
             distance_ms: 0,
-            kept: Kept::new(),
+            states: StateMap::new(),
             past: BTreeMap::new(),
             mail: VecDeque::new(),
             calls: VecDeque::new(),
-            bank: Bank::default(),
+            gateway: TestGateway::default(),
             quota_max: None,
-            bank_open: true,
+            gateway_open: true,
             posted: Vec::new(),
             answers: BTreeMap::new(),
             log: Vec::new(),
             turns: Vec::new(),
             rules: Arc::new(rules),
             actors: BTreeMap::new(),
-            stopped: Vec::new(),
+            deposed: Vec::new(),
             tickets: BTreeMap::new(),
             lost: BTreeSet::new(),
             granted: BTreeMap::new(),
             failed: BTreeMap::new(),
             expected: BTreeMap::new(),
             watchers: Watchers::default(),
-            lives: Lives::default(),
+            lifetimes: HoldLifetimes::default(),
             raised: BTreeMap::new(),
             turn: Turn::default(),
         }
     }
 
-    /// The rules of hosts that start from now on: the program was started again with another configuration.
+    /// Sets the rules of hosts that start from now on, as after a restart with another configuration.
     pub(crate) fn set_rules(&mut self, rules: Rules) {
         self.rules = Arc::new(rules);
     }
@@ -141,7 +140,7 @@ impl Town {
         &self.rules
     }
 
-    /// A client sends a command; its answer will come for the ticket.
+    /// A client sends a command. Its answer will have this ticket.
     pub(crate) fn send(&mut self, request: Option<&str>, command: Command) -> Ticket {
         let body = hash64(format!("{command:?}").as_bytes());
         let request = request.map(|id| Request { id: RequestHash::of(id), body });
@@ -166,7 +165,7 @@ impl Town {
     /// Hands a message to its entity's host, which is started if it is not there.
     pub(crate) fn deliver(&mut self, message: Message) {
         let Message { to, input } = message;
-        let state = self.kept.get(&to).or_else(|| self.past.get(&to).cloned());
+        let state = self.states.get(&to).or_else(|| self.past.get(&to).cloned());
         let rules = Arc::clone(&self.rules);
         let actor = self.actors.entry(to.clone()).or_insert_with(|| Actor {
             host: Host::new(to.clone(), state, rules),
@@ -178,17 +177,17 @@ impl Town {
         let woken = matches!(input, Input::Wake);
         let moment = Moment { at: self.now, distance_ms: self.distance_ms };
         if let Input::Reply { reply: Reply::MineFor { hold, life_ms }, .. } = &input {
-            self.lives.hears(self.now, &to, *hold, *life_ms);
+            self.lifetimes.note_received(self.now, &to, *hold, *life_ms);
         }
         actor.host.handle(moment, input, turn);
         for effect in turn.now.iter().chain(&turn.committed).chain(&turn.read) {
             if let Effect::Reply { to, reply: Reply::MineFor { hold, life_ms } } = effect {
-                self.lives.says(self.now, to, *hold, *life_ms);
+                self.lifetimes.note_sent(self.now, to, *hold, *life_ms);
             }
         }
         let again = !woken || turn.wake_at.is_none_or(|wake_at| wake_at > self.now);
         assert!(again, "{to} is awake and asks to be woken at {:?} at {:?}", turn.wake_at, self.now);
-        if let Some(state) = self.kept.get(&to)
+        if let Some(state) = self.states.get(&to)
             && matches!(&*state, State::Session(_) | State::Product(_) | State::Resource(_) | State::Customer(_))
             && turn.events.is_empty()
             && actor.proposals.is_empty()
@@ -210,16 +209,16 @@ impl Town {
         }
     }
 
-    /// Entities with something to be committed, or to be read after that.
+    /// Entities with proposals or waiting effects.
     pub(crate) fn proposing(&self) -> Vec<Entity> {
         let busy = self.actors.iter().filter(|(_, actor)| !actor.proposals.is_empty());
         busy.map(|(entity, _)| entity.clone()).collect()
     }
 
-    /// Lets the gateway hear the oldest call; whether there was one.
+    /// Lets the gateway answer the oldest call. Returns whether there was one.
     pub(crate) fn pay(&mut self) -> bool {
         let Some(call) = self.calls.pop_front() else { return false };
-        let outcome = self.bank.hear(&call);
+        let outcome = self.gateway.hear(&call);
         let input = Input::Paid { key: call.key(), step: call.step(), outcome };
         self.post(Message { to: Entity::Cart(call.key().cart), input });
         true
@@ -240,7 +239,7 @@ impl Town {
         }
     }
 
-    /// The entity's host dies. Of its proposals the first `survive` are committed, but nobody is told.
+    /// Crashes the entity's host. Its first `survive` proposals are committed, but their effects are lost.
     pub(crate) fn crash(&mut self, entity: &Entity, survive: usize) {
         let Some(actor) = self.actors.remove(entity) else { return };
         for proposal in actor.proposals.into_iter().take(survive) {
@@ -249,13 +248,13 @@ impl Town {
         self.lose_clients(entity);
     }
 
-    /// Another host leads the entity from now on, and the one before, which may have had nothing to do, does not know. Of its
-    /// proposals the first `survive` are committed all the same.
-    pub(crate) fn stop(&mut self, entity: &Entity, survive: usize) {
+    /// Deposes the leader of an entity, which may have been idle, without its knowledge. Its first `survive` proposals are
+    /// committed.
+    pub(crate) fn depose(&mut self, entity: &Entity, survive: usize) {
         let (host, proposals) = match self.actors.remove(entity) {
             Some(actor) => (actor.host, actor.proposals),
             None => {
-                let state = self.kept.get(entity).or_else(|| self.past.get(entity).cloned());
+                let state = self.states.get(entity).or_else(|| self.past.get(entity).cloned());
                 (Host::new(entity.clone(), state, Arc::clone(&self.rules)), VecDeque::new())
             }
         };
@@ -266,51 +265,50 @@ impl Town {
                 self.write(entity, events);
             }
         }
-        self.stopped.push(Stopped { entity: entity.clone(), host, late });
+        self.deposed.push(DeposedHost { entity: entity.clone(), host, late });
         self.lose_clients(entity);
     }
 
-    /// How many leaders were stopped and do not know that others lead.
-    pub(crate) fn stopped(&self) -> usize {
-        self.stopped.len()
+    /// The number of deposed hosts.
+    pub(crate) fn deposed(&self) -> usize {
+        self.deposed.len()
     }
 
-    /// The stopped leaders of an entity, by place.
-    pub(crate) fn stopped_of(&self, entity: &Entity) -> Vec<usize> {
-        (0..self.stopped.len()).filter(|place| self.stopped[*place].entity == *entity).collect()
+    /// The deposed hosts of an entity, by place.
+    pub(crate) fn deposed_of(&self, entity: &Entity) -> Vec<usize> {
+        (0..self.deposed.len()).filter(|place| self.deposed[*place].entity == *entity).collect()
     }
 
-    /// A stopped leader is told something. Nothing it decides can be committed and nothing it has to wait for comes, but what
-    /// it says at once is heard.
-    pub(crate) fn tell_stopped(&mut self, place: usize, input: Input<Ticket>) {
+    /// Sends something to a deposed host. Its decisions are never committed, but its immediate effects are carried out.
+    pub(crate) fn send_to_deposed(&mut self, place: usize, input: Input<Ticket>) {
         let moment = Moment { at: self.now, distance_ms: self.distance_ms };
         let mut turn = Turn::default();
-        let stopped = &mut self.stopped[place];
-        stopped.host.handle(moment, input, &mut turn);
-        let entity = stopped.entity.clone();
+        let deposed = &mut self.deposed[place];
+        deposed.host.handle(moment, input, &mut turn);
+        let entity = deposed.entity.clone();
         self.carry_out_late(&entity, turn.now, None);
     }
 
-    /// A stopped leader is woken.
-    pub(crate) fn wake_stopped(&mut self, place: usize) {
-        self.tell_stopped(place, Input::Wake);
+    /// Wakes a deposed host.
+    pub(crate) fn wake_deposed(&mut self, place: usize) {
+        self.send_to_deposed(place, Input::Wake);
     }
 
-    /// A stopped leader hears that the oldest of its proposals was committed, by others.
-    pub(crate) fn commit_stopped(&mut self, place: usize) {
-        let stopped = &mut self.stopped[place];
-        if let Some((effects, position)) = stopped.late.pop_front() {
-            let entity = stopped.entity.clone();
+    /// A deposed host learns that its oldest proposal was committed.
+    pub(crate) fn commit_deposed(&mut self, place: usize) {
+        let deposed = &mut self.deposed[place];
+        if let Some((effects, position)) = deposed.late.pop_front() {
+            let entity = deposed.entity.clone();
             self.carry_out_late(&entity, effects, Some(position));
         }
     }
 
-    /// A stopped leader hears that another one leads.
-    pub(crate) fn end_stopped(&mut self, place: usize) {
-        self.stopped.remove(place);
+    /// A deposed host learns that another one leads.
+    pub(crate) fn end_deposed(&mut self, place: usize) {
+        self.deposed.remove(place);
     }
 
-    /// All but answers: the clients of a stopped leader count as lost.
+    /// Carries out all effects but answers, because the clients of a deposed host count as lost.
     fn carry_out_late(&mut self, from: &Entity, effects: Vec<Effect<Ticket>>, position: Option<u64>) {
         for effect in effects {
             if !matches!(effect, Effect::Answer { .. }) {
@@ -320,7 +318,7 @@ impl Town {
     }
 
     fn lose_clients(&mut self, entity: &Entity) {
-        // Whoever waited for this host waits for nothing.
+        // Clients that waited for this host get no answer.
         let here = |message: &&Message| message.to == *entity;
         for message in self.posted.iter().filter(here) {
             if let Input::Command { from, .. } = &message.input
@@ -333,27 +331,27 @@ impl Town {
                 self.lost.insert(*from);
             }
         }
-        if self.kept.get(entity).is_some_and(|state| state.unfinished()) {
+        if self.states.get(entity).is_some_and(|state| state.unfinished()) {
             self.post(Message { to: entity.clone(), input: Input::Wake });
         }
     }
 
-    /// All hosts die, and others begin with these states, which differ from what was kept only by numbers: versions and
-    /// attempts to pay are so much higher.
-    pub(crate) fn begin_again(&mut self, kept: Kept, versions: u64, attempts: u32) {
+    /// Replaces all hosts and states. The new states differ only by numbers: versions and attempts to pay are higher by this
+    /// much.
+    pub(crate) fn restart_from(&mut self, states: StateMap, versions: u64, attempts: u32) {
         let busy: Vec<Entity> = self.actors.keys().cloned().collect();
         busy.iter().for_each(|entity| self.crash(entity, 0));
-        // Clients still wait for their answers; what entities said to each other is lost.
+        // Clients still wait for their answers. Messages between entities are lost.
         self.mail.retain(|message| matches!(message.input, Input::Command { .. }));
         self.calls.clear();
         self.granted.clear();
-        self.bank.raise(attempts);
-        self.watchers.begin_again(&kept);
-        self.lives.begin_again(self.now, &kept);
-        self.raised = kept.entities().map(|(entity, _)| (entity.clone(), versions)).collect();
+        self.gateway.raise(attempts);
+        self.watchers.restart_from(&states);
+        self.lifetimes.restart_from(self.now, &states);
+        self.raised = states.entities().map(|(entity, _)| (entity.clone(), versions)).collect();
         self.past.clear();
-        self.kept = kept;
-        let unfinished: Vec<Entity> = self.kept.unfinished().cloned().collect();
+        self.states = states;
+        let unfinished: Vec<Entity> = self.states.unfinished().cloned().collect();
         unfinished.into_iter().for_each(|to| self.post(Message { to, input: Input::Wake }));
     }
 
@@ -362,7 +360,7 @@ impl Town {
         self.run_but(|_| true, |_| true);
     }
 
-    /// As `run`, but only messages to and commits of entities that are let.
+    /// Like `run`, with only the messages and commits that pass the filters.
     pub(crate) fn run_but(&mut self, deliver: impl Fn(&Entity) -> bool, commit: impl Fn(&Entity) -> bool) {
         for _ in 0..100_000 {
             if let Some(place) = self.mail.iter().position(|message| deliver(&message.to)) {
@@ -370,7 +368,7 @@ impl Town {
                 self.deliver(message);
                 continue;
             }
-            if self.bank_open && self.pay() {
+            if self.gateway_open && self.pay() {
                 continue;
             }
             match self.proposing().into_iter().find(|entity| commit(entity)) {
@@ -378,17 +376,17 @@ impl Town {
                 None => return,
             }
         }
-        panic!("the town does not come to rest");
+        panic!("the fixture does not come to rest");
     }
 
-    /// The next instant at which somebody wants to be woken.
+    /// The next instant at which an entity wants to be woken.
     pub(crate) fn next_wake(&self) -> Option<Timestamp> {
         let timers = self.actors.values().filter_map(|actor| actor.wakes.first().copied());
-        timers.chain(self.kept.next_deadline()).min()
+        timers.chain(self.states.next_deadline()).min()
     }
 
-    /// Lets a span of time pass, from wake to wake, and after each lets happen what `run` does.
-    pub(crate) fn wait(&mut self, span_ms: u64, mut run: impl FnMut(&mut Town)) {
+    /// Lets a span of time pass, from wake to wake, with a `run` after each.
+    pub(crate) fn wait(&mut self, span_ms: u64, mut run: impl FnMut(&mut Fixture)) {
         let until = self.now.after(span_ms);
         while let Some(wake) = self.next_wake().filter(|wake| *wake <= until) {
             self.pass(wake);
@@ -398,12 +396,12 @@ impl Town {
         run(self);
     }
 
-    /// Lets time pass to `until`, and posts the wakes that are due then.
+    /// Lets time pass to `until`, and sends the wakes that are due then.
     pub(crate) fn pass(&mut self, until: Timestamp) {
         self.now = self.now.max(until);
         let now = self.now;
         let mut due = Vec::new();
-        self.kept.due(now, 1_000, &mut due);
+        self.states.due(now, 1_000, &mut due);
         for (entity, actor) in &mut self.actors {
             if actor.wakes.first().is_some_and(|wake_at| *wake_at <= now) {
                 actor.wakes.retain(|wake_at| *wake_at > now);
@@ -421,19 +419,19 @@ impl Town {
             return;
         }
         self.log.extend(events.iter().map(|event| (entity.clone(), event.clone())));
-        if !self.kept.contains(entity)
+        if !self.states.contains(entity)
             && let Some(state) = self.past.remove(entity)
         {
-            assert!(!State::begins(&events), "{entity} begins anew and has left before");
-            self.kept.put_back(entity.clone(), state);
+            assert!(!State::never_archived(&events), "{entity} begins anew and was evicted before");
+            self.states.reload(entity.clone(), state);
         }
-        self.kept.apply(entity, events.clone());
-        self.watchers.see(entity, &events, &self.kept);
-        self.lives.see(self.now, entity, &events, &self.kept, &self.rules);
+        self.states.apply(entity, events.clone());
+        self.watchers.see(entity, &events, &self.states);
+        self.lifetimes.see(self.now, entity, &events, &self.states, &self.rules);
         self.check();
-        for leaving in self.kept.take_leaving() {
+        for leaving in self.states.take_evictable() {
             if leaving.state.is_tombstone() {
-                assert!(self.kept.forget(&leaving.entity, leaving.index), "{} may leave", leaving.entity);
+                assert!(self.states.evict(&leaving.entity, leaving.index), "{} may leave", leaving.entity);
                 self.past.insert(leaving.entity, leaving.state);
             }
         }
@@ -441,16 +439,16 @@ impl Town {
 
     /// Checks every promise that can be checked at any instant.
     fn check(&self) {
-        let audit = self.kept.audit();
+        let audit = self.states.audit();
         assert_eq!(audit.violations, [""; 0], "at {:?}", self.now);
         self.check_charged();
         self.check_quotas();
     }
 
-    /// No customer has more than may be had, held and sold together.
+    /// No customer has more than its limit, held and sold together.
     fn check_quotas(&self) {
         let Some(max) = self.quota_max else { return };
-        for (entity, state) in self.kept.entities() {
+        for (entity, state) in self.states.entities() {
             let State::Customer(customer) = &**state else { continue };
             for (quota, held, sold) in customer.audit().quotas {
                 assert!(held + sold <= max, "{entity} has {held} and bought {sold} of {quota}, of which {max} may be");
@@ -458,24 +456,24 @@ impl Town {
         }
     }
 
-    /// P11: who was charged has an order that says so; who paid back or gave up can show it.
+    /// P11: every charge has an order that shows it, and every refund and void has a record.
     fn check_charged(&self) {
-        for (key, account) in &self.bank.accounts {
+        for (key, account) in &self.gateway.accounts {
             if account.captured.is_none() {
                 continue;
             }
-            let cart = self.kept.get(&Entity::Cart(key.cart));
+            let cart = self.states.get(&Entity::Cart(key.cart));
             let Some(State::Cart(cart)) = cart.as_deref() else { panic!("{key} was charged, and there is no cart") };
             let total = cart.order().map(|order| order.total.amount);
             assert_eq!(account.captured, total, "{key} was charged and has no order of it");
         }
     }
 
-    /// P11 when everything is over: what was set aside was taken for an order, given up, or is written down as failed.
+    /// P11 at the end: every authorization was captured for an order, voided, or is recorded as failed.
     pub(crate) fn check_money(&self) {
         let mut orders = 0;
-        for (key, account) in &self.bank.accounts {
-            let cart = self.kept.get(&Entity::Cart(key.cart));
+        for (key, account) in &self.gateway.accounts {
+            let cart = self.states.get(&Entity::Cart(key.cart));
             let Some(State::Cart(cart)) = cart.as_deref() else { panic!("{key} was paid, and there is no cart") };
             let audit = cart.audit().expect("a cart that paid was opened");
             let void = audit.voids.iter().find(|void| void.attempt == key.attempt).map(|void| &void.status);
@@ -488,13 +486,17 @@ impl Town {
             if account.captured.is_some() {
                 orders += 1;
                 assert_eq!(audit.payment, Some(PaymentStatus::Captured), "{key}");
-                let said = audit.refunds.iter().filter(|refund| refund.status == RefundStatus::Refunded);
-                let said: i64 = said.map(|refund| refund.amount.amount).sum();
-                assert_eq!(said, account.refunded.values().sum::<i64>(), "{key} paid back something else than it says");
+                let refunded = audit.refunds.iter().filter(|refund| refund.status == RefundStatus::Refunded);
+                let refunded: i64 = refunded.map(|refund| refund.amount.amount).sum();
+                assert_eq!(
+                    refunded,
+                    account.refunded.values().sum::<i64>(),
+                    "{key} paid back something else than it says"
+                );
             }
             assert!(audit.refunds.iter().all(|refund| refund.status != RefundStatus::Pending), "{key}: {audit:?}");
         }
-        let charged = self.kept.entities().filter(|(_, state)| {
+        let charged = self.states.entities().filter(|(_, state)| {
             let State::Cart(cart) = &***state else { return false };
             cart.audit().is_some_and(|audit| audit.payment == Some(PaymentStatus::Captured))
         });
@@ -519,10 +521,10 @@ impl Town {
         self.check_failure(ticket, &outcome);
         if let Ok(answered) = &outcome {
             for At { entity, version, .. } in &answered.at {
-                let committed = self.kept.get(entity).map_or(0, |state| state.version());
+                let committed = self.states.get(entity).map_or(0, |state| state.version());
                 assert!(*version <= committed, "answered {answered:?} before version {committed} of {entity}");
             }
-            self.lives.answered(answered, self.distance_ms);
+            self.lifetimes.answered(answered, self.distance_ms);
             self.check_order(ticket, &answered.answer);
             if let Some(Some(asked)) = self.tickets.get(&ticket).cloned() {
                 self.check_own_versions(&asked.0, answered);
@@ -534,7 +536,7 @@ impl Town {
         assert!(before.is_none(), "ticket {ticket} was answered twice: {before:?}");
     }
 
-    /// A payment that came to nothing is an outcome: whoever asks again is told the same.
+    /// A failed payment is an outcome. Every repeat gets the same refusal.
     fn check_failure(&mut self, ticket: Ticket, outcome: &Outcome) {
         if let (Some(Expect { total: Some(total), .. }), Ok(Answered { answer: Answer::Order { order, .. }, .. })) =
             (self.expected.get(&ticket), outcome)
@@ -552,13 +554,11 @@ impl Town {
         }
     }
 
-    /// P9: whoever asks again is told what was told first, with the versions of that time; but for the places in the log,
-    /// which only those know who were there.
-    fn check_repeat(&mut self, asked: Asked, mut answered: Answered) {
+    /// P9: a repeat gets the first answer, with the versions of that time, but without the places in the log.
+    fn check_repeat(&mut self, asked: AskedChange, mut answered: Answered) {
         answered.at.iter_mut().for_each(|at| at.position = 0);
         if let Answer::Order { settling, .. } = &mut answered.answer {
-            // Whether all have sold is the only thing that may change between an answer and its repeat: if they had not, more
-            // of them may have by now.
+            // Only the acknowledgements of sales may change between an answer and its repeat. There may be more of them by now.
             if *settling {
                 *settling = false;
                 let Some(first) = self.granted.get(&asked) else { return };
@@ -623,11 +623,11 @@ impl Town {
             );
             return;
         }
-        let kept = self.kept.entities().find_map(|(_, state)| match &**state {
+        let states = self.states.entities().find_map(|(_, state)| match &**state {
             State::Cart(cart) if cart.order().is_some_and(|known| known.id == order.id) => cart.money(),
             _ => None,
         });
-        assert_eq!(Some((payment, refunds.as_slice())), kept, "what is not committed is shown");
+        assert_eq!(Some((payment, refunds.as_slice())), states, "what is not committed is shown");
     }
 
     /// Whether the client behind this ticket knows nothing, and never will.

@@ -1,11 +1,11 @@
-//! What a shard's books say when everything is counted afresh.
+//! The audit of a shard: everything is counted anew.
 
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{Kept, State};
+use super::{State, StateMap};
 use crate::{
     answer::{CartState, Claim, SeatCounts},
     cart::Cart,
@@ -15,19 +15,19 @@ use crate::{
     session::Session,
 };
 
-/// Violations told in full; the rest is only counted.
+/// How many violations are described; the rest is only counted.
 const VIOLATIONS_TOLD: usize = 100;
 
-/// Sums over a shard, counted afresh.
+/// Sums over a shard, counted anew.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptAudit {
+pub struct ShardAudit {
     /// Venues.
     pub venues: u64,
     /// Sessions.
     pub sessions: u64,
     /// Carts by state: active, checking out, done, canceled, expired.
     pub carts: [u64; 5],
-    /// Carts that nobody opened: they remember a hold they disowned.
+    /// Carts that no client opened. They remember a hold that they disowned.
     pub tombstones: u64,
     /// Products.
     pub products: u64,
@@ -76,10 +76,10 @@ pub struct SeatTotals {
     pub blocked: u64,
 }
 
-impl Kept {
-    /// Counts everything afresh, and checks what can be checked within the shard.
-    pub fn audit(&self) -> KeptAudit {
-        let mut audit = KeptAudit::default();
+impl StateMap {
+    /// Counts everything anew, and checks what can be checked within the shard.
+    pub fn audit(&self) -> ShardAudit {
+        let mut audit = ShardAudit::default();
         for (entity, state) in self.entities() {
             match &**state {
                 State::Venue(venue) => {
@@ -125,8 +125,7 @@ impl Kept {
         audit
     }
 
-    /// Lines of a cart whose inventory is kept here too and does not have what they need: a hold covers its line at every
-    /// instant.
+    /// Lines of a cart whose holds in this shard do not cover them. A hold covers its line at every instant.
     fn uncovered(&self, cart: &Cart) -> Vec<SmolStr> {
         let mut wrong = Vec::new();
         for claim in cart.claims() {
@@ -152,7 +151,7 @@ impl Kept {
     }
 }
 
-impl KeptAudit {
+impl ShardAudit {
     fn add_session(&mut self, entity: &Entity, session: &Session) {
         self.sessions += 1;
         let audit = session.audit();

@@ -1,0 +1,101 @@
+//! A cart's attempts to pay: the checkout under way, and authorizations that were given up.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    command::{Payment, Shipping},
+    event::CartEvent,
+    id::{Id, Request},
+    money::Money,
+    payment::{OnDecline, VoidRecord, VoidStatus},
+    planted,
+};
+
+/// The attempts of one cart.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PaymentAttempts {
+    /// How many checkouts of more than one step were begun, whatever came of them.
+    pub(super) begun: u32,
+    /// How many attempts the gateway may have been asked for, including the one under way. A checkout that is refused before the
+    /// gateway is asked gives its number back.
+    pub(super) count: u32,
+    /// Attempts whose money was given up, or is to be.
+    pub(super) voids: Vec<VoidRecord>,
+    /// The checkout under way, while the cart is checking out.
+    pub(super) checkout: Option<Checkout>,
+}
+
+/// A checkout of more than one step, under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Checkout {
+    pub(crate) attempt: u32,
+    pub(crate) payment: Payment,
+    pub(crate) customer: Option<Id>,
+    pub(crate) shipping: Option<Shipping>,
+    pub(crate) amount: Money,
+    pub(crate) request: Request,
+}
+
+impl PaymentAttempts {
+    /// Writes what happened to an attempt.
+    pub(super) fn apply(&mut self, event: &CartEvent) {
+        match event {
+            CartEvent::CheckoutBegun { attempt, at: _, payment, customer, shipping, amount, deadline: _, request } => {
+                assert_eq!(*attempt, self.count + 1, "attempts to pay are counted");
+                self.count = *attempt;
+                self.begun += 1;
+                self.checkout = Some(Checkout {
+                    attempt: *attempt,
+                    payment: (**payment).clone(),
+                    customer: customer.clone(),
+                    shipping: shipping.as_deref().cloned(),
+                    amount: *amount,
+                    request: *request,
+                });
+            }
+            CartEvent::CheckoutAbandoned { asked, void, .. } => {
+                let checkout = self.checkout.take().expect("only a checkout under way is abandoned");
+                if !asked && !planted::is("a refused checkout that keeps its number") {
+                    assert!(!void, "attempt {} is given up, and no gateway was asked for it", checkout.attempt);
+                    self.count -= 1;
+                }
+                if *void {
+                    self.add_void(checkout.attempt);
+                }
+            }
+            CartEvent::CheckedOut { .. } => self.checkout = None,
+            CartEvent::StrayAuthorized { attempt, .. } => self.add_void(*attempt),
+            CartEvent::VoidChanged { attempt, status } => {
+                let void = self.voids.iter_mut().find(|void| void.attempt == *attempt);
+                void.expect("only attempts that are given up change so").status = status.clone();
+            }
+            other => panic!("{other:?} happens to no attempt to pay"),
+        }
+    }
+
+    fn add_void(&mut self, attempt: u32) {
+        assert!(self.void(attempt).is_none(), "attempt {attempt} is given up twice");
+        self.voids.push(VoidRecord { attempt, status: VoidStatus::Pending });
+    }
+
+    pub(super) fn void(&self, attempt: u32) -> Option<&VoidRecord> {
+        self.voids.iter().find(|void| void.attempt == attempt)
+    }
+}
+
+impl Checkout {
+    /// Whether a gateway is asked. A free order needs none.
+    pub(super) fn asks_gateway(&self) -> bool {
+        !self.payment.is_recorded() && self.amount.amount != 0
+    }
+
+    /// Whether a decline ends the cart. `usual` is what the configuration says.
+    pub(crate) fn on_decline(&self, usual: OnDecline) -> OnDecline {
+        match &self.payment {
+            Payment::Recorded { .. } => OnDecline::Keep,
+            Payment::Gateway { on_decline, .. } => on_decline.unwrap_or(usual),
+        }
+    }
+}

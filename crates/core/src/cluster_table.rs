@@ -1,0 +1,137 @@
+//! The cluster's table: the members, and where each shard's replicas should be. There is one table. It is small, and every
+//! node has a copy.
+//!
+//! A place is a target. The voters of a shard are decided by that shard's own log. Its leader moves the shard to the target
+//! step by step, and reports when it is there.
+
+mod decide;
+
+use alloc::{collections::BTreeMap, vec, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    answer::ClusterView,
+    changes::Changes,
+    cluster::{Copies, Member, Place, Replica},
+    event::ClusterEvent,
+    id::Request,
+    refusal::Refusal,
+};
+
+pub(crate) use decide::found;
+
+/// The generation of the founder's replicas.
+const FIRST_GENERATION: u64 = 1;
+
+/// The members and places of the cluster, as one replicated entity.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterTable {
+    version: u64,
+    /// By shard; 0 is the directory's.
+    shards: Vec<Place>,
+    members: BTreeMap<u64, Member>,
+    /// The generation of the next replica. None is ever given twice.
+    next_generation: u64,
+    /// How many copies each data shard is to have.
+    replicas: u8,
+    /// Changes of operators and joiners, each with its member.
+    changes: Changes<u64>,
+}
+
+impl ClusterTable {
+    /// The cluster after its first event.
+    ///
+    /// # Panics
+    /// If it is not its founding.
+    pub(crate) fn first(event: &ClusterEvent) -> ClusterTable {
+        let ClusterEvent::Founded { node, member, shards, replicas } = event else {
+            panic!("a cluster cannot begin with {event:?}");
+        };
+        let own = Replica { node: *node, generation: FIRST_GENERATION };
+        let place = Place::settled(Copies { voters: vec![own], learners: Vec::new() }, own);
+        ClusterTable {
+            version: 1,
+            shards: vec![place; usize::from(*shards) + 1],
+            members: BTreeMap::from([(*node, (**member).clone())]),
+            next_generation: FIRST_GENERATION + 1,
+            replicas: *replicas,
+            changes: Changes::default(),
+        }
+    }
+
+    /// How many events it has had.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The generation that the next replica gets.
+    pub fn next_generation(&self) -> u64 {
+        self.next_generation
+    }
+
+    /// Where each shard should be, by shard; 0 is the directory's.
+    pub fn places(&self) -> &[Place] {
+        &self.shards
+    }
+
+    /// All members, also removed ones, by id.
+    pub fn members(&self) -> &BTreeMap<u64, Member> {
+        &self.members
+    }
+
+    /// How many copies each data shard is to have.
+    pub fn replicas(&self) -> u8 {
+        self.replicas
+    }
+
+    /// The table as its nodes and operators see it. `own` is the member that asks.
+    pub fn view(&self, own: Option<u64>) -> ClusterView {
+        ClusterView {
+            version: self.version,
+            own,
+            replicas: self.replicas,
+            members: self.members.clone(),
+            places: self.shards.clone(),
+        }
+    }
+
+    /// A change that was granted before: its version and its member. Refused if its request id was used for something else.
+    pub(crate) fn answered(&self, request: Request) -> Option<Result<(u64, u64), Refusal>> {
+        let known = self.changes.answered(request)?;
+        Some(known.map(|known| (known.version, known.detail)))
+    }
+
+    /// Writes what happened. It was decided before, so it cannot fail.
+    ///
+    /// # Panics
+    /// If it is the founding, or about an unknown shard or place.
+    pub(crate) fn apply(&mut self, event: &ClusterEvent) {
+        self.version += 1;
+        match event {
+            ClusterEvent::Founded { node, .. } => panic!("node {node} founds a cluster that is there"),
+            ClusterEvent::MemberPut { node, member, request } => {
+                self.members.insert(*node, (**member).clone());
+                if let Some(request) = request {
+                    self.changes.remember(*request, self.version, *node);
+                }
+            }
+            ClusterEvent::Placed { places, next_generation } => {
+                assert!(*next_generation >= self.next_generation, "a generation would be given twice");
+                self.next_generation = *next_generation;
+                for (shard, place) in places {
+                    let before = &mut self.shards[usize::from(*shard)];
+                    assert!(place.version > before.version, "the aim of shard {shard} goes back");
+                    *before = place.clone();
+                }
+            }
+            ClusterEvent::Reached { shard, version } => {
+                let place = &mut self.shards[usize::from(*shard)];
+                assert_eq!(place.version, *version, "shard {shard} reached an aim it does not have");
+                place.reached = *version;
+                place.settled = place.aim.clone();
+                place.given_up.clear();
+            }
+        }
+    }
+}

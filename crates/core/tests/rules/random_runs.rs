@@ -1,0 +1,648 @@
+//! Random commands while messages are delayed, doubled, lost and overtaken, hosts crash, and time passes. The fixture checks
+//! every promise after every commit. At the end nothing may be held, owed or remembered that should not be.
+
+use std::collections::BTreeSet;
+
+use boxoffice_core::{
+    answer::CartState,
+    command::{
+        Area, BestWish, CartCommand, Command, CustomerLimit, Expect, HoldPolicy, Limits, NewSession, ProductCommand,
+        ProductDetails, ResourceCommand, SessionCommand, VenueCommand, Want, WantedLine,
+    },
+    host::Input,
+    id::{CartId, Entity, HoldId, Id, OrderId},
+    payment::{OnDecline, PaymentKey, Settlement},
+    portion::Portion,
+    rules::Rules,
+    seat::{Seat, SeatSet},
+    state_map::State,
+    time::Timestamp,
+};
+
+use crate::{
+    fixture::{Fixture, Message, Ticket},
+    script::{cart, details, euros, id, layout, new_session, pay, product, recorded, resource},
+};
+
+const SEEDS: u64 = 900;
+const STEPS: u32 = 300;
+/// The most deposed hosts at a time.
+const DEPOSED_MAX: usize = 6;
+/// The limit of a customer.
+const QUOTA_MAX: u32 = 5;
+
+#[test]
+fn random_runs() {
+    // Other seeds than the usual ones.
+    let from = std::env::var("RANDOM_RUNS_FROM").ok().and_then(|from| from.parse().ok()).unwrap_or(0);
+    for seed in from..from + SEEDS {
+        random_run(seed, FaultRates::ROUGH);
+    }
+}
+
+#[test]
+fn random_runs_without_losses() {
+    for seed in 0..SEEDS / 3 {
+        random_run(seed, FaultRates { crash: 0, lose: 0, ..FaultRates::ROUGH });
+    }
+}
+
+#[test]
+fn random_runs_with_crashes() {
+    for seed in 0..SEEDS / 3 {
+        random_run(seed, FaultRates { crash: 12, lose: 0, double: 0, ..FaultRates::ROUGH });
+    }
+}
+
+#[test]
+fn random_runs_with_operators() {
+    for seed in 0..SEEDS / 2 {
+        random_run(seed, FaultRates::WITH_OPERATORS);
+    }
+}
+
+#[test]
+fn random_runs_with_deposed_leaders() {
+    let from = std::env::var("RANDOM_RUNS_FROM").ok().and_then(|from| from.parse().ok()).unwrap_or(0);
+    let seeds = std::env::var("RANDOM_RUNS_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(SEEDS);
+    for seed in from..from + seeds {
+        after_runs_with_deposed_leaders(seed);
+    }
+}
+
+/// How often each fault happens, in percent.
+#[derive(Clone, Copy)]
+pub(crate) struct FaultRates {
+    crash: u32,
+    /// A leader is deposed without its knowledge, or a deposed host learns of its successor.
+    depose: u32,
+    /// The share of commands for the best seats and for releases of some of them.
+    choosy: u32,
+    lose: u32,
+    double: u32,
+    pass: u32,
+    /// The share of commands of operators that release, cancel and change terms.
+    operators: u32,
+}
+
+impl FaultRates {
+    pub(crate) const ROUGH: FaultRates =
+        FaultRates { crash: 3, depose: 0, choosy: 0, lose: 8, double: 10, pass: 6, operators: 0 };
+    pub(crate) const WITH_OPERATORS: FaultRates = FaultRates { operators: 25, pass: 14, ..FaultRates::ROUGH };
+    pub(crate) const WITH_DEPOSED_LEADERS: FaultRates =
+        FaultRates { depose: 12, crash: 1, pass: 10, ..FaultRates::ROUGH };
+    pub(crate) const WITH_OTHER_SEATS: FaultRates =
+        FaultRates { depose: 18, choosy: 95, pass: 4, lose: 3, double: 5, ..FaultRates::WITH_DEPOSED_LEADERS };
+}
+
+/// Numbers from a seed: SplitMix64.
+pub(crate) struct Rng(pub(crate) u64);
+
+impl Rng {
+    pub(crate) fn below(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+
+    pub(crate) fn chance(&mut self, hundredths: u32) -> bool {
+        self.below(100) < u64::from(hundredths)
+    }
+}
+
+/// Prints the seed if the run panics.
+struct SeedReport(u64);
+
+impl Drop for SeedReport {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the random run of seed {} panicked", self.0);
+        }
+    }
+}
+
+fn random_run(seed: u64, rates: FaultRates) -> Fixture {
+    let _report = SeedReport(seed);
+    let mut run = RandomRun::new(seed);
+    for _ in 0..STEPS {
+        run.step(rates);
+    }
+    run.come_to_rest();
+    run.check_rest(rates.lose == 0 && rates.crash == 0);
+    run.fixture
+}
+
+pub(crate) fn rules() -> Rules {
+    Rules {
+        hold_ttl_ms: 1_000,
+        hold_ttl_max_ms: 10_000,
+        cart_age_max_ms: 4_000,
+        guest_ttl_max_ms: 800,
+        guest_age_max_ms: 2_500,
+        grace_ms: 100,
+        confirm_ms: 400,
+        settle_ms: 200,
+        ask_again_ms: 100,
+        payment_wait_ms: 300,
+        payment_again_ms: 100,
+        on_decline: OnDecline::Release,
+        gateway: true,
+    }
+}
+
+/// A run that has not ended.
+pub(crate) fn mid_run(seed: u64, steps: u32) -> Fixture {
+    let mut run = RandomRun::new(seed);
+    for _ in 0..steps {
+        run.step(FaultRates::ROUGH);
+    }
+    run.fixture
+}
+
+/// The end of a run with many commands of operators.
+#[cfg(feature = "planted")]
+pub(crate) fn after_run_with_operators(seed: u64) -> Fixture {
+    random_run(seed, FaultRates::WITH_OPERATORS)
+}
+
+/// The end of a run without losses and crashes.
+#[cfg(feature = "planted")]
+pub(crate) fn after_run_without_losses(seed: u64) -> Fixture {
+    random_run(seed, FaultRates { crash: 0, lose: 0, ..FaultRates::ROUGH })
+}
+
+/// Runs with deposed leaders beside their successors.
+pub(crate) fn after_runs_with_deposed_leaders(seed: u64) {
+    random_run(seed, FaultRates::WITH_DEPOSED_LEADERS);
+    random_run(seed, FaultRates::WITH_OTHER_SEATS);
+}
+
+/// The end of a rough run.
+pub(crate) fn after_run(seed: u64) -> Fixture {
+    random_run(seed, FaultRates::ROUGH)
+}
+
+/// Two sessions in a hall of seven seats, one of them with a short time to live and with places; two products, one of them
+/// validated at the checkout and limited per customer, as the places are; and a room.
+fn fixture(rules: Rules) -> Fixture {
+    let mut fixture = Fixture::new(rules);
+    fixture.quota_max = Some(u64::from(QUOTA_MAX));
+    let layout = layout("aaaa/bbB");
+    let sessions = [
+        new_session("s", &layout, 1_000_000, 2_000_000, None),
+        new_session("t", &layout, 3_000_000, 4_000_000, Some(600)),
+    ];
+    let to_venue = |command| Command::Venue(id("venue"), command);
+    fixture.send(Some("venue"), to_venue(VenueCommand::Put(details())));
+    fixture.run();
+    fixture.send(
+        Some("hall"),
+        to_venue(VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout }),
+    );
+    fixture.run();
+    let [plain, short] = sessions;
+    let limits = Limits { per_order: Some(4), per_customer: Some(CustomerLimit { quota: id("few"), max: QUOTA_MAX }) };
+    let stand = Area { id: id("stand"), name: "Stand".into(), capacity: 6, price: euros(500) };
+    let short = NewSession { areas: vec![stand], limits: limits.clone(), ..short };
+    for session in [plain, short] {
+        fixture.send(Some("create"), to_venue(VenueCommand::CreateSession(session)));
+    }
+    let late = ProductDetails { hold: HoldPolicy::AtCheckout, limits, ..product(euros(300), 4) };
+    for (name, details) in [("p", product(euros(250), 5)), ("q", late)] {
+        fixture.send(Some("put"), Command::Product(id(name), ProductCommand::Put(Box::new(details))));
+    }
+    let room = Box::new(resource(euros(1_200)));
+    fixture.send(Some("put"), Command::Resource(id("r"), ResourceCommand::Put(room)));
+    fixture.run();
+    fixture
+}
+
+pub(crate) struct RandomRun {
+    pub(crate) fixture: Fixture,
+    pub(crate) rng: Rng,
+    /// Requests that clients have sent. They repeat them without an answer, and sometimes after one.
+    sent: Vec<(String, Command)>,
+    pub(crate) tickets: BTreeSet<Ticket>,
+}
+
+impl RandomRun {
+    fn new(seed: u64) -> RandomRun {
+        RandomRun::of(fixture(rules()), seed)
+    }
+
+    /// A run over an existing fixture.
+    pub(crate) fn of(mut fixture: Fixture, seed: u64) -> RandomRun {
+        fixture.gateway.rng = Some(Rng(!seed));
+        RandomRun { fixture, rng: Rng(seed), sent: Vec::new(), tickets: BTreeSet::new() }
+    }
+
+    pub(crate) fn step(&mut self, rates: FaultRates) {
+        if self.rng.chance(rates.pass) {
+            let span = 1 + self.rng.below(150);
+            let until = match self.fixture.next_wake() {
+                // To the very millisecond, every second time.
+                Some(wake) if self.rng.chance(50) && wake.0 < self.fixture.now.0 + 2_000 => wake,
+                Some(_) | None => self.fixture.now.after(span),
+            };
+            self.fixture.pass(until);
+        }
+        if self.rng.chance(rates.crash) {
+            let entity = self.any_entity();
+            let survive = self.rng.below(3) as usize;
+            self.fixture.crash(&entity, survive);
+            if let Entity::Cart(cart) = entity
+                && self.rng.chance(50)
+            {
+                // The host that asked the gateway is gone, and so is the answer.
+                self.fixture.calls.retain(|call| call.key().cart != cart);
+                self.fixture.mail.retain(|mail| mail.to != entity || !matches!(mail.input, Input::Paid { .. }));
+            }
+        }
+        if rates.depose > 0 && self.rng.chance(rates.depose) {
+            self.depose(rates);
+        }
+        match self.rng.below(10) {
+            0 | 1 => self.send(rates),
+            2 if !self.fixture.calls.is_empty() => _ = self.fixture.pay(),
+            2..6 => self.deliver(rates),
+            _ => self.commit(),
+        }
+    }
+
+    /// Deposes a leader, or lets a deposed host go on or learn of its successor.
+    fn depose(&mut self, rates: FaultRates) {
+        let many = self.fixture.deposed();
+        match self.rng.below(8) {
+            0..3 if many < DEPOSED_MAX => {
+                let of_seats = self.rng.chance(rates.choosy);
+                let entity = if of_seats { Entity::Session(self.session()) } else { self.any_entity() };
+                let survive = self.rng.below(3) as usize;
+                self.fixture.depose(&entity, survive);
+            }
+            _ if many == 0 => {}
+            3 => self.fixture.end_deposed(self.rng.below(many as u64) as usize),
+            4 | 5 => self.fixture.wake_deposed(self.rng.below(many as u64) as usize),
+            _ => self.fixture.commit_deposed(self.rng.below(many as u64) as usize),
+        }
+    }
+
+    fn any_entity(&mut self) -> Entity {
+        match self.rng.below(12) {
+            0 => Entity::Session(id("s")),
+            1 => Entity::Session(id("t")),
+            2 => Entity::Product(id("p")),
+            3 => Entity::Product(id("q")),
+            4 => Entity::Resource(id("r")),
+            5 => Entity::Customer(id("ann")),
+            cart => Entity::Cart(buyer((cart - 6) % 4)),
+        }
+    }
+
+    fn send(&mut self, rates: FaultRates) {
+        let (request, command) = match self.sent.len() as u64 {
+            many if many > 0 && self.rng.chance(35) => self.sent[self.rng.below(many) as usize].clone(),
+            many => {
+                let request = match many {
+                    // Another body under a known id, now and then.
+                    1.. if self.rng.chance(3) => self.sent[self.rng.below(many) as usize].0.clone(),
+                    _ => format!("r{many}"),
+                };
+                let command = if self.rng.chance(rates.operators) {
+                    self.operator()
+                } else if rates.choosy > 0 && self.rng.chance(rates.choosy) {
+                    self.choosy()
+                } else {
+                    self.command()
+                };
+                (request, command)
+            }
+        };
+        self.sent.push((request.clone(), command.clone()));
+        let ticket = self.fixture.send(Some(&request), command);
+        self.tickets.insert(ticket);
+    }
+
+    /// Commands of operators to carts and inventories, beside those of every run.
+    fn operator(&mut self) -> Command {
+        let line = 1 + self.rng.below(3) as u32;
+        match self.rng.below(12) {
+            0 => {
+                let ttl_ms = Some(2_000 + self.rng.below(6_000));
+                Command::Cart(buyer(self.rng.below(4)), CartCommand::Open { customer: None, ttl_ms, guest: false })
+            }
+            1..=3 => {
+                let hold_ttl_ms = self.rng.chance(60).then(|| 200 + self.rng.below(3_000));
+                let details = ProductDetails { hold_ttl_ms, ..product(euros(250), 5 + self.rng.below(3)) };
+                Command::Product(id("p"), ProductCommand::Put(Box::new(details)))
+            }
+            4 if self.rng.chance(10) => {
+                Command::Session(self.session(), SessionCommand::Cancel { reason: "test".into() })
+            }
+            _ => Command::Cart(buyer(self.rng.below(4)), CartCommand::Revoke { line, reason: "".into() }),
+        }
+    }
+
+    /// Commands that make holds of a deposed leader and of its successor differ: the best seats, some of which are released
+    /// before the rest is bought.
+    fn choosy(&mut self) -> Command {
+        let cart = buyer(self.rng.below(4));
+        let view = match self.fixture.states.get(&Entity::Cart(cart)).as_deref() {
+            Some(State::Cart(cart)) => cart.view(),
+            _ => None,
+        };
+        let lines: Vec<_> = view.into_iter().flat_map(|view| view.lines).collect();
+        let some = lines.iter().find(|line| line.content.seats().len() > 1);
+        let command = match (self.rng.below(10), some) {
+            (0..6, Some(line)) => {
+                let seats = line.content.seats();
+                let one = seats[self.rng.below(seats.len() as u64) as usize].seat;
+                CartCommand::Release { line: line.line, seats: Some(SeatSet::new([one]).expect("one seat")) }
+            }
+            (0..6, None) if !lines.is_empty() => {
+                let (payment, customer) = (recorded(), self.customer());
+                CartCommand::Checkout { payment, customer, shipping: None, expect: Expect::default() }
+            }
+            (9, _) => CartCommand::Release { line: 1, seats: None },
+            _ => {
+                let (count, split) = (2 + self.rng.below(2) as u16, self.rng.chance(50));
+                let best = BestWish { count, category: None, section: None, accessible: 0, split };
+                let want = match self.rng.chance(75) {
+                    true => Want::Best(best),
+                    false => Want::Seats { seats: self.seats(), best_effort: true },
+                };
+                let lines = vec![WantedLine { entity: Entity::Session(self.session()), want }];
+                CartCommand::Hold { lines, customer: self.customer(), guest: false }
+            }
+        };
+        Command::Cart(cart, command)
+    }
+
+    fn command(&mut self) -> Command {
+        let buyer = buyer(self.rng.below(4));
+        let line = 1 + self.rng.below(4) as u32;
+        let command = match self.rng.below(34) {
+            0 => CartCommand::Open {
+                customer: None,
+                ttl_ms: Some(200 + self.rng.below(2_000)),
+                guest: self.rng.chance(30),
+            },
+            1 => CartCommand::Get,
+            2 => CartCommand::Cancel,
+            3..=5 => {
+                let (customer, expect) = (self.customer(), self.expect(buyer));
+                CartCommand::Checkout { payment: recorded(), customer, shipping: None, expect }
+            }
+            6..=7 => CartCommand::Release { line, seats: None },
+            9 => CartCommand::Release { line, seats: Some(self.seats()) },
+            10 => {
+                let seats = self.seats().as_slice().to_vec();
+                let blocks = self.rng.chance(50);
+                let command = if blocks { SessionCommand::Block(seats) } else { SessionCommand::Unblock(seats) };
+                return Command::Session(self.session(), command);
+            }
+            11..=14 => {
+                let lines = (0..2 + self.rng.below(3)).map(|_| self.wanted()).collect();
+                CartCommand::Hold { lines, customer: self.customer(), guest: self.rng.chance(30) }
+            }
+            15..=18 => CartCommand::SetQuantity { line, quantity: self.rng.below(5) as u32 },
+            19..=21 => {
+                let on_decline = [None, Some(OnDecline::Keep), Some(OnDecline::Release)];
+                pay(on_decline[self.rng.below(3) as usize], self.customer())
+            }
+            22 | 27 => CartCommand::Revoke { line, reason: "".into() },
+            23 => CartCommand::Refund { lines: self.rng.chance(60).then(|| vec![line]), reason: "test".into() },
+            24 => self.settle(buyer),
+            25 if self.rng.chance(4) => {
+                let reason = "test".into();
+                return Command::Session(self.session(), SessionCommand::Cancel { reason });
+            }
+            26 if self.rng.chance(60) => {
+                let late = self.rng.chance(50);
+                let hold = if late { HoldPolicy::AtCheckout } else { HoldPolicy::AtAdd };
+                let hold_ttl_ms = self.rng.chance(50).then(|| 200 + self.rng.below(1_500));
+                let details = ProductDetails { hold, hold_ttl_ms, ..product(euros(250), 4 + self.rng.below(3)) };
+                return Command::Product(id("p"), ProductCommand::Put(Box::new(details)));
+            }
+            _ => {
+                CartCommand::Hold { lines: vec![self.wanted()], customer: self.customer(), guest: self.rng.chance(30) }
+            }
+        };
+        Command::Cart(buyer, command)
+    }
+
+    /// The buyer's view of the cart a moment ago, or none.
+    fn expect(&mut self, cart: CartId) -> Expect {
+        let seen = match self.fixture.states.get(&Entity::Cart(cart)).as_deref() {
+            Some(State::Cart(cart)) if self.rng.chance(50) => cart.view(),
+            _ => None,
+        };
+        match seen {
+            Some(view) if self.rng.chance(50) => Expect { lines: Some(view.lines_version), ..Expect::default() },
+            Some(view) => Expect { total: view.total, ..Expect::default() },
+            None => Expect::default(),
+        }
+    }
+
+    /// An operator settles an attempt as it was, or as declined.
+    fn settle(&mut self, cart: CartId) -> CartCommand {
+        let attempt = 1 + self.rng.below(2) as u32;
+        let key = PaymentKey { cart, attempt };
+        let account = self.fixture.gateway.accounts.get(&key);
+        let there = account.is_some_and(|account| account.authorized.is_some_and(|amount| amount % 2 == 0));
+        let outcome = if there && self.rng.chance(50) {
+            Settlement::Authorized { reference: format!("auth-{attempt}").into() }
+        } else {
+            Settlement::Declined
+        };
+        CartCommand::Settle { attempt, outcome }
+    }
+
+    fn customer(&mut self) -> Option<Id> {
+        match self.rng.below(8) {
+            0 | 1 => None,
+            2 => Some(id("bob")),
+            _ => Some(id("ann")),
+        }
+    }
+
+    fn wanted(&mut self) -> WantedLine {
+        let quantity = 1 + self.rng.below(3) as u32;
+        match self.rng.below(10) {
+            0 | 1 => {
+                return WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity, now: false } };
+            }
+            2 | 3 => {
+                return WantedLine { entity: Entity::Product(id("q")), want: Want::Units { quantity, now: false } };
+            }
+            4 => {
+                // Far ahead, because slots that have begun are not held.
+                let begin = Timestamp(1_000_000_000 + self.rng.below(3) * 1_000);
+                let want = Want::Slot { begin, end: begin.after(1_000 + self.rng.below(1_000)), details: "".into() };
+                return WantedLine { entity: Entity::Resource(id("r")), want };
+            }
+            5 | 6 => {
+                let want = Want::Places { area: id("stand"), quantity };
+                return WantedLine { entity: Entity::Session(id("t")), want };
+            }
+            _ => {}
+        }
+        let want = if self.rng.chance(30) {
+            let count = 1 + self.rng.below(3) as u16;
+            Want::Best(BestWish { count, category: None, section: None, accessible: 0, split: self.rng.chance(50) })
+        } else {
+            Want::Seats { seats: self.seats(), best_effort: self.rng.chance(20) }
+        };
+        WantedLine { entity: Entity::Session(self.session()), want }
+    }
+
+    fn session(&mut self) -> Id {
+        id(if self.rng.chance(60) { "s" } else { "t" })
+    }
+
+    fn seats(&mut self) -> SeatSet {
+        let row = self.rng.below(2) as u16;
+        let first = self.rng.below(3) as u16;
+        let count = 1 + self.rng.below(2) as u16;
+        SeatSet::new((first..first + count).map(|seat| Seat { row, seat })).expect("one or two seats")
+    }
+
+    fn deliver(&mut self, rates: FaultRates) {
+        let waiting = self.fixture.mail.len() as u64;
+        if waiting == 0 {
+            return;
+        }
+        // Mostly in order, sometimes not at all.
+        let place = if self.rng.chance(60) { 0 } else { self.rng.below(waiting) as usize };
+        let message = self.fixture.mail[place].clone();
+        let deposed = self.fixture.deposed_of(&message.to);
+        if !deposed.is_empty() && self.rng.chance(60) {
+            // To a deposed host, and often only to it, because entities repeat their messages.
+            let only = between_entities(&message) && self.rng.chance(35);
+            if only {
+                self.fixture.mail.remove(place);
+            }
+            let one = deposed[self.rng.below(deposed.len() as u64) as usize];
+            self.fixture.send_to_deposed(one, message.input.clone());
+            if only {
+                return;
+            }
+        }
+        if between_entities(&message) {
+            if self.rng.chance(rates.lose) {
+                self.fixture.mail.remove(place);
+                return;
+            }
+            if self.rng.chance(rates.double) {
+                // It stays queued, and comes again at any time.
+                self.fixture.mail.push_back(message.clone());
+            }
+        }
+        self.fixture.mail.remove(place);
+        self.fixture.deliver(message);
+    }
+
+    fn commit(&mut self) {
+        let proposing = self.fixture.proposing();
+        if !proposing.is_empty() {
+            let entity = &proposing[self.rng.below(proposing.len() as u64) as usize];
+            self.fixture.commit(entity);
+        }
+    }
+
+    /// Ends the faults: everything is delivered and committed, and time passes until no entity wants anything.
+    pub(crate) fn come_to_rest(&mut self) {
+        self.fixture.gateway.rng = None;
+        while self.fixture.deposed() > 0 {
+            self.fixture.end_deposed(0);
+        }
+        self.fixture.run();
+        let end = self.fixture.now.after(20_000);
+        while let Some(wake) = self.fixture.next_wake().filter(|wake| *wake <= end) {
+            self.fixture.pass(wake);
+            self.fixture.run();
+        }
+        self.fixture.pass(end);
+        self.fixture.run();
+    }
+
+    pub(crate) fn check_rest(&self, nothing_lost: bool) {
+        let fixture = &self.fixture;
+        for ticket in &self.tickets {
+            let (answered, lost) = (fixture.answers.contains_key(ticket), fixture.is_lost(*ticket));
+            let sent = || {
+                let is_it =
+                    |message: &&Message| matches!(message.input, Input::Command { from, .. } if from == *ticket);
+                fixture.posted.iter().find(is_it)
+            };
+            assert!(answered != lost, "ticket {ticket}: answered {answered}, lost {lost}: {:?}", sent());
+        }
+        fixture.check_money();
+        let mut sales: Vec<(Entity, HoldId, Portion)> = Vec::new();
+        let mut claims: Vec<(Entity, HoldId, Portion)> = Vec::new();
+        let mut orders: BTreeSet<(Id, OrderId)> = BTreeSet::new();
+        let mut posted: Vec<(Id, OrderId)> = Vec::new();
+        for (entity, state) in fixture.states.entities() {
+            assert!(!state.unfinished(), "{entity} owes something for ever: {state:?}");
+            let (holds, sold) = match &**state {
+                State::Venue(_) | State::Directory(_) | State::Cluster(_) => continue,
+                State::Session(session) => {
+                    let audit = session.audit();
+                    (audit.holds, audit.sales)
+                }
+                State::Product(product) => {
+                    let audit = product.audit();
+                    (audit.holds, audit.sales)
+                }
+                State::Resource(resource) => {
+                    let audit = resource.audit();
+                    (audit.holds, audit.sales)
+                }
+                State::Customer(customer) => {
+                    let audit = customer.audit();
+                    posted.extend(audit.purchases.iter().map(|order| (audit.customer.clone(), *order)));
+                    (audit.holds, audit.sales)
+                }
+                State::Cart(cart) => {
+                    let over = match cart.state() {
+                        None | Some(CartState::Done | CartState::Canceled | CartState::Expired) => true,
+                        Some(CartState::Active | CartState::CheckingOut) => false,
+                    };
+                    assert!(over, "{entity} lives for ever");
+                    if let Some(order) = cart.order() {
+                        orders.extend(order.customer.clone().map(|customer| (customer, order.id)));
+                        let there = cart
+                            .claims()
+                            .into_iter()
+                            .filter_map(|claim| claim.portion.map(|portion| (claim.entity, claim.hold, portion)));
+                        claims.extend(there);
+                    }
+                    continue;
+                }
+            };
+            assert!(holds.is_empty(), "{entity} holds something for ever: {holds:?}");
+            // A release that comes late, and whose acknowledgement is lost, may be remembered for ever.
+            let releases = state.remembered_releases();
+            assert!(releases == 0 || !nothing_lost, "{entity} remembers {releases} releases for ever");
+            sales.extend(sold.into_iter().map(|sale| (entity.clone(), sale.hold, sale.portion)));
+        }
+        let by_hold = |(entity, hold, _): &(Entity, HoldId, Portion)| (entity.clone(), *hold);
+        sales.sort_by_key(by_hold);
+        claims.sort_by_key(by_hold);
+        assert_eq!(claims, sales, "orders and what was sold disagree");
+        posted.sort_unstable();
+        assert!(posted.iter().eq(&orders), "orders {orders:?}, posted {posted:?} (P12)");
+    }
+}
+
+fn between_entities(message: &Message) -> bool {
+    match message.input {
+        Input::Ask { .. } | Input::Reply { .. } => true,
+        Input::Command { .. } | Input::Paid { .. } | Input::Wake => false,
+    }
+}
+
+pub(crate) fn buyer(number: u64) -> CartId {
+    cart(["a", "b", "c", "d"][number as usize])
+}
