@@ -11,9 +11,7 @@ use proc_macro2::{TokenStream, TokenTree};
 
 /// The modules of each crate that use each other in a circle: the names of each circle, in alphabetical order.
 const CYCLES: &[(&str, &[&str])] = &[
-    ("client", &["client counts routes watch"]),
     ("core", &["answer ask cluster event", "cart host keep"]),
-    ("edge", &["access shared venues"]),
     (
         "node",
         &[

@@ -1,13 +1,12 @@
 //! One request from its first attempt to its end: retries with the same request id until the deadline.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use boxoffice_core::id::Entity;
 use boxoffice_wire::{
     Encoding, Fail, FailKind, Op, Rejection,
+    body::Empty,
+    cluster::ShardMap,
     envelope::Envelope,
     reply::{self, FromAnswer, Leader, No, ServerFrame, Unreadable, request},
     version::{self, ADDED, Added},
@@ -20,14 +19,17 @@ use tokio::{
     sync::{mpsc::error::TrySendError, oneshot},
     time::{Instant, sleep, timeout_at},
 };
+use tracing::debug;
 
 use crate::{
-    client::{Client, ConnectionHandle},
-    connection_task::{ConnectionState, Outgoing, TASK_ENDED},
+    client::Client,
+    connection::ConnectionHandle,
+    connection_task::Outgoing,
     error::{Error, Reply},
     feeds::FeedSink,
     in_doubt::{InDoubt, InDoubtAttempts},
     retries::RetryReason,
+    routes::Routes,
     waiter::{AttemptOutcome, Waiter},
 };
 
@@ -46,6 +48,9 @@ const REFUSALS_DOUBLED_MAX: u32 = 4;
 /// The client stops waiting for a silent leader after this fraction of the remaining time. The rest is for the client's
 /// own node.
 const SILENCE_DIVISOR: u32 = 3;
+
+/// How long a request for the shard map may take.
+const MAP_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Initial capacity for the frame of a request, enough for a usual one.
 const FRAME_BYTES: usize = 256;
@@ -77,7 +82,7 @@ impl Client {
         let routed = about.zip(self.routes.as_ref());
         // Attempts that may have been granted. `last_fail` is why the last attempt failed that certainly was not.
         let mut attempts = InDoubtAttempts::after(self.in_doubt(request_id));
-        let leader = routed.and_then(|(entity, routes)| routes.leader_of(entity, self));
+        let leader = routed.and_then(|(entity, routes)| self.route(routes, entity));
         // A doubt over another connection can only be settled over that connection.
         let leader =
             leader.filter(|leader| !matches!(attempts.in_doubt(), InDoubt::One((other, _)) if other != leader.id));
@@ -108,8 +113,10 @@ impl Client {
                 AttemptOutcome::Answer(frame, number) => {
                     let connection = (target.id, number);
                     let (answer, Leader(leader)) = read_answer(self, &frame)?;
-                    if let Some(((entity, routes), leader)) = routed.zip(leader) {
-                        routes.learn_leader(entity, leader, self);
+                    if let Some(((entity, routes), leader)) = routed.zip(leader)
+                        && routes.learn_leader(entity, leader)
+                    {
+                        self.request_map(routes);
                     }
                     match answer {
                         reply::Reply::Ok(value, at) => return Ok(Reply { value, at, retried }),
@@ -151,8 +158,10 @@ impl Client {
                 AttemptOutcome::TimedOut => {
                     attempts.add_lost();
                     leader_failed = true;
-                    if let Some((entity, routes)) = routed.filter(|_| is_leader) {
-                        routes.drop_silent(entity, target, self);
+                    if let Some((entity, routes)) = routed.filter(|_| is_leader)
+                        && routes.drop_silent(entity, target)
+                    {
+                        self.request_map(routes);
                     }
                     (RetryReason::Lost, if is_leader { Duration::ZERO } else { self.deadline })
                 }
@@ -184,8 +193,10 @@ impl Client {
             if let Some(permit) = permit {
                 permit.finish(busy);
             }
-            if let Some((_, routes)) = routed.filter(|_| is_leader && reason.changes_node()) {
-                routes.refresh(self);
+            if let Some((_, routes)) = routed.filter(|_| is_leader && reason.changes_node())
+                && routes.refresh()
+            {
+                self.request_map(routes);
             }
             let wait = self.jittered(wait);
             // A leader that the request was not sent to is no failure. The client's own node is still to be asked.
@@ -205,6 +216,34 @@ impl Client {
                 sleep(wait).await;
             }
         }
+    }
+
+    /// The connection to the leader of an entity, if requests about the entity should go there.
+    fn route(&self, routes: &Arc<Routes>, entity: &Entity) -> Option<Arc<ConnectionHandle>> {
+        let (leader, is_due) = routes.leader_of(entity, &self.connection);
+        if is_due {
+            self.request_map(routes);
+        }
+        leader
+    }
+
+    /// Requests the shard map in the background.
+    fn request_map(&self, routes: &Arc<Routes>) {
+        let client = Client { routes: None, request_id: None, deadline: MAP_DEADLINE, ..self.clone() };
+        let weak = Arc::downgrade(routes);
+        routes.runtime.spawn(async move {
+            let answer = client.read::<ShardMap, _>(Op::Shards, &Empty {}).await;
+            let Some(routes) = weak.upgrade() else { return };
+            match answer {
+                Ok(map) => routes.set_map(map.value, &client.connection),
+                Err(error) => {
+                    debug!(%error, "the node sent no shard map");
+                    if let Error::Refused(_) = error {
+                        routes.on_map_refused();
+                    }
+                }
+            }
+        });
     }
 
     /// What is in doubt of earlier calls with this request id.
@@ -311,24 +350,6 @@ impl<'a> Targets<'a> {
 
     fn is_last(&self, turn: usize) -> bool {
         (turn + 1).is_multiple_of(self.len())
-    }
-}
-
-impl ConnectionHandle {
-    fn next_id(&self) -> u64 {
-        self.next_id.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        matches!(&*self.state.borrow(), ConnectionState::Closed(_))
-    }
-
-    /// [`Error::Closed`] with the reason why the client does not connect any more.
-    fn closed_error(&self) -> Error {
-        match &*self.state.borrow() {
-            ConnectionState::Closed(reason) => Error::Closed(reason.clone()),
-            ConnectionState::Connecting(_) | ConnectionState::Connected(_) => Error::Closed(TASK_ENDED.into()),
-        }
     }
 }
 

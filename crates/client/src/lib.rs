@@ -44,6 +44,7 @@
 mod config;
 mod error;
 
+mod batch;
 mod call;
 mod cart;
 mod catalog;
@@ -58,6 +59,7 @@ mod watch;
 
 mod back_off;
 mod concurrency_limit;
+mod connection;
 mod connection_task;
 mod feeds;
 mod in_doubt;
@@ -107,9 +109,10 @@ pub use boxoffice_wire::{
     status::{FollowerStatus, HistoryEntry, HistoryPage, NodeAudit, NodeStatus},
 };
 
+pub use batch::BatchCommand;
 pub use cart::{Cart, gateway, recorded};
 pub use catalog::CitySearch;
-pub use client::{BatchCommand, Client};
+pub use client::Client;
 pub use concurrency_limit::ConcurrencyLimit;
 pub use config::{AdminToken, ClientConfig, CustomerCredentials};
 pub use counts::{CountsWatch, LiveCounts};

@@ -1,12 +1,6 @@
 //! What a caller may do: the roles of what it has shown, and whether these still hold.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::Arc;
 
 use boxoffice_core::{
     access::{AccessKey, NewKey, Role, Roles},
@@ -14,7 +8,6 @@ use boxoffice_core::{
     refusal::Refusal,
     time::Timestamp,
 };
-use boxoffice_node::access::KeyRing;
 use boxoffice_wire::{FailKind, Op, Rejection, access::ShownKey, joining};
 use smol_str::{SmolStr, format_smolstr};
 
@@ -82,37 +75,6 @@ impl Ended {
             Ended::Revoked => "this key was revoked",
             Ended::Expired => "this token has expired",
         }
-    }
-}
-
-/// How the keys stood a moment ago: looked at without asking the node.
-#[derive(Debug, Default)]
-pub(crate) struct Ring {
-    version: AtomicU64,
-    has_admin: AtomicBool,
-    silent_ms: AtomicU64,
-}
-
-impl Ring {
-    /// The keys stand like this now.
-    pub(crate) fn note(&self, ring: KeyRing) {
-        self.has_admin.store(ring.has_admin, Ordering::Relaxed);
-        self.silent_ms.store(ring.silent_ms, Ordering::Relaxed);
-        self.version.store(ring.version, Ordering::Release);
-    }
-
-    /// Whether some key has the role admin.
-    pub(crate) fn has_admin(&self) -> bool {
-        self.has_admin.load(Ordering::Relaxed)
-    }
-
-    /// For how long the directory's leader was not heard.
-    pub(crate) fn silent_for(&self) -> Duration {
-        Duration::from_millis(self.silent_ms.load(Ordering::Relaxed))
-    }
-
-    fn version(&self) -> u64 {
-        self.version.load(Ordering::Acquire)
     }
 }
 

@@ -14,7 +14,6 @@ pub mod decoders;
 pub mod metrics;
 mod node;
 mod rates;
-mod sought;
 
 pub mod server;
 
@@ -27,6 +26,7 @@ mod tls;
 mod etag;
 mod failures;
 mod http;
+mod key_ring;
 mod shared;
 
 mod access;

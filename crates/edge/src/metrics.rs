@@ -6,10 +6,8 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::refusal::Refusal;
+use boxoffice_core::{refusal::Refusal, seat::SeatState};
 use boxoffice_wire::{Op, status::NodeStatus};
-
-use crate::sought::{Fairness, Sought};
 
 /// Upper bounds of the latency buckets, in microseconds.
 const BUCKETS_US: [u64; 12] =
@@ -70,9 +68,9 @@ pub struct Metrics {
     pub feed_frames: AtomicU64,
     /// Webhooks of the payment gateway, by how they ended.
     pub webhooks: [AtomicU64; 3],
-    /// Seats, places, stock or slots that were refused although they were free: wrong answers, so there is none.
+    /// Refusals that contradict themselves: they name nothing that is taken, or something that is free.
     pub refused_although_free: AtomicU64,
-    /// Best seats that were refused because those that were free were not side by side, or not accessible.
+    /// Refusals of best seats although enough were free, because they were not adjacent or not accessible.
     pub refused_scattered: AtomicU64,
 }
 
@@ -118,12 +116,12 @@ impl Metrics {
         self.latency_sum_us.fetch_add(took_us, Ordering::Relaxed);
     }
 
-    /// Counts a refusal of what was sought if enough was free.
-    pub(crate) fn refused(&self, sought: &Sought, refusal: &Refusal) {
-        match sought.judge(refusal) {
-            Fairness::Fair => {}
-            Fairness::Scattered => _ = self.refused_scattered.fetch_add(1, Ordering::Relaxed),
-            Fairness::AlthoughFree => _ = self.refused_although_free.fetch_add(1, Ordering::Relaxed),
+    /// Counts a refusal if something was free all the same.
+    pub(crate) fn refused(&self, refusal: &Refusal) {
+        if contradicts_itself(refusal) {
+            self.refused_although_free.fetch_add(1, Ordering::Relaxed);
+        } else if is_scattered(refusal) {
+            self.refused_scattered.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -162,12 +160,12 @@ impl Metrics {
             ("feed_frames_total", "Frames of feeds sent.", &self.feed_frames),
             (
                 "refused_although_free_total",
-                "Seats, places, stock or slots that were refused although they were free. Always 0.",
+                "Refusals of seats, stock or slots that name nothing that is taken, or something that is free. Always 0.",
                 &self.refused_although_free,
             ),
             (
                 "refused_scattered_total",
-                "Best seats that were refused although enough were free, only not side by side or accessible.",
+                "Best seats that were refused although enough were free, but not adjacent or not accessible.",
                 &self.refused_scattered,
             ),
         ];
@@ -208,5 +206,70 @@ impl Metrics {
         }
         writeln!(text, "{name}_sum {}", self.latency_sum_us.load(Ordering::Relaxed) as f64 / 1e6)?;
         writeln!(text, "{name}_count {count}")
+    }
+}
+
+/// Whether a refusal names nothing that is taken, or something that is free.
+fn contradicts_itself(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::Lines(lines) => lines.iter().any(|line| contradicts_itself(&line.refusal)),
+        Refusal::SeatsTaken(taken) | Refusal::SeatBlocked(taken) => {
+            taken.is_empty() || taken.iter().any(|taken| taken.state == SeatState::Free)
+        }
+        Refusal::OutOfStock(shortages) => {
+            shortages.is_empty() || shortages.iter().any(|shortage| u64::from(shortage.wanted) <= shortage.free)
+        }
+        Refusal::SlotTaken(conflicts) => conflicts.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether best seats are refused although enough seats are free.
+fn is_scattered(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::Lines(lines) => lines.iter().any(|line| is_scattered(&line.refusal)),
+        Refusal::NoAdjacentSeats { count, free } => *free >= u32::from(*count),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_core::{
+        id::Id,
+        refusal::{LineRefusal, Shortage, TakenSeat},
+        seat::Seat,
+    };
+
+    use super::*;
+
+    fn taken(state: SeatState) -> Refusal {
+        Refusal::SeatsTaken(vec![TakenSeat { seat: Seat { row: 0, seat: 1 }, state }])
+    }
+
+    fn short(wanted: u32, free: u64) -> Refusal {
+        let product = Id::new("p").expect("a valid id");
+        Refusal::OutOfStock(vec![Shortage { product, wanted, free, held: 0 }])
+    }
+
+    #[test]
+    fn refusals_that_contradict_themselves_are_counted() {
+        let metrics = Metrics::default();
+        for refusal in [taken(SeatState::Held), short(5, 4), Refusal::CartExpired] {
+            metrics.refused(&refusal);
+        }
+        assert_eq!(metrics.refused_although_free.load(Ordering::Relaxed), 0);
+        let lines = |refusal| Refusal::Lines(vec![LineRefusal { line: 0, refusal }]);
+        let wrong = [
+            taken(SeatState::Free),
+            Refusal::SeatsTaken(vec![]),
+            Refusal::SeatBlocked(vec![]),
+            short(5, 5),
+            Refusal::OutOfStock(vec![]),
+            Refusal::SlotTaken(vec![]),
+            lines(short(1, 1)),
+        ];
+        wrong.iter().for_each(|refusal| metrics.refused(refusal));
+        assert_eq!(metrics.refused_although_free.load(Ordering::Relaxed), 7);
     }
 }

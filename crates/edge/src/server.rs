@@ -11,6 +11,7 @@ use std::{
 use boxoffice_env::secret::Secret;
 use boxoffice_wire::customer::SECRET_BYTES_MIN;
 use hyper_util::service::TowerToHyperService;
+use parking_lot::Mutex;
 use socket2::SockRef;
 use tokio::{
     io::AsyncReadExt,
@@ -21,17 +22,16 @@ use tokio::{
 
 use crate::{
     Backend, EdgeConfig, EdgeError, Limits,
-    access::Ring,
     budgets::Budgets,
     denials::Denials,
     guesses::Guesses,
     http::{self, ALIVE},
+    key_ring::Ring,
     metrics::Metrics,
     rates::Readings,
     serving::{self, FAREWELL},
     shared::{Guest, Phase, Port, Shared, draining, within},
     veil::Veil,
-    venues::VenuesOfSessions,
 };
 
 /// Connections the kernel keeps for us until they are accepted: a rush of ten thousand comes in waves.
@@ -141,7 +141,7 @@ impl Edge {
             denials: Denials::default(),
             guesses: Guesses::default(),
             budgets,
-            venues_of_sessions: VenuesOfSessions::default(),
+            venues_of_sessions: Mutex::default(),
         });
         Ok(Edge { clients, operators, shared, phase })
     }

@@ -1,6 +1,7 @@
 //! What all connections share.
 
 use std::{
+    collections::BTreeMap,
     net::IpAddr,
     sync::{
         Arc,
@@ -9,26 +10,21 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::{
-    command::Command,
-    id::{Id, Request},
-};
+use boxoffice_core::id::Id;
 use boxoffice_env::secret::Secret;
-use boxoffice_node::door::ReplyTo;
 use boxoffice_wire::{Rejection, customer, status::NodeStatus};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::{
     Backend, EdgeConfig, Runtimes,
-    access::{Access, Ring},
     budgets::{Budgets, Over},
     denials::{Denial, Denials},
     guesses::Guesses,
+    key_ring::Ring,
     metrics::Metrics,
     rates::Readings,
     veil::Veil,
-    venues::{self, VenuesOfSessions},
 };
 
 /// Reconnects a second that a draining node asks its clients to spread themselves to.
@@ -56,7 +52,8 @@ pub(crate) struct Shared {
     pub(crate) denials: Denials,
     pub(crate) guesses: Guesses,
     pub(crate) budgets: Budgets,
-    pub(crate) venues_of_sessions: VenuesOfSessions,
+    /// The venues of sessions that keys limited to venues have asked about. `venues` bounds their number.
+    pub(crate) venues_of_sessions: Mutex<BTreeMap<Id, Id>>,
 }
 
 /// A port of the node.
@@ -133,22 +130,6 @@ impl Shared {
         self.denials.note(Denial::Token, Some(&guest.address().to_string()), &why.to_string());
         let wait = self.guesses.note(guest.address(), tokio::time::Instant::now(), self.config.limits.guess_step);
         (!wait.is_zero()).then_some(wait)
-    }
-
-    /// Hands a caller's command to the node, if it is for the caller's venues.
-    pub(crate) fn submit(
-        self: &Arc<Self>,
-        access: &Access,
-        command: Command,
-        request: Option<Request>,
-        reply: ReplyTo,
-    ) {
-        let reply = reply.by(access.name.clone());
-        if access.venues.is_empty() {
-            self.backend.submit(command, request, reply);
-        } else {
-            venues::submit(self, Arc::clone(&access.venues), command, request, reply);
-        }
     }
 
     /// Whether the operators' port asks for nothing: as long as there is nothing that could be shown.

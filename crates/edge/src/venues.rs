@@ -4,7 +4,7 @@
 //! A session never changes its venue, so what was found once holds. What a cart has may change between the look and the
 //! checkout: so a checkout names the version of the lines that were looked at.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use boxoffice_core::{
     answer::{Answer, Answered, LineView},
@@ -17,14 +17,10 @@ use parking_lot::Mutex;
 use smol_str::SmolStr;
 use tokio::sync::oneshot;
 
-use crate::{denials::Denial, shared::Shared};
+use crate::{access::Access, denials::Denial, shared::Shared};
 
 /// Sessions whose venues are remembered.
 const REMEMBERED_MAX: usize = 16_384;
-
-/// Which session is in which venue.
-#[derive(Debug, Default)]
-pub(crate) struct VenuesOfSessions(Mutex<BTreeMap<Id, Id>>);
 
 /// Why something is not done for a caller.
 enum NotDone {
@@ -32,15 +28,19 @@ enum NotDone {
     Failed(Failure),
 }
 
-/// Hands a command to the node if it is about these venues only; there is at least one.
+/// Submits a caller's command to the node, if it is about the caller's venues only.
 pub(crate) fn submit(
     shared: &Arc<Shared>,
-    venues: Arc<[Id]>,
+    access: &Access,
     mut command: Command,
     request: Option<Request>,
     reply: ReplyTo,
 ) {
-    let shared = Arc::clone(shared);
+    let reply = reply.by(access.name.clone());
+    if access.venues.is_empty() {
+        return shared.backend.submit(command, request, reply);
+    }
+    let (shared, venues) = (Arc::clone(shared), Arc::clone(&access.venues));
     let look = async move {
         let about = Look { shared: &shared, venues: &venues, patience_ms: reply.patience_ms() };
         match about.command(&mut command, request.is_some()).await {
@@ -155,13 +155,13 @@ impl Look<'_> {
     }
 
     async fn session(&self, session: &Id) -> Result<(), NotDone> {
-        let known = self.shared.venues_of_sessions.0.lock().get(session).cloned();
+        let known = self.shared.venues_of_sessions.lock().get(session).cloned();
         if let Some(venue) = known {
             return self.venue(&venue);
         }
         match self.ask(Command::Session(session.clone(), SessionCommand::Get)).await? {
             Answer::Session(view) => {
-                let mut known = self.shared.venues_of_sessions.0.lock();
+                let mut known = self.shared.venues_of_sessions.lock();
                 if known.len() >= REMEMBERED_MAX {
                     known.clear();
                 }

@@ -24,7 +24,7 @@ use crate::{
     caller::{self, Caller},
     failures::fail_of,
     shared::{Guest, Phase, Shared},
-    sought::Sought,
+    venues,
 };
 
 /// The commands of one HTTP request.
@@ -46,14 +46,13 @@ struct Sink {
 /// What is kept of a command until it is answered.
 struct Asked {
     shape: Shape,
-    sought: Sought,
     charge: Option<Charge>,
     reads_order: bool,
 }
 
 impl Asked {
     fn of(command: &Command, shape: Shape) -> Asked {
-        Asked { shape, sought: Sought::of(command), charge: None, reads_order: caller::reads_order(command) }
+        Asked { shape, charge: None, reads_order: caller::reads_order(command) }
     }
 }
 
@@ -140,7 +139,7 @@ impl Waiting {
         let sink = Arc::clone(&self.sink) as Arc<dyn ReplySink>;
         let left = self.deadline.saturating_duration_since(Instant::now());
         let reply = ReplyTo::new(sink, tag).within(left.as_millis() as u64);
-        self.shared.submit(&self.caller.access, command, key, reply);
+        venues::submit(&self.shared, &self.caller.access, command, key, reply);
     }
 
     /// The next answers; none when the deadline comes, or the door closes, before there are some.
@@ -170,7 +169,7 @@ impl Waiting {
 
     fn verdict(&self, result: door::Result, asked: &Asked) -> Verdict {
         if let Ok(Err(refusal)) = &result {
-            self.shared.metrics.refused(&asked.sought, refusal);
+            self.shared.metrics.refused(refusal);
         }
         if let Some(charge) = asked.charge {
             self.shared.budgets.end(charge, &result, Instant::now(), self.shared.backend.now());

@@ -7,7 +7,7 @@ use std::panic::catch_unwind;
 use boxoffice_core::planted::plant;
 
 use crate::{
-    bounds, checkouts,
+    best, bounds, checkouts,
     ends::{self, storm_far_out, words_of},
     mutations, operators, outcomes, past, stopped,
     storm::{aftermath, operated_aftermath, quiet_aftermath, stopped_aftermath},
@@ -87,7 +87,7 @@ fn every_planted_bug_is_found() {
 /// Each story of a line that could be changed ends otherwise when it is.
 #[test]
 fn every_story_fails_with_its_bug() {
-    let stories: [(&str, fn()); 23] = [
+    let stories: [(&str, fn()); 24] = [
         ("a quota that does not count what is sold", mutations::a_quota_counts_what_is_sold),
         (
             "a partial release that ignores revisions",
@@ -112,6 +112,7 @@ fn every_story_fails_with_its_bug() {
         ("another amount forgotten", outcomes::a_decline_is_told_again),
         ("a line taken away without a word", outcomes::lines_that_were_taken_away_stay_visible),
         ("a slot in the past", past::what_has_begun_is_not_for_sale),
+        ("a split without single seats", best::every_choice_is_the_best_of_all_runs),
         ("a hold id used again", tombstones::a_refused_guest_leaves_memory_and_its_hold_is_never_another),
         ("an expiry told as a release", told::history_tells_an_expiry_from_a_release),
         ("a canceled session that keeps its hall", operators::a_canceled_session_frees_its_hall),

@@ -36,7 +36,7 @@ use crate::{
     failures::{fail_of, not_of_a_node},
     members,
     metrics::Ended,
-    sought::Sought,
+    venues,
 };
 
 /// Frames that are no request at all before the connection is closed: a client of another protocol is soon told.
@@ -147,11 +147,11 @@ impl Connection {
                     Ok(charge) => charge,
                     Err(over) => return self.refuse(id, op, &over.rejection(), now),
                 };
-                let (sought, reads_order) = (Sought::of(&command), caller::reads_order(&command));
+                let reads_order = caller::reads_order(&command);
                 let (asker, cart) = (Asker::Client(id), Turns::cart_of(&command, key.as_ref()));
                 let entity = command.entity();
                 let elsewhere = self.shared.backend.leader_elsewhere(&entity).is_some().then_some(entity);
-                let asked = Asked { asker, op, shape, sought, charge, reads_order, cart, elsewhere, at: now, deadline };
+                let asked = Asked { asker, op, shape, charge, reads_order, cart, elsewhere, at: now, deadline };
                 self.submit(asked, command, key);
                 Ok(())
             }
@@ -240,7 +240,7 @@ impl Connection {
     /// The node has answered what somebody here still waits for.
     pub(super) fn answered(&mut self, asked: Asked, result: door::Result, now: Instant) -> Result<(), End> {
         if let Ok(Err(refusal)) = &result {
-            self.shared.metrics.refused(&asked.sought, refusal);
+            self.shared.metrics.refused(refusal);
         }
         if let Some(charge) = asked.charge {
             self.shared.budgets.end(charge, &result, now, self.shared.backend.now());
@@ -335,7 +335,7 @@ impl Connection {
     fn hand_in(&self, change: Change, left: Duration) {
         let Change { tag, command, key } = change;
         let reply = ReplyTo::new(Arc::clone(&self.sink), tag).within(left.as_millis() as u64);
-        self.shared.submit(&self.caller.access, command, key, reply);
+        venues::submit(&self.shared, &self.caller.access, command, key, reply);
     }
 
     /// A command is over: the change of its cart that waited for it is handed in.
@@ -385,10 +385,10 @@ impl Connection {
                     continue;
                 }
             };
-            let (sought, reads_order) = (Sought::of(&item.command), caller::reads_order(&item.command));
+            let reads_order = caller::reads_order(&item.command);
             let cart = Turns::cart_of(&item.command, item.key.as_ref());
             let (op, shape) = (Op::Batch, item.shape);
-            let asked = Asked { asker, op, shape, sought, charge, reads_order, cart, elsewhere: None, at, deadline };
+            let asked = Asked { asker, op, shape, charge, reads_order, cart, elsewhere: None, at, deadline };
             self.submit(asked, item.command, item.key);
         }
         if let Some(verdicts) = self.batch(place).verdicts() {

@@ -4,7 +4,7 @@ use boxoffice_core::id::{CartId, Entity};
 use boxoffice_wire::{Op, call::Shape};
 use tokio::time::Instant;
 
-use crate::{budgets::Charge, sought::Sought};
+use crate::budgets::Charge;
 
 /// Who waits for the answer to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +29,6 @@ pub(super) struct Asked {
     pub(super) op: Op,
     /// How an ok is to be written.
     pub(super) shape: Shape,
-    /// What a refusal is held against.
-    pub(super) sought: Sought,
     /// What was charged for it.
     pub(super) charge: Option<Charge>,
     /// Whether it reads an order, which may be another's.
@@ -138,20 +136,17 @@ impl UnderWay {
 mod tests {
     use std::time::Duration;
 
-    use super::{Asked, Asker, Instant, Op, Shape, Sought, UnderWay};
+    use super::{Asked, Asker, Instant, Op, Shape, UnderWay};
 
     fn asked(id: u64, from: Instant, deadline_ms: u64) -> Asked {
         let deadline = from + Duration::from_millis(deadline_ms);
-        let (op, shape, sought) = (Op::CartGet, Shape::Plain, Sought::Nothing);
-        let cart = None;
         Asked {
             asker: Asker::Client(id),
-            op,
-            shape,
-            sought,
+            op: Op::CartGet,
+            shape: Shape::Plain,
             charge: None,
             reads_order: false,
-            cart,
+            cart: None,
             elsewhere: None,
             at: from,
             deadline,

@@ -138,7 +138,7 @@ async fn a_history_is_told_in_words_page_by_page() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn refusals_although_it_was_free_are_counted() {
+async fn best_seats_that_are_refused_although_enough_are_free_are_counted() {
     in_both(|encoding| async move {
         let door = Door::open(Limits::default());
         let mut client = Client::connect(door.address, encoding).await;
@@ -154,24 +154,12 @@ async fn refusals_although_it_was_free_are_counted() {
         assert_eq!(asking.command("cart.hold_best", "r", &wish(9)).await.code(), 206);
         assert_eq!(door.metric("boxoffice_edge_refused_scattered_total").await, 3.0);
         assert_eq!(door.metric("boxoffice_edge_refused_although_free_total").await, 0.0);
-        // One seat is always beside itself, and places are free or not: such refusals are wrong.
-        let places =
-            |quantity: u32| json!({"token": crate::door::common::token(1), "session": "free9", "area": "yard", "quantity": quantity});
-        client.send(7, Op::CartHoldPlaces, places(9)).await;
-        assert_eq!(client.code().await, (Some(7), 205));
-        client.send(8, Op::CartHoldPlaces, places(10)).await;
-        assert_eq!(client.code().await, (Some(8), 205));
-        assert_eq!(door.metric("boxoffice_edge_refused_although_free_total").await, 1.0);
-        assert_eq!(asking.command("cart.hold_best", "s", &wish(1)).await.code(), 206);
-        assert_eq!(asking.command("cart.hold_places", "t", &places(8)).await.code(), 205);
-        assert_eq!(asking.command("cart.hold_places", "u", &places(11)).await.code(), 205);
-        assert_eq!(door.metric("boxoffice_edge_refused_although_free_total").await, 3.0);
-        let item = |op: &str, rid: &str, body: Value| json!({"op": op, "rid": rid, "body": body});
-        let items = [item("cart.hold_places", "v", places(9)), item("cart.hold_places", "w", places(10))];
-        assert_eq!(asking.post("/v1/batch", &[], &json!({"items": items}).to_string()).await.status, 200);
-        client.send(9, Op::Batch, json!({"items": items})).await;
+        let item = json!({"op": "cart.hold_best", "rid": "v", "body": wish(2)});
+        let items = json!({"items": [item]});
+        assert_eq!(asking.post("/v1/batch", &[], &items.to_string()).await.status, 200);
+        client.send(9, Op::Batch, items).await;
         client.frame().await;
-        assert_eq!(door.metric("boxoffice_edge_refused_although_free_total").await, 5.0);
+        assert_eq!(door.metric("boxoffice_edge_refused_scattered_total").await, 5.0);
     })
     .await;
 }
