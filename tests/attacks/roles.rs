@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     stage::{SHOP, Stage},
     tokens::{self, Shop, good},
-    who_may::is_allowed,
+    permissions::is_allowed,
     wire::{self, attacker, shows},
 };
 use crate::common::{ADMIN, Encoding, Home, Port};

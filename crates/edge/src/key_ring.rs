@@ -7,17 +7,16 @@ use std::{
 
 use boxoffice_node::access::KeyRing;
 
-/// How the keys stood a moment ago: looked at without asking the node.
+/// The newest state of the keys that is known.
 #[derive(Debug, Default)]
-pub(crate) struct Ring {
+pub(crate) struct KeyRingState {
     version: AtomicU64,
     has_admin: AtomicBool,
     silent_ms: AtomicU64,
 }
 
-impl Ring {
-    /// The keys stand like this now.
-    pub(crate) fn note(&self, ring: KeyRing) {
+impl KeyRingState {
+    pub(crate) fn update(&self, ring: KeyRing) {
         self.has_admin.store(ring.has_admin, Ordering::Relaxed);
         self.silent_ms.store(ring.silent_ms, Ordering::Relaxed);
         self.version.store(ring.version, Ordering::Release);
@@ -28,7 +27,7 @@ impl Ring {
         self.has_admin.load(Ordering::Relaxed)
     }
 
-    /// For how long the directory's leader was not heard.
+    /// How long ago this node last heard the directory's leader.
     pub(crate) fn silent_for(&self) -> Duration {
         Duration::from_millis(self.silent_ms.load(Ordering::Relaxed))
     }

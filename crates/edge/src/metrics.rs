@@ -1,4 +1,4 @@
-//! What the door counts, as Prometheus text.
+//! The counters of the client port, as Prometheus text.
 
 use std::{
     fmt::Write,
@@ -36,7 +36,7 @@ impl Ended {
     }
 }
 
-/// The door's counters.
+/// The counters.
 #[derive(Debug)]
 pub struct Metrics {
     requests: [[AtomicU64; 3]; Op::ALL.len()],
@@ -50,15 +50,15 @@ pub struct Metrics {
     pub watchers: AtomicI64,
     /// Requests submitted to the node and not answered by it.
     pub under_way: AtomicI64,
-    /// Bytes of memory of WebSocket messages that have not come whole.
+    /// Memory of incomplete WebSocket messages, in bytes.
     pub frame_bytes: AtomicI64,
-    /// Connections turned away because there were too many.
+    /// Connections rejected because there were too many.
     pub turned_away: AtomicU64,
-    /// Frames that were no request.
+    /// Frames that were not requests.
     pub malformed_frames: AtomicU64,
-    /// Requests refused before their op was looked at, or for what their body is.
+    /// Requests whose op or body was refused.
     pub rejected_frames: AtomicU64,
-    /// Connections cut because they did not read.
+    /// Connections closed because they did not read.
     pub slow_readers: AtomicU64,
     /// Bytes read from WebSocket connections.
     pub bytes_in: AtomicU64,
@@ -66,7 +66,7 @@ pub struct Metrics {
     pub bytes_out: AtomicU64,
     /// Frames of feeds sent.
     pub feed_frames: AtomicU64,
-    /// Webhooks of the payment gateway, by how they ended.
+    /// Webhooks of the payment gateway, by outcome ([`Ended`]).
     pub webhooks: [AtomicU64; 3],
     /// Refusals that contradict themselves: they name nothing that is taken, or something that is free.
     pub refused_although_free: AtomicU64,
@@ -100,7 +100,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Writes what only the door knows into a node's status.
+    /// Completes a node's status.
     pub(crate) fn show_in(&self, status: &mut NodeStatus) {
         let count = |gauge: &AtomicI64| u64::try_from(gauge.load(Ordering::Relaxed)).unwrap_or(0);
         status.connections = count(&self.connections);
@@ -125,12 +125,12 @@ impl Metrics {
         }
     }
 
-    /// Requests of all ops that ended so.
+    /// Requests of all ops with this outcome.
     pub fn requests(&self, ended: Ended) -> u64 {
         self.requests.iter().map(|outcomes| outcomes[ended as usize].load(Ordering::Relaxed)).sum()
     }
 
-    /// Everything, for a scrape.
+    /// All counters, for a scrape.
     pub fn text(&self) -> String {
         let mut text = String::with_capacity(4_096);
         self.write(&mut text).expect("a string takes what is written");
@@ -143,7 +143,7 @@ impl Metrics {
             ("sockets", "Open WebSocket connections.", &self.sockets),
             ("watchers", "Feeds of all connections together.", &self.watchers),
             ("requests_under_way", "Requests submitted and not answered yet.", &self.under_way),
-            ("frame_bytes", "Memory of messages that have not come whole, in bytes.", &self.frame_bytes),
+            ("frame_bytes", "Memory of incomplete messages, in bytes.", &self.frame_bytes),
         ];
         for (name, help, gauge) in gauges {
             let value = gauge.load(Ordering::Relaxed);
@@ -151,10 +151,10 @@ impl Metrics {
             writeln!(text, "boxoffice_edge_{name} {value}")?;
         }
         let counters = [
-            ("turned_away_total", "Connections turned away because there were too many.", &self.turned_away),
-            ("malformed_frames_total", "Frames that were no request.", &self.malformed_frames),
+            ("turned_away_total", "Connections rejected because there were too many.", &self.turned_away),
+            ("malformed_frames_total", "Frames that were not requests.", &self.malformed_frames),
             ("rejected_frames_total", "Requests whose op or body was refused.", &self.rejected_frames),
-            ("slow_readers_total", "Connections cut because they did not read.", &self.slow_readers),
+            ("slow_readers_total", "Connections closed because they did not read.", &self.slow_readers),
             ("received_bytes_total", "Bytes read from WebSocket connections.", &self.bytes_in),
             ("sent_bytes_total", "Bytes written to WebSocket connections.", &self.bytes_out),
             ("feed_frames_total", "Frames of feeds sent.", &self.feed_frames),

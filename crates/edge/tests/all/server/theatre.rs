@@ -1,4 +1,4 @@
-//! What the door's watchers see: sessions and their maps, a cart, customers.
+//! The feeds of the test's node: sessions and their maps, a cart, customers.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use boxoffice_core::{
 use boxoffice_feeds::{Beginning, FeedSource, NoFeed};
 use parking_lot::Mutex;
 
-use crate::door::common::{cart, opened};
+use crate::server::common::{cart, opened};
 
 /// Sessions and their maps.
 #[derive(Default)]

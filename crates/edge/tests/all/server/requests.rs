@@ -1,8 +1,8 @@
-//! Requests: many under way, each answered once, by its deadline.
+//! Many requests under way. Each is answered once, by its deadline.
 
 use std::{collections::BTreeSet, time::Duration};
 
-use crate::door::common::{Client, Door, PATIENCE, cart, in_both, opened, token};
+use crate::server::common::{Client, TestServer, TIMEOUT, cart, in_both, opened, token};
 use boxoffice_core::{
     answer::{CartView, MapView},
     id::{Request, RequestHash},
@@ -19,10 +19,10 @@ use futures_util::SinkExt;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_ok_says_what_it_rests_on() {
+async fn an_ok_has_the_versions_that_it_rests_on() {
     in_both(|encoding| async move {
-        let door = Door::open(Limits::default());
-        let mut client = Client::connect(door.address, encoding).await;
+        let server = TestServer::open(Limits::default());
+        let mut client = Client::connect(server.address, encoding).await;
         client.send(7, Op::CartOpen, json!({"token": token(1)})).await;
         let (id, reply) = client.answer::<CartView>().await;
         let Reply::Ok(view, at) = reply else { panic!("{reply:?}") };
@@ -39,13 +39,13 @@ async fn an_ok_says_what_it_rests_on() {
             )
             .await;
         assert_eq!(client.code().await, (Some(9), FailKind::ReadOnly.code()));
-        // The request id reaches the node with what changes something, and only with that.
-        let keys = door.node.keys.lock().clone();
+        // The request id reaches the node with changes only.
+        let keys = server.node.keys.lock().clone();
         let is = |key: &Option<Request>, rid: &str| key.is_some_and(|key| key.id == RequestHash::of(rid));
         assert!(is(&keys[0], "r7") && keys[1].is_none() && is(&keys[2], "r9"), "{keys:?}");
-        assert_eq!(door.metric("boxoffice_edge_requests_total{op=\"cart.open\",outcome=\"ok\"}").await, 1.0);
-        assert_eq!(door.metric("boxoffice_edge_requests_total{op=\"cart.checkout\",outcome=\"fail\"}").await, 1.0);
-        assert_eq!(door.metric("boxoffice_edge_request_duration_seconds_count").await, 3.0);
+        assert_eq!(server.metric("boxoffice_edge_requests_total{op=\"cart.open\",outcome=\"ok\"}").await, 1.0);
+        assert_eq!(server.metric("boxoffice_edge_requests_total{op=\"cart.checkout\",outcome=\"fail\"}").await, 1.0);
+        assert_eq!(server.metric("boxoffice_edge_request_duration_seconds_count").await, 3.0);
     })
     .await;
 }
@@ -53,8 +53,8 @@ async fn an_ok_says_what_it_rests_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_requests_in_one_go_are_each_answered_once() {
     in_both(|encoding| async move {
-        let door = Door::open(Limits { requests_under_way_max: 10_000, ..Limits::default() });
-        let mut client = Client::connect(door.address, encoding).await;
+        let server = TestServer::open(Limits { requests_under_way_max: 10_000, ..Limits::default() });
+        let mut client = Client::connect(server.address, encoding).await;
         for id in 0..1_000 {
             let frame = client.request(id, Op::CartOpen, Some("r"), None, &json!({"token": token(u128::from(id))}));
             let message = client.message(&frame);
@@ -75,8 +75,8 @@ async fn a_thousand_requests_in_one_go_are_each_answered_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_deadline_is_kept_and_a_late_answer_is_dropped() {
-    let door = Door::open(Limits::default());
-    let mut client = Client::connect(door.address, Encoding::Json).await;
+    let server = TestServer::open(Limits::default());
+    let mut client = Client::connect(server.address, Encoding::Json).await;
     let ask = |client: &Client, id, deadline_ms| {
         client.request(id, Op::CartGet, None, Some(deadline_ms), &json!({"token": token(1)}))
     };
@@ -89,30 +89,30 @@ async fn the_deadline_is_kept_and_a_late_answer_is_dropped() {
     assert_eq!(client.code().await, (Some(2), 902));
     assert!(begun.elapsed() >= Duration::from_millis(150), "not before the deadline");
     assert!(begun.elapsed() < Duration::from_millis(4_000), "not with the longest one");
-    // The node answers all of them now; only the first is still waited for.
-    let waiting = std::mem::take(&mut *door.node.waiting.lock());
+    // The node answers all of them now, and only the first has not timed out.
+    let waiting = std::mem::take(&mut *server.node.waiting.lock());
     assert_eq!(waiting.len(), 3);
     for reply in waiting.into_iter().rev() {
         reply.answer(Ok(Ok(opened(cart(1)))));
     }
     assert_eq!(client.code().await, (Some(1), 0));
     client.is_alive().await;
-    // A node that drops a command has not answered it either.
+    // A dropped command gets no answer.
     client.send(4, Op::CartCancel, json!({"token": token(1)})).await;
     assert_eq!(client.code().await, (Some(4), 902));
-    door.metric_is("boxoffice_edge_requests_under_way", 0.0).await;
+    server.metric_is("boxoffice_edge_requests_under_way", 0.0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_under_way_than_allowed_is_busy() {
-    let door = Door::open(Limits { requests_under_way_max: 8, ..Limits::default() });
-    let mut client = Client::connect(door.address, Encoding::MsgPack).await;
+    let server = TestServer::open(Limits { requests_under_way_max: 8, ..Limits::default() });
+    let mut client = Client::connect(server.address, Encoding::MsgPack).await;
     for id in 0..10 {
         client.send(id, Op::CartGet, json!({"token": token(1)})).await;
     }
     assert_eq!(client.code().await, (Some(8), 901));
     assert_eq!(client.code().await, (Some(9), 901));
-    let waiting = std::mem::take(&mut *door.node.waiting.lock());
+    let waiting = std::mem::take(&mut *server.node.waiting.lock());
     assert_eq!(waiting.len(), 8);
     for reply in waiting {
         reply.answer(Ok(Ok(opened(cart(1)))));
@@ -123,39 +123,39 @@ async fn more_under_way_than_allowed_is_busy() {
     client.is_alive().await;
 }
 
-/// What is sent one after the other for one cart happens in that order, whatever else is under way.
+/// Whatever else is under way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_of_one_cart_take_turns() {
-    let door = Door::open(Limits::default());
-    let mut client = Client::connect(door.address, Encoding::Json).await;
+async fn changes_of_one_cart_happen_in_order() {
+    let server = TestServer::open(Limits::default());
+    let mut client = Client::connect(server.address, Encoding::Json).await;
     let release = |cart: u128, line: u32| json!({"cart": format!("{:032x}", self::cart(cart).0), "line": line});
     client.send(1, Op::AdminRelease, release(1, 1)).await;
     client.send(2, Op::AdminRelease, release(1, 2)).await;
     client.send(3, Op::AdminRelease, release(2, 3)).await;
-    // Its time is over before its turn comes: it never does.
+    // It times out in the queue and is never submitted.
     let late = client.request(4, Op::AdminRelease, Some("late"), Some(50), &release(1, 4));
     client.send_frame(&late).await;
     client.send(5, Op::AdminRelease, release(1, 5)).await;
     assert_eq!(client.code().await, (Some(4), 902));
-    assert_eq!(*door.node.diary.lock(), ["revoke 1", "revoke 3"]);
+    assert_eq!(*server.node.log.lock(), ["revoke 1", "revoke 3"]);
     let answer_one = || {
-        let reply = door.node.waiting.lock().remove(0);
+        let reply = server.node.waiting.lock().remove(0);
         reply.answer(Ok(Ok(opened(cart(1)))));
     };
-    for (id, diary) in [(1, "revoke 2"), (3, "revoke 2"), (2, "revoke 5"), (5, "revoke 5")] {
+    for (id, log) in [(1, "revoke 2"), (3, "revoke 2"), (2, "revoke 5"), (5, "revoke 5")] {
         answer_one();
         assert_eq!(client.code().await, (Some(id), 0));
         client.is_alive().await;
-        assert_eq!(door.node.diary.lock().last().map(String::as_str), Some(diary));
+        assert_eq!(server.node.log.lock().last().map(String::as_str), Some(log));
     }
-    door.metric_is("boxoffice_edge_requests_under_way", 0.0).await;
+    server.metric_is("boxoffice_edge_requests_under_way", 0.0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_goes_in_waves() {
     in_both(|encoding| async move {
-        let door = Door::open(Limits::default());
-        let mut client = Client::connect(door.address, encoding).await;
+        let server = TestServer::open(Limits::default());
+        let mut client = Client::connect(server.address, encoding).await;
         let venue =
             |n: u32| json!({"op": "venue.put", "rid": format!("v{n}"), "body": {"id": format!("v{n}"), "name": "V"}});
         let get = json!({"op": "venue.get", "body": {"id": "v1"}});
@@ -175,17 +175,17 @@ async fn a_batch_goes_in_waves() {
             })
             .collect();
         assert_eq!((id, codes), (Some(5), vec![0, 0, 102, 0, 0, 0, 104, 0]));
-        let diary = door.node.diary.lock().join(", ");
+        let log = server.node.log.lock().join(", ");
         let wave = "venue begins, venue begins, venue begins, venue ends, venue ends, venue ends";
-        assert_eq!(diary, format!("{wave}, get begins, get ends, venue begins, venue ends"));
+        assert_eq!(log, format!("{wave}, get begins, get ends, venue begins, venue ends"));
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_is_bounded_in_items_and_time() {
-    let door = Door::open(Limits::default());
-    let mut client = Client::connect(door.address, Encoding::MsgPack).await;
+    let server = TestServer::open(Limits::default());
+    let mut client = Client::connect(server.address, Encoding::MsgPack).await;
     let get = json!({"op": "venue.get", "body": {"id": "v"}});
     client.send(1, Op::Batch, json!({"items": vec![get.clone(); 1_000]})).await;
     let (_, reply) = client.answer::<Vec<Reply<()>>>().await;
@@ -195,7 +195,7 @@ async fn a_batch_is_bounded_in_items_and_time() {
     assert_eq!(client.code().await, (Some(2), 103));
     client.send(3, Op::Batch, json!({"items": []})).await;
     assert_eq!(client.code().await, (Some(3), 101));
-    // The second wave waits for ever; the third never begins.
+    // The second wave is never answered, so the third never begins.
     let wait = json!({"op": "cart.get", "body": {"token": token(1)}});
     let items = json!([get, wait, get]);
     let frame = client.request(4, Op::Batch, None, Some(100), &json!({"items": items}));
@@ -218,10 +218,10 @@ async fn a_batch_is_bounded_in_items_and_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_are_told_who_leads() {
+async fn answers_name_the_leader() {
     in_both(|encoding| async move {
-        let door = Door::open(Limits::default());
-        let mut client = Client::connect(door.address, encoding).await;
+        let server = TestServer::open(Limits::default());
+        let mut client = Client::connect(server.address, encoding).await;
         client.send(1, Op::Shards, json!({})).await;
         let (_, reply) = client.answer::<ShardMap>().await;
         let Reply::Ok(map, _) = reply else { panic!("{reply:?}") };
@@ -235,17 +235,17 @@ async fn clients_are_told_who_leads() {
         assert_eq!(client.leader().await, Leader(Some(2)), "a refusal as well");
         // The leader may change before the answer comes.
         for (id, before, after) in [(5, Some(2), Some(3)), (6, Some(2), None), (7, None, Some(2))] {
-            *door.node.carts_led_by.lock() = before;
+            *server.node.carts_led_by.lock() = before;
             client.send(id, Op::CartGet, json!({"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"})).await;
             let reply = loop {
-                if let Some(reply) = door.node.waiting.lock().pop() {
+                if let Some(reply) = server.node.waiting.lock().pop() {
                     break reply;
                 }
                 tokio::time::sleep(Duration::from_millis(1)).await;
             };
-            *door.node.carts_led_by.lock() = after;
+            *server.node.carts_led_by.lock() = after;
             reply.answer(Ok(Err(Refusal::CartExpired)));
-            // What this node led when it came was not sent on.
+            // A command that arrived while this node led was not forwarded.
             assert_eq!(client.leader().await, Leader(before.and(after)));
         }
     })
@@ -253,10 +253,10 @@ async fn clients_are_told_who_leads() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn operators_see_how_the_node_is() {
+async fn operators_read_the_status_of_the_node() {
     in_both(|encoding| async move {
-        let door = Door::open(Limits::default());
-        let mut client = Client::connect(door.address, encoding).await;
+        let server = TestServer::open(Limits::default());
+        let mut client = Client::connect(server.address, encoding).await;
         client.send(1, Op::AdminStatus, json!({})).await;
         let (_, reply) = client.answer::<NodeStatus>().await;
         let Reply::Ok(status, _) = reply else { panic!("{reply:?}") };
@@ -280,11 +280,11 @@ async fn operators_see_how_the_node_is() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_longer_than_a_fragment_arrive_whole() {
     in_both(|encoding| async move {
-        let door = Door::open(Limits::default());
+        let server = TestServer::open(Limits::default());
         let seats = 100_000;
         {
-            let mut sessions = door.node.theatre.sessions.lock();
-            let map = sessions.get_mut(&crate::door::common::id("hamlet")).expect("it is there");
+            let mut sessions = server.node.theatre.sessions.lock();
+            let map = sessions.get_mut(&crate::server::common::id("hamlet")).expect("it is there");
             map.seats = (0..seats / 4).map(|byte| byte as u8).collect();
             let count = |state: u8| {
                 let bits = |byte: &u8| (0..4).filter(move |seat| byte >> (seat * 2) & 3 == state).count();
@@ -297,13 +297,13 @@ async fn answers_longer_than_a_fragment_arrive_whole() {
                 blocked: count(3),
             };
         }
-        let mut client = Client::connect(door.address, encoding).await;
+        let mut client = Client::connect(server.address, encoding).await;
         for id in 0..20 {
             client.send(id, Op::SessionMap, json!({"id": "hamlet"})).await;
         }
-        let expected = door.node.theatre.sessions.lock()[&crate::door::common::id("hamlet")].clone();
+        let expected = server.node.theatre.sessions.lock()[&crate::server::common::id("hamlet")].clone();
         for _ in 0..20 {
-            let frame = tokio::time::timeout(PATIENCE, client.frame()).await.expect("in time");
+            let frame = tokio::time::timeout(TIMEOUT, client.frame()).await.expect("in time");
             let Ok(ServerFrame::Answer(_, verdict, _)) = ServerFrame::read(encoding, &frame) else {
                 panic!("no answer")
             };

@@ -1,4 +1,4 @@
-//! The page's files, what the page is told, and what browsers are told about both.
+//! The page's files, `/page.json`, and their headers for browsers.
 
 use std::{
     fs,
@@ -9,11 +9,11 @@ use boxoffice_edge::{EdgeConfig, Limits, PageConfig, backend::Member};
 use serde_json::{Value, json};
 
 use crate::{
-    asking::{Asking, Told},
-    door::common::{Door, get, id},
+    http_client::{HttpClient, HttpAnswer},
+    server::common::{TestServer, get, id},
 };
 
-/// Every file of the page, as it is named behind `/page/`.
+/// The paths of all files below `/page/`.
 fn files() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
     let (mut folders, mut files): (Vec<PathBuf>, Vec<String>) = (vec![root.clone()], Vec::new());
@@ -40,46 +40,46 @@ fn kind(file: &str) -> &'static str {
         Some("png") => "image/png",
         Some("woff2") => "font/woff2",
         Some("json") => "application/json",
-        other => panic!("{file}: {other:?} has no media type here; the door needs one too"),
+        other => panic!("{file}: {other:?} has no media type here; the server needs one too"),
     }
 }
 
-fn is_kept_but_asked_for_again(told: &Told) {
-    assert_eq!(told.header("cache-control"), Some("no-cache"), "{told:?}");
-    assert_eq!(told.header("x-content-type-options"), Some("nosniff"));
-    let tag = told.header("etag").expect("a tag");
+fn assert_revalidated(answer: &HttpAnswer) {
+    assert_eq!(answer.header("cache-control"), Some("no-cache"), "{answer:?}");
+    assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+    let tag = answer.header("etag").expect("a tag");
     assert!(tag.len() == 34 && tag.starts_with('"') && tag.ends_with('"'), "{tag}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_file_is_served_as_what_it_is() {
-    let door = Door::open(Limits::default());
-    let mut asking = Asking::connect(door.clients).await;
+async fn every_file_has_its_media_type() {
+    let server = TestServer::open(Limits::default());
+    let mut http_client = HttpClient::connect(server.clients).await;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
     let files = files();
     assert!(!files.is_empty());
     for file in files {
         let path = format!("/page/{file}");
-        let told = asking.get(&path, &[]).await;
-        assert_eq!((told.status, told.header("content-type")), (200, Some(kind(&file))), "{file}");
-        assert_eq!(told.body, fs::read(root.join(&file)).expect("the file"), "{file}");
-        assert_eq!(told.header("access-control-allow-origin"), Some("*"), "{file}");
-        is_kept_but_asked_for_again(&told);
-        let head = asking.ask("HEAD", &path, &[], b"").await;
-        let length = told.body.len().to_string();
+        let answer = http_client.get(&path, &[]).await;
+        assert_eq!((answer.status, answer.header("content-type")), (200, Some(kind(&file))), "{file}");
+        assert_eq!(answer.body, fs::read(root.join(&file)).expect("the file"), "{file}");
+        assert_eq!(answer.header("access-control-allow-origin"), Some("*"), "{file}");
+        assert_revalidated(&answer);
+        let head = http_client.ask("HEAD", &path, &[], b"").await;
+        let length = answer.body.len().to_string();
         assert_eq!((head.status, head.header("content-length")), (200, Some(length.as_str())), "{file}");
-        assert_eq!(head.header("etag"), told.header("etag"));
+        assert_eq!(head.header("etag"), answer.header("etag"));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_stands_at_the_root_and_runs_nothing_of_others() {
-    let door = Door::open(Limits::default());
-    let mut asking = Asking::connect(door.clients).await;
-    let told = asking.get("/", &[]).await;
-    assert_eq!((told.status, told.header("content-type")), (200, Some("text/html; charset=utf-8")));
-    is_kept_but_asked_for_again(&told);
-    let policy = told.header("content-security-policy").expect("a policy");
+async fn the_page_is_at_the_root_and_runs_no_foreign_script() {
+    let server = TestServer::open(Limits::default());
+    let mut http_client = HttpClient::connect(server.clients).await;
+    let answer = http_client.get("/", &[]).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    assert_revalidated(&answer);
+    let policy = answer.header("content-security-policy").expect("a policy");
     let parts: Vec<&str> = policy.split(';').map(str::trim).collect();
     for part in
         ["default-src 'self'", "connect-src 'self' ws: wss: http: https:", "object-src 'none'", "base-uri 'none'"]
@@ -87,37 +87,37 @@ async fn the_page_stands_at_the_root_and_runs_nothing_of_others() {
         assert!(parts.contains(&part), "{part} in {policy}");
     }
     assert!(!policy.contains("unsafe"), "{policy}");
-    let text = String::from_utf8(told.body).expect("text");
+    let text = String::from_utf8(answer.body).expect("text");
     assert!(!text.contains("<style"), "styles are files");
     for script in text.split("<script").skip(1) {
         let (head, rest) = script.split_once('>').expect("an end");
         assert!(head.contains("src=") && rest.starts_with("</script>"), "scripts are files: {head}");
     }
-    assert_eq!(asking.ask("HEAD", "/", &[], b"").await.status, 200);
-    let wrong = asking.ask("POST", "/", &[], b"").await;
+    assert_eq!(http_client.ask("HEAD", "/", &[], b"").await.status, 200);
+    let wrong = http_client.ask("POST", "/", &[], b"").await;
     assert_eq!((wrong.status, wrong.header("allow")), (405, Some("GET,HEAD")));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_browser_has_is_not_sent_again() {
-    let door = Door::open(Limits::default());
-    let mut asking = Asking::connect(door.clients).await;
+    let server = TestServer::open(Limits::default());
+    let mut http_client = HttpClient::connect(server.clients).await;
     for path in ["/", "/page/index.html", "/page/css/operator.css"] {
-        let tag = asking.get(path, &[]).await.header("etag").expect("a tag").to_owned();
+        let tag = http_client.get(path, &[]).await.header("etag").expect("a tag").to_owned();
         for known in [tag.clone(), format!("W/{tag}"), format!("\"other\", {tag}"), "*".into()] {
-            let told = asking.get(path, &[("if-none-match", &known)]).await;
-            assert_eq!((told.status, told.body.len()), (304, 0), "{path} {known}");
-            assert_eq!(told.header("etag"), Some(tag.as_str()));
-            assert_eq!(told.header("cache-control"), Some("no-cache"));
+            let answer = http_client.get(path, &[("if-none-match", &known)]).await;
+            assert_eq!((answer.status, answer.body.len()), (304, 0), "{path} {known}");
+            assert_eq!(answer.header("etag"), Some(tag.as_str()));
+            assert_eq!(answer.header("cache-control"), Some("no-cache"));
         }
-        assert_eq!(asking.get(path, &[("if-none-match", "\"other\"")]).await.status, 200);
+        assert_eq!(http_client.get(path, &[("if-none-match", "\"other\"")]).await.status, 200);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_the_page_is_served() {
-    let door = Door::open(Limits::default());
-    let mut asking = Asking::connect(door.clients).await;
+    let server = TestServer::open(Limits::default());
+    let mut http_client = HttpClient::connect(server.clients).await;
     for path in [
         "/page/../Cargo.toml",
         "/page/..%2fCargo.toml",
@@ -138,8 +138,8 @@ async fn only_the_page_is_served() {
         "/index.html",
         "/page.json/more",
     ] {
-        let told = asking.get(path, &[]).await;
-        assert_eq!((told.status, told.body.len()), (404, 0), "{path}");
+        let answer = http_client.get(path, &[]).await;
+        assert_eq!((answer.status, answer.body.len()), (404, 0), "{path}");
     }
 }
 
@@ -152,21 +152,21 @@ async fn the_page_is_told_of_the_cluster() {
         demo: Some("http://127.0.0.1:7190".into()),
         payment: Some("https://pay.example/element.js".into()),
     };
-    let door = Door::with(EdgeConfig { page, ..EdgeConfig::default() });
+    let server = TestServer::with(EdgeConfig { page, ..EdgeConfig::default() });
     let member = |node: &str, client: &str| Member { node: node.into(), client: client.into() };
-    *door.node.members.lock() = vec![
+    *server.node.members.lock() = vec![
         member("n1", "10.0.0.1:7180"),
         member("n2", "box2.example:7180"),
-        // Nobody knows where it is, or it does not know its own port.
+        // Members without a known address or port.
         member("n3", ""),
         member("n4", "10.0.0.4:0"),
         member("n5", "[::1]:7180"),
     ];
-    let mut asking = Asking::connect(door.clients).await;
-    let told = asking.get("/page.json", &[("origin", "https://tickets.example")]).await;
-    assert_eq!((told.status, told.header("content-type")), (200, Some("application/json")));
-    assert_eq!(told.header("access-control-allow-origin"), Some("*"));
-    assert_eq!(told.header("cache-control"), Some("no-store"));
+    let mut http_client = HttpClient::connect(server.clients).await;
+    let answer = http_client.get("/page.json", &[("origin", "https://tickets.example")]).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+    assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
     let expected = json!({
         "node": "n1",
         "nodes": [
@@ -182,27 +182,27 @@ async fn the_page_is_told_of_the_cluster() {
         "hosts": [],
         "payment": "https://pay.example/element.js",
     });
-    assert_eq!(told.json(), expected);
-    assert_eq!(asking.ask("HEAD", "/page.json", &[], b"").await.status, 200);
-    assert_eq!(asking.get("/metrics", &[]).await.status, 404, "strangers are told no counters");
+    assert_eq!(answer.json(), expected);
+    assert_eq!(http_client.ask("HEAD", "/page.json", &[], b"").await.status, 200);
+    assert_eq!(http_client.get("/metrics", &[]).await.status, 404, "strangers are told no counters");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_is_alone_is_where_it_was_reached() {
-    let door = Door::open(Limits::default());
-    *door.node.members.lock() = vec![Member { node: "n1".into(), client: "".into() }];
-    let told: Value = Asking::connect(door.clients).await.get("/page.json", &[]).await.json();
-    assert_eq!(told["nodes"], json!([{"node": "n1", "url": "http://localhost"}]), "as the request's Host says");
-    assert_eq!((&told["gateway"], &told["demo"], &told["products"]), (&json!(false), &Value::Null, &json!([])));
-    // It does not know its cluster yet, and who asks is no good help.
-    door.node.members.lock().clear();
+    let server = TestServer::open(Limits::default());
+    *server.node.members.lock() = vec![Member { node: "n1".into(), client: "".into() }];
+    let answer: Value = HttpClient::connect(server.clients).await.get("/page.json", &[]).await.json();
+    assert_eq!(answer["nodes"], json!([{"node": "n1", "url": "http://localhost"}]), "as the request's Host says");
+    assert_eq!((&answer["gateway"], &answer["demo"], &answer["products"]), (&json!(false), &Value::Null, &json!([])));
+    // It does not know its cluster yet, and the request's host is not usable.
+    server.node.members.lock().clear();
     for host in ["", "a b", "user@evil.example", "a/b"] {
         let request = format!("GET /page.json HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
-        let (status, body) = crate::door::common::http(door.clients, &request).await;
+        let (status, body) = crate::server::common::http(server.clients, &request).await;
         if status == 200 {
-            let told: Value = serde_json::from_str(&body).expect("JSON");
-            assert_eq!(told["nodes"], json!([{"node": "n1", "url": format!("http://{}", door.clients)}]), "{host:?}");
+            let answer: Value = serde_json::from_str(&body).expect("JSON");
+            assert_eq!(answer["nodes"], json!([{"node": "n1", "url": format!("http://{}", server.clients)}]), "{host:?}");
         }
     }
-    assert_eq!(get(door.clients, "/page.json").await.0, 200);
+    assert_eq!(get(server.clients, "/page.json").await.0, 200);
 }

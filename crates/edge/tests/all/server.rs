@@ -1,12 +1,12 @@
-//! The door over real sockets, with a node behind it that answers as each test wants.
+//! The client port over real sockets, with a node that answers as each test wants.
 
 mod client;
 mod common;
 
 mod customers;
 mod envelope;
-mod errands;
-mod guests;
+mod fan_out;
+mod connections;
 mod http;
 mod page;
 mod requests;
@@ -14,4 +14,4 @@ mod roles;
 mod theatre;
 mod watching;
 mod web;
-mod who_may;
+mod permissions;

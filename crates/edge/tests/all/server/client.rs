@@ -1,4 +1,4 @@
-//! Clients that speak to a door over real sockets.
+//! Clients over real sockets.
 
 use std::net::SocketAddr;
 
@@ -23,9 +23,9 @@ use tokio_tungstenite::{
     },
 };
 
-use crate::door::common::{PATIENCE, token};
+use crate::server::common::{TIMEOUT, token};
 
-/// What a client was sent.
+/// A message to a client.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Sent {
     /// A frame of the protocol.
@@ -91,7 +91,7 @@ impl Client {
         out.to_vec()
     }
 
-    /// The frame this value is.
+    /// A value as a frame.
     pub(crate) fn encoded(&self, value: &Value) -> Vec<u8> {
         match self.encoding {
             Encoding::Json => serde_json::to_vec(value).expect("JSON"),
@@ -112,10 +112,10 @@ impl Client {
         }
     }
 
-    /// What comes next.
+    /// The next message.
     pub(crate) async fn next(&mut self) -> Sent {
         loop {
-            let next = tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("something comes");
+            let next = tokio::time::timeout(TIMEOUT, self.socket.next()).await.expect("something comes");
             return match next {
                 Some(Ok(Message::Text(frame))) => Sent::Frame(frame.into()),
                 Some(Ok(Message::Binary(frame))) => Sent::Frame(frame),
@@ -126,7 +126,7 @@ impl Client {
         }
     }
 
-    /// The frame that comes next.
+    /// The next frame.
     pub(crate) async fn frame(&mut self) -> Bytes {
         match self.next().await {
             Sent::Frame(frame) => frame,
@@ -134,7 +134,7 @@ impl Client {
         }
     }
 
-    /// The code of the close that comes next.
+    /// The code of the next close.
     pub(crate) async fn close_code(&mut self) -> u16 {
         match self.next().await {
             Sent::Closed(code, _) => code,
@@ -142,7 +142,7 @@ impl Client {
         }
     }
 
-    /// The answer that comes next.
+    /// The next answer.
     pub(crate) async fn answer<T: FromAnswer>(&mut self) -> (Option<u64>, Reply<T>) {
         let frame = self.frame().await;
         match ServerFrame::read(self.encoding, &frame).expect("readable") {
@@ -151,7 +151,7 @@ impl Client {
         }
     }
 
-    /// The leader that the answer that comes next names.
+    /// The leader in the next answer.
     pub(crate) async fn leader(&mut self) -> Leader {
         let frame = self.frame().await;
         match ServerFrame::read(self.encoding, &frame).expect("readable") {
@@ -160,7 +160,7 @@ impl Client {
         }
     }
 
-    /// The code of the refusal or failure that comes next, and whom it answers.
+    /// The id and code of the next refusal or failure. 0 for an ok.
     pub(crate) async fn code(&mut self) -> (Option<u64>, u16) {
         let (id, reply) = self.answer::<()>().await;
         match reply {
@@ -170,12 +170,12 @@ impl Client {
         }
     }
 
-    /// The event of a feed that comes next.
+    /// The next event of a session's feed.
     pub(crate) async fn event(&mut self) -> (u64, Event) {
         self.event_of::<Snapshot>().await
     }
 
-    /// The next frame of a feed of another kind of entity than a session.
+    /// The next event of another entity's feed.
     pub(crate) async fn event_of<S: SnapshotBody>(&mut self) -> (u64, Event<S>) {
         let frame = self.frame().await;
         match ServerFrame::read(self.encoding, &frame).expect("readable") {
@@ -184,7 +184,7 @@ impl Client {
         }
     }
 
-    /// Asks for something that is answered at once.
+    /// Sends a request that is answered at once.
     pub(crate) async fn is_alive(&mut self) {
         self.send(999, Op::CartOpen, json!({"token": token(9)})).await;
         assert_eq!(self.code().await, (Some(999), 0));
@@ -220,7 +220,7 @@ pub(crate) async fn refused(request: HttpRequest) -> u16 {
     }
 }
 
-/// The test, for each encoding.
+/// Runs a test for each encoding.
 pub(crate) async fn in_both<F: Future<Output = ()>>(mut test: impl FnMut(Encoding) -> F) {
     for encoding in Encoding::ALL {
         test(encoding).await;

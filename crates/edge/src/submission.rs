@@ -1,4 +1,4 @@
-//! Waiting for the node: one command, several, or the items of a batch, until they are answered or their time is over.
+//! Commands submitted to the node for one HTTP request, until they are answered or the deadline has passed.
 
 use std::{
     collections::BTreeMap,
@@ -18,17 +18,17 @@ use boxoffice_wire::{
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
-    answers::Answers,
+    answer_queue::AnswerQueue,
     batch::Batch,
     budgets::{Charge, Owners},
     caller::{self, Caller},
     failures::fail_of,
-    shared::{Guest, Phase, Shared},
+    shared::{ConnectionPermit, Phase, Shared},
     venues,
 };
 
 /// The commands of one HTTP request.
-pub(crate) struct Waiting {
+pub(crate) struct Submission {
     shared: Arc<Shared>,
     caller: Caller,
     owners: Owners,
@@ -36,24 +36,18 @@ pub(crate) struct Waiting {
     deadline: Instant,
 }
 
-/// Where their answers go; what is submitted is counted until it is answered, whether anybody still waits or not.
+/// Receives the answers. A command is counted until it is answered, even if the client has given up.
 struct Sink {
-    answers: Answers,
+    answers: AnswerQueue,
     under_way: Arc<AtomicUsize>,
     shared: Arc<Shared>,
 }
 
-/// What is kept of a command until it is answered.
-struct Asked {
+/// A command that is not answered yet.
+struct PendingCommand {
     shape: Shape,
     charge: Option<Charge>,
     reads_order: bool,
-}
-
-impl Asked {
-    fn of(command: &Command, shape: Shape) -> Asked {
-        Asked { shape, charge: None, reads_order: caller::reads_order(command) }
-    }
 }
 
 impl ReplySink for Sink {
@@ -64,55 +58,54 @@ impl ReplySink for Sink {
     }
 }
 
-impl Waiting {
-    /// For commands that this caller sent over this connection and that may take until `deadline`; `busy` if as many are under way as may be.
+impl Submission {
+    /// Begins a submission for a caller.
+    ///
+    /// # Errors
+    /// [`FailKind::Busy`] if the connection has too many commands under way.
     pub(crate) fn begin(
         shared: &Arc<Shared>,
-        guest: &Guest,
+        permit: &ConnectionPermit,
         caller: Caller,
         deadline: Instant,
-    ) -> Result<Waiting, FailKind> {
-        // Those whose client has given up waiting count as well.
-        if guest.under_way.load(Ordering::Relaxed) >= shared.config.limits.requests_under_way_max {
+    ) -> Result<Submission, FailKind> {
+        // Commands whose client has given up count as well.
+        if permit.under_way.load(Ordering::Relaxed) >= shared.config.limits.requests_under_way_max {
             return Err(FailKind::Busy);
         }
-        let under_way = Arc::clone(&guest.under_way);
-        let sink = Sink { answers: Answers::default(), under_way, shared: Arc::clone(shared) };
-        let owners = caller.owners(guest);
-        Ok(Waiting { shared: Arc::clone(shared), caller, owners, sink: Arc::new(sink), deadline })
+        let under_way = Arc::clone(&permit.under_way);
+        let sink = Sink { answers: AnswerQueue::default(), under_way, shared: Arc::clone(shared) };
+        let owners = caller.owners(permit);
+        Ok(Submission { shared: Arc::clone(shared), caller, owners, sink: Arc::new(sink), deadline })
     }
 
-    /// What becomes of a command.
+    /// Submits a command and waits for its verdict.
     pub(crate) async fn command(self, command: Command, key: Option<RequestKey>, shape: Shape) -> Verdict {
-        let mut asked = Asked::of(&command, shape);
-        asked.charge = match self.shared.budgets.begin(&self.owners, &command, Instant::now()) {
-            Ok(charge) => charge,
-            Err(over) => return Verdict::Rejected(over.rejection()),
+        let pending = match self.charge(&command, shape) {
+            Ok(pending) => pending,
+            Err(verdict) => return verdict,
         };
         self.submit(0, command, key);
         match self.answers().await.pop() {
-            Some((_, result)) => self.verdict(result, &asked),
+            Some((_, result)) => self.verdict(result, &pending),
             None => Verdict::Fail(Fail::new(FailKind::Unknown)),
         }
     }
 
-    /// What becomes of the items of a batch.
+    /// Submits the items of a batch and waits for their verdicts.
     pub(crate) async fn batch(self, items: Vec<Result<Item, Rejection>>) -> Vec<Verdict> {
         let mut batch = Batch::new(0, Instant::now(), self.deadline, items);
-        let mut under_way: BTreeMap<u64, Asked> = BTreeMap::new();
+        let mut under_way: BTreeMap<u64, PendingCommand> = BTreeMap::new();
         loop {
             while let Some((index, item)) = batch.start() {
                 let tag = index as u64;
-                let mut asked = Asked::of(&item.command, item.shape);
-                match self.shared.budgets.begin(&self.owners, &item.command, Instant::now()) {
-                    Ok(charge) => asked.charge = charge,
-                    Err(over) => {
-                        batch.ended(index, Verdict::Rejected(over.rejection()));
-                        continue;
+                match self.charge(&item.command, item.shape) {
+                    Ok(pending) => {
+                        under_way.insert(tag, pending);
+                        self.submit(tag, item.command, item.key);
                     }
+                    Err(verdict) => batch.ended(index, verdict),
                 }
-                under_way.insert(tag, asked);
-                self.submit(tag, item.command, item.key);
             }
             if let Some(verdicts) = batch.verdicts() {
                 return verdicts;
@@ -126,13 +119,20 @@ impl Waiting {
                 continue;
             }
             for (tag, result) in answers {
-                let asked = under_way.remove(&tag).expect("an item is answered once");
-                batch.ended(tag as usize, self.verdict(result, &asked));
+                let pending = under_way.remove(&tag).expect("an item is answered once");
+                batch.ended(tag as usize, self.verdict(result, &pending));
             }
         }
     }
 
-    /// Hands a command to the node; its answer comes with this tag.
+    /// Charges a command to the caller's budgets.
+    fn charge(&self, command: &Command, shape: Shape) -> Result<PendingCommand, Verdict> {
+        let charge = self.shared.budgets.begin(&self.owners, command, Instant::now());
+        let charge = charge.map_err(|over| Verdict::Rejected(over.rejection()))?;
+        Ok(PendingCommand { shape, charge, reads_order: caller::reads_order(command) })
+    }
+
+    /// Submits a command. Its answer comes with this tag.
     pub(crate) fn submit(&self, tag: u64, command: Command, key: Option<RequestKey>) {
         self.sink.under_way.fetch_add(1, Ordering::Relaxed);
         self.shared.metrics.under_way.fetch_add(1, Ordering::Relaxed);
@@ -142,20 +142,20 @@ impl Waiting {
         venues::submit(&self.shared, &self.caller.access, command, key, reply);
     }
 
-    /// The next answers; none when the deadline comes, or the door closes, before there are some.
+    /// Waits for the next answers. Empty if the deadline passes or the port closes before.
     pub(crate) async fn answers(&self) -> Vec<(u64, door::Result)> {
         let mut taken = Vec::new();
         let mut phase = self.shared.phase.clone();
         let over = async {
             tokio::select! {
                 () = sleep_until(self.deadline) => {}
-                // A door that is gone is closed as well.
+                // An error means that the port is gone, which is as good as closed.
                 _ = phase.wait_for(|phase| *phase == Phase::Closed) => {}
             }
         };
         let answered = async {
             while taken.is_empty() {
-                self.sink.answers.there().await;
+                self.sink.answers.ready().await;
                 self.sink.answers.take(&mut taken);
             }
         };
@@ -167,15 +167,15 @@ impl Waiting {
         taken
     }
 
-    fn verdict(&self, result: door::Result, asked: &Asked) -> Verdict {
+    fn verdict(&self, result: door::Result, pending: &PendingCommand) -> Verdict {
         if let Ok(Err(refusal)) = &result {
             self.shared.metrics.refused(refusal);
         }
-        if let Some(charge) = asked.charge {
+        if let Some(charge) = pending.charge {
             self.shared.budgets.end(charge, &result, Instant::now(), self.shared.backend.now());
         }
-        match self.caller.told(&self.shared, asked.reads_order, result) {
-            Ok(outcome) => Verdict::decided(outcome, asked.shape),
+        match self.caller.redact(&self.shared, pending.reads_order, result) {
+            Ok(outcome) => Verdict::decided(outcome, pending.shape),
             Err(failure) => Verdict::Fail(fail_of(failure)),
         }
     }

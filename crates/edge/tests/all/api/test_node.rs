@@ -1,4 +1,4 @@
-//! A real node behind a real door, with a data directory that is removed at the end.
+//! A real node with a client port, and a data directory that is removed at the end.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -15,37 +15,37 @@ use boxoffice_wire::{Op, schema};
 use tempfile::TempDir;
 use tokio::{runtime::Handle, sync::oneshot, task::JoinHandle};
 
-use crate::asking::Asking;
+use crate::http_client::HttpClient;
 
-/// A node that serves.
-pub(crate) struct House {
+/// A running node.
+pub(crate) struct TestNode {
     pub(crate) address: SocketAddr,
     node: Node,
     stop: oneshot::Sender<()>,
-    door: JoinHandle<()>,
+    server: JoinHandle<()>,
     _data: TempDir,
 }
 
-impl House {
-    pub(crate) async fn open() -> House {
-        House::with(None, Vec::new()).await
+impl TestNode {
+    pub(crate) async fn open() -> TestNode {
+        TestNode::with(None, Vec::new()).await
     }
 
-    /// One that takes payments so.
-    pub(crate) async fn with(gateway: Option<GatewayConfig>, webhook_secrets: Vec<Secret>) -> House {
+    /// Starts with this payment gateway.
+    pub(crate) async fn with(gateway: Option<GatewayConfig>, webhook_secrets: Vec<Secret>) -> TestNode {
         let anonymous = Some(Role::Admin);
-        let door = EdgeConfig { anonymous, recorded_by_anyone: true, webhook_secrets, ..EdgeConfig::default() };
-        House::behind(door, gateway).await
+        let server = EdgeConfig { anonymous, recorded_by_anyone: true, webhook_secrets, ..EdgeConfig::default() };
+        TestNode::behind(server, gateway).await
     }
 
-    /// One behind such a door.
-    pub(crate) async fn behind(mut door: EdgeConfig, gateway: Option<GatewayConfig>) -> House {
+    /// Starts with this configuration of the client port.
+    pub(crate) async fn behind(mut server: EdgeConfig, gateway: Option<GatewayConfig>) -> TestNode {
         let data = tempfile::tempdir().expect("a directory");
         let mut world = World::alone();
         if let Some(config) = &gateway {
             world.gateway = Arc::new(HttpGateway::new(config, Handle::current()).expect("a client"));
         }
-        // Nobody waits long for a gateway that does not answer, and it is soon asked again.
+        // A gateway that does not answer times out early and is soon asked again.
         let rules = Rules { payment_wait_ms: 100, payment_again_ms: 60_000, ..Rules::default() };
         let config = NodeConfig {
             data_dir: data.path().join("data"),
@@ -62,37 +62,37 @@ impl House {
         while handle.ready().is_err() {
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         }
-        door.listen.set_port(0);
-        let edge = Edge::bind(door, Arc::new(handle), Runtimes { selling, watching }).expect("a free port");
+        server.listen.set_port(0);
+        let edge = Edge::bind(server, Arc::new(handle), Runtimes { selling, watching }).expect("a free port");
         let address = edge.local_addr();
         let (stop, stopped) = oneshot::channel();
-        let door = tokio::spawn(edge.run(async {
+        let server = tokio::spawn(edge.run(async {
             let _ = stopped.await;
         }));
-        House { address, node, stop, door, _data: data }
+        TestNode { address, node, stop, server, _data: data }
     }
 
-    /// The same, with everything that the examples of the schemas make.
-    pub(crate) async fn furnished() -> House {
-        let house = House::open().await;
-        house.furnish().await;
-        house
+    /// Starts with everything that the examples of the schemas create.
+    pub(crate) async fn furnished() -> TestNode {
+        let test_node = TestNode::open().await;
+        test_node.furnish().await;
+        test_node
     }
 
-    /// Makes what the examples of the schemas make.
+    /// Creates everything that the examples of the schemas create.
     pub(crate) async fn furnish(&self) {
-        let mut asking = Asking::connect(self.address).await;
+        let mut http_client = HttpClient::connect(self.address).await;
         for op in [Op::VenuePut, Op::HallPut, Op::TitlePut, Op::SessionCreate] {
             for (number, example) in schema::of(op).examples.iter().enumerate() {
-                let told = asking.command(op.name(), &format!("{number}"), example).await;
-                assert_eq!(told.status, 200, "{told:?}");
+                let answer = http_client.command(op.name(), &format!("{number}"), example).await;
+                assert_eq!(answer.status, 200, "{answer:?}");
             }
         }
     }
 
     pub(crate) async fn close(self) {
         let _ = self.stop.send(());
-        self.door.await.expect("the door closes");
+        self.server.await.expect("the server closes");
         self.node.stop(1_000).await.expect("the node stops");
     }
 }

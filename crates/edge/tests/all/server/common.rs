@@ -1,4 +1,4 @@
-//! A door in front of a node that answers as the test wants.
+//! A client port in front of a node that answers as the test wants.
 
 use std::{collections::BTreeMap, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
@@ -41,13 +41,13 @@ use tokio::{
     task::JoinHandle,
 };
 
-pub(crate) use crate::door::client::{Client, Sent, in_both, refused, request};
-use crate::door::theatre::Theatre;
+pub(crate) use crate::server::client::{Client, Sent, in_both, refused, request};
+use crate::server::theatre::Theatre;
 
-/// Longer than anything here takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// Longer than anything takes here, even on a busy machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What the nodes of the cluster show each other.
+/// The secret of the cluster's nodes.
 pub(crate) const PEER_SECRET: &[u8] = b"the secret of the nodes";
 
 /// Seat, limit and the version before which a history was asked for.
@@ -58,30 +58,30 @@ pub(crate) struct Node {
     feeds: Feeds,
     pub(crate) theatre: Arc<Theatre>,
     /// Commands in the order they came, as `name begins` and `name ends`.
-    pub(crate) diary: Arc<Mutex<Vec<String>>>,
-    /// Commands that wait for the test to answer them.
+    pub(crate) log: Arc<Mutex<Vec<String>>>,
+    /// Commands that the test will answer.
     pub(crate) waiting: Mutex<Vec<ReplyTo>>,
     pub(crate) keys: Mutex<Vec<Option<Request>>>,
-    /// Of each command that may open a cart, whether a guest asked.
-    pub(crate) guests: Mutex<Vec<bool>>,
+    /// Whether a guest sent it, for each command that may open a cart.
+    pub(crate) connections: Mutex<Vec<bool>>,
     pub(crate) not_ready: Mutex<Option<String>>,
-    /// The node that leads carts, if it is another one.
+    /// The leader of carts, if it is another node.
     pub(crate) carts_led_by: Mutex<Option<u64>>,
     pub(crate) members: Mutex<Vec<Member>>,
     /// The venues of the one city.
     pub(crate) city: Mutex<Vec<String>>,
-    /// Searches of venues under way, and the most that ever were.
+    /// Searches of venues under way, and their maximum so far.
     searches: Arc<Mutex<usize>>,
     pub(crate) searches_most: Mutex<usize>,
-    /// What the next histories are; busy if there is nothing.
+    /// The result of the next histories. Busy if there is none.
     pub(crate) history: Mutex<Option<HistoryFound>>,
-    /// What was asked of them: seat, limit, before.
+    /// The parameters of the histories that were read.
     pub(crate) histories_asked: Mutex<Vec<HistoryAsked>>,
-    /// Orders, and whose they are.
+    /// Orders with their customers.
     pub(crate) orders: Mutex<BTreeMap<CartId, Option<Id>>>,
-    /// Where pages of bookings were to go on.
+    /// The cursors of the pages of bookings that were read.
     pub(crate) bookings_after: Mutex<Vec<Option<(Timestamp, SmolStr)>>>,
-    /// The keys of the cluster, and how they stand.
+    /// The keys of the cluster.
     pub(crate) access_keys: Mutex<BTreeMap<Id, Arc<AccessKey>>>,
     pub(crate) key_ring: Mutex<KeyRing>,
     runtime: Handle,
@@ -110,11 +110,11 @@ impl Node {
         self.feeds.commit(vec![Commit { entity, from, to: from + 1, news }]);
     }
 
-    /// Two sessions of each venue: by its number, then a hundred later.
+    /// Two sessions of each venue, which start at the venue's number and a hundred later.
     fn search(&self, venue: &Id, after: Option<(Timestamp, Id)>, limit: u32, reply: ReplyTo) {
         match venue.as_str() {
             "busy" => return reply.answer(Err(Failure::Busy(100))),
-            // Waits for ever.
+            // Never answers.
             "silent" => return self.waiting.lock().push(reply),
             _ => {}
         }
@@ -146,11 +146,11 @@ impl Node {
     }
 
     fn later(&self, name: &'static str, ms: u64, reply: ReplyTo) {
-        let diary = Arc::clone(&self.diary);
-        diary.lock().push(format!("{name} begins"));
+        let log = Arc::clone(&self.log);
+        log.lock().push(format!("{name} begins"));
         self.runtime.spawn(async move {
             tokio::time::sleep(Duration::from_millis(ms)).await;
-            diary.lock().push(format!("{name} ends"));
+            log.lock().push(format!("{name} ends"));
             reply.answer(Ok(Ok(Answered { answer: Answer::Done, at: Vec::new() })));
         });
     }
@@ -160,7 +160,7 @@ impl Backend for Node {
     fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo) {
         self.keys.lock().push(request);
         if let Command::Cart(_, CartCommand::Open { guest, .. } | CartCommand::Hold { guest, .. }) = &command {
-            self.guests.lock().push(*guest);
+            self.connections.lock().push(*guest);
         }
         match command {
             // Answered at once, from the connection's own turn.
@@ -169,10 +169,10 @@ impl Backend for Node {
             Command::Cart(_, CartCommand::Get) => self.waiting.lock().push(reply),
             // Waits for the test as well, and is in the diary.
             Command::Cart(_, CartCommand::Revoke { line, .. }) => {
-                self.diary.lock().push(format!("revoke {line}"));
+                self.log.lock().push(format!("revoke {line}"));
                 self.waiting.lock().push(reply);
             }
-            // Nobody ever answers: dropping the reply says so.
+            // Dropping the reply says that there will be no answer.
             Command::Cart(_, CartCommand::Cancel) => drop(reply),
             Command::Cart(_, CartCommand::Checkout { .. }) => reply.answer(Err(Failure::ReadOnly)),
             Command::Cart(cart, CartCommand::Order) => {
@@ -203,7 +203,7 @@ impl Backend for Node {
                 let venues = self.city.lock().iter().map(|venue| id(venue)).collect();
                 reply.answer(Ok(Ok(Answered { answer: Answer::VenueIds(venues), at: Vec::new() })));
             }
-            // As many free seats as the session is called, no two of them side by side, and as many free places.
+            // The session's name says how many seats are free. No two of them are adjacent.
             Command::Cart(_, CartCommand::Hold { lines, .. }) => match (&lines[0].entity, &lines[0].want) {
                 (Entity::Session(session), Want::Places { area, .. }) => {
                     let free = session.as_str().trim_start_matches("free").parse().expect("a number");
@@ -350,7 +350,7 @@ fn order(cart: CartId, customer: Option<Id>) -> Answer {
     Answer::Order { order: Arc::new(order), settling: false, payment: PaymentStatus::Recorded, refunds: Vec::new() }
 }
 
-/// One that operators made, and one that was bought by cart 7.
+/// A booking that operators made, and one that cart 7 bought.
 fn bookings() -> Vec<BookingView> {
     let (begin, end) = (Timestamp(1_000), Timestamp(2_000));
     let state = BookingState::Reserved;
@@ -380,9 +380,9 @@ pub(crate) fn cart(number: u128) -> CartId {
     CartToken(number).cart()
 }
 
-/// A door that is open, with everything behind it.
-pub(crate) struct Door {
-    /// Where tests connect: the operators' port if that asks for nothing, else the clients' port.
+/// A running client port and the node behind it.
+pub(crate) struct TestServer {
+    /// The port of the tests: the operators' port if it needs no credentials, else the clients' port.
     pub(crate) address: SocketAddr,
     /// The clients' port.
     pub(crate) clients: SocketAddr,
@@ -395,14 +395,14 @@ pub(crate) struct Door {
     watching: Option<Runtime>,
 }
 
-impl Door {
-    /// Opens a door on any port with these limits.
-    pub(crate) fn open(limits: Limits) -> Door {
-        Door::with(EdgeConfig { limits, ..EdgeConfig::default() })
+impl TestServer {
+    /// Starts with these limits.
+    pub(crate) fn open(limits: Limits) -> TestServer {
+        TestServer::with(EdgeConfig { limits, ..EdgeConfig::default() })
     }
 
-    /// Opens a door on any port; strangers may do everything that buyers do.
-    pub(crate) fn with(config: EdgeConfig) -> Door {
+    /// Starts without budgets. Strangers have the role sell.
+    pub(crate) fn with(config: EdgeConfig) -> TestServer {
         let budgets = BudgetConfig {
             connections: 0,
             requests_per_second: 0,
@@ -412,11 +412,11 @@ impl Door {
             seat_seconds: 0,
             ..config.budgets
         };
-        Door::strict(EdgeConfig { anonymous: Some(Role::Sell), recorded_by_anyone: true, budgets, ..config })
+        TestServer::strict(EdgeConfig { anonymous: Some(Role::Sell), recorded_by_anyone: true, budgets, ..config })
     }
 
-    /// Opens a door on any port, as it is configured.
-    pub(crate) fn strict(mut config: EdgeConfig) -> Door {
+    /// Starts as configured, on free ports.
+    pub(crate) fn strict(mut config: EdgeConfig) -> TestServer {
         config.listen.set_port(0);
         config.operators = Some("127.0.0.1:0".parse().expect("an address"));
         config.limits.operator_connections_max = config.limits.connections_max;
@@ -449,10 +449,10 @@ impl Door {
         let node = Arc::new(Node {
             feeds,
             theatre,
-            diary: Arc::default(),
+            log: Arc::default(),
             waiting: Mutex::default(),
             keys: Mutex::default(),
-            guests: Mutex::default(),
+            connections: Mutex::default(),
             not_ready: Mutex::default(),
             carts_led_by: Mutex::default(),
             members: Mutex::default(),
@@ -475,7 +475,7 @@ impl Door {
         let running = tokio::spawn(edge.run(async {
             let _ = stopped.await;
         }));
-        Door {
+        TestServer {
             address,
             clients,
             operators,
@@ -487,15 +487,15 @@ impl Door {
         }
     }
 
-    /// Begins to close the door.
+    /// Begins to close.
     pub(crate) fn close(&mut self) {
         self.stop.take().expect("it is closed once").send(()).expect("it is open");
     }
 
-    /// Waits until the door is closed.
+    /// Waits until it is closed.
     pub(crate) async fn closed(&mut self) {
         let running = self.running.take().expect("it is waited for once");
-        tokio::time::timeout(PATIENCE, running).await.expect("it closes").expect("without a panic");
+        tokio::time::timeout(TIMEOUT, running).await.expect("it closes").expect("without a panic");
     }
 
     /// The value of a counter or gauge.
@@ -515,13 +515,13 @@ impl Door {
             if found == value {
                 return;
             }
-            assert!(begun.elapsed() < PATIENCE, "{name} is {found}, not {value}");
+            assert!(begun.elapsed() < TIMEOUT, "{name} is {found}, not {value}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 }
 
-impl Drop for Door {
+impl Drop for TestServer {
     fn drop(&mut self) {
         if let Some(watching) = self.watching.take() {
             watching.shutdown_background();
@@ -529,17 +529,17 @@ impl Drop for Door {
     }
 }
 
-/// Status and body of a page.
+/// Gets a page. Returns its status and body.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> (u16, String) {
     http(address, &format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")).await
 }
 
-/// Status and body of the answer to an HTTP request.
+/// Sends an HTTP request. Returns the answer's status and body.
 pub(crate) async fn http(address: SocketAddr, request: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     stream.write_all(request.as_bytes()).await.expect("written");
     let mut answer = String::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer)).await.expect("an answer in time");
+    let read = tokio::time::timeout(TIMEOUT, stream.read_to_string(&mut answer)).await.expect("an answer in time");
     if let Err(error) = read {
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{error}");
     }

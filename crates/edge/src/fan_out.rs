@@ -1,4 +1,4 @@
-//! What the door itself goes about for a request: counting the node, asking all venues of a city, reading a history.
+//! Queries that are more than one command: an audit of the node, a search over all venues of a city, a history.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -24,106 +24,98 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     caller::Caller,
     failures::fail_of,
-    shared::{Guest, Shared},
+    shared::{ConnectionPermit, Shared},
     venues,
-    waiting::Waiting,
+    submission::Submission,
 };
 
-/// Venues of one search under way at once: enough to share the work, few enough to leave others their turn.
+/// Venues that one search asks at the same time. Enough to share the work, and few enough not to hold up others.
 const VENUES_UNDER_WAY_MAX: usize = 32;
 
-/// What is to be gone about.
+/// A query.
 #[derive(Debug)]
-pub(crate) enum Errand {
-    /// Everything the node keeps is counted.
+pub(crate) enum FanOutQuery {
+    /// Counts everything that the node holds.
     Audit,
-    /// Every venue of a city is asked.
+    /// Asks every venue of a city for sessions.
     City(CitySearch),
-    /// What happened to an entity is read.
+    /// Reads the history of an entity.
     History {
-        /// Which.
         entity: Entity,
-        /// Only this seat of it.
+        /// Only events of this seat.
         seat: Option<Seat>,
-        /// At most so many entries.
+        /// The maximum of entries.
         limit: u32,
-        /// Only what is older than this version.
+        /// Only events before this version.
         before: Option<u64>,
-        /// Only if it is of one of these venues; of any if empty.
+        /// Only if the entity belongs to one of these venues. All if empty.
         venues: Arc<[Id]>,
     },
 }
 
-/// What came of it.
-pub(crate) enum Found {
-    /// The counts.
+/// The result of a query.
+pub(crate) enum QueryResult {
     Audit(Box<NodeAudit>),
-    /// Sessions.
     City(CityPage),
-    /// What happened.
     History(HistoryPage),
 }
 
-/// What an errand ends with: what was found, or how it was refused or failed.
-pub(crate) type Ending = Result<Found, Box<Verdict>>;
+/// The result of a query, or the verdict that refuses or fails it.
+pub(crate) type QueryOutcome = Result<QueryResult, Box<Verdict>>;
 
-/// Goes about it until `deadline`.
-pub(crate) async fn run(shared: Arc<Shared>, guest: Arc<Guest>, errand: Errand, deadline: Instant) -> Ending {
-    match errand {
-        Errand::Audit => match timeout_at(deadline, shared.backend.audit()).await {
-            Ok(audit) => Ok(Found::Audit(Box::new(audit))),
+/// Runs a query until `deadline`.
+pub(crate) async fn run(shared: Arc<Shared>, permit: Arc<ConnectionPermit>, query: FanOutQuery, deadline: Instant) -> QueryOutcome {
+    match query {
+        FanOutQuery::Audit => match timeout_at(deadline, shared.backend.audit()).await {
+            Ok(audit) => Ok(QueryResult::Audit(Box::new(audit))),
             Err(_) => Err(failed(FailKind::Unknown)),
         },
-        Errand::City(search) => {
-            let waiting = Waiting::begin(&shared, &guest, Caller::default(), deadline).map_err(failed)?;
-            city(waiting, &search).await.map(Found::City)
+        FanOutQuery::City(search) => {
+            let submission = Submission::begin(&shared, &permit, Caller::default(), deadline).map_err(failed)?;
+            city(submission, &search).await.map(QueryResult::City)
         }
-        Errand::History { entity, seat, limit, before, venues } => {
+        FanOutQuery::History { entity, seat, limit, before, venues } => {
             if !venues.is_empty() {
                 let left = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
-                match venues::may_read(&shared, &venues, &entity, left).await {
-                    Ok(Ok(_)) => {}
-                    Ok(Err(refusal)) => return Err(Box::new(Verdict::No(refusal))),
-                    Err(failure) => return Err(Box::new(Verdict::Fail(fail_of(failure)))),
-                }
+                venues::may_read(&shared, &venues, &entity, left).await?;
             }
             let reading = shared.backend.history(&entity, seat, limit as usize, before);
             match timeout_at(deadline, reading).await {
-                Ok(found) => history(entity, found).map(Found::History),
+                Ok(found) => history(entity, found).map(QueryResult::History),
                 Err(_) => Err(failed(FailKind::Unknown)),
             }
         }
     }
 }
 
-/// Asks the directory which venues there are, then each of them, a few at a time.
-async fn city(waiting: Waiting, search: &CitySearch) -> Result<CityPage, Box<Verdict>> {
-    waiting.submit(0, Command::Directory(DirectoryCommand::VenuesOfCity(search.city.clone())), None);
-    let venues = match answered(waiting.answers().await.pop().map(|(_, result)| result))? {
+/// Asks the directory for the city's venues, then each of them, a few at a time.
+async fn city(submission: Submission, search: &CitySearch) -> Result<CityPage, Box<Verdict>> {
+    submission.submit(0, Command::Directory(DirectoryCommand::VenuesOfCity(search.city.clone())), None);
+    let venues = match answered(submission.answers().await.pop().map(|(_, result)| result))? {
         Answer::VenueIds(venues) => venues,
         other => unreachable!("the directory was asked for venues and said {other:?}"),
     };
     let mut merge = CityMerge::new(search);
     let mut venues = venues.into_iter();
-    let mut asked: BTreeMap<u64, Id> = BTreeMap::new();
+    let mut pending: BTreeMap<u64, Id> = BTreeMap::new();
     let mut tag = 0;
     loop {
-        while asked.len() < VENUES_UNDER_WAY_MAX
+        while pending.len() < VENUES_UNDER_WAY_MAX
             && let Some(venue) = venues.next()
         {
             tag += 1;
-            waiting.submit(tag, search.at(venue.clone()), None);
-            asked.insert(tag, venue);
+            submission.submit(tag, search.at(venue.clone()), None);
+            pending.insert(tag, venue);
         }
-        if asked.is_empty() {
+        if pending.is_empty() {
             return Ok(merge.page());
         }
-        let answers = waiting.answers().await;
+        let answers = submission.answers().await;
         if answers.is_empty() {
             return Err(failed(FailKind::Unknown));
         }
         for (tag, result) in answers {
-            let venue = asked.remove(&tag).expect("a venue answers once");
+            let venue = pending.remove(&tag).expect("a venue answers once");
             match answered(Some(result))? {
                 Answer::Sessions(entries) => merge.add(&venue, entries),
                 other => unreachable!("a venue was asked for sessions and said {other:?}"),
@@ -132,7 +124,7 @@ async fn city(waiting: Waiting, search: &CitySearch) -> Result<CityPage, Box<Ver
     }
 }
 
-/// The answer, if it is one; none is there when the time is over.
+/// The answer, or the verdict that takes its place. The result is `None` if the deadline has passed.
 fn answered(result: Option<boxoffice_node::door::Result>) -> Result<Answer, Box<Verdict>> {
     match result {
         Some(Ok(Ok(Answered { answer, .. }))) => Ok(answer),

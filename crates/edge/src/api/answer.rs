@@ -1,4 +1,4 @@
-//! What is answered to an HTTP request, and how that looks.
+//! Answers of the HTTP API.
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
@@ -9,71 +9,66 @@ use boxoffice_wire::{
 };
 use bytes::BytesMut;
 
-use crate::{errand::Found, metrics::Ended};
+use crate::{fan_out::QueryResult, metrics::Ended};
 
 /// An answer.
-pub(super) struct Said {
+pub(super) struct ApiAnswer {
     status: u16,
-    /// Boxed: it is also what reading a request ends with where it is none.
+    /// Boxed, because answers are also the errors of reading a request.
     body: Box<Body>,
-    /// The methods there are, where it was asked with another.
+    /// The allowed methods, if the request had another one.
     allow: Option<&'static str>,
-    /// Nothing more is read from the connection.
+    /// Whether the connection is closed after the answer.
     closes: bool,
 }
 
 /// The body of an answer.
 pub(super) enum Body {
-    /// How a request ended.
     Verdict(Verdict),
-    /// How the items of a batch ended.
     Batch(Vec<Verdict>),
-    /// How the node is.
     Status(NodeStatus),
-    /// Who leads which shard.
     Shards(ShardMap),
-    /// What the door itself went about.
-    Found(Found),
+    QueryResult(QueryResult),
 }
 
-impl Said {
-    pub(super) fn ok(body: Body) -> Said {
-        Said { status: status::OK, body: Box::new(body), allow: None, closes: false }
+impl ApiAnswer {
+    pub(super) fn ok(body: Body) -> ApiAnswer {
+        ApiAnswer { status: status::OK, body: Box::new(body), allow: None, closes: false }
     }
 
-    pub(super) fn verdict(verdict: Verdict) -> Said {
-        Said { status: status::of_verdict(&verdict), ..Said::ok(Body::Verdict(verdict)) }
+    pub(super) fn verdict(verdict: Verdict) -> ApiAnswer {
+        ApiAnswer { status: status::of_verdict(&verdict), ..ApiAnswer::ok(Body::Verdict(verdict)) }
     }
 
-    pub(super) fn rejected(why: Rejection) -> Said {
-        Said::verdict(Verdict::Rejected(why))
+    pub(super) fn rejected(why: Rejection) -> ApiAnswer {
+        ApiAnswer::verdict(Verdict::Rejected(why))
     }
 
-    pub(super) fn failed(kind: FailKind) -> Said {
-        Said::verdict(Verdict::Fail(Fail::new(kind)))
+    pub(super) fn failed(kind: FailKind) -> ApiAnswer {
+        ApiAnswer::verdict(Verdict::Fail(Fail::new(kind)))
     }
 
-    /// It is asked with one of these methods.
-    pub(super) fn wrong_method(allow: &'static str) -> Said {
+    /// The request must have one of these methods.
+    pub(super) fn wrong_method(allow: &'static str) -> ApiAnswer {
         let why = Rejection::bad_request(format!("this is asked with {allow}"));
-        Said { status: status::WRONG_METHOD, allow: Some(allow), ..Said::rejected(why) }
+        ApiAnswer { status: status::WRONG_METHOD, allow: Some(allow), ..ApiAnswer::rejected(why) }
     }
 
     /// The body did not arrive in time.
-    pub(super) fn too_slow() -> Said {
+    pub(super) fn too_slow() -> ApiAnswer {
         let why = Rejection::bad_request("the body did not arrive whole in time");
-        Said { status: status::TOO_SLOW, ..Said::rejected(why) }.closing()
+        ApiAnswer { status: status::TOO_SLOW, ..ApiAnswer::rejected(why) }.closing()
     }
 
-    /// The same, and the connection is closed: what is left of the body is not read.
-    pub(super) fn closing(self) -> Said {
-        Said { closes: true, ..self }
+    /// The same answer, after which the connection is closed because the rest of the body is not read.
+    pub(super) fn closing(self) -> ApiAnswer {
+        ApiAnswer { closes: true, ..self }
     }
 
-    /// How the request ended.
+    /// The outcome for the counters.
     pub(super) fn ended(&self) -> Ended {
         match &*self.body {
-            Body::Batch(_) | Body::Status(_) | Body::Shards(_) | Body::Found(_) | Body::Verdict(Verdict::Ok(..)) => {
+            Body::Batch(_) | Body::Status(_) | Body::Shards(_) | Body::QueryResult(_) | Body::Verdict(Verdict::Ok(..)) => {
                 Ended::Ok
             }
             Body::Verdict(Verdict::No(_) | Verdict::Rejected(_)) => Ended::No,
@@ -81,7 +76,6 @@ impl Said {
         }
     }
 
-    /// The response.
     pub(super) fn response(self) -> Response {
         let mut out = BytesMut::new();
         match &*self.body {
@@ -89,15 +83,15 @@ impl Said {
             Body::Batch(verdicts) => alone::batch(Encoding::Json, &mut out, verdicts),
             Body::Status(status) => alone::ok(Encoding::Json, &mut out, status),
             Body::Shards(shards) => alone::ok(Encoding::Json, &mut out, shards),
-            Body::Found(Found::Audit(audit)) => alone::ok(Encoding::Json, &mut out, &**audit),
-            Body::Found(Found::City(page)) => alone::ok(Encoding::Json, &mut out, page),
-            Body::Found(Found::History(page)) => alone::ok(Encoding::Json, &mut out, page),
+            Body::QueryResult(QueryResult::Audit(audit)) => alone::ok(Encoding::Json, &mut out, &**audit),
+            Body::QueryResult(QueryResult::City(page)) => alone::ok(Encoding::Json, &mut out, page),
+            Body::QueryResult(QueryResult::History(page)) => alone::ok(Encoding::Json, &mut out, page),
         }
         let status = StatusCode::from_u16(self.status).expect("the table's statuses are those of HTTP");
         let mut response = (status, out.freeze()).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        // Carts are their owners' business, and everything else may be otherwise in a moment.
+        // Carts are private, and everything else may change in a moment.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         let wait_ms = match &*self.body {
             Body::Verdict(Verdict::Fail(fail)) => fail.retry_after_ms.map(u64::from),

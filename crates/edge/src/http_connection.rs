@@ -1,4 +1,4 @@
-//! One connection of HTTP: from its first byte to its end, or until it becomes a WebSocket.
+//! An HTTP connection, from its first byte to its end or until it becomes a WebSocket.
 
 use std::{io, net::IpAddr, sync::Arc, time::Duration};
 
@@ -19,40 +19,40 @@ use tokio::{
 
 use crate::{
     WebConfig,
-    shared::{Guest, Port, Shared, draining, within},
+    shared::{ConnectionPermit, Port, Shared, draining, within},
     stream::Stream,
 };
 
-/// The most an HTTP head may have, in bytes.
+/// The longest HTTP head, in bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// The first byte of a TLS handshake. No HTTP request begins with it.
 const HANDSHAKE: u8 = 22;
 
-/// What a client without TLS is told where the port speaks it.
+/// The answer to a client without TLS at a port with TLS.
 const SPEAK_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain\r\n\
                            content-length: 37\r\n\r\nthis port speaks TLS: use https, wss\r\n";
 
-/// What a client is told whose network has as many connections as one network may have.
+/// The answer to a client whose network has too many connections.
 const TOO_MANY: &[u8] = b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 5\r\nconnection: close\r\n\
                           content-type: text/plain\r\ncontent-length: 40\r\n\r\ntoo many connections from this network.\n";
 
-/// How long a client that is dismissed may take to read why.
-pub(crate) const FAREWELL: Duration = Duration::from_millis(500);
+/// How long a rejected client may take to read why.
+pub(crate) const DISMISS_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(crate) type Router = TowerToHyperService<axum::Router>;
 
-/// Speaks HTTP until the connection is over or becomes a WebSocket.
-pub(crate) async fn serve(stream: TcpStream, router: Router, guest: Arc<Guest>, shared: Arc<Shared>) {
-    let introduced = within(shared.config.limits.header_timeout, introduce(stream, &guest, &shared)).await;
-    let stream = match introduced {
+/// Speaks HTTP until the connection ends or becomes a WebSocket.
+pub(crate) async fn serve(stream: TcpStream, router: Router, permit: Arc<ConnectionPermit>, shared: Arc<Shared>) {
+    let begun = within(shared.config.limits.header_timeout, begin(stream, &permit, &shared)).await;
+    let stream = match begun {
         Some(Ok(stream)) => stream,
         Some(Err(error)) => return tracing::debug!(%error, "a connection ended before it spoke HTTP"),
         None => return tracing::debug!("a connection did not begin in time"),
     };
     let asked = Arc::clone(&shared);
-    let peer = guest.address();
-    let service = hyper::service::service_fn(move |request| answer(request, &router, (&guest, peer), &asked));
+    let peer = permit.address();
+    let service = hyper::service::service_fn(move |request| answer(request, &router, (&permit, peer), &asked));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(shared.config.limits.header_timeout)
@@ -72,21 +72,21 @@ pub(crate) async fn serve(stream: TcpStream, router: Router, guest: Arc<Guest>, 
     }
 }
 
-/// What comes before HTTP: what a proxy says of the client, and TLS.
-async fn introduce(mut stream: TcpStream, guest: &Guest, shared: &Shared) -> io::Result<Stream> {
+/// Reads what comes before HTTP: a proxy's header and the TLS handshake.
+async fn begin(mut stream: TcpStream, permit: &ConnectionPermit, shared: &Shared) -> io::Result<Stream> {
     let stall = shared.config.limits.stall_timeout;
-    let web = match guest.port {
+    let web = match permit.port {
         Port::Clients => &shared.config.web,
         Port::Operators => return Ok(Stream::plain(stream, stall)),
     };
-    guest.comes_from(web.proxies.client_of(&mut stream, guest.address()).await?);
-    // A proxy that names clients request by request has connections of its own.
-    if !(web.proxies.are_asked_of_requests() && web.proxies.trusts(guest.address()))
-        && let Err(over) = guest.count()
+    permit.set_address(web.proxies.client_of(&mut stream, permit.address()).await?);
+    // A proxy that tells the client with each request has connections of its own.
+    if !(web.proxies.tell_with_requests() && web.proxies.trusts(permit.address()))
+        && let Err(over) = permit.count()
     {
-        // Those that are told why keep their place for a moment: with too many at once, others would find none.
+        // A client that is told why keeps its slot for a moment. Too many at once would leave none for others.
         if web.certificate.is_none()
-            && let Ok(_permit) = shared.dismissing.try_acquire()
+            && let Ok(_slot) = shared.dismissing.try_acquire()
         {
             dismiss(stream, TOO_MANY).await;
         }
@@ -99,56 +99,55 @@ async fn introduce(mut stream: TcpStream, guest: &Guest, shared: &Shared) -> io:
         dismiss(stream, SPEAK_TLS).await;
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a client does not speak TLS"));
     }
-    Stream::sealed(stream, stall, certificate.acceptor()).await
+    Stream::tls(stream, stall, certificate.acceptor()).await
 }
 
-/// Says this and closes.
+/// Sends an answer and closes the connection.
 pub(crate) async fn dismiss(mut stream: TcpStream, answer: &[u8]) {
     let _ = stream.write_all(answer).await;
     let _ = stream.shutdown().await;
-    // What the client has sent is read: a socket that is closed with bytes unread resets the connection, and the answer
-    // may be lost with it.
-    let mut asked = [0; 1024];
-    let listen = async { while stream.read(&mut asked).await.is_ok_and(|read| read > 0) {} };
-    let _ = within(FAREWELL, listen).await;
+    // A socket that is closed with bytes unread resets the connection, which may lose the answer. So they are read.
+    let mut unread = [0; 1024];
+    let drain = async { while stream.read(&mut unread).await.is_ok_and(|read| read > 0) {} };
+    let _ = within(DISMISS_TIMEOUT, drain).await;
 }
 
-/// The answer to a request; one that does not say clearly what it asks for gets no further.
+/// The answer to a request. A request with an ambiguous address is refused.
 fn answer(
     mut request: Request<Incoming>,
     router: &Router,
-    (guest, peer): (&Arc<Guest>, IpAddr),
+    (permit, peer): (&Arc<ConnectionPermit>, IpAddr),
     shared: &Arc<Shared>,
 ) -> impl Future<Output = Result<Response<Body>, std::convert::Infallible>> + use<> {
-    let unclear = unclear(&request);
+    let ambiguity = ambiguity(&request);
     let web = &shared.config.web;
-    if guest.port == Port::Clients && web.proxies.are_asked_of_requests() {
-        guest.comes_from(web.proxies.client_of_request(peer, request.headers()));
+    if permit.port == Port::Clients && web.proxies.tell_with_requests() {
+        permit.set_address(web.proxies.client_of_request(peer, request.headers()));
     }
     let is_upgrade = request.headers().contains_key(header::UPGRADE);
-    let stays_secure = stays_secure(guest.port, web);
-    let answered = unclear.is_none().then(|| {
-        request.extensions_mut().insert(Arc::clone(guest));
+    let hsts = hsts(permit.port, web);
+    let answered = ambiguity.is_none().then(|| {
+        request.extensions_mut().insert(Arc::clone(permit));
         router.call(request)
     });
     async move {
-        let mut response = match (answered, unclear) {
+        let mut response = match (answered, ambiguity) {
             (Some(answered), _) => answered.await?,
             (None, why) => (StatusCode::BAD_REQUEST, why.unwrap_or_default()).into_response(),
         };
         let headers = response.headers_mut();
-        // What follows a request to upgrade was not looked at as a head: nothing may.
-        if unclear.is_some() || (is_upgrade && !headers.contains_key(header::UPGRADE)) {
+        // What follows an upgrade request was not checked as a head, so nothing may follow it.
+        if ambiguity.is_some() || (is_upgrade && !headers.contains_key(header::UPGRADE)) {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        headers.extend(stays_secure);
+        headers.extend(hsts);
         Ok(response)
     }
 }
 
-/// What is wrong with how a request names what it asks for.
-fn unclear<B>(request: &Request<B>) -> Option<&'static str> {
-    // A proxy in front may have decided by the one name, and this node would by the other.
+/// Why a request's address is ambiguous, if it is.
+fn ambiguity<B>(request: &Request<B>) -> Option<&'static str> {
+    // A proxy in front may have used the one name, and this node would use the other.
     if request.uri().authority().is_some() {
         return Some("a request names a path, not a whole address\n");
     }
@@ -166,8 +165,8 @@ fn is_host(host: &HeaderValue) -> bool {
     host.to_str().is_ok_and(|host| !host.contains('@') && host.parse::<Authority>().is_ok())
 }
 
-/// What tells browsers to come back with TLS only.
-fn stays_secure(port: Port, web: &WebConfig) -> Option<(HeaderName, HeaderValue)> {
+/// The header that tells browsers to use TLS only.
+fn hsts(port: Port, web: &WebConfig) -> Option<(HeaderName, HeaderValue)> {
     let is_said = port == Port::Clients && web.hsts_s > 0 && web.is_secure();
     is_said.then(|| {
         let value = format!("max-age={}", web.hsts_s);

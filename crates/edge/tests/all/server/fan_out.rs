@@ -1,4 +1,4 @@
-//! What the door goes about itself: searches over a city, histories, both doors alike.
+//! Queries that are more than one command: searches over a city, histories, over WebSocket and HTTP.
 
 use std::collections::BTreeSet;
 
@@ -14,19 +14,19 @@ use boxoffice_wire::{FailKind, Op, city::CityPage, reply::Reply, status::History
 use serde_json::{Value, json};
 
 use crate::{
-    asking::Asking,
-    door::common::{Client, Door, in_both},
+    http_client::HttpClient,
+    server::common::{Client, TestServer, in_both},
 };
 
-/// Venues of the city of these tests: more than are asked at a time.
+/// Venues of the city, more than are asked at the same time.
 const VENUES: usize = 70;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_city_is_asked_venue_by_venue_and_answered_as_one() {
     in_both(|encoding| async move {
-        let door = Door::open(Limits::default());
-        door.node.city.lock().extend((0..VENUES).map(|number| format!("v{number}")));
-        let mut client = Client::connect(door.address, encoding).await;
+        let server = TestServer::open(Limits::default());
+        server.node.city.lock().extend((0..VENUES).map(|number| format!("v{number}")));
+        let mut client = Client::connect(server.address, encoding).await;
         let (mut cursor, mut found, mut pages) = (None::<String>, Vec::new(), 0);
         loop {
             let body = json!({"city": "Paris", "limit": 50, "cursor": cursor});
@@ -45,37 +45,37 @@ async fn a_city_is_asked_venue_by_venue_and_answered_as_one() {
         assert_eq!((found.len(), pages), (2 * VENUES, 3), "each venue has two");
         assert!(found.is_sorted(), "by start, then id, over all pages");
         assert_eq!(found.iter().map(|(_, id, _)| id).collect::<BTreeSet<_>>().len(), 2 * VENUES, "each once");
-        let most = *door.node.searches_most.lock();
+        let most = *server.node.searches_most.lock();
         assert!((2..=32).contains(&most), "{most} venues were asked at a time");
-        assert_eq!(door.metric("boxoffice_edge_requests_total{op=\"session.search\",outcome=\"ok\"}").await, 3.0);
-        door.metric_is("boxoffice_edge_requests_under_way", 0.0).await;
+        assert_eq!(server.metric("boxoffice_edge_requests_total{op=\"session.search\",outcome=\"ok\"}").await, 3.0);
+        server.metric_is("boxoffice_edge_requests_under_way", 0.0).await;
 
-        // The other door says the same.
-        let mut asking = Asking::connect(door.address).await;
-        let told = asking.get("/v1/session.search?city=Paris&limit=50", &[]).await;
-        assert_eq!(told.status, 200, "{told:?}");
-        let first = told.json()["ok"]["sessions"].clone();
+        // HTTP answers the same.
+        let mut http_client = HttpClient::connect(server.address).await;
+        let response = http_client.get("/v1/session.search?city=Paris&limit=50", &[]).await;
+        assert_eq!(response.status, 200, "{response:?}");
+        let first = response.json()["ok"]["sessions"].clone();
         assert_eq!(first.as_array().map(Vec::len), Some(50));
         assert_eq!(first[0]["venue"], json!(found[0].2.to_string()));
         // A city without venues is an empty page.
-        door.node.city.lock().clear();
-        let told = asking.get("/v1/session.search?city=Nowhere", &[]).await;
-        assert_eq!(told.json(), json!({"ok": {"sessions": []}}));
+        server.node.city.lock().clear();
+        let response = http_client.get("/v1/session.search?city=Nowhere", &[]).await;
+        assert_eq!(response.json(), json!({"ok": {"sessions": []}}));
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_venue_that_does_not_answer_makes_a_search_unknown_in_time() {
-    let door = Door::open(Limits::default());
-    door.node.city.lock().extend(["v1".to_owned(), "silent".to_owned(), "v2".to_owned()]);
-    let mut asking = Asking::connect(door.address).await;
-    let told = asking.get("/v1/session.search?city=Paris", &[("boxoffice-deadline-ms", "50")]).await;
-    assert_eq!((told.status, told.code()), (504, 902));
-    door.node.city.lock().retain(|venue| venue != "silent");
-    door.node.city.lock().push("busy".to_owned());
-    let told = asking.get("/v1/session.search?city=Paris", &[]).await;
-    assert_eq!((told.status, told.code()), (503, 901), "a venue that is busy is not left out silently");
+    let server = TestServer::open(Limits::default());
+    server.node.city.lock().extend(["v1".to_owned(), "silent".to_owned(), "v2".to_owned()]);
+    let mut http_client = HttpClient::connect(server.address).await;
+    let response = http_client.get("/v1/session.search?city=Paris", &[("boxoffice-deadline-ms", "50")]).await;
+    assert_eq!((response.status, response.code()), (504, 902));
+    server.node.city.lock().retain(|venue| venue != "silent");
+    server.node.city.lock().push("busy".to_owned());
+    let response = http_client.get("/v1/session.search?city=Paris", &[]).await;
+    assert_eq!((response.status, response.code()), (503, 901), "a venue that is busy is not left out silently");
 }
 
 fn hold(seats: Vec<Seat>) -> Event {
@@ -91,7 +91,7 @@ fn sale(seats: Vec<Seat>) -> Event {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_history_is_told_in_words_page_by_page() {
     in_both(|encoding| async move {
-        let door = Door::open(Limits::default());
+        let server = TestServer::open(Limits::default());
         let entry = |version: u64, event: Event| HistoryEntry {
             shard: 1,
             index: 100 + version,
@@ -102,8 +102,8 @@ async fn a_history_is_told_in_words_page_by_page() {
         };
         let seat = Seat { row: 1, seat: 11 };
         let entries = vec![entry(4, hold(vec![seat])), entry(5, sale(vec![seat]))];
-        *door.node.history.lock() = Some(HistoryFound { entries, version: 5, from: 4, is_full: true });
-        let mut client = Client::connect(door.address, encoding).await;
+        *server.node.history.lock() = Some(HistoryFound { entries, version: 5, from: 4, is_full: true });
+        let mut client = Client::connect(server.address, encoding).await;
         let body = json!({"entity": "session/hamlet", "seat": [1, 11], "limit": 2, "before": 6});
         client.send(1, Op::AdminHistory, body.clone()).await;
         let (_, reply) = client.answer::<HistoryPage>().await;
@@ -111,26 +111,26 @@ async fn a_history_is_told_in_words_page_by_page() {
         let words: Vec<&str> = page.entries.iter().map(|entry| entry.event.as_str()).collect();
         assert_eq!((words, page.cursor, page.complete), (vec!["held", "sold"], Some(4), false));
         assert!(page.entries[0].details.starts_with("seat [1, 11] by cart 0000"), "{page:?}");
-        assert_eq!(*door.node.histories_asked.lock(), [(Some(seat), 2, Some(6))]);
+        assert_eq!(*server.node.histories_asked.lock(), [(Some(seat), 2, Some(6))]);
 
-        // The last page: everything back to the beginning.
+        // The last page, back to the beginning.
         let entries = vec![entry(1, hold(vec![seat]))];
-        *door.node.history.lock() = Some(HistoryFound { entries, version: 5, from: 1, is_full: false });
-        let mut asking = Asking::connect(door.address).await;
-        let told = asking.post("/v1/admin.history", &[], &body.to_string()).await;
-        let ok = told.json()["ok"].clone();
-        assert_eq!((told.status, &ok["complete"], &ok["cursor"]), (200, &json!(true), &Value::Null));
-        // What is older is not kept any more: neither complete nor anything to go on with.
-        *door.node.history.lock() = Some(HistoryFound { entries: Vec::new(), version: 5, from: 3, is_full: false });
-        let told = asking.post("/v1/admin.history", &[], &body.to_string()).await;
-        let ok = told.json()["ok"].clone();
+        *server.node.history.lock() = Some(HistoryFound { entries, version: 5, from: 1, is_full: false });
+        let mut http_client = HttpClient::connect(server.address).await;
+        let response = http_client.post("/v1/admin.history", &[], &body.to_string()).await;
+        let ok = response.json()["ok"].clone();
+        assert_eq!((response.status, &ok["complete"], &ok["cursor"]), (200, &json!(true), &Value::Null));
+        // Older events are not kept any more. The page is not complete and has no cursor.
+        *server.node.history.lock() = Some(HistoryFound { entries: Vec::new(), version: 5, from: 3, is_full: false });
+        let response = http_client.post("/v1/admin.history", &[], &body.to_string()).await;
+        let ok = response.json()["ok"].clone();
         assert_eq!((&ok["complete"], &ok["cursor"], &ok["entries"]), (&json!(false), &Value::Null, &json!([])));
-        // There never was such a thing.
-        *door.node.history.lock() = Some(HistoryFound { entries: Vec::new(), version: 0, from: 1, is_full: false });
+        // An entity that never existed.
+        *server.node.history.lock() = Some(HistoryFound { entries: Vec::new(), version: 0, from: 1, is_full: false });
         client.send(2, Op::AdminHistory, body.clone()).await;
         assert_eq!(client.code().await, (Some(2), 701));
-        // Others are read.
-        *door.node.history.lock() = None;
+        // Too many histories are being read.
+        *server.node.history.lock() = None;
         client.send(3, Op::AdminHistory, body).await;
         assert_eq!(client.code().await, (Some(3), FailKind::Busy.code()));
     })
@@ -140,26 +140,26 @@ async fn a_history_is_told_in_words_page_by_page() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn best_seats_that_are_refused_although_enough_are_free_are_counted() {
     in_both(|encoding| async move {
-        let door = Door::open(Limits::default());
-        let mut client = Client::connect(door.address, encoding).await;
-        // The node of these tests has free seats, none of them side by side, as many as the session is called.
+        let server = TestServer::open(Limits::default());
+        let mut client = Client::connect(server.address, encoding).await;
+        // The session's name says how many seats are free. No two of them are adjacent.
         for (number, (session, count)) in [("free3", 4), ("free3", 3), ("free4", 2)].into_iter().enumerate() {
-            let wish = json!({"token": crate::door::common::token(1), "session": session, "count": count});
+            let wish = json!({"token": crate::server::common::token(1), "session": session, "count": count});
             client.send(number as u64, Op::CartHoldBest, wish).await;
             assert_eq!(client.code().await, (Some(number as u64), 206));
         }
-        assert_eq!(door.metric("boxoffice_edge_refused_scattered_total").await, 2.0);
-        let mut asking = Asking::connect(door.address).await;
-        let wish = |count: u32| json!({"token": crate::door::common::token(1), "session": "free9", "count": count});
-        assert_eq!(asking.command("cart.hold_best", "r", &wish(9)).await.code(), 206);
-        assert_eq!(door.metric("boxoffice_edge_refused_scattered_total").await, 3.0);
-        assert_eq!(door.metric("boxoffice_edge_refused_although_free_total").await, 0.0);
+        assert_eq!(server.metric("boxoffice_edge_refused_scattered_total").await, 2.0);
+        let mut http_client = HttpClient::connect(server.address).await;
+        let wish = |count: u32| json!({"token": crate::server::common::token(1), "session": "free9", "count": count});
+        assert_eq!(http_client.command("cart.hold_best", "r", &wish(9)).await.code(), 206);
+        assert_eq!(server.metric("boxoffice_edge_refused_scattered_total").await, 3.0);
+        assert_eq!(server.metric("boxoffice_edge_refused_although_free_total").await, 0.0);
         let item = json!({"op": "cart.hold_best", "rid": "v", "body": wish(2)});
         let items = json!({"items": [item]});
-        assert_eq!(asking.post("/v1/batch", &[], &items.to_string()).await.status, 200);
+        assert_eq!(http_client.post("/v1/batch", &[], &items.to_string()).await.status, 200);
         client.send(9, Op::Batch, items).await;
         client.frame().await;
-        assert_eq!(door.metric("boxoffice_edge_refused_scattered_total").await, 5.0);
+        assert_eq!(server.metric("boxoffice_edge_refused_scattered_total").await, 5.0);
     })
     .await;
 }
