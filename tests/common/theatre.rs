@@ -121,7 +121,7 @@ pub(crate) fn written(encoding: Encoding, body: &Value) -> Value {
 
 /// The milliseconds of a time in either encoding.
 pub(crate) fn read_time(time: &Value) -> u64 {
-    let text = || boxoffice_wire::form::timestamp(time.as_str()?).map(|time| time.0);
+    let text = || boxoffice_wire::repr::timestamp(time.as_str()?).map(|time| time.0);
     time.as_u64().or_else(text).unwrap_or_else(|| panic!("{time} is no time"))
 }
 
@@ -129,7 +129,7 @@ fn time_in(encoding: Encoding, ms: u64) -> Value {
     match encoding {
         Encoding::MsgPack => ms.into(),
         Encoding::Json => {
-            let time = boxoffice_wire::form::rfc3339(boxoffice_core::time::Timestamp(ms));
+            let time = boxoffice_wire::repr::rfc3339(boxoffice_core::time::Timestamp(ms));
             time.expect("a time within the calendar").into()
         }
     }

@@ -6,8 +6,8 @@ use boxoffice_storage::past::Totals;
 
 use boxoffice_core::keep::KeptAudit;
 use boxoffice_wire::{
-    form::rfc3339,
-    happening::{Happening, happening},
+    repr::rfc3339,
+    event_text::{EventText, event_text},
 };
 
 use crate::{
@@ -24,7 +24,7 @@ pub fn run(args: &Inspect) -> Outcome {
             let at = rfc3339(turn.at).unwrap_or_else(|| turn.at.0.to_string());
             println!("shard {} entry {} at {at} {entity}", turn.shard, turn.position.index);
             for event in &turn.events {
-                let Happening { word, sentence } = happening(event);
+                let EventText { word, sentence } = event_text(event);
                 println!("    {word}: {sentence}");
             }
         }

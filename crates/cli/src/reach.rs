@@ -8,7 +8,7 @@ use std::{
 };
 
 use boxoffice_client::{AdminToken, Client, ClientConfig, Error, Timestamp};
-use boxoffice_wire::{form, limits::close};
+use boxoffice_wire::{repr, limits::close};
 
 use crate::{args::Reach, config::read_secret_file, draw::Look, failure::Failure};
 
@@ -141,7 +141,7 @@ pub fn now() -> Timestamp {
 
 /// An instant for people: `2026-12-24 19:30 UTC`.
 pub fn date_and_time(at: Timestamp) -> String {
-    match form::rfc3339(at) {
+    match repr::rfc3339(at) {
         Some(text) => format!("{} {} UTC", &text[..10], &text[11..16]),
         None => "beyond the year 9999".into(),
     }
@@ -149,7 +149,7 @@ pub fn date_and_time(at: Timestamp) -> String {
 
 /// A time of day for people: `19:30:05.123`.
 pub fn time_of_day(at: Timestamp) -> String {
-    form::rfc3339(at).map_or_else(|| "?".into(), |text| text[11..23].to_owned())
+    repr::rfc3339(at).map_or_else(|| "?".into(), |text| text[11..23].to_owned())
 }
 
 #[cfg(test)]

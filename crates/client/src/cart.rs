@@ -8,7 +8,7 @@ use boxoffice_core::{
     seat::Seat,
     time::Timestamp,
 };
-use boxoffice_wire::{Op, body, form, reply::OrderView};
+use boxoffice_wire::{Op, body, repr, reply::OrderView};
 use smol_str::SmolStr;
 
 use crate::{
@@ -48,7 +48,7 @@ impl Cart {
 
     /// The cart with this token as text. `None` if the text is not a token.
     pub fn with_token_text(client: &Client, token: &str) -> Option<Cart> {
-        form::cart_token(token).map(|token| Cart::with_token(client, token))
+        repr::cart_token(token).map(|token| Cart::with_token(client, token))
     }
 
     /// The cart's id, which is not secret.
@@ -63,7 +63,7 @@ impl Cart {
 
     /// The token as text: 32 hexadecimal digits.
     pub fn token_text(&self) -> String {
-        form::cart_token_text(self.token)
+        repr::cart_token_text(self.token)
     }
 
     /// The same cart for this customer. Holds name the customer, if the cart does not have one yet.

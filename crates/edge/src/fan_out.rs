@@ -15,7 +15,7 @@ use boxoffice_wire::{
     call::CitySearch,
     city::{CityMerge, CityPage},
     encode::Verdict,
-    happening::{Happening, happening},
+    event_text::{EventText, event_text},
     status::{HistoryEntry, HistoryPage, NodeAudit},
 };
 use smol_str::format_smolstr;
@@ -158,7 +158,7 @@ fn history(entity: Entity, found: Result<HistoryFound, HistoryError>) -> Result<
     let complete = found.from == 1;
     let cursor = (found.is_full && !complete).then_some(found.from);
     let entries = found.entries.into_iter().map(|entry| {
-        let Happening { word, sentence } = happening(&entry.event);
+        let EventText { word, sentence } = event_text(&entry.event);
         HistoryEntry {
             position: entry.index,
             version: entry.version,

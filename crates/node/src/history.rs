@@ -14,7 +14,7 @@ use boxoffice_storage::{
     log::{self, LogError},
     past::PastError,
 };
-use boxoffice_wire::happening::is_about;
+use boxoffice_wire::event_text::is_about;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;

@@ -1,4 +1,4 @@
-//! The cluster as operators, and machines that join, see it: members, and where each shard should be.
+//! The cluster as operators and joining machines see it: members, and the target place of each shard.
 
 use boxoffice_core::{
     answer::ClusterView,
@@ -8,7 +8,7 @@ use boxoffice_core::{
 };
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::form::shape::{Each, With, named, shapes};
+use crate::repr::shape::{Each, With, named, shapes};
 
 named! {
     /// A member of the cluster.
@@ -91,8 +91,8 @@ shapes! {
 }
 
 impl ShardMap {
-    /// The shard of an entity: 1 + ⌊`h` × data shards / 65 536⌋, where `h` is its hash prefix; 0 for the directory. `None` if the
-    /// map has no such shard.
+    /// The shard of an entity: 1 + ⌊`h` × data shards / 65 536⌋, where `h` is its hash prefix, or 0 for the directory. `None` if
+    /// the map has no such shard.
     pub fn shard_of(&self, entity: &Entity) -> Option<usize> {
         let data_shards = self.leaders.len().checked_sub(1).filter(|shards| *shards > 0)?;
         match entity {
@@ -106,7 +106,7 @@ impl ShardMap {
         }
     }
 
-    /// Who leads an entity's shard.
+    /// The leader of an entity's shard.
     pub fn leader_of(&self, entity: &Entity) -> Option<u64> {
         self.leaders.get(self.shard_of(entity)?).copied().filter(|node| *node > 0)
     }
@@ -158,7 +158,7 @@ fn text(replica: &cluster::Replica) -> SmolStr {
     format_smolstr!("{replica}")
 }
 
-/// The node of a replica that is written like this.
+/// The node of a replica with this text.
 pub fn node_of(replica: &str) -> Option<u64> {
     let (node, generation) = replica.split_once('.')?;
     generation.parse::<u64>().ok()?;

@@ -1,7 +1,7 @@
-//! What watchers are sent: a snapshot, then changes, in versions without a gap.
+//! Feeds: a snapshot, then deltas, in versions without a gap.
 //!
-//! A feed's number is the node's number for the entity, the same for all its watchers: one encoded frame serves them all.
-//! A customer's feed counts purchases instead of versions, so that it can be taken up again after any time.
+//! A feed's number is the node's number for the entity. It is the same for all watchers, so one encoded frame serves them all.
+//! A customer's feed counts purchases instead of versions, so that it can be resumed after any time.
 
 use boxoffice_core::{
     answer::{AreaCounts, CartView, Purchase, SeatCounts, StockCounts},
@@ -12,21 +12,21 @@ use serde::{Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use crate::form::{
-    Base64, Day, Form, Of, On,
+use crate::repr::{
+    Base64, Day, WireRepr, FromWire, ToWire,
     shape::{Each, Shapes, shapes},
 };
 
-/// What a snapshot says: `{"feed":3,"snapshot":{…}}`. One type for each kind of entity that is watched.
+/// The body of a snapshot, `{"feed":3,"snapshot":{…}}`. Each kind of entity has its own type.
 pub trait SnapshotBody: Serialize + DeserializeOwned {
-    /// What a delta says after it: `{"feed":3,"delta":{…}}`.
+    /// The body of a delta, `{"feed":3,"delta":{…}}`.
     type Delta: DeltaBody;
 
-    /// Of what it is.
+    /// The entity of the snapshot.
     fn entity(&self) -> &Entity;
 }
 
-/// What a delta says: what changed between two versions, or two cursors.
+/// The changes between two versions, or two cursors.
 pub trait DeltaBody: Serialize + DeserializeOwned {
     /// The version, or the cursor, before.
     fn from(&self) -> u64;
@@ -85,7 +85,7 @@ shapes! {
         /// Places by area and state.
         pub areas?: Vec<AreaCounts>,
         /// Two bits a seat, packed as in `session.map`.
-        pub seats: Vec<u8> as "crate::form::bytes" = Base64(None),
+        pub seats: Vec<u8> as "crate::repr::bytes" = Base64(None),
     }
 
     /// What changed of a session after a version, up to another. States are absolute: applying a delta twice harms nothing.
@@ -210,20 +210,20 @@ shapes! {
 /// `{"notice":"draining","reconnect_ms":1500}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// What is the matter.
+    /// The notice's name.
     pub name: SmolStr,
     /// When to reconnect, in milliseconds from now; jittered for each connection.
     pub reconnect_ms: Option<u64>,
 }
 
-/// A seat, and what it is: `[7, "held"]`.
-impl Form for (u32, SeatState) {
+/// A seat and its state: `[7, "held"]`.
+impl WireRepr for (u32, SeatState) {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        (self.0, On(&self.1)).serialize(serializer)
+        (self.0, ToWire(&self.1)).serialize(serializer)
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(u32, SeatState), D::Error> {
-        let (index, Of(state)) = serde::Deserialize::deserialize(deserializer)?;
+        let (index, FromWire(state)) = serde::Deserialize::deserialize(deserializer)?;
         Ok((index, state))
     }
 
@@ -238,18 +238,18 @@ mod days {
     use serde::{de::Error as _, ser::Error as _};
 
     use super::{Deserializer, Serialize, Serializer, SmolStr};
-    use crate::{form, form_answer::Each};
+    use crate::repr::{self, ListOf};
 
     pub(super) fn serialize<S: Serializer>(days: &[u32], serializer: S) -> Result<S::Ok, S::Error> {
-        if days.iter().any(|day| form::day_text(*day).is_none()) {
+        if days.iter().any(|day| repr::day_text(*day).is_none()) {
             return Err(S::Error::custom("a day beyond the year 9999"));
         }
-        Each(|| days.iter().map(|day| form::day_text(*day).unwrap_or_default())).serialize(serializer)
+        ListOf(|| days.iter().map(|day| repr::day_text(*day).unwrap_or_default())).serialize(serializer)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u32>, D::Error> {
         let texts: Vec<SmolStr> = serde::Deserialize::deserialize(deserializer)?;
-        let day = |text: SmolStr| form::day(&text).ok_or_else(|| D::Error::custom("a day is as `2026-04-12`"));
+        let day = |text: SmolStr| repr::day(&text).ok_or_else(|| D::Error::custom("a day is as `2026-04-12`"));
         texts.into_iter().map(day).collect()
     }
 }

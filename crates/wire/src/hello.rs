@@ -1,25 +1,25 @@
-//! The server's first frame: who it is, what it promises, what it allows.
+//! The server's first frame.
 
 use boxoffice_core::{portion::LINE_QUANTITY_MAX, seat::HOLD_SEATS_MAX, time::Timestamp};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use crate::{form, form::shape::shapes, limits};
+use crate::{repr, repr::shape::shapes, limits};
 
 /// `{"hello":{…}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// The cluster's id; strangers are not told it.
+    /// The cluster's id. Empty for strangers.
     #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
     pub cluster: SmolStr,
     /// The node's id.
     pub node: SmolStr,
-    /// The version of the program; strangers are not told it.
+    /// The version of the program. Empty for strangers.
     #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
     pub version: SmolStr,
     /// The version of the protocol.
     pub protocol: u32,
-    /// Its minor version, which grows with every field that requests get; 0 if absent.
+    /// The minor version, which grows with every new field of requests. 0 if absent.
     #[serde(default)]
     pub minor: u32,
     /// What an ok rests on.
@@ -27,7 +27,7 @@ pub struct Hello {
     /// What is allowed.
     pub limits: Limits,
     /// The server's clock.
-    #[serde(with = "form")]
+    #[serde(with = "repr")]
     pub time: Timestamp,
 }
 
@@ -42,7 +42,7 @@ shapes! {
     }
 }
 
-/// The limits a client is held to.
+/// The limits for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {

@@ -1,4 +1,4 @@
-//! How a node is, and what it holds: filled in by the node, read by operators and checkers.
+//! The status and the audit of a node, for operators and checkers.
 
 use boxoffice_core::{
     answer::{AreaCounts, SeatCounts, StockCounts},
@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 
 use crate::{
     cluster::{Node, Replica},
-    form::shape::shapes,
+    repr::shape::shapes,
     hello::Durability,
 };
 
@@ -35,13 +35,13 @@ shapes! {
         pub actors: u64,
         /// Terminal carts that are kept on disk only.
         pub carts_archived!: u64,
-        /// Carts in memory that nobody has opened: they give back what was held for a refused guest.
+        /// Carts in memory that were never opened. They release what was held for a refused guest.
         pub tombstones!: u64,
         /// Authorizations, captures, voids and refunds whose outcome is not known yet.
         pub payments_pending!: u64,
         /// Captures, voids and refunds that failed for good and that no operator has seen to.
         pub payments_failed!: u64,
-        /// What it does in a second, over the last seconds.
+        /// Events a second, over the last seconds.
         pub rates: Rates,
     }
 
@@ -118,7 +118,7 @@ shapes! {
         pub cart_seats!: u64,
         /// Terminal carts that are kept on disk only; they are counted by state as well.
         pub carts_archived!: u64,
-        /// Carts in memory that nobody has opened: they give back what was held for a refused guest.
+        /// Carts in memory that were never opened. They release what was held for a refused guest.
         pub tombstones!: u64,
         /// Messages carts still owe others.
         pub owed!: u64,
@@ -252,7 +252,7 @@ shapes! {
         pub version: u64,
         pub at: Timestamp,
         pub event: SmolStr,
-        /// The same in words: who, which, how many.
+        /// Details in words.
         pub details?: SmolStr,
         /// The name of the key, or of the operator, that asked for it.
         pub by?: SmolStr,

@@ -14,7 +14,7 @@ use boxoffice_client::{
     ResourceAudit, Seat, SessionAudit, Settlement,
 };
 use boxoffice_core::id::OrderId;
-use boxoffice_wire::form::{self, Form};
+use boxoffice_wire::repr::{self, WireRepr};
 use serde::Serialize;
 
 use crate::{
@@ -83,7 +83,7 @@ enum Found {
 impl Found {
     /// What there is to print, and how many promises are broken.
     fn told(&self, json: bool) -> (Vec<String>, usize) {
-        fn told<T: Form>(audit: &T, json: bool, lines: impl FnOnce(&T) -> Vec<String>) -> Vec<String> {
+        fn told<T: WireRepr>(audit: &T, json: bool, lines: impl FnOnce(&T) -> Vec<String>) -> Vec<String> {
             if json { vec![formed(audit)] } else { lines(audit) }
         }
         match self {
@@ -145,8 +145,8 @@ async fn find(client: &Client, entity: Option<Entity>, reach: &Reach) -> Result<
 
 /// What is to be audited: an entity, or an order, which has its cart's id.
 fn read_entity(text: &str) -> Result<Entity, Failure> {
-    let order = text.strip_prefix("order/").and_then(form::order_id).map(|order: OrderId| Entity::Cart(order.cart()));
-    order.or_else(|| form::entity(text)).ok_or_else(|| {
+    let order = text.strip_prefix("order/").and_then(repr::order_id).map(|order: OrderId| Entity::Cart(order.cart()));
+    order.or_else(|| repr::entity(text)).ok_or_else(|| {
         Failure::Usage(format!(
             "{text}: write session/ID, product/ID, resource/ID, customer/ID, venue/ID, cart/ID or order/ID; the last two \
              are 32 hexadecimal digits"
@@ -187,7 +187,7 @@ fn history(page: &HistoryPage) -> Vec<String> {
         .iter()
         .map(|entry| {
             let HistoryEntry { version, at, event, details, by, .. } = entry;
-            let at = form::rfc3339(*at).map_or_else(|| at.0.to_string(), |text| text.to_string());
+            let at = repr::rfc3339(*at).map_or_else(|| at.0.to_string(), |text| text.to_string());
             let by = if by.is_empty() { String::new() } else { format!("  (by {by})") };
             format!("{version:>7}  {at}  {event:<14}  {details}{by}").trim_end().to_owned()
         })
@@ -316,6 +316,6 @@ fn as_json<T: Serialize>(value: &T) -> String {
 }
 
 /// JSON as the protocol writes it.
-fn formed<T: Form>(value: &T) -> String {
+fn formed<T: WireRepr>(value: &T) -> String {
     as_json(&value.write(serde_json::value::Serializer).expect("an answer has a form in JSON"))
 }

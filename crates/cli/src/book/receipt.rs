@@ -2,7 +2,7 @@
 
 use boxoffice_client::{Currency, LineView, Money, No, Order, SeatState};
 use boxoffice_core::layout::Layout;
-use boxoffice_wire::form::seat_state_text;
+use boxoffice_wire::repr::seat_state_text;
 
 use crate::{
     draw::{Names, amount},

@@ -9,7 +9,7 @@ use boxoffice_core::{
     layout::Layout,
     money::{Currency, Money},
 };
-use boxoffice_wire::{body::Position, form::Form};
+use boxoffice_wire::{body::Position, repr::WireRepr};
 use serde::{Deserialize, Deserializer, de};
 
 use super::{
@@ -24,7 +24,7 @@ struct File {
     #[serde(default, rename = "about")]
     _about: Option<String>,
     /// Of prices that are plain numbers.
-    #[serde(default, deserialize_with = "Form::read")]
+    #[serde(default, deserialize_with = "WireRepr::read")]
     currency: Option<Currency>,
     #[serde(default)]
     titles: Written,
@@ -41,7 +41,7 @@ struct File {
 struct Venue {
     #[serde(default, rename = "about")]
     _about: Option<String>,
-    #[serde(deserialize_with = "Form::read")]
+    #[serde(deserialize_with = "WireRepr::read")]
     id: Id,
     name: String,
     #[serde(default)]
@@ -61,12 +61,12 @@ struct Venue {
 struct Hall {
     #[serde(default, rename = "about")]
     _about: Option<String>,
-    #[serde(deserialize_with = "Form::read")]
+    #[serde(deserialize_with = "WireRepr::read")]
     id: Id,
     name: Option<String>,
     #[serde(default)]
     comments: String,
-    #[serde(deserialize_with = "Form::read")]
+    #[serde(deserialize_with = "WireRepr::read")]
     layout: Arc<Layout>,
 }
 
@@ -75,11 +75,11 @@ struct Hall {
 struct Session {
     #[serde(default, rename = "about")]
     _about: Option<String>,
-    #[serde(deserialize_with = "Form::read")]
+    #[serde(deserialize_with = "WireRepr::read")]
     id: Id,
-    #[serde(deserialize_with = "Form::read")]
+    #[serde(deserialize_with = "WireRepr::read")]
     hall: Id,
-    #[serde(deserialize_with = "Form::read")]
+    #[serde(deserialize_with = "WireRepr::read")]
     title: Id,
     starts_at: When,
     ends_at: When,
@@ -88,7 +88,7 @@ struct Session {
     areas: Vec<WantedArea>,
     #[serde(default)]
     hold_ttl_ms: Option<u64>,
-    #[serde(default, deserialize_with = "Form::read")]
+    #[serde(default, deserialize_with = "WireRepr::read")]
     limits: Limits,
     #[serde(default)]
     comments: String,
@@ -98,7 +98,7 @@ struct Session {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WantedArea {
-    #[serde(deserialize_with = "Form::read")]
+    #[serde(deserialize_with = "WireRepr::read")]
     id: Id,
     name: Option<String>,
     capacity: u32,

@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use boxoffice_core::layout::Layout;
-use boxoffice_wire::form::Form;
+use boxoffice_wire::repr::WireRepr;
 use serde_json::{Value, json};
 
 /// The columns there may be; without a first line that names them they stand in this order.

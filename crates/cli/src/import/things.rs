@@ -5,7 +5,7 @@ use boxoffice_core::{
     command::{Command, DirectoryCommand, ProductCommand, ProductDetails, ResourceCommand, ResourceDetails, Title},
     id::Id,
 };
-use boxoffice_wire::{Call, Op, alone};
+use boxoffice_wire::{Call, Op, http};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -64,7 +64,7 @@ fn things<T>(
             body.get("id").and_then(Value::as_str).map_or_else(|| format!("number {}", number + 1), Into::into);
         let text = Value::Object(body).to_string();
         // Any request id does: the body alone is looked at.
-        let request = alone::request(op, Some("import"), None, text.as_bytes());
+        let request = http::request(op, Some("import"), None, text.as_bytes());
         let request = request.map_err(|why| format!("{kind} {called}: {why}"))?;
         let thing = match request.call {
             Call::Command(command) => take(command),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use boxoffice_core::time::{TIMESTAMP_MAX, Timestamp};
-use boxoffice_wire::form;
+use boxoffice_wire::repr;
 use serde::{Deserialize, Deserializer, de};
 
 const MINUTE_MS: u64 = 60_000;
@@ -49,7 +49,7 @@ impl When {
     pub fn read(text: &str) -> Result<When, WhenError> {
         let read = match text.strip_prefix('+') {
             Some(relative) => later(relative),
-            None => form::timestamp(text).map(When::At),
+            None => repr::timestamp(text).map(When::At),
         };
         read.ok_or_else(|| WhenError(text.to_owned()))
     }
@@ -160,9 +160,9 @@ mod tests {
     use super::*;
 
     fn shown(text: &str, from: &str) -> String {
-        let from = form::timestamp(from).expect("a time");
+        let from = repr::timestamp(from).expect("a time");
         match When::read(text).map(|when| when.after(from)) {
-            Ok(Some(at)) => form::rfc3339(at).expect("a time before the year 10000"),
+            Ok(Some(at)) => repr::rfc3339(at).expect("a time before the year 10000"),
             Ok(None) => "too far".into(),
             Err(error) => error.to_string(),
         }

@@ -1,7 +1,7 @@
 //! What changed from one map to the next, in words.
 
 use boxoffice_core::seat::SeatState;
-use boxoffice_wire::form::seat_state_text;
+use boxoffice_wire::repr::seat_state_text;
 
 use crate::draw::Names;
 

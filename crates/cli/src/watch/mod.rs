@@ -9,7 +9,7 @@ mod tests;
 use std::{collections::VecDeque, io::IsTerminal, pin::pin, time::Duration};
 
 use boxoffice_client::{Client, Id, MapState, SeatCounts, SeatState, SessionView, Watch as Feed};
-use boxoffice_wire::form;
+use boxoffice_wire::repr;
 use crossterm::event::EventStream;
 use futures_util::StreamExt;
 use tokio::time::{MissedTickBehavior, interval};
@@ -42,7 +42,7 @@ pub fn run(args: &Watch) -> Outcome {
 }
 
 fn session_or_other(args: &Watch, entity_or_session: &str) -> Outcome {
-    if let Some(entity) = form::entity(entity_or_session) {
+    if let Some(entity) = repr::entity(entity_or_session) {
         let watched = reach::block_on(async {
             let client = args.reach.connect().await?;
             lines::watch(&client, &entity, &args.reach).await

@@ -5,7 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use boxoffice_wire::{
-    Encoding, Fail, FailKind, Rejection, alone, cluster::ShardMap, encode::Verdict, schema::status, status::NodeStatus,
+    Encoding, Fail, FailKind, Rejection, http, cluster::ShardMap, encode::Verdict, schema::status, status::NodeStatus,
 };
 use bytes::BytesMut;
 
@@ -79,13 +79,13 @@ impl ApiAnswer {
     pub(super) fn response(self) -> Response {
         let mut out = BytesMut::new();
         match &*self.body {
-            Body::Verdict(verdict) => alone::verdict(Encoding::Json, &mut out, verdict),
-            Body::Batch(verdicts) => alone::batch(Encoding::Json, &mut out, verdicts),
-            Body::Status(status) => alone::ok(Encoding::Json, &mut out, status),
-            Body::Shards(shards) => alone::ok(Encoding::Json, &mut out, shards),
-            Body::QueryResult(QueryResult::Audit(audit)) => alone::ok(Encoding::Json, &mut out, &**audit),
-            Body::QueryResult(QueryResult::City(page)) => alone::ok(Encoding::Json, &mut out, page),
-            Body::QueryResult(QueryResult::History(page)) => alone::ok(Encoding::Json, &mut out, page),
+            Body::Verdict(verdict) => http::verdict(Encoding::Json, &mut out, verdict),
+            Body::Batch(verdicts) => http::batch(Encoding::Json, &mut out, verdicts),
+            Body::Status(status) => http::ok(Encoding::Json, &mut out, status),
+            Body::Shards(shards) => http::ok(Encoding::Json, &mut out, shards),
+            Body::QueryResult(QueryResult::Audit(audit)) => http::ok(Encoding::Json, &mut out, &**audit),
+            Body::QueryResult(QueryResult::City(page)) => http::ok(Encoding::Json, &mut out, page),
+            Body::QueryResult(QueryResult::History(page)) => http::ok(Encoding::Json, &mut out, page),
         }
         let status = StatusCode::from_u16(self.status).expect("the table's statuses are those of HTTP");
         let mut response = (status, out.freeze()).into_response();

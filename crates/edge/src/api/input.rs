@@ -7,7 +7,7 @@ use axum::{
     extract::{Query, Request as HttpRequest},
     http::{HeaderMap, Uri, header},
 };
-use boxoffice_wire::{FailKind, Op, Rejection, Request, alone, limits::FRAME_BYTES_MAX, schema};
+use boxoffice_wire::{FailKind, Op, Rejection, Request, http, limits::FRAME_BYTES_MAX, schema};
 use bytes::BytesMut;
 use futures_util::StreamExt;
 use tokio::{sync::SemaphorePermit, time::Instant};
@@ -86,7 +86,7 @@ pub(super) async fn caller(shared: &Shared, permit: &ConnectionPermit, headers: 
 
 /// The request of a `POST`, with the op's body.
 pub(super) async fn from_body(shared: &Shared, op: Op, headers: &HeaderMap, body: Body) -> Result<Request, ApiAnswer> {
-    let body = whole(shared, headers, body, alone::body_bytes_max(op)).await?;
+    let body = whole(shared, headers, body, http::body_bytes_max(op)).await?;
     if !body.is_empty() && !is_json(headers) {
         // Before a browser sends this type for a page of another origin, it asks. It just sends other types.
         return Err(bad_request("a body is of the type application/json"));
@@ -114,7 +114,7 @@ pub(super) fn deadline_ms(headers: &HeaderMap) -> Result<Option<u64>, ApiAnswer>
 
 fn request(op: Op, headers: &HeaderMap, body: &[u8]) -> Result<Request, ApiAnswer> {
     let rid = text(headers, REQUEST_ID).map_err(ApiAnswer::rejected)?;
-    alone::request(op, rid, deadline_ms(headers)?, body).map_err(ApiAnswer::rejected)
+    http::request(op, rid, deadline_ms(headers)?, body).map_err(ApiAnswer::rejected)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -128,7 +128,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// # Errors
 /// The answer to a body that is longer than `bytes_max`, or slow.
 pub(super) async fn whole(shared: &Shared, headers: &HeaderMap, body: Body, bytes_max: usize) -> Result<BytesMut, ApiAnswer> {
-    let too_long = || ApiAnswer::rejected(alone::too_long(bytes_max)).closing();
+    let too_long = || ApiAnswer::rejected(http::too_long(bytes_max)).closing();
     let claimed = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if claimed.is_some_and(|claimed| claimed > bytes_max) {
         return Err(too_long());

@@ -12,7 +12,7 @@ use axum::{
 };
 use boxoffice_wire::{
     Call, Op, Rejection, Request,
-    schema::{self, Doors},
+    schema::{self, HttpMethods},
 };
 use smol_str::{SmolStr, format_smolstr};
 use tokio::time::Instant;
@@ -82,15 +82,15 @@ async fn permitted(shared: &Shared, permit: &ConnectionPermit, parts: &Parts) ->
         let shown: String = name.chars().take(NAME_SHOWN).collect();
         return Err(ApiAnswer::rejected(Rejection::UnknownOp(SmolStr::new(shown))));
     };
-    let is_query = match (schema::of(op).doors, &parts.method) {
-        (Doors::Sockets, _) => {
+    let is_query = match (schema::of(op).methods, &parts.method) {
+        (HttpMethods::None, _) => {
             let words = format_smolstr!("`{}` is about a WebSocket connection: /v1/ws", op.name());
             return Err(ApiAnswer::rejected(Rejection::bad_request(words)));
         }
-        (Doors::Post | Doors::PostAndGet, &Method::POST) => false,
-        (Doors::PostAndGet, &Method::GET | &Method::HEAD) => true,
-        (Doors::Post, _) => return Err(ApiAnswer::wrong_method("POST")),
-        (Doors::PostAndGet, _) => return Err(ApiAnswer::wrong_method("GET, HEAD, POST")),
+        (HttpMethods::Post | HttpMethods::PostAndGet, &Method::POST) => false,
+        (HttpMethods::PostAndGet, &Method::GET | &Method::HEAD) => true,
+        (HttpMethods::Post, _) => return Err(ApiAnswer::wrong_method("POST")),
+        (HttpMethods::PostAndGet, _) => return Err(ApiAnswer::wrong_method("GET, HEAD, POST")),
     };
     let caller = input::caller(shared, permit, &parts.headers, op).await?;
     Ok((op, is_query, caller))

@@ -16,7 +16,7 @@ use boxoffice_core::{
     id::Id,
 };
 use boxoffice_wire::{
-    Encoding, Op, Rejection, alone,
+    Encoding, Op, Rejection, http,
     call::Shape,
     encode::Verdict,
     limits::{DEADLINE_MS, DEADLINE_MS_MAX},
@@ -130,8 +130,8 @@ fn show(answer: &Answer, headers: &HeaderMap, cache: &'static str) -> Response {
     } else {
         let mut out = BytesMut::new();
         match answer {
-            Answer::Session(session) => alone::ok(encoding, &mut out, &session.layout),
-            Answer::Map(map) => alone::ok(encoding, &mut out, map),
+            Answer::Session(session) => http::ok(encoding, &mut out, &session.layout),
+            Answer::Map(map) => http::ok(encoding, &mut out, map),
             other => unreachable!("a session was asked for its layout or its map and said {other:?}"),
         }
         ([(header::CONTENT_TYPE, HeaderValue::from_static(kind))], out.freeze()).into_response()

@@ -9,17 +9,17 @@ use boxoffice_core::{
 };
 use smol_str::SmolStr;
 
-pub use crate::form_payment::{Figure, GatewayPayment, PaymentBody, RecordedPayment, ShippingBody};
+pub use crate::repr::payment::{Figure, GatewayPayment, PaymentBody, RecordedPayment, ShippingBody};
 use crate::{
-    form::{
-        AtMost, AtMostIfAny,
+    repr::{
+        Bounded, OptionalBounded,
         shape::{WHOLE_MAX, shapes},
     },
     limits::{CART_LINES_MAX, DETAILS_BYTES_MAX},
     quantity::Quantity,
 };
 
-/// Bodies of ops on a cart: what opens the cart, then the op's own fields.
+/// Bodies of ops on a cart: the token, then the op's own fields.
 macro_rules! of_a_cart {
     ($($body:ident { $($fields:tt)* })+) => {
         shapes! {$(
@@ -34,7 +34,7 @@ macro_rules! of_a_cart {
     };
 }
 
-/// Bodies of holds: what opens the cart, whose it is, then what is wanted.
+/// Bodies of holds: the token, the customer, then the op's own fields.
 macro_rules! of_a_hold {
     ($($body:ident { $($fields:tt)* })+) => {
         of_a_cart! {$(
@@ -62,7 +62,7 @@ of_a_cart! {
     Release {
         pub line: u32 = 0..=u32::MAX,
         /// All of the line if absent.
-        pub seats?: Option<Vec<Seat>> as "AtMostIfAny::<HOLD_SEATS_MAX>" = 1..=HOLD_SEATS_MAX,
+        pub seats?: Option<Vec<Seat>> as "OptionalBounded::<HOLD_SEATS_MAX>" = 1..=HOLD_SEATS_MAX,
     }
     Checkout {
         pub payment: PaymentBody,
@@ -77,7 +77,7 @@ of_a_cart! {
 of_a_hold! {
     HoldSeats {
         pub session: Id,
-        pub seats: Vec<Seat> as "AtMost::<HOLD_SEATS_MAX>" = 1..=HOLD_SEATS_MAX,
+        pub seats: Vec<Seat> as "Bounded::<HOLD_SEATS_MAX>" = 1..=HOLD_SEATS_MAX,
         /// Take what is free and leave the rest.
         pub best_effort?: bool,
     }
@@ -109,7 +109,7 @@ of_a_hold! {
         pub details?: SmolStr = 0..=DETAILS_BYTES_MAX,
     }
     HoldAll {
-        pub lines: Vec<Line> as "AtMost::<CART_LINES_MAX>" = 1..=CART_LINES_MAX,
+        pub lines: Vec<Line> as "Bounded::<CART_LINES_MAX>" = 1..=CART_LINES_MAX,
     }
 }
 
@@ -121,7 +121,7 @@ shapes! {
         pub session?: Option<Id>,
         pub product?: Option<Id>,
         pub resource?: Option<Id>,
-        pub seats?: Option<Vec<Seat>> as "AtMostIfAny::<HOLD_SEATS_MAX>" = 1..=HOLD_SEATS_MAX,
+        pub seats?: Option<Vec<Seat>> as "OptionalBounded::<HOLD_SEATS_MAX>" = 1..=HOLD_SEATS_MAX,
         /// Take what is free and leave the rest.
         pub best_effort?: bool,
         pub count?: Option<u16> = 1..=HOLD_SEATS_MAX,
@@ -143,7 +143,7 @@ shapes! {
 }
 
 impl From<WantedLine> for Line {
-    /// The line that says this. What no line can say (a quota, a line of a cart) is left out, for the server to refuse.
+    /// The line for this want. A want that no line has (a quota, a line of a cart) is omitted, and the server refuses it.
     fn from(WantedLine { entity, want }: WantedLine) -> Line {
         let none = match entity {
             Entity::Session(id) => Line { session: Some(id), ..Line::default() },

@@ -9,10 +9,10 @@ use boxoffice_core::{
 };
 use smol_str::SmolStr;
 
-pub use crate::form_answer::Position;
+pub use crate::repr::answer::Position;
 use crate::{
-    form::{
-        AtMost,
+    repr::{
+        Bounded,
         shape::{Each, shapes},
     },
     layout::Written,
@@ -60,7 +60,7 @@ shapes! {
         pub id: Id,
         pub name: SmolStr = 1..=NAME_BYTES_MAX,
         pub director?: SmolStr = 0..=NAME_BYTES_MAX,
-        pub cast?: Vec<SmolStr> as "AtMost::<CAST_MAX>" = (0..=CAST_MAX, Each(1..=NAME_BYTES_MAX)),
+        pub cast?: Vec<SmolStr> as "Bounded::<CAST_MAX>" = (0..=CAST_MAX, Each(1..=NAME_BYTES_MAX)),
         pub comments?: SmolStr = 0..=COMMENTS_BYTES_MAX,
         pub duration_ms?: Option<u64> = 1..=DURATION_MS_MAX,
     }

@@ -1,5 +1,5 @@
-//! The bodies of requests: plain shapes, one set for both encodings. Absent and `null` are the same. Whether
-//! a field that is not known is refused or ignored is for the op to say: see [`crate::Op::is_strict`].
+//! The bodies of requests. Absent and `null` are the same. [`crate::Op::is_strict`] says whether unknown fields are refused
+//! or ignored.
 
 mod admin;
 mod cart;
@@ -32,7 +32,7 @@ pub use session::{AreaBody, SessionCancel, SessionCreate, SessionMap, SessionSea
 
 use crate::{
     Rejection,
-    form::{form_of, shape::shapes},
+    repr::{repr_of, shape::shapes},
     limits::{CLIENT_NAME_BYTES_MAX, FEEDS_MAX},
     quantity::Quantity,
 };
@@ -99,7 +99,7 @@ shapes! {
     pub struct Empty {}
 }
 
-form_of!(Limits: LimitsBody);
+repr_of!(Limits: LimitsBody);
 
 impl From<Limits> for LimitsBody {
     fn from(Limits { per_order, per_customer }: Limits) -> LimitsBody {
@@ -132,11 +132,11 @@ impl ResumeBody {
     }
 }
 
-/// A version a watcher has.
+/// The version that a watcher has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resume {
-    /// In which epoch.
+    /// The epoch of the version.
     pub epoch: u64,
-    /// Which version.
+    /// The version.
     pub version: u64,
 }

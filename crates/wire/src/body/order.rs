@@ -1,11 +1,11 @@
-//! Bodies of the ops on what was bought.
+//! Bodies of the ops on orders and purchases.
 
 use boxoffice_core::id::{Id, OrderId};
 use smol_str::SmolStr;
 
 use crate::{
-    form::{
-        AtMostIfAny,
+    repr::{
+        OptionalBounded,
         shape::{Each, shapes},
     },
     limits::{CART_LINES_MAX, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
@@ -21,7 +21,7 @@ shapes! {
     pub struct OrderRefund {
         pub order: OrderId,
         /// All that are left if absent.
-        pub lines?: Option<Vec<u32>> as "AtMostIfAny::<CART_LINES_MAX>" = (1..=CART_LINES_MAX, Each(0..=u32::MAX)),
+        pub lines?: Option<Vec<u32>> as "OptionalBounded::<CART_LINES_MAX>" = (1..=CART_LINES_MAX, Each(0..=u32::MAX)),
         pub reason: SmolStr = 1..=REASON_BYTES_MAX,
     }
 

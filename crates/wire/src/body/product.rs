@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 
 use super::LimitsBody;
 use crate::{
-    form::{
+    repr::{
         Base64, Price,
         shape::{WHOLE_MAX, shapes},
     },
@@ -24,7 +24,7 @@ shapes! {
         pub name: SmolStr = 1..=NAME_BYTES_MAX,
         pub properties?: Vec<(SmolStr, SmolStr)>,
         /// Anything else, opaque.
-        pub blob?: Vec<u8> as "crate::form::bytes" = Base64(Some(BLOB_BYTES_MAX)),
+        pub blob?: Vec<u8> as "crate::repr::bytes" = Base64(Some(BLOB_BYTES_MAX)),
         pub price: Money = Price,
         /// Units free, held and sold together.
         pub stock: Quantity = 0..=STOCK_MAX,

@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 
 use super::LimitsBody;
 use crate::{
-    form::{
+    repr::{
         Day, WallTime,
         shape::{Each, WHOLE_MAX, With, shapes},
     },
@@ -20,7 +20,7 @@ use crate::{
     quantity::Quantity,
 };
 
-/// Bodies of ops about a time of a resource: two instants, or two times on the wall where the resource is.
+/// Bodies of ops about a time of a resource, between two instants or two local times of the resource.
 macro_rules! of_a_time {
     ($($body:ident { $($fields:tt)* })+) => {
         shapes! {$(

@@ -7,8 +7,8 @@ use smol_str::SmolStr;
 
 use super::LimitsBody;
 use crate::{
-    form::{
-        AtMost, Price,
+    repr::{
+        Bounded, Price,
         shape::{WHOLE_MAX, shapes},
     },
     limits::{AREA_CAPACITY_MAX, AREAS_MAX, COMMENTS_BYTES_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
@@ -26,7 +26,7 @@ shapes! {
         pub ends_at: Timestamp,
         pub prices?: Vec<(Id, Money)>,
         /// Places without seats.
-        pub areas?: Vec<AreaBody> as "AtMost::<AREAS_MAX>" = 0..=AREAS_MAX,
+        pub areas?: Vec<AreaBody> as "Bounded::<AREAS_MAX>" = 0..=AREAS_MAX,
         /// How long carts with seats of it live untouched, if not as the rules say.
         pub hold_ttl_ms?: Option<u64> = 1..=WHOLE_MAX,
         pub limits?: LimitsBody,
@@ -70,7 +70,7 @@ shapes! {
     #[derive(Eq)]
     pub struct SessionSeats {
         pub id: Id,
-        pub seats: Vec<Seat> as "AtMost::<LAYOUT_SEATS_MAX>" = 1..=LAYOUT_SEATS_MAX,
+        pub seats: Vec<Seat> as "Bounded::<LAYOUT_SEATS_MAX>" = 1..=LAYOUT_SEATS_MAX,
     }
 
     #[derive(Eq)]

@@ -1,4 +1,4 @@
-//! The forms of answers: venues, titles, sessions, maps, carts.
+//! Venues, titles, sessions, maps and carts in answers.
 
 use std::sync::Arc;
 
@@ -16,18 +16,17 @@ use boxoffice_core::{
 };
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
-    ser::{SerializeSeq, SerializeStruct},
+    ser::SerializeStruct,
 };
 use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::{
-    form::{
-        Base64, Form, On, Price, form_of, is_default, same,
+    repr::{
+        Base64, ListOf, Price, ToWire, WireRepr, is_default, layout_cache, repr_of, same_fields,
         shape::{Shapes, shapes},
         words,
     },
-    kept,
     limits::CART_LINES_MAX,
 };
 
@@ -89,7 +88,7 @@ shapes! {
         id: Id,
         name: SmolStr,
         comments!: SmolStr,
-        layout: Arc<Layout> as "kept",
+        layout: Arc<Layout> as "layout_cache",
     }
 
     struct TitleFields as Title {
@@ -162,7 +161,7 @@ shapes! {
         counts: SeatCounts,
         areas?: Vec<AreaCounts>,
         /// Two bits a seat in layout order: 0 free, 1 held, 2 sold, 3 blocked.
-        seats: Vec<u8> as "crate::form::bytes" = Base64(None),
+        seats: Vec<u8> as "crate::repr::bytes" = Base64(None),
     }
 
     remote CartView as Cart {
@@ -210,7 +209,7 @@ shapes! {
     }
 }
 
-form_of! {
+repr_of! {
     VenueView: VenueFields,
     (Id, SmolStr, u32): HallEntry,
     VenueEntry: VenueEntryFields,
@@ -219,7 +218,7 @@ form_of! {
     Ended: EndedFields,
 }
 
-same! {
+same_fields! {
     TitleView { id, title: Title { name, director, cast, comments, duration_ms } }
         = TitleFields { id, name, director, cast, comments, duration_ms },
     VenuesPage { venues, next: cursor } = VenuesFields { venues, cursor },
@@ -234,7 +233,7 @@ impl Position {
     /// Millionths of a degree, or `None` if it is not on the globe.
     pub fn millionths(self) -> Option<(i32, i32)> {
         let on_globe = (-180.0..=180.0).contains(&self.lon) && (-90.0..=90.0).contains(&self.lat);
-        // Inside the globe's bounds the rounded value fits.
+        // The rounded value of such a position fits.
         on_globe.then(|| ((self.lon * 1e6).round() as i32, (self.lat * 1e6).round() as i32))
     }
 }
@@ -287,16 +286,16 @@ impl TryFrom<VenueEntryFields> for VenueEntry {
     }
 }
 
-struct Kept<'a>(&'a Arc<Layout>);
+struct CachedLayout<'a>(&'a Arc<Layout>);
 
-impl Serialize for Kept<'_> {
+impl Serialize for CachedLayout<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        kept::serialize(self.0, serializer)
+        layout_cache::serialize(self.0, serializer)
     }
 }
 
 /// Areas and their counts are one list on the wire.
-impl Form for SessionView {
+impl WireRepr for SessionView {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let area = |area: &Area| {
             let counts = self.area_counts.iter().find(|counts| counts.area == area.id);
@@ -314,28 +313,28 @@ impl Form for SessionView {
         let optional =
             [!self.areas.is_empty(), self.hold_ttl_ms.is_some(), limited, self.canceled.is_some()].map(usize::from);
         let mut map = serializer.serialize_struct("Session", 10 + optional.iter().sum::<usize>())?;
-        map.serialize_field("id", &On(&self.id))?;
-        map.serialize_field("venue", &On(&self.venue))?;
-        map.serialize_field("hall", &On(&self.hall))?;
-        map.serialize_field("title", &On(&self.title))?;
-        map.serialize_field("starts_at", &On(&self.starts_at))?;
-        map.serialize_field("ends_at", &On(&self.ends_at))?;
-        map.serialize_field("prices", &On(&self.prices))?;
+        map.serialize_field("id", &ToWire(&self.id))?;
+        map.serialize_field("venue", &ToWire(&self.venue))?;
+        map.serialize_field("hall", &ToWire(&self.hall))?;
+        map.serialize_field("title", &ToWire(&self.title))?;
+        map.serialize_field("starts_at", &ToWire(&self.starts_at))?;
+        map.serialize_field("ends_at", &ToWire(&self.ends_at))?;
+        map.serialize_field("prices", &ToWire(&self.prices))?;
         if !self.areas.is_empty() {
-            map.serialize_field("areas", &Each(|| self.areas.iter().map(area)))?;
+            map.serialize_field("areas", &ListOf(|| self.areas.iter().map(area)))?;
         }
         if let Some(hold_ttl_ms) = self.hold_ttl_ms {
             map.serialize_field("hold_ttl_ms", &hold_ttl_ms)?;
         }
         if limited {
-            map.serialize_field("limits", &On(&self.limits))?;
+            map.serialize_field("limits", &ToWire(&self.limits))?;
         }
         map.serialize_field("comments", &self.comments)?;
         if let Some(reason) = &self.canceled {
             map.serialize_field("canceled", reason)?;
         }
-        map.serialize_field("counts", &On(&self.counts))?;
-        map.serialize_field("layout", &Kept(&self.layout))?;
+        map.serialize_field("counts", &ToWire(&self.counts))?;
+        map.serialize_field("layout", &CachedLayout(&self.layout))?;
         map.end()
     }
 
@@ -411,23 +410,5 @@ impl TryFrom<EndedFields> for Ended {
             }
             _ => Err("a cart ends expired, too_old, canceled, declined or amount_mismatch"),
         }
-    }
-}
-
-/// A list written from an iterator that knows its length, without a list in between.
-pub(crate) struct Each<F>(pub(crate) F);
-
-impl<F, I> Serialize for Each<F>
-where
-    F: Fn() -> I,
-    I: ExactSizeIterator<Item: Serialize>,
-{
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let values = (self.0)();
-        let mut list = serializer.serialize_seq(Some(values.len()))?;
-        for value in values {
-            list.serialize_element(&value)?;
-        }
-        list.end()
     }
 }

@@ -1,4 +1,4 @@
-//! The forms of audits: holds, sales, claims, and what each entity counts afresh.
+//! Audits.
 
 use boxoffice_core::{
     answer::{
@@ -16,11 +16,11 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::{
-    form::{
-        Form, On, form_of,
+    repr::{
+        WireRepr, ToWire, repr_of,
         shape::{Shapes, shapes},
     },
-    form_line::{PortionFields, portion_fields, write_inventory, write_portion},
+    repr::line::{PortionFields, portion_fields, write_inventory, write_portion},
 };
 
 /// Shapes with a portion of an inventory, to be read, and their portions.
@@ -83,12 +83,12 @@ with_portion! {
     }
 }
 
-impl Form for HoldView {
+impl WireRepr for HoldView {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_struct("Hold", 3 + portion_fields(&self.portion))?;
-        map.serialize_field("hold", &On(&self.hold))?;
+        map.serialize_field("hold", &ToWire(&self.hold))?;
         map.serialize_field("revision", &self.revision)?;
-        map.serialize_field("deadline", &On(&self.deadline))?;
+        map.serialize_field("deadline", &ToWire(&self.deadline))?;
         write_portion(&mut map, &self.portion)?;
         map.end()
     }
@@ -104,13 +104,13 @@ impl Form for HoldView {
     }
 }
 
-impl Form for SaleView {
+impl WireRepr for SaleView {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_struct("Sale", 3 + portion_fields(&self.portion))?;
-        map.serialize_field("order", &On(&self.order))?;
-        map.serialize_field("hold", &On(&self.hold))?;
+        map.serialize_field("order", &ToWire(&self.order))?;
+        map.serialize_field("hold", &ToWire(&self.hold))?;
         write_portion(&mut map, &self.portion)?;
-        map.serialize_field("at", &On(&self.at))?;
+        map.serialize_field("at", &ToWire(&self.at))?;
         map.end()
     }
 
@@ -129,13 +129,13 @@ fn needed<E: serde::de::Error>(portion: Result<Option<Portion>, &'static str>) -
     portion.map_err(E::custom)?.ok_or_else(|| E::custom("what is held or sold is missing"))
 }
 
-impl Form for Claim {
+impl WireRepr for Claim {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let fields = 4 + self.portion.as_ref().map_or(0, portion_fields);
         let mut map = serializer.serialize_struct("Claim", fields)?;
         map.serialize_field("line", &self.line)?;
         write_inventory(&mut map, &self.entity)?;
-        map.serialize_field("hold", &On(&self.hold))?;
+        map.serialize_field("hold", &ToWire(&self.hold))?;
         map.serialize_field("revision", &self.revision)?;
         if let Some(portion) = &self.portion {
             write_portion(&mut map, portion)?;
@@ -222,7 +222,7 @@ shapes! {
     }
 }
 
-form_of!((Id, u64, u64): Quota);
+repr_of!((Id, u64, u64): Quota);
 
 impl From<(Id, u64, u64)> for Quota {
     fn from((quota, held, sold): (Id, u64, u64)) -> Quota {

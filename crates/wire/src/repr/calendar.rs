@@ -1,4 +1,4 @@
-//! The forms of resources, their hours, bookings and what stands in the way of one.
+//! Resources, their hours, bookings and conflicts.
 
 use boxoffice_core::{
     answer::{BookingState, BookingView, ResourceView},
@@ -12,8 +12,8 @@ use serde_json::json;
 use smol_str::SmolStr;
 
 use crate::{
-    form::{
-        Day, form_of, map_form, plain_form, same,
+    repr::{
+        Day, repr_of, map_repr, plain_repr, same_fields,
         shape::{Each, Narrow, Shapes, named, shapes},
         words,
     },
@@ -29,13 +29,13 @@ named! {
 }
 
 // Days that differ.
-map_form!(SmolStr, Spans: |shapes: &mut Shapes| {
+map_repr!(SmolStr, Spans: |shapes: &mut Shapes| {
     let (day, spans) = (SmolStr::schema(shapes), Spans::schema(shapes));
     let (day, spans) = (Day.narrow(day, shapes), OpenTimes.narrow(spans, shapes));
     json!({"type": "object", "propertyNames": day, "additionalProperties": spans, "maxProperties": EXCEPTIONS_MAX})
 });
 
-plain_form! {
+plain_repr! {
     [Spans; 7] => json!({"type": "array", "items": Spans::schema(&mut Shapes::default()), "minItems": 7, "maxItems": 7});
 }
 
@@ -110,9 +110,9 @@ shapes! {
     }
 }
 
-form_of!(ResourceView: ResourceFields);
+repr_of!(ResourceView: ResourceFields);
 
-same! {
+same_fields! {
     ResourceView {
         id, bookings, details: ResourceDetails {
             name, properties, capacity, zone, hours, before_ms, after_ms, notice_ms, horizon_ms, rate, hold_ttl_ms, limits

@@ -1,4 +1,4 @@
-//! The forms of products.
+//! Products.
 
 use boxoffice_core::{
     answer::{ProductView, StockCounts},
@@ -9,7 +9,7 @@ use boxoffice_core::{
 use smol_str::SmolStr;
 
 use crate::{
-    form::{Base64, Price, form_of, same, shape::shapes, words},
+    repr::{Base64, Price, repr_of, same_fields, shape::shapes, words},
     limits::BLOB_BYTES_MAX,
 };
 
@@ -29,7 +29,7 @@ shapes! {
         id: Id,
         name: SmolStr,
         properties?: Vec<(SmolStr, SmolStr)>,
-        blob?: Vec<u8> as "crate::form::bytes" = Base64(Some(BLOB_BYTES_MAX)),
+        blob?: Vec<u8> as "crate::repr::bytes" = Base64(Some(BLOB_BYTES_MAX)),
         price: Money = Price,
         /// Units free, held and sold together.
         stock: u64,
@@ -40,9 +40,9 @@ shapes! {
     }
 }
 
-form_of!(ProductView: ProductFields);
+repr_of!(ProductView: ProductFields);
 
-same! {
+same_fields! {
     ProductView {
         id, details: ProductDetails { name, properties, blob, price, stock, hold, hold_ttl_ms, limits }, counts
     } = ProductFields { id, name, properties, blob, price, stock, hold, hold_ttl_ms, limits, counts },

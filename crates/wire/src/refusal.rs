@@ -1,4 +1,4 @@
-//! The body of a no: number, name, words, and the details of its kind.
+//! The body of a refusal: code, name, message, and the details of its kind.
 
 use boxoffice_core::{
     refusal::{CartDifference, LineRefusal, Refusal, TakenSeat},
@@ -9,33 +9,33 @@ use serde::{
     ser::{Error as _, SerializeMap},
 };
 
-use crate::{Rejection, form::On, form_answer::Each, form_payment::Figure};
+use crate::{Rejection, repr::ToWire, repr::ListOf, repr::payment::Figure};
 
-/// The body of a no.
-pub(crate) enum No<'a> {
-    /// Of an entity.
+/// The body of a refusal.
+pub(crate) enum RefusalBody<'a> {
+    /// A refusal of the core.
     Refusal(&'a Refusal),
-    /// Of the door.
-    Door(&'a Rejection),
+    /// A rejection of the client port.
+    Rejection(&'a Rejection),
 }
 
-impl<'a> No<'a> {
-    pub(crate) fn of(why: &'a Rejection) -> No<'a> {
+impl<'a> RefusalBody<'a> {
+    pub(crate) fn of(why: &'a Rejection) -> RefusalBody<'a> {
         match why {
-            Rejection::Refusal(refusal) => No::Refusal(refusal),
+            Rejection::Refusal(refusal) => RefusalBody::Refusal(refusal),
             Rejection::UnknownOp(_)
             | Rejection::TooLarge(_)
             | Rejection::Unauthenticated(_)
             | Rejection::RateLimited { .. }
-            | Rejection::UnsupportedVersion(_) => No::Door(why),
+            | Rejection::UnsupportedVersion(_) => RefusalBody::Rejection(why),
         }
     }
 }
 
-impl Serialize for No<'_> {
+impl Serialize for RefusalBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            No::Door(why) => {
+            RefusalBody::Rejection(why) => {
                 let retry_after_ms = match why {
                     Rejection::RateLimited { retry_after_ms, .. } => *retry_after_ms,
                     _ => None,
@@ -47,8 +47,8 @@ impl Serialize for No<'_> {
                 }
                 map.end()
             }
-            No::Refusal(refusal @ Refusal::Lines(lines)) => several(refusal, lines, serializer),
-            No::Refusal(refusal) => {
+            RefusalBody::Refusal(refusal @ Refusal::Lines(lines)) => several(refusal, lines, serializer),
+            RefusalBody::Refusal(refusal) => {
                 let mut map = serializer.serialize_map(Some(HEAD_FIELDS + details_fields(refusal)))?;
                 head(&mut map, refusal.code(), refusal.name(), refusal)?;
                 details(&mut map, refusal)?;
@@ -58,13 +58,13 @@ impl Serialize for No<'_> {
     }
 }
 
-/// Several lines of one request: the details of the first, then every line with its own.
+/// Several refused lines of a request. The body has the details of the first, then all lines with theirs.
 fn several<S: Serializer>(all: &Refusal, lines: &[LineRefusal], serializer: S) -> Result<S::Ok, S::Error> {
     let first = &lines.first().ok_or_else(|| S::Error::custom("a refusal of no lines"))?.refusal;
     let mut map = serializer.serialize_map(Some(HEAD_FIELDS + details_fields(first) + 1))?;
     head(&mut map, all.code(), all.name(), all)?;
     details(&mut map, first)?;
-    map.serialize_entry("lines", &Each(|| lines.iter().map(Line)))?;
+    map.serialize_entry("lines", &ListOf(|| lines.iter().map(Line)))?;
     map.end()
 }
 
@@ -74,7 +74,8 @@ struct Line<'a>(&'a LineRefusal);
 impl Serialize for Line<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let LineRefusal { line, refusal } = self.0;
-        // A line of a request cannot be refused for another line of the cart; if it ever is, `line` is the request's.
+        // `line` is the number of the line in the request. A refusal about a line of the cart has its own `line`, which is
+        // omitted here. No such refusal is known.
         let own = if matches!(refusal, Refusal::NoSuchLine(_)) { 0 } else { details_fields(refusal) };
         let mut map = serializer.serialize_map(Some(1 + HEAD_FIELDS + own))?;
         map.serialize_entry("line", line)?;
@@ -86,10 +87,10 @@ impl Serialize for Line<'_> {
     }
 }
 
-/// How many fields every no has.
+/// The number of fields of every refusal.
 const HEAD_FIELDS: usize = 3;
 
-/// The fields every no has.
+/// Writes the fields of every refusal.
 fn head<M: SerializeMap>(
     map: &mut M,
     code: u16,
@@ -107,7 +108,7 @@ fn head<M: SerializeMap>(
     map.serialize_entry("message", &Words(message))
 }
 
-/// How many fields the details of a refusal have: MessagePack wants to know beforehand.
+/// The number of details of a refusal, which MessagePack needs beforehand.
 fn details_fields(refusal: &Refusal) -> usize {
     let mut count = Count(0);
     // Counting cannot fail.
@@ -115,7 +116,7 @@ fn details_fields(refusal: &Refusal) -> usize {
     count.0
 }
 
-/// Counts the entries of a map, and looks at none.
+/// Counts the entries of a map.
 struct Count(usize);
 
 impl SerializeMap for Count {
@@ -136,33 +137,33 @@ impl SerializeMap for Count {
     }
 }
 
-/// The details of a refusal.
+/// Writes the details of a refusal.
 fn details<M: SerializeMap>(map: &mut M, refusal: &Refusal) -> Result<(), M::Error> {
     match refusal {
         Refusal::SeatsTaken(taken) | Refusal::SeatBlocked(taken) => {
             let seats = |taken: &TakenSeat| taken.seat;
             map.serialize_entry("seats", &SeatList(taken.iter().map(seats)))?;
-            map.serialize_entry("states", &Each(|| taken.iter().map(|taken| On(&taken.state))))
+            map.serialize_entry("states", &ListOf(|| taken.iter().map(|taken| ToWire(&taken.state))))
         }
         Refusal::NoSuchSeat(seats) | Refusal::DuplicateSeat(seats) => {
             map.serialize_entry("seats", &SeatList(seats.iter().copied()))
         }
         Refusal::NotEnoughPlaces { area, free } => {
-            map.serialize_entry("area", &On(area))?;
+            map.serialize_entry("area", &ToWire(area))?;
             map.serialize_entry("free", free)
         }
         Refusal::NoAdjacentSeats { count, free } => {
             map.serialize_entry("count", count)?;
             map.serialize_entry("free", free)
         }
-        Refusal::HallOccupied(session) => map.serialize_entry("session", &On(session)),
+        Refusal::HallOccupied(session) => map.serialize_entry("session", &ToWire(session)),
         Refusal::LimitPerCustomer { quota, max, taken } => {
-            map.serialize_entry("quota", &On(quota))?;
+            map.serialize_entry("quota", &ToWire(quota))?;
             map.serialize_entry("max", max)?;
             map.serialize_entry("taken", taken)
         }
         Refusal::LimitPerOrder { entity, max } => {
-            map.serialize_entry("entity", &On(entity))?;
+            map.serialize_entry("entity", &ToWire(entity))?;
             map.serialize_entry("max", max)
         }
         Refusal::NoSuchLine(line) => map.serialize_entry("line", line),
@@ -175,13 +176,13 @@ fn details<M: SerializeMap>(map: &mut M, refusal: &Refusal) -> Result<(), M::Err
             map.serialize_entry("actual", &Figure { total: None, lines: Some(*actual) })
         }
         Refusal::TooManyLines(limit) => map.serialize_entry("limit", limit),
-        Refusal::OutOfStock(shortages) => map.serialize_entry("shortages", &On(shortages)),
-        Refusal::NoSuchProduct(product) => map.serialize_entry("product", &On(product)),
-        Refusal::SlotTaken(conflicts) => map.serialize_entry("conflicts", &On(conflicts)),
-        Refusal::IdInUse(booking) | Refusal::NoSuchBooking(booking) => map.serialize_entry("booking", &On(booking)),
+        Refusal::OutOfStock(shortages) => map.serialize_entry("shortages", &ToWire(shortages)),
+        Refusal::NoSuchProduct(product) => map.serialize_entry("product", &ToWire(product)),
+        Refusal::SlotTaken(conflicts) => map.serialize_entry("conflicts", &ToWire(conflicts)),
+        Refusal::IdInUse(booking) | Refusal::NoSuchBooking(booking) => map.serialize_entry("booking", &ToWire(booking)),
         Refusal::CurrencyFixed { entity, currency } => {
-            map.serialize_entry("entity", &On(entity))?;
-            map.serialize_entry("currency", &On(currency))
+            map.serialize_entry("entity", &ToWire(entity))?;
+            map.serialize_entry("currency", &ToWire(currency))
         }
         Refusal::AmountMismatch { asked, got } => {
             map.serialize_entry("asked", asked)?;
@@ -232,6 +233,6 @@ struct SeatList<I>(I);
 
 impl<I: Clone + ExactSizeIterator<Item = Seat>> Serialize for SeatList<I> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Each(|| self.0.clone().map(|seat| (seat.row, seat.seat))).serialize(serializer)
+        ListOf(|| self.0.clone().map(|seat| (seat.row, seat.seat))).serialize(serializer)
     }
 }

@@ -1,4 +1,4 @@
-//! For doors where the envelope is not in the frame (HTTP): bodies alone come in, frames without an id go out.
+//! Requests and answers over HTTP. Bodies have no envelope, and answers have no id.
 
 use bytes::BytesMut;
 use serde::Serialize;
@@ -7,8 +7,8 @@ use smol_str::format_smolstr;
 use crate::{
     Encoding, Op, Rejection, Request,
     encode::{ItemVerdict, Verdict},
-    form::{Form, On},
-    form_answer::Each,
+    repr::{WireRepr, ToWire},
+    repr::ListOf,
     limits::{FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
     raw,
 };
@@ -18,29 +18,29 @@ struct Ok<T> {
     ok: T,
 }
 
-/// Answers whatever it was.
+/// Answers with a verdict.
 pub fn verdict(encoding: Encoding, out: &mut BytesMut, verdict: &Verdict) {
     encoding.write(out, &ItemVerdict(verdict));
 }
 
-/// Answers a batch: a verdict for each item, in their order.
+/// Answers a batch with a verdict for each item, in their order.
 pub fn batch(encoding: Encoding, out: &mut BytesMut, verdicts: &[Verdict]) {
     #[derive(Serialize)]
     struct Items<I: Serialize> {
         items: I,
     }
-    encoding.write(out, &Ok { ok: Items { items: Each(|| verdicts.iter().map(ItemVerdict)) } });
+    encoding.write(out, &Ok { ok: Items { items: ListOf(|| verdicts.iter().map(ItemVerdict)) } });
 }
 
-/// Answers with this body: of what the door knows by itself, as a status, and with parts of answers.
-pub fn ok<T: Form>(encoding: Encoding, out: &mut BytesMut, body: &T) {
-    encoding.write(out, &Ok { ok: On(body) });
+/// Answers with a body that is not an entity's answer, such as a status, or with a part of one.
+pub fn ok<T: WireRepr>(encoding: Encoding, out: &mut BytesMut, body: &T) {
+    encoding.write(out, &Ok { ok: ToWire(body) });
 }
 
-/// The request that this body, as JSON, is; an empty one is a map without fields.
+/// The request with this JSON body. An empty body is a map without fields.
 ///
 /// # Errors
-/// What to answer instead.
+/// The answer instead.
 pub fn request(op: Op, rid: Option<&str>, deadline_ms: Option<u64>, body: &[u8]) -> Result<Request, Rejection> {
     let most = body_bytes_max(op);
     if body.len() > most {
@@ -53,12 +53,12 @@ pub fn request(op: Op, rid: Option<&str>, deadline_ms: Option<u64>, body: &[u8])
     Request::from_parts(Encoding::Json, 0, op, rid, deadline_ms, body)
 }
 
-/// The longest body of this op, in bytes: what a frame of it may have.
+/// The longest body of an op, in bytes, the same as for a frame.
 pub fn body_bytes_max(op: Op) -> usize {
     if op.is_for_importers() { IMPORT_FRAME_BYTES_MAX } else { FRAME_BYTES_MAX }
 }
 
-/// What is said of a longer one.
+/// The rejection of a longer body.
 pub fn too_long(most: usize) -> Rejection {
     Rejection::TooLarge(format_smolstr!("a body of this op has at most {most} bytes"))
 }

@@ -1,4 +1,4 @@
-//! The forms of what was bought: orders with what is beside them, and purchases of customers.
+//! Orders and purchases.
 
 use std::sync::Arc;
 
@@ -14,23 +14,23 @@ use serde::{Deserialize, Deserializer, Serializer, ser::SerializeStruct};
 use serde_json::Value;
 
 use crate::{
-    form::{
-        Form, On,
+    repr::{
+        WireRepr, ToWire,
         shape::{Shapes, shapes},
     },
     limits::CART_LINES_MAX,
 };
 
-/// An order as it is answered: the order, and what is written beside it.
+/// An order with its payment and refunds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderView {
-    /// The order. The source of a payment through the gateway is not shown: it is empty.
+    /// The order. The source of a payment through the gateway is not shown and is empty.
     pub order: Arc<Order>,
-    /// Sold for certain, but not everything sold has said so yet.
+    /// The sale is certain, but not all inventories have confirmed it yet.
     pub settling: bool,
-    /// How the money stands.
+    /// The status of the payment.
     pub payment: PaymentStatus,
-    /// What was paid back, in order.
+    /// Oldest first.
     pub refunds: Vec<RefundRecord>,
 }
 
@@ -64,7 +64,7 @@ shapes! {
     }
 }
 
-/// Writes an order with what is beside it.
+/// Writes an order with its payment and refunds.
 pub(crate) fn write_order<S: Serializer>(
     order: &Order,
     settling: bool,
@@ -74,26 +74,26 @@ pub(crate) fn write_order<S: Serializer>(
 ) -> Result<S::Ok, S::Error> {
     let optional = [order.customer.is_some(), order.shipping.is_some(), !refunds.is_empty()].map(usize::from);
     let mut map = serializer.serialize_struct("Order", 7 + optional.iter().sum::<usize>())?;
-    map.serialize_field("id", &On(&order.id))?;
+    map.serialize_field("id", &ToWire(&order.id))?;
     if let Some(customer) = &order.customer {
-        map.serialize_field("customer", &On(customer))?;
+        map.serialize_field("customer", &ToWire(customer))?;
     }
-    map.serialize_field("at", &On(&order.at))?;
-    map.serialize_field("lines", &On(&order.lines))?;
-    map.serialize_field("total", &On(&order.total))?;
-    map.serialize_field("payment", &On(&order.payment))?;
+    map.serialize_field("at", &ToWire(&order.at))?;
+    map.serialize_field("lines", &ToWire(&order.lines))?;
+    map.serialize_field("total", &ToWire(&order.total))?;
+    map.serialize_field("payment", &ToWire(&order.payment))?;
     if let Some(shipping) = &order.shipping {
-        map.serialize_field("shipping", &On(shipping))?;
+        map.serialize_field("shipping", &ToWire(shipping))?;
     }
     map.serialize_field("settling", &settling)?;
-    map.serialize_field("payment_status", &On(payment))?;
+    map.serialize_field("payment_status", &ToWire(payment))?;
     if !refunds.is_empty() {
-        map.serialize_field("refunds", &On(refunds))?;
+        map.serialize_field("refunds", &ToWire(refunds))?;
     }
     map.end()
 }
 
-impl Form for OrderView {
+impl WireRepr for OrderView {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         write_order(&self.order, self.settling, &self.payment, &self.refunds, serializer)
     }

@@ -1,4 +1,4 @@
-//! The forms of lines, and of what holds and sales have: told apart by the fields they have.
+//! Lines, and portions of holds and sales. Their fields tell the kinds apart.
 
 use boxoffice_core::{
     answer::LineView,
@@ -17,28 +17,28 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::{
-    form::{
-        Form, On,
+    repr::{
+        WireRepr, ToWire,
         shape::{self, Shapes, shapes},
     },
-    form_answer::Each,
+    repr::ListOf,
 };
 
-/// Writes of what inventory something is: `session`, `product`, `resource` or `customer`.
+/// Writes the inventory of a line or hold as `session`, `product`, `resource` or `customer`.
 pub(crate) fn write_inventory<M: SerializeStruct>(map: &mut M, entity: &Entity) -> Result<(), M::Error> {
     match entity {
-        Entity::Session(id) => map.serialize_field("session", &On(id)),
-        Entity::Product(id) => map.serialize_field("product", &On(id)),
-        Entity::Resource(id) => map.serialize_field("resource", &On(id)),
-        Entity::Customer(id) => map.serialize_field("customer", &On(id)),
+        Entity::Session(id) => map.serialize_field("session", &ToWire(id)),
+        Entity::Product(id) => map.serialize_field("product", &ToWire(id)),
+        Entity::Resource(id) => map.serialize_field("resource", &ToWire(id)),
+        Entity::Customer(id) => map.serialize_field("customer", &ToWire(id)),
         Entity::Venue(_) | Entity::Cart(_) | Entity::Directory | Entity::Cluster => {
             Err(M::Error::custom("only sessions, products, resources and customers are held of"))
         }
     }
 }
 
-/// Seats and prices are two lists side by side, so that a line's `seats` can be sent back as they came.
-impl Form for LineView {
+/// Seats and prices are two lists, so that a client can send a line's `seats` back as they came.
+impl WireRepr for LineView {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let fields = match &self.content {
             Content::Seats(_) | Content::Units { .. } => 4,
@@ -50,11 +50,11 @@ impl Form for LineView {
         write_inventory(&mut map, &self.entity)?;
         match &self.content {
             Content::Seats(seats) => {
-                map.serialize_field("seats", &Each(|| seats.iter().map(|priced| On(&priced.seat))))?;
-                map.serialize_field("prices", &Each(|| seats.iter().map(|priced| priced.price)))?;
+                map.serialize_field("seats", &ListOf(|| seats.iter().map(|priced| ToWire(&priced.seat))))?;
+                map.serialize_field("prices", &ListOf(|| seats.iter().map(|priced| priced.price)))?;
             }
             Content::Places { area, quantity, price } => {
-                map.serialize_field("area", &On(area))?;
+                map.serialize_field("area", &ToWire(area))?;
                 map.serialize_field("quantity", quantity)?;
                 map.serialize_field("price", price)?;
             }
@@ -63,8 +63,8 @@ impl Form for LineView {
                 map.serialize_field("price", price)?;
             }
             Content::Slot { begin, end, price, details } => {
-                map.serialize_field("begin", &On(begin))?;
-                map.serialize_field("end", &On(end))?;
+                map.serialize_field("begin", &ToWire(begin))?;
+                map.serialize_field("end", &ToWire(end))?;
                 map.serialize_field("price", price)?;
                 if !details.is_empty() {
                     map.serialize_field("details", details)?;
@@ -142,7 +142,7 @@ impl LineFields {
     }
 }
 
-/// How many fields a portion is written with.
+/// The number of fields of a portion.
 pub(crate) fn portion_fields(portion: &Portion) -> usize {
     match portion {
         Portion::Seats(_) | Portion::Units(_) => 1,
@@ -150,27 +150,27 @@ pub(crate) fn portion_fields(portion: &Portion) -> usize {
     }
 }
 
-/// Writes the fields of a portion beside others.
+/// Writes the fields of a portion.
 pub(crate) fn write_portion<M: SerializeStruct>(map: &mut M, portion: &Portion) -> Result<(), M::Error> {
     match portion {
-        Portion::Seats(seats) => map.serialize_field("seats", &Each(|| seats.as_slice().iter().map(On))),
+        Portion::Seats(seats) => map.serialize_field("seats", &ListOf(|| seats.as_slice().iter().map(ToWire))),
         Portion::Places { area, quantity } => {
-            map.serialize_field("area", &On(area))?;
+            map.serialize_field("area", &ToWire(area))?;
             map.serialize_field("quantity", quantity)
         }
         Portion::Units(quantity) => map.serialize_field("quantity", quantity),
         Portion::Slot { begin, end } => {
-            map.serialize_field("begin", &On(begin))?;
-            map.serialize_field("end", &On(end))
+            map.serialize_field("begin", &ToWire(begin))?;
+            map.serialize_field("end", &ToWire(end))
         }
         Portion::Quota { quota, count } => {
-            map.serialize_field("quota", &On(quota))?;
+            map.serialize_field("quota", &ToWire(quota))?;
             map.serialize_field("count", count)
         }
     }
 }
 
-/// The fields a portion may have.
+/// The fields that a portion may have.
 #[derive(Default)]
 pub(crate) struct PortionFields {
     pub(crate) seats: Option<Vec<Seat>>,
@@ -183,7 +183,7 @@ pub(crate) struct PortionFields {
 }
 
 impl PortionFields {
-    /// The portion with these fields; none if there is no field.
+    /// The portion with these fields. `None` if there are no fields.
     pub(crate) fn portion(self) -> Result<Option<Portion>, &'static str> {
         let portion = match self {
             PortionFields { seats: Some(seats), .. } => {

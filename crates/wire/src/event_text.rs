@@ -1,4 +1,4 @@
-//! What happened, for people: each event of an entity as one word and one sentence.
+//! Events for people: a word and a sentence for each.
 
 use boxoffice_core::{
     answer::{TakenAway, Taker},
@@ -16,14 +16,14 @@ use boxoffice_core::{
     time::Timestamp,
 };
 
-use crate::form::rfc3339;
+use crate::repr::rfc3339;
 
-/// An event in words.
+/// The text of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Happening {
-    /// What, as one word.
+pub struct EventText {
+    /// The event as one word.
     pub word: &'static str,
-    /// Who, which, how many; empty where the word says it all.
+    /// The details. Empty if the word is enough.
     pub sentence: String,
 }
 
@@ -41,8 +41,8 @@ pub fn is_about(event: &Event, seat: Seat) -> bool {
     }
 }
 
-/// What an event says.
-pub fn happening(event: &Event) -> Happening {
+/// The text of an event.
+pub fn event_text(event: &Event) -> EventText {
     let (word, sentence) = match event {
         Event::Venue(event) => venue(event),
         Event::Session(event) => session(event),
@@ -53,7 +53,7 @@ pub fn happening(event: &Event) -> Happening {
         Event::Directory(event) => directory(event),
         Event::Cluster(event) => cluster(event),
     };
-    Happening { word, sentence }
+    EventText { word, sentence }
 }
 
 type Words = (&'static str, String);
@@ -170,7 +170,7 @@ fn session(event: &SessionEvent) -> Words {
     }
 }
 
-/// How a hold came to its end without a sale.
+/// The word for the end of a hold without a sale.
 fn ended(expired: bool) -> &'static str {
     if expired { "expired" } else { "released" }
 }
@@ -359,7 +359,7 @@ fn void(status: &VoidStatus) -> String {
     }
 }
 
-/// How it is paid; what the client had from the gateway stays unsaid.
+/// The payment, without the source from the gateway.
 fn paid_by(payment: &Payment) -> String {
     match payment {
         Payment::Recorded { method, transaction_id } if transaction_id.is_empty() => format!("recorded as {method}"),
@@ -434,7 +434,7 @@ mod tests {
             .iter()
             .filter(|event| is_about(event, seat))
             .map(|event| {
-                let Happening { word, sentence } = happening(event);
+                let EventText { word, sentence } = event_text(event);
                 format!("{word}: {sentence}")
             })
             .collect();

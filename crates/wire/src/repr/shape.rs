@@ -1,24 +1,24 @@
-//! Shapes of the protocol: a list of fields from which serde reads and writes, and of which the schema is made.
+//! Shapes: lists of fields from which both the serde implementations and the schemas are made.
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use serde_json::{Map, Value, json};
 
-/// Where the document has its shapes.
+/// The path of shapes in the document.
 pub(crate) const SCHEMAS: &str = "#/components/schemas/";
 
-/// The highest number that is whole in every language: beyond 2⁵³ those of JSON are not.
+/// The highest whole number that JSON has exactly in every language.
 pub(crate) const WHOLE_MAX: u64 = 1 << 53;
 
-/// Schemas by name, as far as they were met, with the types that they are of.
+/// The schemas collected so far, by name, with the names of their types.
 #[derive(Debug, Default)]
 pub struct Shapes(BTreeMap<&'static str, (&'static str, Value)>);
 
 impl Shapes {
-    /// The reference to the schema of this name, which is made if it is not there.
+    /// The reference to the schema with this name. Makes the schema if it is new.
     ///
     /// # Panics
-    /// If another type has the name.
+    /// Another type has the name.
     pub(crate) fn named<T: ?Sized>(&mut self, name: &'static str, make: impl FnOnce(&mut Shapes) -> Value) -> Value {
         let owner = std::any::type_name::<T>();
         match self.0.get(name) {
@@ -53,7 +53,7 @@ pub(crate) struct Field {
     pub(crate) words: &'static [&'static str],
 }
 
-/// A map with these fields, which come in exactly one of these sets if there are any.
+/// The schema of a map with these fields. With sets, exactly one set of the optional fields is present.
 pub(crate) fn map(fields: impl IntoIterator<Item = Field>, sets: &[Set], words: &[&str]) -> Value {
     let (mut properties, mut required) = (Map::new(), Vec::new());
     for Field { name, is_needed, schema, words } in fields {
@@ -67,14 +67,14 @@ pub(crate) fn map(fields: impl IntoIterator<Item = Field>, sets: &[Set], words: 
         schema["required"] = json!(required);
     }
     if !sets.is_empty() {
-        // Said in a `then` that always applies: generators of clients take a `oneOf` beside the fields for another type.
+        // In a `then` that always applies, because client generators take a `oneOf` beside the fields for another type.
         schema["if"] = json!({});
         schema["then"] = json!({"oneOf": sets.iter().map(Set::schema).collect::<Value>()});
     }
     described(schema, words)
 }
 
-/// Optional fields that are there together, and those that are not there then.
+/// Optional fields that are present together, and fields that must be absent then.
 pub(crate) struct Set(pub(crate) &'static [&'static str], pub(crate) &'static [&'static str]);
 
 impl Set {
@@ -87,7 +87,7 @@ impl Set {
     }
 }
 
-/// The schema with the words of a doc comment.
+/// Adds a doc comment to a schema as its description.
 pub(crate) fn described(mut schema: Value, words: &[&str]) -> Value {
     if !words.is_empty() {
         let lines: Vec<&str> = words.iter().map(|line| line.trim()).collect();
@@ -96,13 +96,13 @@ pub(crate) fn described(mut schema: Value, words: &[&str]) -> Value {
     schema
 }
 
-/// What is said of a field beside its type.
+/// A restriction of the schema of a field's type.
 pub(crate) trait Narrow {
     /// The narrower schema.
     fn narrow(self, schema: Value, shapes: &mut Shapes) -> Value;
 }
 
-/// A number between two, a text of so many bytes, a list of so many entries.
+/// The range of a number, or of the length of a text or list.
 impl<N: Copy + TryInto<i64>> Narrow for RangeInclusive<N> {
     fn narrow(self, mut schema: Value, _: &mut Shapes) -> Value {
         let [least, most] =
@@ -120,7 +120,7 @@ impl<N: Copy + TryInto<i64>> Narrow for RangeInclusive<N> {
     }
 }
 
-/// One more keyword of JSON Schema, with its value.
+/// A keyword of JSON Schema with its value.
 pub(crate) struct With<V>(pub(crate) &'static str, pub(crate) V);
 
 impl<V: Into<Value>> Narrow for With<V> {
@@ -155,24 +155,24 @@ impl<N: Narrow, M: Narrow> Narrow for (N, M) {
     }
 }
 
-/// Another schema altogether.
+/// Replaces the schema.
 impl Narrow for Value {
     fn narrow(self, _: Value, _: &mut Shapes) -> Value {
         self
     }
 }
 
-/// Declares narrower schemas that have names. Their doc comments are their descriptions.
+/// Declares narrower schemas with names. Their doc comments become descriptions.
 macro_rules! named {
     ($(#[doc = $words:literal] $vis:vis struct $name:ident as $component:ident = $narrow:expr;)+) => {$(
         #[doc = $words]
         $vis struct $name;
 
-        impl $crate::form::shape::Narrow for $name {
-            fn narrow(self, schema: serde_json::Value, shapes: &mut $crate::form::shape::Shapes) -> serde_json::Value {
+        impl $crate::repr::shape::Narrow for $name {
+            fn narrow(self, schema: serde_json::Value, shapes: &mut $crate::repr::shape::Shapes) -> serde_json::Value {
                 shapes.named::<$name>(stringify!($component), |shapes| {
-                    let schema = $crate::form::shape::Narrow::narrow($narrow, schema, shapes);
-                    $crate::form::shape::described(schema, &[$words])
+                    let schema = $crate::repr::shape::Narrow::narrow($narrow, schema, shapes);
+                    $crate::repr::shape::described(schema, &[$words])
                 })
             }
         }
@@ -180,18 +180,18 @@ macro_rules! named {
 }
 pub(crate) use named;
 
-/// Declares shapes. Each field is read and written in its [`Form`](crate::form::Form).
+/// Declares shapes. Each field is read and written with its [`WireRepr`](crate::repr::WireRepr).
 ///
-/// - `name: Type` is needed, `name?: Type` is absent where it has its default, `name??: Type` may be absent and is always written.
-///   `name!: Type` is always written, and has its default where an older server leaves it out.
-/// - `as "path"` names a module of serde functions to use instead of the type's form.
+/// - `name: Type` is required. `name?: Type` is omitted if it has its default. `name??: Type` may be absent and is always written.
+///   `name!: Type` is always written, and has its default if an older server omits it.
+/// - `as "path"` names a module of serde functions to use instead of [`WireRepr`](crate::repr::WireRepr).
 /// - `= …` narrows the schema of the type ([`Narrow`]).
-/// - `pub struct Name as Component` is a type of its own, `remote Type as Component` the form of a type of the core. The schema has the
-///   name `Component`.
-/// - `#[one_of([a, b] [c])]`: these optional fields come in exactly one of these sets. `[a without b]` is
-///   one without `b`.
+/// - `pub struct Name as Component` declares a type, `remote Type as Component` represents a type of the core. The schema is
+///   called `Component`.
+/// - `#[one_of([a, b] [c])]` says that exactly one of these sets of optional fields is present. `[a without b]` is a set
+///   without `b`.
 ///
-/// Doc comments are the descriptions in the schema.
+/// Doc comments become descriptions in the schema.
 macro_rules! shapes {
     () => {};
     (
@@ -201,12 +201,12 @@ macro_rules! shapes {
         $vis:vis struct $name:ident as $component:ident { $($fields:tt)* }
         $($rest:tt)*
     ) => {
-        $crate::form::shape::shapes! {
+        $crate::repr::shape::shapes! {
             @fields {
                 own [$($words)*] [$($($derive),*)?] [$vis] [$name] [$component] [$($([$($set),+ $(without $absent)?])+)?]
             } [] $($fields)*
         }
-        $crate::form::shape::shapes! { $($rest)* }
+        $crate::repr::shape::shapes! { $($rest)* }
     };
     (
         $(#[doc = $words:literal])*
@@ -215,12 +215,12 @@ macro_rules! shapes {
         $vis:vis struct $name:ident { $($fields:tt)* }
         $($rest:tt)*
     ) => {
-        $crate::form::shape::shapes! {
+        $crate::repr::shape::shapes! {
             @fields {
                 own [$($words)*] [$($($derive),*)?] [$vis] [$name] [$name] [$($([$($set),+ $(without $absent)?])+)?]
             } [] $($fields)*
         }
-        $crate::form::shape::shapes! { $($rest)* }
+        $crate::repr::shape::shapes! { $($rest)* }
     };
     (
         $(#[doc = $words:literal])*
@@ -228,10 +228,10 @@ macro_rules! shapes {
         remote $name:ident as $component:ident { $($fields:tt)* }
         $($rest:tt)*
     ) => {
-        $crate::form::shape::shapes! {
+        $crate::repr::shape::shapes! {
             @fields { remote [$($words)*] [] [] [$name] [$component] [$($([$($set),+ $(without $absent)?])+)?] } [] $($fields)*
         }
-        $crate::form::shape::shapes! { $($rest)* }
+        $crate::repr::shape::shapes! { $($rest)* }
     };
     (
         $(#[doc = $words:literal])*
@@ -239,20 +239,20 @@ macro_rules! shapes {
         remote $name:ident { $($fields:tt)* }
         $($rest:tt)*
     ) => {
-        $crate::form::shape::shapes! {
+        $crate::repr::shape::shapes! {
             @fields { remote [$($words)*] [] [] [$name] [$name] [$($([$($set),+ $(without $absent)?])+)?] } [] $($fields)*
         }
-        $crate::form::shape::shapes! { $($rest)* }
+        $crate::repr::shape::shapes! { $($rest)* }
     };
 
-    // One field after the other becomes `(words visibility name type serde is_needed narrow)`.
+    // Field after field becomes `(words visibility name type serde is_needed narrow)`.
     (
         @fields $head:tt [$($done:tt)*]
         $(#[doc = $words:literal])* $vis:vis $name:ident ?? : $type:ty $(as $with:literal)? $(= $narrow:expr)?, $($rest:tt)*
     ) => {
-        $crate::form::shape::shapes! {
+        $crate::repr::shape::shapes! {
             @fields $head
-            [$($done)* ([$($words)*] [$vis] $name [$type] [$($with)? "crate::form"] [, default] [false] [$($narrow)?])]
+            [$($done)* ([$($words)*] [$vis] $name [$type] [$($with)? "crate::repr"] [, default] [false] [$($narrow)?])]
             $($rest)*
         }
     };
@@ -260,13 +260,13 @@ macro_rules! shapes {
         @fields $head:tt [$($done:tt)*]
         $(#[doc = $words:literal])* $vis:vis $name:ident ? : $type:ty $(as $with:literal)? $(= $narrow:expr)?, $($rest:tt)*
     ) => {
-        $crate::form::shape::shapes! {
+        $crate::repr::shape::shapes! {
             @fields $head
             [
                 $($done)*
                 (
-                    [$($words)*] [$vis] $name [$type] [$($with)? "crate::form"]
-                    [, default, skip_serializing_if = "crate::form::is_default"] [false] [$($narrow)?]
+                    [$($words)*] [$vis] $name [$type] [$($with)? "crate::repr"]
+                    [, default, skip_serializing_if = "crate::repr::is_default"] [false] [$($narrow)?]
                 )
             ]
             $($rest)*
@@ -276,9 +276,9 @@ macro_rules! shapes {
         @fields $head:tt [$($done:tt)*]
         $(#[doc = $words:literal])* $vis:vis $name:ident ! : $type:ty $(as $with:literal)? $(= $narrow:expr)?, $($rest:tt)*
     ) => {
-        $crate::form::shape::shapes! {
+        $crate::repr::shape::shapes! {
             @fields $head
-            [$($done)* ([$($words)*] [$vis] $name [$type] [$($with)? "crate::form"] [, default] [true] [$($narrow)?])]
+            [$($done)* ([$($words)*] [$vis] $name [$type] [$($with)? "crate::repr"] [, default] [true] [$($narrow)?])]
             $($rest)*
         }
     };
@@ -286,9 +286,9 @@ macro_rules! shapes {
         @fields $head:tt [$($done:tt)*]
         $(#[doc = $words:literal])* $vis:vis $name:ident : $type:ty $(as $with:literal)? $(= $narrow:expr)?, $($rest:tt)*
     ) => {
-        $crate::form::shape::shapes! {
+        $crate::repr::shape::shapes! {
             @fields $head
-            [$($done)* ([$($words)*] [$vis] $name [$type] [$($with)? "crate::form"] [] [true] [$($narrow)?])]
+            [$($done)* ([$($words)*] [$vis] $name [$type] [$($with)? "crate::repr"] [] [true] [$($narrow)?])]
             $($rest)*
         }
     };
@@ -306,7 +306,7 @@ macro_rules! shapes {
             $($(#[doc = $field_words])* #[serde(with = $with $($presence)*)] $field_vis $field: $type,)*
         }
 
-        impl $crate::form::Form for $name {
+        impl $crate::repr::WireRepr for $name {
             fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serde::Serialize::serialize(self, serializer)
             }
@@ -315,7 +315,7 @@ macro_rules! shapes {
                 serde::Deserialize::deserialize(deserializer)
             }
 
-            $crate::form::shape::shapes! {
+            $crate::repr::shape::shapes! {
                 @schema $component [$($words)*] $sets
                 $(([$($field_words)*] $field [$type] [$is_needed] [$($narrow)?]))*
             }
@@ -337,7 +337,7 @@ macro_rules! shapes {
                 $(#[serde(with = $with $($presence)*)] $field: $type,)*
             }
 
-            impl $crate::form::Form for $name {
+            impl $crate::repr::WireRepr for $name {
                 fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                     Fields::serialize(self, serializer)
                 }
@@ -346,7 +346,7 @@ macro_rules! shapes {
                     Fields::deserialize(deserializer)
                 }
 
-                $crate::form::shape::shapes! {
+                $crate::repr::shape::shapes! {
                     @schema $component [$($words)*] $sets
                     $(([$($field_words)*] $field [$type] [$is_needed] [$($narrow)?]))*
                 }
@@ -358,23 +358,23 @@ macro_rules! shapes {
         @schema $component:ident [$($words:literal)*] [$([$($set:ident),+ $(without $absent:ident)?])*]
         $(([$($field_words:literal)*] $field:ident [$type:ty] [$is_needed:literal] [$($narrow:expr)?]))*
     ) => {
-        fn schema(shapes: &mut $crate::form::shape::Shapes) -> serde_json::Value {
+        fn schema(shapes: &mut $crate::repr::shape::Shapes) -> serde_json::Value {
             shapes.named::<Self>(stringify!($component), |shapes| {
                 let _ = &shapes;
-                let fields = [$($crate::form::shape::Field {
+                let fields = [$($crate::repr::shape::Field {
                     name: stringify!($field),
                     is_needed: $is_needed,
-                    schema: $crate::form::shape::shapes!(@narrow shapes [$type] $($narrow)?),
+                    schema: $crate::repr::shape::shapes!(@narrow shapes [$type] $($narrow)?),
                     words: &[$($field_words),*],
                 }),*];
-                $crate::form::shape::map(fields, &[$($crate::form::shape::Set(&[$(stringify!($set)),+], &[$(stringify!($absent))?])),*], &[$($words),*])
+                $crate::repr::shape::map(fields, &[$($crate::repr::shape::Set(&[$(stringify!($set)),+], &[$(stringify!($absent))?])),*], &[$($words),*])
             })
         }
     };
-    (@narrow $shapes:ident [$type:ty]) => { <$type as $crate::form::Form>::schema($shapes) };
+    (@narrow $shapes:ident [$type:ty]) => { <$type as $crate::repr::WireRepr>::schema($shapes) };
     (@narrow $shapes:ident [$type:ty] $narrow:expr) => {{
-        let schema = <$type as $crate::form::Form>::schema($shapes);
-        $crate::form::shape::Narrow::narrow($narrow, schema, $shapes)
+        let schema = <$type as $crate::repr::WireRepr>::schema($shapes);
+        $crate::repr::shape::Narrow::narrow($narrow, schema, $shapes)
     }};
 }
 pub(crate) use shapes;

@@ -1,4 +1,4 @@
-//! The forms of payments: how an order is paid, how the money stands, what was paid back or given up, where the order goes.
+//! Payments, refunds, voids and shipping.
 
 use boxoffice_core::{
     command::{Payment, Shipping},
@@ -9,7 +9,7 @@ use boxoffice_core::{
 use smol_str::SmolStr;
 
 use crate::{
-    form::{form_of, same, shape::shapes, words},
+    repr::{repr_of, same_fields, shape::shapes, words},
     limits::{PAYMENT_TEXT_BYTES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
 };
 
@@ -113,7 +113,7 @@ shapes! {
     }
 }
 
-form_of! {
+repr_of! {
     Payment: OrderPayment,
     Shipping: ShippingBody,
     PaymentStatus: PaymentStanding,
@@ -121,7 +121,7 @@ form_of! {
     VoidStatus: VoidStanding,
 }
 
-same! {
+same_fields! {
     Shipping { recipient, address, method } = ShippingBody { recipient, address, method },
 }
 
@@ -129,7 +129,7 @@ impl From<Payment> for PaymentBody {
     fn from(payment: Payment) -> PaymentBody {
         match payment {
             Payment::Recorded { method, transaction_id } => {
-                // An order was paid with its total, so it says so once.
+                // The amount is the order's total, which the order already has.
                 PaymentBody { recorded: Some(RecordedPayment { method, transaction_id, amount: None }), gateway: None }
             }
             Payment::Gateway { source, on_decline } => {
@@ -162,7 +162,7 @@ impl TryFrom<OrderPayment> for Payment {
     }
 }
 
-/// Makes how money stands out of its words, and back.
+/// Converts statuses from and to their words.
 macro_rules! standings {
     ($($standing:ident: $status:ident { $($plain:ident: $word:literal),+; $failed:ident: $failed_word:literal })+) => {$(
         impl From<$status> for $standing {
