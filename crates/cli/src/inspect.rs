@@ -1,4 +1,4 @@
-//! `boxoffice inspect`: what a data directory holds, without a node.
+//! `boxoffice inspect`: the contents of a data directory, without a node.
 
 use boxoffice_env::World;
 use boxoffice_node::inspect::{self, InspectedShard, Inspection};
@@ -15,7 +15,7 @@ use crate::{
     failure::{Failure, Outcome},
 };
 
-/// Prints what the data directory holds, and, if asked, the turns in its log.
+/// Prints the contents of a data directory and, with a flag, the turns in its log.
 pub fn run(args: &Inspect) -> Outcome {
     let wanted = args.turns.as_deref();
     let inspection = inspect::inspect(&World::alone(), &args.data_dir, |turn| {

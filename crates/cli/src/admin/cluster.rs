@@ -1,4 +1,4 @@
-//! The whole cluster, as all its nodes say it: each is asked for its own status at the address that the cluster's table has.
+//! The status of the whole cluster. Each node is asked for its own status at its address in the cluster's table.
 
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
@@ -6,41 +6,41 @@ use boxoffice_client::{Client, ClusterStatus, Error, FollowerStatus, MemberStatu
 use boxoffice_wire::cluster::node_of;
 
 use super::nodes::{on_its_way, table};
-use crate::{args::Reach, config::Operators, failure::Failure};
+use crate::{args::NodeArgs, config::Operators, failure::Failure};
 
 /// How long one of the other nodes may take to answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the nodes say.
-pub(super) struct Whole {
+/// The statuses of the nodes.
+pub(super) struct ClusterReport {
     cluster: ClusterStatus,
-    /// By member that should be there: its status, or why there is none.
+    /// The status of each member, or why it is missing.
     nodes: BTreeMap<u64, Result<NodeStatus, String>>,
 }
 
-impl Whole {
-    /// Asks the nodes of the cluster; the status of the one that is asked anyway is there already. Nothing if there are no
+impl ClusterReport {
+    /// Asks the other nodes of the cluster. `own` is the status of the node that was asked already. `None` if there are no
     /// others.
     ///
     /// # Errors
-    /// If the asked node does not tell who the members are.
-    pub(super) async fn ask(reach: &Reach, client: &Client, own: NodeStatus) -> Result<Option<Whole>, Failure> {
+    /// The node does not tell the members.
+    pub(super) async fn collect(node_args: &NodeArgs, client: &Client, own: NodeStatus) -> Result<Option<ClusterReport>, Failure> {
         let cluster = match client.nodes().await {
             Ok(reply) => reply.value,
-            // A node that is alone has no table.
+            // A node that is alone has no members.
             Err(Error::Refused(no)) if no.name == "not_found" => return Ok(None),
-            Err(error) => return Err(reach.failure(error)),
+            Err(error) => return Err(node_args.failure(error)),
         };
         let others = |member: &&MemberStatus| member.state != "gone" && own.node != member.node.to_string();
-        let asked: Vec<_> = cluster.members.iter().filter(others).map(|member| status_of(reach, member)).collect();
+        let asked: Vec<_> = cluster.members.iter().filter(others).map(|member| status_of(node_args, member)).collect();
         let mut nodes: BTreeMap<_, _> = futures_util::future::join_all(asked).await.into_iter().collect();
         if let Ok(node) = own.node.parse() {
             nodes.insert(node, Ok(own));
         }
-        Ok(Some(Whole { cluster, nodes }))
+        Ok(Some(ClusterReport { cluster, nodes }))
     }
 
-    /// The nodes, the shards, and what moves.
+    /// The nodes, the shards, and the moving shards in lines.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = vec![String::new(), "The whole cluster:".into(), String::new()];
         let mut rows = vec![["node", "state", "clients at", "is", "leads", "copies"].map(str::to_owned)];
@@ -76,7 +76,7 @@ impl Whole {
         [member.node.to_string(), member.state.to_string(), member.client.to_string(), is, leads, copies]
     }
 
-    /// A shard as the node says that leads it, of two the one in the later term.
+    /// A shard as its leader says. If two nodes lead it, the one in the later term counts.
     fn shard(&self, place: &PlaceStatus) -> [String; 5] {
         let led = self.nodes.iter().filter_map(|(node, status)| {
             let shards = &status.as_ref().ok()?.shards;
@@ -100,20 +100,20 @@ fn follower(follower: &FollowerStatus) -> String {
     if *heard { format!("{replica} {lag}") } else { format!("{replica} {lag} (not heard of)") }
 }
 
-async fn status_of(reach: &Reach, member: &MemberStatus) -> (u64, Result<NodeStatus, String>) {
-    let at = Reach { address: operators_at(reach, &member.client), ..reach.clone() };
+async fn status_of(node_args: &NodeArgs, member: &MemberStatus) -> (u64, Result<NodeStatus, String>) {
+    let at = NodeArgs { address: operators_at(node_args, &member.client), ..node_args.clone() };
     let asked = async {
         let client = at.connect().await.map_err(|failure| short(&failure.to_string()))?;
         client.status().await.map(|reply| reply.value).map_err(|error| short(&at.failure(error).to_string()))
     };
-    let status = tokio::time::timeout(PATIENCE, asked).await;
-    (member.node, status.unwrap_or_else(|_| Err(format!("no answer in {} s", PATIENCE.as_secs()))))
+    let status = tokio::time::timeout(TIMEOUT, asked).await;
+    (member.node, status.unwrap_or_else(|_| Err(format!("no answer in {} s", TIMEOUT.as_secs()))))
 }
 
-/// Where to ask a member: with a key at its clients' port. Without one, on this machine, at its operators' port, which is as
-/// far above the other as nothing else is said.
-fn operators_at(reach: &Reach, client: &str) -> String {
-    let has_key = reach.admin_token.is_some() || reach.admin_token_file.is_some();
+/// The address to ask a member at: its clients' port with a key. Without a key, its operators' port on this machine, at the
+/// default distance.
+fn operators_at(node_args: &NodeArgs, client: &str) -> String {
+    let has_key = node_args.admin_token.is_some() || node_args.admin_token_file.is_some();
     let clients = client.parse::<SocketAddr>().ok().filter(|address| !has_key && address.ip().is_loopback());
     match clients.map(|address| Operators::Auto.address(address)) {
         Some(Ok(operators)) => operators.to_string(),
@@ -121,7 +121,7 @@ fn operators_at(reach: &Reach, client: &str) -> String {
     }
 }
 
-/// The first sentence: the remedy is not for a table.
+/// The first sentence, without the remedy, for a table.
 fn short(why: &str) -> String {
     why.split(". ").next().unwrap_or_default().to_owned()
 }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_behind_and_what_moves_is_seen_at_a_glance() {
+    fn the_report_shows_replicas_behind_and_moving_shards() {
         let replicas = |texts: &[&str]| texts.iter().map(|text| (*text).into()).collect::<Vec<_>>();
         let place = |shard, voters: &[&str], from: Option<&[&str]>| PlaceStatus {
             shard,
@@ -190,6 +190,6 @@ mod tests {
 
             1 moving:
               shard 1    2.2 3.5 1.7 -> 3.5 1.7 5.9: node 2 is drained"#]]
-        .assert_eq(&Whole { cluster, nodes }.lines().join("\n"));
+        .assert_eq(&ClusterReport { cluster, nodes }.lines().join("\n"));
     }
 }

@@ -1,4 +1,4 @@
-//! What an import is to make, whatever file it came from.
+//! The plan of an import: the entries of its file.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -11,9 +11,9 @@ use boxoffice_core::{
 
 use super::{things::Thing, when::When};
 
-/// Everything of an import.
+/// The entries of an import.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wanted {
+pub struct ImportPlan {
     /// What is shown.
     pub titles: Vec<Thing<Title>>,
     /// What is sold by quantity.
@@ -21,32 +21,32 @@ pub struct Wanted {
     /// What is booked by time.
     pub resources: Vec<Thing<ResourceDetails>>,
     /// Venues with what belongs to them.
-    pub venues: Vec<WantedVenue>,
+    pub venues: Vec<VenuePlan>,
 }
 
 /// A venue with what belongs to it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WantedVenue {
+pub struct VenuePlan {
     /// Its id.
     pub id: Id,
     /// Its details.
     pub details: VenueDetails,
-    /// Whether a venue that is there already stays as it is.
+    /// Whether an existing venue stays as it is.
     pub only_if_absent: bool,
     /// Its halls.
-    pub halls: Vec<WantedHall>,
+    pub halls: Vec<HallPlan>,
     /// Its sessions.
-    pub sessions: Vec<WantedSession>,
+    pub sessions: Vec<SessionPlan>,
 }
 
 /// A hall.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WantedHall {
+pub struct HallPlan {
     /// Its id.
     pub id: Id,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What is said of it.
+    /// Its comments.
     pub comments: String,
     /// Its seats.
     pub layout: Arc<Layout>,
@@ -54,16 +54,16 @@ pub struct WantedHall {
 
 /// A session.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WantedSession {
+pub struct SessionPlan {
     /// Its id.
     pub id: Id,
-    /// In which hall.
+    /// The hall.
     pub hall: Id,
-    /// What is shown.
+    /// Its title.
     pub title: Id,
-    /// When it starts, perhaps counted from the import.
+    /// The start, absolute or after the import.
     pub starts_at: When,
-    /// When it ends, perhaps counted from its start.
+    /// The end, absolute or after the start.
     pub ends_at: When,
     /// Prices of categories.
     pub prices: Vec<(Id, Money)>,
@@ -71,15 +71,15 @@ pub struct WantedSession {
     pub other_price: Option<Money>,
     /// Places without seats.
     pub areas: Vec<Area>,
-    /// How long carts with its seats live untouched, if not as the node says.
+    /// How long carts with its seats live untouched, if not the node's default.
     pub hold_ttl_ms: Option<u64>,
-    /// How many one order and one customer may have.
+    /// Limits of one order and one customer.
     pub limits: Limits,
-    /// What is said of it.
+    /// Its comments.
     pub comments: String,
 }
 
-impl Wanted {
+impl ImportPlan {
     /// The titles that sessions name and the import does not describe, each once.
     pub fn titles_of_sessions_only(&self) -> Vec<Id> {
         let sessions = self.venues.iter().flat_map(|venue| &venue.sessions);
@@ -89,11 +89,11 @@ impl Wanted {
     }
 }
 
-impl WantedSession {
-    /// A price for every category of its hall, ascending.
+impl SessionPlan {
+    /// A price for every category of its hall, sorted.
     ///
     /// # Errors
-    /// In words, which category has none or is none.
+    /// A category has no price, or does not exist.
     pub fn prices_in(&self, layout: &Layout) -> Result<Vec<(Id, Money)>, String> {
         let mut prices = Vec::new();
         let mut categories = layout.categories().to_vec();
@@ -116,11 +116,11 @@ impl WantedSession {
     }
 }
 
-/// Looks for what can be known to be wrong before any node is asked.
+/// Finds errors before any node is asked.
 ///
 /// # Errors
-/// In words, what is wrong where.
-pub fn check(venues: &[WantedVenue]) -> Result<(), String> {
+/// The first error, in words.
+pub fn check(venues: &[VenuePlan]) -> Result<(), String> {
     let (mut venue_ids, mut session_ids) = (BTreeSet::new(), BTreeSet::new());
     for venue in venues {
         let id = &venue.id;

@@ -1,4 +1,4 @@
-//! Reaching a node: connecting, and what failures of requests mean for the user of a command.
+//! The connection of a command to a node, and the failures of its requests.
 
 use std::{
     future::Future,
@@ -10,18 +10,18 @@ use std::{
 use boxoffice_client::{AdminToken, Client, ClientConfig, Error, Timestamp};
 use boxoffice_wire::{repr, limits::close};
 
-use crate::{args::Reach, config::read_secret_file, draw::Look, failure::Failure};
+use crate::{args::NodeArgs, config::read_secret_file, draw::DrawOptions, failure::Failure};
 
-/// The port of nodes whose address does not say.
+/// The default port of a node's address.
 const PORT: u16 = 7180;
 
-/// How long to try to reach a node before giving up.
+/// How long a command tries to reach a node.
 const CONNECT_TIME: Duration = Duration::from_secs(3);
 
-/// The width of maps where the width of the output is not known.
+/// The width of maps if the width of the output is not known.
 const COLUMNS: usize = 120;
 
-impl Reach {
+impl NodeArgs {
     /// `host:port`.
     pub fn host_and_port(&self) -> String {
         let address =
@@ -36,7 +36,7 @@ impl Reach {
         }
     }
 
-    /// The key or the admin token that is to be shown.
+    /// The key or the admin token.
     ///
     /// # Errors
     /// [`Failure::Usage`] if the file that holds it cannot be read.
@@ -60,7 +60,7 @@ impl Reach {
         Ok(client)
     }
 
-    /// What a failed request means.
+    /// The failure of a request, with what to do.
     pub fn failure(&self, error: Error) -> Failure {
         let address = self.host_and_port();
         match error {
@@ -79,7 +79,7 @@ impl Reach {
             )),
             Error::Closed(why) => Failure::Unreachable(format!(
                 "no node reached at {address} ({}). Is `boxoffice serve` running there? --address names another node",
-                // The reason without the address, which stands before it, and without its own question.
+                // The reason without the address and the question, which the message has already.
                 why.split(';').next().unwrap_or_default().trim_start_matches(&format!("{address}: "))
             )),
             Error::Protocol(error) => Failure::Unreachable(format!(
@@ -90,7 +90,7 @@ impl Reach {
     }
 }
 
-/// A secret that is said, or stands in a file.
+/// A secret from the command line, or from a file.
 ///
 /// # Errors
 /// [`Failure::Usage`] if the file cannot be read.
@@ -112,22 +112,22 @@ pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T
         .build()
         .map_err(|error| Failure::Node(format!("cannot start: {error}; raise the limit of open files")))?;
     let outcome = runtime.block_on(future);
-    // A thread may still wait for a key.
+    // A thread may still wait for the keyboard.
     runtime.shutdown_background();
     outcome
 }
 
-/// How to draw on standard output as it is.
-pub fn look() -> Look {
+/// The options for drawing on standard output.
+pub fn options() -> DrawOptions {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let terminal = std::io::stdout().is_terminal();
     let size = if terminal { crossterm::terminal::size().ok() } else { None };
-    // A terminal of no columns is one that does not know.
+    // A terminal with no columns does not know its width.
     let columns = size.map(|(columns, _)| usize::from(columns)).filter(|columns| *columns > 0).unwrap_or(COLUMNS);
-    Look { colours: terminal && !no_color, columns }
+    DrawOptions { colours: terminal && !no_color, columns }
 }
 
-/// Prints a line; whether anybody still reads.
+/// Prints a line. Returns whether the reader is still there.
 pub fn say(line: &str) -> bool {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_ok()
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn addresses_get_the_usual_port() {
         let full = |address: &str| {
-            Reach { address: address.into(), admin_token: None, admin_token_file: None }.host_and_port()
+            NodeArgs { address: address.into(), admin_token: None, admin_token_file: None }.host_and_port()
         };
         assert_eq!(full("127.0.0.1:7180"), "127.0.0.1:7180");
         assert_eq!(full("localhost"), "localhost:7180");

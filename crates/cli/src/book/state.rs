@@ -1,43 +1,42 @@
-//! The desk a buyer stands at: the session, the map, what is held, and the page that shows it all.
+//! The state of a purchase at the terminal: the session, the map, the hold, and the page that shows them.
 
 use boxoffice_client::{CartState, CartView, Currency, Entity, LineView, SeatCounts, SessionView, Timestamp};
 
 use super::receipt;
 use crate::{
-    draw::{self, Look, Names, Page, Plan, amount, count},
+    draw::{self, DrawOptions, Names, Page, Plan, amount, count},
     watch::headline,
 };
 
-/// What a buyer sees.
+/// The state of a purchase.
 #[derive(Debug)]
-pub struct Desk {
-    /// What is sold.
+pub struct PurchaseState {
+    /// The session.
     pub session: SessionView,
-    /// What its seats are called.
+    /// The names of its seats.
     pub names: Names,
-    /// Its map; without states until it was seen.
+    /// Its map. Without states until the first one has arrived.
     pub plan: Plan,
-    /// What is held.
+    /// The held lines.
     pub lines: Vec<LineView>,
-    /// The version of the cart's lines when they were last told.
+    /// The last known version of the cart's lines.
     pub lines_version: u64,
-    /// Until when.
+    /// The deadline of the hold.
     pub deadline: Option<Timestamp>,
-    /// What there is to say.
+    /// The message below the map.
     pub message: String,
-    /// What is typed.
+    /// The typed line.
     pub typed: String,
-    /// Whether there is a connection.
     pub connected: bool,
-    /// Whether an answer is waited for.
+    /// Whether an answer is awaited.
     pub waiting: bool,
 }
 
-impl Desk {
-    /// A desk at which nothing is held.
-    pub fn new(session: SessionView) -> Desk {
+impl PurchaseState {
+    /// The state without a hold.
+    pub fn new(session: SessionView) -> PurchaseState {
         let layout = session.layout.clone();
-        Desk {
+        PurchaseState {
             names: Names::of(&layout),
             plan: Plan { prices: session.prices.clone(), states: Vec::new(), own: Default::default(), layout },
             session,
@@ -56,7 +55,7 @@ impl Desk {
         self.lines.iter().any(|line| !line.content.seats().is_empty())
     }
 
-    /// Takes note of what the cart has now.
+    /// Takes the cart's lines and deadline.
     pub fn take_cart(&mut self, cart: &CartView) {
         let live = match cart.state {
             CartState::Active | CartState::CheckingOut => true,
@@ -67,7 +66,7 @@ impl Desk {
         self.deadline = self.holding().then_some(cart.deadline);
     }
 
-    /// Takes note of the lines that are held.
+    /// Sets the held lines.
     pub fn set_lines(&mut self, lines: Vec<LineView>) {
         let layout = &self.session.layout;
         let of_session = |line: &&LineView| matches!(&line.entity, Entity::Session(id) if *id == self.session.id);
@@ -76,13 +75,13 @@ impl Desk {
         self.lines = lines;
     }
 
-    /// The currency of the session's prices; all are in one.
+    /// The currency of the session's prices.
     pub fn currency(&self) -> Currency {
         let (_, price) = self.session.prices.first().expect("a session has at least one category and its price");
         price.currency
     }
 
-    /// The lines that hold these seats, each with those of its seats.
+    /// The lines that hold some of these seats, each with its part.
     pub fn lines_of(&self, indexes: &[u32]) -> Vec<(u32, Vec<boxoffice_client::Seat>)> {
         let layout = &self.session.layout;
         let among = |seat| layout.index(seat).is_some_and(|index| indexes.contains(&index));
@@ -96,36 +95,36 @@ impl Desk {
             .collect()
     }
 
-    /// The page, at this time of the server.
-    pub fn page(&self, at: Timestamp, look: &Look) -> Page {
+    /// The page at this server time.
+    pub fn page(&self, at: Timestamp, options: &DrawOptions) -> Page {
         let counts: SeatCounts = count(&self.plan.states);
         let status = match self.connected {
-            true => draw::paint("live", "32", look.colours),
-            false => draw::paint("reconnecting …", "1;31", look.colours),
+            true => draw::paint("live", "32", options.colours),
+            false => draw::paint("reconnecting …", "1;31", options.colours),
         };
         let head = vec![
-            draw::paint(&headline(&self.session), "1", look.colours),
+            draw::paint(&headline(&self.session), "1", options.colours),
             format!("{}   {status}", draw::counts(&counts)),
             String::new(),
         ];
         let body = match self.plan.states.is_empty() {
             true => vec!["waiting for the map …".into()],
-            false => draw::house(&self.plan, look),
+            false => draw::house(&self.plan, options),
         };
-        Page { head, body, foot: self.foot(at, look), cursor: !self.waiting }
+        Page { head, body, foot: self.foot(at, options), cursor: !self.waiting }
     }
 
-    fn foot(&self, at: Timestamp, look: &Look) -> Vec<String> {
+    fn foot(&self, at: Timestamp, options: &DrawOptions) -> Vec<String> {
         let mut foot = vec![String::new()];
         if !self.plan.states.is_empty() {
-            foot.extend(draw::legend(&self.plan, look));
+            foot.extend(draw::legend(&self.plan, options));
             foot.push(String::new());
         }
         if self.holding() {
             foot.extend(receipt::lines(&self.lines, self.currency(), &self.session.layout, &self.names));
             let total = amount(receipt::total(&self.lines, self.currency()));
             let left = self.deadline.map_or_else(String::new, |deadline| format!("   {}", countdown(deadline, at)));
-            foot.push(draw::paint(&format!("Total {total}{left}"), "1", look.colours));
+            foot.push(draw::paint(&format!("Total {total}{left}"), "1", options.colours));
         }
         if !self.message.is_empty() {
             foot.push(self.message.clone());
@@ -138,14 +137,14 @@ impl Desk {
             );
             foot.push(format!("> {}", self.typed));
         } else {
-            foot.push("Which seats? Like B5 B6 or B5-B8; best 3 takes the three best side by side; q leaves".into());
+            foot.push("Which seats? Like B5 B6 or B5-B8; best 3 takes the best 3 adjacent seats; q leaves".into());
             foot.push(format!("> {}", self.typed));
         }
         foot
     }
 }
 
-/// How long is left: `29:58 left`.
+/// The time left: `held for 29:58 more`.
 pub fn countdown(deadline: Timestamp, at: Timestamp) -> String {
     match deadline.0.saturating_sub(at.0).div_ceil(1000) {
         0 => "the time is up".into(),
