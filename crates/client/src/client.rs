@@ -128,25 +128,16 @@ impl Client {
     }
 
     /// `venue.put`: creates or changes a venue.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn venue_put(&self, id: &Id, details: VenueDetails) -> Result<Reply<()>, Error> {
         self.change_of(&Entity::Venue(id.clone()), Op::VenuePut, &body::VenuePut::new(id.clone(), details)).await
     }
 
     /// `venue.get`: a venue's details and halls.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn venue_get(&self, id: &Id) -> Result<Reply<VenueView>, Error> {
         self.read_of(&Entity::Venue(id.clone()), Op::VenueGet, &body::Get { id: id.clone() }).await
     }
 
     /// `hall.put`: creates or changes a hall. Existing sessions keep the layout with which they were created.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn hall_put(
         &self,
         venue: &Id,
@@ -158,9 +149,6 @@ impl Client {
     }
 
     /// `hall.put` with comments. Needs a node that speaks protocol 1.1.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn hall_put_with_comments(
         &self,
         venue: &Id,
@@ -175,9 +163,6 @@ impl Client {
     }
 
     /// `hall.get`: a hall's name and layout.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn hall_get(&self, venue: &Id, id: &Id) -> Result<Reply<HallView>, Error> {
         self.read_of(
             &Entity::Venue(venue.clone()),
@@ -190,40 +175,28 @@ impl Client {
     /// `session.create`: books the hall for the time and opens the session.
     ///
     /// # Errors
-    /// As every op: [`Error`]; `hall_occupied` if the hall is booked at that time.
+    /// `hall_occupied` if the hall is booked at that time.
     pub async fn session_create(&self, venue: &Id, session: NewSession) -> Result<Reply<SessionView>, Error> {
         self.change(Op::SessionCreate, &body::SessionCreate::new(venue.clone(), session)).await
     }
 
     /// `session.get`: a session's title, hall, time, prices, counts and layout.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn session_get(&self, id: &Id) -> Result<Reply<SessionView>, Error> {
         self.read_of(&Entity::Session(id.clone()), Op::SessionGet, &body::Get { id: id.clone() }).await
     }
 
     /// `session.search`: sessions of a venue, by start. Returns a page and the cursor of the next page.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn session_search(&self, search: &body::SessionSearch) -> Result<Reply<SessionPage>, Error> {
         self.read(Op::SessionSearch, search).await
     }
 
     /// `session.map`: the state of every seat, and the version.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn session_map(&self, id: &Id) -> Result<Reply<MapView>, Error> {
         self.read_of(&Entity::Session(id.clone()), Op::SessionMap, &body::SessionMap { id: id.clone(), view: None })
             .await
     }
 
     /// `session.map` with the three numbers that cinemas use: 2 on sale, 1 locked, 0 sold or blocked.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn session_map_three_states(&self, id: &Id) -> Result<Reply<ThreeStates>, Error> {
         self.read_of(
             &Entity::Session(id.clone()),
@@ -234,9 +207,6 @@ impl Client {
     }
 
     /// `session.block`: keeps free seats off sale, all or none.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn session_block(&self, id: &Id, seats: impl IntoIterator<Item = Seat>) -> Result<Reply<()>, Error> {
         let seats = seats.into_iter().collect();
         self.change_of(&Entity::Session(id.clone()), Op::SessionBlock, &body::SessionSeats { id: id.clone(), seats })
@@ -244,9 +214,6 @@ impl Client {
     }
 
     /// `session.unblock`: puts blocked seats back on sale, all or none.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn session_unblock(&self, id: &Id, seats: impl IntoIterator<Item = Seat>) -> Result<Reply<()>, Error> {
         let seats = seats.into_iter().collect();
         self.change_of(&Entity::Session(id.clone()), Op::SessionUnblock, &body::SessionSeats { id: id.clone(), seats })
@@ -254,9 +221,6 @@ impl Client {
     }
 
     /// `order.get`: the order that a cart became.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn order_get(&self, order: OrderId) -> Result<Reply<OrderView>, Error> {
         self.read_of(&Entity::Cart(order.cart()), Op::OrderGet, &body::OrderGet { order }).await
     }
@@ -264,40 +228,28 @@ impl Client {
     /// `batch`: several commands in one frame, up to 1 000. Each has its own answer, in the order of the commands.
     ///
     /// # Errors
-    /// As every op: [`Error`]. The outcome of each command is in the answer.
+    /// The outcome of each command is in the answer.
     pub async fn batch(&self, commands: &[BatchCommand]) -> Result<Vec<reply::Reply<()>>, Error> {
         let batch = reply::Batch { items: commands.iter().map(BatchCommand::item).collect() };
         Ok(self.read(Op::Batch, &batch).await?.value)
     }
 
     /// `admin.status`: the status of the node.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn status(&self) -> Result<Reply<NodeStatus>, Error> {
         self.read(Op::AdminStatus, &body::Empty {}).await
     }
 
     /// `admin.audit` of the whole node, recounted from its state.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn audit_node(&self) -> Result<Reply<NodeAudit>, Error> {
         self.read(Op::AdminAudit, &body::Audit { entity: None }).await
     }
 
     /// `admin.audit` of a session.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn audit_session(&self, id: &Id) -> Result<Reply<SessionAudit>, Error> {
         self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Session(id.clone())) }).await
     }
 
     /// `admin.audit` of a cart.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn audit_cart(&self, id: CartId) -> Result<Reply<CartAudit>, Error> {
         self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Cart(id)) }).await
     }

@@ -13,7 +13,7 @@ use smol_str::SmolStr;
 use crate::repr::shape::{Each, named, shapes};
 
 named! {
-    /// What a key may be used for.
+    /// A role of a key.
     pub(crate) struct RoleName as Role = Role::ALL.map(Role::name);
 }
 
@@ -61,17 +61,17 @@ shapes! {
         pub keys: Vec<KeyStatus>,
     }
 
-    /// What opens the nodes to its owner.
+    /// A key without its secret.
     #[derive(Eq)]
     pub struct KeyStatus as Key {
         pub id: Id,
-        /// What it may do, without the roles that others among them include.
+        /// The roles, without those that others of them include.
         pub roles: Vec<SmolStr> = Each(RoleName),
-        /// The venues that it may do it for; all if empty.
+        /// The venues that the key is limited to. All if empty.
         pub venues?: Vec<Id>,
-        /// Requests a second on one node.
+        /// The maximum of requests a second on one node.
         pub requests_per_second?: Option<u32>,
-        /// What its carts may hold at the same time on one node.
+        /// The maximum that its carts hold at the same time on one node.
         pub held_max?: Option<u32>,
         pub created_at: Timestamp,
     }

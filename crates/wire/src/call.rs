@@ -87,9 +87,9 @@ pub struct CitySearch {
     pub city: SmolStr,
     /// Only this title.
     pub title: Option<Id>,
-    /// Starting at or after.
+    /// Only sessions that start at this time or later.
     pub from: Timestamp,
-    /// Starting before.
+    /// Only sessions that start before this time.
     pub to: Timestamp,
     /// The maximum of sessions, 1 to 1 000.
     pub limit: u32,

@@ -6,11 +6,11 @@ use smol_str::SmolStr;
 use crate::{call::CitySearch, convert, repr::shape::shapes};
 
 shapes! {
-    /// Of a city.
+    /// The sessions of a city.
     #[derive(Default, Eq)]
     pub struct CityPage {
         pub sessions: Vec<CitySession>,
-        /// Where to go on, if there may be more.
+        /// The cursor of the next page, if there may be more.
         pub cursor?: Option<SmolStr>,
     }
 
@@ -22,7 +22,7 @@ shapes! {
         pub title: Id,
         pub starts_at: Timestamp,
         pub ends_at: Timestamp,
-        /// Whether it is open for sale.
+        /// Whether it is on sale.
         pub open: bool,
     }
 }

@@ -337,7 +337,7 @@ fn slots<S: Serializer>(slots: &[(Timestamp, Timestamp)], serializer: S) -> Resu
     map.end()
 }
 
-/// A map in the three numbers of cinemas.
+/// A seat map in the three numbers of cinemas.
 fn three_states<S: Serializer>(view: &MapView, serializer: S) -> Result<S::Ok, S::Error> {
     let counts = view.counts;
     let seats = (counts.free + counts.held + counts.sold + counts.blocked) as usize;

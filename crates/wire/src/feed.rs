@@ -74,11 +74,11 @@ snapshot_bodies! {
 }
 
 shapes! {
-    /// Everything of a session, at a version.
+    /// The whole state of a session at a version.
     #[derive(Eq)]
     pub struct Snapshot {
         pub entity: Entity,
-        /// Versions of different epochs have nothing to do with each other.
+        /// Versions of different epochs cannot be compared.
         pub epoch: u64,
         pub version: u64,
         pub counts: SeatCounts,
@@ -88,19 +88,19 @@ shapes! {
         pub seats: Vec<u8> as "crate::repr::bytes" = Base64(None),
     }
 
-    /// What changed of a session after a version, up to another. States are absolute: applying a delta twice harms nothing.
+    /// The changes of a session from a version to a later one. States are absolute, so a delta may be applied twice.
     #[derive(Eq)]
     pub struct Delta {
         pub from: u64,
         pub to: u64,
-        /// Seats by index in layout order, and what they are now; each seat once.
+        /// The changed seats by index in layout order with their new states. Each seat stands once.
         pub changes: Vec<(u32, SeatState)>,
         pub counts: SeatCounts,
-        /// Areas that changed, as they are after; each once.
+        /// The changed areas with their new counts. Each area stands once.
         pub areas?: Vec<AreaCounts>,
     }
 
-    /// A session in counts, at a version: what a list of sessions shows.
+    /// The counts of a session at a version, for lists of sessions.
     #[derive(Eq)]
     pub struct CountsSnapshot {
         pub entity: Entity,
@@ -111,17 +111,17 @@ shapes! {
         pub areas?: Vec<AreaCounts>,
     }
 
-    /// A session in counts after a version, at another.
+    /// The changed counts of a session from a version to a later one.
     #[derive(Eq)]
     pub struct CountsDelta {
         pub from: u64,
         pub to: u64,
         pub counts: SeatCounts,
-        /// Areas that changed, as they are after; each once.
+        /// The changed areas with their new counts. Each area stands once.
         pub areas?: Vec<AreaCounts>,
     }
 
-    /// Everything that changes of a product, at a version.
+    /// The counts of a product at a version.
     #[derive(Eq)]
     pub struct ProductSnapshot {
         pub entity: Entity,
@@ -130,7 +130,7 @@ shapes! {
         pub counts: StockCounts,
     }
 
-    /// A product after a version, at another.
+    /// The changed counts of a product from a version to a later one.
     #[derive(Eq)]
     pub struct ProductDelta {
         pub from: u64,
@@ -138,24 +138,24 @@ shapes! {
         pub counts: StockCounts,
     }
 
-    /// What a resource is like, at a version. Its calendar is read with `resource.bookings`.
+    /// The state of a resource at a version. `resource.bookings` reads its calendar.
     #[derive(Eq)]
     pub struct ResourceSnapshot {
         pub entity: Entity,
         pub epoch: u64,
         pub version: u64,
-        /// How many bookings it has, held ones counted.
+        /// The number of bookings, including held ones.
         pub bookings: u64,
     }
 
-    /// On which days a resource's bookings changed.
+    /// The days on which a resource's bookings changed.
     #[derive(Eq)]
     pub struct ResourceDelta {
         pub from: u64,
         pub to: u64,
-        /// UTC days on which bookings came, went or became sold, as days since 1970-01-01, ascending, each once.
+        /// The UTC days with new, ended or newly sold bookings, as days since 1970-01-01, ascending, each once.
         pub days: Vec<u32> as "days" = Each(Day),
-        /// How many bookings it has after.
+        /// The number of bookings after the change.
         pub bookings: u64,
     }
 
@@ -168,7 +168,7 @@ shapes! {
         pub cart: CartView,
     }
 
-    /// A cart after a version, at another: the whole of it, for it is small.
+    /// A changed cart from a version to a later one. It is the whole cart, since carts are small.
     #[derive(Eq)]
     pub struct CartDelta {
         pub from: u64,
@@ -176,30 +176,30 @@ shapes! {
         pub cart: CartView,
     }
 
-    /// The purchases of a customer after the cursor the watcher had, up to another.
+    /// The purchases of a customer after the watcher's cursor.
     #[derive(Eq)]
     pub struct PurchasesSnapshot {
         pub entity: Entity,
-        /// The cursor before the first of them.
+        /// The cursor before the first purchase.
         pub from: u64,
-        /// The cursor of the last of them.
+        /// The cursor of the last purchase.
         pub to: u64,
-        /// By cursor, without a gap.
+        /// The purchases by cursor, without a gap.
         pub purchases: Vec<Purchase>,
     }
 
     /// Further purchases of a customer.
     #[derive(Eq)]
     pub struct PurchasesDelta {
-        /// The cursor before the first of them.
+        /// The cursor before the first purchase.
         pub from: u64,
-        /// The cursor of the last of them.
+        /// The cursor of the last purchase.
         pub to: u64,
-        /// By cursor, without a gap.
+        /// The purchases by cursor, without a gap.
         pub purchases: Vec<Purchase>,
     }
 
-    /// `{"feed":3,"ended":{…}}`: nothing more will come.
+    /// The end of a feed, `{"feed":3,"ended":{…}}`.
     #[derive(Eq)]
     pub struct Ended as FeedEnded {
         /// The name of the refusal or failure that ended it.
@@ -212,7 +212,7 @@ shapes! {
 pub struct Notice {
     /// The notice's name.
     pub name: SmolStr,
-    /// When to reconnect, in milliseconds from now; jittered for each connection.
+    /// When to reconnect, in milliseconds from now, jittered for each connection.
     pub reconnect_ms: Option<u64>,
 }
 

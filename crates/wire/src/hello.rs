@@ -22,22 +22,22 @@ pub struct Hello {
     /// The minor version, which grows with every new field of requests. 0 if absent.
     #[serde(default)]
     pub minor: u32,
-    /// What an ok rests on.
+    /// The durability of each ok.
     pub durability: Durability,
-    /// What is allowed.
+    /// The limits for clients.
     pub limits: Limits,
-    /// The server's clock.
+    /// The time of the server's clock.
     #[serde(with = "repr")]
     pub time: Timestamp,
 }
 
 shapes! {
-    /// What an ok rests on.
+    /// The durability of each ok.
     #[derive(Eq)]
     pub struct Durability {
-        /// How many nodes keep each thing.
+        /// The number of nodes that keep each entity.
         pub replicas: u32,
-        /// When they write it down: `always`, `interval` or `never`.
+        /// When they sync it to disk: `always`, `interval` or `never`.
         pub fsync: SmolStr,
     }
 }
@@ -56,7 +56,7 @@ pub struct Limits {
     pub hold_seats: u32,
     /// Places or units of one line.
     pub line_quantity: u32,
-    /// The longest time that can be booked or asked for, in milliseconds.
+    /// The longest time that can be booked or searched, in milliseconds.
     pub interval_ms: u64,
     /// Lines of a cart.
     pub cart_lines: u32,

@@ -213,9 +213,9 @@ pub enum Event<S: SnapshotBody = Snapshot> {
     Snapshot(S),
     /// A delta after a version.
     Delta(S::Delta),
-    /// Nothing more will come.
+    /// The feed has ended.
     Ended(Ended),
-    /// For how many milliseconds it may have been behind, and goes on to be; 0: no longer.
+    /// For how many milliseconds the feed may have been out of date. 0 means that it is up to date again.
     Stale(u64),
 }
 
@@ -257,40 +257,40 @@ shapes! {
         pub code: u16,
         pub name: SmolStr,
         pub message!: String,
-        /// The seats that stood in the way.
+        /// The seats that are taken.
         pub seats?: Vec<Seat>,
-        /// What they were; as many as `seats`, or none.
+        /// The states of `seats`, as many or none.
         pub states?: Vec<SeatState>,
-        /// `no_adjacent_seats`: how many were asked for.
+        /// `no_adjacent_seats`: the requested number.
         pub count?: Option<u16>,
-        /// `no_adjacent_seats`: how many single seats are free; `not_enough_places`: how many places.
+        /// `no_adjacent_seats`: the number of free single seats. `not_enough_places`: the number of free places.
         pub free?: Option<u32>,
         pub area?: Option<Id>,
         pub quota?: Option<Id>,
-        /// `limit_per_customer`, `limit_per_order`: how many there may be.
+        /// `limit_per_customer`, `limit_per_order`: the limit.
         pub max?: Option<u32>,
-        /// `limit_per_customer`: how many the customer has.
+        /// `limit_per_customer`: the number that the customer has.
         pub taken?: Option<u32>,
-        /// `limit_per_order`: of which session, product or resource; `currency_fixed`: of which product or resource.
+        /// `limit_per_order`: the session, product or resource. `currency_fixed`: the product or resource.
         pub entity?: Option<Entity>,
-        /// `out_of_stock`: every product that fell short.
+        /// `out_of_stock`: every product with too few units.
         pub shortages?: Vec<Shortage>,
         pub product?: Option<Id>,
-        /// `slot_taken`: what is in the way.
+        /// `slot_taken`: the conflicts.
         pub conflicts?: Vec<Conflict>,
         pub booking?: Option<Id>,
-        /// `amount_mismatch`: minor units asked for.
+        /// `amount_mismatch`: the requested amount in minor units.
         pub asked?: Option<i64>,
         pub got?: Option<i64>,
         /// `cart_differs`: what the buyer expects.
         pub expected?: Option<Figure>,
         pub actual?: Option<Figure>,
-        /// `currency_fixed`: what it is sold in.
+        /// `currency_fixed`: the currency that it is sold in.
         pub currency?: Option<Currency>,
         pub session?: Option<Id>,
         /// `no_such_line`: the line. In `lines`: the number of the line in the request, from 0.
         pub line?: Option<u32>,
-        /// `too_many_lines`: the most there may be.
+        /// `too_many_lines`: the maximum.
         pub limit?: Option<u32>,
         /// `no_such_node`, `node_gone`, `disk_differs`, `not_drainable`, `quorum_would_be_lost`, `node_in_use`, `too_few_left`: which
         /// node.
@@ -298,20 +298,20 @@ shapes! {
         pub shards?: Vec<u16>,
         /// `rate_limited`: when to retry, in milliseconds from now. Absent if not known.
         pub retry_after_ms?: Option<u64>,
-        /// `too_few_left`: how many members would serve.
+        /// `too_few_left`: the number of members that would serve.
         pub serving?: Option<u64>,
-        /// `placement_stale`: the version the cluster has.
+        /// `placement_stale`: the version of the cluster.
         pub version?: Option<u64>,
-        /// Where several lines of a request were refused: each of them; the other fields are then those of the first.
+        /// Every refused line, if several lines of a request were refused. The other fields are those of the first.
         pub lines?: Vec<No>,
     }
 
-    /// Of a venue.
+    /// The sessions of a venue.
     #[derive(Eq)]
     pub struct SessionPage {
         /// Sessions by start, then id.
         pub sessions: Vec<SessionEntry>,
-        /// Where to go on, if there may be more.
+        /// The cursor of the next page, if there may be more.
         pub cursor?: Option<SmolStr>,
     }
 
@@ -319,16 +319,16 @@ shapes! {
     pub struct TitlePage {
         /// Titles by name, then id.
         pub titles: Vec<TitleView>,
-        /// Where to go on, if there may be more.
+        /// The cursor of the next page, if there may be more.
         pub cursor?: Option<SmolStr>,
     }
 
-    /// By begin, then id.
+    /// The bookings by begin, then id.
     #[derive(Eq)]
     pub struct BookingPage {
         /// Bookings by begin, then id.
         pub bookings: Vec<BookingView>,
-        /// Where to go on, if there may be more.
+        /// The cursor of the next page, if there may be more.
         pub cursor?: Option<SmolStr>,
     }
 
@@ -336,13 +336,13 @@ shapes! {
     pub struct Available {
         /// Whether it could be booked now.
         pub available: bool,
-        /// What is in the way; nothing if it is available.
+        /// The conflicts. Empty if it is available.
         pub conflicts!: Vec<Conflict>,
     }
 
     #[derive(Eq)]
     pub struct FreeSlots {
-        /// In order of their begin.
+        /// The slots by begin.
         pub slots: Vec<Slot>,
     }
 }
@@ -373,17 +373,17 @@ impl WireRepr for Slot {
 }
 
 shapes! {
-    /// A map in the three numbers of cinemas.
+    /// A seat map in the three numbers of cinemas.
     #[derive(Eq)]
     pub struct ThreeStates {
         pub session: Id,
-        /// The epoch the version belongs to.
+        /// The epoch of the version.
         pub epoch!: u64,
-        /// The version this is the state at.
+        /// The version of the state.
         pub version: u64,
-        /// Counts of it, in our four states.
+        /// Seats by state, in four states.
         pub counts: SeatCounts,
-        /// A number a seat in layout order: 2 on sale, 1 locked, 0 sold or blocked.
+        /// One number for each seat in layout order: 2 on sale, 1 locked, 0 sold or blocked.
         pub states: Vec<u8> = Each(0..=2),
     }
 }
@@ -436,7 +436,7 @@ impl FromAnswer for () {
     }
 }
 
-/// Of `batch`: an answer for each item, all of one type.
+/// The answer of `batch`: one for each item, all of one type.
 impl<T: FromAnswer> FromAnswer for Vec<Reply<T>> {
     fn from_answer(encoding: Encoding, body: &[u8]) -> Result<Vec<Reply<T>>, Unreadable> {
         let mut list = None;

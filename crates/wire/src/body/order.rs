@@ -20,7 +20,7 @@ shapes! {
     #[derive(Eq)]
     pub struct OrderRefund {
         pub order: OrderId,
-        /// All that are left if absent.
+        /// The lines to refund. All that are left if absent.
         pub lines?: Option<Vec<u32>> as "OptionalBounded::<CART_LINES_MAX>" = (1..=CART_LINES_MAX, Each(0..=u32::MAX)),
         pub reason: SmolStr = 1..=REASON_BYTES_MAX,
     }
@@ -28,9 +28,9 @@ shapes! {
     #[derive(Eq)]
     pub struct CustomerPurchases {
         pub customer: Id,
-        /// Go on after this purchase; from the first if absent.
+        /// Continue after this purchase. From the first if absent.
         pub cursor?: Option<u64>,
-        /// Entries at most; 100 if absent.
+        /// The maximum number of entries, 100 if absent.
         pub limit?: Option<u32> = 1..=PAGE_ENTRIES_MAX,
     }
 }

@@ -95,7 +95,7 @@ shapes! {
         properties?: Vec<(SmolStr, SmolStr)>,
         /// Bookings at an instant.
         capacity: u32,
-        /// The IANA name of the zone it stands in.
+        /// The IANA name of its time zone.
         zone: SmolStr,
         hours?: Option<OpeningHours>,
         before_ms!: u64,

@@ -31,7 +31,7 @@ shapes! {
         properties?: Vec<(SmolStr, SmolStr)>,
         blob?: Vec<u8> as "crate::repr::bytes" = Base64(Some(BLOB_BYTES_MAX)),
         price: Money = Price,
-        /// Units free, held and sold together.
+        /// The units that are free, held and sold together.
         stock: u64,
         hold!: HoldPolicy,
         hold_ttl_ms?: Option<u64>,
