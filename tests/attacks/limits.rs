@@ -131,18 +131,18 @@ const ELSEWHERE: &[(&str, Pointer, &[&str])] = &[
     ("CURSOR_BYTES_MAX", at("crates/wire/tests/all/bounds.rs", "lists_and_blobs_have_a_maximum_length"), &["513"]),
     ("FIRST_FRAME_MS", at("tests/bad_input/frames.rs", "half_a_frame_and_silence"), &["LIMIT"]),
     ("WHOLE_FRAME_MS", at("tests/bad_input/frames.rs", "half_a_frame_and_silence"), &["LIMIT"]),
-    ("PING_MS", at("crates/edge/tests/all/server/connections.rs", "a_client_that_does_not_answer_a_ping_is_disconnected"), &["ping_every"]),
+    (
+        "PING_MS",
+        at("crates/edge/tests/all/server/connections.rs", "a_client_that_does_not_answer_a_ping_is_disconnected"),
+        &["ping_every"],
+    ),
     (
         "PONG_MS",
         at("crates/edge/tests/all/server/connections.rs", "a_client_that_does_not_answer_a_ping_is_disconnected"),
         &["pong_timeout"],
     ),
     ("DEADLINE_MS", at("tests/attacks/limits.rs", "limits_of_a_connection_are_reached"), &["DEADLINE_MS"]),
-    (
-        "DEADLINE_MS_MAX",
-        at("crates/wire/tests/all/document.rs", "the_limits_are_as_documented"),
-        &["DEADLINE_MS_MAX"],
-    ),
+    ("DEADLINE_MS_MAX", at("crates/wire/tests/all/document.rs", "the_limits_are_as_documented"), &["DEADLINE_MS_MAX"]),
     (
         "BATCH_SEATS_MAX",
         at("crates/wire/tests/all/bounds.rs", "the_halls_of_a_batch_have_a_maximum_of_seats"),
@@ -242,7 +242,11 @@ const CLOSES: &[(&str, Pointer, &[&str])] = &[
     ("WRONG_FRAME_TYPE", at("tests/bad_input/frames.rs", "frames_that_are_no_requests"), &["4003"]),
     ("TOKEN_EXPIRED", at("tests/attacks/roles.rs", "a_connection_ends_with_its_token"), &["4101"]),
     ("NO_HELLO", at("crates/edge/tests/all/server/connections.rs", "a_silent_client_is_disconnected"), &["4102"]),
-    ("NO_PONG", at("crates/edge/tests/all/server/connections.rs", "a_client_that_does_not_answer_a_ping_is_disconnected"), &["4103"]),
+    (
+        "NO_PONG",
+        at("crates/edge/tests/all/server/connections.rs", "a_client_that_does_not_answer_a_ping_is_disconnected"),
+        &["4103"],
+    ),
     ("TOO_MANY_REQUESTS", at("tests/attacks/limits.rs", "who_does_not_slow_down_is_closed"), &["4104"]),
     (
         "SLOW_READER",

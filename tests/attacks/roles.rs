@@ -7,9 +7,9 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::{
+    permissions::is_allowed,
     stage::{SHOP, Stage},
     tokens::{self, Shop, good},
-    permissions::is_allowed,
     wire::{self, attacker, shows},
 };
 use crate::common::{ADMIN, Encoding, Home, Port};

@@ -50,7 +50,7 @@ mod peers;
 mod secrets;
 mod web;
 
-pub use peers::{PeersConfig, PeerSettings};
+pub use peers::{PeerSettings, PeersConfig};
 pub(crate) use secrets::read_secret_file;
 pub use web::{Web, check_url};
 

@@ -6,8 +6,8 @@ use boxoffice_storage::past::Totals;
 
 use boxoffice_core::keep::KeptAudit;
 use boxoffice_wire::{
-    repr::rfc3339,
     event_text::{EventText, event_text},
+    repr::rfc3339,
 };
 
 use crate::{

@@ -8,7 +8,7 @@ use std::{
 };
 
 use boxoffice_client::{AdminToken, Client, ClientConfig, Error, Timestamp};
-use boxoffice_wire::{repr, limits::close};
+use boxoffice_wire::{limits::close, repr};
 
 use crate::{args::NodeArgs, config::read_secret_file, draw::DrawOptions, failure::Failure};
 

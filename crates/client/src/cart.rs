@@ -8,7 +8,7 @@ use boxoffice_core::{
     seat::Seat,
     time::Timestamp,
 };
-use boxoffice_wire::{Op, body, repr, reply::OrderView};
+use boxoffice_wire::{Op, body, reply::OrderView, repr};
 use smol_str::SmolStr;
 
 use crate::{

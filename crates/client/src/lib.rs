@@ -80,8 +80,8 @@ pub use boxoffice_core::{
         TakenLine, Taker, TitleView, VenueEntry, VenueView, VenuesPage,
     },
     command::{
-        Area, BestWish, CustomerLimit, Every, HoldPolicy, Limits, NewSession, OpeningHours, Payment,
-        ProductDetails, Rate, Repeat, ResourceDetails, Shipping, Title, Until, VenueDetails, Want, WantedLine, When,
+        Area, BestWish, CustomerLimit, Every, HoldPolicy, Limits, NewSession, OpeningHours, Payment, ProductDetails,
+        Rate, Repeat, ResourceDetails, Shipping, Title, Until, VenueDetails, Want, WantedLine, When,
     },
     directory::TitleEntry,
     id::{CartId, CartToken, Entity, HoldId, Id, OrderId},

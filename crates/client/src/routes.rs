@@ -19,11 +19,7 @@ use boxoffice_wire::cluster::{NodeAddress, ShardMap};
 use smol_str::SmolStr;
 use tokio::{runtime::Handle, time::Instant};
 
-use crate::{
-    config::ClientConfig,
-    connection::ConnectionHandle,
-    connection_task::ExpectedNode,
-};
+use crate::{config::ClientConfig, connection::ConnectionHandle, connection_task::ExpectedNode};
 
 /// The shortest time between two requests for the shard map.
 const REFRESH_AFTER: Duration = Duration::from_secs(1);
@@ -98,8 +94,7 @@ impl Routes {
         };
         let is_missing =
             connection.as_ref().is_some_and(|connection| !connection.has_hello() && !connection.is_closed());
-        let is_due =
-            (is_missing || state.is_map_old(Instant::now())) && state.claim_request(REFRESH_AFTER_FOR_ADDRESS);
+        let is_due = (is_missing || state.is_map_old(Instant::now())) && state.claim_request(REFRESH_AFTER_FOR_ADDRESS);
         (connection.filter(|connection| connection.has_hello()), is_due)
     }
 

@@ -25,8 +25,8 @@ use crate::{
     caller::Caller,
     failures::fail_of,
     shared::{ConnectionPermit, Shared},
-    venues,
     submission::Submission,
+    venues,
 };
 
 /// Venues that one search asks at the same time. Enough to share the work, and few enough not to hold up others.
@@ -64,7 +64,12 @@ pub(crate) enum QueryResult {
 pub(crate) type QueryOutcome = Result<QueryResult, Box<Verdict>>;
 
 /// Runs a query until `deadline`.
-pub(crate) async fn run(shared: Arc<Shared>, permit: Arc<ConnectionPermit>, query: FanOutQuery, deadline: Instant) -> QueryOutcome {
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    permit: Arc<ConnectionPermit>,
+    query: FanOutQuery,
+    deadline: Instant,
+) -> QueryOutcome {
     match query {
         FanOutQuery::Audit => match timeout_at(deadline, shared.backend.audit()).await {
             Ok(audit) => Ok(QueryResult::Audit(Box::new(audit))),

@@ -43,7 +43,8 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 /// Checks the host and the connection's budget. An operators' port without credentials serves only programs of this
 /// machine. A stranger's page whose name was made to lead here sends that name as the host.
 async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let permit = request.extensions().get::<Arc<ConnectionPermit>>().expect("every request carries its connection's permit");
+    let permit =
+        request.extensions().get::<Arc<ConnectionPermit>>().expect("every request carries its connection's permit");
     if permit.port == Port::Operators && shared.is_operators_port_open() {
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         if !host.is_some_and(origins::is_loopback) {
@@ -106,7 +107,10 @@ async fn counters(shared: &Shared, permit: &ConnectionPermit, headers: &HeaderMa
 /// Turns the connection into a WebSocket, or answers why not.
 async fn upgrade(State(shared): State<Arc<Shared>>, mut request: Request) -> Response {
     let upgrading = request.extensions_mut().remove::<OnUpgrade>();
-    let permit = request.extensions_mut().remove::<Arc<ConnectionPermit>>().expect("every request carries its connection's permit");
+    let permit = request
+        .extensions_mut()
+        .remove::<Arc<ConnectionPermit>>()
+        .expect("every request carries its connection's permit");
     let headers = request.headers();
     let (Some(upgrading), true) = (upgrading, has_token(headers, header::UPGRADE, "websocket")) else {
         return refuse(StatusCode::UPGRADE_REQUIRED, "this path is for WebSocket connections");

@@ -114,7 +114,7 @@ fn join((left, right): (u64, u64)) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use super::{SmolStr, BookingPseudonyms};
+    use super::{BookingPseudonyms, SmolStr};
 
     #[test]
     fn a_pseudonym_leads_back_and_reveals_nothing() {

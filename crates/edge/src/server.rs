@@ -22,16 +22,16 @@ use tokio::{
 
 use crate::{
     Backend, EdgeConfig, EdgeError, Limits,
+    auth_failures::AuthFailures,
     budgets::Budgets,
     denials::Denials,
-    auth_failures::AuthFailures,
     http::{self, ALIVE},
+    http_connection::{self, DISMISS_TIMEOUT},
     key_ring::KeyRingState,
     metrics::Metrics,
-    rates::Readings,
-    http_connection::{self, DISMISS_TIMEOUT},
-    shared::{ConnectionPermit, Phase, Port, Shared, draining, within},
     pseudonyms::BookingPseudonyms,
+    rates::Readings,
+    shared::{ConnectionPermit, Phase, Port, Shared, draining, within},
 };
 
 /// Connections that the kernel keeps until they are accepted. A rush of ten thousand comes in waves.

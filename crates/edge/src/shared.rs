@@ -18,13 +18,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::{
     Backend, EdgeConfig, Runtimes,
+    auth_failures::AuthFailures,
     budgets::{Budgets, OverBudget},
     denials::{Denial, Denials},
-    auth_failures::AuthFailures,
     key_ring::KeyRingState,
     metrics::Metrics,
-    rates::Readings,
     pseudonyms::BookingPseudonyms,
+    rates::Readings,
 };
 
 /// A draining node spreads its clients' reconnects to this many a second.
@@ -123,7 +123,11 @@ impl Shared {
             return None;
         }
         self.denials.note(Denial::Token, Some(&permit.address().to_string()), &why.to_string());
-        let wait = self.auth_failures.note(permit.address(), tokio::time::Instant::now(), self.config.limits.auth_failure_step);
+        let wait = self.auth_failures.note(
+            permit.address(),
+            tokio::time::Instant::now(),
+            self.config.limits.auth_failure_step,
+        );
         (!wait.is_zero()).then_some(wait)
     }
 

@@ -149,11 +149,8 @@ impl TokenKeys {
         let mut candidates = self.keys.iter().filter(|key| key.id.as_deref() == kid && key.algorithm == header.alg);
         let known = candidates.clone().next().is_some();
         let raw = candidates.find_map(|key| self.verified(token, key));
-        let raw = raw.ok_or(if known {
-            "this token's signature does not fit"
-        } else {
-            "this token's key is not known"
-        })?;
+        let raw =
+            raw.ok_or(if known { "this token's signature does not fit" } else { "this token's key is not known" })?;
         raw.claims(now)
     }
 

@@ -88,7 +88,9 @@ impl VenueCheck<'_> {
             Command::Session(session, SessionCommand::Audit) => self.session(session).await,
             Command::Session(session, _) if changes => self.session(session).await,
             Command::Cart(cart, command) => self.cart(*cart, command).await,
-            Command::Product(_, ProductCommand::Audit) | Command::Resource(_, ResourceCommand::Audit) => Err(forbidden()),
+            Command::Product(_, ProductCommand::Audit) | Command::Resource(_, ResourceCommand::Audit) => {
+                Err(forbidden())
+            }
             Command::Customer(..) | Command::Cluster(_) => Err(forbidden()),
             _ if changes => Err(forbidden()),
             Command::Venue(..)

@@ -16,12 +16,12 @@ use crate::{
     cluster::ClusterStatus,
     convert,
     feed::{DeltaBody, Ended, Notice, SnapshotBody},
-    repr::{WireRepr, Done, ToWire},
-    repr::ListOf,
-    repr::order::write_order,
     hello::Hello,
     refusal::RefusalBody,
     reply::Watching,
+    repr::ListOf,
+    repr::order::write_order,
+    repr::{Done, ToWire, WireRepr},
 };
 
 /// How a request ended.

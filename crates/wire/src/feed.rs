@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use crate::repr::{
-    Base64, Day, WireRepr, FromWire, ToWire,
+    Base64, Day, FromWire, ToWire, WireRepr,
     shape::{Each, Shapes, shapes},
 };
 

@@ -4,7 +4,7 @@ use boxoffice_core::{portion::LINE_QUANTITY_MAX, seat::HOLD_SEATS_MAX, time::Tim
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use crate::{repr, repr::shape::shapes, limits};
+use crate::{limits, repr, repr::shape::shapes};
 
 /// `{"hello":{…}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,10 +7,10 @@ use smol_str::format_smolstr;
 use crate::{
     Encoding, Op, Rejection, Request,
     encode::{ItemVerdict, Verdict},
-    repr::{WireRepr, ToWire},
-    repr::ListOf,
     limits::{FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
     raw,
+    repr::ListOf,
+    repr::{ToWire, WireRepr},
 };
 
 #[derive(Serialize)]

@@ -15,11 +15,11 @@ use serde_json::Value;
 use smol_str::{SmolStr, SmolStrBuilder};
 
 use crate::{
+    limits::PAYMENT_TEXT_BYTES_MAX,
     repr::{
         self, WireRepr,
         shape::{Shapes, shapes},
     },
-    limits::PAYMENT_TEXT_BYTES_MAX,
 };
 
 /// The longest body to or from a gateway, in bytes.

@@ -6,7 +6,7 @@ use boxoffice_core::refusal::Refusal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Visitor};
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{repr::plain_repr, rejection::Rejection};
+use crate::{rejection::Rejection, repr::plain_repr};
 
 /// A number in the place of a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]

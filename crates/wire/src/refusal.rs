@@ -9,7 +9,7 @@ use serde::{
     ser::{Error as _, SerializeMap},
 };
 
-use crate::{Rejection, repr::ToWire, repr::ListOf, repr::payment::Figure};
+use crate::{Rejection, repr::ListOf, repr::ToWire, repr::payment::Figure};
 
 /// The body of a refusal.
 pub(crate) enum RefusalBody<'a> {

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
-    repr::shape::{With, shapes},
     raw::Malformed,
+    repr::shape::{With, shapes},
 };
 
 /// A refusal before any entity was asked. Nothing changed.

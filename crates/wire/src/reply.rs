@@ -18,12 +18,12 @@ use smol_str::SmolStr;
 use crate::{
     Encoding, Fail, Op,
     feed::{Ended, Notice, Snapshot, SnapshotBody},
-    repr::{
-        self, WireRepr, FromWire,
-        shape::{Each, Shapes, shapes},
-    },
     hello::Hello,
     raw,
+    repr::{
+        self, FromWire, WireRepr,
+        shape::{Each, Shapes, shapes},
+    },
 };
 pub use crate::{repr::order::OrderView, repr::payment::Figure};
 

@@ -16,13 +16,13 @@ use crate::{
     call::{Call, Item, Shape},
     convert::{self, session::Search},
     envelope::{Envelope, Parts, Rejected},
-    repr::cart_token,
     limits::{
         BATCH_ITEMS_MAX, BATCH_SEATS_MAX, CLIENT_NAME_BYTES_MAX, DEADLINE_MS, DEADLINE_MS_MAX, FRAME_BYTES_MAX,
         IMPORT_FRAME_BYTES_MAX, REQUEST_ID_BYTES_MAX,
     },
     raw,
     rejection::Rejection,
+    repr::cart_token,
     strict::{self, Unknown},
 };
 

@@ -11,8 +11,8 @@ use smol_str::SmolStr;
 
 use crate::{
     cluster::{Node, Replica},
-    repr::shape::shapes,
     hello::Durability,
+    repr::shape::shapes,
 };
 
 shapes! {

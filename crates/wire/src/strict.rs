@@ -13,7 +13,7 @@ use serde::{
     forward_to_deserialize_any,
 };
 
-use crate::{Encoding, Op, repr::shortened, rejection::Rejection};
+use crate::{Encoding, Op, rejection::Rejection, repr::shortened};
 
 /// The maximum of names in a refusal. The rest is only counted.
 const SHOWN_MAX: usize = 5;

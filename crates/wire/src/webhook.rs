@@ -11,8 +11,8 @@ use sha2::Sha256;
 use smol_str::SmolStr;
 
 use crate::{
-    repr,
     payment::{GatewayAnswer, Misfit, StepKey, plain},
+    repr,
 };
 
 /// The header with the signature: `t=<unix seconds>,v1=<64 hexadecimal digits>`. Several `v1` during a rotation of secrets.

@@ -24,7 +24,11 @@ impl ClusterReport {
     ///
     /// # Errors
     /// The node does not tell the members.
-    pub(super) async fn collect(node_args: &NodeArgs, client: &Client, own: NodeStatus) -> Result<Option<ClusterReport>, Failure> {
+    pub(super) async fn collect(
+        node_args: &NodeArgs,
+        client: &Client,
+        own: NodeStatus,
+    ) -> Result<Option<ClusterReport>, Failure> {
         let cluster = match client.nodes().await {
             Ok(reply) => reply.value,
             // A node that is alone has no members.

@@ -1,13 +1,13 @@
 //! `boxoffice admin`: status, audits, histories, and operations on a node and its cluster.
 
 mod audit;
+mod cluster;
 mod customer;
 pub mod keys;
 mod nodes;
 mod status;
 #[cfg(test)]
 mod tests;
-mod cluster;
 
 use boxoffice_client::{
     CartAudit, CartId, Client, CustomerAudit, Entity, HistoryEntry, HistoryPage, Id, NodeAudit, ProductAudit,
@@ -127,7 +127,9 @@ async fn find(client: &Client, entity: Option<Entity>, node_args: &NodeArgs) -> 
             AuditReport::Session(Box::new(audit), names)
         }
         Some(Entity::Cart(id)) => AuditReport::Cart(Box::new(client.audit_cart(id).await.map_err(failure)?.value)),
-        Some(Entity::Product(id)) => AuditReport::Product(Box::new(client.audit_product(&id).await.map_err(failure)?.value)),
+        Some(Entity::Product(id)) => {
+            AuditReport::Product(Box::new(client.audit_product(&id).await.map_err(failure)?.value))
+        }
         Some(Entity::Resource(id)) => {
             AuditReport::Resource(Box::new(client.audit_resource(&id).await.map_err(failure)?.value))
         }

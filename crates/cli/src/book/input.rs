@@ -39,7 +39,10 @@ impl Input {
             ("q" | "quit" | "exit", "") => return Ok(Input::Leave),
             ("b" | "back", "") if holding => return Ok(Input::GiveBack(None)),
             ("b" | "back", seats) if holding => {
-                return names.read([seats]).map(|seats| Input::GiveBack(Some(seats))).map_err(|error| error.to_string());
+                return names
+                    .read([seats])
+                    .map(|seats| Input::GiveBack(Some(seats)))
+                    .map_err(|error| error.to_string());
             }
             ("b" | "back", _) => return Err("nothing is held yet; name seats first".into()),
             ("best", "") => return Ok(Input::Best(1)),

@@ -10,13 +10,13 @@ use crossterm::event::EventStream;
 use futures_util::StreamExt;
 use tokio::time::{Instant, Interval};
 
-use super::{METHOD, SeatChoice, state::PurchaseState, hold, in_doubt, receipt, input::Input};
+use super::{METHOD, SeatChoice, hold, in_doubt, input::Input, receipt, state::PurchaseState};
 use crate::{
     args::NodeArgs,
     draw::{Key, Screen},
     failure::{Failure, Outcome},
-    node_client::{date_and_time, options, now, say},
-    watch::{no_terminal, states, ticks, stop_requested},
+    node_client::{date_and_time, now, options, say},
+    watch::{no_terminal, states, stop_requested, ticks},
 };
 
 /// How long after its deadline the cart is read again.

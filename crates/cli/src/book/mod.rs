@@ -1,11 +1,11 @@
 //! `boxoffice book`: a purchase at the terminal, or in one go.
 
-mod state;
+mod input;
 mod live;
 mod receipt;
+mod state;
 #[cfg(test)]
 mod tests;
-mod input;
 
 use std::{io::IsTerminal, pin::pin};
 

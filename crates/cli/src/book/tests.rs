@@ -8,9 +8,10 @@ use boxoffice_core::layout::{Labels, Row, Run};
 use expect_test::expect;
 
 use super::{
-    state::{PurchaseState, countdown},
-    receipt, unpack,
     input::Input,
+    receipt,
+    state::{PurchaseState, countdown},
+    unpack,
 };
 use crate::draw::DrawOptions;
 

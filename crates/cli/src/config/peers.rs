@@ -309,7 +309,10 @@ mod tests {
 
     #[test]
     fn a_node_is_alone_by_default() {
-        assert_eq!(Config::load(None).expect("the built-in configuration is right").peer_settings.validated(), Ok(None));
+        assert_eq!(
+            Config::load(None).expect("the built-in configuration is right").peer_settings.validated(),
+            Ok(None)
+        );
     }
 
     #[test]

@@ -145,7 +145,11 @@ impl SeatPositions {
             let seats: Vec<u32> = layout.row_seats(row as u16).collect();
             seats.windows(2).all(|pair| columns[pair[0] as usize] + 2 <= columns[pair[1] as usize])
         });
-        if apart && wide <= longest * 2 * SPREAD_MAX { SeatPositions { columns, wide } } else { SeatPositions::in_order(layout) }
+        if apart && wide <= longest * 2 * SPREAD_MAX {
+            SeatPositions { columns, wide }
+        } else {
+            SeatPositions::in_order(layout)
+        }
     }
 
     fn in_order(layout: &Layout) -> SeatPositions {
@@ -312,7 +316,11 @@ impl Line {
         // Spaces before a label need no colour.
         let plain = shown.len() - shown.trim_start().len();
         self.text.push_str(&shown[..plain]);
-        self.text.push_str(&paint(&shown[plain..], colour.unwrap_or_default(), self.options.colours && colour.is_some()));
+        self.text.push_str(&paint(
+            &shown[plain..],
+            colour.unwrap_or_default(),
+            self.options.colours && colour.is_some(),
+        ));
         self.column += gap + wide.min(room);
     }
 

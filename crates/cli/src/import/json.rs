@@ -13,8 +13,8 @@ use boxoffice_wire::{body::Position, repr::WireRepr};
 use serde::{Deserialize, Deserializer, de};
 
 use super::{
+    plan::{HallPlan, ImportPlan, SessionPlan, VenuePlan},
     things::{self, RawList},
-    plan::{ImportPlan, HallPlan, SessionPlan, VenuePlan},
     when::When,
 };
 

@@ -9,8 +9,8 @@ use boxoffice_wire::{Encoding, Op, body, limits::IMPORT_FRAME_BYTES_MAX, reply};
 use futures_util::{StreamExt, stream};
 
 use super::{
+    plan::{HallPlan, ImportPlan, SessionPlan, VenuePlan},
     report::{EntryResult, Report},
-    plan::{ImportPlan, HallPlan, SessionPlan, VenuePlan},
 };
 use crate::{draw::amount, node_client::date_and_time};
 
@@ -274,11 +274,7 @@ fn session_step(
 
 /// The start and the end of a session. An existing session keeps its times if the file has relative ones, because `+1d` is
 /// another day tomorrow.
-fn times(
-    plan: &SessionPlan,
-    there: Option<&SessionView>,
-    now: Timestamp,
-) -> Result<(Timestamp, Timestamp), String> {
+fn times(plan: &SessionPlan, there: Option<&SessionView>, now: Timestamp) -> Result<(Timestamp, Timestamp), String> {
     let too_far = || "its time is beyond the year 9999".to_owned();
     let starts_at = match there {
         Some(there) if plan.starts_at.is_relative() => there.starts_at,
@@ -326,7 +322,9 @@ async fn send(client: &Client, mut steps: Vec<Step>, report: &mut Report) -> Res
         start = end;
     }
     for step in steps {
-        if let (Some(session), EntryResult::Made | EntryResult::Changed | EntryResult::There) = (step.sellable, &step.fate) {
+        if let (Some(session), EntryResult::Made | EntryResult::Changed | EntryResult::There) =
+            (step.sellable, &step.fate)
+        {
             report.sellable(session);
         }
         report.note(step.fate, step.thing);

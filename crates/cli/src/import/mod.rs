@@ -2,12 +2,12 @@
 
 mod json;
 mod make;
+mod plan;
 mod report;
 mod rows;
 #[cfg(test)]
 mod tests;
 mod things;
-mod plan;
 mod when;
 
 use std::fs;
@@ -22,7 +22,7 @@ use crate::{
     args::{Import, NodeArgs},
     failure::{Failure, Outcome},
     import::{
-        plan::{ImportPlan, HallPlan, SessionPlan, VenuePlan},
+        plan::{HallPlan, ImportPlan, SessionPlan, VenuePlan},
         when::When,
     },
     node_client,
@@ -42,7 +42,11 @@ pub fn run(args: &Import) -> Outcome {
     // Spreadsheets begin files with a byte order mark.
     let text = text.trim_start_matches('\u{feff}');
     let is_csv = args.file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
-    if is_csv { import(&name, seats(text, args), &args.node_args) } else { import(&name, json::read(text), &args.node_args) }
+    if is_csv {
+        import(&name, seats(text, args), &args.node_args)
+    } else {
+        import(&name, json::read(text), &args.node_args)
+    }
 }
 
 /// Imports a JSON text. Prints only errors.
@@ -54,7 +58,12 @@ fn import(name: &str, plan: Result<ImportPlan, String>, node_args: &NodeArgs) ->
     made(name, plan, node_args, report::Report::print)
 }
 
-fn made(name: &str, plan: Result<ImportPlan, String>, node_args: &NodeArgs, tell: impl FnOnce(&report::Report)) -> Outcome {
+fn made(
+    name: &str,
+    plan: Result<ImportPlan, String>,
+    node_args: &NodeArgs,
+    tell: impl FnOnce(&report::Report),
+) -> Outcome {
     let checked = plan.and_then(|plan| plan::check(&plan.venues).map(|()| plan));
     let plan = checked.map_err(|what| Failure::Usage(format!("{name}: {what}")))?;
     let report = node_client::block_on(async {

@@ -3,7 +3,7 @@ use std::{fs, path::Path};
 use boxoffice_core::{money::Currency, time::Timestamp};
 use expect_test::{Expect, expect};
 
-use super::{json, price, rows, plan};
+use super::{json, plan, price, rows};
 use crate::draw::{DrawOptions, Plan, amount, draw};
 
 fn check_refused(read: Result<impl std::fmt::Debug, String>, words: Expect) {

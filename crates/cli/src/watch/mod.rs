@@ -20,7 +20,7 @@ use crate::{
     args::{NodeArgs, Watch},
     draw::{self, Key, Names, Page, Plan, Screen},
     failure::{Failure, Outcome},
-    node_client::{self, date_and_time, options, now, say, time_of_day},
+    node_client::{self, date_and_time, now, options, say, time_of_day},
 };
 
 /// How often the page is drawn again.

@@ -5,7 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use boxoffice_wire::{
-    Encoding, Fail, FailKind, Rejection, http, cluster::ShardMap, encode::Verdict, schema::status, status::NodeStatus,
+    Encoding, Fail, FailKind, Rejection, cluster::ShardMap, encode::Verdict, http, schema::status, status::NodeStatus,
 };
 use bytes::BytesMut;
 
@@ -68,9 +68,11 @@ impl ApiAnswer {
     /// The outcome for the counters.
     pub(super) fn ended(&self) -> Ended {
         match &*self.body {
-            Body::Batch(_) | Body::Status(_) | Body::Shards(_) | Body::QueryResult(_) | Body::Verdict(Verdict::Ok(..)) => {
-                Ended::Ok
-            }
+            Body::Batch(_)
+            | Body::Status(_)
+            | Body::Shards(_)
+            | Body::QueryResult(_)
+            | Body::Verdict(Verdict::Ok(..)) => Ended::Ok,
             Body::Verdict(Verdict::No(_) | Verdict::Rejected(_)) => Ended::No,
             Body::Verdict(Verdict::Fail(_)) => Ended::Fail,
         }

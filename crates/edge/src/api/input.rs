@@ -63,7 +63,12 @@ pub(super) async fn skip_body(shared: &Shared, body: Body) {
 ///
 /// # Errors
 /// The answer to a key or token that is not valid, to a caller beyond its budget, or to one without the right.
-pub(super) async fn caller(shared: &Shared, permit: &ConnectionPermit, headers: &HeaderMap, op: Op) -> Result<Caller, ApiAnswer> {
+pub(super) async fn caller(
+    shared: &Shared,
+    permit: &ConnectionPermit,
+    headers: &HeaderMap,
+    op: Op,
+) -> Result<Caller, ApiAnswer> {
     let caller = match Caller::of_headers(shared, permit.port, headers) {
         Ok(caller) => caller,
         Err(why) => {
@@ -127,7 +132,12 @@ fn is_json(headers: &HeaderMap) -> bool {
 ///
 /// # Errors
 /// The answer to a body that is longer than `bytes_max`, or slow.
-pub(super) async fn whole(shared: &Shared, headers: &HeaderMap, body: Body, bytes_max: usize) -> Result<BytesMut, ApiAnswer> {
+pub(super) async fn whole(
+    shared: &Shared,
+    headers: &HeaderMap,
+    body: Body,
+    bytes_max: usize,
+) -> Result<BytesMut, ApiAnswer> {
     let too_long = || ApiAnswer::rejected(http::too_long(bytes_max)).closing();
     let claimed = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if claimed.is_some_and(|claimed| claimed > bytes_max) {

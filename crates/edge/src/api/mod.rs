@@ -25,8 +25,8 @@ use axum::{
 use boxoffice_wire::{Rejection, schema};
 use smol_str::SmolStr;
 
-pub(crate) use self::origin::Origin;
 use self::answer::ApiAnswer;
+pub(crate) use self::origin::Origin;
 use crate::shared::Shared;
 
 /// The routes of the API. Other paths below `/v1/` are unknown ops.

@@ -18,14 +18,14 @@ use smol_str::{SmolStr, format_smolstr};
 use tokio::time::Instant;
 
 use super::{
-    origin::Origin,
+    answer::{ApiAnswer, Body},
     input,
-    answer::{Body, ApiAnswer},
+    origin::Origin,
 };
 use crate::{
     caller::Caller,
-    fan_out::{self, FanOutQuery},
     failures::not_of_a_node,
+    fan_out::{self, FanOutQuery},
     members,
     shared::{ConnectionPermit, Shared},
     submission::Submission,
@@ -97,7 +97,12 @@ async fn permitted(shared: &Shared, permit: &ConnectionPermit, parts: &Parts) ->
 }
 
 /// Carries out a request.
-async fn carry_out(shared: &Arc<Shared>, permit: &Arc<ConnectionPermit>, caller: Caller, request: Request) -> ApiAnswer {
+async fn carry_out(
+    shared: &Arc<Shared>,
+    permit: &Arc<ConnectionPermit>,
+    caller: Caller,
+    request: Request,
+) -> ApiAnswer {
     let Request { op, deadline_ms, key, shape, mut call, .. } = request;
     if let Err(why) = caller.admit(shared, &mut call) {
         return ApiAnswer::rejected(why);
@@ -127,7 +132,12 @@ async fn carry_out(shared: &Arc<Shared>, permit: &Arc<ConnectionPermit>, caller:
     }
 }
 
-async fn run_query(shared: &Arc<Shared>, permit: &Arc<ConnectionPermit>, query: FanOutQuery, deadline: Instant) -> ApiAnswer {
+async fn run_query(
+    shared: &Arc<Shared>,
+    permit: &Arc<ConnectionPermit>,
+    query: FanOutQuery,
+    deadline: Instant,
+) -> ApiAnswer {
     match fan_out::run(Arc::clone(shared), Arc::clone(permit), query, deadline).await {
         Ok(result) => ApiAnswer::ok(Body::QueryResult(result)),
         Err(verdict) => ApiAnswer::verdict(*verdict),

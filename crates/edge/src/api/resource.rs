@@ -16,9 +16,10 @@ use boxoffice_core::{
     id::Id,
 };
 use boxoffice_wire::{
-    Encoding, Op, Rejection, http,
+    Encoding, Op, Rejection,
     call::Shape,
     encode::Verdict,
+    http,
     limits::{DEADLINE_MS, DEADLINE_MS_MAX},
 };
 use bytes::BytesMut;
@@ -80,7 +81,9 @@ async fn answer(
         }
         let at = Instant::now();
         let id = id.ok().and_then(|Path(id)| Id::new(&id));
-        let Some(id) = id else { return ApiAnswer::rejected(Rejection::bad_request("this is no session's id")).response() };
+        let Some(id) = id else {
+            return ApiAnswer::rejected(Rejection::bad_request("this is no session's id")).response();
+        };
         let verdict = match read(&shared, &permit, id, &headers, &resource).await {
             Ok(verdict) => verdict,
             Err(answer) => return answer.response(),

@@ -22,9 +22,9 @@ use smol_str::format_smolstr;
 use tokio::time::Instant;
 
 use super::{
+    cart_queues::{CartQueues, QueuedChange},
     frames::End,
     task::{Connection, FinishedQuery},
-    cart_queues::{QueuedChange, CartQueues},
     under_way::{PendingCommand, Waiter},
 };
 use crate::{
@@ -32,8 +32,8 @@ use crate::{
     batch::Batch,
     budgets::weight_of,
     caller,
-    fan_out::{self, FanOutQuery, QueryResult},
     failures::{fail_of, not_of_a_node},
+    fan_out::{self, FanOutQuery, QueryResult},
     members,
     metrics::Ended,
     venues,
@@ -151,7 +151,8 @@ impl Connection {
                 let (waiter, cart) = (Waiter::Client(id), CartQueues::cart_of(&command, key.as_ref()));
                 let entity = command.entity();
                 let elsewhere = self.shared.backend.leader_elsewhere(&entity).is_some().then_some(entity);
-                let pending = PendingCommand { waiter, op, shape, charge, reads_order, cart, elsewhere, at: now, deadline };
+                let pending =
+                    PendingCommand { waiter, op, shape, charge, reads_order, cart, elsewhere, at: now, deadline };
                 self.submit(pending, command, key);
                 Ok(())
             }
@@ -387,7 +388,8 @@ impl Connection {
             let reads_order = caller::reads_order(&item.command);
             let cart = CartQueues::cart_of(&item.command, item.key.as_ref());
             let (op, shape) = (Op::Batch, item.shape);
-            let pending = PendingCommand { waiter, op, shape, charge, reads_order, cart, elsewhere: None, at, deadline };
+            let pending =
+                PendingCommand { waiter, op, shape, charge, reads_order, cart, elsewhere: None, at, deadline };
             self.submit(pending, item.command, item.key);
         }
         if let Some(verdicts) = self.batch(place).verdicts() {

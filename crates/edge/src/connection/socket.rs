@@ -63,7 +63,17 @@ impl Socket {
                 rest = Bytes::from([&rest, decrypted].concat());
             });
         }
-        Socket { stream, encryption, rest, drained: false, out: Vec::new(), sent: 0, boundary, bytes_in: 0, bytes_out: 0 }
+        Socket {
+            stream,
+            encryption,
+            rest,
+            drained: false,
+            out: Vec::new(),
+            sent: 0,
+            boundary,
+            bytes_in: 0,
+            bytes_out: 0,
+        }
     }
 
     /// Registers the stream with the current runtime instead of the one before, so that a watcher's traffic wakes no thread
@@ -203,9 +213,14 @@ impl Read for Socket {
                 None => Ok(hand_out(bytes, buffer, boundary, rest)),
                 Some(_) if bytes.is_empty() => Ok(0),
                 Some(encryption) => {
-                    let decrypted = encryption.decrypt(bytes, |decrypted| hand_out(decrypted, buffer, boundary, rest))?;
+                    let decrypted =
+                        encryption.decrypt(bytes, |decrypted| hand_out(decrypted, buffer, boundary, rest))?;
                     // A part of a record decrypts to nothing yet.
-                    if decrypted > 0 || encryption.is_closed_by_peer { Ok(decrypted) } else { Err(io::ErrorKind::WouldBlock.into()) }
+                    if decrypted > 0 || encryption.is_closed_by_peer {
+                        Ok(decrypted)
+                    } else {
+                        Err(io::ErrorKind::WouldBlock.into())
+                    }
                 }
             }
         })

@@ -19,11 +19,11 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     AcceptedSocket,
-    timers::Timers,
+    cart_queues::CartQueues,
     frames::{End, Frames, Received},
     requests::end_of_access,
     socket::Socket,
-    cart_queues::CartQueues,
+    timers::Timers,
     under_way::UnderWay,
     watching::Awaited,
 };
@@ -34,7 +34,7 @@ use crate::{
     caller::Caller,
     fan_out::QueryOutcome,
     metrics::Metrics,
-    shared::{ConnectionPermit, Phase, GaugeGuard, Shared, phase_after},
+    shared::{ConnectionPermit, GaugeGuard, Phase, Shared, phase_after},
 };
 
 /// Frames that one wake-up takes in, so that answers, timers and other connections do not starve.

@@ -12,10 +12,7 @@ pub(super) enum Waiter {
     /// The client, with its number for the request.
     Client(u64),
     /// An item of a batch.
-    Batch {
-        batch: usize,
-        item: usize,
-    },
+    Batch { batch: usize, item: usize },
 }
 
 /// A command under way.
@@ -130,7 +127,7 @@ impl UnderWay {
 mod tests {
     use std::time::Duration;
 
-    use super::{PendingCommand, Waiter, Instant, Op, Shape, UnderWay};
+    use super::{Instant, Op, PendingCommand, Shape, UnderWay, Waiter};
 
     fn pending(id: u64, from: Instant, deadline_ms: u64) -> PendingCommand {
         let deadline = from + Duration::from_millis(deadline_ms);
@@ -156,7 +153,10 @@ mod tests {
         assert!(under_way.overdue(now).is_none());
         let later = now + Duration::from_millis(10);
         assert_eq!(under_way.deadline_of(slow), Some(later));
-        assert_eq!(under_way.overdue(later).map(|(tag, pending)| (tag, pending.waiter)), Some((slow, Waiter::Client(1))));
+        assert_eq!(
+            under_way.overdue(later).map(|(tag, pending)| (tag, pending.waiter)),
+            Some((slow, Waiter::Client(1)))
+        );
         assert_eq!(under_way.deadline_of(slow), None);
         assert!(under_way.overdue(later).is_none());
         assert_eq!(under_way.next_deadline(), Some(now + Duration::from_millis(1_000)));

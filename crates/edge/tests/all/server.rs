@@ -3,15 +3,15 @@
 mod client;
 mod common;
 
+mod connections;
 mod customers;
 mod envelope;
 mod fan_out;
-mod connections;
 mod http;
 mod page;
+mod permissions;
 mod requests;
 mod roles;
 mod theatre;
 mod watching;
 mod web;
-mod permissions;

@@ -11,9 +11,9 @@ use smol_str::SmolStr;
 use crate::{
     access::RoleName,
     cluster::{Address, Node},
-    repr::shape::{Each, With, shapes},
     joining::HEX_256,
     limits::{PAGE_ENTRIES_MAX, PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX},
+    repr::shape::{Each, With, shapes},
 };
 
 shapes! {

@@ -11,12 +11,12 @@ use smol_str::SmolStr;
 
 pub use crate::repr::payment::{Figure, GatewayPayment, PaymentBody, RecordedPayment, ShippingBody};
 use crate::{
+    limits::{CART_LINES_MAX, DETAILS_BYTES_MAX},
+    quantity::Quantity,
     repr::{
         Bounded, OptionalBounded,
         shape::{WHOLE_MAX, shapes},
     },
-    limits::{CART_LINES_MAX, DETAILS_BYTES_MAX},
-    quantity::Quantity,
 };
 
 /// Defines bodies of ops on a cart: the token, then the op's own fields.

@@ -11,12 +11,12 @@ use smol_str::SmolStr;
 
 pub use crate::repr::answer::Position;
 use crate::{
+    layout::Written,
+    limits::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX},
     repr::{
         Bounded,
         shape::{Each, shapes},
     },
-    layout::Written,
-    limits::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX},
 };
 
 shapes! {

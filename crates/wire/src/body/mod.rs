@@ -32,9 +32,9 @@ pub use session::{AreaBody, SessionCancel, SessionCreate, SessionMap, SessionSea
 
 use crate::{
     Rejection,
-    repr::{repr_of, shape::shapes},
     limits::{CLIENT_NAME_BYTES_MAX, FEEDS_MAX},
     quantity::Quantity,
+    repr::{repr_of, shape::shapes},
 };
 
 shapes! {

@@ -4,11 +4,11 @@ use boxoffice_core::id::{Id, OrderId};
 use smol_str::SmolStr;
 
 use crate::{
+    limits::{CART_LINES_MAX, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
     repr::{
         OptionalBounded,
         shape::{Each, shapes},
     },
-    limits::{CART_LINES_MAX, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
 };
 
 shapes! {

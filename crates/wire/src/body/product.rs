@@ -9,12 +9,12 @@ use smol_str::SmolStr;
 
 use super::LimitsBody;
 use crate::{
+    limits::{BLOB_BYTES_MAX, NAME_BYTES_MAX, STOCK_MAX},
+    quantity::Quantity,
     repr::{
         Base64, Price,
         shape::{WHOLE_MAX, shapes},
     },
-    limits::{BLOB_BYTES_MAX, NAME_BYTES_MAX, STOCK_MAX},
-    quantity::Quantity,
 };
 
 shapes! {

@@ -9,15 +9,15 @@ use smol_str::SmolStr;
 
 use super::LimitsBody;
 use crate::{
-    repr::{
-        Day, WallTime,
-        shape::{Each, WHOLE_MAX, With, shapes},
-    },
     limits::{
         AHEAD_MS_MAX, BUFFER_MS_MAX, DETAILS_BYTES_MAX, INTERVAL_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX,
         RESOURCE_CAPACITY_MAX, SERIES_INTERVAL_MAX, SERIES_MAX, ZONE_BYTES_MAX,
     },
     quantity::Quantity,
+    repr::{
+        Day, WallTime,
+        shape::{Each, WHOLE_MAX, With, shapes},
+    },
 };
 
 /// Defines bodies of ops about a time of a resource, between two instants or two local times of the resource.

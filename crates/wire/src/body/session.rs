@@ -7,12 +7,12 @@ use smol_str::SmolStr;
 
 use super::LimitsBody;
 use crate::{
+    limits::{AREA_CAPACITY_MAX, AREAS_MAX, COMMENTS_BYTES_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
+    quantity::Quantity,
     repr::{
         Bounded, Price,
         shape::{WHOLE_MAX, shapes},
     },
-    limits::{AREA_CAPACITY_MAX, AREAS_MAX, COMMENTS_BYTES_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
-    quantity::Quantity,
 };
 
 shapes! {

@@ -11,12 +11,12 @@ use super::{Converted, after, interval, limit, place, price, properties, span, t
 use crate::{
     body,
     call::Shape,
-    repr::{is_date, wall_time},
     limits::{
         AHEAD_MS_MAX, BUFFER_MS_MAX, DETAILS_BYTES_MAX, EXCEPTIONS_MAX, INTERVAL_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES,
         PAGE_ENTRIES_MAX, RESOURCE_CAPACITY_MAX, SERIES_INTERVAL_MAX, SERIES_MAX, SPANS_MAX, ZONE_BYTES_MAX,
     },
     rejection::Rejection,
+    repr::{is_date, wall_time},
 };
 
 /// Minutes of a day.

@@ -14,20 +14,17 @@ use boxoffice_core::{
     payment::PaymentFailure,
     time::Timestamp,
 };
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    ser::SerializeStruct,
-};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeStruct};
 use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::{
+    limits::CART_LINES_MAX,
     repr::{
         Base64, ListOf, Price, ToWire, WireRepr, is_default, layout_cache, repr_of, same_fields,
         shape::{Shapes, shapes},
         words,
     },
-    limits::CART_LINES_MAX,
 };
 
 words! {

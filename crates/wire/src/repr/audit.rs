@@ -16,11 +16,11 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::{
+    repr::line::{PortionFields, portion_fields, write_inventory, write_portion},
     repr::{
-        WireRepr, ToWire, repr_of,
+        ToWire, WireRepr, repr_of,
         shape::{Shapes, shapes},
     },
-    repr::line::{PortionFields, portion_fields, write_inventory, write_portion},
 };
 
 /// Shapes with a portion of an inventory, to be read, and their portions.

@@ -12,12 +12,12 @@ use serde_json::json;
 use smol_str::SmolStr;
 
 use crate::{
+    limits::{EXCEPTIONS_MAX, INTERVAL_MS_MAX, SPANS_MAX},
     repr::{
-        Day, repr_of, map_repr, plain_repr, same_fields,
+        Day, map_repr, plain_repr, repr_of, same_fields,
         shape::{Each, Narrow, Shapes, named, shapes},
         words,
     },
-    limits::{EXCEPTIONS_MAX, INTERVAL_MS_MAX, SPANS_MAX},
 };
 
 /// Spans of a day, as `[open, close]` in minutes.

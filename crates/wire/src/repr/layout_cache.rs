@@ -30,7 +30,8 @@ thread_local! {
     static PENDING: RefCell<Vec<Bytes>> = const { RefCell::new(Vec::new()) };
 }
 
-static CACHE: Mutex<LayoutCache> = Mutex::new(LayoutCache { entries: VecDeque::new(), bytes: 0, requested: VecDeque::new() });
+static CACHE: Mutex<LayoutCache> =
+    Mutex::new(LayoutCache { entries: VecDeque::new(), bytes: 0, requested: VecDeque::new() });
 
 /// An encoding of a layout.
 struct Entry {
@@ -158,7 +159,10 @@ fn replace_placeholders(encoding: Encoding, out: &mut BytesMut, begin: usize, pe
     let mut rest = &written[..];
     out.reserve(rest.len() + pending.iter().map(Bytes::len).sum::<usize>());
     for bytes in pending {
-        let at = rest.windows(placeholder.len()).position(|window| window == placeholder).expect("a placeholder was written");
+        let at = rest
+            .windows(placeholder.len())
+            .position(|window| window == placeholder)
+            .expect("a placeholder was written");
         out.extend_from_slice(&rest[..at - before]);
         out.extend_from_slice(bytes);
         rest = &rest[at + placeholder.len() + behind..];

@@ -17,11 +17,11 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::{
+    repr::ListOf,
     repr::{
-        WireRepr, ToWire,
+        ToWire, WireRepr,
         shape::{self, Shapes, shapes},
     },
-    repr::ListOf,
 };
 
 /// Writes the inventory of a line or hold as `session`, `product`, `resource` or `customer`.

@@ -27,11 +27,16 @@ impl<const MAX: usize> Bounded<MAX> {
 pub(crate) struct OptionalBounded<const MAX: usize>;
 
 impl<const MAX: usize> OptionalBounded<MAX> {
-    pub(crate) fn serialize<T: WireRepr, S: Serializer>(values: &Option<Vec<T>>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<T: WireRepr, S: Serializer>(
+        values: &Option<Vec<T>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         values.write(serializer)
     }
 
-    pub(crate) fn deserialize<'de, T: WireRepr, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<T>>, D::Error> {
+    pub(crate) fn deserialize<'de, T: WireRepr, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Vec<T>>, D::Error> {
         deserializer.deserialize_option(OptionalListVisitor(ListVisitor { max: MAX, of: PhantomData }))
     }
 }

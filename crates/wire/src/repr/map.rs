@@ -18,7 +18,9 @@ macro_rules! map_repr {
     ($key:ty, $value:ty: $schema:expr) => {
         impl $crate::repr::WireRepr for Vec<($key, $value)> {
             fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_map(self.iter().map(|(key, value)| ($crate::repr::ToWire(key), $crate::repr::ToWire(value))))
+                serializer.collect_map(
+                    self.iter().map(|(key, value)| ($crate::repr::ToWire(key), $crate::repr::ToWire(value))),
+                )
             }
 
             fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -14,11 +14,11 @@ use serde::{Deserialize, Deserializer, Serializer, ser::SerializeStruct};
 use serde_json::Value;
 
 use crate::{
+    limits::CART_LINES_MAX,
     repr::{
-        WireRepr, ToWire,
+        ToWire, WireRepr,
         shape::{Shapes, shapes},
     },
-    limits::CART_LINES_MAX,
 };
 
 /// An order with its payment and refunds.

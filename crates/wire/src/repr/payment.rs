@@ -9,8 +9,8 @@ use boxoffice_core::{
 use smol_str::SmolStr;
 
 use crate::{
-    repr::{repr_of, same_fields, shape::shapes, words},
     limits::{PAYMENT_TEXT_BYTES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
+    repr::{repr_of, same_fields, shape::shapes, words},
 };
 
 words! {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serializer, ser::SerializeTuple};
 use serde_json::Value;
 
 use super::{
-    Word, WireRepr,
+    WireRepr, Word,
     shape::{Each, Narrow, Shapes, described},
     words,
 };

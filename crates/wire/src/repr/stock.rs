@@ -9,8 +9,8 @@ use boxoffice_core::{
 use smol_str::SmolStr;
 
 use crate::{
-    repr::{Base64, Price, repr_of, same_fields, shape::shapes, words},
     limits::BLOB_BYTES_MAX,
+    repr::{Base64, Price, repr_of, same_fields, shape::shapes, words},
 };
 
 words! {

@@ -6,13 +6,13 @@ use smol_str::SmolStr;
 
 use crate::{
     body::Empty,
+    limits::{BATCH_ITEMS_MAX, REQUEST_ID_BYTES_MAX},
+    rejection::FailForm,
+    reply::No,
     repr::{
         WireRepr,
         shape::{Each, Narrow, Shapes, described, named, shapes},
     },
-    limits::{BATCH_ITEMS_MAX, REQUEST_ID_BYTES_MAX},
-    rejection::FailForm,
-    reply::No,
 };
 
 shapes! {

@@ -9,8 +9,8 @@ use super::{HttpMethods, OpSchema, REFUSALS, RESOURCES, component, components, o
 use crate::{
     FailKind, Op,
     customer::TOKEN_DIGITS,
-    repr::shape::SCHEMAS,
     limits::{DEADLINE_MS, DEADLINE_MS_MAX},
+    repr::shape::SCHEMAS,
 };
 
 /// The OpenAPI document of the HTTP API, as JSON. Its paths are in the order of the ops.

@@ -25,7 +25,7 @@ pub use refusals::{REFUSALS, RefusalRow};
 use crate::{
     Op, feed,
     repr::{
-        WireRepr, Done,
+        Done, WireRepr,
         shape::{Field, SCHEMAS, Shapes, map},
     },
 };

@@ -19,9 +19,9 @@ use crate::{
     body,
     city::CityPage,
     cluster::{ClusterStatus, ShardMap},
-    repr::{WireRepr, shape::Shapes},
-    repr::order::OrderView,
     reply,
+    repr::order::OrderView,
+    repr::{WireRepr, shape::Shapes},
     status::{HistoryPage, NodeAudit, NodeStatus},
 };
 
@@ -172,7 +172,11 @@ pub(super) fn entry(op: Op) -> Entry {
         Op::AdminKeyRevoke => asks::<body::Get>("Revoke a key: every node refuses it within a second."),
     };
     // Changes cannot be requested by `GET`.
-    if op.changes() && entry.methods == HttpMethods::PostAndGet { Entry { methods: HttpMethods::Post, ..entry } } else { entry }
+    if op.changes() && entry.methods == HttpMethods::PostAndGet {
+        Entry { methods: HttpMethods::Post, ..entry }
+    } else {
+        entry
+    }
 }
 
 /// An op with this body.

@@ -15,8 +15,8 @@ use boxoffice_wire::{
     Encoding, Op, Request, body,
     call::Shape,
     encode,
-    repr::{cart_token, cart_token_text},
     reply::{self, BookingPage, FromAnswer, Reply, ServerFrame},
+    repr::{cart_token, cart_token_text},
 };
 use bytes::BytesMut;
 use proptest::prelude::*;

@@ -17,7 +17,8 @@ async fn the_history_of_a_seat_is_read_back_from_the_log() {
     assert_eq!(held.status, 200, "{held:?}");
     let cart = held.json()["ok"]["cart"].as_str().expect("an id").to_owned();
     let line = held.json()["ok"]["lines"][0]["line"].clone();
-    let answer = http_client.command("cart.release", "2", &json!({"token": token(1), "line": line, "seats": [seat]})).await;
+    let answer =
+        http_client.command("cart.release", "2", &json!({"token": token(1), "line": line, "seats": [seat]})).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     // The release reaches the session a moment after the cart has answered.
     let hold = json!({"token": token(2), "session": SESSION, "seats": [seat]});

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     api::test_node::TestNode,
-    http_client::{HttpClient, HttpAnswer},
+    http_client::{HttpAnswer, HttpClient},
 };
 
 /// The document, as a client gets it.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     api::test_node::TestNode,
-    http_client::{HttpClient, HttpAnswer},
+    http_client::{HttpAnswer, HttpClient},
 };
 
 const OLD: &str = "the-old-secret-of-a-test";

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::server::common::{Client, TestServer, TIMEOUT, Sent, cart, get, http, in_both, opened, refused, request, token};
+use crate::server::common::{
+    Client, Sent, TIMEOUT, TestServer, cart, get, http, in_both, opened, refused, request, token,
+};
 use boxoffice_edge::{Edge, EdgeConfig, EdgeError, Limits, Runtimes};
 use boxoffice_env::secret::Secret;
 use boxoffice_wire::{

@@ -176,7 +176,8 @@ async fn an_invalid_token_is_refused_by_name() {
             assert_eq!((response.status, response.code()), (401, 107), "{path} {token:?}");
         }
     }
-    let response = HttpClient::connect(address).await.get("/v1/session.map?id=hamlet", &[("boxoffice-customer", "a b")]).await;
+    let response =
+        HttpClient::connect(address).await.get("/v1/session.map?id=hamlet", &[("boxoffice-customer", "a b")]).await;
     assert_eq!((response.status, response.code()), (400, 101));
     let twice = [("boxoffice-customer", "ada"), ("boxoffice-customer", "ada"), ("boxoffice-customer-token", &ada)];
     let response = HttpClient::connect(address).await.get("/v1/session.map?id=hamlet", &twice).await;
@@ -259,9 +260,11 @@ async fn items_of_a_batch_are_checked_one_by_one() {
     }
     let ada = token_of("ada");
     let headers = [("boxoffice-customer", "ada"), ("boxoffice-customer-token", ada.as_str())];
-    let response = HttpClient::connect(server.address).await.post("/v1/batch", &headers, &items.to_string()).await.json();
+    let response =
+        HttpClient::connect(server.address).await.post("/v1/batch", &headers, &items.to_string()).await.json();
     let response = response["ok"]["items"].as_array().expect("items");
-    let codes: Vec<u16> = response.iter().map(|item| item["no"]["code"].as_u64().map_or(0, |code| code as u16)).collect();
+    let codes: Vec<u16> =
+        response.iter().map(|item| item["no"]["code"].as_u64().map_or(0, |code| code as u16)).collect();
     assert_eq!(codes, expected);
 }
 
@@ -275,7 +278,8 @@ async fn without_a_secret_every_caller_may_name_any_customer() {
         check(&server, &mut guest, "ada", true).await;
         assert_eq!(orders_read(&mut guest).await, [1, 2, 3]);
         let headers = [("boxoffice-customer", "b o b")];
-        let response = HttpClient::connect(server.address).await.get("/v1/customer.purchases?customer=ada", &headers).await;
+        let response =
+            HttpClient::connect(server.address).await.get("/v1/customer.purchases?customer=ada", &headers).await;
         assert_eq!(response.code(), 701);
     })
     .await;

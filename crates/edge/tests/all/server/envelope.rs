@@ -1,6 +1,6 @@
 //! Frames that are not valid requests are refused and change nothing.
 
-use crate::server::common::{Client, TestServer, Sent, in_both, token};
+use crate::server::common::{Client, Sent, TestServer, in_both, token};
 use boxoffice_edge::{EdgeConfig, Limits};
 use boxoffice_wire::{
     Encoding, Op,

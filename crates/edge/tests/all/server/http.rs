@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     http_client::HttpClient,
-    server::common::{TestServer, TIMEOUT, cart, opened, token},
+    server::common::{TIMEOUT, TestServer, cart, opened, token},
 };
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -157,7 +157,9 @@ async fn the_deadline_is_kept_and_what_is_under_way_is_bounded() {
     for _ in 0..2 {
         let address = server.address;
         let body = body.clone();
-        others.push(tokio::spawn(async move { HttpClient::connect(address).await.post("/v1/cart.get", &[], &body).await }));
+        others.push(tokio::spawn(
+            async move { HttpClient::connect(address).await.post("/v1/cart.get", &[], &body).await },
+        ));
     }
     server.metric_is("boxoffice_edge_requests_under_way", 2.0).await;
     assert_eq!(http_client.post("/v1/cart.get", &[], &body).await.code(), 901);
@@ -292,8 +294,9 @@ async fn requests_under_way_are_answered_when_the_server_closes() {
     let mut waiting = Vec::new();
     for _ in 0..2 {
         let body = body.clone();
-        waiting
-            .push(tokio::spawn(async move { HttpClient::connect(address).await.post("/v1/cart.get", &[], &body).await }));
+        waiting.push(tokio::spawn(
+            async move { HttpClient::connect(address).await.post("/v1/cart.get", &[], &body).await },
+        ));
     }
     server.metric_is("boxoffice_edge_requests_under_way", 2.0).await;
     let reply = server.node.waiting.lock().pop().expect("two wait");

@@ -9,7 +9,7 @@ use boxoffice_edge::{EdgeConfig, Limits, PageConfig, backend::Member};
 use serde_json::{Value, json};
 
 use crate::{
-    http_client::{HttpClient, HttpAnswer},
+    http_client::{HttpAnswer, HttpClient},
     server::common::{TestServer, get, id},
 };
 
@@ -201,7 +201,11 @@ async fn a_node_that_is_alone_is_where_it_was_reached() {
         let (status, body) = crate::server::common::http(server.clients, &request).await;
         if status == 200 {
             let answer: Value = serde_json::from_str(&body).expect("JSON");
-            assert_eq!(answer["nodes"], json!([{"node": "n1", "url": format!("http://{}", server.clients)}]), "{host:?}");
+            assert_eq!(
+                answer["nodes"],
+                json!([{"node": "n1", "url": format!("http://{}", server.clients)}]),
+                "{host:?}"
+            );
         }
     }
     assert_eq!(get(server.clients, "/page.json").await.0, 200);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use crate::server::common::{Client, TestServer, TIMEOUT, cart, in_both, opened, token};
+use crate::server::common::{Client, TIMEOUT, TestServer, cart, in_both, opened, token};
 use boxoffice_core::{
     answer::{CartView, MapView},
     id::{Request, RequestHash},

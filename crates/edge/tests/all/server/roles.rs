@@ -59,7 +59,8 @@ fn is_about_a_socket(op: Op) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_op_is_for_its_roles() {
     for anonymous in [None, Some(Role::Watch), Some(Role::Sell)] {
-        let server = TestServer::strict(EdgeConfig { anonymous, admin_token: Some(TOKEN.into()), ..EdgeConfig::default() });
+        let server =
+            TestServer::strict(EdgeConfig { anonymous, admin_token: Some(TOKEN.into()), ..EdgeConfig::default() });
         let stranger = anonymous.map_or("nobody", Role::name);
         let keys = Role::ALL.map(|role| (role.name(), give(&server, role.name(), Roles::of(role))));
         let mut asked = 0;
@@ -87,7 +88,8 @@ async fn every_op_is_for_its_roles() {
 /// The same over a WebSocket with valid bodies. Refused requests change nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sockets_are_held_to_the_same_roles() {
-    let server = TestServer::strict(EdgeConfig { anonymous: None, admin_token: Some(TOKEN.into()), ..EdgeConfig::default() });
+    let server =
+        TestServer::strict(EdgeConfig { anonymous: None, admin_token: Some(TOKEN.into()), ..EdgeConfig::default() });
     let mut stranger = Client::connect(server.clients, Encoding::Json).await;
     for (number, op) in (1..).zip(Op::ALL) {
         stranger.send(number, op, body_of(op)).await;

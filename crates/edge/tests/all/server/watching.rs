@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::server::common::{Client, TestServer, Sent, in_both, token};
+use crate::server::common::{Client, Sent, TestServer, in_both, token};
 use boxoffice_core::{
     answer::{CartState, Purchase},
     id::{Entity, Id, OrderId},
@@ -190,7 +190,9 @@ async fn the_counts_of_a_list_of_sessions() {
         server.node.sell(&[3, 4]);
         for _ in 0..2 {
             let frame = client.frame().await;
-            let Ok(ServerFrame::Feed(response, event)) = ServerFrame::read(encoding, &frame) else { panic!("{frame:?}") };
+            let Ok(ServerFrame::Feed(response, event)) = ServerFrame::read(encoding, &frame) else {
+                panic!("{frame:?}")
+            };
             match response == whole {
                 true => assert!(matches!(event.read::<Snapshot>(encoding), Ok(Event::Delta(delta)) if delta.to == 6)),
                 false => {

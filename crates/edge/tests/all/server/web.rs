@@ -19,7 +19,7 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::{
     http_client::HttpClient,
-    server::common::{Client, TestServer, TIMEOUT, Sent, cart, get, http, in_both, token},
+    server::common::{Client, Sent, TIMEOUT, TestServer, cart, get, http, in_both, token},
 };
 
 /// A certificate for `localhost`, in files.
