@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::common::{other_requests, refusals, rejections, requests, server_frames};
-use boxoffice_wire::{FailKind, Op, alone, hello::Limits, limits, schema::status};
+use boxoffice_wire::{FailKind, Op, hello::Limits, http, limits, schema::status};
 
 /// The pages of the protocol, one after the other.
 fn document() -> String {
@@ -45,7 +45,7 @@ fn posted(request: &str) {
     let name = head.split(['/', ' ', '?']).find(|part| Op::from_name(part).is_some());
     let op = name.and_then(Op::from_name).unwrap_or_else(|| panic!("of no op: {request}"));
     let body = body.strip_suffix('\'').expect("a quote at the end").as_bytes();
-    alone::request(op, Some("c1-000042"), None, body).unwrap_or_else(|why| panic!("{why}: {request}"));
+    http::request(op, Some("c1-000042"), None, body).unwrap_or_else(|why| panic!("{why}: {request}"));
 }
 
 #[test]

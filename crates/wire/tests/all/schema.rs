@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::common::{other_requests, refusals, refused_lines, rejections, requests, server_frames};
 use boxoffice_core::refusal::Refusal;
 use boxoffice_wire::{
-    Encoding, FailKind, Op, Request, alone,
+    Encoding, FailKind, Op, Request,
     encode::Verdict,
+    http,
     schema::{self, HttpMethods, REFUSALS, body_of_query, components, document, standalone, status},
 };
 use bytes::BytesMut;
@@ -197,7 +198,7 @@ fn frames_of_feeds_match_their_schemas() {
 /// A refusal as it is answered by HTTP.
 fn written(refusal: &Refusal) -> Value {
     let mut out = BytesMut::new();
-    alone::verdict(Encoding::Json, &mut out, &Verdict::No(refusal.clone()));
+    http::verdict(Encoding::Json, &mut out, &Verdict::No(refusal.clone()));
     serde_json::from_slice(&out).expect("JSON")
 }
 
