@@ -86,7 +86,7 @@ async fn begin(mut stream: TcpStream, permit: &ConnectionPermit, shared: &Shared
     {
         // A client that is told why keeps its slot for a moment. Too many at once would leave none for others.
         if web.certificate.is_none()
-            && let Ok(_slot) = shared.dismissing.try_acquire()
+            && let Ok(_slot) = shared.closing_notices.try_acquire()
         {
             dismiss(stream, TOO_MANY).await;
         }

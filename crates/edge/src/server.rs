@@ -124,8 +124,8 @@ impl Edge {
         let key_ring = KeyRingState::default();
         key_ring.update(backend.key_ring());
         let (phase, phases) = watch::channel(Phase::Open);
-        let asking = Arc::new(Semaphore::new(config.limits.http_requests_max));
-        let dismissing = Semaphore::new(config.limits.turned_away_max);
+        let http_requests = Arc::new(Semaphore::new(config.limits.http_requests_max));
+        let closing_notices = Semaphore::new(config.limits.turned_away_max);
         let shared = Arc::new(Shared {
             backend,
             config,
@@ -133,8 +133,8 @@ impl Edge {
             runtimes,
             phase: phases,
             connections: AtomicU64::new(0),
-            asking,
-            dismissing,
+            http_requests,
+            closing_notices,
             readings: Readings::default(),
             pseudonyms: BookingPseudonyms::new(),
             key_ring,

@@ -42,9 +42,9 @@ pub(crate) struct Shared {
     pub(crate) phase: watch::Receiver<Phase>,
     pub(crate) connections: AtomicU64,
     /// Slots for HTTP requests under way.
-    pub(crate) asking: Arc<Semaphore>,
+    pub(crate) http_requests: Arc<Semaphore>,
     /// Slots for clients that are being told why their connection is closed.
-    pub(crate) dismissing: Semaphore,
+    pub(crate) closing_notices: Semaphore,
     pub(crate) readings: Readings,
     pub(crate) pseudonyms: BookingPseudonyms,
     pub(crate) key_ring: KeyRingState,

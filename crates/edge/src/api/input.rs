@@ -42,7 +42,7 @@ pub(super) fn enter(shared: &Shared) -> Result<SemaphorePermit<'_>, ApiAnswer> {
     if *shared.phase.borrow() >= Phase::Draining {
         return Err(ApiAnswer::failed(FailKind::Draining).closing());
     }
-    shared.asking.try_acquire().map_err(|_| ApiAnswer::failed(FailKind::Busy))
+    shared.http_requests.try_acquire().map_err(|_| ApiAnswer::failed(FailKind::Busy))
 }
 
 /// Reads the body of a request that is refused, so that the connection can be kept. Gives up if the body is long or slow.

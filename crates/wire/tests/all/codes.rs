@@ -23,11 +23,12 @@ const HEAD: &str = "# Refusals and failures
 
 <!-- Made of doc comments by crates/wire/tests/all/codes.rs. Change those, then run it with UPDATE_EXPECT=1. -->
 
-A **refusal** is an everyday no. It comes as `no` with a code, a name, a message for people and, for some codes, fields that say more.
+A **refusal** is a normal answer. It comes as `no` with a code, a name, a message for people and, for some codes, fields that say more.
 Nothing changed, with three exceptions. 601 and 603 say how a payment ended, and 602 that it is not known yet. Numbers and names are
 never used again. Several lines of one request may be refused [at once](protocol.md#several-refusals).
 
-A **failure** comes as `fail`. Nobody said no, it just did not work. Some tell when to try again in `retry_after_ms`.
+A **failure** comes as `fail`. The request was not refused, it just did not work. Some failures say in `retry_after_ms` when to try
+again.
 ";
 
 /// The groups of codes by their hundreds.
