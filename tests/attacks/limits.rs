@@ -449,7 +449,7 @@ async fn actors_that_are_not_used_give_their_memory_back() {
     let opened = tokens.iter().map(|token| operator.ask("cart.open", token, json!({"token": token})));
     join_all(opened).await.into_iter().for_each(|told| drop(told.ok()));
     let actors = async || operator.read("admin.status", json!({})).await.ok()["actors"].as_u64().expect("a count");
-    eventually("actors of carts that nobody asks are gone", async || (actors().await < 100).then_some(())).await;
+    eventually("actors of idle carts are gone", async || (actors().await < 100).then_some(())).await;
     // They come again when they are asked.
     operator.read("cart.get", json!({"token": tokens[0]})).await.ok();
     stage.server.stop();

@@ -34,7 +34,7 @@ pub(crate) struct Map {
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 impl Theatre {
-    /// Makes so many sessions of a hall of rows × seats, in one batch, with carts that live so long if not as usual.
+    /// Makes this many sessions of a hall of rows × seats in one batch, with this time to live of carts if given.
     pub(crate) async fn open(
         port: &Port,
         sessions: usize,
@@ -136,7 +136,7 @@ fn time_in(encoding: Encoding, ms: u64) -> Value {
 }
 
 impl Map {
-    /// The map in this body, of so many seats; its counts are those of its seats (P5).
+    /// The map of this many seats in this body. Its counts are those of its seats (P5).
     pub(crate) fn read(body: &Value, seats: usize) -> Map {
         let packed = packed(&body["seats"]);
         assert_eq!(packed.len(), seats.div_ceil(4), "{body}");
