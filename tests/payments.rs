@@ -1,5 +1,5 @@
-//! Payments through a gateway that misbehaves: nobody is charged without a sale, nothing is sold without a charge, whatever
-//! dies in between (P11). After each story the gateway's ledger is held against the node's orders.
+//! Payments through a gateway that misbehaves: no charge without a sale and no sale without a charge, whatever
+//! dies in between (P11). After each story the gateway's ledger is compared with the node's orders.
 
 mod deaths;
 mod ledger;

@@ -1,5 +1,5 @@
 //! The check: what the node says against what the buyers were told. Nothing acknowledged is missing, nothing is there
-//! twice, what nobody knew happened once or not at all.
+//! twice, and requests with unknown outcomes happened once or not at all.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

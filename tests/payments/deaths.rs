@@ -143,8 +143,8 @@ async fn killed_in_the_middle_of_many_payments() {
     }
 }
 
-/// Nobody is there: the places stay held beyond their time, the buyer hears that it is not known yet, and when the gateway is
-/// there again it is paid. A gateway that has forgotten everything cannot capture, and the order says so.
+/// The gateway is gone: the places stay held beyond their time, the buyer hears that the outcome is unknown, and when the gateway
+/// is back the payment is made. A gateway that has forgotten everything cannot capture, and the order says so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_gateway_dies_and_comes_back() {
     let stage = Stage::new("the_gateway_dies_and_comes_back", "timeout_ms = 200\nagain_ms = 40\nwait_ms = 300\n").await;

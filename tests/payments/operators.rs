@@ -51,8 +51,8 @@ async fn an_operator_settles_it() {
     stage.money_agrees().await;
 }
 
-/// What nobody knows the end of is counted from the first moment to the last, whether or not the gateway is being asked just
-/// now, and after a restart too.
+/// Payments with unknown outcomes are counted from the first moment to the last, whether or not a call to the gateway is under
+/// way, and after a restart too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_settled_is_counted() {
     let more = "timeout_ms = 200\nagain_ms = 40\nwait_ms = 3_000\n";

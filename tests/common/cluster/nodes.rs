@@ -37,8 +37,8 @@ pub(crate) const SHARDS: usize = 4;
 /// What only the nodes of one cluster know.
 pub(crate) const SECRET: &str = "known-to-these-nodes-only";
 
-/// Small segments and frequent snapshots: a node that was away for a while gets one. Holds that outlive the longest run: what
-/// nobody gave back is there when all is counted.
+/// Small segments and frequent snapshots: a node that was away for a while gets one. Holds outlive the longest
+/// run, so all that were not released are there when all is counted.
 const CONFIG: &str =
     "[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 300\n\n[carts]\nhold_ttl_ms = 10_800_000\n";
 
