@@ -72,7 +72,8 @@ async fn a_leader_is_stopped_across_deadlines() {
     stage.check_everything().await;
 }
 
-/// A cart with two seats of each session. It pays this long after it was begun, if at all. It counts as active if the outcome is unknown.
+/// A cart with two seats of each session. It pays this long after it was begun, if at all. It counts as active if
+/// the outcome is unknown.
 async fn one_cart(anywhere: &Anywhere, short: &Theatre, token: String, row: u16, pays: Option<Duration>) -> CartRecord {
     let mut cart = CartRecord::new(token);
     let lines: Vec<Value> =
