@@ -35,7 +35,7 @@ words! {
 }
 
 shapes! {
-    /// A version that the answer rests on, and its place in the log (0 where not known).
+    /// A version that the answer rests on, and its position in the log (0 if not known).
     remote At {
         entity: Entity,
         version: u64,
@@ -71,7 +71,7 @@ shapes! {
         name: SmolStr,
         city!: SmolStr,
         position?: Option<Position>,
-        /// From `near`, in metres.
+        /// The distance from `near`, in metres.
         distance_m?: Option<u64>,
     }
 
@@ -105,7 +105,7 @@ shapes! {
         blocked: u32,
     }
 
-    /// Places without seats, and how many are free, held and sold.
+    /// An area of places without seats, with its places by state.
     struct AreaFields as Area {
         id: Id,
         name!: SmolStr,
@@ -136,7 +136,7 @@ shapes! {
         hold_ttl_ms?: Option<u64>,
         limits?: Limits,
         comments!: SmolStr,
-        /// Why it will not take place.
+        /// The reason, if it was canceled.
         canceled?: Option<SmolStr>,
         counts: SeatCounts,
         layout: Arc<Layout>,
@@ -168,9 +168,9 @@ shapes! {
         opened_at: Timestamp,
         deadline: Timestamp,
         lines: Vec<LineView> = 0..=CART_LINES_MAX,
-        /// Moves when lines, quantities or prices do.
+        /// Changes with lines, quantities and prices.
         lines_version!: u64,
-        /// Lines that were taken away.
+        /// Lines that an operator or the node took away.
         taken?: Vec<TakenLine> = 0..=CART_LINES_MAX,
         total?: Option<Money>,
         order?: Option<OrderId>,
@@ -189,11 +189,11 @@ shapes! {
     struct EndedFields as CartEnd {
         why: SmolStr = ["expired", "too_old", "canceled", "declined", "amount_mismatch"],
         by?: Option<SmolStr> = ["buyer", "gateway", "operator"],
-        /// Of a decline.
+        /// The reason of the gateway, if it declined.
         reason?: Option<SmolStr>,
-        /// Of another amount: what the gateway was asked for.
+        /// The requested amount, if the gateway authorized another one.
         asked?: Option<i64>,
-        /// Of another amount: what it set aside.
+        /// The authorized amount, if it was another one.
         got?: Option<i64>,
     }
 

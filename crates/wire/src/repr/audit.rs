@@ -60,17 +60,17 @@ with_portion! {
     HoldFields as Hold {
         hold: HoldId,
         revision: u64,
-        /// When the cart is asked about it.
+        /// When the inventory asks the cart about it.
         deadline: Timestamp,
     }
-    /// Seats, places, units, a slot or a part of a quota, bought.
+    /// Seats, places, units, a slot or a part of a quota that were bought.
     #[one_of([seats] [area, quantity] [begin, end] [quota, count] [quantity without area])]
     SaleFields as Sale {
         order: OrderId,
         hold: HoldId,
         at: Timestamp,
     }
-    /// A hold that a line of a cart rests on; nothing of it any more if it was refunded.
+    /// A hold that a line of a cart rests on. Its portion is empty if it was refunded.
     #[one_of([session] [product] [resource] [customer])]
     ClaimFields as Claim {
         line: u32,
@@ -169,7 +169,7 @@ shapes! {
         areas?: Vec<AreaCounts>,
         holds: Vec<HoldView>,
         sales: Vec<SaleView>,
-        /// Empty when every promise holds.
+        /// The violations. Empty if every promise holds.
         violations: Vec<SmolStr>,
     }
 
@@ -178,11 +178,11 @@ shapes! {
         holds: Vec<Claim>,
         payment?: Option<PaymentStatus>,
         refunds?: Vec<RefundRecord>,
-        /// Attempts whose money was given up, or is to be.
+        /// Attempts whose authorization was voided, or will be.
         voids?: Vec<VoidRecord>,
-        /// Messages it still owes others.
+        /// Messages that it has not delivered yet.
         owed: u32,
-        /// Empty when every promise holds.
+        /// The violations. Empty if every promise holds.
         violations: Vec<SmolStr>,
     }
 
@@ -191,7 +191,7 @@ shapes! {
         counts: StockCounts,
         holds: Vec<HoldView>,
         sales: Vec<SaleView>,
-        /// Empty when every promise holds.
+        /// The violations. Empty if every promise holds.
         violations: Vec<SmolStr>,
     }
 
@@ -200,7 +200,7 @@ shapes! {
         bookings: u64,
         holds: Vec<HoldView>,
         sales: Vec<SaleView>,
-        /// Empty when every promise holds.
+        /// The violations. Empty if every promise holds.
         violations: Vec<SmolStr>,
     }
 
@@ -210,11 +210,11 @@ shapes! {
         holds: Vec<HoldView>,
         sales: Vec<SaleView>,
         purchases: Vec<OrderId>,
-        /// Empty when every promise holds.
+        /// The violations. Empty if every promise holds.
         violations: Vec<SmolStr>,
     }
 
-    /// How many a customer has in carts, and has bought.
+    /// The numbers that a customer has in carts and has bought.
     struct Quota {
         quota: Id,
         held: u64,

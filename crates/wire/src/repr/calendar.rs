@@ -44,24 +44,24 @@ words! {
 }
 
 shapes! {
-    /// What a slot costs in a cart, in minor units.
+    /// The price of a slot in a cart, in minor units.
     remote Rate {
         amount: i64 = 0..=PRICE_MAX,
         currency: Currency,
-        /// For every so much time begun; for a slot if absent.
+        /// The unit of time that costs `amount`, once begun. The whole slot if absent.
         per_ms?: Option<u64> = 1..=INTERVAL_MS_MAX,
     }
 
-    /// When a resource may be booked.
+    /// The opening hours of a resource.
     remote OpeningHours as Hours {
         /// Monday first.
         week: [Spans; 7] = Each(OpenTimes),
-        /// Days that differ.
+        /// The hours of single days.
         exceptions?: Vec<(SmolStr, Spans)>,
     }
 
     remote BookingView as Booking {
-        /// Its id; of one made through a cart, a text that names the hold.
+        /// The id. A booking through a cart has a text that names the hold.
         booking: SmolStr,
         begin: Timestamp,
         end: Timestamp,
@@ -73,19 +73,19 @@ shapes! {
     remote Conflict {
         begin: Timestamp,
         end: Timestamp,
-        /// The booking in the way, or what is wrong with the time.
+        /// The conflicting booking, or the reason why the time is not possible.
         why: SmolStr,
-        /// The booking in the way, as `resource.bookings` calls it.
+        /// The conflicting booking, as `resource.bookings` names it.
         booking?: Option<SmolStr>,
     }
 
     /// A product with fewer free units than were asked for.
     remote Shortage {
         product: Id,
-        /// How many more were asked for.
+        /// The requested number of units, beyond those that the line has.
         wanted: u32,
         free: u64,
-        /// Only held, by other lines of carts: they may come back.
+        /// Units that other carts hold. They may come back.
         held!: u64,
     }
 
@@ -93,7 +93,7 @@ shapes! {
         id: Id,
         name: SmolStr,
         properties?: Vec<(SmolStr, SmolStr)>,
-        /// Bookings at an instant.
+        /// The maximum of bookings at an instant.
         capacity: u32,
         /// The IANA name of its time zone.
         zone: SmolStr,
@@ -105,7 +105,7 @@ shapes! {
         rate: Rate,
         hold_ttl_ms?: Option<u64>,
         limits?: Limits,
-        /// How many there are, held ones counted.
+        /// The number of bookings, including held ones.
         bookings: u64,
     }
 }

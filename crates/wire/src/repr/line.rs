@@ -90,7 +90,7 @@ impl WireRepr for LineView {
 }
 
 shapes! {
-    /// Of seats, of places in an area, of units of a product, or of a slot of a resource.
+    /// A line of seats, of places in an area, of units of a product, or of a slot of a resource.
     #[one_of([session, seats, prices] [session, area, quantity, price] [product, quantity, price] [resource, begin, end, price])]
     struct LineFields as Line {
         line: u32,
@@ -98,17 +98,17 @@ shapes! {
         product?: Option<Id>,
         resource?: Option<Id>,
         seats?: Option<Vec<Seat>>,
-        /// One a seat, in minor units.
+        /// The price of each seat, in minor units.
         prices?: Vec<i64> = shape::Each(0..=PRICE_MAX),
         area?: Option<Id>,
         quantity?: Option<u32>,
         begin?: Option<Timestamp>,
         end?: Option<Timestamp>,
-        /// Of one place or unit, or of the slot, in minor units.
+        /// The price of one place or unit, or of the slot, in minor units.
         price?: Option<i64> = 0..=PRICE_MAX,
-        /// Of a slot.
+        /// The details of a slot.
         details?: SmolStr,
-        /// Nothing is set aside before the checkout.
+        /// Whether the checkout holds the units, not this line.
         late?: bool,
     }
 }

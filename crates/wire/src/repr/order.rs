@@ -43,13 +43,13 @@ shapes! {
         total: Money,
         payment: Payment,
         shipping?: Option<Shipping>,
-        /// Sold for certain, but not everything sold has said so yet.
+        /// Whether some inventories have not confirmed the sale yet. It is certain.
         settling!: bool,
         payment_status: PaymentStatus,
         refunds?: Vec<RefundRecord>,
     }
 
-    /// An order among its customer's.
+    /// An order of a customer's purchases.
     remote Purchase {
         cursor: u64,
         order: OrderId,
@@ -59,7 +59,7 @@ shapes! {
 
     remote PurchasesPage {
         purchases: Vec<Purchase>,
-        /// The cursor of the newest one there is; 0 if there is none.
+        /// The cursor of the newest purchase. 0 if there is none.
         newest: u64,
     }
 }

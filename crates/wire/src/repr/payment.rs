@@ -18,7 +18,7 @@ words! {
 }
 
 shapes! {
-    /// How it is paid, by kind.
+    /// A payment, by kind.
     #[derive(Default, Eq)]
     #[one_of([recorded] [gateway])]
     pub struct PaymentBody as Payment {
@@ -26,27 +26,27 @@ shapes! {
         pub gateway?: Option<GatewayPayment>,
     }
 
-    /// Paid elsewhere.
+    /// A payment that was made elsewhere.
     #[derive(Eq)]
     pub struct RecordedPayment {
-        /// Cash, card, …
+        /// The method: cash, card, …
         pub method: SmolStr = 1..=PAYMENT_TEXT_BYTES_MAX,
         /// The payer's reference.
         pub transaction_id: SmolStr = 0..=PAYMENT_TEXT_BYTES_MAX,
-        /// What was paid: refused if the cart comes to anything else.
+        /// The paid amount. The checkout is refused if the total of the cart differs.
         pub amount?: Option<Money>,
     }
 
-    /// Through the node's gateway.
+    /// A payment through the node's gateway.
     #[derive(Default, Eq)]
     pub struct GatewayPayment {
-        /// What the client had from the gateway; never shown again.
+        /// The token that the client got from the gateway. It is never shown again.
         pub source!: SmolStr = 1..=SOURCE_BYTES_MAX,
-        /// What becomes of the cart if it is declined; as the server's rules say if absent.
+        /// What happens to the cart if the payment is declined. The server's default if absent.
         pub on_decline?: Option<OnDecline>,
     }
 
-    /// How it was paid, without the source, which is between the buyer and the gateway.
+    /// A payment without the source, which is secret between the buyer and the gateway.
     #[one_of([recorded] [gateway])]
     struct OrderPayment as OrderPayment {
         recorded?: Option<RecordedPayment>,
@@ -57,16 +57,16 @@ shapes! {
         on_decline?: Option<OnDecline>,
     }
 
-    /// What a cart is compared by: one of the two.
+    /// The figure to compare a cart with: one of the two.
     #[derive(Copy, Default, Eq)]
     pub struct Figure {
-        /// What the lines come to.
+        /// The total of the lines.
         pub total?: Option<Money>,
         /// The version of the lines, `lines_version` of the cart.
         pub lines?: Option<u64>,
     }
 
-    /// Where it goes.
+    /// A shipping address.
     #[derive(Default, Eq)]
     pub struct ShippingBody as Shipping {
         pub recipient??: SmolStr = 0..=SHIPPING_BYTES_MAX,
@@ -74,38 +74,38 @@ shapes! {
         pub method??: SmolStr = 0..=SHIPPING_BYTES_MAX,
     }
 
-    /// How the money stands.
+    /// The status of a payment.
     struct PaymentStanding as PaymentStatus {
         state: SmolStr = ["recorded", "authorized", "captured", "capture_failed"],
-        /// Why, if it failed.
+        /// The reason, if it failed.
         reason?: Option<SmolStr>,
     }
 
-    /// How the money that is paid back stands.
+    /// The status of a refund.
     struct RefundStanding as RefundStatus {
         state: SmolStr = ["recorded", "pending", "refunded", "failed"],
-        /// Why, if it failed.
+        /// The reason, if it failed.
         reason?: Option<SmolStr>,
     }
 
-    /// How the money that is given up stands.
+    /// The status of a void.
     struct VoidStanding as VoidStatus {
         state: SmolStr = ["pending", "voided", "failed"],
-        /// Why, if it failed.
+        /// The reason, if it failed.
         reason?: Option<SmolStr>,
     }
 
-    /// An attempt to pay whose money is given up.
+    /// An attempt to pay whose authorization is voided.
     remote VoidRecord as Void {
         attempt: u32,
         status: VoidStatus,
     }
 
-    /// What is paid back.
+    /// A refund.
     remote RefundRecord as Refund {
         number: u32,
         at: Timestamp,
-        /// By number.
+        /// The numbers of the refunded lines.
         lines: Vec<u32>,
         amount: Money,
         reason: SmolStr,

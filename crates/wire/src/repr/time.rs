@@ -14,7 +14,7 @@ use super::{
 named! {
     /// A day of the calendar, as `2026-04-12`.
     pub(crate) struct Day as Day = With("format", "date");
-    /// A time on a wall, as `2026-03-29T10:00`.
+    /// A local time, as `2026-03-29T10:00`.
     pub(crate) struct WallTime as WallTime =
         With("pattern", "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?$");
 }
