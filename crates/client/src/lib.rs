@@ -48,6 +48,7 @@ mod error;
 
 mod batch;
 mod call;
+mod call_state;
 mod cart;
 mod catalog;
 mod client;

@@ -61,6 +61,7 @@ pub enum Call {
     AuditNode,
     /// The history of an entity.
     History {
+        /// A session, product, resource, cart or customer.
         entity: Entity,
         /// Only events of this seat of a session.
         seat: Option<Seat>,

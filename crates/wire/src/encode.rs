@@ -30,7 +30,7 @@ pub enum Verdict {
     /// Granted.
     Ok(Answered, Shape),
     /// Refused by an entity.
-    RefusalBody(Refusal),
+    No(Refusal),
     /// Refused before it reached an entity.
     Rejected(Rejection),
     /// Failed.

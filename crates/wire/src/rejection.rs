@@ -179,8 +179,9 @@ impl FailKind {
 /// A failure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{}: {message}", .kind.name())]
-#[serde(from = "FailForm", into = "FailForm")]
+#[serde(from = "FailRepr", into = "FailRepr")]
 pub struct Fail {
+    /// The kind, which decides whether a repeat is safe.
     pub kind: FailKind,
     /// The message, with what to do.
     pub message: Cow<'static, str>,
@@ -210,7 +211,7 @@ impl Fail {
 
 shapes! {
     /// A failure.
-    pub(crate) struct FailForm as Fail {
+    pub(crate) struct FailRepr as Fail {
         code: u16 = With("enum", FailKind::ALL.map(FailKind::code).to_vec()),
         name!: Cow<'static, str> = FailKind::ALL.map(FailKind::name),
         message!: Cow<'static, str>,
@@ -218,14 +219,14 @@ shapes! {
     }
 }
 
-impl From<Fail> for FailForm {
-    fn from(Fail { kind, message, retry_after_ms }: Fail) -> FailForm {
-        FailForm { code: kind.code(), name: Cow::Borrowed(kind.name()), message, retry_after_ms }
+impl From<Fail> for FailRepr {
+    fn from(Fail { kind, message, retry_after_ms }: Fail) -> FailRepr {
+        FailRepr { code: kind.code(), name: Cow::Borrowed(kind.name()), message, retry_after_ms }
     }
 }
 
-impl From<FailForm> for Fail {
-    fn from(FailForm { code, name: _, message, retry_after_ms }: FailForm) -> Fail {
+impl From<FailRepr> for Fail {
+    fn from(FailRepr { code, name: _, message, retry_after_ms }: FailRepr) -> Fail {
         Fail { kind: FailKind::from_code(code), message, retry_after_ms }
     }
 }

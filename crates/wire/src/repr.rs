@@ -39,7 +39,6 @@ use self::{list::read_list, shape::Shapes};
 
 pub(crate) use self::{
     bytes::Base64,
-    id::HEX_128,
     list::{Bounded, ListOf, OptionalBounded},
     map::{Pairs, map_repr},
     money::Price,

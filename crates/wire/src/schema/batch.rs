@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use crate::{
     body::Empty,
     limits::{BATCH_ITEMS_MAX, REQUEST_ID_BYTES_MAX},
-    rejection::FailForm,
+    rejection::FailRepr,
     reply::No,
     repr::{
         WireRepr,
@@ -40,7 +40,7 @@ shapes! {
     }
 
     struct Failed {
-        fail: FailForm,
+        fail: FailRepr,
     }
 }
 

@@ -43,6 +43,7 @@ pub struct OpSchema {
     pub examples: Vec<Value>,
     /// The schema of the body of an ok.
     pub answer: Value,
+    /// The methods of `/v1/{op}`.
     pub methods: HttpMethods,
     /// What its examples need that a fresh node does not have, if anything.
     pub examples_need: Option<&'static str>,
