@@ -346,7 +346,7 @@ async fn a_storm_of_bookings() {
         let (lost, running) = tokio::join!(join_all(storm), crash);
         server = running;
         let port = server.port(Encoding::MsgPack).await;
-        // What nobody knew is known after a repeat with the same id.
+        // A repeat with the same id settles an unknown outcome.
         for (known, lost) in known.iter_mut().zip(lost) {
             let Some((op, rid, body, id, slot)) = lost else { continue };
             // The other encoding writes times differently: the repeat is the same command all the same.

@@ -238,7 +238,7 @@ async fn a_ragged_hall_and_its_later_edits() {
     audit(&port).await;
 }
 
-/// Two lines of one cart in one session: both come back when it expires, and a late release frees nobody else's seat.
+/// Two lines of one cart in one session: both come back when it expires, and a late release frees no seat of another cart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_line_of_a_forgotten_cart_comes_back() {
     let mut dice = Dice::of_test("every_line_of_a_forgotten_cart_comes_back");

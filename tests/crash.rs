@@ -31,7 +31,7 @@ async fn theatre(server: &Server) -> Theatre {
     Theatre::open(&port, 60, (12, 20), None).await
 }
 
-/// Buyers from the start until there are so many orders, then the node ends as `end` says; what buyers remember.
+/// Buyers buy from the start until there are this many orders, then the node ends as `end` says. Returns what buyers remember.
 async fn load(
     server: Server,
     theatre: &Theatre,
@@ -414,7 +414,7 @@ async fn a_slow_sync_is_only_slow() {
     record.check(&server, &theatre).await;
 }
 
-/// Buyers with the client library notice a kill as a pause: it repeats what nobody knows under the same request id.
+/// Buyers with the client library notice a kill as a pause: it repeats unknown outcomes under the same request id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_client_library_rides_over_a_kill() {
     use boxoffice_client::{AdminToken, BestWish, Cart, Client, ClientConfig, Id, recorded};

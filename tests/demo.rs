@@ -147,7 +147,7 @@ async fn nodes_of_a_demo_end_with_it_however_it_ends() {
     demo.child.kill().expect("it runs");
     demo.child.wait().expect("it is ours");
     for node in &nodes {
-        // Of a process that has ended and that nobody has asked about this is empty.
+        // This is empty for a process that has ended and was not waited for.
         let command = format!("/proc/{}/cmdline", node["pid"]);
         let over = async || std::fs::read(&command).map_or(true, |line| line.is_empty()).then_some(());
         eventually("a node ends with the demo", over).await;

@@ -68,7 +68,7 @@ fn the_limit_is_raised_and_what_does_not_fit_is_refused() {
     assert!(refused.stderr.contains("100 file descriptors are not enough for a node"), "{}", refused.stderr);
 }
 
-/// What is in the data directory is for nobody but the node's user, also where an operator made the directory.
+/// Only the node's user can read the data directory, also if an operator made the directory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_else_reads_a_data_directory() {
     let mut dice = Dice::of_test("nobody_else_reads_a_data_directory");

@@ -1,4 +1,4 @@
-//! What whoever watches is told, and when: of what comes back on sale, and of nothing that is not on disk (P14).
+//! What watchers are told, and when: seats that come back on sale, and nothing that is not on disk (P14).
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ async fn who_waits_for_it_hears_that_it_is_back() {
     }
 }
 
-/// The sync of a hold fails, and the node ends: nobody was told of the hold, neither who asked nor who watched.
+/// The sync of a hold fails, and the node ends: neither the buyer nor a watcher was told of the hold.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_is_shown_what_is_not_on_disk() {
     let mut dice = Dice::of_test("nobody_is_shown_what_is_not_on_disk");
@@ -129,7 +129,7 @@ async fn nobody_is_shown_what_is_not_on_disk() {
     assert_eq!((map.free, common::town::stock(&port, "pen").await), (15, [9, 1, 0]));
 }
 
-/// A backup is put back: versions are used again for something else, and whoever watched before is told the new truth at once.
+/// A backup is put back: versions are used again for other states, and earlier watchers get the new state at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_restore_watchers_begin_anew() {
     let mut dice = Dice::of_test("after_a_restore_watchers_begin_anew");

@@ -55,7 +55,7 @@ async fn a_key_is_made_used_recorded_and_revoked() {
     assert!(key.starts_with("bok.till-3."), "{key}");
     let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).expect("it is there").permissions());
     assert_eq!(mode & 0o777, 0o600);
-    // Nobody's file is written over, and no key is made then.
+    // An existing file is not overwritten, and no key is made then.
     let (code, words) =
         admin(address, &["key", "create", "till-4", "--role", "sell", "--to", &to]).expect_err("it is there");
     assert!(code == Some(2) && words.contains("till.key"), "{words}");
@@ -133,9 +133,9 @@ async fn a_key_for_one_venue_changes_nothing_of_another() {
         let of = json!({"entity": format!("session/{session}")});
         assert_eq!(ask("admin.audit", of.clone()).await, expected, "{session}");
         assert_eq!(ask("admin.history", of).await, expected, "{session}");
-        // What everybody may read.
+        // What is public.
         assert_eq!(ask("session.map", json!({"id": session})).await, 0);
-        // A hold, and the payment of a cart that somebody else filled.
+        // A hold, and the payment of a cart that another caller filled.
         let hold = |token: &str| json!({"token": token, "session": session, "seats": [[1, 1]]});
         let held = ask("cart.hold_seats", hold(&dice.token())).await;
         assert!(held == expected, "{session}: {held}");

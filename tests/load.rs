@@ -108,7 +108,7 @@ fn overload_is_shed_at_the_door_and_loses_nothing() {
     let phases = overload["phases"].as_array().expect("there are phases");
     let sum = |of: &str| phases.iter().filter_map(|phase| phase[of].as_u64()).sum::<u64>();
     assert!(sum("refused") > 0, "six times the capacity was offered: {overload}");
-    // On a busy machine checkouts are shed as well, after everything else; whoever has a seat buys it all the same.
+    // On a busy machine checkouts are shed as well, after everything else. A buyer with a seat buys it all the same.
     assert!(sum("checkouts_refused") < sum("refused"), "newcomers are shed first: {overload}");
     assert_eq!((sum("unknown"), &overload["left_holding"]), (0, &0.into()), "{overload}");
     assert_eq!(report["audit"]["findings"]["seats_held"], 0, "no seat stays behind: {}", report["audit"]["findings"]);
@@ -250,7 +250,7 @@ fn a_rush_is_watched() {
     let watchers = &report["watchers"];
     assert_eq!((&watchers["same"], &watchers["different"]), (&200.into(), &0.into()), "{watchers}");
     assert!(watchers["deltas"].as_u64() > Some(200), "{watchers}");
-    assert_eq!(watchers["from_request"]["count"], 200 * 50, "every hold is seen by everybody: {watchers}");
+    assert_eq!(watchers["from_request"]["count"], 200 * 50, "every watcher sees every hold: {watchers}");
 }
 
 /// Watchers of a node that is killed go on at another one, where they left off.

@@ -1,4 +1,4 @@
-//! Orders belong to somebody: a node whose customers have tokens, asked by the customer, by others, by guests and by operators.
+//! Orders have owners: customers, other customers, guests and operators ask a node whose customers have tokens.
 
 use std::{path::Path, process::Command, sync::Arc};
 
@@ -91,7 +91,7 @@ async fn orders_are_their_customers() {
             thief.ask("cart.checkout", paid).await.no(108, "forbidden");
             assert_eq!(thief.state().await, "active");
             thief.cancel().await.ok();
-            // What is nobody's is whose who knows its 128 bits.
+            // A cart without an owner belongs to the one who knows its 128 bits.
             port.read("order.get", open.clone()).await.ok();
         }
         assert_eq!(purchases(&operator, &ada).await, [bought.cart()], "nothing was bought in her name");

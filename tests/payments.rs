@@ -1,5 +1,5 @@
-//! Payments through a gateway that misbehaves: nobody is charged without a sale, nothing is sold without a charge, whatever
-//! dies in between (P11). After each story the gateway's ledger is held against the node's orders.
+//! Payments through a gateway that misbehaves: no charge without a sale and no sale without a charge, whatever
+//! dies in between (P11). After each story the gateway's ledger is compared with the node's orders.
 
 mod deaths;
 mod ledger;
@@ -54,7 +54,7 @@ impl Stage {
         Stage { home, gateway, server, port, dice: Dice::of_test(test) }
     }
 
-    /// A buyer with so many places in the cart.
+    /// A buyer with this many places in the cart.
     async fn holding(&mut self, quantity: i64) -> Shopper {
         let buyer = Shopper::new(&self.port, &mut self.dice);
         let body = json!({"session": "finals", "area": "yard", "quantity": quantity, "customer": "ann"});
@@ -141,7 +141,7 @@ async fn open(node: SocketAddr, port: &Port) -> (u64, u64) {
     .await
 }
 
-/// Waits until so many payments are open.
+/// Waits until this many payments are open.
 async fn open_are(node: SocketAddr, port: &Port, expected: (u64, u64)) {
     eventually(&format!("{expected:?} payments are open"), async || (open(node, port).await == expected).then_some(()))
         .await;

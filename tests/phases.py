@@ -26,6 +26,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 PROGRAM = TARGET / "debug" / "boxoffice"
 
+# A program outside the workspace that uses the client library, as a program of a shop does.
+WINDOW = ROOT / "examples/box-office-window"
+WINDOW_PACKAGE = ["--manifest-path", str(WINDOW / "Cargo.toml")]
+
 # The benches have no tests, and much to build; clippy looks at them.
 TESTED = ["--workspace", "--exclude", "boxoffice-bench"]
 
@@ -130,6 +134,7 @@ def check(name, command, cwd=ROOT, env=None):
 def formatted():
     with Phase("format"):
         check("format", ["cargo", "fmt", "--all", "--check"])
+        check("format of the program outside the workspace", ["cargo", "fmt", *WINDOW_PACKAGE, "--check"])
 
 
 def packages():
@@ -221,6 +226,25 @@ def other_builds():
         check("planted bugs", [*LOWEST_PRIORITY, *planted], env={"BOXOFFICE_BUGS": "3"})
     with Phase("examples of the documentation"):
         check("examples of the documentation", [*LOWEST_PRIORITY, "cargo", "test", *TESTED, "--doc"])
+        window()
+
+
+def window():
+    """Builds the program outside the workspace, and sells with it at a node."""
+    # With the settings of the workspace's profile it takes packages that the workspace has built already.
+    profile = {"CARGO_PROFILE_DEV_OPT_LEVEL": "1", "CARGO_PROFILE_DEV_DEBUG": "false", "CARGO_PROFILE_DEV_LTO": "off"}
+    environment = {**profile, "CARGO_TARGET_DIR": str(TARGET)}
+    build = [*LOWEST_PRIORITY, "cargo", "build", *WINDOW_PACKAGE, "--locked"]
+    if not check("build of the program outside the workspace", build, env=environment):
+        return
+    with tempfile.TemporaryDirectory() as data:
+        serve = [PROGRAM, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data-dir", data]
+        with subprocess.Popen(serve, cwd=data, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as node:
+            try:
+                operators = re.search(r"operators on http://([^,]+),", node.stdout.readline())[1]
+                check("program outside the workspace", [TARGET / "debug" / "box-office-window", operators])
+            finally:
+                node.terminate()
 
 
 def installed():

@@ -24,7 +24,7 @@ const NOON_MS: u64 = 1_893_499_200_000;
 const NOON: &str = "2030-01-01T12:00:00Z";
 const ONE: &str = "2030-01-01T13:00:00Z";
 
-/// Everybody asks at once; the one who was granted it, and what the others were told.
+/// All ask at once. Returns the one whose request was granted, and the answers of the others.
 async fn race(ports: &[Arc<Port>], tokens: &[String], op: &str, body: impl Fn(&Port) -> Value) -> (String, Vec<No>) {
     let asks = ports.iter().zip(tokens).map(|(port, token)| {
         let mut body = body(port);
@@ -120,7 +120,7 @@ async fn five_hundred_want_the_last_of_everything() {
 }
 
 /// Carts whose time is over in a moment, and checkouts that come in that moment, ten thousand times: each is a sale or an
-/// expiry, never both and never neither, and everybody's count is the same.
+/// expiry, never both and never neither, and all counts are the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_checkouts_at_the_last_moment() {
     const CARTS: usize = 10_000;

@@ -29,7 +29,7 @@ impl Doors {
         Doors { ports: server.ports(6).await, address: server.address(), told: Mutex::default() }
     }
 
-    /// Asks a hundred times at once; the answer, which is everybody's, and rests on the same versions.
+    /// Sends a hundred requests at once. All get the same answer of the same versions, which is returned.
     async fn all(&self, op: &str, rid: &str, body: &Value) -> Value {
         let asks = (0..TIMES).map(async |number| match number % 5 {
             0 => (Encoding::Json, http::ask(self.address, op, Some(rid), body).await),
@@ -98,7 +98,7 @@ async fn what_carts_are_asked() {
     );
     doors.all("cart.release", "whole", &buyer.body(json!({"line": 2}))).await;
     shows("h.h.............").await;
-    // In JSON by everybody, because times are written differently.
+    // All in JSON, because the encodings write times differently.
     let slot = buyer.body(json!({"resource": "court", "begin": "2030-01-01T12:00:00Z", "end": "2030-01-01T13:00:00Z"}));
     let asks = (0..TIMES).map(|_| port.ask("cart.hold_slot", "slot", slot.clone()));
     let lines: Vec<Value> = join_all(asks).await.into_iter().map(|answer| answer.ok()["lines"].clone()).collect();

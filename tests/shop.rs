@@ -240,7 +240,7 @@ async fn a_cart_that_is_validated_late() {
     assert_eq!(order["total"]["amount"], 350 * 120);
     assert!(order["lines"].as_array().expect("lines").iter().all(|line| line.get("late").is_none()), "{order}");
     assert_eq!(stock(&port, "hot-1").await, [0, 0, 100]);
-    // Whoever comes late hears of everything that is gone.
+    // A late buyer is told of everything that is gone.
     let late = Shopper::new(&port, &mut dice);
     late.stock("hot-1", 1).await.ok();
     late.stock("hot-2", 91).await.ok();
@@ -276,7 +276,7 @@ async fn an_order_has_limits() {
     assert_eq!((&no["quota"], &no["max"], &no["taken"]), (&json!("plates"), &json!(6), &json!(4)));
     stock_is(&port, "saucer", [100, 0, 0]).await;
     buyer.checkout().await.ok();
-    // What was bought counts as well, in every later cart; somebody else's does not.
+    // Bought units count in every later cart of the customer. Those of other customers do not.
     let later = Shopper::new(&port, &mut dice);
     later.ask("cart.hold_stock", plates("ann", "saucer", 3)).await.no(209, "limit_per_customer");
     later.ask("cart.hold_stock", plates("ann", "saucer", 2)).await.ok();

@@ -49,7 +49,7 @@ async fn places_by_number() {
     }
 }
 
-/// Three holds, two of which nobody touched: they expire and the third stays; several of one customer.
+/// Two of three holds are not touched: they expire and the third stays. Several are of one customer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forgotten_places_come_back() {
     let mut dice = Dice::of_test("forgotten_places_come_back");
@@ -67,7 +67,7 @@ async fn forgotten_places_come_back() {
     hold(&third, 4).await;
     assert_eq!(places(&port, "heats").await, [470, 30, 0]);
     let kept = eventually("the untouched ones are free", async || {
-        // Whoever goes on keeps what he has: every change moves the deadline.
+        // A buyer who goes on keeps his seats: every change moves the deadline.
         let kept = third.set(1, 5).await.ok();
         third.set(1, 4).await.ok();
         (places(&port, "heats").await[1] <= 5).then_some(kept)
@@ -128,7 +128,7 @@ async fn purchases_have_cursors() {
     let news = page(25).await;
     assert_eq!((&news["newest"], &news["purchases"][0]["order"]), (&json!(26), &json!(later.cart())));
     assert_eq!(news["purchases"].as_array().map(Vec::len), Some(1));
-    // Nobody else's are among them; a customer who bought nothing has bought nothing.
+    // No orders of other customers are among them. A customer who bought nothing has none.
     assert_eq!(purchases(&port, "bob").await, Vec::<String>::new());
     // A cart is one customer's.
     let mixed = Shopper::new(&port, &mut dice);
@@ -146,7 +146,7 @@ fn body_of(customer: &str) -> Value {
     json!({"session": "finals", "area": "yard", "quantity": 1, "customer": customer})
 }
 
-/// Whoever watches a customer sees each order as it comes, once, and after a pause what came meanwhile.
+/// A watcher of a customer sees each order once as it comes, and after a pause those that came meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn purchases_are_pushed_to_who_watches() {
     let mut dice = Dice::of_test("purchases_are_pushed_to_who_watches");
@@ -162,7 +162,7 @@ async fn purchases_are_pushed_to_who_watches() {
         orders.push(buyer.cart());
         orders.clone()
     };
-    // What frames say, from this cursor on, until there are so many.
+    // The purchases in frames after this cursor, until there are this many.
     let follow = async |watcher: &common::Port, mut cursor: u64, orders: &[String]| {
         while cursor < orders.len() as u64 {
             let frame = watcher.other().await;
@@ -218,7 +218,7 @@ async fn each_purchase_once_whatever_dies() {
         let tokens: Vec<(String, String)> =
             (0..BUYERS).map(|number| (dice.token(), format!("customer-{}", number % 3))).collect();
         let buyers = tokens.iter().map(async |(token, customer)| {
-            // They repeat what nobody knows, with the same request id, when somebody is there again.
+            // They repeat unknown outcomes with the same request id when a node answers again.
             let buyer = Shopper::with(&port, token.clone());
             let hold = json!({"customer": customer, "lines": [
                 {"session": "finals", "area": "yard", "quantity": 2}, {"product": "flag", "quantity": 1}]});

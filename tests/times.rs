@@ -206,7 +206,7 @@ async fn texts_that_are_no_times() {
     assert_eq!(audit(&packed).await, before);
 }
 
-/// The last second there is, asked in numbers, can be told in texts as well: a booking there is in nobody's way.
+/// A booking in the last second that numbers can express can be written as text too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_second_of_the_year_9999() {
     let stage = Stage::new("the_last_second_of_the_year_9999").await;

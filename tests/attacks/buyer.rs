@@ -60,7 +60,7 @@ struct Purse {
 }
 
 impl Buyer {
-    /// Starts, with a new connection after so many purchases.
+    /// Starts, with a new connection after this many purchases.
     pub(crate) fn start(address: SocketAddr, theatre: &Theatre, dice: Dice, each: usize) -> Buyer {
         let (bought, stop) = (Arc::<Mutex<Bought>>::default(), Arc::new(AtomicBool::new(false)));
         let purse = Purse { address, theatre: theatre.clone(), dice, bought: Arc::clone(&bought), port: None, each };

@@ -62,7 +62,7 @@ async fn open_carts(port: &Port, dice: &mut Dice, ttl_ms: u64, until: Instant) -
     (opened, retry)
 }
 
-/// One address opens carts that live for a while: it has so many, and more when these have ended.
+/// One address opens carts that live for a while: up to a limit, and more when these have ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_carts_has_an_end() {
     const LIFE_MS: u64 = 1_000;
@@ -220,7 +220,7 @@ async fn a_flood_of_requests_is_refused_with_a_time_to_wait() {
     }
     println!("attack | 4 requests of one address: {limited} refused, {closed} connections closed");
     assert!(limited > 0, "nothing was refused");
-    // Refusing takes time as well: whoever does not listen is closed.
+    // Refusals take time as well: a connection that does not read is closed.
     assert!(closed > 0, "{limited} refusals, and no connection was closed");
     assert!(stage.metric("boxoffice_edge_over_budget_total{budget=\"requests\"}").await > 0);
     let sold = siege.end().await;

@@ -141,7 +141,7 @@ async fn guesses_of_a_carts_secret_are_bounded_by_the_rate() {
                 other => panic!("a guess is wrong: {other:?}"),
             }
         }
-        assert!(begun.elapsed() < Duration::from_secs(60) + siege.left(), "nobody stops it");
+        assert!(begun.elapsed() < Duration::from_secs(60) + siege.left(), "nothing stops it");
     }
     println!(
         "attack | 8 guesses of carts' secrets: {wrong} not_your_cart, {unknown} not_found, {limited} rate_limited"

@@ -101,7 +101,7 @@ async fn what_is_begun_and_not_ended_is_ended() {
     for task in trickles {
         task.await.expect("a byte is refused at last");
     }
-    assert!(stage.metric("boxoffice_edge_slow_readers_total").await > 0, "nobody was cut for not reading");
+    assert!(stage.metric("boxoffice_edge_slow_readers_total").await > 0, "no connection was closed for not reading");
     drop(all);
     siege.wait().await;
     let sold = siege.end().await;

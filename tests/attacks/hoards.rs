@@ -156,7 +156,7 @@ async fn holding_again_and_again_is_paid_in_seat_seconds() {
     stage.server.stop();
 }
 
-/// Whoever holds and is never heard of again holds until the cart's life is over.
+/// A buyer who holds and never comes back holds until the cart's life is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_left_behind_comes_back() {
     let stage = Stage::new("what_is_left_behind_comes_back", "[carts]\nhold_ttl_ms = 1_500\ngrace_ms = 500\n").await;

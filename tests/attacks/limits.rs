@@ -118,34 +118,34 @@ const FIELDS: &[Field] = &[
 const ELSEWHERE: &[(&str, Pointer, &[&str])] = &[
     (
         "FRAME_BYTES_MAX",
-        at("crates/wire/tests/all/malformed.rs", "frames_have_a_longest_length_by_op"),
+        at("crates/wire/tests/all/malformed.rs", "frames_have_a_maximum_length_by_op"),
         &["FRAME_BYTES_MAX"],
     ),
     (
         "IMPORT_FRAME_BYTES_MAX",
-        at("crates/wire/tests/all/malformed.rs", "frames_have_a_longest_length_by_op"),
+        at("crates/wire/tests/all/malformed.rs", "frames_have_a_maximum_length_by_op"),
         &["IMPORT_FRAME_BYTES_MAX"],
     ),
     ("DEPTH_MAX", at("crates/wire/tests/all/malformed.rs", "nesting_is_bounded_in_both_encodings"), &["16"]),
-    ("BLOB_BYTES_MAX", at("crates/wire/tests/all/bounds.rs", "lists_and_blobs_have_a_longest_length"), &["1366"]),
-    ("CURSOR_BYTES_MAX", at("crates/wire/tests/all/bounds.rs", "lists_and_blobs_have_a_longest_length"), &["513"]),
+    ("BLOB_BYTES_MAX", at("crates/wire/tests/all/bounds.rs", "lists_and_blobs_have_a_maximum_length"), &["1366"]),
+    ("CURSOR_BYTES_MAX", at("crates/wire/tests/all/bounds.rs", "lists_and_blobs_have_a_maximum_length"), &["513"]),
     ("FIRST_FRAME_MS", at("tests/bad_input/frames.rs", "half_a_frame_and_silence"), &["LIMIT"]),
     ("WHOLE_FRAME_MS", at("tests/bad_input/frames.rs", "half_a_frame_and_silence"), &["LIMIT"]),
-    ("PING_MS", at("crates/edge/tests/all/door/guests.rs", "who_does_not_answer_a_ping_is_shown_out"), &["ping_every"]),
+    (
+        "PING_MS",
+        at("crates/edge/tests/all/server/connections.rs", "a_client_that_does_not_answer_a_ping_is_disconnected"),
+        &["ping_every"],
+    ),
     (
         "PONG_MS",
-        at("crates/edge/tests/all/door/guests.rs", "who_does_not_answer_a_ping_is_shown_out"),
+        at("crates/edge/tests/all/server/connections.rs", "a_client_that_does_not_answer_a_ping_is_disconnected"),
         &["pong_timeout"],
     ),
     ("DEADLINE_MS", at("tests/attacks/limits.rs", "limits_of_a_connection_are_reached"), &["DEADLINE_MS"]),
-    (
-        "DEADLINE_MS_MAX",
-        at("crates/wire/tests/all/document.rs", "the_limits_are_as_they_are_said_to_be"),
-        &["DEADLINE_MS_MAX"],
-    ),
+    ("DEADLINE_MS_MAX", at("crates/wire/tests/all/document.rs", "the_limits_are_as_documented"), &["DEADLINE_MS_MAX"]),
     (
         "BATCH_SEATS_MAX",
-        at("crates/wire/tests/all/bounds.rs", "the_halls_of_a_batch_have_a_most_of_seats"),
+        at("crates/wire/tests/all/bounds.rs", "the_halls_of_a_batch_have_a_maximum_of_seats"),
         &["1000000 seats"],
     ),
     (
@@ -188,13 +188,13 @@ const SETTINGS: &[(&str, Pointer, &[&str])] = &[
     ("budgets.carts", at("tests/attacks/floods.rs", "one_address_has_as_many_carts_as_is_shipped"), &["CARTS"]),
     (
         "budgets.node_carts",
-        at("crates/edge/src/budgets/tests.rs", "all_strangers_together_have_so_many_carts"),
+        at("crates/edge/src/budgets/tests.rs", "the_carts_of_all_strangers_are_limited"),
         &["node_carts"],
     ),
     ("budgets.held", at("tests/attacks/hoards.rs", "two_addresses_hold_twice_as_much_and_no_more"), &["held"]),
     (
         "budgets.cart_held",
-        at("crates/edge/src/budgets/tests.rs", "what_is_held_at_the_same_time_has_an_end"),
+        at("crates/edge/src/budgets/tests.rs", "what_is_held_at_the_same_time_is_limited"),
         &["CartHeld"],
     ),
     (
@@ -209,12 +209,12 @@ const SETTINGS: &[(&str, Pointer, &[&str])] = &[
     ),
     (
         "limits.connections",
-        at("crates/edge/tests/all/door/guests.rs", "there_is_room_for_so_many"),
+        at("crates/edge/tests/all/server/connections.rs", "connections_are_limited"),
         &["connections_max"],
     ),
     (
         "limits.frame_bytes",
-        at("crates/edge/tests/all/door/guests.rs", "unfinished_frames_share_their_memory"),
+        at("crates/edge/tests/all/server/connections.rs", "unfinished_frames_share_their_memory"),
         &["frame_bytes_max"],
     ),
     (
@@ -241,15 +241,19 @@ const CLOSES: &[(&str, Pointer, &[&str])] = &[
     ("UNAUTHENTICATED", at("tests/attacks/roles.rs", "tokens_that_are_no_good_open_nothing"), &["4001"]),
     ("WRONG_FRAME_TYPE", at("tests/bad_input/frames.rs", "frames_that_are_no_requests"), &["4003"]),
     ("TOKEN_EXPIRED", at("tests/attacks/roles.rs", "a_connection_ends_with_its_token"), &["4101"]),
-    ("NO_HELLO", at("crates/edge/tests/all/door/guests.rs", "who_says_nothing_is_shown_out"), &["4102"]),
-    ("NO_PONG", at("crates/edge/tests/all/door/guests.rs", "who_does_not_answer_a_ping_is_shown_out"), &["4103"]),
+    ("NO_HELLO", at("crates/edge/tests/all/server/connections.rs", "a_silent_client_is_disconnected"), &["4102"]),
+    (
+        "NO_PONG",
+        at("crates/edge/tests/all/server/connections.rs", "a_client_that_does_not_answer_a_ping_is_disconnected"),
+        &["4103"],
+    ),
     ("TOO_MANY_REQUESTS", at("tests/attacks/limits.rs", "who_does_not_slow_down_is_closed"), &["4104"]),
     (
         "SLOW_READER",
-        at("crates/edge/tests/all/door/guests.rs", "who_does_not_read_is_cut"),
+        at("crates/edge/tests/all/server/connections.rs", "a_client_that_does_not_read_is_disconnected"),
         &["boxoffice_edge_slow_readers_total"],
     ),
-    ("DRAINING", at("crates/edge/tests/all/door/guests.rs", "a_closing_door_lets_everybody_finish"), &["4200"]),
+    ("DRAINING", at("crates/edge/tests/all/server/connections.rs", "a_draining_server_lets_clients_finish"), &["4200"]),
     ("TOO_BIG", at("tests/bad_input/frames.rs", "frames_that_are_too_long"), &["1009"]),
 ];
 
@@ -445,7 +449,7 @@ async fn actors_that_are_not_used_give_their_memory_back() {
     let opened = tokens.iter().map(|token| operator.ask("cart.open", token, json!({"token": token})));
     join_all(opened).await.into_iter().for_each(|told| drop(told.ok()));
     let actors = async || operator.read("admin.status", json!({})).await.ok()["actors"].as_u64().expect("a count");
-    eventually("actors of carts that nobody asks are gone", async || (actors().await < 100).then_some(())).await;
+    eventually("actors of idle carts are gone", async || (actors().await < 100).then_some(())).await;
     // They come again when they are asked.
     operator.read("cart.get", json!({"token": tokens[0]})).await.ok();
     stage.server.stop();

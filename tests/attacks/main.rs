@@ -15,8 +15,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-#[path = "../../crates/edge/tests/all/door/who_may.rs"]
-mod who_may;
+#[path = "../../crates/edge/tests/all/server/permissions.rs"]
+mod permissions;
 
 mod buyer;
 mod stage;

@@ -194,7 +194,7 @@ async fn malformed_requests_of_those_who_are_let_in() {
         }
     }
     let sold = siege.end().await;
-    // A desk may have sold a seat by accident; nothing is broken by what anybody has sent.
+    // A desk may have sold a seat by accident. Nothing is broken by these frames.
     let audit = stage.audit().await;
     assert!(audit["order_seats"].as_u64().expect("a count") as usize >= sold, "{audit}");
     stage.server.stop();

@@ -31,7 +31,7 @@ const HOUR_MS: u64 = 60 * 60 * 1_000;
 const FROM_MS: u64 = 1_900_800_000_000;
 
 fn time(ms: u64) -> Value {
-    boxoffice_wire::form::rfc3339(boxoffice_core::time::Timestamp(ms)).expect("a time of the calendar").into()
+    boxoffice_wire::repr::rfc3339(boxoffice_core::time::Timestamp(ms)).expect("a time of the calendar").into()
 }
 
 /// An arena, a city with many sessions, a room with many bookings, and the reads of all of them.

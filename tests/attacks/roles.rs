@@ -7,9 +7,9 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::{
+    permissions::is_allowed,
     stage::{SHOP, Stage},
     tokens::{self, Shop, good},
-    who_may::is_allowed,
     wire::{self, attacker, shows},
 };
 use crate::common::{ADMIN, Encoding, Home, Port};
@@ -104,7 +104,7 @@ async fn every_op_for_every_role(stage: &Stage, stranger: &str, mut callers: Vec
 async fn every_op_is_for_its_roles_as_it_is_shipped() {
     let stage = Stage::of_home("every_op_is_for_its_roles_as_it_is_shipped", Home::with_config(LOG)).await;
     every_op_for_every_role(&stage, "watch", Vec::new()).await;
-    // Nobody who shows nothing, or may only sell, says that a cart was paid elsewhere.
+    // Callers without credentials, or with the role `sell` only, may not record a payment.
     let sell = tokens::key(&stage, "till", "sell").await;
     let port = Port::show(stage.address(), Encoding::Json, Some(&sell)).await.expect("it gets in");
     let token = stage.dice.clone().token();
@@ -152,7 +152,7 @@ async fn every_op_is_for_its_roles_with_tokens() {
     stage.server.stop();
 }
 
-/// What is shown and does not fit is refused, whatever is asked, by each way in; also what everybody may ask.
+/// Credentials that do not fit are refused for every op and on every port, also for public ops.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tokens_that_are_no_good_open_nothing() {
     let shop = Shop::new();

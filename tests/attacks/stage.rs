@@ -42,7 +42,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const TURNS: u32 = 2;
 static TURN: Semaphore = Semaphore::const_new(TURNS as usize);
 
-/// The seconds that each attack is to go on, if somebody says so.
+/// The seconds that each attack goes on, if given.
 fn seconds() -> Option<f64> {
     let seconds = std::env::var("BOXOFFICE_ATTACK_S").ok();
     seconds.map(|seconds| seconds.parse().expect("BOXOFFICE_ATTACK_S is a number"))
@@ -109,7 +109,7 @@ impl Stage {
         line.unwrap_or_else(|| panic!("there is no {name}")).parse::<f64>().expect("a number") as u64
     }
 
-    /// Waits until nothing is held any more and exactly so many seats are sold.
+    /// Waits until nothing is held any more and exactly this many seats are sold.
     pub(crate) async fn is_as_bought(&self, sold: usize) {
         eventually(&format!("nothing is held and {sold} seats are sold"), async || {
             let audit = self.audit().await;

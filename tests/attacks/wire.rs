@@ -25,7 +25,7 @@ pub(crate) async fn connect(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStr
     connect_with(from, to, None).await
 }
 
-/// The same, whose kernel keeps at most so many bytes that were not read.
+/// The same, with this size of the kernel's receive buffer.
 pub(crate) async fn connect_with(from: Ipv4Addr, to: SocketAddr, unread: Option<u32>) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     if let Some(unread) = unread {
@@ -76,7 +76,7 @@ pub(crate) async fn raw_socket(from: Ipv4Addr, to: SocketAddr, unread: Option<u3
     }
 }
 
-/// The head and as much as is given of a masked frame that claims so many bytes. The mask changes nothing.
+/// The head of a masked frame that claims this many bytes, and the given part of its payload. The mask changes nothing.
 pub(crate) fn frame(first: u8, claimed: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![first, 0x80 | 126];
     frame.extend(claimed.to_be_bytes());

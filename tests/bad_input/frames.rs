@@ -214,8 +214,8 @@ async fn bytes_that_are_no_frames() {
     stage.sells().await;
 }
 
-/// Half a frame and silence; half a head and silence; no frame at all. Each connection is closed in its time, and nobody
-/// else waits meanwhile.
+/// Half a frame and silence, half a head and silence, no frame at all. Each connection is closed in its time, and no other
+/// connection waits meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn half_a_frame_and_silence() {
     const LIMIT: Duration = Duration::from_secs(10);

@@ -67,7 +67,7 @@ fn an_open_door_needs_a_token() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_boxoffice"));
         command.arg("serve").arg("--data-dir").arg(home.data_dir()).arg("--config").arg(home.config_file()).args(args);
         command.envs(variables.iter().copied());
-        let Err(refused) = Server::spawn(command) else { panic!("anybody could administer") };
+        let Err(refused) = Server::spawn(command) else { panic!("strangers could administer") };
         (refused.code, refused.stderr)
     };
     let (code, words) = start(&[], &[]);
@@ -162,7 +162,7 @@ fn a_data_directory_that_cannot_be_written() {
             .output();
         match may {
             Ok(output) if output.status.success() => Server::spawn(command),
-            _ => return println!("skipped: root cannot become nobody here"),
+            _ => return println!("skipped: root cannot become the user nobody here"),
         }
     } else {
         Server::spawn(home.command())

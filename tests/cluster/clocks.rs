@@ -1,4 +1,4 @@
-//! A node whose clock is wrong by an hour: nobody's hold ends early, no deadline moves back, and the node does not lead.
+//! A node whose clock is wrong by an hour: no hold ends early, no deadline moves back, and the node does not lead.
 //! Clocks that are set together are believed.
 
 use std::{

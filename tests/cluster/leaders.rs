@@ -12,7 +12,7 @@ use crate::{
     common::{ADMIN, Dice, eventually, http},
 };
 
-/// Sessions: with so many every node leads some.
+/// With this many sessions every node leads some.
 const SESSIONS: usize = 24;
 
 /// Rows and seats of a hall. A round of purchases takes a row of every session, two seats a cart.

@@ -12,7 +12,7 @@ use crate::{
 async fn member_is(cluster: &Cluster, node: u64, state: &str) {
     cluster
         .until(&format!("node {node} is {state}"), async || {
-            let table = cluster.table().await.ok_or("nobody tells the table")?;
+            let table = cluster.table().await.ok_or("no node tells the table")?;
             let members = table["members"].as_array().ok_or("no members")?;
             let found = members.iter().find(|member| member["node"] == node).ok_or(format!("{members:?}"))?;
             if found["state"] == state { Ok(()) } else { Err(table.to_string()) }

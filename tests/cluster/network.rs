@@ -53,7 +53,7 @@ async fn nodes_do_not_hear_each_other() {
         .story("everybody is alone", async |cluster, _, dice| {
             cluster.links.everywhere(Cut);
             for id in cluster.running() {
-                // Who led goes on until it notices; from then on nobody grants anything.
+                // The leader goes on until it notices. From then on no node grants anything.
                 eventually("a node that is alone leads nothing", async || {
                     let leaders = cluster.leaders().await;
                     (!leaders.values().any(|leader| *leader == id)).then_some(())
@@ -90,7 +90,7 @@ async fn who_watches_at_a_node_that_is_cut_off_is_told() {
             };
             stage.cluster.links.around(alone, Silent);
             timeout(PATIENCE, told(|ms| ms >= 2_000)).await.expect("they are told that it is old");
-            // Whoever comes now is told at once.
+            // A new request is answered at once.
             let late = Port::connect(stage.cluster.client(alone), encoding).await;
             let watched = late.read("watch", json!({"entity": format!("session/{}", theatre.sessions[0])})).await;
             let feed = watched.ok()["feed"].clone();
@@ -161,7 +161,7 @@ async fn links_are_bad() {
     stage
         .story("a link is half-open", async |cluster, buyers, _| {
             let (leader, one, _) = first_of_three(cluster).await;
-            // The other side is gone, and nobody says so: there is nothing but silence.
+            // The other side is gone without notice. There is nothing but silence.
             cluster.links.both(leader, one, Silent);
             cluster.kill(one);
             lasts(buyers).await;

@@ -1,5 +1,5 @@
-//! A decision that panics fails one request, and nothing else: no node ends, nobody asks another node to
-//! panic as well, and what is sold meanwhile is sold.
+//! A decision that panics fails one request, and nothing else: no node ends, the request is not repeated at
+//! another node, and sales meanwhile stand.
 
 use std::time::{Duration, Instant};
 

@@ -60,7 +60,7 @@ async fn a_leader_is_stopped_across_deadlines() {
     stage
         .end_with(buyers, async |stage| {
             stage.record.carts.extend(ended);
-            // What a cart forgot, or said to nobody, is free when its session has asked: a grace after the deadline.
+            // Seats of lost messages are free when their session has asked the cart: a grace after the deadline.
             let (node, asked) = (stage.cluster.running()[0], Instant::now());
             stage.record.check_maps(&stage.cluster.port(node).await, &short).await;
             println!("every hold that is over was free {:?} later", asked.elapsed());
@@ -72,14 +72,15 @@ async fn a_leader_is_stopped_across_deadlines() {
     stage.check_everything().await;
 }
 
-/// A cart with two seats of each session, that pays so long after it was begun, if at all. It stands as active if nobody knows.
+/// A cart with two seats of each session. It pays this long after it was begun, if at all. It counts as active if
+/// the outcome is unknown.
 async fn one_cart(anywhere: &Anywhere, short: &Theatre, token: String, row: u16, pays: Option<Duration>) -> CartRecord {
     let mut cart = CartRecord::new(token);
     let lines: Vec<Value> =
         short.sessions.iter().map(|session| json!({"session": session, "seats": [[row, 0], [row, 1]]})).collect();
     let called = Instant::now();
     let answer = ask(anywhere, &mut cart, "cart.hold_all", |token| json!({"token": token, "lines": lines})).await;
-    assert!(matches!(answer, Answer::Ok(..)), "seats nobody else wants: {answer:?}");
+    assert!(matches!(answer, Answer::Ok(..)), "seats that no other buyer wants: {answer:?}");
     let Some(pays) = pays else {
         while state(anywhere, &cart).await.is_none_or(|state| state != "expired") {
             assert!(called.elapsed() < PATIENCE, "a cart does not expire");
@@ -103,7 +104,7 @@ async fn one_cart(anywhere: &Anywhere, short: &Theatre, token: String, row: u16,
     cart
 }
 
-/// What nobody knew is known at last: the checkout came in time, or it did not.
+/// The unknown outcome is known at last: the checkout came in time, or it did not.
 async fn resolved(anywhere: &Anywhere, mut cart: CartRecord) -> CartRecord {
     let asked = cart.unknown.take().expect("it is unknown");
     let answer = eventually("an answer to a repeat", async || {

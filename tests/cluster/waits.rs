@@ -1,4 +1,4 @@
-//! How long somebody waits whose node lives while the leader of what he asks for dies.
+//! How long a buyer waits if his node lives while the leader of what he asks for dies.
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +30,7 @@ const SESSIONS: usize = 40;
 /// Seats of a row; a cart takes two.
 const SEATS: u16 = 60;
 
-/// How long buyers buy before the death, and after somebody else leads.
+/// How long buyers buy before the death, and after another node leads.
 const WHILE: Duration = Duration::from_millis(1_500);
 
 /// How long a buyer thinks between two carts.
@@ -77,7 +77,7 @@ async fn nobody_at_a_node_that_lives_is_turned_away() {
     stage.check_everything().await;
 }
 
-/// Two seats of one row after the other, each with a cart of their own; nobody else wants them.
+/// Two seats of one row after the other, each with a cart of its own. No other buyer wants them.
 async fn buy(
     port: &Port,
     theatre: &Theatre,

@@ -24,7 +24,7 @@ async fn echo() -> SocketAddr {
         while let Ok((mut stream, _)) = listener.accept().await {
             tokio::spawn(async move {
                 let (mut read, mut write) = stream.split();
-                // Whoever asked may break it.
+                // The asker may break it.
                 let _ = tokio::io::copy(&mut read, &mut write).await;
             });
         }
@@ -87,7 +87,7 @@ async fn what_is_cut_breaks_and_is_refused() {
     links.set(2, 1, Cut);
     let broken = heard(&mut stream, 1).await.expect_err("it breaks");
     assert_eq!(broken.kind(), io::ErrorKind::ConnectionReset);
-    let mut late = TcpStream::connect(address).await.expect("somebody listens");
+    let mut late = TcpStream::connect(address).await.expect("the node listens");
     assert!(said_back(&mut late, b"late").await.is_err(), "it is refused");
     links.heal();
     let mut again = TcpStream::connect(address).await.expect("a connection");

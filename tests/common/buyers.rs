@@ -35,7 +35,7 @@ pub(crate) trait Till: Send + Sync {
         patience: Duration,
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 
-    /// Whether nobody will ever answer here.
+    /// Whether this connection will never answer again.
     fn is_closed(&self) -> bool;
 
     /// The pause after a cart.
@@ -70,7 +70,7 @@ pub(crate) struct Buyers {
 }
 
 impl Buyers {
-    /// Starts so many buyers, in both encodings, who go on until they are stopped or the connection breaks.
+    /// Starts this many buyers in both encodings. They go on until they are stopped or the connection breaks.
     pub(crate) async fn start(
         server: &Server,
         theatre: &Theatre,
@@ -109,7 +109,7 @@ impl Buyers {
         Buyers { record, stop, tasks }
     }
 
-    /// Waits until there are so many more orders than there are now.
+    /// Waits until there are this many more orders than now.
     pub(crate) async fn orders(&mut self, more: usize) {
         let wanted = self.count() + more;
         eventually(&format!("{wanted} orders"), async || {
@@ -173,7 +173,7 @@ impl Buyer {
         }
     }
 
-    /// One cart, from its token to its end; or to where nobody knows.
+    /// One cart, from its token to its end or to an unknown outcome.
     async fn one_cart(&mut self) -> CartRecord {
         let mut cart = CartRecord::new(self.dice.token());
         let customer = self.theatre.goods.as_ref().and_then(|goods| goods.customer(&mut self.dice));

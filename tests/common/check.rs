@@ -1,5 +1,5 @@
 //! The check: what the node says against what the buyers were told. Nothing acknowledged is missing, nothing is there
-//! twice, what nobody knew happened once or not at all.
+//! twice, and requests with unknown outcomes happened once or not at all.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -206,7 +206,7 @@ async fn check_cart(port: &Port, cart: &CartRecord, versions: &BTreeMap<String, 
     assert_eq!(lines, refunded, "{cart:?}: {body}");
 }
 
-/// Repeats what nobody knows until it is known, and once more: the second answer is the first one.
+/// Repeats requests with unknown outcomes until they are known, and once more: the second answer is the first one.
 async fn resolve(port: &Port, cart: &mut CartRecord) -> Answer {
     let asked = cart.unknown.take().expect("something is unknown");
     let token = boxoffice_core::id::CartToken(u128::from_str_radix(&cart.token, 16).expect("hexadecimal digits"));
@@ -230,7 +230,7 @@ async fn resolve(port: &Port, cart: &mut CartRecord) -> Answer {
             }
         }
         if waits {
-            // A cart begins only so many checkouts.
+            // A cart begins a limited number of checkouts.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         (!waits).then_some(answer)

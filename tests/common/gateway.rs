@@ -19,7 +19,7 @@ use super::{http, server::BOXOFFICE};
 /// What webhooks are signed with.
 pub(crate) const SECRET: &str = "a-secret-for-trying-out";
 
-/// The program. It belongs to another package, so that it is built here if nobody has built it yet.
+/// The program. It belongs to another package, so it is built here if it is not built yet.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -49,7 +49,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Starts it anywhere; it tells nobody anything by itself.
+    /// Starts it on any port. It sends no webhooks by itself.
     pub(crate) fn start() -> Gateway {
         Gateway::spawn("127.0.0.1:0", None)
     }
@@ -90,7 +90,7 @@ impl Gateway {
         self.address
     }
 
-    /// It stands still: whoever asks waits.
+    /// It stops: requests wait.
     pub(crate) fn pause(&self) {
         self.signal(Signal::STOP);
     }

@@ -71,7 +71,7 @@ impl Goods {
         [self.products.first(), self.products.last()].contains(&Some(product))
     }
 
-    /// Somebody who buys; half of the time nobody says who it is.
+    /// A buyer, who names a customer half of the time.
     pub(crate) fn customer(&self, dice: &mut Dice) -> Option<String> {
         dice.percent(50).then(|| any(dice, &self.customers))
     }

@@ -36,7 +36,7 @@ pub(crate) async fn ask(address: SocketAddr, op: &str, rid: Option<&str>, body: 
     Answer::read(&post(address, op, rid, body).await.1)
 }
 
-/// Posts a JSON text with these header lines besides, as somebody who shows nothing else; the status and the body as it came.
+/// Posts a JSON text with these header lines and no other credentials. Returns the status and the body as it came.
 pub(crate) async fn raw_post(address: SocketAddr, path: &str, headers: &str, body: &str) -> (u16, String) {
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}\

@@ -53,8 +53,8 @@ pub(crate) fn fails_for_good(source: &str) -> bool {
     source.split('+').any(|word| word.ends_with("-fails"))
 }
 
-/// What is wrong between these carts and the gateway's ledger: an order is charged once, for its amount, and paid back what was
-/// refunded of it; nothing is charged or set aside without an order. Charges of carts that nobody knows are wrong, too.
+/// The differences between these carts and the gateway's ledger. An order is charged once, for its amount, less what was refunded
+/// of it. Nothing is charged or authorized without an order. Charges of unknown carts are wrong too.
 pub(crate) fn compare(carts: &[CartRecord], ledger: &Value, others: &BTreeSet<String>) -> Vec<String> {
     let mut charges: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for charge in ledger["charges"].as_array().expect("charges") {
@@ -69,7 +69,7 @@ pub(crate) fn compare(carts: &[CartRecord], ledger: &Value, others: &BTreeSet<St
         }
     }
     let strange = charges.into_iter().filter(|(cart, _)| !others.contains(*cart));
-    wrong.extend(strange.map(|(cart, found)| format!("nobody paid for {cart}: {found:?}")));
+    wrong.extend(strange.map(|(cart, found)| format!("no order for {cart}: {found:?}")));
     wrong
 }
 

@@ -124,7 +124,7 @@ impl Answer {
         }
     }
 
-    /// Whether nobody can know if it happened.
+    /// Whether the outcome is unknown.
     pub(crate) fn is_unknown(&self) -> bool {
         matches!(self, Answer::Gone | Answer::Fail(902 | 906))
     }
@@ -169,7 +169,7 @@ impl Port {
         Port::show(address, encoding, Some(ADMIN)).await
     }
 
-    /// Connects as somebody who shows nothing.
+    /// Connects without credentials.
     pub(crate) async fn guest(address: SocketAddr, encoding: Encoding) -> Port {
         let connected = Port::show(address, encoding, None).await;
         connected.unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"))
@@ -234,7 +234,7 @@ impl Port {
                     Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
                 };
                 if let Some(greet) = greet.take() {
-                    // Whoever connects may have given up.
+                    // The connecting task may have given up.
                     let _ = greet.send(frame);
                     continue;
                 }
@@ -318,7 +318,7 @@ impl Port {
 
     /// Sends a message as it is.
     pub(crate) fn send(&self, message: Message) {
-        // If it is closed, whoever waits for an answer will notice.
+        // If it is closed, the tasks that wait for an answer notice.
         let _ = self.out.send(message);
     }
 

@@ -1,4 +1,4 @@
-//! What buyers were told: every acknowledged answer, and what nobody knows.
+//! The answers that buyers got, and the requests with unknown outcomes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -50,7 +50,7 @@ pub(crate) struct Asked {
 pub(crate) enum Stands {
     Active,
     Canceled,
-    /// Its time ran out; buyers are not told, whoever looks sees it.
+    /// Its time ran out. Buyers are not told, but a look at the cart shows it.
     Expired,
     Done,
 }
@@ -62,7 +62,7 @@ pub(crate) struct CartRecord {
     /// Its id, once an answer said it.
     pub(crate) id: Option<String>,
     pub(crate) stands: Stands,
-    /// Whose it is, if anybody's.
+    /// Its owner, if it has one.
     pub(crate) customer: Option<String>,
     /// By number.
     pub(crate) lines: BTreeMap<u64, Line>,

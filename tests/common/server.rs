@@ -138,7 +138,7 @@ impl Home {
         command
     }
 
-    /// The command that serves from here, in a process that may have so many file descriptors.
+    /// The command that serves from here, in a process with this limit of file descriptors.
     pub(crate) fn limited(&self, descriptors: u64) -> Command {
         with_ulimit(&self.command(), &format!("-n {descriptors}"))
     }

@@ -41,9 +41,9 @@ pub(crate) enum Faults {
     NoSpace,
     /// A sync fails.
     SyncFails,
-    /// A sync takes so many milliseconds longer.
+    /// A sync takes this many milliseconds longer.
     SlowSync(u32),
-    /// The next sync of a log segment writes so many bytes, and the power goes.
+    /// The power goes after the next sync of a log segment has written this many bytes.
     Torn(u32),
 }
 

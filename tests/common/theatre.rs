@@ -34,7 +34,7 @@ pub(crate) struct Map {
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 impl Theatre {
-    /// Makes so many sessions of a hall of rows × seats, in one batch, with carts that live so long if not as usual.
+    /// Makes this many sessions of a hall of rows × seats in one batch, with this time to live of carts if given.
     pub(crate) async fn open(
         port: &Port,
         sessions: usize,
@@ -121,7 +121,7 @@ pub(crate) fn written(encoding: Encoding, body: &Value) -> Value {
 
 /// The milliseconds of a time in either encoding.
 pub(crate) fn read_time(time: &Value) -> u64 {
-    let text = || boxoffice_wire::form::timestamp(time.as_str()?).map(|time| time.0);
+    let text = || boxoffice_wire::repr::timestamp(time.as_str()?).map(|time| time.0);
     time.as_u64().or_else(text).unwrap_or_else(|| panic!("{time} is no time"))
 }
 
@@ -129,14 +129,14 @@ fn time_in(encoding: Encoding, ms: u64) -> Value {
     match encoding {
         Encoding::MsgPack => ms.into(),
         Encoding::Json => {
-            let time = boxoffice_wire::form::rfc3339(boxoffice_core::time::Timestamp(ms));
+            let time = boxoffice_wire::repr::rfc3339(boxoffice_core::time::Timestamp(ms));
             time.expect("a time within the calendar").into()
         }
     }
 }
 
 impl Map {
-    /// The map in this body, of so many seats; its counts are those of its seats (P5).
+    /// The map of this many seats in this body. Its counts are those of its seats (P5).
     pub(crate) fn read(body: &Value, seats: usize) -> Map {
         let packed = packed(&body["seats"]);
         assert_eq!(packed.len(), seats.div_ceil(4), "{body}");

@@ -58,13 +58,13 @@ fn counts(counts: &Value) -> [u64; 3] {
     ["free", "held", "sold"].map(|state| counts[state].as_u64().unwrap_or_else(|| panic!("{state} of {counts}")))
 }
 
-/// Waits until a product has so many free, held and sold.
+/// Waits until a product has these numbers of free, held and sold units.
 pub(crate) async fn stock_is(port: &Port, product: &str, expected: [u64; 3]) {
     eventually(&format!("{product} is {expected:?}"), async || (stock(port, product).await == expected).then_some(()))
         .await;
 }
 
-/// Waits until the area `yard` has so many free, held and sold.
+/// Waits until the area `yard` has these numbers of free, held and sold places.
 pub(crate) async fn places_are(port: &Port, session: &str, expected: [u64; 3]) {
     eventually(&format!("{session} is {expected:?}"), async || (places(port, session).await == expected).then_some(()))
         .await;

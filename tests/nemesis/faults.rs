@@ -23,7 +23,7 @@ enum Fault {
     PowerCut(u64),
     /// The power of all nodes goes.
     AllPowerCut,
-    /// The power goes within a record of so many bytes.
+    /// The power goes within a record of this many bytes.
     TornRecord(u64, u32),
     /// A node is told to stop.
     Restart(u64),
@@ -31,7 +31,7 @@ enum Fault {
     Pause(u64),
     /// A node's disk is full.
     FullDisk(u64),
-    /// A node's syncs take so many milliseconds longer.
+    /// A node's syncs take this many milliseconds longer.
     SlowDisk(u64, u32),
     /// A way between two nodes.
     OneWay(u64, u64, Weather),
@@ -41,7 +41,7 @@ enum Fault {
     Alone(u64, Weather),
     /// All ways.
     AllAlone(Weather),
-    /// Connections between two nodes are reset after so many bytes more.
+    /// Connections between two nodes are reset after this many more bytes.
     Torn(u64, u64, u64),
     /// A byte between two nodes is changed.
     Corrupt(u64, u64),
@@ -49,7 +49,7 @@ enum Fault {
     Bridge(u64),
     /// A node's syncs fail.
     FailedSync(u64),
-    /// A node's clock is so many seconds off.
+    /// A node's clock is this many seconds off.
     Clock(u64, i64),
     /// A node's disk is lost: it is replaced.
     LostDisk(u64),
@@ -61,8 +61,8 @@ enum Fault {
     OldCopy(u64),
 }
 
-/// Seconds by which a clock is off, one at a time: a hold lives for half an hour, and none may end because of it even where
-/// nobody is left to contradict.
+/// Seconds by which a clock is off, one at a time. A hold lives for half an hour, and none may end because of it even if no other
+/// node is left to contradict.
 const CLOCKS: [i64; 6] = [-3_600, -300, -2, 2, 60, 300];
 
 impl Fault {
@@ -215,7 +215,7 @@ impl Faults {
     }
 }
 
-/// Ends every fault, and starts whoever is down.
+/// Ends every fault, and starts every node that is down.
 async fn heal(cluster: &mut Cluster) {
     cluster.links.heal();
     for node in cluster.wanted() {

@@ -1,5 +1,5 @@
-//! Guests whose holds live for seconds: most of them never come back. What they are told of deadlines is judged by this
-//! process's clocks: nobody else gets what is theirs before, and everything is free a grace after.
+//! Guests whose holds live for seconds: most of them never come back. This process's clocks judge the
+//! deadlines that they are told: no other buyer gets their seats before, and everything is free a grace after.
 
 use std::{
     collections::BTreeMap,
@@ -98,7 +98,7 @@ impl Guests {
         Guests { theatre, product, told, stop, tasks }
     }
 
-    /// Nobody comes any more.
+    /// No guest comes any more.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Relaxed);
     }
@@ -183,10 +183,10 @@ impl Guests {
 fn overlap(((session, seat), had): (&(String, SeatName), &mut Vec<Had>)) -> Option<String> {
     had.sort_by_key(|had| had.from_ms);
     let both = had.windows(2).find(|pair| pair[0].until_ms > pair[1].from_ms && pair[0].cart != pair[1].cart)?;
-    Some(format!("{seat:?} of {session} was somebody else's before its time: {both:?}"))
+    Some(format!("{seat:?} of {session} was another buyer's before its time: {both:?}"))
 }
 
-/// What became of a cart nobody touches any more: what the nodes say, if that may be.
+/// The end of an abandoned cart, as the nodes report it, if that is allowed.
 async fn settle(port: &Port, cart: &mut CartRecord) {
     let unknown = cart.unknown.take();
     let body = match port.read("cart.get", json!({"token": cart.token})).await {
@@ -204,7 +204,7 @@ async fn settle(port: &Port, cart: &mut CartRecord) {
         // What was given back is no line of it any more; check what can be known.
         Some(asked) => match state {
             "done" => {
-                assert_eq!(asked.op, "cart.checkout", "nobody bought it: {body} {cart:?}");
+                assert_eq!(asked.op, "cart.checkout", "not bought: {body} {cart:?}");
                 let order = port.read("order.get", json!({"order": body["order"]})).await.ok();
                 let versions = BTreeMap::new();
                 cart.note(asked, &Answer::Ok(order, versions));
@@ -212,7 +212,7 @@ async fn settle(port: &Port, cart: &mut CartRecord) {
                 cart.granted = None;
             }
             "canceled" => {
-                assert_eq!(asked.op, "cart.cancel", "nobody canceled it: {body} {cart:?}");
+                assert_eq!(asked.op, "cart.cancel", "not canceled: {body} {cart:?}");
                 cart.note(asked, &Answer::Ok(body, BTreeMap::new()));
             }
             "expired" => {
@@ -282,7 +282,7 @@ impl Guest {
             0..6 => {}
             6..8 => {
                 self.pause(800).await;
-                // From now on it may be anybody's.
+                // From now on any buyer may get it.
                 own.end_ms = Some(now_ms());
                 self.ask(&mut cart, &mut own, "cart.cancel", json!({})).await;
             }
@@ -295,7 +295,7 @@ impl Guest {
                 }
             }
         }
-        // What is given back may be anybody's at once, and after the deadline nothing is promised; what was bought stays.
+        // Any buyer may get released seats at once, and all others after the deadline. Bought seats stay.
         let over_ms = own.deadline_ms.saturating_sub(TOLERANCE_MS);
         let until_ms =
             own.end_ms.map_or(over_ms, |end_ms| if end_ms == u64::MAX { end_ms } else { end_ms.min(over_ms) });

@@ -1,6 +1,6 @@
-//! The box office: sessions and a product that nobody else sells of, so that it knows all the time what is where. It sells,
-//! takes lines out of carts, keeps seats off sale, changes the product, and cancels sessions. What it may do is granted
-//! however often it has to ask; what it may not is refused with the right words; and in the end all is as it should be.
+//! The box office. It has sessions and a product to itself, so it knows all the time what is where. It sells, takes lines out of
+//! carts, keeps seats off sale, changes the product, and cancels sessions. Allowed requests are granted, however often it has to
+//! repeat them. Others are refused with the right code. In the end all is as it should be.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -157,7 +157,7 @@ impl Desk {
         }
     }
 
-    /// Nobody else is there, so that it must be granted.
+    /// There are no other callers, so it must be granted.
     async fn granted(&mut self, op: &'static str, body: Value) -> (Asked, Answer) {
         self.requests += 1;
         let rid = format!("{}-{}", self.product, self.requests);
@@ -273,7 +273,7 @@ impl Desk {
         self.coming_back.extend(line.seats().map(|seat| (session.to_owned(), seat)));
     }
 
-    /// An operator takes a line out of somebody's cart; the cart shows which, by whom and why.
+    /// An operator takes a line out of a buyer's cart. The cart shows which, by whom and why.
     async fn take_away(&mut self) {
         let Some(number) = self.a_cart() else { return };
         let cart = &self.record.carts[number];
@@ -416,7 +416,7 @@ impl Desk {
             self.open.iter().find_map(|session| Some((session.clone(), self.taken(session).into_keys().next()?)));
         if let Some((session, seat)) = held {
             let (_, answer) = self.ask("session.block", json!({"id": session, "seats": [seat]})).await;
-            assert!(matches!(&answer, Answer::No(No { code: 201, .. })), "a seat that somebody has: {answer:?}");
+            assert!(matches!(&answer, Answer::No(No { code: 201, .. })), "a taken seat: {answer:?}");
         }
         let token = self.dice.token();
         let off = self.off_sale.iter().find(|(session, _)| self.open.contains(session)).cloned();

@@ -17,7 +17,7 @@ pub(crate) struct Wanted {
     pub(crate) nodes: usize,
     /// How long faults go on in a round.
     pub(crate) round: Duration,
-    /// Whether what is found is left as it is, for whoever looks at it.
+    /// Whether a finding is left as it is, for inspection.
     pub(crate) hold: bool,
 }
 

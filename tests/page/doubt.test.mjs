@@ -67,7 +67,7 @@ test('a refusal is the last word only if no earlier attempt can be granted', asy
     const hold = (rid, deadline) => link.request('cart.hold_seats', {}, { rid, deadline }).catch((error) => error);
     const sentOf = (rid) => socket.sent.filter((frame) => frame.rid === rid);
 
-    // Nobody knew, and the node has found out.
+    // The outcome was unknown, and the node has found it out.
     let told = hold('same', 3_000);
     let [{ id }] = sentOf('same');
     socket.say({ id, fail: { code: 902, name: 'unknown', message: '', retry_after_ms: 10 } });
@@ -86,7 +86,7 @@ test('a refusal is the last word only if no earlier attempt can be granted', asy
     socket.say({ id, ok: { cart: 'c' } });
     assert.equal((await told).cart, 'c');
 
-    // Until the deadline: nobody knows, also when the same request is made once more.
+    // The outcome is unknown until the deadline, also for a repeat of the request.
     told = hold('never', 2_500);
     socket.onclose({ code: 1006 });
     socket = await connected(link);

@@ -110,7 +110,7 @@ export async function hold(page) {
 /** Waits until the map shows a seat so: 0 free, 1 held, 2 sold. */
 export const shows = (page, row, seat, state) => page.waitForFunction(([r, s, is]) => window.boxoffice.mapState(r, s) === is, [row, seat, state]);
 
-/** Waits until so many are in the cart. */
+/** Waits until the cart has this many. */
 export const inCart = (page, count) => page.waitForFunction((wanted) => document.getElementById('basket-count').textContent === String(wanted), count);
 
 /** Waits until an element's text matches. */
@@ -135,7 +135,7 @@ export async function pay(page, name, outcome) {
   await page.click('#pay');
 }
 
-/** Asks a node over HTTP, as somebody without a browser. */
+/** Sends a request to a node over HTTP, without a browser. */
 export async function call(op, body, node = 0) {
   const headers = { 'content-type': 'application/json', 'idempotency-key': randomBytes(12).toString('hex') };
   const response = await fetch(`${nodes[node]}/v1/${op}`, { method: 'POST', headers, body: JSON.stringify(body) });

@@ -11,7 +11,7 @@ import { eventually } from './lib.mjs';
 const PROGRAM = process.env.BOXOFFICE_PROGRAM;
 const START_WITHIN_MS = 30_000;
 
-/** A port nobody listens on. */
+/** A port on which nothing listens. */
 export async function freePort() {
   const server = createServer();
   await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });

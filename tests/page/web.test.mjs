@@ -41,7 +41,7 @@ function sockets(page) {
   return urls;
 }
 
-pageTest('a node that speaks TLS sells to a page and shows its map in a page of somebody else', (people) => withOwn(async (own) => {
+pageTest('a node that speaks TLS sells to a page and shows its map in a page of another site', (people) => withOwn(async (own) => {
   const { certificate, key } = own.certificate();
   const [port, other, shop] = [await freePort(), await freePort(), await freePort()];
   const url = `https://tickets.test:${port}`;

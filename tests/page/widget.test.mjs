@@ -1,4 +1,4 @@
-// The widget, in a page of somebody else's.
+// The widget in a page of another site.
 
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
@@ -7,7 +7,7 @@ import { nodes, pageTest, taken } from './lib.mjs';
 const HOST = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
-<title>A page of somebody else's</title>
+<title>A page of another site</title>
 <link rel="icon" href="data:,">
 <script type="module" src="${nodes[0]}/page/widget.js"></script>
 <boxoffice-map session="page-widget" node="${nodes[0]}" max="4"></boxoffice-map>

@@ -39,7 +39,7 @@ async fn killed_at_each_stage_of_a_payment() {
         stage = stage.crash().await;
         drop(asked.await);
         let buyer = stage.again(&buyer);
-        // Nobody has to come back for it.
+        // No buyer has to come back for it.
         match source {
             "decline+delay-300" => {
                 charged(&stage.gateway, &buyer, &[("declined", 0, 0, 0)]).await;
@@ -109,7 +109,7 @@ async fn killed_in_the_middle_of_many_payments() {
         drop(port);
         let port = Arc::new(server.port(Encoding::MsgPack).await);
         stage = Stage { home, gateway, server, port, dice };
-        // Everybody asks again, with the same request id.
+        // All buyers repeat their requests with the same request id.
         let repeats = buyers.iter().zip(answers).map(async |((buyer, source), before)| {
             let buyer = stage.again(buyer);
             let pay = buyer.body(json!({"payment": {"gateway": {"source": source}}}));
@@ -143,8 +143,8 @@ async fn killed_in_the_middle_of_many_payments() {
     }
 }
 
-/// Nobody is there: the places stay held beyond their time, the buyer hears that it is not known yet, and when the gateway is
-/// there again it is paid. A gateway that has forgotten everything cannot capture, and the order says so.
+/// The gateway is gone: the places stay held beyond their time, the buyer hears that the outcome is unknown, and when the gateway
+/// is back the payment is made. A gateway that has forgotten everything cannot capture, and the order says so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_gateway_dies_and_comes_back() {
     let stage = Stage::new("the_gateway_dies_and_comes_back", "timeout_ms = 200\nagain_ms = 40\nwait_ms = 300\n").await;
@@ -191,7 +191,7 @@ async fn the_gateway_is_taken_out_of_the_configuration() {
     let answer = decided.ask_as("pay", "cart.checkout", pay("ok")).await.ok();
     assert_eq!(answer["payment_status"], json!({"state": "authorized"}));
     paid(&decided, "captured").await;
-    // It is set aside, and nobody is told so.
+    // It is authorized, but the answer is lost.
     under_way.ask_as("pay", "cart.checkout", pay("timeout-8")).await.no(602, "payment_pending");
     let restart = async |stage: Stage, config: &str| {
         let Stage { home, gateway, server, port, dice } = stage;

@@ -10,7 +10,7 @@ use crate::common::{
     town::{audit, places, places_are},
 };
 
-/// An authorization nobody ever answers: the places stay held, and an operator says how it ended.
+/// An authorization that is never answered: the places stay held, and an operator says how it ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_settles_it() {
     let more = "timeout_ms = 10_000\nagain_ms = 600_000\nwait_ms = 100\n";
@@ -51,8 +51,8 @@ async fn an_operator_settles_it() {
     stage.money_agrees().await;
 }
 
-/// What nobody knows the end of is counted from the first moment to the last, whether or not the gateway is being asked just
-/// now, and after a restart too.
+/// Payments with unknown outcomes are counted from the first moment to the last, whether or not a call to the gateway is under
+/// way, and after a restart too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_settled_is_counted() {
     let more = "timeout_ms = 200\nagain_ms = 40\nwait_ms = 3_000\n";
@@ -75,7 +75,7 @@ async fn what_is_not_settled_is_counted() {
     let unknown = stage.holding(1).await;
     unknown.pay("timeout").await.no(602, "payment_pending");
     open_are(node, &stage.port, (4, 0)).await;
-    // What was said elsewhere is not asked of anybody.
+    // A payment that was recorded elsewhere is not asked for.
     stage.holding(1).await.checkout().await.ok();
     for _ in 0..10 {
         // Asked again and again: in flight or not, they are as many.
@@ -149,7 +149,7 @@ async fn what_fails_for_good_is_the_operators() {
         let told = entries.iter().any(|entry| entry["event"] == event && entry["details"] == details);
         assert!(told, "{event}: {details} is not in {history}");
     }
-    // It is for good: nobody asks again.
+    // It is final: the node does not ask again.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(stage.gateway.ledger().await["requests"], requests);
     // Done by hand.
@@ -161,7 +161,7 @@ async fn what_fails_for_good_is_the_operators() {
     open_are(node, &stage.port, (0, 2)).await;
     settle(&refund, json!({"outcome": "refunded", "refund": 1})).await;
     open_are(node, &stage.port, (0, 1)).await;
-    // Nobody will ever pay it: the places are on sale again, and that is all there is to do.
+    // It will never be paid: the places are on sale again, and nothing else is left to do.
     let body = json!({"order": capture.cart(), "reason": "never paid"});
     stage.port.ask("order.refund", "r2", body).await.ok();
     open_are(node, &stage.port, (0, 0)).await;

@@ -230,7 +230,7 @@ async fn an_order_that_costs_nothing() {
     assert_eq!(order["total"]["amount"], 0);
     assert_eq!(order["payment_status"]["state"], "recorded", "{order}");
     assert_eq!(stock(&stage.port, "sample").await, [4, 0, 1]);
-    // Also if it is set aside only now; and a refund of it asks nobody.
+    // Also if it is authorized only now. A refund of it needs no call.
     let free = json!({"hold": "at_checkout", "price": {"amount": 0, "currency": "EUR"}});
     product(&stage.port, "leaflet", 5, free).await;
     let other = Shopper::new(&stage.port, &mut stage.dice);

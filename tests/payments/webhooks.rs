@@ -52,7 +52,7 @@ async fn what_a_webhook_may_do() {
     let (status, _) = http::raw_post(node, "/v1/payments/webhook", &header, &says(2 * PRICE).to_string()).await;
     assert!((400..500).contains(&status), "a signature of zeros: {status}");
     assert_eq!(buyer.state().await, "checking_out");
-    // Of carts nobody knows, and attempts that never were: taken or not, nothing comes of it.
+    // Webhooks of unknown carts and attempts have no effect, accepted or not.
     let unknown = json!({"id": "evt-2", "key": format!("{}-1", "ab".repeat(16)), "status": "declined", "reason": "no"});
     webhook(node, SECRET, 0, &unknown).await;
     let never = json!({"id": "evt-3", "key": format!("{}-7", buyer.cart()), "status": "declined", "reason": "no"});
@@ -77,7 +77,7 @@ async fn what_a_webhook_may_do() {
     assert_eq!(places(&stage.port, "finals").await, [498, 0, 2]);
 }
 
-/// Posts a webhook as a gateway would, signed with this secret so many seconds from now.
+/// Posts a webhook as a gateway would, signed with this secret this many seconds from now.
 async fn webhook(node: SocketAddr, secret: &str, shift_s: i64, body: &Value) -> (u16, String) {
     let text = body.to_string();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64;

@@ -103,7 +103,7 @@ async fn what_is_given_back_can_be_had_again() {
     assert_eq!(cart["lines"].as_array().map(Vec::len), Some(1));
     shows("h.h.............").await;
     port.ask("cart.release", "5", json!({"token": TOKEN, "line": 2})).await.no(303, "no_such_line");
-    // The repeat of a release whose seat somebody else holds by now changes nothing.
+    // The repeat of a release whose seat another cart holds by now changes nothing.
     let rival = "33333333333333333333333333333333";
     port.ask("cart.hold_seats", "6", hold(rival, session, json!([[0, 1]]))).await.ok();
     port.ask("cart.release", "3", json!({"token": TOKEN, "line": 1, "seats": [[0, 1]]})).await.ok();
@@ -130,12 +130,12 @@ async fn a_cart_opens_to_its_token_alone() {
     let mut body = checkout(thief);
     body["cart"] = CART.into();
     port.ask("cart.checkout", "4", body).await.no(305, "not_your_cart");
-    // Without naming the cart it is just another one, which nobody has opened.
+    // Without the cart's id the token names another cart, which is not open.
     port.ask("cart.release", "5", json!({"token": thief, "line": 1})).await.no(701, "not_found");
     assert_eq!(theatre.map(&port, theatre.session()).await.held, 1);
 }
 
-/// Five hundred connections ask for one seat at once: one holder, everybody else is told so.
+/// Five hundred connections ask for one seat at once: one gets it, the others are refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_want_one_seat() {
     let mut dice = Dice::of_test("five_hundred_want_one_seat");

@@ -27,7 +27,7 @@ async fn an_untouched_cart_expires() {
     let freed = eventually("the seats are free", async || {
         let before = now_ms();
         let map = theatre.map(&port, session).await;
-        // Nobody's hold ends early: what was read before the deadline shows it.
+        // No hold ends early: reads before the deadline show it.
         assert!(map.held == 2 || before >= deadline || now_ms() >= deadline, "{} is free too early", session);
         (map.held == 0).then_some(before)
     })
@@ -89,7 +89,7 @@ async fn checkout_and_expiry_have_one_winner() {
     );
 }
 
-/// Deadlines are instants, not spans: a cart whose deadline passed while nobody was there is expired when somebody is.
+/// Deadlines are instants, not spans: a cart whose deadline passed while the node was down is expired when it is back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deadlines_survive_a_restart() {
     let home = Home::new();

@@ -29,7 +29,7 @@ pub enum Command {
     Demo(Demo),
     /// Run a node until it is told to stop
     Serve(Serve),
-    /// Make venues, halls, sessions and products from a file
+    /// Create venues, halls, sessions and products from a file
     ///
     /// A JSON file may have venues, halls, sessions, titles, products and resources. The rows of a CSV file make a hall.
     Import(Import),
@@ -43,9 +43,9 @@ pub enum Command {
     Watch(Watch),
     /// Run a load scenario, with a report, an audit and a verdict
     Load(Load),
-    /// Ask a running node how it is, and operate it and its cluster
+    /// Show the state of a running node, and operate it and its cluster
     Admin(Admin),
-    /// Show what a data directory holds that no node is using
+    /// Show the contents of a data directory that no node is using
     Inspect(Inspect),
     /// Simulate a cluster and its buyers under faults drawn from a seed
     ///
@@ -56,7 +56,7 @@ pub enum Command {
 /// `boxoffice sim`.
 #[derive(Debug, clap::Args)]
 pub struct Sim {
-    /// What everything is drawn from. The first seed of several runs
+    /// The seed of the run. The first one of several runs
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// How many seeds to run, one after the other, on all cores
@@ -82,10 +82,10 @@ pub struct Sim {
 /// `boxoffice demo`.
 #[derive(Debug, clap::Args)]
 pub struct Demo {
-    /// How many others buy meanwhile.
+    /// The number of other buyers.
     #[arg(long, default_value_t = 24)]
     pub buyers: u32,
-    /// What their wishes are drawn from
+    /// The seed of their choices
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// A page of yours that may show the widget, like http://localhost:3000. May be repeated
@@ -99,31 +99,31 @@ pub struct Demo {
 /// `boxoffice serve`.
 #[derive(Debug, clap::Args)]
 pub struct Serve {
-    /// Configuration file. What it does not say is as built in (see --print-config). May be repeated, and a later one counts
+    /// Configuration file on top of the built-in one (see --print-config). May be repeated. A later file overrides an earlier one
     #[arg(long, env = "BOXOFFICE_CONFIG", value_delimiter = ',')]
     pub config: Vec<PathBuf>,
-    /// Address and port to listen on [built in: 127.0.0.1:7180]. Port 0 takes a free one and says which.
+    /// Address and port to listen on [built in: 127.0.0.1:7180]. Port 0 takes a free one and prints it.
     #[arg(long, env = "BOXOFFICE_LISTEN")]
     pub listen: Option<String>,
     /// Address and port for operators: probes, metrics, administration [built in: on 127.0.0.1, 200 above the clients' port].
     #[arg(long, env = "BOXOFFICE_OPS_LISTEN")]
     pub ops_listen: Option<String>,
-    /// What browsers use for the cluster, like https://tickets.example: a proxy or a load balancer in front of the nodes.
+    /// The cluster's address for browsers, like https://tickets.example: a proxy or a load balancer in front of the nodes.
     #[arg(long, env = "BOXOFFICE_PUBLIC_URL")]
     pub public_url: Option<String>,
-    /// What browsers use for this node, like https://one.tickets.example.
+    /// This node's address for browsers, like https://one.tickets.example.
     #[arg(long, env = "BOXOFFICE_ADVERTISE")]
     pub advertise: Option<String>,
-    /// Certificate of the client port, in PEM: it then speaks TLS.
+    /// Certificate of the client port, in PEM. The port then speaks TLS.
     #[arg(long, env = "BOXOFFICE_TLS_CERTIFICATE", requires = "tls_key")]
     pub tls_certificate: Option<PathBuf>,
     /// Private key of that certificate, in PEM.
     #[arg(long, env = "BOXOFFICE_TLS_KEY", requires = "tls_certificate")]
     pub tls_key: Option<PathBuf>,
-    /// How long ports go on after /readyz has said that the node stops, in milliseconds [built in: 5000].
+    /// How long a stopping node still serves after /readyz has begun to fail, in milliseconds [built in: 5000].
     #[arg(long, env = "BOXOFFICE_DRAIN_MS")]
     pub drain_ms: Option<u64>,
-    /// Where everything durable lives [built in: boxoffice-data]. Made if it is not there.
+    /// The data directory [built in: boxoffice-data]. Created if it does not exist.
     #[arg(long, env = "BOXOFFICE_DATA_DIR")]
     pub data_dir: Option<PathBuf>,
     /// This node's number in its cluster. A joining node without a number gets the next free one
@@ -132,31 +132,31 @@ pub struct Serve {
     /// Client address of a member of the cluster to join. May be repeated. Ignored once the node is a member
     #[arg(long = "join", value_name = "ADDRESS")]
     pub join: Vec<String>,
-    /// Address and port where other nodes reach this one. Without it the node stays alone
+    /// Address and port for other nodes. Without it the node stays alone
     #[arg(long, env = "BOXOFFICE_PEERS_LISTEN")]
     pub peers_listen: Option<String>,
-    /// What other nodes are told instead of that: host and port.
+    /// Host and port that other nodes are told instead.
     #[arg(long, env = "BOXOFFICE_PEERS_ADVERTISE")]
     pub peers_advertise: Option<String>,
-    /// What nodes of a cluster show each other. Everybody on this machine sees it, so prefer --peers-secret-file
+    /// The secret of the cluster's nodes. Every user of this machine can see it, so prefer --peers-secret-file
     #[arg(long, env = "BOXOFFICE_PEERS_SECRET", hide_env_values = true)]
     pub peers_secret: Option<String>,
     /// A file that holds the peers' secret
     #[arg(long, env = "BOXOFFICE_PEERS_SECRET_FILE", conflicts_with = "peers_secret")]
     pub peers_secret_file: Option<PathBuf>,
-    /// Speak with nodes on other machines in plain text, where the network between them is trusted
+    /// Allow links in plain text to nodes on other machines, if the network between them is trusted
     #[arg(long, env = "BOXOFFICE_PEERS_PLAIN")]
     pub peers_plain: bool,
     /// When changes are made durable.
     #[arg(long, env = "BOXOFFICE_FSYNC")]
     pub fsync: Option<FsyncWord>,
-    /// What operators may show instead of a key. Everybody on this machine sees it, so prefer --admin-token-file
+    /// The admin token of operators. Every user of this machine can see it, so prefer --admin-token-file
     #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true)]
     pub admin_token: Option<String>,
     /// A file that holds the admin token
     #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN_FILE", conflicts_with = "admin_token")]
     pub admin_token_file: Option<PathBuf>,
-    /// What the tokens of customers are made with. Everybody on this machine sees it, so prefer --customer-secret-file
+    /// The secret behind customers' tokens. Every user of this machine can see it, so prefer --customer-secret-file
     #[arg(long, env = "BOXOFFICE_CUSTOMER_SECRET", hide_env_values = true)]
     pub customer_secret: Option<String>,
     /// A file that holds the customer secret
@@ -183,17 +183,17 @@ pub enum FsyncWord {
     Always,
     /// At most 100 ms after it was answered.
     Interval,
-    /// When the operating system likes.
+    /// When the operating system chooses.
     Never,
 }
 
-/// How to reach a node.
+/// The node of a command.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Reach {
+pub struct NodeArgs {
     /// The node's address: the operators' port of a node on this machine, or its clients' port with a key
     #[arg(long, env = "BOXOFFICE_ADDRESS", default_value = "127.0.0.1:7380", global = true)]
     pub address: String,
-    /// A key or the admin token. Everybody on this machine sees it, so prefer --admin-token-file
+    /// A key or the admin token. Every user of this machine can see it, so prefer --admin-token-file
     #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true, global = true)]
     pub admin_token: Option<String>,
     /// A file that holds the key or the admin token
@@ -207,19 +207,19 @@ pub struct Import {
     /// What to import: a .json file (see config/examples/royal.json and corner.json), or a .csv file whose rows are seats
     /// (row,seat,category[,section,accessible,x,y]) for one hall.
     pub file: PathBuf,
-    /// For CSV: the venue the hall is in. Made if it does not exist
+    /// For CSV: the venue of the hall. Created if it does not exist
     #[arg(long)]
     pub venue: Option<String>,
-    /// For CSV: the hall to make.
+    /// For CSV: the hall to create.
     #[arg(long)]
     pub hall: Option<String>,
-    /// For CSV: also make this session in the hall …
+    /// For CSV: also create this session in the hall …
     #[arg(long)]
     pub session: Option<String>,
     /// … starting then (RFC 3339, or from now like `+1d 19:30` [built in]) …
     #[arg(long)]
     pub starts_at: Option<String>,
-    /// … at these prices: `category=amount` in minor units, repeated; `*=amount` for every other one.
+    /// … at these prices: `category=amount` in minor units, repeated. `*=amount` is for all other categories.
     #[arg(long = "price", value_name = "CATEGORY=AMOUNT")]
     pub prices: Vec<String>,
     /// … in this currency.
@@ -227,25 +227,25 @@ pub struct Import {
     pub currency: String,
     /// The node to import into.
     #[command(flatten)]
-    pub reach: Reach,
+    pub node_args: NodeArgs,
 }
 
 /// `boxoffice book`.
 #[derive(Debug, clap::Args)]
 pub struct Book {
-    /// Which session.
+    /// The session.
     pub session: String,
     /// Seats to hold, by row and seat: `B5 B6`, `B5-B8`, `balcony/A3`. Asked for at the terminal if there are none
     pub seats: Vec<String>,
     /// The best N adjacent seats, instead of named ones
     #[arg(long, conflicts_with = "seats")]
     pub best: Option<u16>,
-    /// Check out at once, without asking. Needed where there is no terminal
+    /// Check out at once, without asking. Needed without a terminal
     #[arg(long)]
     pub yes: bool,
     /// The node to buy from.
     #[command(flatten)]
-    pub reach: Reach,
+    pub node_args: NodeArgs,
 }
 
 /// `boxoffice watch`.
@@ -259,7 +259,7 @@ pub struct Watch {
     pub lines: bool,
     /// The node to watch at.
     #[command(flatten)]
-    pub reach: Reach,
+    pub node_args: NodeArgs,
 }
 
 /// `boxoffice load`.
@@ -273,7 +273,7 @@ pub struct Load {
     /// Start N nodes for the run, which are one cluster, and load them all
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16), conflicts_with = "addresses")]
     pub nodes: u16,
-    /// Kill one of these nodes N seconds after the start, and start it again 5 s later. The report says what that cost
+    /// Kill one of these nodes N seconds after the start, and start it again 5 s later. The report has the cost
     #[arg(long, value_name = "SECONDS", conflicts_with = "addresses")]
     pub kill_at: Option<f64>,
     /// Add a node N seconds after the start
@@ -291,12 +291,12 @@ pub struct Load {
     /// Compare with the JSON of an earlier run.
     #[arg(long)]
     pub baseline: Option<PathBuf>,
-    /// What the run's choices are drawn from. Another one each time if absent
+    /// The seed of the run's choices. A random one if absent
     #[arg(long)]
     pub seed: Option<u64>,
-    /// A key with the role admin, or the admin token. Everybody on this machine sees it, so prefer --admin-token-file
+    /// A key with the role admin, or the admin token. Every user of this machine can see it, so prefer --admin-token-file
     ///
-    /// The run makes sessions, audits, and sells without budgets.
+    /// The run creates sessions, audits, and sells without budgets.
     #[arg(long, env = "BOXOFFICE_ADMIN_TOKEN", hide_env_values = true)]
     pub admin_token: Option<String>,
     /// A file that holds the admin token
@@ -316,56 +316,56 @@ pub struct Load {
 /// `boxoffice admin`.
 #[derive(Debug, clap::Args)]
 pub struct Admin {
-    /// What to ask.
+    /// The command.
     #[command(subcommand)]
     pub what: AdminCommand,
     /// The node to ask.
     #[command(flatten)]
-    pub reach: Reach,
+    pub node_args: NodeArgs,
 }
 
-/// What can be asked of a node.
+/// The admin commands.
 #[derive(Debug, Subcommand)]
 pub enum AdminCommand {
     /// Show the node, its shards and rates, and the whole cluster
     ///
-    /// Of the cluster it shows nodes, leaders, replicas that are behind, and what moves and why.
+    /// The cluster's part has nodes, leaders, replicas that are behind, and shards that move and why.
     Status {
-        /// As JSON, only what the asked node says of itself
+        /// As JSON, only the asked node itself
         #[arg(long)]
         json: bool,
     },
-    /// Count everything afresh and check the promises
+    /// Recount the state and check the promises
     ///
-    /// Of one entity (`session/ID`, `cart/ID`), or of the whole node.
+    /// Audits one entity (`session/ID`, `cart/ID`), or the whole node.
     Audit {
-        /// Which entity.
+        /// The entity.
         entity: Option<String>,
         /// As JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Show what happened to an entity, or to one seat of a session
+    /// Show the history of an entity, or of one seat of a session
     ///
-    /// Says who holds or bought the seat, and since when.
+    /// Shows the holds and sales of the seat with their times.
     History {
-        /// Which entity: `session/ID`, `product/ID`, `resource/ID`, `customer/ID`, `venue/ID`, `cart/ID`, `order/ID` or
+        /// The entity: `session/ID`, `product/ID`, `resource/ID`, `customer/ID`, `venue/ID`, `cart/ID`, `order/ID` or
         /// `directory`.
         entity: String,
         /// Only this seat of the session: its name like `B-12`, or its row and seat from 0 like `1,11`.
         #[arg(long, value_name = "R,S|LABEL")]
         seat: Option<String>,
-        /// How many entries, the newest ones
+        /// The number of newest entries
         #[arg(long, default_value_t = 100)]
         limit: u32,
-        /// Only what is older than this version.
+        /// Only events before this version.
         #[arg(long)]
         before: Option<u64>,
         /// As JSON.
         #[arg(long)]
         json: bool,
     },
-    /// List members and their shards, and what moves
+    /// List members and their shards, and shards that move
     Nodes {
         /// As JSON.
         #[arg(long)]
@@ -373,11 +373,11 @@ pub enum AdminCommand {
     },
     /// Move everything away from a node
     ///
-    /// It goes when it has nothing left, and may then be stopped.
+    /// The node leaves the cluster when it has nothing left, and may then be stopped.
     Drain {
-        /// Which node: its number in `admin nodes`.
+        /// The node's number in `admin nodes`.
         node: u64,
-        /// Drain it no longer. It keeps what it has, and gets more
+        /// Stop draining it. It keeps what it has, and gets more
         #[arg(long)]
         cancel: bool,
         /// Even if fewer than three members are left. Each shard then has a single voter
@@ -386,9 +386,9 @@ pub enum AdminCommand {
     },
     /// Say that a node will not come back
     ///
-    /// Its shards are copied anew, and its number is never given again.
+    /// Its shards are copied again, and its number is never reused.
     Remove {
-        /// Which node: its number in `admin nodes`.
+        /// The node's number in `admin nodes`.
         node: u64,
         /// Even if fewer than three members are left. Each shard then has a single voter
         #[arg(long)]
@@ -398,37 +398,37 @@ pub enum AdminCommand {
     ///
     /// Then start one with an empty data directory, `--node NODE` and `--join`, in its place.
     Replace {
-        /// Which node: its number in `admin nodes`.
+        /// The node's number in `admin nodes`.
         node: u64,
     },
-    /// Say how a step of a payment ended
+    /// Set the outcome of a payment's step
     ///
-    /// For a step that the gateway does not tell of, or that failed.
+    /// For a step whose outcome the gateway does not tell, or that failed.
     Settle {
-        /// Whose: `cart/ID` or `order/ID`.
+        /// The cart: `cart/ID` or `order/ID`.
         cart: String,
-        /// Which attempt: the number behind the first `-` of the payment's key at the gateway.
+        /// The attempt: the number after the first `-` of the payment's key at the gateway.
         attempt: u32,
-        /// How it ended.
+        /// The outcome.
         outcome: SettleWord,
-        /// Of `authorized`: the gateway's name for what was set aside.
+        /// For `authorized`: the gateway's id of the authorization.
         #[arg(long)]
         reference: Option<String>,
-        /// Of `refunded`: which refund of the order, by its number in `admin audit order/ID`
+        /// For `refunded`: the number of the refund in `admin audit order/ID`
         #[arg(long)]
         refund: Option<u32>,
     },
     /// Make a customer's token from the secret, without a node
     CustomerToken {
-        /// Which customer.
+        /// The customer.
         customer: String,
-        /// The secret that `serve` has.
+        /// The secret of `serve`.
         #[arg(long, env = "BOXOFFICE_CUSTOMER_SECRET", hide_env_values = true)]
         customer_secret: Option<String>,
         /// A file that holds the secret
         #[arg(long, env = "BOXOFFICE_CUSTOMER_SECRET_FILE", conflicts_with = "customer_secret")]
         customer_secret_file: Option<PathBuf>,
-        /// The configuration file that has it instead.
+        /// The configuration file with the secret.
         #[arg(long, env = "BOXOFFICE_CONFIG")]
         config: Option<PathBuf>,
     },
@@ -438,29 +438,29 @@ pub enum AdminCommand {
         #[command(subcommand)]
         what: KeyCommand,
     },
-    /// Give a line of somebody's cart back
+    /// Release a line of a cart
     Release {
-        /// Whose: `cart/ID`.
+        /// The cart: `cart/ID`.
         cart: String,
-        /// Which line: its number in `admin audit cart/ID`.
+        /// The line's number in `admin audit cart/ID`.
         line: u32,
-        /// Why. The cart's owner is shown it
+        /// The reason, which the cart's owner sees
         #[arg(long, default_value = "")]
         reason: String,
     },
-    /// Put what an order bought back on sale, and pay it back
+    /// Refund an order, and put its seats back on sale
     Refund {
-        /// Which: `order/ID` or `cart/ID`.
+        /// The order: `order/ID` or `cart/ID`.
         order: String,
-        /// Which lines of it. All that are left if none are named
+        /// The lines to refund. All that are left if none are named
         lines: Vec<u32>,
-        /// Why. It stands in the order's record
+        /// The reason, for the order's record
         #[arg(long)]
         reason: String,
     },
     /// Keep seats of a session off sale
     Block {
-        /// Which session.
+        /// The session.
         session: String,
         /// Seats, by row and seat, like `B5 B6` or `B5-B8`.
         #[arg(required = true)]
@@ -468,7 +468,7 @@ pub enum AdminCommand {
     },
     /// Put blocked seats back on sale
     Unblock {
-        /// Which session.
+        /// The session.
         session: String,
         /// Seats, by row and seat, like `B5 B6` or `B5-B8`.
         #[arg(required = true)]
@@ -476,25 +476,25 @@ pub enum AdminCommand {
     },
 }
 
-/// What can be done with keys.
+/// The commands about keys.
 #[derive(Debug, Subcommand)]
 pub enum KeyCommand {
     /// Make a key and print it once
     ///
     /// The cluster keeps only a hash of it.
     Create {
-        /// Its name, which stands in the record of what is done with the key
+        /// The name of the key in the record of changes
         name: String,
-        /// What it may do. May be repeated
+        /// A role of the key. May be repeated
         #[arg(long = "role", required = true, value_name = "ROLE")]
         roles: Vec<RoleWord>,
         /// Only for this venue. May be repeated
         #[arg(long = "venue", value_name = "VENUE")]
         venues: Vec<String>,
-        /// The most requests a second on each node.
+        /// The maximum of requests a second on each node.
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
         requests_per_second: Option<u32>,
-        /// The most seats, places, units and slots in its carts at the same time, on each node.
+        /// The maximum of seats, places, units and slots in its carts at the same time, on each node.
         #[arg(long, value_name = "NUMBER")]
         held_max: Option<u32>,
         /// Write the key into this new file, which only its owner may read, instead of printing it
@@ -516,7 +516,7 @@ pub enum KeyCommand {
     },
 }
 
-/// What a key may do.
+/// A role of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RoleWord {
     /// Read the offer and follow it live.
@@ -531,18 +531,18 @@ pub enum RoleWord {
     Admin,
 }
 
-/// How a payment ended.
+/// The outcome of a payment's step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SettleWord {
-    /// The amount was set aside.
+    /// The amount was authorized.
     Authorized,
-    /// It was not.
+    /// The authorization was declined.
     Declined,
-    /// It was taken.
+    /// The money was captured.
     Captured,
-    /// It was given up.
+    /// The authorization was voided.
     Voided,
-    /// It was paid back.
+    /// The money was refunded.
     Refunded,
 }
 

@@ -1,4 +1,4 @@
-//! Certificates are read again while the node runs: when their files change, and when it is told to (SIGHUP).
+//! Reloads certificates while the node runs, when their files change and at SIGHUP.
 
 use std::{
     sync::{Arc, Weak},
@@ -14,14 +14,14 @@ use tokio::{
 
 use crate::failure::Failure;
 
-/// How often the files are looked at.
+/// How often the files are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// What reads them again; it ends when this is dropped.
+/// The task that reloads them. It ends when this is dropped.
 pub(crate) struct Reloading(Option<JoinHandle<()>>);
 
 impl Reloading {
-    /// Begins, if there are certificates: of the client port, or of the links to other nodes.
+    /// Starts the task, if the client port or the links have certificates.
     ///
     /// # Errors
     /// Signals cannot be listened to.
@@ -45,7 +45,7 @@ impl Drop for Reloading {
 
 async fn reload(client: Option<Arc<Certificate>>, links: Weak<TcpNet>, mut hangup: Signal) {
     loop {
-        // An end of the signals would be heard again and again.
+        // A closed stream of signals would be ready again and again.
         tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => {}
             Some(()) = hangup.recv() => {}

@@ -1,4 +1,4 @@
-//! The configuration file: what may be set, what it is if it is not, and where a mistake stands.
+//! The configuration: files, the built-in defaults, and errors with their lines.
 
 use std::{
     fs,
@@ -15,118 +15,115 @@ use boxoffice_env::{StoreSettings, secret::Secret};
 use boxoffice_node::{admission::OverloadSettings, config::NodeConfig};
 use boxoffice_payment::GatewayConfig;
 use boxoffice_storage::fsync::Fsync;
-use serde::Deserialize;
 use toml::Spanned;
 
-/// The configuration that is built in: what `boxoffice serve` does without a file.
+/// The built-in configuration.
 pub const DEFAULT: &str = include_str!("../../../config/boxoffice.toml");
 
-/// Why a configuration is not taken.
+/// An error in the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file is not there, or may not be read.
+    /// The file cannot be read.
     #[error("{}: cannot be read: {error}", .file.display())]
     Unreadable {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// Why.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// Something in it is wrong.
+    /// The file has an error.
     #[error("{}: line {line}: {what}", .file.display())]
     Wrong {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// Where, from 1.
+        /// The line, from 1.
         line: usize,
-        /// Which key, and what is wrong with it.
+        /// The key, and what is wrong with it.
         what: String,
     },
 }
 
+mod file;
 mod page;
 mod payments;
 mod peers;
 mod secrets;
 mod web;
 
-pub use peers::{PeersConfig, PeersSaid};
+pub use peers::{PeerSettings, PeersConfig};
 pub(crate) use secrets::read_secret_file;
 pub use web::{Web, check_url};
 
-use page::PageSection;
-use payments::PaymentSection;
-use peers::PeersSection;
-use secrets::TokenKeySection;
+use file::File;
 
 /// The settings of `boxoffice serve`.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Of the node.
+    /// Settings of the node.
     pub node: NodeConfig,
-    /// Where clients connect.
+    /// The clients' port.
     pub listen: SocketAddr,
-    /// Where operators connect.
+    /// The operators' port.
     pub operators: Operators,
-    /// What operators may show instead of a key.
+    /// The admin token.
     pub admin_token: Option<String>,
-    /// The role of callers who show nothing.
+    /// The role of callers without credentials.
     pub anonymous: Option<Role>,
-    /// Whether everybody may say that a cart was paid elsewhere.
+    /// Whether every caller may record a payment made elsewhere.
     pub recorded_by_anyone: bool,
-    /// What the tokens of customers are made with, if they have some.
+    /// The secret behind customers' tokens, if they have tokens.
     pub customer_secret: Option<Secret>,
-    /// The payment gateway; none if payments are only recorded.
+    /// The payment gateway. `None` if payments are only recorded.
     pub gateway: Option<GatewayConfig>,
-    /// Secrets that webhooks may be signed with.
+    /// Secrets that sign webhooks.
     pub webhook_secrets: Vec<Secret>,
     /// The keys of short-lived tokens.
     pub token_keys: TokenKeys,
-    /// Pages that may connect besides the cluster's own.
+    /// Origins whose pages may connect, besides the cluster's own.
     pub origins: Vec<String>,
     /// The number this node wants in its cluster, if one is configured.
     pub wanted_node: Option<u64>,
-    /// What was said of other nodes so far.
-    pub said: PeersSaid,
-    /// How it speaks with other nodes, once all is said; it is alone without.
+    /// The settings of `[peers]`, before they are validated.
+    pub peer_settings: PeerSettings,
+    /// The validated settings of `[peers]`. `None` for a node that is alone.
     pub peers: Option<PeersConfig>,
     /// Connections of clients at the same time.
     pub connections_max: usize,
-    /// A file says so; else it may be less where there are few file descriptors.
-    pub connections_said: bool,
-    /// Bytes of memory of all messages that have not come whole.
+    /// Whether a file sets that number. Otherwise it may be lower if there are few file descriptors.
+    pub connections_configured: bool,
+    /// Memory of all incomplete messages, in bytes.
     pub frame_bytes_max: u64,
-    /// How much of everything one stranger may take.
+    /// Budgets of strangers.
     pub budgets: BudgetConfig,
-    /// What the page is told.
+    /// Settings of the page.
     pub page: PageConfig,
-    /// How browsers and proxies reach the client port.
+    /// TLS, proxies and public addresses.
     pub web: Web,
     /// Threads of the selling runtime.
     pub selling_threads: usize,
     /// Threads of the watching runtime.
     pub watching_threads: usize,
-    /// How much they give way to others, 0 to 19.
+    /// Their niceness, 0 to 19.
     pub watching_nice: i32,
 }
 
-/// Where operators connect.
+/// The operators' port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operators {
-    /// On loopback, at a port that follows from the clients' port.
+    /// On loopback, [`OPERATORS_PORT_ABOVE`] the clients' port.
     Auto,
-    /// At this address.
+    /// This address.
     At(SocketAddr),
 }
 
-/// How far the operators' port is above the clients' port, where nothing else is said.
+/// How far the operators' port is above the clients' port by default.
 const OPERATORS_PORT_ABOVE: u16 = 200;
 
 impl Operators {
-    /// The address, where clients connect at `clients`. Port 0 takes a free one.
+    /// The address, if clients connect at `clients`. Port 0 takes a free one.
     ///
     /// # Errors
-    /// What to set if no port is left.
+    /// There is no such port. The message says what to set.
     pub fn address(self, clients: SocketAddr) -> Result<SocketAddr, String> {
         let port = match (self, clients.port()) {
             (Operators::At(address), _) => return Ok(address),
@@ -141,153 +138,14 @@ impl Operators {
     }
 }
 
-/// A configuration file as it is written: every key may be absent.
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct File {
-    node: NodeSection,
-    listen: ListenSection,
-    ops: OpsSection,
-    peers: PeersSection,
-    log: LogSection,
-    snapshots: SnapshotSection,
-    history: HistorySection,
-    carts: CartSection,
-    limits: LimitSection,
-    overload: OverloadSection,
-    budgets: BudgetSection,
-    feeds: FeedSection,
-    page: PageSection,
-    payments: PaymentSection,
-    threads: ThreadSection,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct NodeSection {
-    id: Option<Spanned<u64>>,
-    data_dir: Option<Spanned<PathBuf>>,
-    shards: Option<Spanned<u16>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct ListenSection {
-    address: Option<Spanned<String>>,
-    anonymous: Option<Spanned<String>>,
-    admin_token: Option<Spanned<String>>,
-    admin_token_file: Option<Spanned<PathBuf>>,
-    customer_secret: Option<Spanned<String>>,
-    customer_secret_file: Option<Spanned<PathBuf>>,
-    token_keys: Option<Spanned<Vec<Spanned<TokenKeySection>>>>,
-    token_audience: Option<Spanned<String>>,
-    origins: Option<Spanned<Vec<String>>>,
-    public_url: Option<Spanned<String>>,
-    advertise: Option<Spanned<String>>,
-    tls_certificate: Option<Spanned<PathBuf>>,
-    tls_key: Option<Spanned<PathBuf>>,
-    hsts_s: Option<Spanned<u64>>,
-    proxies: Option<Spanned<Vec<String>>>,
-    proxy_header: Option<Spanned<String>>,
-    drain_ms: Option<Spanned<u64>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct OpsSection {
-    listen: Option<Spanned<String>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct LogSection {
-    fsync: Option<Spanned<String>>,
-    fsync_interval_ms: Option<Spanned<u64>>,
-    segment_bytes: Option<Spanned<u64>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct SnapshotSection {
-    entries: Option<Spanned<u64>>,
-    bytes: Option<Spanned<u64>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct HistorySection {
-    cache_bytes: Option<Spanned<u64>>,
-    memtable_bytes: Option<Spanned<u64>>,
-    archive_bytes: Option<Spanned<u64>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct CartSection {
-    hold_ttl_ms: Option<Spanned<u64>>,
-    hold_ttl_max_ms: Option<Spanned<u64>>,
-    cart_age_max_ms: Option<Spanned<u64>>,
-    guest_ttl_max_ms: Option<Spanned<u64>>,
-    guest_age_max_ms: Option<Spanned<u64>>,
-    grace_ms: Option<Spanned<u64>>,
-    confirm_ms: Option<Spanned<u64>>,
-    settle_ms: Option<Spanned<u64>>,
-    ask_again_ms: Option<Spanned<u64>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct LimitSection {
-    connections: Option<Spanned<usize>>,
-    frame_bytes: Option<Spanned<u64>>,
-    actor_idle_ms: Option<Spanned<u64>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct OverloadSection {
-    target_ms: Option<Spanned<u64>>,
-    sustain_ms: Option<Spanned<u64>>,
-    under_way: Option<Spanned<usize>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct BudgetSection {
-    connections: Option<Spanned<u32>>,
-    requests_per_second: Option<Spanned<u32>>,
-    carts: Option<Spanned<u32>>,
-    node_carts: Option<Spanned<u32>>,
-    held: Option<Spanned<u32>>,
-    cart_held: Option<Spanned<u32>>,
-    seat_seconds: Option<Spanned<u64>>,
-    seat_seconds_per_second: Option<Spanned<u32>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct FeedSection {
-    tick_ms: Option<Spanned<u64>>,
-    ring: Option<Spanned<usize>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct ThreadSection {
-    selling: Option<Spanned<usize>>,
-    replicating: Option<Spanned<usize>>,
-    watching: Option<Spanned<usize>>,
-    watching_nice: Option<Spanned<i32>>,
-}
-
-/// The message for a key of earlier configurations.
+/// The message for a key of earlier versions.
 const UNDER_WAY_PER_SHARD: &str = "limits.under_way_per_shard was replaced by overload.under_way, which bounds the commands \
     under way on the node, in all shards together; remove the key, and set overload.under_way if 16 384 does not fit";
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 impl Config {
-    /// The built-in configuration, with what `file` says instead where it says something.
+    /// The built-in configuration, with the keys that `file` sets.
     ///
     /// # Errors
     /// [`ConfigError`] names the file, the line and the key.
@@ -295,7 +153,7 @@ impl Config {
         Config::layered(file.as_slice())
     }
 
-    /// The same with several files: what a later one says takes the place of what an earlier one says.
+    /// The same with several files. A later file overrides an earlier one.
     ///
     /// # Errors
     /// As [`Config::load`].
@@ -311,7 +169,7 @@ impl Config {
     }
 }
 
-/// A file and its text, to say where something stands in it.
+/// A file and its text, which gives the line of an error.
 struct Source {
     path: PathBuf,
     text: String,
@@ -344,7 +202,7 @@ fn line_of(text: &str, at: usize) -> usize {
     text[..at.min(text.len())].matches('\n').count() + 1
 }
 
-/// Files in order of precedence; the last one says everything.
+/// Files in order of precedence. The last one is the built-in configuration, which has every key.
 struct Settings(Vec<Source>);
 
 impl Settings {
@@ -369,7 +227,7 @@ impl Settings {
         Ok(given)
     }
 
-    /// How many threads replicate. One of four cores does; with fewer than eight, one thread.
+    /// The number of replicating threads: a quarter of the cores, and at least one.
     fn replicating(&self) -> Result<usize, ConfigError> {
         Ok(match self.within("threads.replicating", (0, 256), |file| file.threads.replicating.as_ref())? {
             0 => thread::available_parallelism().map_or(1, |cores| (cores.get() / 4).max(1)),
@@ -386,7 +244,7 @@ impl Settings {
         let anonymous = self.anonymous(gateway.is_some(), recorded_by_anyone)?;
         Ok(Config {
             wanted_node: self.wanted_node(),
-            said: self.peers()?,
+            peer_settings: self.peers()?,
             peers: None,
             node: NodeConfig {
                 data_dir: data_dir.get_ref().clone(),
@@ -408,7 +266,7 @@ impl Settings {
                 feed_tick_ms: self.within("feeds.tick_ms", (0, 10_000), |file| file.feeds.tick_ms.as_ref())?,
                 feed_depth: self.within("feeds.ring", (1, 65_536), |file| file.feeds.ring.as_ref())?,
                 rules: Arc::new(rules.clone()),
-                // What it is in its cluster is worked out when it starts.
+                // The identity in the cluster is set at the start.
                 ..NodeConfig::default()
             },
             gateway,
@@ -423,7 +281,7 @@ impl Settings {
             origins: self.origins()?,
             connections_max: self
                 .within("limits.connections", (1, 1_000_000), |file| file.limits.connections.as_ref())?,
-            connections_said: self.says(|file| file.limits.connections.is_some()),
+            connections_configured: self.says(|file| file.limits.connections.is_some()),
             frame_bytes_max: self
                 .within("limits.frame_bytes", (1 << 20, 1 << 40), |file| file.limits.frame_bytes.as_ref())?,
             budgets: self.budgets(rules.hold_ttl_ms.min(rules.guest_ttl_max_ms))?,
@@ -435,13 +293,13 @@ impl Settings {
         })
     }
 
-    /// Whether a file says so, and not only the built-in configuration.
-    fn says(&self, said: impl Fn(&File) -> bool) -> bool {
+    /// Whether a file sets this, and not only the built-in configuration.
+    fn says(&self, is_set: impl Fn(&File) -> bool) -> bool {
         let (_, files) = self.0.split_last().expect("the built-in configuration is there");
-        files.iter().any(|source| said(&source.file))
+        files.iter().any(|source| is_set(&source.file))
     }
 
-    /// The number of this node, if a file says one.
+    /// The number of this node, if a file sets one.
     fn wanted_node(&self) -> Option<u64> {
         let (_, said) = self.0.split_last().expect("the built-in configuration is there");
         said.iter().find_map(|source| source.file.node.id.as_ref()).map(|id| *id.get_ref())
@@ -467,7 +325,7 @@ impl Settings {
             payment_again_ms: self
                 .within("payments.again_ms", (10, 600_000), |file| file.payments.again_ms.as_ref())?,
             on_decline: self.on_decline()?,
-            // The node knows best whether it has one.
+            // The node has its own default.
             gateway: Rules::default().gateway,
         })
     }
@@ -511,7 +369,7 @@ impl Settings {
             None => Ok(origins.get_ref().clone()),
             Some(wrong) => {
                 let what = format!(
-                    "listen.origins: {wrong:?} is not an origin as browsers say it, like \"https://tickets.example\": \
+                    "listen.origins: {wrong:?} is not an origin as browsers send it, like \"https://tickets.example\": \
                      scheme, host, perhaps a port, nothing behind them"
                 );
                 Err(source.wrong(origins, what))
@@ -534,7 +392,7 @@ impl Settings {
         }
     }
 
-    /// When and what the node sheds.
+    /// The settings of load shedding.
     fn overload(&self) -> Result<OverloadSettings, ConfigError> {
         Ok(OverloadSettings {
             target_ms: self.within("overload.target_ms", (1, 10_000), |file| file.overload.target_ms.as_ref())?,
@@ -565,7 +423,7 @@ impl Settings {
 /// `auto`, or an address.
 ///
 /// # Errors
-/// That it is neither.
+/// The text is neither.
 pub fn parse_operators(given: &str) -> Result<Operators, String> {
     match given {
         "auto" => Ok(Operators::Auto),
@@ -576,7 +434,7 @@ pub fn parse_operators(given: &str) -> Result<Operators, String> {
     }
 }
 
-/// Browsers write origins in lower case and without a path; another spelling would never be met.
+/// Whether a browser would send this origin. Browsers write origins in lower case and without a path.
 fn is_origin(text: &str) -> bool {
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     host.is_some_and(|host| {

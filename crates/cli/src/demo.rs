@@ -1,5 +1,5 @@
-//! `boxoffice demo`: three nodes of one's own in one cluster, houses to sell, a payment gateway, other buyers, and a control
-//! that kills nodes and brings them back: everything a browser needs to see what this is.
+//! `boxoffice demo`: a cluster of three nodes with houses to sell, a payment gateway, other buyers, and a control that kills
+//! nodes and starts them again.
 
 mod buyers;
 mod control;
@@ -18,31 +18,31 @@ use tokio::{
 
 use crate::{
     admin::keys,
-    args::{self, FsyncWord, Reach, RoleWord},
+    args::{self, FsyncWord, NodeArgs, RoleWord},
     failure::{Failure, Outcome},
     import,
     load::launch,
-    reach::say,
+    node_client::say,
     words::counted,
 };
 
-/// What is sold: an opera house and a cinema; a theatre; a shop, a room and places without seats.
+/// The offer: an opera house and a cinema, a theatre, a shop, a room and places without seats.
 const HOUSES: [&str; 3] = [
     include_str!("../../../config/examples/grand.json"),
     include_str!("../../../config/examples/royal.json"),
     include_str!("../../../config/examples/corner.json"),
 ];
 
-/// The key of the operators' view: what is done there stands under this name in the record.
+/// The name of the operators' view in the record of changes.
 const VIEW: &str = "operators-view";
 
 /// Nodes of the demo.
 const NODES: usize = 3;
 
-/// Starts the nodes, fills them, sells from them until it is told to end; everything is gone afterwards.
+/// Starts the nodes, fills them, and sells until it is stopped. Removes everything afterwards.
 ///
 /// # Errors
-/// What keeps the demo from starting.
+/// Why the demo cannot start.
 pub fn run(args: &args::Demo) -> Outcome {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Node(format!("cannot start: {error}")))?;
@@ -56,38 +56,38 @@ pub fn run(args: &args::Demo) -> Outcome {
         control.local_addr().map_err(no_port)?,
         gateway.address(),
     );
-    // Nodes sync as they do everywhere else.
+    // The nodes sync as real ones do.
     let mut launch = launch(FsyncWord::Always, config)?;
     let log = launch.files.with_extension("log");
     launch.log = Some(log.clone());
     runtime.spawn(gateway.run(std::future::pending()));
     eprintln!("starting three nodes …");
     let started = LocalCluster::start(NODES, launch).and_then(|cluster| {
-        let settled = runtime.block_on(async {
+        let validated = runtime.block_on(async {
             tokio::select! {
-                settled = cluster.wait_until_settled() => settled.map(|()| true),
+                validated = cluster.wait_until_settled() => validated.map(|()| true),
                 // The caller has stopped waiting.
-                () = end.told() => Ok(false),
+                () = end.requested() => Ok(false),
             }
         });
-        Ok(settled?.then(|| Arc::new(cluster)))
+        Ok(validated?.then(|| Arc::new(cluster)))
     });
     let outcome = match started {
         Ok(Some(cluster)) => sell(&runtime, &mut end, args, cluster, control),
         Ok(None) => Ok(()),
         Err(error) => {
-            // What the nodes said is all there is to go by.
+            // The log of the nodes tells why.
             eprint!("{}", std::fs::read_to_string(&log).unwrap_or_default());
             Err(error.into())
         }
     };
-    // It may never have been written.
+    // The log may not exist.
     let _ = std::fs::remove_file(&log);
     runtime.shutdown_background();
     outcome
 }
 
-/// Sells from the nodes until it is told to end.
+/// Sells until the demo is stopped.
 fn sell(
     runtime: &Runtime,
     end: &mut End,
@@ -97,10 +97,10 @@ fn sell(
 ) -> Outcome {
     let addresses = cluster.addresses();
     let admin_token = Some(cluster.admin_token().to_owned());
-    let reach = Reach { address: addresses[0].clone(), admin_token, admin_token_file: None };
-    HOUSES.iter().try_for_each(|house| import::quietly(house, &reach))?;
-    let key = keys::make(&reach, VIEW, &[RoleWord::Desk, RoleWord::Report])?;
-    // It knows the nodes for as long as the demo does.
+    let node_args = NodeArgs { address: addresses[0].clone(), admin_token, admin_token_file: None };
+    HOUSES.iter().try_for_each(|house| import::quietly(house, &node_args))?;
+    let key = keys::make(&node_args, VIEW, &[RoleWord::Desk, RoleWord::Report])?;
+    // The control must not keep the nodes alive.
     runtime.spawn(control::serve(control, Arc::downgrade(&cluster), key));
     println!(
         "\nBoxoffice is on sale at three nodes, with {}. Any node serves the page:\n",
@@ -120,7 +120,7 @@ fn sell(
     runtime.block_on(async {
         let buying = buyers::buy(addresses, args.buyers, args.seed);
         tokio::select! {
-            () = end.told() => Ok(()),
+            () = end.requested() => Ok(()),
             failed = buying => failed,
         }
     })
@@ -143,8 +143,7 @@ fn open(url: &str) {
     }
 }
 
-/// Ctrl-C, what service managers send, and a terminal that is closed; listened to from the start on, so that nothing is left
-/// behind.
+/// Ctrl-C, SIGTERM and a closed terminal. They count from the start on, so that nothing is left behind.
 struct End {
     interrupt: Signal,
     terminate: Signal,
@@ -159,8 +158,8 @@ impl End {
         Ok(End { interrupt, terminate, hang_up: signal(SignalKind::hangup())? })
     }
 
-    /// Resolves when one of them has come, also if that was long ago.
-    async fn told(&mut self) {
+    /// Resolves when one of them has come, even before this call.
+    async fn requested(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

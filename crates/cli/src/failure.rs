@@ -1,14 +1,14 @@
-//! Why a command did not do what it was asked to, and the exit code that says so to scripts.
+//! Failures of commands, and their exit codes.
 
 use std::process::ExitCode;
 
 /// A command that failed. The number of each is its exit code.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// 1: it was tried and refused, or its verdict is "no".
+    /// 1: refused, or the verdict is "no".
     #[error("{0}")]
     Refused(String),
-    /// 2: the command line or a file given is wrong.
+    /// 2: the command line or a file is wrong.
     #[error("{0}")]
     Usage(String),
     /// 3: no node could be reached.
@@ -31,5 +31,5 @@ impl Failure {
     }
 }
 
-/// What every command ends with.
+/// The result of a command.
 pub type Outcome = Result<(), Failure>;

@@ -1,4 +1,4 @@
-//! `boxoffice inspect`: what a data directory holds, without a node.
+//! `boxoffice inspect`: the contents of a data directory, without a node.
 
 use boxoffice_env::World;
 use boxoffice_replication::inspect::{self, InspectedShard, Inspection};
@@ -6,8 +6,8 @@ use boxoffice_storage::past::Totals;
 
 use boxoffice_core::state_map::ShardAudit;
 use boxoffice_wire::{
-    form::rfc3339,
-    happening::{Happening, happening},
+    event_text::{EventText, event_text},
+    repr::rfc3339,
 };
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     failure::{Failure, Outcome},
 };
 
-/// Prints what the data directory holds, and, if asked, the turns in its log.
+/// Prints the contents of a data directory and, with a flag, the turns in its log.
 pub fn run(args: &Inspect) -> Outcome {
     let wanted = args.turns.as_deref();
     let inspection = inspect::inspect(&World::alone(), &args.data_dir, |turn| {
@@ -24,7 +24,7 @@ pub fn run(args: &Inspect) -> Outcome {
             let at = rfc3339(turn.at).unwrap_or_else(|| turn.at.0.to_string());
             println!("shard {} entry {} at {at} {entity}", turn.shard, turn.position.index);
             for event in &turn.events {
-                let Happening { word, sentence } = happening(event);
+                let EventText { word, sentence } = event_text(event);
                 println!("    {word}: {sentence}");
             }
         }

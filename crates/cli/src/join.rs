@@ -1,4 +1,4 @@
-//! Joining a cluster: a node that is no member yet asks one that is.
+//! Joins a cluster: a machine asks a member to let it in.
 
 use std::time::Duration;
 
@@ -10,52 +10,52 @@ use smol_str::SmolStr;
 
 use crate::failure::Failure;
 
-/// How long one address is tried before the next one is.
+/// How long one address is tried.
 const CONNECT_TIME: Duration = Duration::from_secs(2);
 
-/// What a node that has joined is told.
+/// The cluster's answer to a node that has joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Joined {
-    /// Which member it is.
+    /// The number of the new member.
     pub node: u64,
-    /// The cluster's id, as its members say it.
+    /// The cluster's id.
     pub cluster: SmolStr,
-    /// How many data shards there are, besides the directory's.
+    /// The number of data shards, besides the directory's.
     pub shards: u16,
-    /// How many copies each data shard is to have.
+    /// The number of copies of each data shard.
     pub replicas: u8,
-    /// Every member there ever was, by id; itself as well.
+    /// Every member that ever was, by id, with the new one.
     pub members: Vec<MemberStatus>,
 }
 
-/// Who wants to join.
-pub struct Joiner {
-    /// As which member, if that matters.
+/// A request to join.
+pub struct JoinRequest {
+    /// The wanted member number, if any.
     pub node: Option<u64>,
-    /// What it is.
+    /// The machine.
     pub machine: Machine,
-    /// What the cluster's nodes show each other.
+    /// The secret of the cluster's nodes.
     pub secret: Secret,
 }
 
-/// Asks the members at these client addresses, one after the other, until one lets this machine in or `patience` is over.
-/// However often the same disk asks, it is the same member.
+/// Asks the members at these client addresses, one after the other, until one lets this machine in or `timeout` is over.
+/// A repeat with the same disk gives the same member.
 ///
 /// # Errors
 /// [`Failure::Refused`] with the cluster's reason, [`Failure::Unreachable`] if no member answered.
-pub async fn join(addresses: &[String], joiner: &Joiner, patience: Duration) -> Result<Joined, Failure> {
+pub async fn join(addresses: &[String], request: &JoinRequest, timeout: Duration) -> Result<Joined, Failure> {
     let asked = addresses.join(", ");
     let config = ClientConfig {
         name: concat!("boxoffice ", env!("CARGO_PKG_VERSION")).into(),
-        admin_token: Some(shown(&joiner.secret)),
+        admin_token: Some(shown(&request.secret)),
         connect_timeout: CONNECT_TIME,
-        deadline: patience,
+        deadline: timeout,
         ..ClientConfig::new(addresses)
     };
     let failure = |error| failed(&asked, error);
     let client = Client::connect(config).await.map_err(failure)?;
     let hello = client.wait_for_hello().await.map_err(failure)?;
-    let status = client.admin_join(&joiner.asks(&hello.cluster)).await.map_err(failure)?.value;
+    let status = client.admin_join(&request.asks(&hello.cluster)).await.map_err(failure)?.value;
     let data_shards = u16::try_from(status.places.len().saturating_sub(1)).unwrap_or_default();
     match status.node {
         Some(node) if data_shards > 0 => Ok(Joined {
@@ -69,17 +69,17 @@ pub async fn join(addresses: &[String], joiner: &Joiner, patience: Duration) -> 
     }
 }
 
-impl Joiner {
-    /// What it asks of this cluster.
+impl JoinRequest {
+    /// The body of the request to this cluster.
     fn asks(&self, cluster: &str) -> AdminJoin {
-        let Joiner { node, machine, secret } = self;
+        let JoinRequest { node, machine, secret } = self;
         let proof = joining::proof(secret.as_ref(), cluster, *node, machine);
         let Machine { disk, peer, client, program } = machine.clone();
         AdminJoin { node: *node, disk, peer, client, program, proof: Some(joining::written(&proof)) }
     }
 }
 
-/// The cluster that answers at one of these client addresses, if one does soon.
+/// The cluster that answers first at one of these client addresses, if any does.
 pub async fn cluster_at(addresses: &[String], secret: &Secret) -> Option<SmolStr> {
     let config = ClientConfig {
         admin_token: Some(shown(secret)),
@@ -91,7 +91,7 @@ pub async fn cluster_at(addresses: &[String], secret: &Secret) -> Option<SmolStr
     Some(client.wait_for_hello().await.ok()?.cluster.clone())
 }
 
-/// What shows the members that this machine knows the secret.
+/// The configuration of a client that proves the knowledge of the secret.
 fn shown(secret: &Secret) -> AdminToken {
     AdminToken(joining::token(secret.as_ref()).to_string())
 }
@@ -120,18 +120,18 @@ fn unreachable(asked: &str, why: &str) -> Failure {
 mod tests {
     use super::*;
 
-    fn joiner() -> Joiner {
+    fn request() -> JoinRequest {
         let (peer, client) = ("127.0.0.1:7281".into(), "127.0.0.1:7181".into());
         let machine = Machine { disk: 7, peer, client, program: "0.1.0".into() };
-        Joiner { node: None, machine, secret: Secret("sixteen letters!".into()) }
+        JoinRequest { node: None, machine, secret: Secret("sixteen letters!".into()) }
     }
 
     #[tokio::test]
-    async fn where_nobody_listens_the_addresses_are_named() {
-        // A port that was just free.
+    async fn the_error_names_the_addresses_that_do_not_answer() {
+        // A free port.
         let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
         let addresses = [port.to_string()];
-        let error = join(&addresses, &joiner(), Duration::from_millis(200)).await.expect_err("no member is there");
+        let error = join(&addresses, &request(), Duration::from_millis(200)).await.expect_err("no member is there");
         assert!(matches!(error, Failure::Unreachable(_)), "{error:?}");
         let words = error.to_string();
         assert!(words.contains(&addresses[0]) && words.contains("--join takes client addresses"), "{words}");

@@ -1,4 +1,4 @@
-//! `boxoffice load`: a scenario against running nodes, or against nodes of its own.
+//! `boxoffice load`: a scenario against running nodes, or nodes started for the run.
 
 use std::{net::TcpListener, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use rand::{TryRngCore, rngs::OsRng};
 use crate::{
     args::{FsyncWord, Load},
     failure::{Failure, Outcome},
-    reach::{self, block_on},
+    node_client::{self, block_on},
 };
 
 /// Runs the scenario, prints its table and says where the report is. Fails if the verdict is "no".
@@ -28,7 +28,7 @@ pub fn run(args: &Load) -> Outcome {
     let token = match &started {
         Some(Started::One(node)) => Some(node.admin_token().to_owned()),
         Some(Started::Several(cluster)) => Some(cluster.admin_token().to_owned()),
-        None => reach::token(args.admin_token.as_ref(), args.admin_token_file.as_deref())?,
+        None => node_client::token(args.admin_token.as_ref(), args.admin_token_file.as_deref())?,
     };
     let node_controller = match &started {
         Some(Started::Several(cluster)) => Some(Arc::clone(cluster) as Arc<dyn NodeController>),
@@ -56,18 +56,18 @@ pub fn run(args: &Load) -> Outcome {
     if report.verdict.passed { Ok(()) } else { Err(Failure::Refused(report.verdict.line.clone())) }
 }
 
-/// What was started for the run, and ends with it.
+/// The nodes that were started for the run, and end with it.
 enum Started {
     One(LocalNode),
     Several(Arc<LocalCluster>),
 }
 
-/// Starts as many nodes as are wanted, with the gateway's address if the run has one.
+/// Starts the nodes, with the gateway's address if the run has a gateway.
 fn start(args: &Load, overrides: &mut Vec<String>) -> Result<Started, Failure> {
     let scenario = Scenario::load(&args.scenario, overrides).map_err(|error| failed(error.into()))?;
     let mut config = String::new();
     if scenario.gateway.is_some() {
-        // A free port for the gateway that the run starts, told to the nodes before there is one: they ask no sooner.
+        // A free port for the gateway, which the run starts after the nodes. They do not call it before.
         let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|socket| socket.local_addr());
         let gateway = free.map_err(|error| Failure::Node(format!("no free port for the gateway: {error}")))?;
         overrides.push(format!("gateway.listen={gateway}"));
@@ -97,7 +97,7 @@ pub fn launch(fsync: FsyncWord, config: String) -> Result<LaunchConfig, Failure>
     Ok(LaunchConfig { program, files, fsync: fsync.word(), config, admin_token: draw_token()?, log: None })
 }
 
-/// An admin token for nodes of one's own.
+/// An admin token for the nodes of the run.
 fn draw_token() -> Result<String, Failure> {
     let mut bytes = [0; 16];
     OsRng.try_fill_bytes(&mut bytes).map_err(|error| Failure::Node(format!("no randomness: {error}")))?;
@@ -110,7 +110,7 @@ impl From<LocalNodeError> for Failure {
     }
 }
 
-/// What the command line wants done to nodes, as settings of the scenario.
+/// The faults of the command line, as settings of the scenario.
 fn faults(args: &Load) -> Result<Vec<String>, Failure> {
     let seconds = |name: &str, key: &str, seconds: f64| match Duration::try_from_secs_f64(seconds) {
         Ok(time) => Ok(format!("faults.{key}={}", time.as_millis())),

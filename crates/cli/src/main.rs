@@ -1,4 +1,4 @@
-//! The program: `boxoffice serve`, and everything an operator or a curious person does with a running node.
+//! The program: `boxoffice serve`, and the commands for a running node.
 
 #![allow(unreachable_pub, reason = "a program has no outside; `pub` says what a file offers the others")]
 
@@ -15,7 +15,7 @@ mod import;
 mod inspect;
 mod join;
 mod load;
-mod reach;
+mod node_client;
 mod serve;
 mod sim;
 mod watch;

@@ -1,78 +1,46 @@
-//! `boxoffice serve`: a node and its door, until it is told to stop or cannot go on.
+//! `boxoffice serve`: a node and its ports, until it is stopped or fails.
 
-use std::{
-    io::Write,
-    net::SocketAddr,
-    sync::{Arc, Weak},
-    thread,
-    time::Duration,
-};
+mod membership;
+mod settings;
+mod signals;
 
-use boxoffice_core::{cluster::NODE_MAX, command::Machine};
-use boxoffice_edge::{Certificate, Edge, EdgeConfig, Limits, Runtimes as EdgeRuntimes, TlsFiles, WebConfig};
-use boxoffice_env::{Peer, World, secret::Secret};
-use boxoffice_links::{PeerConfig, PeerTls, TcpNet};
+use std::{io::Write, net::SocketAddr, sync::Arc, thread, time::Duration};
+
+use boxoffice_edge::{Certificate, Edge, EdgeConfig, Limits, Runtimes as EdgeRuntimes, WebConfig};
 use boxoffice_node::{
     contain,
     error::NodeError,
     node::{Node, NodeHandle, Runtimes},
 };
-use boxoffice_payment::HttpGateway;
-use boxoffice_storage::{
-    fsync::Fsync,
-    identity::{self, IdentityError, Joining},
-};
-use boxoffice_wire::joining;
 use rustix::fs::Mode;
-use tokio::{
-    runtime,
-    signal::unix::{self, Signal, SignalKind},
-    sync::oneshot,
-};
+use tokio::{runtime, sync::oneshot};
 
+use self::{
+    membership::{become_member, world},
+    settings::settings,
+    signals::{Signals, Stop},
+};
 use crate::{
-    args::{FsyncWord, Serve},
+    args::Serve,
     certificates::Reloading,
-    config::{Config, DEFAULT, PeersConfig, Web, check_url, parse_operators},
-    descriptors::{self, Shares, Wanted},
+    config::{Config, DEFAULT, Web},
+    descriptors::{self, Demand, Shares},
     failure::{Failure, Outcome},
-    join, reach,
 };
 
-/// How long answers under way are waited for at the end.
-const PATIENCE_MS: u64 = 5_000;
-/// How long a cluster is asked to let this node in.
-const JOIN_PATIENCE: Duration = Duration::from_secs(30);
-impl FsyncWord {
-    /// The durability this word stands for.
-    pub fn fsync(self) -> Fsync {
-        match self {
-            FsyncWord::Always => Fsync::Always,
-            FsyncWord::Interval => Fsync::Interval(100),
-            FsyncWord::Never => Fsync::Never,
-        }
-    }
-
-    /// The word as it stands on a command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            FsyncWord::Always => "always",
-            FsyncWord::Interval => "interval",
-            FsyncWord::Never => "never",
-        }
-    }
-}
+/// How long a stopping node waits for answers under way.
+const STOP_TIMEOUT_MS: u64 = 5_000;
 
 /// Runs a node.
 pub fn run(args: &Serve) -> Outcome {
     if args.print_config {
-        // The reader has closed the pipe.
+        // The reader may have closed the pipe.
         let _ = std::io::stdout().write_all(DEFAULT.as_bytes());
         return Ok(());
     }
     let config = settings(args)?;
     start_logging(&args.log, args.log_json)?;
-    // What libraries write into the data directory is not for other users to read either.
+    // Files that libraries write into the data directory are private as well.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     let (config, shares, limits) = with_descriptors(config)?;
     stop_on_panic();
@@ -85,16 +53,16 @@ pub fn run(args: &Serve) -> Outcome {
     outcome
 }
 
-/// Raises the limit of file descriptors, and fits what was asked for into it.
+/// Raises the limit of file descriptors, and fits the configured limits into it.
 fn with_descriptors(mut config: Config) -> Result<(Config, Shares, Limits), Failure> {
-    let wanted = Wanted {
+    let demand = Demand {
         connections: config.connections_max,
-        is_said: config.connections_said,
+        is_configured: config.connections_configured,
         has_peers: config.peers.is_some(),
         calls: config.gateway.as_ref().map_or(0, |gateway| gateway.concurrency),
     };
-    let shares = descriptors::share(descriptors::raise(), &wanted).map_err(Failure::Usage)?;
-    let limits = Limits { frame_bytes_max: config.frame_bytes_max, ..descriptors::door(&shares, &wanted) };
+    let shares = descriptors::share(descriptors::raise(), &demand).map_err(Failure::Usage)?;
+    let limits = Limits { frame_bytes_max: config.frame_bytes_max, ..descriptors::edge_limits(&shares, &demand) };
     config.budgets.connections = descriptors::of_one_network(config.budgets.connections, &shares);
     if let Some(gateway) = &mut config.gateway
         && shares.calls < gateway.concurrency
@@ -109,72 +77,8 @@ fn with_descriptors(mut config: Config) -> Result<(Config, Shares, Limits), Fail
     Ok((config, shares, limits))
 }
 
-fn settings(args: &Serve) -> Result<Config, Failure> {
-    let mut config = Config::layered(&args.config).map_err(|error| Failure::Usage(error.to_string()))?;
-    if let Some(listen) = &args.listen {
-        config.listen = listen
-            .parse::<SocketAddr>()
-            .map_err(|_| Failure::Usage(format!("--listen {listen}: this is not an address like 127.0.0.1:7180")))?;
-    }
-    if let Some(listen) = &args.ops_listen {
-        config.operators = parse_operators(listen).map_err(|why| Failure::Usage(format!("--ops-listen: {why}")))?;
-    }
-    if let Some(data_dir) = &args.data_dir {
-        config.node.data_dir.clone_from(data_dir);
-    }
-    if let Some(word) = args.fsync {
-        config.node.fsync = word.fsync();
-    }
-    if let Some(token) = reach::token(args.admin_token.as_ref(), args.admin_token_file.as_deref())? {
-        config.admin_token = Some(token);
-    }
-    if let Some(secret) = reach::token(args.customer_secret.as_ref(), args.customer_secret_file.as_deref())? {
-        config.customer_secret = Some(Secret(secret));
-    }
-    if !config.listen.ip().is_loopback() {
-        check_reachable(&config)?;
-    }
-    with_peers(args, with_web(args, config)?)
-}
-
-/// What the command line says about browsers.
-fn with_web(args: &Serve, mut config: Config) -> Result<Config, Failure> {
-    let web = &mut config.web;
-    for (flag, said, url) in
-        [("--public-url", &args.public_url, &mut web.public_url), ("--advertise", &args.advertise, &mut web.advertise)]
-    {
-        if let Some(said) = said {
-            check_url(said).map_err(|why| Failure::Usage(format!("{flag}: {why}")))?;
-            *url = Some(said.clone());
-        }
-    }
-    if let (Some(certificate), Some(key)) = (&args.tls_certificate, &args.tls_key) {
-        web.tls = Some(TlsFiles { certificate: certificate.clone(), key: key.clone() });
-    }
-    if let Some(drain_ms) = args.drain_ms {
-        web.drain = Duration::from_millis(drain_ms);
-    }
-    Ok(config)
-}
-
-/// Whether a node that other machines can reach knows operators and customers from strangers.
-fn check_reachable(config: &Config) -> Result<(), Failure> {
-    let address = config.listen;
-    let lacks = if config.admin_token.is_none() {
-        "no admin token: set listen.admin_token_file or BOXOFFICE_ADMIN_TOKEN (16 or more characters)"
-    } else if config.customer_secret.is_none() && config.token_keys.is_empty() {
-        "neither a customer secret nor a token key, so anybody could name any customer: set \
-         listen.customer_secret_file, BOXOFFICE_CUSTOMER_SECRET or listen.token_keys"
-    } else {
-        return Ok(());
-    };
-    Err(Failure::Usage(format!(
-        "{address} can be reached from other machines, and there is {lacks}; or listen on 127.0.0.1"
-    )))
-}
-
-/// Who may do what, in one line.
-fn who_may(config: &Config, operators: SocketAddr) -> String {
+/// The permissions of callers, in one line.
+fn permissions(config: &Config, operators: SocketAddr) -> String {
     let strangers = match config.anonymous {
         Some(role) => format!("strangers may {}", role.name()),
         None => "strangers may do nothing".into(),
@@ -194,39 +98,6 @@ fn who_may(config: &Config, operators: SocketAddr) -> String {
     format!("{strangers}; {recorded}; {customers}; {operators}")
 }
 
-/// What the command line says about other nodes, and whether all of it fits together.
-fn with_peers(args: &Serve, mut config: Config) -> Result<Config, Failure> {
-    if let Some(node) = args.node {
-        if !(1..=NODE_MAX).contains(&node) {
-            return Err(Failure::Usage(format!("--node {node}: the number of a node is from 1 to {NODE_MAX}")));
-        }
-        config.wanted_node = Some(node);
-        config.node.node_id = node;
-    }
-    let said = &mut config.said;
-    if let Some(listen) = &args.peers_listen {
-        said.listen(listen).map_err(|why| Failure::Usage(format!("--peers-listen: {why}")))?;
-    }
-    if let Some(advertise) = &args.peers_advertise {
-        said.advertise(advertise);
-    }
-    if args.peers_plain {
-        said.plain();
-    }
-    if let Some(secret) = reach::token(args.peers_secret.as_ref(), args.peers_secret_file.as_deref())? {
-        said.secret(&secret);
-    }
-    if !args.join.is_empty() {
-        said.join(&args.join);
-    }
-    // A secret in the environment does no harm to a node that is alone.
-    if !said.listens() && (args.peers_advertise.is_some() || !args.join.is_empty()) {
-        return Err(Failure::Usage("a node with --join or --peers-advertise has a --peers-listen as well".into()));
-    }
-    config.peers = said.clone().settled().map_err(Failure::Usage)?;
-    Ok(config)
-}
-
 fn selling_threads(set: usize) -> usize {
     match set {
         0 => thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1)),
@@ -234,19 +105,19 @@ fn selling_threads(set: usize) -> usize {
     }
 }
 
-/// A runtime whose threads give way to others by so much: Linux has a niceness for each thread.
+/// A runtime whose threads have this niceness. Linux has one for each thread.
 fn runtime_of(name: &str, threads: usize, nice: i32) -> Result<runtime::Runtime, Failure> {
-    let give_way = move || {
+    let set_niceness = move || {
         if nice > 0
             && let Err(error) = rustix::process::setpriority_process(None, nice)
         {
-            tracing::warn!(nice, %error, "threads do not give way to others");
+            tracing::warn!(nice, %error, "the niceness of threads cannot be set");
         }
     };
     runtime::Builder::new_multi_thread()
         .worker_threads(threads)
         .thread_name(name)
-        .on_thread_start(give_way)
+        .on_thread_start(set_niceness)
         .enable_all()
         .build()
         .map_err(|error| Failure::Node(format!("no threads for {name}: {error}; raise the limit of threads")))
@@ -264,8 +135,8 @@ fn start_logging(filter: &str, json: bool) -> Outcome {
     Ok(())
 }
 
-/// A broken invariant ends the process: what it would answer could be wrong. Actors and tasks would otherwise swallow it.
-/// Only the panic of a decision, which has changed nothing yet, is the node's to contain.
+/// Lets a panic end the process, because answers after a broken invariant could be wrong. Tasks would otherwise swallow it.
+/// The node contains only panics of decisions, which have changed nothing yet.
 fn stop_on_panic() {
     #[cfg(debug_assertions)]
     if let Ok(planted) = std::env::var("BOXOFFICE_PLANTED_PANICS") {
@@ -282,28 +153,92 @@ fn stop_on_panic() {
     }));
 }
 
+/// Runs a node and its ports until the node is stopped or fails.
 async fn serve(
-    config: Config,
+    mut config: Config,
     (shares, limits): (Shares, Limits),
     runtimes: Runtimes,
     until_input_ends: bool,
 ) -> Outcome {
-    let data_dir = config.node.data_dir.clone();
-    let fsync = config.node.fsync;
     let mut signals = Signals::listen(until_input_ends)?;
-    let mut config = config;
     let certificate = config.web.tls.take().map(Certificate::load).transpose();
     let certificate = certificate.map_err(|error| Failure::Usage(error.to_string()))?.map(Arc::new);
-    let (world, standing) = world(&config, &shares, &runtimes)?;
+    let (world, links) = world(&config, &shares, &runtimes)?;
     become_member(&mut config, &world).await?;
     let node = Node::start(config.node.clone(), world, &runtimes).map_err(|error| Failure::Node(error.to_string()))?;
     let handle = node.handle().clone();
     let operators = config.operators.address(config.listen).map_err(Failure::Usage)?;
-    let Web { hsts_s, proxies, public_url, advertise, drain, .. } = config.web.clone();
     let scheme = if certificate.is_some() { "https" } else { "http" };
-    let public = public_url.as_deref().map(|url| format!("browsers use {url}, ")).unwrap_or_default();
-    let _reloading = Reloading::begin(certificate.clone(), standing)?;
-    let edge_config = EdgeConfig {
+    let _reloading = Reloading::begin(certificate.clone(), links)?;
+    let edge_runtimes = EdgeRuntimes { selling: runtimes.selling, watching: runtimes.watching };
+    let edge_config = edge_config(&config, certificate, limits, operators);
+    let edge = match Edge::bind(edge_config, Arc::new(handle.clone()), edge_runtimes) {
+        Ok(edge) => edge,
+        Err(error) => {
+            let _ = node.stop(0).await;
+            return Err(Failure::Node(error.to_string()));
+        }
+    };
+    let greeting = greeting(&config, scheme, edge.local_addr(), edge.operators_addr().unwrap_or(operators));
+    let notice = edge.notice();
+    let (stop, stopping) = oneshot::channel::<()>();
+    let mut edge = Some(edge.run(async move {
+        // A dropped sender means the same.
+        let _ = stopping.await;
+    }));
+    // A node that is alone opens its ports when it is ready. A member reports while it waits for others.
+    let mut running = None;
+    if config.peers.is_some() {
+        running = edge.take().map(tokio::spawn);
+    }
+    let early = tokio::select! {
+        biased;
+        ending = ended(&handle, &mut signals) => Some(ending),
+        () = ready(&handle) => None,
+    };
+    let ending = match early {
+        Some(ending) => ending,
+        None => {
+            // The reader may have closed the output once it knew the address.
+            let _ = writeln!(std::io::stdout(), "{greeting}");
+            running = running.or_else(|| edge.take().map(tokio::spawn));
+            let ending = ended(&handle, &mut signals).await;
+            eprintln!("boxoffice: stopping");
+            if ending == Ending::Stopped(Stop::Announced) {
+                notice.give();
+                drain(&handle, &mut signals, config.web.drain).await;
+            }
+            ending
+        }
+    };
+    drop(stop);
+    if let Some(running) = running {
+        // The edge itself limits how long it waits for its connections.
+        let _ = running.await;
+    }
+    match (ending, node.stop(STOP_TIMEOUT_MS).await) {
+        // A drained node ends as it should.
+        (_, Err(error @ NodeError::Drained { .. })) => {
+            println!("boxoffice: {error}");
+            Ok(())
+        }
+        (_, Err(error @ (NodeError::NotAMember { .. } | NodeError::Removed(_)))) => {
+            Err(Failure::Refused(error.to_string()))
+        }
+        (Ending::Failed(reason), _) => Err(Failure::Node(reason)),
+        (Ending::Stopped(_), Err(error)) => Err(Failure::Node(error.to_string())),
+        (Ending::Stopped(_), Ok(())) => Ok(()),
+    }
+}
+
+fn edge_config(
+    config: &Config,
+    certificate: Option<Arc<Certificate>>,
+    limits: Limits,
+    operators: SocketAddr,
+) -> EdgeConfig {
+    let Web { hsts_s, proxies, public_url, advertise, .. } = config.web.clone();
+    EdgeConfig {
         listen: config.listen,
         operators: Some(operators),
         admin_token: config.admin_token.clone(),
@@ -317,253 +252,47 @@ async fn serve(
         budgets: config.budgets.clone(),
         page: config.page.clone(),
         web: WebConfig { certificate, hsts_s, proxies, public_url, advertise },
-    };
-    let has_peers = config.peers.is_some();
-    let edge_runtimes = EdgeRuntimes { selling: runtimes.selling, watching: runtimes.watching };
-    let edge = match Edge::bind(edge_config, Arc::new(handle.clone()), edge_runtimes) {
-        Ok(edge) => edge,
-        Err(error) => {
-            let _ = node.stop(0).await;
-            return Err(Failure::Node(error.to_string()));
-        }
-    };
-    let address = edge.local_addr();
-    let edge_operators = edge.operators_addr();
-    let notice = edge.notice();
-    let (stop, stopping) = oneshot::channel::<()>();
-    let door = async {
-        edge.run(async {
-            // A sender that is gone says the same.
-            let _ = stopping.await;
-        })
-        .await;
-    };
-    // A node that is alone says nothing before it serves. A member reports while it waits for others.
-    let mut door = Some(door);
-    let mut opened = None;
-    if has_peers {
-        opened = door.take().map(tokio::spawn);
-    }
-    let early = tokio::select! {
-        biased;
-        ending = ended(&handle, &mut signals) => Some(ending),
-        () = ready(&handle) => None,
-    };
-    let ending = match early {
-        Some(ending) => ending,
-        None => {
-            let operators = edge_operators.unwrap_or(operators);
-            // The reader of the output may have closed it once it knew the address.
-            let _ = writeln!(
-                std::io::stdout(),
-                "boxoffice serves on {scheme}://{address}  ({public}operators on http://{operators}, data in {}, fsync {})\n{}",
-                data_dir.display(),
-                fsync.as_str(),
-                who_may(&config, operators)
-            );
-            opened = opened.or_else(|| door.take().map(tokio::spawn));
-            let ending = ended(&handle, &mut signals).await;
-            eprintln!("boxoffice: stopping");
-            if ending == Ending::Told(Stop::Announced) {
-                notice.give();
-                announced(&handle, &mut signals, drain).await;
-            }
-            ending
-        }
-    };
-    drop(stop);
-    if let Some(opened) = opened {
-        // The door has its own bound on how long it waits for everybody to leave.
-        let _ = opened.await;
-    }
-    let stopped = node.stop(PATIENCE_MS).await;
-    match (ending, stopped) {
-        // That is how it was to end.
-        (_, Err(error @ NodeError::Drained { .. })) => {
-            println!("boxoffice: {error}");
-            Ok(())
-        }
-        (_, Err(error @ (NodeError::NotAMember { .. } | NodeError::Removed(_)))) => {
-            Err(Failure::Refused(error.to_string()))
-        }
-        (Ending::Failed(reason), _) => Err(Failure::Node(reason)),
-        (Ending::Told(_), Err(error)) => Err(Failure::Node(error.to_string())),
-        (Ending::Told(_), Ok(())) => Ok(()),
     }
 }
 
-/// What this node and the others show each other.
-fn secret_of(peers: &PeersConfig) -> Secret {
-    peers.secret.clone().unwrap_or_else(|| Secret(joining::ON_LOOPBACK.into()))
-}
-
-/// The operating system's, the gateway that the configuration names, and the links to other nodes if there may be some.
-fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Result<(World, Weak<TcpNet>), Failure> {
-    let mut world = World::alone();
-    let mut standing = Weak::new();
-    if let Some(config) = &config.gateway {
-        let gateway = HttpGateway::new(config, runtimes.selling.clone());
-        world.gateway = Arc::new(gateway.map_err(|error| Failure::Usage(error.to_string()))?);
-    }
-    if let Some(peers) = &config.peers {
-        let secret = secret_of(peers);
-        let tls = peers.tls.as_ref().map(|tls| PeerTls {
-            certificate: tls.certificate.clone(),
-            key: tls.key.clone(),
-            authority: tls.authority.clone(),
-        });
-        let links = PeerConfig {
-            tls,
-            strangers_max: shares.strangers,
-            descriptors_end: shares.ends_of_links(),
-            ..PeerConfig::new(peers.listen, secret)
-        };
-        let net = TcpNet::new(links, runtimes.selling.clone(), Arc::clone(&world.clock), Arc::clone(&world.rng));
-        let net = Arc::new(net.map_err(|error| Failure::Node(error.to_string()))?);
-        standing = Arc::downgrade(&net);
-        world.net = net;
-    }
-    Ok((world, standing))
-}
-
-/// Says who this node is in its cluster: as its data directory says, or, if there is none yet and it is to join one, as
-/// that cluster says.
-async fn become_member(config: &mut Config, world: &World) -> Outcome {
-    let Some(peers) = &config.peers else { return Ok(()) };
-    config.node.peer_address.clone_from(&peers.advertise);
-    let advertised = config.web.advertise.clone();
-    config.node.client_address = advertised.unwrap_or_else(|| peers.client_address(config.listen));
-    config.node.peer_routes.clone_from(&peers.routes);
-    let secret = secret_of(peers);
-    config.node.peer_secret = Some(secret.clone());
-    let failed = |error: IdentityError| Failure::Node(error.to_string());
-    let known = identity::read(&*world.disk, &config.node.data_dir).map_err(failed)?;
-    if let Some(identity) = &known {
-        if config.wanted_node.is_none() {
-            config.node.node_id = identity.node;
-        }
-        if !identity.peers.is_empty() {
-            config.node.shards = identity.shards;
-        }
-    }
-    if peers.join.is_empty() {
-        return Ok(());
-    }
-    if let Some(identity) = known {
-        // Who has joined is held to its cluster by the links. Who founded one may be told to join another by mistake.
-        let found = if identity.peers.is_empty() { join::cluster_at(&peers.join, &secret).await } else { None };
-        return match found.filter(|found| *found != identity.cluster.to_string()) {
-            None => Ok(()),
-            Some(found) => Err(Failure::Refused(format!(
-                "{} belongs to cluster {}, and what answers at {} is cluster {found}; name the right data directory, or an \
-                 empty one to join anew",
-                config.node.data_dir.display(),
-                identity.cluster,
-                peers.join.join(", ")
-            ))),
-        };
-    }
-    let disk = identity::draw_disk(world, &config.node.data_dir).map_err(failed)?;
-    let machine = Machine {
-        disk,
-        peer: config.node.peer_address.as_str().into(),
-        client: config.node.client_address.as_str().into(),
-        program: env!("CARGO_PKG_VERSION").into(),
-    };
-    let joiner = join::Joiner { node: config.wanted_node, machine, secret };
-    let joined = join::join(&peers.join, &joiner, JOIN_PATIENCE).await?;
-    let strange = |why: &str| Failure::Node(format!("the cluster's answer is not understood: {why}"));
-    let own = joined.members.iter().find(|member| member.node == joined.node);
-    let own = own.ok_or_else(|| strange("this node is not among its members"))?;
-    let others = joined.members.iter().filter(|member| member.node != joined.node && member.state != "gone");
-    config.node.node_id = joined.node;
-    config.node.shards = joined.shards;
-    config.node.replicas = joined.replicas;
-    config.node.joining = Some(Joining {
-        cluster: joined.cluster.parse().map_err(strange)?,
-        disk,
-        peers: others.map(|member| Peer { node: member.node, address: member.peer.to_string() }).collect(),
-        generation_min: own.first_generation,
-    });
-    Ok(())
+/// The lines that a node prints when it serves.
+fn greeting(config: &Config, scheme: &str, clients: SocketAddr, operators: SocketAddr) -> String {
+    let public = config.web.public_url.as_deref().map(|url| format!("browsers use {url}, ")).unwrap_or_default();
+    format!(
+        "boxoffice serves on {scheme}://{clients}  ({public}operators on http://{operators}, data in {}, fsync {})\n{}",
+        config.node.data_dir.display(),
+        config.node.fsync.as_str(),
+        permissions(config, operators)
+    )
 }
 
 async fn ready(handle: &NodeHandle) {
     while handle.ready().is_err() {
-        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
 /// Why a node ends.
 #[derive(Debug, PartialEq, Eq)]
 enum Ending {
-    /// It cannot go on.
+    /// It failed, with the reason.
     Failed(String),
-    /// It was told to stop.
-    Told(Stop),
-}
-
-/// How a node was told to stop.
-#[derive(Debug, PartialEq, Eq)]
-enum Stop {
-    /// By a supervisor (SIGTERM): load balancers hear of it first.
-    Announced,
-    /// By a person at the terminal, or with the program that started it.
-    Now,
+    /// It was stopped.
+    Stopped(Stop),
 }
 
 async fn ended(handle: &NodeHandle, signals: &mut Signals) -> Ending {
     tokio::select! {
         biased;
         reason = handle.failed() => Ending::Failed(reason),
-        stop = signals.told_to_stop() => Ending::Told(stop),
+        stop = signals.stop_requested() => Ending::Stopped(stop),
     }
 }
 
-/// Keeps serving for `drain_ms` after the node has said that it stops. A second signal ends the wait.
-async fn announced(handle: &NodeHandle, signals: &mut Signals, drain: Duration) {
+/// Keeps serving for this time after the node has announced that it stops. A second signal ends the wait.
+async fn drain(handle: &NodeHandle, signals: &mut Signals, time: Duration) {
     tokio::select! {
-        () = tokio::time::sleep(drain) => {}
+        () = tokio::time::sleep(time) => {}
         _ = ended(handle, signals) => {}
     }
-}
-
-/// SIGTERM, Ctrl-C and, if that is wanted, the end of the standard input. They are heard from the moment when this is made, so
-/// they may be sent as soon as the node says that it serves.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    input: Option<oneshot::Receiver<()>>,
-}
-
-impl Signals {
-    fn listen(to_input: bool) -> Result<Signals, Failure> {
-        let listen =
-            |kind| unix::signal(kind).map_err(|error| Failure::Node(format!("cannot listen to signals: {error}")));
-        let (terminate, interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
-        Ok(Signals { terminate, interrupt, input: to_input.then(input_ends).transpose()? })
-    }
-
-    async fn told_to_stop(&mut self) -> Stop {
-        tokio::select! {
-            biased;
-            _ = self.terminate.recv() => Stop::Announced,
-            _ = self.interrupt.recv() => Stop::Now,
-            // A sender that is gone says the same.
-            _ = async { self.input.as_mut().expect("asked before").await }, if self.input.is_some() => Stop::Now,
-        }
-    }
-}
-
-/// Resolves when the standard input has ended. It has a thread of its own: a runtime would wait for its reading.
-fn input_ends() -> Result<oneshot::Receiver<()>, Failure> {
-    let (ended, ends) = oneshot::channel();
-    let read = move || {
-        // An input that fails has ended as well.
-        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-        // The node may be gone already.
-        let _ = ended.send(());
-    };
-    let thread = thread::Builder::new().name("input".into()).spawn(read);
-    thread.map(|_| ends).map_err(|error| Failure::Node(format!("no thread for the standard input: {error}")))
 }

@@ -1,4 +1,4 @@
-//! `boxoffice sim`: runs of the simulation, and what came of them.
+//! `boxoffice sim`: runs of the simulation, and their reports.
 
 use std::{thread::available_parallelism, time::Instant};
 
@@ -9,7 +9,7 @@ use crate::{
     failure::{Failure, Outcome},
 };
 
-/// Runs one seed, or many, and says what came of it.
+/// Runs one seed or many, and prints the report.
 pub fn run_it(args: &Sim) -> Outcome {
     let Sim { seed, seeds, minutes, nodes, carts, shards, trace } = *args;
     let settings = Settings { minutes, nodes, carts, shards, told: trace, ..Settings::new(seed) };

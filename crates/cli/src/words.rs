@@ -1,16 +1,16 @@
-//! What lines and holds have, in words.
+//! Lines and holds in words.
 
 use boxoffice_client::{Content, Seat};
 use boxoffice_core::portion::Portion;
 
-use crate::{draw::Names, reach::date_and_time};
+use crate::{draw::Names, node_client::date_and_time};
 
-/// What a line has: `A1, A2`, `3 places in floor`, `2 units`.
+/// The content of a line: `A1, A2`, `3 places in floor`, `2 units`.
 pub fn content(content: &Content, names: Option<&Names>) -> String {
     portion(&content.portion(), names)
 }
 
-/// What a hold or a sale has.
+/// The content of a hold or a sale.
 pub fn portion(portion: &Portion, names: Option<&Names>) -> String {
     match portion {
         Portion::Seats(set) => seats(set.as_slice(), names),
@@ -21,7 +21,7 @@ pub fn portion(portion: &Portion, names: Option<&Names>) -> String {
     }
 }
 
-/// Seats by name where names are known, else as `[row, seat]` from 0.
+/// Seats by name if names are known, else as `[row, seat]` from 0.
 pub fn seats(seats: &[Seat], names: Option<&Names>) -> String {
     let named = names.and_then(|names| seats.iter().map(|seat| names.index(*seat)).collect::<Option<Vec<u32>>>());
     match (named, names) {

@@ -8,7 +8,7 @@ use boxoffice_core::{
     seat::Seat,
     time::Timestamp,
 };
-use boxoffice_wire::{Op, body, form, reply::OrderView};
+use boxoffice_wire::{Op, body, reply::OrderView, repr};
 use smol_str::SmolStr;
 
 use crate::{
@@ -48,7 +48,7 @@ impl Cart {
 
     /// The cart with this token as text. `None` if the text is not a token.
     pub fn with_token_text(client: &Client, token: &str) -> Option<Cart> {
-        form::cart_token(token).map(|token| Cart::with_token(client, token))
+        repr::cart_token(token).map(|token| Cart::with_token(client, token))
     }
 
     /// The cart's id, which is not secret.
@@ -63,7 +63,7 @@ impl Cart {
 
     /// The token as text: 32 hexadecimal digits.
     pub fn token_text(&self) -> String {
-        form::cart_token_text(self.token)
+        repr::cart_token_text(self.token)
     }
 
     /// The same cart for this customer. Holds name the customer, if the cart does not have one yet.
@@ -82,18 +82,12 @@ impl Cart {
     }
 
     /// `cart.open`: opens the cart. Only needed to name the customer or a time to live before the first hold.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn open(&self, customer: Option<Id>, ttl_ms: Option<u64>) -> Result<Reply<CartView>, Error> {
         let body = body::CartOpen { token: self.token, cart: None, customer, ttl_ms };
         self.client.change_of(&self.entity(), Op::CartOpen, &body).await
     }
 
     /// `cart.get`: the cart's lines and deadline.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn get(&self) -> Result<Reply<CartView>, Error> {
         self.client.read_of(&self.entity(), Op::CartGet, &self.token_body()).await
     }
@@ -101,15 +95,12 @@ impl Cart {
     /// `cart.hold_seats`: holds these seats, all or none.
     ///
     /// # Errors
-    /// As every op: [`Error`]; `seats_taken` names every seat that is taken.
+    /// `seats_taken` names every seat that is taken.
     pub async fn hold_seats(&self, session: &Id, seats: impl IntoIterator<Item = Seat>) -> Result<Reply<Held>, Error> {
         self.hold(session, seats, false).await
     }
 
     /// `cart.hold_seats` with `best_effort`: holds those of the seats that are free, at least one.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn hold_seats_best_effort(
         &self,
         session: &Id,
@@ -133,7 +124,7 @@ impl Cart {
     /// `cart.hold_best`: holds the best adjacent seats.
     ///
     /// # Errors
-    /// As every op: [`Error`]; `no_adjacent_seats` if there are not enough adjacent seats.
+    /// `no_adjacent_seats` if there are not enough adjacent seats.
     pub async fn hold_best(&self, session: &Id, wish: BestWish) -> Result<Reply<Held>, Error> {
         let BestWish { count, category, section, accessible, split } = wish;
         let (token, customer, session) = (self.token, self.customer.clone(), session.clone());
@@ -144,7 +135,7 @@ impl Cart {
     /// `cart.hold_places`: holds places in an area of a session.
     ///
     /// # Errors
-    /// As every op: [`Error`]; `not_enough_places` says how many are free.
+    /// `not_enough_places` says how many are free.
     pub async fn hold_places(&self, session: &Id, area: &Id, quantity: u32) -> Result<Reply<Held>, Error> {
         let body = body::HoldPlaces {
             token: self.token,
@@ -160,7 +151,7 @@ impl Cart {
     /// `cart.hold_stock`: holds units of a product. They are added to the line of that product, if the cart has one.
     ///
     /// # Errors
-    /// As every op: [`Error`]; `out_of_stock` says how many are free.
+    /// `out_of_stock` says how many are free.
     pub async fn hold_stock(&self, product: &Id, quantity: u32) -> Result<Reply<Held>, Error> {
         let body = body::HoldStock {
             token: self.token,
@@ -175,7 +166,7 @@ impl Cart {
     /// `cart.hold_slot`: holds the time `[begin, end)` of a resource.
     ///
     /// # Errors
-    /// As every op: [`Error`]; `slot_taken` names the conflicts.
+    /// `slot_taken` names the conflicts.
     pub async fn hold_slot(&self, resource: &Id, begin: Timestamp, end: Timestamp) -> Result<Reply<Held>, Error> {
         self.hold_slot_with_details(resource, begin, end, "").await
     }
@@ -183,7 +174,7 @@ impl Cart {
     /// `cart.hold_slot` with details of the booking. Needs a node that speaks protocol 1.1.
     ///
     /// # Errors
-    /// As every op: [`Error`]; `slot_taken` names the conflicts.
+    /// `slot_taken` names the conflicts.
     pub async fn hold_slot_with_details(
         &self,
         resource: &Id,
@@ -199,7 +190,7 @@ impl Cart {
     /// `cart.hold_all`: holds several lines, all or none. They may be of different sessions, products and resources.
     ///
     /// # Errors
-    /// As every op: [`Error`]; the refusal names every line that was refused.
+    /// The refusal names every line that was refused.
     pub async fn hold_all(&self, lines: impl IntoIterator<Item = WantedLine>) -> Result<Reply<Held>, Error> {
         let lines = lines.into_iter().map(body::Line::from).collect();
         let body = body::HoldAll { token: self.token, cart: None, customer: self.customer.clone(), lines };
@@ -209,16 +200,13 @@ impl Cart {
     /// `cart.set_quantity`: changes a line to this many units or places in total. 0 ends the line.
     ///
     /// # Errors
-    /// As every op: [`Error`]. If not enough are free, the old quantity stays.
+    /// If not enough are free, the old quantity stays.
     pub async fn set_quantity(&self, line: u32, quantity: u32) -> Result<Reply<CartView>, Error> {
         let body = body::SetQuantity { token: self.token, cart: None, line, quantity: quantity.into() };
         self.client.change_of(&self.entity(), Op::CartSetQuantity, &body).await
     }
 
     /// `cart.release`: releases a line, or these seats of it.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn release(&self, line: u32, seats: Option<Vec<Seat>>) -> Result<Reply<CartView>, Error> {
         self.client
             .change_of(&self.entity(), Op::CartRelease, &body::Release { token: self.token, cart: None, line, seats })
@@ -226,17 +214,11 @@ impl Cart {
     }
 
     /// `cart.cancel`: releases everything and ends the cart.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn cancel(&self) -> Result<Reply<CartView>, Error> {
         self.client.change_of(&self.entity(), Op::CartCancel, &self.token_body()).await
     }
 
     /// `cart.checkout`: buys what the cart holds.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn checkout(&self, payment: Payment, customer: Option<Id>) -> Result<Reply<OrderView>, Error> {
         self.checkout_to(payment, customer, None).await
     }
@@ -244,9 +226,9 @@ impl Cart {
     /// `cart.checkout`: buys what the cart holds, with a shipping address.
     ///
     /// # Errors
-    /// As every op: [`Error`]. Every repeat of a request that got `payment_declined` or `amount_mismatch` gets the same
-    /// answer; use a new request id to try another card. `payment_pending` means that the outcome is not known yet;
-    /// repeat the request with the same request id.
+    /// Every repeat of a request that got `payment_declined` or `amount_mismatch` gets the same answer. Use a new
+    /// request id to try another card. `payment_pending` means that the outcome is not known yet. Repeat the request
+    /// with the same request id.
     pub async fn checkout_to(
         &self,
         payment: Payment,
@@ -260,7 +242,7 @@ impl Cart {
     /// buyer has seen, or the [`CartView::lines_version`].
     ///
     /// # Errors
-    /// As every op: [`Error`]; `cart_differs` with both figures if the cart has changed.
+    /// `cart_differs` with both figures if the cart has changed.
     pub async fn checkout_expecting(
         &self,
         payment: Payment,

@@ -42,41 +42,26 @@ pub struct CitySearch {
 
 impl Client {
     /// `venue.search`: venues by city and name, or nearest first. Returns a page and the cursor of the next page.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn venue_search(&self, search: &body::VenueSearch) -> Result<Reply<VenuesPage>, Error> {
         self.read(Op::VenueSearch, search).await
     }
 
     /// `title.put`: creates or changes a title.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn title_put(&self, id: &Id, title: Title) -> Result<Reply<()>, Error> {
         self.change(Op::TitlePut, &body::TitlePut::new(id.clone(), title)).await
     }
 
     /// `title.get`.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn title_get(&self, id: &Id) -> Result<Reply<TitleView>, Error> {
         self.read(Op::TitleGet, &body::Get { id: id.clone() }).await
     }
 
     /// `title.search`: titles by name. Returns a page and the cursor of the next page.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn title_search(&self, search: &body::TitleSearch) -> Result<Reply<TitlePage>, Error> {
         self.read(Op::TitleSearch, search).await
     }
 
     /// `session.search` over all venues of a city, by start. Returns a page and the cursor of the next page.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn session_search_city(
         &self,
         city: impl AsRef<str>,
@@ -89,9 +74,6 @@ impl Client {
     }
 
     /// `session.cancel`: cancels a session. Its holds are released and its orders refunded.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn session_cancel(&self, id: &Id, reason: impl AsRef<str>) -> Result<Reply<()>, Error> {
         self.change_of(
             &Entity::Session(id.clone()),
@@ -102,34 +84,22 @@ impl Client {
     }
 
     /// `product.put`: creates or changes a product.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn product_put(&self, id: &Id, details: ProductDetails) -> Result<Reply<ProductView>, Error> {
         self.change_of(&Entity::Product(id.clone()), Op::ProductPut, &body::ProductPut::new(id.clone(), details)).await
     }
 
     /// `product.get`: a product's details, and its units by state.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn product_get(&self, id: &Id) -> Result<Reply<ProductView>, Error> {
         self.read_of(&Entity::Product(id.clone()), Op::ProductGet, &body::Get { id: id.clone() }).await
     }
 
     /// `resource.put`: creates or changes a resource. Existing bookings stay.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn resource_put(&self, id: &Id, details: ResourceDetails) -> Result<Reply<ResourceView>, Error> {
         self.change_of(&Entity::Resource(id.clone()), Op::ResourcePut, &body::ResourcePut::new(id.clone(), details))
             .await
     }
 
     /// `resource.get`: a resource's details, and how many bookings it has.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn resource_get(&self, id: &Id) -> Result<Reply<ResourceView>, Error> {
         self.read_of(&Entity::Resource(id.clone()), Op::ResourceGet, &body::Get { id: id.clone() }).await
     }
@@ -137,7 +107,7 @@ impl Client {
     /// `resource.reserve`: books time without a cart, once or repeatedly. All of it is booked or nothing.
     ///
     /// # Errors
-    /// As every op: [`Error`]; `slot_taken` names every conflict.
+    /// `slot_taken` names every conflict.
     pub async fn resource_reserve(
         &self,
         resource: &Id,
@@ -152,18 +122,12 @@ impl Client {
     }
 
     /// `resource.cancel`: ends a booking, or a whole series.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn resource_cancel(&self, resource: &Id, booking: &Id, series: bool) -> Result<Reply<()>, Error> {
         let body = body::ResourceCancel { resource: resource.clone(), booking: booking.clone(), series };
         self.change_of(&Entity::Resource(resource.clone()), Op::ResourceCancel, &body).await
     }
 
     /// `resource.move`: moves a booking to another time. If the new time is not available, the old time stays.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn resource_move(&self, resource: &Id, booking: &Id, when: When) -> Result<Reply<BookingPage>, Error> {
         self.change_of(
             &Entity::Resource(resource.clone()),
@@ -174,9 +138,6 @@ impl Client {
     }
 
     /// `resource.is_available`: whether a time could be booked now, and the conflicts if not.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn resource_is_available(&self, resource: &Id, when: When) -> Result<Reply<Available>, Error> {
         self.read_of(
             &Entity::Resource(resource.clone()),
@@ -187,25 +148,16 @@ impl Client {
     }
 
     /// `resource.bookings`: the bookings that overlap a time. Returns a page and the cursor of the next page.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn resource_bookings(&self, search: &body::ResourceBookings) -> Result<Reply<BookingPage>, Error> {
         self.read(Op::ResourceBookings, search).await
     }
 
     /// `resource.free_slots`: the first free slots of a length between two instants.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn resource_free_slots(&self, search: &body::ResourceFreeSlots) -> Result<Reply<FreeSlots>, Error> {
         self.read(Op::ResourceFreeSlots, search).await
     }
 
     /// `order.refund`: refunds lines of an order and puts them on sale again. `None` refunds all lines that are left.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn order_refund(
         &self,
         order: OrderId,
@@ -218,9 +170,6 @@ impl Client {
 
     /// `customer.purchases`: the orders of a customer after a cursor, at most `limit`. Cursor 0 is before the first
     /// order.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn purchases(
         &self,
         customer: &Id,
@@ -249,34 +198,22 @@ impl Client {
     }
 
     /// `admin.audit` of a product.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn audit_product(&self, id: &Id) -> Result<Reply<ProductAudit>, Error> {
         self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Product(id.clone())) }).await
     }
 
     /// `admin.audit` of a resource.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn audit_resource(&self, id: &Id) -> Result<Reply<ResourceAudit>, Error> {
         self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Resource(id.clone())) }).await
     }
 
     /// `admin.audit` of a customer.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn audit_customer(&self, id: &Id) -> Result<Reply<CustomerAudit>, Error> {
         self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Customer(id.clone())) }).await
     }
 
     /// `admin.history`: what happened to an entity, or to one seat of a session. Returns the newest page. With
     /// `before`, the cursor of another page, it returns the page with what is older.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn history(
         &self,
         entity: Entity,
@@ -288,18 +225,12 @@ impl Client {
     }
 
     /// `admin.release`: releases a line of any cart. The cart's owner sees the reason.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn admin_release(&self, cart: CartId, line: u32, reason: &str) -> Result<Reply<()>, Error> {
         let reason = SmolStr::new(reason);
         self.change(Op::AdminRelease, &body::AdminRelease { cart, line, reason }).await
     }
 
     /// `admin.settle`: sets the outcome of a payment attempt that the gateway does not report.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn admin_settle(&self, cart: CartId, attempt: u32, outcome: Settlement) -> Result<Reply<()>, Error> {
         self.change(Op::AdminSettle, &body::AdminSettle::new(cart, attempt, outcome)).await
     }

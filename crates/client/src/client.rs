@@ -1,16 +1,10 @@
 //! The client: a typed method for each op. [`crate::catalog`] and [`crate::cluster`] have more of them.
 
-use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use boxoffice_core::{
     answer::{CartAudit, HallView, MapView, SessionAudit, SessionView, VenueView},
-    command::{NewSession, ProductDetails, ResourceDetails, Title, VenueDetails},
+    command::{NewSession, VenueDetails},
     id::{CartId, Entity, Id, OrderId},
     layout::Layout,
     seat::Seat,
@@ -18,28 +12,21 @@ use boxoffice_core::{
 use boxoffice_wire::{
     Op, body,
     hello::Hello,
-    reply::{self, BatchItem, FromAnswer, OrderView, SessionPage, ThreeStates},
+    reply::{self, FromAnswer, OrderView, SessionPage, ThreeStates},
     status::{NodeAudit, NodeStatus},
 };
-use rand::{SeedableRng, rngs::SmallRng};
 use serde::Serialize;
 use smol_str::SmolStr;
-use tokio::{
-    runtime::Handle,
-    sync::{mpsc, watch},
-};
+use tokio::runtime::Handle;
 
 use crate::{
-    concurrency_limit::Limiter,
+    batch::BatchCommand,
     config::ClientConfig,
-    connection_task::{ConnectionState, ConnectionTask, ExpectedNode, Outgoing, SUBMIT_QUEUE, TASK_ENDED},
-    counts::CountsWatch,
+    connection::ConnectionHandle,
+    connection_task::ConnectionState,
     error::{Error, Reply},
-    in_doubt::InDoubtRequests,
-    request_id::{RequestIds, random_u64},
-    retries::{RetryCounters, RetryCounts},
+    retries::RetryCounts,
     routes::Routes,
-    watch::Watch,
 };
 
 /// A connection to the box office that reconnects on its own. Cheap to clone; all clones share the connection.
@@ -52,24 +39,6 @@ pub struct Client {
     pub(crate) routes: Option<Arc<Routes>>,
     pub(crate) deadline: Duration,
     pub(crate) request_id: Option<SmolStr>,
-}
-
-/// A handle to a connection task. The task ends when the last handle is dropped.
-#[derive(Debug)]
-pub(crate) struct ConnectionHandle {
-    /// Unique in this process.
-    pub(crate) id: u64,
-    pub(crate) config: Arc<ClientConfig>,
-    pub(crate) outgoing: mpsc::Sender<Outgoing>,
-    pub(crate) state: watch::Receiver<ConnectionState>,
-    is_local: Arc<AtomicBool>,
-    pub(crate) next_id: AtomicU64,
-    pub(crate) request_ids: RequestIds,
-    /// Only for the jitter of retries.
-    pub(crate) rng: Mutex<SmallRng>,
-    pub(crate) retries: RetryCounters,
-    pub(crate) in_doubt: Mutex<InDoubtRequests>,
-    pub(crate) limiter: Limiter,
 }
 
 impl Client {
@@ -107,18 +76,8 @@ impl Client {
     /// # Errors
     /// [`Error::Closed`] with the reason why there is no connection.
     pub async fn wait_until_connected(&self) -> Result<(), Error> {
-        let mut state = self.connection.state.clone();
-        let done = state.wait_for(|state| matches!(state, ConnectionState::Connected(_) | ConnectionState::Closed(_)));
-        let reached = match tokio::time::timeout(self.deadline, done).await {
-            Ok(Ok(state)) => state.clone(),
-            Ok(Err(_)) => ConnectionState::Closed(TASK_ENDED.into()),
-            Err(_) => self.connection.state.borrow().clone(),
-        };
-        match reached {
-            ConnectionState::Connected(_) => Ok(()),
-            ConnectionState::Connecting(Some(reason)) | ConnectionState::Closed(reason) => Err(Error::Closed(reason)),
-            ConnectionState::Connecting(None) => Err(Error::Closed("no connection before the deadline".into())),
-        }
+        self.connection.wait_for(self.deadline, |state| matches!(state, ConnectionState::Connected(_))).await?;
+        Ok(())
     }
 
     /// Waits until there is a connection and the server's hello has arrived, up to the deadline.
@@ -126,21 +85,9 @@ impl Client {
     /// # Errors
     /// [`Error::Closed`] with the reason why there is no hello.
     pub async fn wait_for_hello(&self) -> Result<Arc<Hello>, Error> {
-        let mut state = self.connection.state.clone();
-        let done =
-            state.wait_for(|state| matches!(state, ConnectionState::Connected(Some(_)) | ConnectionState::Closed(_)));
-        let reached = match tokio::time::timeout(self.deadline, done).await {
-            Ok(Ok(state)) => state.clone(),
-            Ok(Err(_)) => ConnectionState::Closed(TASK_ENDED.into()),
-            Err(_) => self.connection.state.borrow().clone(),
-        };
-        match reached {
-            ConnectionState::Connected(Some(hello)) => Ok(hello),
-            ConnectionState::Connecting(Some(reason)) | ConnectionState::Closed(reason) => Err(Error::Closed(reason)),
-            ConnectionState::Connecting(None) | ConnectionState::Connected(None) => {
-                Err(Error::Closed("the server sent no hello before the deadline".into()))
-            }
-        }
+        let has_hello = |state: &ConnectionState| matches!(state, ConnectionState::Connected(Some(_)));
+        let hello = self.connection.wait_for(self.deadline, has_hello).await?;
+        hello.ok_or_else(|| Error::Closed("the server sent no hello before the deadline".into()))
     }
 
     /// The server's hello. `None` while there is no connection, or before the hello has arrived.
@@ -181,25 +128,16 @@ impl Client {
     }
 
     /// `venue.put`: creates or changes a venue.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn venue_put(&self, id: &Id, details: VenueDetails) -> Result<Reply<()>, Error> {
         self.change_of(&Entity::Venue(id.clone()), Op::VenuePut, &body::VenuePut::new(id.clone(), details)).await
     }
 
     /// `venue.get`: a venue's details and halls.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn venue_get(&self, id: &Id) -> Result<Reply<VenueView>, Error> {
         self.read_of(&Entity::Venue(id.clone()), Op::VenueGet, &body::Get { id: id.clone() }).await
     }
 
     /// `hall.put`: creates or changes a hall. Existing sessions keep the layout with which they were created.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn hall_put(
         &self,
         venue: &Id,
@@ -211,9 +149,6 @@ impl Client {
     }
 
     /// `hall.put` with comments. Needs a node that speaks protocol 1.1.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn hall_put_with_comments(
         &self,
         venue: &Id,
@@ -228,9 +163,6 @@ impl Client {
     }
 
     /// `hall.get`: a hall's name and layout.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn hall_get(&self, venue: &Id, id: &Id) -> Result<Reply<HallView>, Error> {
         self.read_of(
             &Entity::Venue(venue.clone()),
@@ -243,40 +175,28 @@ impl Client {
     /// `session.create`: books the hall for the time and opens the session.
     ///
     /// # Errors
-    /// As every op: [`Error`]; `hall_occupied` if the hall is booked at that time.
+    /// `hall_occupied` if the hall is booked at that time.
     pub async fn session_create(&self, venue: &Id, session: NewSession) -> Result<Reply<SessionView>, Error> {
         self.change(Op::SessionCreate, &body::SessionCreate::new(venue.clone(), session)).await
     }
 
     /// `session.get`: a session's title, hall, time, prices, counts and layout.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn session_get(&self, id: &Id) -> Result<Reply<SessionView>, Error> {
         self.read_of(&Entity::Session(id.clone()), Op::SessionGet, &body::Get { id: id.clone() }).await
     }
 
     /// `session.search`: sessions of a venue, by start. Returns a page and the cursor of the next page.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn session_search(&self, search: &body::SessionSearch) -> Result<Reply<SessionPage>, Error> {
         self.read(Op::SessionSearch, search).await
     }
 
     /// `session.map`: the state of every seat, and the version.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn session_map(&self, id: &Id) -> Result<Reply<MapView>, Error> {
         self.read_of(&Entity::Session(id.clone()), Op::SessionMap, &body::SessionMap { id: id.clone(), view: None })
             .await
     }
 
     /// `session.map` with the three numbers that cinemas use: 2 on sale, 1 locked, 0 sold or blocked.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn session_map_three_states(&self, id: &Id) -> Result<Reply<ThreeStates>, Error> {
         self.read_of(
             &Entity::Session(id.clone()),
@@ -287,9 +207,6 @@ impl Client {
     }
 
     /// `session.block`: keeps free seats off sale, all or none.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn session_block(&self, id: &Id, seats: impl IntoIterator<Item = Seat>) -> Result<Reply<()>, Error> {
         let seats = seats.into_iter().collect();
         self.change_of(&Entity::Session(id.clone()), Op::SessionBlock, &body::SessionSeats { id: id.clone(), seats })
@@ -297,9 +214,6 @@ impl Client {
     }
 
     /// `session.unblock`: puts blocked seats back on sale, all or none.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn session_unblock(&self, id: &Id, seats: impl IntoIterator<Item = Seat>) -> Result<Reply<()>, Error> {
         let seats = seats.into_iter().collect();
         self.change_of(&Entity::Session(id.clone()), Op::SessionUnblock, &body::SessionSeats { id: id.clone(), seats })
@@ -307,62 +221,35 @@ impl Client {
     }
 
     /// `order.get`: the order that a cart became.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn order_get(&self, order: OrderId) -> Result<Reply<OrderView>, Error> {
         self.read_of(&Entity::Cart(order.cart()), Op::OrderGet, &body::OrderGet { order }).await
-    }
-
-    /// `watch`: follows a session as a stream of consistent seat maps. The watch starts with the first [`Watch::next`].
-    pub fn watch(&self, session: &Id) -> Watch {
-        Watch::new(self.clone(), Entity::Session(session.clone()), None, None)
-    }
-
-    /// `watch` of a list: follows the free, held and sold places of each session. The watch starts with the first
-    /// [`CountsWatch::next`]. All watches of a connection together may have as many feeds as `limits.feeds` of the
-    /// server's hello says.
-    pub fn watch_counts(&self, sessions: impl IntoIterator<Item = Id>) -> CountsWatch {
-        CountsWatch::new(self.clone(), sessions)
     }
 
     /// `batch`: several commands in one frame, up to 1 000. Each has its own answer, in the order of the commands.
     ///
     /// # Errors
-    /// As every op: [`Error`]. The outcome of each command is in the answer.
+    /// The outcome of each command is in the answer.
     pub async fn batch(&self, commands: &[BatchCommand]) -> Result<Vec<reply::Reply<()>>, Error> {
         let batch = reply::Batch { items: commands.iter().map(BatchCommand::item).collect() };
         Ok(self.read(Op::Batch, &batch).await?.value)
     }
 
     /// `admin.status`: the status of the node.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn status(&self) -> Result<Reply<NodeStatus>, Error> {
         self.read(Op::AdminStatus, &body::Empty {}).await
     }
 
     /// `admin.audit` of the whole node, recounted from its state.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn audit_node(&self) -> Result<Reply<NodeAudit>, Error> {
         self.read(Op::AdminAudit, &body::Audit { entity: None }).await
     }
 
     /// `admin.audit` of a session.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn audit_session(&self, id: &Id) -> Result<Reply<SessionAudit>, Error> {
         self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Session(id.clone())) }).await
     }
 
     /// `admin.audit` of a cart.
-    ///
-    /// # Errors
-    /// As every op: [`Error`].
     pub async fn audit_cart(&self, id: CartId) -> Result<Reply<CartAudit>, Error> {
         self.read(Op::AdminAudit, &body::Audit { entity: Some(Entity::Cart(id)) }).await
     }
@@ -407,163 +294,5 @@ impl Client {
         body: &B,
     ) -> Result<Reply<T>, Error> {
         self.call(Some(entity), op, None, body).await
-    }
-}
-
-impl ConnectionHandle {
-    /// Starts a connection task in this runtime. If a node is expected, the task stays connected only to that node.
-    pub(crate) fn start(
-        config: ClientConfig,
-        expected: Option<ExpectedNode>,
-        runtime: &Handle,
-    ) -> Arc<ConnectionHandle> {
-        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
-        let config = Arc::new(config);
-        let (outgoing, outgoing_receiver) = mpsc::channel(SUBMIT_QUEUE);
-        let (state_sender, state) = watch::channel(ConnectionState::Connecting(None));
-        let is_local = Arc::new(AtomicBool::new(false));
-        {
-            // The caller may be outside of any runtime; the connection's timers need one.
-            let _entered = runtime.enter();
-            let (config, is_local) = (Arc::clone(&config), Arc::clone(&is_local));
-            runtime.spawn(ConnectionTask::new(config, expected, outgoing_receiver, state_sender, is_local).run());
-        }
-        let limiter = Limiter::new(config.under_way_max);
-        Arc::new(ConnectionHandle {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            config,
-            outgoing,
-            state,
-            is_local,
-            next_id: AtomicU64::new(1),
-            request_ids: RequestIds::new(),
-            rng: Mutex::new(SmallRng::seed_from_u64(random_u64())),
-            retries: RetryCounters::default(),
-            in_doubt: Mutex::default(),
-            limiter,
-        })
-    }
-
-    /// The hello of the node at the other end. `None` without a connection, or before the hello has arrived.
-    pub(crate) fn hello(&self) -> Option<Arc<Hello>> {
-        match &*self.state.borrow() {
-            ConnectionState::Connected(hello) => hello.clone(),
-            ConnectionState::Connecting(_) | ConnectionState::Closed(_) => None,
-        }
-    }
-
-    /// Whether there is a connection on which the node's hello has arrived.
-    pub(crate) fn has_hello(&self) -> bool {
-        matches!(&*self.state.borrow(), ConnectionState::Connected(Some(_)))
-    }
-
-    /// Whether the newest connection is to a loopback or link-local address.
-    pub(crate) fn is_local(&self) -> bool {
-        self.is_local.load(Ordering::Relaxed)
-    }
-
-    /// The node at the other end, once its hello has arrived.
-    pub(crate) fn node(&self) -> Option<u64> {
-        match &*self.state.borrow() {
-            ConnectionState::Connected(Some(hello)) => hello.node.parse().ok(),
-            ConnectionState::Connected(None) | ConnectionState::Connecting(_) | ConnectionState::Closed(_) => None,
-        }
-    }
-}
-
-/// A command of a batch. It covers the ops that importers need. Each command has its own request id, so a batch can be
-/// repeated.
-#[derive(Clone, Debug)]
-pub struct BatchCommand {
-    request_id: SmolStr,
-    body: BatchBody,
-}
-
-#[derive(Clone, Debug, Serialize)]
-#[serde(untagged)]
-enum BatchBody {
-    Venue(body::VenuePut),
-    Hall(body::HallPut),
-    Session(body::SessionCreate),
-    Block(body::SessionSeats),
-    Title(body::TitlePut),
-    Product(body::ProductPut),
-    Resource(Box<body::ResourcePut>),
-}
-
-impl BatchCommand {
-    /// `venue.put`.
-    pub fn venue_put(request_id: impl AsRef<str>, id: &Id, details: VenueDetails) -> BatchCommand {
-        let body = body::VenuePut::new(id.clone(), details);
-        BatchCommand { request_id: SmolStr::new(request_id), body: BatchBody::Venue(body) }
-    }
-
-    /// `hall.put`.
-    pub fn hall_put(
-        request_id: impl AsRef<str>,
-        venue: &Id,
-        id: &Id,
-        name: impl AsRef<str>,
-        layout: Arc<Layout>,
-    ) -> BatchCommand {
-        let (name, comments) = (SmolStr::new(name), SmolStr::default());
-        let body = body::HallPut { venue: venue.clone(), id: id.clone(), name, comments, layout };
-        BatchCommand { request_id: SmolStr::new(request_id), body: BatchBody::Hall(body) }
-    }
-
-    /// The same `hall.put` with comments, which need a node that speaks protocol 1.1. No effect on other commands,
-    /// which take their comments with their details.
-    #[must_use]
-    pub fn with_comments(mut self, comments: impl AsRef<str>) -> BatchCommand {
-        if let BatchBody::Hall(body) = &mut self.body {
-            body.comments = SmolStr::new(comments);
-        }
-        self
-    }
-
-    /// `session.create`.
-    pub fn session_create(request_id: impl AsRef<str>, venue: &Id, session: NewSession) -> BatchCommand {
-        let body = body::SessionCreate::new(venue.clone(), session);
-        BatchCommand { request_id: SmolStr::new(request_id), body: BatchBody::Session(body) }
-    }
-
-    /// `session.block`.
-    pub fn session_block(request_id: impl AsRef<str>, id: &Id, seats: impl IntoIterator<Item = Seat>) -> BatchCommand {
-        let body = body::SessionSeats { id: id.clone(), seats: seats.into_iter().collect() };
-        BatchCommand { request_id: SmolStr::new(request_id), body: BatchBody::Block(body) }
-    }
-
-    /// `title.put`.
-    pub fn title_put(request_id: impl AsRef<str>, id: &Id, title: Title) -> BatchCommand {
-        let body = BatchBody::Title(body::TitlePut::new(id.clone(), title));
-        BatchCommand { request_id: SmolStr::new(request_id), body }
-    }
-
-    /// `product.put`.
-    pub fn product_put(request_id: impl AsRef<str>, id: &Id, details: ProductDetails) -> BatchCommand {
-        let body = BatchBody::Product(body::ProductPut::new(id.clone(), details));
-        BatchCommand { request_id: SmolStr::new(request_id), body }
-    }
-
-    /// `resource.put`.
-    pub fn resource_put(request_id: impl AsRef<str>, id: &Id, details: ResourceDetails) -> BatchCommand {
-        let body = BatchBody::Resource(Box::new(body::ResourcePut::new(id.clone(), details)));
-        BatchCommand { request_id: SmolStr::new(request_id), body }
-    }
-
-    fn item(&self) -> BatchItem<'_, &BatchBody> {
-        BatchItem { op: self.op().name(), rid: Some(self.request_id.as_str().into()), body: &self.body }
-    }
-
-    fn op(&self) -> Op {
-        match &self.body {
-            BatchBody::Venue(_) => Op::VenuePut,
-            BatchBody::Hall(_) => Op::HallPut,
-            BatchBody::Session(_) => Op::SessionCreate,
-            BatchBody::Block(_) => Op::SessionBlock,
-            BatchBody::Title(_) => Op::TitlePut,
-            BatchBody::Product(_) => Op::ProductPut,
-            BatchBody::Resource(_) => Op::ResourcePut,
-        }
     }
 }

@@ -111,8 +111,17 @@ pub struct CountsWatch {
     ready: VecDeque<Id>,
 }
 
+impl Client {
+    /// `watch` of a list: follows the free, held and sold places of each session. The watch starts with the first
+    /// [`CountsWatch::next`]. All watches of a connection together may have as many feeds as `limits.feeds` of the
+    /// server's hello says.
+    pub fn watch_counts(&self, sessions: impl IntoIterator<Item = Id>) -> CountsWatch {
+        CountsWatch::new(self.clone(), sessions)
+    }
+}
+
 impl CountsWatch {
-    pub(crate) fn new(client: Client, sessions: impl IntoIterator<Item = Id>) -> CountsWatch {
+    fn new(client: Client, sessions: impl IntoIterator<Item = Id>) -> CountsWatch {
         let mut seen = BTreeSet::new();
         let sessions = sessions.into_iter().filter(|session| seen.insert(session.clone())).collect();
         CountsWatch {

@@ -16,7 +16,7 @@ const REQUESTS_MAX: usize = 4_096;
 /// How long after its deadline an attempt may still be on its way.
 const LATE_MAX: Duration = Duration::from_secs(10);
 
-/// A connection: the id of its [`crate::client::ConnectionHandle`], and its number among that handle's connections.
+/// A connection: the id of its [`crate::connection::ConnectionHandle`], and its number among that handle's connections.
 pub(crate) type ConnectionId = (u64, u64);
 
 /// The connections of the attempts that may have been granted, or may still be granted.

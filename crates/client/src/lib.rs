@@ -25,6 +25,8 @@
 //!
 //! # Retries and request ids
 //!
+//! Every op fails with an [`Error`]. It tells refusals, which are final, from failures and unknown outcomes.
+//!
 //! Every request has a deadline. Until then the client retries a command with the same **request id** when a node is
 //! busy, draining or unreachable. A repeat of a command that succeeded gets the same answer and changes nothing, so no
 //! seat is sold twice by a retry.
@@ -44,7 +46,9 @@
 mod config;
 mod error;
 
+mod batch;
 mod call;
+mod call_state;
 mod cart;
 mod catalog;
 mod client;
@@ -58,6 +62,7 @@ mod watch;
 
 mod back_off;
 mod concurrency_limit;
+mod connection;
 mod connection_task;
 mod feeds;
 mod in_doubt;
@@ -68,25 +73,27 @@ mod routes;
 mod ws_connection;
 
 pub use boxoffice_core::{
+    access::Role,
     answer::{
-        AreaCounts, At, BookingState, BookingView, CartAudit, CartState, CartView, CustomerAudit, Ended, HallView,
-        Held, LineView, MapView, Order, ProductAudit, ProductView, Purchase, PurchasesPage, ResourceAudit,
-        ResourceView, SeatCounts, SessionAudit, SessionEntry, SessionView, StockCounts, TakenLine, Taker, TitleView,
-        VenueEntry, VenueView, VenuesPage,
+        AreaCounts, At, BookingState, BookingView, CartAudit, CartState, CartView, Claim, CustomerAudit, Ended,
+        HallView, Held, HoldView, LineView, MapView, Order, ProductAudit, ProductView, Purchase, PurchasesPage,
+        ResourceAudit, ResourceView, SaleView, SeatCounts, SessionAudit, SessionEntry, SessionView, StockCounts,
+        TakenLine, Taker, TitleView, VenueEntry, VenueView, VenuesPage,
     },
     command::{
-        Area, BestWish, Command, CustomerLimit, Every, HoldPolicy, Limits, NewSession, OpeningHours, Payment,
-        ProductDetails, Rate, Repeat, ResourceDetails, Shipping, Title, Until, VenueDetails, Want, WantedLine, When,
+        Area, BestWish, CustomerLimit, Every, HoldPolicy, Limits, NewSession, OpeningHours, Payment, ProductDetails,
+        Rate, Repeat, ResourceDetails, Shipping, Title, Until, VenueDetails, Want, WantedLine, When,
     },
-    id::{CartId, CartToken, Entity, Id, OrderId},
+    directory::TitleEntry,
+    id::{CartId, CartToken, Entity, HoldId, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},
     payment::{
         OnDecline, PaymentFailure, PaymentStatus, RefundRecord, RefundStatus, Settlement, VoidRecord, VoidStatus,
     },
-    portion::{Content, PricedSeat},
+    portion::{Content, Portion, PricedSeat},
     refusal::{Conflict, Shortage},
-    seat::{Seat, SeatState},
+    seat::{Seat, SeatSet, SeatState},
     time::Timestamp,
 };
 pub use boxoffice_wire::{
@@ -104,12 +111,16 @@ pub use boxoffice_wire::{
         Available, BookingPage, FreeSlots, No, OrderView, Reply as BatchReply, SessionPage, Slot, ThreeStates,
         TitlePage, Unreadable,
     },
-    status::{FollowerStatus, HistoryEntry, HistoryPage, NodeAudit, NodeStatus},
+    status::{
+        CartTotals, CurrencyTotal, FollowerStatus, HistoryEntry, HistoryPage, NodeAudit, NodeStatus, PaymentTotals,
+        Rates, SeatTotals, ShardStatus, UnitTotals,
+    },
 };
 
+pub use batch::BatchCommand;
 pub use cart::{Cart, gateway, recorded};
 pub use catalog::CitySearch;
-pub use client::{BatchCommand, Client};
+pub use client::Client;
 pub use concurrency_limit::ConcurrencyLimit;
 pub use config::{AdminToken, ClientConfig, CustomerCredentials};
 pub use counts::{CountsWatch, LiveCounts};

@@ -15,21 +15,11 @@ use std::{
 };
 
 use boxoffice_core::id::Entity;
-use boxoffice_wire::{
-    Op,
-    body::Empty,
-    cluster::{NodeAddress, ShardMap},
-};
+use boxoffice_wire::cluster::{NodeAddress, ShardMap};
 use smol_str::SmolStr;
 use tokio::{runtime::Handle, time::Instant};
-use tracing::debug;
 
-use crate::{
-    client::{Client, ConnectionHandle},
-    config::ClientConfig,
-    connection_task::ExpectedNode,
-    error::Error,
-};
+use crate::{config::ClientConfig, connection::ConnectionHandle, connection_task::ExpectedNode};
 
 /// The shortest time between two requests for the shard map.
 const REFRESH_AFTER: Duration = Duration::from_secs(1);
@@ -47,9 +37,6 @@ const MAP_AGE_MAX: Duration = Duration::from_secs(60);
 /// the map names, or it refused this client.
 const RECONNECT_AFTER_CLOSED: Duration = Duration::from_secs(60);
 
-/// How long a request for the map may take.
-const MAP_DEADLINE: Duration = Duration::from_secs(2);
-
 /// Nodes of a map that are used, and so the maximum of connections to leaders.
 const NODES_MAX: usize = 64;
 
@@ -57,7 +44,7 @@ const NODES_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Routes {
     /// The runtime in which the client was started. Its callers may be outside of any runtime.
-    runtime: Handle,
+    pub(crate) runtime: Handle,
     state: Mutex<RoutesState>,
 }
 
@@ -94,42 +81,43 @@ impl Routes {
 
     /// The connection to the leader of an entity's shard. `None` if the client's own connection is as good: the
     /// client's own node is the leader, no leader is known, or there is no connection to the leader.
-    pub(crate) fn leader_of(self: &Arc<Self>, entity: &Entity, client: &Client) -> Option<Arc<ConnectionHandle>> {
+    ///
+    /// Also returns whether the caller should request a new map, as all methods here that return a `bool`.
+    pub(crate) fn leader_of(&self, entity: &Entity, own: &ConnectionHandle) -> (Option<Arc<ConnectionHandle>>, bool) {
         let mut state = self.state();
         let Some(leader) = state.map.leader_of(entity) else {
-            self.request_map(state, REFRESH_AFTER, client);
-            return None;
+            return (None, state.claim_request(REFRESH_AFTER));
         };
-        let connection = match client.connection.node() {
-            Some(own) if own == leader => None,
-            _ => state.connection(leader, client, &self.runtime),
+        let connection = match own.node() {
+            Some(node) if node == leader => None,
+            _ => state.connection(leader, own, &self.runtime),
         };
         let is_missing =
             connection.as_ref().is_some_and(|connection| !connection.has_hello() && !connection.is_closed());
-        if is_missing || state.is_map_old(Instant::now()) {
-            self.request_map(state, REFRESH_AFTER_FOR_ADDRESS, client);
-        }
-        connection.filter(|connection| connection.has_hello())
+        let is_due = (is_missing || state.is_map_old(Instant::now())) && state.claim_request(REFRESH_AFTER_FOR_ADDRESS);
+        (connection.filter(|connection| connection.has_hello()), is_due)
     }
 
     /// Notes the leader of an entity's shard. An answer named it, since it came from there by a hop.
-    pub(crate) fn learn_leader(self: &Arc<Self>, entity: &Entity, leader: u64, client: &Client) {
+    #[must_use]
+    pub(crate) fn learn_leader(&self, entity: &Entity, leader: u64) -> bool {
         let mut state = self.state();
         state.set_leader(entity, leader);
-        if !state.map.nodes.iter().any(|node| node.node == leader) {
-            // The leader is a new member, or there is no map yet.
-            self.request_map(state, REFRESH_AFTER_FOR_ADDRESS, client);
-        }
+        // An unknown leader is a new member, or there is no map yet.
+        let is_known = state.map.nodes.iter().any(|node| node.node == leader);
+        !is_known && state.claim_request(REFRESH_AFTER_FOR_ADDRESS)
     }
 
-    /// Asks for a new map after a leader did not do what it was asked for.
-    pub(crate) fn refresh(self: &Arc<Self>, client: &Client) {
-        self.request_map(self.state(), REFRESH_AFTER, client);
+    /// A leader did not do what it was asked for.
+    #[must_use]
+    pub(crate) fn refresh(&self) -> bool {
+        self.state().claim_request(REFRESH_AFTER)
     }
 
     /// Drops a connection over which a request about this entity got no answer. The client does not take the node for
     /// the leader of that entity any more, and sends it nothing until it has accepted another connection.
-    pub(crate) fn drop_silent(self: &Arc<Self>, entity: &Entity, connection: &ConnectionHandle, client: &Client) {
+    #[must_use]
+    pub(crate) fn drop_silent(&self, entity: &Entity, connection: &ConnectionHandle) -> bool {
         let mut state = self.state();
         let leader = state.leaders.iter().find(|(_, leader)| leader.connection.id == connection.id);
         if let Some(leader) = leader.map(|(node, _)| *node) {
@@ -138,49 +126,26 @@ impl Routes {
                 state.set_leader(entity, 0);
             }
         }
-        self.request_map(state, REFRESH_AFTER, client);
+        state.claim_request(REFRESH_AFTER)
     }
 
-    /// Requests the shard map in the background, unless it was requested within `interval`.
-    fn request_map(self: &Arc<Self>, mut state: MutexGuard<'_, RoutesState>, interval: Duration, client: &Client) {
-        let now = Instant::now();
-        if state.requested_at.is_some_and(|requested| now < requested + interval)
-            || state.not_before.is_some_and(|not_before| now < not_before)
-        {
-            return;
-        }
-        state.requested_at = Some(now);
-        drop(state);
-        let client = Client { routes: None, request_id: None, deadline: MAP_DEADLINE, ..client.clone() };
-        let routes = Arc::downgrade(self);
-        self.runtime.spawn(async move {
-            let answer = client.read::<ShardMap, _>(Op::Shards, &Empty {}).await;
-            let Some(routes) = routes.upgrade() else { return };
-            match answer {
-                Ok(map) => routes.set_map(map.value, &client),
-                Err(error) => {
-                    debug!(%error, "the node sent no shard map");
-                    // The node is older than the op, or does not allow it to this client. All requests go through that
-                    // node.
-                    if let Error::Refused(_) = error {
-                        routes.state().not_before = Some(Instant::now() + REFRESH_AFTER_USELESS);
-                    }
-                }
-            }
-        });
+    /// The node refused to send its map: it is older than the op, or does not allow it to this client. All requests go
+    /// through that node.
+    pub(crate) fn on_map_refused(&self) {
+        self.state().not_before = Some(Instant::now() + REFRESH_AFTER_USELESS);
     }
 
     /// Replaces the map, and closes the connections to nodes that lead nothing in the new map.
-    fn set_map(&self, mut map: ShardMap, client: &Client) {
+    pub(crate) fn set_map(&self, mut map: ShardMap, own: &ConnectionHandle) {
         // Without the own node's hello there is no cluster that leaders could be compared with.
-        let Some(own) = client.connection.hello() else { return };
-        let (now, only_remote) = (Instant::now(), !client.connection.is_local());
+        let Some(hello) = own.hello() else { return };
+        let (now, only_remote) = (Instant::now(), !own.is_local());
         let leading: BTreeSet<u64> = map.leaders.iter().copied().filter(|node| *node > 0).collect();
         truncate_nodes(&mut map.nodes, &leading);
         let mut state = self.state();
-        if (&state.cluster, state.only_remote) != (&own.cluster, only_remote) {
+        if (&state.cluster, state.only_remote) != (&hello.cluster, only_remote) {
             state.leaders.clear();
-            state.cluster = own.cluster.clone();
+            state.cluster = hello.cluster.clone();
             state.only_remote = only_remote;
         }
         state.leaders.retain(|node, leader| {
@@ -199,6 +164,17 @@ impl Routes {
 }
 
 impl RoutesState {
+    /// Whether a map may be requested now: it was not within `interval`. If so, it counts as requested.
+    fn claim_request(&mut self, interval: Duration) -> bool {
+        let now = Instant::now();
+        let is_due = self.requested_at.is_none_or(|requested| now >= requested + interval)
+            && self.not_before.is_none_or(|not_before| now >= not_before);
+        if is_due {
+            self.requested_at = Some(now);
+        }
+        is_due
+    }
+
     fn is_map_old(&self, now: Instant) -> bool {
         self.received_at.is_none_or(|received| now >= received + MAP_AGE_MAX)
     }
@@ -212,7 +188,7 @@ impl RoutesState {
     }
 
     /// The connection to a node, which is opened if there is none. `None` if there is no address to connect to.
-    fn connection(&mut self, leader: u64, client: &Client, runtime: &Handle) -> Option<Arc<ConnectionHandle>> {
+    fn connection(&mut self, leader: u64, own: &ConnectionHandle, runtime: &Handle) -> Option<Arc<ConnectionHandle>> {
         if let Some(known) = self.leaders.get_mut(&leader) {
             known.may_reconnect(Instant::now());
             return Some(Arc::clone(&known.connection));
@@ -222,7 +198,7 @@ impl RoutesState {
             addresses: vec![address.clone()],
             wait_for_connection: false,
             to_leaders: false,
-            ..ClientConfig::clone(&client.connection.config)
+            ..ClientConfig::clone(&own.config)
         };
         let expected = ExpectedNode { node: leader, cluster: self.cluster.clone(), only_remote: self.only_remote };
         let connection = ConnectionHandle::start(config, Some(expected), runtime);
@@ -278,10 +254,10 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address").to_string();
         let config = ClientConfig::new(["192.0.2.1:7180"]);
-        let client = Client::start(ClientConfig { to_leaders: true, ..config }).expect("a client");
+        let own = ConnectionHandle::start(config, None, &Handle::current());
         let map = ShardMap { leaders: vec![2, 2], nodes: vec![NodeAddress { node: 2, client: address.into() }] };
         let mut routes = RoutesState { map, only_remote: true, ..RoutesState::default() };
-        let connection = routes.connection(2, &client, &Handle::current()).expect("it has an address");
+        let connection = routes.connection(2, &own, &Handle::current()).expect("it has an address");
         let mut state = connection.state.clone();
         let closed = state.wait_for(|state| matches!(state, ConnectionState::Closed(_)));
         drop(tokio::time::timeout(Duration::from_secs(5), closed).await.expect("it closes in time").expect("a state"));

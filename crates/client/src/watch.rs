@@ -1,7 +1,7 @@
 //! A watch of one entity.
 
 use boxoffice_core::{
-    id::{CartToken, Entity},
+    id::{CartToken, Entity, Id},
     refusal::Refusal,
 };
 use boxoffice_wire::{
@@ -39,6 +39,13 @@ pub struct Watch<T = MapState> {
     state: Option<T>,
     /// Since when the state may be out of date.
     stale_since: Option<Instant>,
+}
+
+impl Client {
+    /// `watch`: follows a session as a stream of consistent seat maps. The watch starts with the first [`Watch::next`].
+    pub fn watch(&self, session: &Id) -> Watch {
+        Watch::new(self.clone(), Entity::Session(session.clone()), None, None)
+    }
 }
 
 impl Watch<MapState> {

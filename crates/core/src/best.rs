@@ -12,6 +12,7 @@ use smol_str::format_smolstr;
 use crate::{
     command::BestWish,
     layout::{Layout, Row},
+    planted,
     refusal::Refusal,
     seat::HOLD_SEATS_MAX,
 };
@@ -36,7 +37,13 @@ pub(crate) fn choose(layout: &Layout, free: impl Fn(u32) -> u64, wish: &BestWish
     {
         return Ok(seats);
     }
-    Err(Refusal::NoAdjacentSeats { count: wish.count, free: search.fitting_free() })
+    // A split that came to nothing has taken nothing.
+    search.taken.clear();
+    let free = search.fitting_free();
+    // Without a wish for accessible or adjacent seats, any seats do.
+    let any_do = (wish.split || count == 1) && wish.accessible == 0;
+    debug_assert!(!any_do || free < u32::from(wish.count), "{wish:?} is refused although {free} such seats are free");
+    Err(Refusal::NoAdjacentSeats { count: wish.count, free })
 }
 
 /// A run that fits: its first seat and its score. The smallest score is the best.
@@ -166,7 +173,8 @@ impl<'a, F: Fn(u32) -> u64> Search<'a, F> {
     }
 
     fn longest_piece(&self, plain: usize, accessible: usize, longest: usize) -> Option<(usize, usize, Candidate)> {
-        for length in (1..=longest.min(plain + accessible)).rev() {
+        let shortest = if planted::is("a split without single seats") { 2 } else { 1 };
+        for length in (shortest..=longest.min(plain + accessible)).rev() {
             for run_accessible in (0..=length.min(accessible)).rev() {
                 if length - run_accessible <= plain
                     && let Some(run) = self.best_run(length, run_accessible)

@@ -1,5 +1,5 @@
-//! What the door costs: requests a second over a few connections with many requests under way, and the processor time of
-//! the thread that serves them, in front of a node that answers everything from another thread.
+//! The cost of the client port: requests a second over a few connections with many requests under way, and the processor
+//! time of the thread that serves them. The node answers everything from another thread.
 //!
 //! `cargo bench -p boxoffice-edge --bench rate -- [connections] [under way] [seconds]`
 
@@ -277,7 +277,7 @@ fn main() {
         stop.send(()).expect("it runs");
         let used = serving.join().expect("without a panic");
         println!(
-            "{:21} {connections} connections × {under_way}: {:7.0} requests/s, {:.2} µs of the door's thread each ({:.2} of a core)",
+            "{:21} {connections} connections × {under_way}: {:7.0} requests/s, {:.2} µs of the port's thread each ({:.2} of a core)",
             encoding.subprotocol(),
             answered as f64 / took.as_secs_f64(),
             used.as_secs_f64() * 1e6 / answered as f64,

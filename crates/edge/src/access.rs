@@ -1,12 +1,6 @@
-//! What a caller may do: the roles of what it has shown, and whether these still hold.
+//! A caller's rights: the roles of the key or token that it has shown, and whether that is still valid.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::Arc;
 
 use boxoffice_core::{
     access::{AccessKey, NewKey, Role, Roles},
@@ -14,7 +8,6 @@ use boxoffice_core::{
     refusal::Refusal,
     time::Timestamp,
 };
-use boxoffice_node::access::KeyRing;
 use boxoffice_wire::{FailKind, Op, Rejection, access::ShownKey, joining};
 use smol_str::{SmolStr, format_smolstr};
 
@@ -25,49 +18,48 @@ use crate::{
     token::TokenKeys,
 };
 
-/// The names in the record of those who have no key. Names of keys have no spaces.
+/// Names in the record of changes for callers without a key. Names of keys have no spaces.
 const BY_ADMIN_TOKEN: &str = "admin token";
 const BY_OPERATORS_PORT: &str = "operators' port";
 
-/// What a caller has shown, and what it may do with that.
+/// The credentials that a caller has shown, and its rights.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Access {
     pub(crate) roles: Roles,
-    /// Its name in the record of what it changes.
+    /// The caller's name in the record of changes.
     pub(crate) name: Option<SmolStr>,
-    /// The venues that it may do it for; all if empty.
+    /// The venues that the rights are limited to. All if empty.
     pub(crate) venues: Arc<[Id]>,
-    /// The customer that a token was made for.
+    /// The customer whose token was shown.
     pub(crate) customer: Option<Id>,
     shown: Shown,
 }
 
-/// What was shown.
+/// The credentials that were shown.
 #[derive(Clone, Debug, Default)]
 enum Shown {
-    /// Nothing.
     #[default]
     Nothing,
-    /// The admin token of the configuration; or nothing, at an operators' port that asks for nothing.
+    /// The admin token of the configuration, or nothing at an operators' port that needs no credentials.
     Operator,
-    /// A key, as the directory had it at this version.
+    /// A key, as it was at this version of the key ring.
     Key { name: Id, key: Arc<AccessKey>, version: u64 },
-    /// A token that ends then.
+    /// A short-lived token.
     Token { expires_at: Timestamp },
-    /// The secret of the cluster's nodes.
+    /// The secret that the cluster's nodes share.
     Peer,
 }
 
-/// Why a caller hears no answer.
+/// Why a request is not carried out.
 #[derive(Debug)]
 pub(crate) enum Denied {
-    /// It may not ask for this.
+    /// The caller has no right to it.
     Refused(Denial, Rejection),
-    /// This node cannot know whether it may.
+    /// This node cannot know whether the caller has the right.
     Failed(FailKind),
 }
 
-/// Why what a caller has shown is worth nothing any more.
+/// Why a caller's credentials are no longer valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// Its key was revoked.
@@ -85,42 +77,11 @@ impl Ended {
     }
 }
 
-/// How the keys stood a moment ago: looked at without asking the node.
-#[derive(Debug, Default)]
-pub(crate) struct Ring {
-    version: AtomicU64,
-    has_admin: AtomicBool,
-    silent_ms: AtomicU64,
-}
-
-impl Ring {
-    /// The keys stand like this now.
-    pub(crate) fn note(&self, ring: KeyRing) {
-        self.has_admin.store(ring.has_admin, Ordering::Relaxed);
-        self.silent_ms.store(ring.silent_ms, Ordering::Relaxed);
-        self.version.store(ring.version, Ordering::Release);
-    }
-
-    /// Whether some key has the role admin.
-    pub(crate) fn has_admin(&self) -> bool {
-        self.has_admin.load(Ordering::Relaxed)
-    }
-
-    /// For how long the directory's leader was not heard.
-    pub(crate) fn silent_for(&self) -> Duration {
-        Duration::from_millis(self.silent_ms.load(Ordering::Relaxed))
-    }
-
-    fn version(&self) -> u64 {
-        self.version.load(Ordering::Acquire)
-    }
-}
-
 impl Access {
-    /// Of a caller at this port who shows this token, or none.
+    /// The access of a caller at this port with this key or token, if any.
     ///
     /// # Errors
-    /// A token that is shown and does not fit is refused, whatever is asked.
+    /// A key or token that is not valid is refused, whatever the request is.
     pub(crate) fn of(shared: &Shared, port: Port, token: Option<&str>) -> Result<Access, Rejection> {
         let Some(token) = token else { return Ok(Access::of_nothing(shared, port)) };
         let refused = |words: &'static str| Err(Rejection::Unauthenticated(SmolStr::new_static(words)));
@@ -148,7 +109,7 @@ impl Access {
                 shown: Shown::Token { expires_at: claims.expires_at },
             });
         }
-        // What nodes show each other that have no secret is known to everybody.
+        // Nodes without a secret of their own use a token that is public, so only loopback may use that one.
         let is_secret = || !joining::is_token(joining::ON_LOOPBACK.as_bytes(), token);
         if shared.backend.is_peer_token(token) && (shared.config.listen.ip().is_loopback() || is_secret()) {
             return Ok(Access { shown: Shown::Peer, ..Access::of_nothing(shared, port) });
@@ -169,8 +130,8 @@ impl Access {
     }
 
     fn of_key(shared: &Shared, shown: ShownKey<'_>) -> Option<Access> {
-        // Read before the key: a key that changes meanwhile is looked up again.
-        let version = shared.ring.version();
+        // The version is read before the key, so a key that changes meanwhile is looked up again.
+        let version = shared.key_ring.version();
         let name = Id::new(shown.name)?;
         let key = shared.backend.key(&name)?;
         same_secret(&key.terms.hash, &shown.hash()).then(|| Access {
@@ -182,21 +143,21 @@ impl Access {
         })
     }
 
-    /// The same access, if what was shown still holds.
+    /// Checks that the credentials are still valid.
     ///
     /// # Errors
-    /// Why it does not.
+    /// Why they are not.
     pub(crate) fn check(&mut self, shared: &Shared) -> Result<(), Ended> {
         match &mut self.shown {
             Shown::Nothing | Shown::Operator | Shown::Peer => Ok(()),
             Shown::Token { expires_at } if *expires_at <= shared.backend.now() => Err(Ended::Expired),
             Shown::Token { .. } => Ok(()),
             Shown::Key { name, key, version } => {
-                let now = shared.ring.version();
+                let now = shared.key_ring.version();
                 if *version == now {
                     return Ok(());
                 }
-                // Another key under the name of one that was revoked is another key.
+                // A new key under the name of a revoked one does not count.
                 if shared.backend.key(name).is_none_or(|kept| kept != *key) {
                     return Err(Ended::Revoked);
                 }
@@ -206,17 +167,17 @@ impl Access {
         }
     }
 
-    /// Whether it may ask for this.
+    /// Checks that the caller may use an op.
     ///
     /// # Errors
-    /// Why not.
+    /// Why it may not.
     pub(crate) fn may(&self, shared: &Shared, op: Op) -> Result<(), Denied> {
-        // A machine that wants to join shows that it knows the secret of the cluster's nodes; the node looks at that itself.
+        // A machine that wants to join proves that it knows the nodes' secret. The node checks the proof itself.
         let is_open = op.is_open_to(self.roles) || (op == Op::AdminJoin && matches!(self.shown, Shown::Peer));
         if !is_open {
             return Err(self.lacks(op));
         }
-        if !self.venues.is_empty() && is_about_everything(op) {
+        if !self.venues.is_empty() && is_of_no_venue(op) {
             let words = format_smolstr!("`{}` is about all venues, and this key is for some", op.name());
             return Err(Denied::Refused(Denial::Venue, Refusal::Forbidden(words).into()));
         }
@@ -244,13 +205,13 @@ impl Access {
         }
     }
 
-    /// Whether the cluster could have taken it back meanwhile without this node having heard.
+    /// Whether the cluster may have revoked the credentials without this node's knowledge.
     fn may_be_revoked(&self) -> bool {
         matches!(self.shown, Shown::Key { .. })
     }
 
-    /// Whether it is a program or a person of the house, and no stranger or customer.
-    pub(crate) fn is_of_the_house(&self) -> bool {
+    /// Whether the caller is the operator's staff or program, and not a customer or a stranger.
+    pub(crate) fn is_staff(&self) -> bool {
         match self.shown {
             Shown::Operator | Shown::Key { .. } => true,
             Shown::Token { .. } => self.roles.has(Role::Desk) || self.roles.has(Role::Report),
@@ -258,25 +219,25 @@ impl Access {
         }
     }
 
-    /// The name of the key that was shown, and what that may have.
+    /// The name and the budgets of the key that was shown.
     pub(crate) fn key_terms(&self) -> Option<(Id, Terms)> {
         let Shown::Key { name, key, .. } = &self.shown else { return None };
         let NewKey { requests_per_second, held_max, .. } = key.terms;
         Some((name.clone(), Terms { requests_per_second, held_max }))
     }
 
-    /// Whether it sees whose a booking is, and what else is no stranger's business.
+    /// Whether the caller sees details that customers and strangers do not, such as the owner of a booking.
     pub(crate) fn sees_all(&self) -> bool {
         self.roles.has(Role::Desk) || self.roles.has(Role::Report)
     }
 
-    /// Whether it is told which cluster and which program this is.
+    /// Whether the caller is told the cluster's id and the program's version.
     pub(crate) fn sees_the_cluster(&self) -> bool {
         self.sees_all() || matches!(self.shown, Shown::Peer)
     }
 }
 
-/// Whether an op tells of, or changes, what belongs to no venue.
-fn is_about_everything(op: Op) -> bool {
+/// Whether an op reads or changes something that belongs to no venue.
+fn is_of_no_venue(op: Op) -> bool {
     matches!(op, Op::AdminStatus | Op::AdminNodes | Op::CustomerPurchases | Op::TitlePut)
 }

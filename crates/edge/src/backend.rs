@@ -1,4 +1,4 @@
-//! What is behind the door.
+//! The node, as the client port needs it.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -22,32 +22,33 @@ use boxoffice_wire::{
 };
 use smol_str::SmolStr;
 
-/// A history that is being read.
+/// A future of the history of an entity.
 pub type Reading = Pin<Box<dyn Future<Output = Result<HistoryFound, HistoryError>> + Send>>;
 
 /// A member of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its id.
+    /// The member's id.
     pub node: SmolStr,
-    /// Where clients reach it: host and port; empty if that is not known.
+    /// Host and port for clients. Empty if not known.
     pub client: SmolStr,
 }
 
-/// The node, as the door needs it.
+/// The node, as the client port needs it. Tests have one of their own.
 pub trait Backend: Send + Sync + 'static {
-    /// Hands a command on; `request` is there if it changes something. Never blocks: what cannot be taken is answered busy.
+    /// Submits a command. `request` is the request id of a command that changes something. Never blocks: a command that
+    /// cannot be taken is answered busy.
     fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo);
 
-    /// Whether a command that comes now is refused because of overload, and then after how many milliseconds its client should
-    /// try again. Such a command is not submitted.
+    /// Whether the node refuses this command because of overload. Returns after how many milliseconds the client should
+    /// retry. Such a command is not submitted.
     fn sheds(&self, command: &Command, request: Option<Request>) -> Option<u32> {
         let _ = (command, request);
         None
     }
 
-    /// The same for a command of which only the head was read, which costs less. What command that is, is asked for only if it
-    /// may be refused. A command that this does not shed is read whole, and `sheds` is asked.
+    /// The same before the body is read, which costs less. Calls `command` only if the command may be refused. If not
+    /// shed here, the command is read whole and [`Backend::sheds`] decides.
     fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>) -> Option<u32> {
         let _ = command;
         None
@@ -58,46 +59,46 @@ pub trait Backend: Send + Sync + 'static {
         false
     }
 
-    /// What the first frame of a connection says. The door writes its own limits into it.
+    /// The first frame of a connection. The client port writes its own limits into it.
     fn hello(&self) -> Hello;
 
     /// The members of the cluster, as far as the node knows them.
     fn members(&self) -> Vec<Member>;
 
-    /// The node that leads each shard, by the shard's number; 0 where this node knows of none.
+    /// The leader of each shard, by the shard's number. 0 if this node knows of none.
     fn leaders(&self) -> Vec<u64>;
 
-    /// The node that leads an entity, if it is known and another one.
+    /// The node that leads an entity, if that is another node and known.
     fn leader_elsewhere(&self, entity: &Entity) -> Option<u64>;
 
-    /// How the node is.
+    /// The node's status, without the counters of the client port.
     fn status(&self) -> NodeStatus;
 
-    /// What the node holds, counted afresh: takes a while.
+    /// Counts everything that the node holds. Takes a while.
     fn audit(&self) -> Pin<Box<dyn Future<Output = NodeAudit> + Send>>;
 
-    /// What happened to an entity, or to one seat of it: at most `limit` events with versions before `before`.
+    /// The history of an entity, or of one of its seats: at most `limit` events with versions before `before`.
     fn history(&self, entity: &Entity, seat: Option<Seat>, limit: usize, before: Option<u64>) -> Reading;
 
-    /// The node's wall clock: what the time of a signature is held against.
+    /// The node's wall clock, against which the times in tokens and signatures are checked.
     fn now(&self) -> Timestamp;
 
     /// The cluster's key with this name, as far as this node knows.
     fn key(&self, name: &Id) -> Option<Arc<AccessKey>>;
 
-    /// How the cluster's keys stand.
+    /// The state of the cluster's keys.
     fn key_ring(&self) -> KeyRing;
 
-    /// Whether this token shows that a machine knows the secret of the cluster's nodes.
+    /// Whether this token proves that a machine knows the secret of the cluster's nodes.
     fn is_peer_token(&self, token: &str) -> bool;
 
-    /// Whether the node can serve.
+    /// Checks that the node can serve.
     ///
     /// # Errors
-    /// Why not, in words.
+    /// Why it cannot, in words.
     fn ready(&self) -> Result<(), String>;
 
-    /// The node's own counters as Prometheus text; the door adds its own.
+    /// The node's own counters as Prometheus text, without those of the client port.
     fn metrics_text(&self) -> String;
 
     /// The node's live seat maps.

@@ -1,4 +1,4 @@
-//! A batch: its items go in waves, each of them commands of one kind side by side.
+//! A batch. Its items are submitted in waves, each of commands of one kind at the same time.
 
 use std::mem::{Discriminant, discriminant};
 
@@ -9,23 +9,23 @@ use boxoffice_core::command::{
 use boxoffice_wire::{Fail, FailKind, Rejection, call::Item, encode::Verdict};
 use tokio::time::Instant;
 
-/// Items of one batch under way at once: enough to share each write to disk, few enough to leave others their turn.
+/// Items of one batch that are under way at the same time. Enough to share each write to disk, and few enough not to hold
+/// up others.
 const ITEMS_UNDER_WAY_MAX: usize = 64;
 
-/// A batch on its way.
+/// A batch under way.
 pub(crate) struct Batch {
-    /// The client's number for it.
+    /// The client's number for the request.
     pub(crate) id: u64,
-    /// When it came.
+    /// When the batch arrived.
     pub(crate) at: Instant,
-    /// Until when its items may take.
     pub(crate) deadline: Instant,
     items: Vec<Option<Item>>,
     verdicts: Vec<Option<Verdict>>,
     /// The first item that has not been started.
     next: usize,
     under_way: usize,
-    /// The last item that was started was such a command.
+    /// The kind of the last item that was started.
     wave: Option<Kind>,
 }
 
@@ -54,9 +54,9 @@ impl Batch {
         Batch { id, at, deadline, items, verdicts, next: 0, under_way: 0, wave: None }
     }
 
-    /// The next item to be submitted, if one may be now.
+    /// The next item, if it may be submitted now.
     pub(crate) fn start(&mut self) -> Option<(usize, Item)> {
-        // Rejected ones are answered already.
+        // Rejected items are answered already.
         while self.items.get(self.next).is_some_and(Option::is_none) {
             self.next += 1;
         }
@@ -72,31 +72,31 @@ impl Batch {
         Some((self.next - 1, item))
     }
 
-    /// An item has its verdict.
+    /// Sets the verdict of an item.
     pub(crate) fn ended(&mut self, item: usize, verdict: Verdict) {
         let before = self.verdicts[item].replace(verdict);
         assert!(before.is_none(), "item {item} of a batch was answered twice");
         self.under_way -= 1;
     }
 
-    /// The time is over: what has not been started will not be.
+    /// The deadline has passed. Items that were not started fail.
     pub(crate) fn give_up(&mut self) {
         for (item, verdict) in self.items.iter_mut().zip(&mut self.verdicts) {
             if item.take().is_some() {
-                let words = "the batch's deadline came before this item's turn; it did not happen";
+                let words = "the batch's deadline passed before this item was submitted; it did not happen";
                 *verdict = Some(Verdict::Fail(Fail::new(FailKind::Busy).saying(words)));
             }
         }
     }
 
-    /// The verdicts, when every item has one.
+    /// The verdicts, once every item has one.
     pub(crate) fn verdicts(&mut self) -> Option<Vec<Verdict>> {
         let done = self.under_way == 0 && self.verdicts.iter().all(Option::is_some);
         done.then(|| std::mem::take(&mut self.verdicts).into_iter().flatten().collect())
     }
 }
 
-/// What makes two commands of one wave: the same kind, asked of the same kind of entity.
+/// The kind of a command. Commands of the same kind may share a wave.
 fn kind(command: &Command) -> Kind {
     match command {
         Command::Venue(_, command) => Kind::Venue(discriminant(command)),

@@ -1,23 +1,23 @@
-//! What one stranger may take of this node: connections, requests, carts, and what these hold, by network, by customer and by
-//! key. Nothing of it is replicated or survives a restart.
+//! Budgets of strangers: connections, requests, carts, and what the carts hold, by network, customer and key. They are not
+//! replicated and do not survive a restart.
 //!
-//! What is held is counted twice: how much at the same time, and how much for how long. The second is a leaky bucket of
-//! seat-seconds: a hold is charged with its seats times the life that is left to it when it is granted, is charged more when
-//! its cart lives longer, and is credited what is left when it is given back or bought. So who holds a little for long and who
-//! holds much for a moment fill it alike, and who buys soon hardly fills it.
+//! Holds are limited twice: how much is held at the same time, and how much for how long. The second is a leaky bucket of
+//! seat-seconds. A hold is charged with its seats times its remaining life. It is charged more when its cart lives longer,
+//! and is credited the rest when it is released or bought. So a little for long costs as much as much for a moment, and a
+//! buyer who checks out soon pays hardly anything.
+
+mod accounts;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     net::IpAddr,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
 use boxoffice_core::{
-    answer::{Answer, Answered, CartState, CartView, Held, LineView},
+    answer::{Answer, Answered, Held},
     command::{CartCommand, Command, Want, WantedLine},
-    id::{CartId, Id},
-    portion::Content,
+    id::CartId,
     refusal::Refusal,
     time::Timestamp,
 };
@@ -27,14 +27,16 @@ use parking_lot::Mutex;
 use smol_str::SmolStr;
 use tokio::time::Instant;
 
+pub(crate) use self::accounts::Owner;
+use self::accounts::{Accounts, amount_of};
 use crate::network::ClientNetwork;
 
-/// How much of everything one network, or one customer, may have on this node; 0 is as much as it likes.
+/// Budgets of one network and of one customer on this node. 0 is without a limit.
 #[derive(Clone, Debug)]
 pub struct BudgetConfig {
     /// Connections of one network at the same time.
     pub connections: u32,
-    /// Requests a second of one network. Five seconds' worth may come at once; dear reads count as several.
+    /// Requests a second of one network. Five seconds' worth may come at once. Expensive reads count as several.
     pub requests_per_second: u32,
     /// Open carts of one network, and of one customer.
     pub carts: u32,
@@ -42,18 +44,18 @@ pub struct BudgetConfig {
     pub node_carts: u32,
     /// Seats, places, units and slots that the carts of one network hold at the same time.
     pub held: u32,
-    /// The same of one cart.
+    /// The same for one cart.
     pub cart_held: u32,
-    /// What the carts of one network may have pledged: seats times the seconds that they are still held.
+    /// Seat-seconds of the carts of one network: seats times the seconds for which they are still held.
     pub seat_seconds: u64,
-    /// How much of that is forgotten each second.
+    /// Seat-seconds that are forgotten each second.
     pub seat_seconds_per_second: u32,
-    /// How long a guest's cart lives untouched that does not say otherwise: a hold is charged with it until it is granted.
+    /// How long a guest's cart lives untouched by default. A hold is charged with this life until it is granted.
     pub life: Duration,
 }
 
 impl Default for BudgetConfig {
-    /// A school behind one address buys: five hundred pupils, a seat or two each, within a few minutes.
+    /// Enough for a school behind one address: five hundred pupils buy a seat or two each within a few minutes.
     fn default() -> BudgetConfig {
         BudgetConfig {
             connections: 512,
@@ -72,76 +74,17 @@ impl Default for BudgetConfig {
 /// Seconds' worth of requests that may come at once.
 const BURST_SECONDS: f64 = 5.0;
 
-/// What a refusal says where nothing better is known.
+/// The time to wait in a refusal for which nothing better is known.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// Accounts that are kept before those that are idle are dropped.
-const ACCOUNTS_KEPT: usize = 16_384;
-
-/// How often all of them are looked at for that.
-const SWEEP_EVERY: Duration = Duration::from_secs(1);
-
-/// Whose an account is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Owner {
-    /// Everybody behind one network.
-    Network(ClientNetwork),
-    /// A customer whose token was shown.
-    Customer(Id),
-    /// A key, with what it may have itself.
-    Key(Id),
-}
-
-/// A bucket that fills with what is taken and leaks.
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    level: f64,
-    at: Instant,
-    /// How much leaked each second when it was last looked at.
-    per_second: f64,
-}
-
-impl Bucket {
-    fn leak(&mut self, now: Instant, per_second: f64) {
-        let passed = now.saturating_duration_since(self.at).as_secs_f64();
-        self.level = (self.level - passed * per_second).max(0.0);
-        (self.at, self.per_second) = (now, per_second);
-    }
-
-    fn is_empty(&self, now: Instant) -> bool {
-        self.level <= now.saturating_duration_since(self.at).as_secs_f64() * self.per_second
-    }
-}
-
-/// What one owner has.
-#[derive(Debug)]
-struct Account {
-    connections: u32,
-    requests: Bucket,
-    carts: u32,
-    held: u64,
-    pledged: Bucket,
-}
-
-impl Account {
-    fn new(now: Instant) -> Account {
-        let empty = Bucket { level: 0.0, at: now, per_second: 0.0 };
-        Account { connections: 0, requests: empty, carts: 0, held: 0, pledged: empty }
-    }
-
-    fn is_idle(&self, now: Instant) -> bool {
-        self.connections == 0 && self.carts == 0 && self.requests.is_empty(now) && self.pledged.is_empty(now)
-    }
-}
-
-/// What an owner may have, where that differs from what everybody may.
+/// The budgets of a key that has its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Terms {
     pub(crate) requests_per_second: Option<u32>,
     pub(crate) held_max: Option<u32>,
 }
 
-/// Which budget does not suffice.
+/// A kind of budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Budget {
     Connections,
@@ -189,45 +132,26 @@ impl Budget {
     }
 }
 
-/// A budget that does not suffice, and when it may again.
+/// A budget that is exceeded, and the time to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Over {
+pub(crate) struct OverBudget {
     pub(crate) budget: Budget,
     pub(crate) retry_after: Duration,
 }
 
-impl Over {
-    /// 109, with how long to wait.
+impl OverBudget {
+    /// The refusal 109.
     pub(crate) fn rejection(self) -> Rejection {
         let ms = u64::try_from(self.retry_after.as_millis()).unwrap_or(u64::MAX).max(1);
         Rejection::RateLimited { why: SmolStr::new_static(self.budget.words()), retry_after_ms: Some(ms) }
     }
 }
 
-/// What was charged for a command, until it is known what came of it.
+/// The charge of a command under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Charge {
     cart: CartId,
     amount: u64,
-}
-
-/// A cart that strangers have here.
-#[derive(Debug)]
-struct CartCharge {
-    owners: Vec<Owner>,
-    held: u64,
-    until: Instant,
-    /// An answer has shown that there is such a cart.
-    is_open: bool,
-}
-
-/// All accounts.
-#[derive(Debug, Default)]
-struct Accounts {
-    owners: BTreeMap<Owner, Account>,
-    swept: Option<Instant>,
-    carts: BTreeMap<CartId, CartCharge>,
-    ends: BTreeSet<(Instant, CartId)>,
 }
 
 /// The budgets of a node's callers.
@@ -238,7 +162,7 @@ pub(crate) struct Budgets {
     over: [AtomicU64; Budget::ALL.len()],
 }
 
-/// Those who are charged for a caller: none for callers of the house.
+/// The owners that a caller's requests are charged to. Empty for the operator's own callers.
 pub(crate) type Owners = Vec<(Owner, Terms)>;
 
 impl Budgets {
@@ -246,7 +170,7 @@ impl Budgets {
         Budgets { config, accounts: Mutex::default(), over: Default::default() }
     }
 
-    /// How often each budget did not suffice, as Prometheus text.
+    /// How often each budget was exceeded, as Prometheus text.
     pub(crate) fn text(&self) -> String {
         let name = "boxoffice_edge_over_budget_total";
         let mut text = format!("# HELP {name} Refusals because a caller had taken enough, by budget.\n");
@@ -258,14 +182,17 @@ impl Budgets {
         text
     }
 
-    fn over(&self, budget: Budget, retry_after: Duration) -> Over {
+    fn over(&self, budget: Budget, retry_after: Duration) -> OverBudget {
         self.over[budget as usize].fetch_add(1, Ordering::Relaxed);
-        Over { budget, retry_after }
+        OverBudget { budget, retry_after }
     }
 
-    /// A connection came from this network. Whether the network may have it: one that may not has a little while to show a
-    /// key, as long as there are not twice too many.
-    pub(crate) fn connect(&self, address: IpAddr, now: Instant) -> Result<bool, Over> {
+    /// Counts a connection of this network. Returns whether it is within the budget. One beyond it has a little while to show
+    /// a key.
+    ///
+    /// # Errors
+    /// The network has twice as many connections as it may.
+    pub(crate) fn connect(&self, address: IpAddr, now: Instant) -> Result<bool, OverBudget> {
         let owner = Owner::Network(ClientNetwork::of(address));
         let mut accounts = self.accounts.lock();
         let account = accounts.of(owner, now);
@@ -277,12 +204,12 @@ impl Budgets {
         Ok(limit == 0 || account.connections <= limit)
     }
 
-    /// A connection beyond the budget has shown no key.
-    pub(crate) fn too_many_connections(&self) -> Over {
+    /// The refusal of a connection beyond the budget that has shown no key.
+    pub(crate) fn too_many_connections(&self) -> OverBudget {
         self.over(Budget::Connections, RETRY_AFTER)
     }
 
-    /// It has ended, or has shown that it is no stranger's.
+    /// A connection has ended, or has shown that it is not a stranger's.
     pub(crate) fn disconnect(&self, address: IpAddr) {
         let owner = Owner::Network(ClientNetwork::of(address));
         if let Some(account) = self.accounts.lock().owners.get_mut(&owner) {
@@ -290,15 +217,15 @@ impl Budgets {
         }
     }
 
-    /// A request that costs so much.
-    pub(crate) fn request(&self, owners: &Owners, weight: u32, now: Instant) -> Result<(), Over> {
+    /// Charges a request.
+    pub(crate) fn request(&self, owners: &Owners, weight: u32, now: Instant) -> Result<(), OverBudget> {
         if owners.is_empty() {
             return Ok(());
         }
         let mut accounts = self.accounts.lock();
         for (owner, terms) in owners {
             let limit = match owner {
-                // Its network pays.
+                // The customer's network pays.
                 Owner::Customer(_) => 0,
                 Owner::Network(_) => self.config.requests_per_second,
                 Owner::Key(_) => terms.requests_per_second.unwrap_or(0),
@@ -318,15 +245,15 @@ impl Budgets {
         Ok(())
     }
 
-    /// A command is to be handed to the node: charges what it may come to hold, if its owners may have that.
-    pub(crate) fn begin(&self, owners: &Owners, command: &Command, now: Instant) -> Result<Option<Charge>, Over> {
+    /// Charges a command with what it may come to hold, before it is submitted.
+    pub(crate) fn begin(&self, owners: &Owners, command: &Command, now: Instant) -> Result<Option<Charge>, OverBudget> {
         let Command::Cart(cart, command) = command else { return Ok(None) };
         if owners.is_empty() {
             return Ok(None);
         }
         let amount = match command {
             CartCommand::Hold { lines, .. } => lines.iter().map(wanted).sum(),
-            // What the line has already is charged a second time, until the answer says what there is.
+            // What the line already has is charged twice until the answer comes.
             CartCommand::SetQuantity { quantity, .. } => u64::from(*quantity),
             CartCommand::Open { .. }
             | CartCommand::Release { .. }
@@ -351,7 +278,7 @@ impl Budgets {
         cart: CartId,
         amount: u64,
         now: Instant,
-    ) -> Result<(), Over> {
+    ) -> Result<(), OverBudget> {
         let known = accounts.carts.get(&cart).map(|charge| charge.held);
         let config = &self.config;
         let is_over = |limit: u32, has: u64| limit > 0 && has > u64::from(limit);
@@ -386,7 +313,7 @@ impl Budgets {
         Ok(())
     }
 
-    /// What came of a command is known. Where nobody knows, it stays charged until the cart would end.
+    /// Settles the charge of a command. If the outcome is unknown, it stays charged until the cart would expire.
     pub(crate) fn end(&self, charge: Charge, result: &door::Result, now: Instant, true_now: Timestamp) {
         let mut accounts = self.accounts.lock();
         accounts.expire(now);
@@ -409,112 +336,7 @@ impl Budgets {
     }
 }
 
-impl Accounts {
-    /// The account of an owner. Those that are idle go when there are many.
-    fn of(&mut self, owner: Owner, now: Instant) -> &mut Account {
-        let is_due = self.swept.is_none_or(|swept| now.saturating_duration_since(swept) >= SWEEP_EVERY);
-        if self.owners.len() >= ACCOUNTS_KEPT && is_due && !self.owners.contains_key(&owner) {
-            self.owners.retain(|_, account| !account.is_idle(now));
-            self.swept = Some(now);
-        }
-        self.owners.entry(owner).or_insert_with(|| Account::new(now))
-    }
-
-    /// Those whose budgets must suffice for a change of this cart: the caller's, and those of whoever opened it, who are
-    /// charged. Otherwise two networks would fill each other's carts without an end.
-    fn payers(&self, callers: &Owners, cart: CartId) -> Owners {
-        let mut payers = callers.clone();
-        for owner in self.carts.get(&cart).into_iter().flat_map(|charge| &charge.owners) {
-            if !callers.iter().any(|(caller, _)| caller == owner) {
-                payers.push((owner.clone(), Terms::default()));
-            }
-        }
-        payers
-    }
-
-    /// Carts whose time is over hold nothing any more.
-    fn expire(&mut self, now: Instant) {
-        while let Some((end, cart)) = self.ends.first().copied().filter(|(end, _)| *end <= now) {
-            self.ends.remove(&(end, cart));
-            if let Some(charge) = self.carts.remove(&cart) {
-                self.each(&charge.owners, |account| {
-                    account.held = account.held.saturating_sub(charge.held);
-                    account.carts = account.carts.saturating_sub(1);
-                });
-            }
-        }
-    }
-
-    fn each(&mut self, owners: &[Owner], mut change: impl FnMut(&mut Account)) {
-        for owner in owners {
-            if let Some(account) = self.owners.get_mut(owner) {
-                change(account);
-            }
-        }
-    }
-
-    /// More is held by a cart, which ends no earlier than then.
-    fn charge(&mut self, owners: &Owners, cart: CartId, amount: u64, until: Instant, now: Instant) {
-        if let std::collections::btree_map::Entry::Vacant(free) = self.carts.entry(cart) {
-            let owners: Vec<Owner> = owners.iter().map(|(owner, _)| owner.clone()).collect();
-            free.insert(CartCharge { owners: owners.clone(), held: 0, until, is_open: false });
-            self.ends.insert((until, cart));
-            self.each(&owners, |account| account.carts += 1);
-        }
-        let (held, end) = self.carts.get(&cart).map_or((0, until), |charge| (charge.held, charge.until));
-        self.set(cart, held + amount, end.max(until), now);
-    }
-
-    /// What was charged for a command becomes what was granted; nothing of a cart that never was stays.
-    fn settle(&mut self, cart: CartId, charged: u64, granted: u64, until: Option<Instant>, now: Instant) {
-        let Some(charge) = self.carts.get_mut(&cart) else { return };
-        charge.is_open |= until.is_some();
-        let (held, end) = (charge.held.saturating_sub(charged) + granted, until.unwrap_or(charge.until));
-        if held == 0 && !charge.is_open {
-            return self.over(cart, now);
-        }
-        self.set(cart, held, end, now);
-    }
-
-    /// A cart is as its owner was shown it.
-    fn shows(&mut self, cart: CartId, view: &CartView, ends: impl Fn(Timestamp) -> Instant, now: Instant) {
-        match view.state {
-            CartState::Active => {
-                if let Some(charge) = self.carts.get_mut(&cart) {
-                    charge.is_open = true;
-                }
-                self.set(cart, view.lines.iter().map(amount_of).sum(), ends(view.deadline), now);
-            }
-            _ => self.over(cart, now),
-        }
-    }
-
-    /// A cart has ended: what is left of its time is credited.
-    fn over(&mut self, cart: CartId, now: Instant) {
-        self.set(cart, 0, now, now);
-        if let Some(charge) = self.carts.remove(&cart) {
-            self.ends.remove(&(charge.until, cart));
-            self.each(&charge.owners, |account| account.carts = account.carts.saturating_sub(1));
-        }
-    }
-
-    /// A cart holds so much until then; its owners are charged, or credited, the difference.
-    fn set(&mut self, cart: CartId, held: u64, until: Instant, now: Instant) {
-        let Some(charge) = self.carts.get_mut(&cart) else { return };
-        let seat_seconds = |held: u64, until: Instant| held as f64 * until.saturating_duration_since(now).as_secs_f64();
-        let more = seat_seconds(held, until) - seat_seconds(charge.held, charge.until);
-        let (before, owners) = (charge.held, charge.owners.clone());
-        self.ends.remove(&(charge.until, cart));
-        (charge.held, charge.until) = (held, until);
-        self.ends.insert((until, cart));
-        self.each(&owners, |account| {
-            account.held = (account.held + held).saturating_sub(before);
-            account.pledged.level = (account.pledged.level + more).max(0.0);
-        });
-    }
-}
-
-/// How much a line wants to hold.
+/// How much a wanted line may come to hold.
 fn wanted(line: &WantedLine) -> u64 {
     match &line.want {
         Want::Seats { seats, .. } => seats.as_slice().len() as u64,
@@ -525,21 +347,11 @@ fn wanted(line: &WantedLine) -> u64 {
     }
 }
 
-/// How much a line holds.
-fn amount_of(line: &LineView) -> u64 {
-    match &line.content {
-        Content::Seats(seats) => seats.len() as u64,
-        Content::Places { quantity, .. } | Content::Units { quantity, .. } if !line.late => u64::from(*quantity),
-        Content::Places { .. } | Content::Units { .. } => 0,
-        Content::Slot { .. } => 1,
-    }
-}
-
-/// What an op costs in requests: reads that take long count as several.
+/// The cost of an op in requests. Expensive reads count as several.
 pub(crate) fn weight_of(op: Op) -> u32 {
     match op {
         Op::SessionGet | Op::HallGet | Op::SessionMap | Op::Shards => 5,
-        // Of a city, it asks every venue there.
+        // A search in a city asks every venue there.
         Op::SessionSearch => 20,
         Op::VenueSearch | Op::TitleSearch => 10,
         Op::ResourceFreeSlots | Op::ResourceBookings => 10,

@@ -1,4 +1,4 @@
-//! Who asks: what they have shown, for whom they may ask then, and what they are told of others.
+//! Callers: their credentials, the customer that they act for, and what they may see of others.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use boxoffice_core::{
@@ -22,10 +22,10 @@ use crate::{
     budgets::{Owner, Owners, Terms},
     denials::Denial,
     network::ClientNetwork,
-    shared::{Guest, Port, Shared},
+    shared::{ConnectionPermit, Port, Shared},
 };
 
-/// Who asks: what was shown, and the customer it acts for. A stranger by default.
+/// A caller's credentials and the customer that it acts for. A stranger by default.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caller {
     pub(crate) access: Access,
@@ -34,10 +34,10 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Who these headers show, at this port.
+    /// The caller with these headers, at this port.
     ///
     /// # Errors
-    /// A token that is shown and does not fit is refused, whatever is asked.
+    /// A key or token that is not valid is refused, whatever the request is.
     pub(crate) fn of_headers(shared: &Shared, port: Port, headers: &HeaderMap) -> Result<Caller, Rejection> {
         let token = match headers.get(header::AUTHORIZATION).map(bearer) {
             None => None,
@@ -53,10 +53,10 @@ impl Caller {
         Caller { access, customer: None }.acting_for(shown)
     }
 
-    /// The same caller after it has said who it is.
+    /// The same caller after its hello.
     ///
     /// # Errors
-    /// A token that does not fit, or another customer than before: a connection acts for one.
+    /// A token is not valid, or the customer is another one than before. A connection acts for one customer.
     pub(crate) fn after_hello(&self, shared: &Shared, port: Port, hello: &ClientHello) -> Result<Caller, Rejection> {
         let mut caller = self.clone();
         if let Some(token) = hello.token.as_deref() {
@@ -66,7 +66,7 @@ impl Caller {
         caller.acting_for(shown)
     }
 
-    /// The same caller for the customer whose token it shows, one way or the other.
+    /// The same caller for the customer whose token it has shown in either way.
     fn acting_for(self, shown: Option<Id>) -> Result<Caller, Rejection> {
         let mut customer = self.customer;
         for other in [self.access.customer.clone(), shown].into_iter().flatten() {
@@ -78,31 +78,30 @@ impl Caller {
         Ok(Caller { access: self.access, customer })
     }
 
-    /// Who is charged for what it takes at this connection.
-    pub(crate) fn owners(&self, guest: &Guest) -> Owners {
+    /// The owners of the budgets that this caller's requests are charged to.
+    pub(crate) fn owners(&self, permit: &ConnectionPermit) -> Owners {
         if let Some((name, terms)) = self.access.key_terms() {
             return match (terms.requests_per_second, terms.held_max) {
                 (None, None) => Owners::new(),
                 _ => vec![(Owner::Key(name), terms)],
             };
         }
-        if self.access.is_of_the_house() {
+        if self.access.is_staff() {
             return Owners::new();
         }
-        let network = Owner::Network(ClientNetwork::of(guest.address()));
+        let network = Owner::Network(ClientNetwork::of(permit.address()));
         let customer = self.customer.clone().map(Owner::Customer);
         [Some(network), customer].into_iter().flatten().map(|owner| (owner, Terms::default())).collect()
     }
 
-    /// Whether it sees whose a booking is.
     pub(crate) fn sees_all(&self) -> bool {
         self.access.sees_all()
     }
 
-    /// Lets what may be asked pass, item by item where there are several.
+    /// Checks a request against the caller's rights. Replaces the items of a batch that are refused.
     ///
     /// # Errors
-    /// 108 if it is asked for a customer that the caller does not act for.
+    /// 108 if the request is for a customer that the caller does not act for.
     pub(crate) fn admit(&self, shared: &Shared, call: &mut Call) -> Result<(), Rejection> {
         match call {
             Call::Command(command) => self.admit_command(shared, command),
@@ -136,12 +135,12 @@ impl Caller {
                 self.denied(shared, denial, &why);
                 Err(why)
             }
-            // A batch is for those whose right to it was looked at already.
+            // The right to the batch was checked already.
             Err(Denied::Failed(_)) => Ok(()),
         }
     }
 
-    /// Counts what the caller was denied.
+    /// Counts a denial.
     pub(crate) fn denied(&self, shared: &Shared, denial: Denial, why: &Rejection) {
         shared.denials.note(denial, self.access.name.as_deref(), &why.to_string());
     }
@@ -163,10 +162,10 @@ impl Caller {
             }
             Command::Customer(customer, CustomerCommand::Purchases { .. }) => self.check(shared, Some(customer)),
             Command::Resource(_, ResourceCommand::Bookings { after: Some((_, name)), .. }) if !self.sees_all() => {
-                *name = shared.veil.lifted(name);
+                *name = shared.pseudonyms.real_name(name);
                 Ok(())
             }
-            // What audits tell of a customer is for operators anyway.
+            // Audits are for operators anyway.
             Command::Customer(_, CustomerCommand::Audit)
             | Command::Venue(..)
             | Command::Session(..)
@@ -189,30 +188,30 @@ impl Caller {
     }
 
     fn acts_for(&self, shared: &Shared, customer: &Id) -> bool {
-        !shared.knows_customers() || self.access.is_of_the_house() || self.customer.as_ref() == Some(customer)
+        !shared.knows_customers() || self.access.is_staff() || self.customer.as_ref() == Some(customer)
     }
 
-    /// Whether it may say that a cart was paid elsewhere.
+    /// Whether the caller may record a payment made elsewhere.
     fn may_record(&self, shared: &Shared) -> bool {
         shared.config.recorded_by_anyone || self.access.roles.has(Role::Desk)
     }
 
-    /// What the caller is told of what the node answered. `reads_order`: to `order.get`, and not to a checkout, which
-    /// whoever has the cart's token may do.
-    pub(crate) fn told(&self, shared: &Shared, reads_order: bool, result: door::Result) -> door::Result {
+    /// Removes from the node's answer what the caller may not see. `reads_order` says that the answer is to `order.get`.
+    /// The order in the answer to a checkout is for everyone with the cart's token.
+    pub(crate) fn redact(&self, shared: &Shared, reads_order: bool, result: door::Result) -> door::Result {
         match result {
             Ok(Ok(Answered { answer: Answer::Order { order, .. }, .. }))
                 if reads_order && order.customer.as_ref().is_some_and(|customer| !self.acts_for(shared, customer)) =>
             {
                 Ok(Err(Refusal::Forbidden(SmolStr::new_static(ANOTHERS_ORDER))))
             }
-            Ok(outcome) if !self.sees_all() => Ok(shared.veil.over(outcome)),
+            Ok(outcome) if !self.sees_all() => Ok(shared.pseudonyms.hide(outcome)),
             Ok(_) | Err(_) => result,
         }
     }
 }
 
-/// Whether a command reads an order that anybody may name.
+/// Whether a command reads an order by its id.
 pub(crate) fn reads_order(command: &Command) -> bool {
     matches!(command, Command::Cart(_, CartCommand::Order))
 }
@@ -266,7 +265,10 @@ fn forbidden(words: &'static str) -> Rejection {
     Refusal::Forbidden(SmolStr::new_static(words)).into()
 }
 
-/// The value of a header that is there once, if it is there.
+/// The value of a header. `None` if it is missing.
+///
+/// # Errors
+/// It is there more than once, or is not ASCII.
 pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Rejection> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };

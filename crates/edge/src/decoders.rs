@@ -1,4 +1,4 @@
-//! The decoders of what clients and proxies send, for the fuzz tests in `crates/fuzz`.
+//! The decoders for bytes from clients and proxies, for the fuzz tests in `crates/fuzz`.
 
 use std::{io, net::IpAddr};
 
@@ -14,7 +14,7 @@ pub fn heads(bytes: &mut [u8], step: usize) {
     bytes.chunks_mut(step).for_each(|piece| heads.pass(piece));
 }
 
-/// The client's address as the PROXY header before a connection says it, and what follows the header.
+/// The client's address in the PROXY header before a connection, and the bytes after the header.
 ///
 /// # Errors
 /// There is no such header.
@@ -23,7 +23,7 @@ pub fn proxy_header<'a>(proxies: &Proxies, mut bytes: &'a [u8], peer: IpAddr) ->
     Ok((address, bytes))
 }
 
-/// The client's address as the headers of a request say it. `None` if a value cannot be one of a header.
+/// The client's address in the headers of a request. `None` if a value cannot be a header's.
 pub fn client_of_request(proxies: &Proxies, peer: IpAddr, values: &[&[u8]]) -> Option<IpAddr> {
     let name = match proxies.way {
         ProxyWay::Forwarded => "forwarded",
@@ -36,10 +36,10 @@ pub fn client_of_request(proxies: &Proxies, peer: IpAddr, values: &[&[u8]]) -> O
     Some(proxies.client_of_request(peer, &headers))
 }
 
-/// What a token says: the subject, the roles, the venues, and when it ends.
+/// A token's subject, roles, venues and end.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Why the token is not valid.
 pub fn token(keys: &TokenKeys, token: &str, now: Timestamp) -> Result<(Id, Roles, Vec<Id>, Timestamp), &'static str> {
     keys.read(token, now).map(|claims| (claims.subject, claims.roles, claims.venues, claims.expires_at))
 }

@@ -1,27 +1,27 @@
-//! What callers were denied: counted by reason, and logged, a bounded number a minute.
+//! Denied requests: counted by reason, and logged up to a bounded number a minute.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::time::{Duration, Instant};
 
-/// Lines of the log a minute.
+/// Log lines a minute.
 const LOGGED_MAX: u32 = 20;
 
-/// Why something was denied.
+/// Why a request was denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denial {
-    /// A key or token that is none, or is not of this cluster.
+    /// The key or token is not valid.
     Token,
-    /// The op needs a key, and none was shown.
+    /// The op needs credentials, and none were shown.
     Nothing,
-    /// What was shown does not have the role.
+    /// The credentials do not have the role.
     Role,
-    /// It is for another customer, or another's cart.
+    /// The request is for another customer.
     Customer,
-    /// It is for a venue that the key is not for.
+    /// The key is limited to other venues.
     Venue,
-    /// A page of another origin, or a name that is not this node's.
+    /// The page's origin or the host name is not allowed.
     Origin,
 }
 
@@ -41,7 +41,7 @@ impl Denial {
     }
 }
 
-/// How often each was, and when the log was last written.
+/// The counts, and the log lines of the current minute.
 #[derive(Debug, Default)]
 pub(crate) struct Denials {
     counts: [AtomicU64; Denial::ALL.len()],
@@ -49,7 +49,7 @@ pub(crate) struct Denials {
 }
 
 impl Denials {
-    /// Counts one, and writes it into the log if that has room.
+    /// Counts a denial, and logs it if the minute's lines are not used up.
     pub(crate) fn note(&self, why: Denial, by: Option<&str>, words: &str) {
         self.note_at(Instant::now(), why, by, words);
     }
@@ -72,7 +72,7 @@ impl Denials {
         }
     }
 
-    /// How often each was, as Prometheus text.
+    /// The counts as Prometheus text.
     pub(crate) fn text(&self) -> String {
         let name = "boxoffice_edge_denied_total";
         let mut text = format!("# HELP {name} Denials of callers, by reason.\n# TYPE {name} counter\n");

@@ -1,8 +1,8 @@
-//! Entity tags: a client that has the current content need not be sent it again.
+//! Entity tags, which save sending a client what it already has.
 
 use axum::http::{HeaderMap, header};
 
-/// Whether `If-None-Match` names this tag: the client has the content already.
+/// Whether `If-None-Match` names this tag, so the client already has the content.
 pub(crate) fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     let lists = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|list| list.to_str().ok());
     lists

@@ -1,10 +1,9 @@
-//! What a client is told when the node fails or refuses as a whole.
+//! Failures of the node as clients are told them.
 
 use boxoffice_core::refusal::Refusal;
 use boxoffice_node::door::Failure;
 use boxoffice_wire::{Fail, FailKind, Rejection};
 
-/// The failure of the node, as clients are told it.
 pub(crate) fn fail_of(failure: Failure) -> Fail {
     let kind = match failure {
         Failure::Busy(retry_after_ms) => {
@@ -19,7 +18,7 @@ pub(crate) fn fail_of(failure: Failure) -> Fail {
     Fail::new(kind)
 }
 
-/// The refusal of a question about the whole node to a key that is limited to some venues.
+/// The refusal of an audit of the whole node to a key that is limited to some venues.
 pub(crate) fn not_of_a_node() -> Rejection {
     Refusal::Forbidden("a whole node is about all venues, and this key is for some".into()).into()
 }

@@ -1,22 +1,21 @@
-//! The heads of requests as they come in: a line that ends in a bare LF is made unreadable, so that its request is refused. So
-//! is the end of a head that says the length of its body in both ways.
+//! Keeps requests from being smuggled past a proxy. Ambiguous heads are made unreadable, so that the parser refuses them.
 //!
-//! The HTTP parser takes a bare LF for the end of a line, and the chunks for the length. A proxy in front of the node may not, and
-//! then the two disagree about where a request ends: that is how requests are smuggled. A length that is not seen whole is made
-//! unreadable too: after it, heads could not be told from bodies.
+//! A head is ambiguous if a line ends in a bare LF, or if it has both a content length and chunks. The HTTP parser takes a
+//! bare LF for the end of a line, and the chunks for the length. A proxy in front of the node may not, and then the two
+//! disagree about where the request ends. A length beyond the bytes that are looked at is made unreadable too.
 
 use std::mem::take;
 
-/// Bytes of a header line that are looked at: longer than the names and values that matter.
+/// Bytes of a header line that are looked at, more than the names and values that matter have.
 const LINE_BYTES_SEEN: usize = 64;
 
-/// The longest run of digits of a chunk's size.
+/// The longest chunk size, in digits.
 const DIGITS_MAX: usize = 16;
 
 /// The name of the header with a body's length.
 const CONTENT_LENGTH: &[u8] = b"content-length";
 
-/// What takes the place of a bare LF. No line of a head may have it, so the parser answers 400.
+/// Replaces a bare LF. No line of a head may have this byte, so the parser answers 400.
 const UNREADABLE: u8 = 0;
 
 /// Follows the bytes of a client's requests.
@@ -24,30 +23,30 @@ const UNREADABLE: u8 = 0;
 pub(crate) struct Heads {
     at: Place,
     line: Line,
-    /// A line of the present head has ended.
+    /// Whether a line of the current head has ended.
     begun: bool,
     framing: Framing,
 }
 
-/// Where in a request the stream stands.
+/// The stream's position in a request.
 #[derive(Clone, Copy, Default)]
 enum Place {
-    /// In its head.
+    /// In the head.
     #[default]
     Head,
-    /// In its body: so many bytes are to come.
+    /// In the body, with this many bytes to come.
     Body(u64),
     /// In the line with a chunk's size.
     ChunkSize,
-    /// In a chunk and the line end behind it.
+    /// In a chunk and its line end, with this many bytes to come.
     Chunk(u64),
     /// In the fields behind the last chunk.
     Trailers,
-    /// The connection may become a WebSocket: nothing more is looked at.
+    /// The connection may become a WebSocket. Nothing more is looked at.
     Through,
 }
 
-/// What the head says of the body.
+/// The body's length according to the head.
 #[derive(Clone, Copy, Default)]
 struct Framing {
     length: u64,
@@ -78,7 +77,6 @@ impl Line {
         self.after_cr = byte == b'\r';
     }
 
-    /// The next line begins.
     fn clear(&mut self) {
         (self.length, self.after_cr) = (0, false);
     }
@@ -88,12 +86,12 @@ impl Line {
         self.seen[..self.length.min(LINE_BYTES_SEEN)].trim_ascii()
     }
 
-    /// How many hexadecimal digits it begins with.
+    /// The number of hexadecimal digits at the beginning.
     fn digits(&self) -> usize {
         self.text().iter().take_while(|byte| byte.is_ascii_hexdigit()).count()
     }
 
-    /// Whether it says a body's length, and not all of it was seen.
+    /// Whether this is a content length that is longer than the bytes that are looked at.
     fn hides_length(&self) -> bool {
         self.length > LINE_BYTES_SEEN && self.text().starts_with(CONTENT_LENGTH)
     }
@@ -120,7 +118,7 @@ impl Heads {
         }
     }
 
-    /// Skips what is there of `left` bytes; how many that are.
+    /// Skips up to `left` bytes. Returns how many of them are `there`.
     fn skip(&mut self, left: u64, there: usize, place: fn(u64) -> Place) -> usize {
         let skipped = usize::try_from(left).unwrap_or(usize::MAX).min(there);
         self.at = match (left - skipped as u64, self.at) {
@@ -189,12 +187,12 @@ impl Framing {
     }
 }
 
-/// What follows the line with a chunk's size.
+/// The position after the line with a chunk's size.
 fn chunk(line: &Line) -> Place {
     let digits = line.digits();
     match number(&line.text()[..digits], 16).filter(|_| digits <= DIGITS_MAX) {
         Some(0) => Place::Trailers,
-        // The line end behind the chunk is passed with it.
+        // The chunk's line end is passed with it.
         Some(size) => Place::Chunk(size.saturating_add(2)),
         // The parser refuses it.
         None => Place::Through,
@@ -209,7 +207,7 @@ fn number(digits: &[u8], radix: u32) -> Option<u64> {
 mod tests {
     use super::{Heads, UNREADABLE};
 
-    /// What the parser gets, however the bytes come.
+    /// The bytes that the parser gets, in whatever pieces they arrive.
     fn passed(text: &str) -> String {
         let mut passed = Vec::new();
         for step in [1, 2, 3, 7, 10_000] {
@@ -230,7 +228,7 @@ mod tests {
             // A body of bare LFs, then the next head.
             "POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n\n\n\n\n\nGET / HTTP/1.1\r\n\r\n",
             "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\n\n\n\n\r\nA\r\n\n123456789\r\n0\r\na: b\r\n\r\nGET / HTTP/1.1\r\n\r\n",
-            // What follows an upgrade is frames.
+            // Frames follow an upgrade.
             "GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n\n\n",
         ];
         for text in good {

@@ -1,4 +1,4 @@
-//! What the port says to HTTP: the way to WebSocket, health, metrics, and the page for who comes with a browser.
+//! The routes of the ports: WebSocket upgrade, health, metrics, the API and the page.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use crate::{
     api::{self, Origin},
     caller::Caller,
-    connection::{self, Newcomer},
+    connection::{self, AcceptedSocket},
     denials::Denial,
     origins, page,
-    shared::{Guest, Phase, Port, Shared},
+    shared::{ConnectionPermit, Phase, Port, Shared},
     stream::Stream,
 };
 
-/// What `/healthz` says.
+/// The answer of `/healthz`.
 pub(crate) const ALIVE: &str = "alive\n";
 
 /// The routes of both ports.
@@ -40,11 +40,12 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// An operators' port that asks for nothing is for programs of this machine: a page of a stranger whose name was made to lead
-/// here says that name as the host.
+/// Checks the host and the connection's budget. An operators' port without credentials serves only programs of this
+/// machine. A stranger's page whose name was made to lead here sends that name as the host.
 async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let guest = request.extensions().get::<Arc<Guest>>().expect("the accept loop lets guests in");
-    if guest.port == Port::Operators && shared.is_operators_port_open() {
+    let permit =
+        request.extensions().get::<Arc<ConnectionPermit>>().expect("every request carries its connection's permit");
+    if permit.port == Port::Operators && shared.is_operators_port_open() {
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         if !host.is_some_and(origins::is_loopback) {
             shared.denials.note(Denial::Origin, None, &format!("host {host:?} at the operators' port"));
@@ -52,10 +53,10 @@ async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
             return refuse(StatusCode::MISDIRECTED_REQUEST, words);
         }
     }
-    if guest.is_over() {
-        // Strangers of a network do not keep the house's own programs behind it from connecting.
-        match Caller::of_headers(&shared, guest.port, request.headers()) {
-            Ok(caller) if caller.access.is_of_the_house() => guest.lift(),
+    if permit.is_over() {
+        // Strangers of a network do not keep the operator's own programs in it from connecting.
+        match Caller::of_headers(&shared, permit.port, request.headers()) {
+            Ok(caller) if caller.access.is_staff() => permit.exempt(),
             Ok(_) | Err(_) => {
                 let over = shared.budgets.too_many_connections();
                 return refuse(StatusCode::TOO_MANY_REQUESTS, over.rejection());
@@ -76,40 +77,43 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     }
 }
 
-/// The counters. On the clients' port only callers with the role report find them.
+/// The counters. The clients' port shows them to callers with the role report only.
 async fn metrics(
     State(shared): State<Arc<Shared>>,
-    Extension(guest): Extension<Arc<Guest>>,
+    Extension(permit): Extension<Arc<ConnectionPermit>>,
     method: Method,
     headers: HeaderMap,
 ) -> Response {
-    // The page of one node shows the counters of all.
+    // The page of one node shows the counters of all nodes.
     let origin = Origin::of(&shared, &headers);
-    origin.answer(method, async { counters(&shared, &guest, &headers).await }).await
+    origin.answer(method, async { counters(&shared, &permit, &headers).await }).await
 }
 
-async fn counters(shared: &Shared, guest: &Guest, headers: &HeaderMap) -> Response {
-    let caller = match Caller::of_headers(shared, guest.port, headers) {
+async fn counters(shared: &Shared, permit: &ConnectionPermit, headers: &HeaderMap) -> Response {
+    let caller = match Caller::of_headers(shared, permit.port, headers) {
         Ok(caller) => caller,
         Err(why) => {
-            shared.guessed(guest, &why).await;
+            shared.delay_auth_failure(permit, &why).await;
             return refuse(StatusCode::UNAUTHORIZED, why);
         }
     };
-    if guest.port == Port::Clients && caller.access.may(shared, Op::AdminStatus).is_err() {
+    if permit.port == Port::Clients && caller.access.may(shared, Op::AdminStatus).is_err() {
         return StatusCode::NOT_FOUND.into_response();
     }
     let text = shared.backend.metrics_text() + &shared.metrics.text() + &shared.denials.text() + &shared.budgets.text();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }
 
-/// Turns the connection into a WebSocket, or says why not.
+/// Turns the connection into a WebSocket, or answers why not.
 async fn upgrade(State(shared): State<Arc<Shared>>, mut request: Request) -> Response {
     let upgrading = request.extensions_mut().remove::<OnUpgrade>();
-    let guest = request.extensions_mut().remove::<Arc<Guest>>().expect("the accept loop lets guests in");
+    let permit = request
+        .extensions_mut()
+        .remove::<Arc<ConnectionPermit>>()
+        .expect("every request carries its connection's permit");
     let headers = request.headers();
     let (Some(upgrading), true) = (upgrading, has_token(headers, header::UPGRADE, "websocket")) else {
-        return refuse(StatusCode::UPGRADE_REQUIRED, "this is the door for WebSocket connections");
+        return refuse(StatusCode::UPGRADE_REQUIRED, "this path is for WebSocket connections");
     };
     if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
         return refuse(StatusCode::UPGRADE_REQUIRED, "the WebSocket version must be 13");
@@ -118,7 +122,7 @@ async fn upgrade(State(shared): State<Arc<Shared>>, mut request: Request) -> Res
         return refuse(StatusCode::BAD_REQUEST, "Sec-WebSocket-Key is missing");
     };
     let accept = derive_accept_key(key.as_bytes());
-    if !origins::is_welcome(&shared, headers) {
+    if !origins::is_allowed(&shared, headers) {
         return refuse(StatusCode::FORBIDDEN, "pages of this origin may not connect");
     }
     let is_offered = |encoding: &Encoding| has_token(headers, header::SEC_WEBSOCKET_PROTOCOL, encoding.subprotocol());
@@ -126,22 +130,22 @@ async fn upgrade(State(shared): State<Arc<Shared>>, mut request: Request) -> Res
         let words = "offer the subprotocol boxoffice.v1.msgpack or boxoffice.v1.json";
         return refuse(StatusCode::BAD_REQUEST, words);
     };
-    let caller = match Caller::of_headers(&shared, guest.port, headers) {
+    let caller = match Caller::of_headers(&shared, permit.port, headers) {
         Ok(caller) => caller,
         Err(why @ Rejection::Unauthenticated(_)) => {
-            shared.guessed(&guest, &why).await;
+            shared.delay_auth_failure(&permit, &why).await;
             return refuse(StatusCode::UNAUTHORIZED, why.to_string());
         }
         Err(why) => return refuse(StatusCode::BAD_REQUEST, why.to_string()),
     };
-    tracing::debug!(client = %guest.address(), "a connection becomes a WebSocket");
-    if caller.access.is_of_the_house() {
-        guest.lift();
-    } else if guest.count().is_err() || guest.is_over() {
+    tracing::debug!(client = %permit.address(), "a connection becomes a WebSocket");
+    if caller.access.is_staff() {
+        permit.exempt();
+    } else if permit.count().is_err() || permit.is_over() {
         return refuse(StatusCode::TOO_MANY_REQUESTS, shared.budgets.too_many_connections().rejection());
     }
-    // One that was closed for too many requests does not go on over the next connection.
-    if let Err(over) = shared.budgets.request(&caller.owners(&guest), 1, tokio::time::Instant::now()) {
+    // A client whose connection was closed for too many requests cannot go on over the next one.
+    if let Err(over) = shared.budgets.request(&caller.owners(&permit), 1, tokio::time::Instant::now()) {
         return refuse(StatusCode::TOO_MANY_REQUESTS, over.rejection());
     }
     shared.runtimes.selling.clone().spawn(async move {
@@ -151,8 +155,8 @@ async fn upgrade(State(shared): State<Arc<Shared>>, mut request: Request) -> Res
         };
         let parts = upgraded.downcast::<TokioIo<Stream>>().expect("the accept loop serves such streams");
         let (stream, session) = parts.io.into_inner().into_parts();
-        let newcomer = Newcomer { stream, session, read: parts.read_buf, encoding, caller, guest };
-        connection::serve(newcomer, shared).await;
+        let accepted = AcceptedSocket { stream, session, read: parts.read_buf, encoding, caller, permit };
+        connection::serve(accepted, shared).await;
     });
     let headers = [
         (header::CONNECTION, HeaderValue::from_static("upgrade")),

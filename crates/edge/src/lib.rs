@@ -1,12 +1,11 @@
-//! The client door of a node: one port for WebSocket connections, the same commands by HTTP, health, metrics and the page for people.
+//! The client port of a node: WebSocket connections, the same commands by HTTP, health, metrics and the page for people.
 //!
-//! A connection is one task. It waits for whatever comes first (an answer, something due in a feed, a timer, bytes on the
-//! socket), takes in everything that is there, and writes everything that is due with one flush. Selling and watching run
-//! on runtimes of their own: a connection begins on the one and moves to the other with its first `watch`.
+//! A connection is one task. It waits for the first event (an answer, a change in a feed, a timer, bytes on the socket),
+//! takes in everything that has arrived, and writes everything that is due with one flush. Selling and watching have a
+//! runtime each. A connection begins on the selling one and moves to the watching one with its first `watch`.
 
-// In reading order: what is behind the door, how it is set up, what it counts, the port, a connection that speaks HTTP
-// (its heads, proxies, its stream, certificates), the pages, who asks and
-// what they are told, what is waited for, gone about and looked at before, a connection, the same by HTTP, the page.
+// In reading order: the node behind the port, the configuration, the counters, the port, HTTP connections, routes, callers
+// and their budgets, submitted commands, WebSocket connections, the HTTP API, the page.
 pub mod backend;
 pub mod config;
 #[doc(hidden)]
@@ -14,38 +13,37 @@ pub mod decoders;
 pub mod metrics;
 mod node;
 mod rates;
-mod sought;
 
 pub mod server;
 
 mod heads;
+mod http_connection;
 mod proxy;
-mod serving;
 mod stream;
 mod tls;
 
 mod etag;
 mod failures;
 mod http;
+mod key_ring;
 mod shared;
 
 mod access;
+mod auth_failures;
 pub mod budgets;
 mod caller;
 mod denials;
-mod guesses;
 mod members;
 mod network;
 mod origins;
+mod pseudonyms;
 pub mod token;
-mod veil;
 mod venues;
 
-mod answers;
+mod answer_queue;
 mod batch;
-mod waiting;
-
-mod errand;
+mod fan_out;
+mod submission;
 mod title;
 
 mod connection;

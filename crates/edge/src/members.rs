@@ -1,4 +1,4 @@
-//! Where clients and browsers reach the members of the cluster.
+//! The addresses of the cluster's members for clients and browsers.
 
 use axum::http::uri::Authority;
 use boxoffice_wire::cluster::{NodeAddress, ShardMap};
@@ -6,12 +6,12 @@ use smol_str::SmolStr;
 
 use crate::shared::Shared;
 
-/// The members with their URLs, as far as clients can reach them. `own` is this node: with a public address it is left out, for
-/// it is at that address.
+/// The members with their URLs, as far as clients can reach them. `own` is this node. It is left out if the cluster has a
+/// public address, because it is reached there.
 pub(crate) fn addresses(shared: &Shared, own: &str) -> Vec<(SmolStr, String)> {
     let members = shared.backend.members().into_iter();
     let url = |client: &SmolStr, node: &SmolStr| match &shared.config.web.public_url {
-        // The cluster has a public address: other members are reached through it, unless they tell one of their own.
+        // Other members are reached through the public address, unless they have an address of their own.
         Some(_) if node == own => None,
         Some(_) => Some(client.to_string()).filter(|client| is_url(client)),
         None => url_of(shared, client),
@@ -27,7 +27,7 @@ pub(crate) fn shard_map(shared: &Shared) -> ShardMap {
     ShardMap { leaders: shared.backend.leaders(), nodes: nodes.collect() }
 }
 
-/// The URL of a member that tells this client address; `None` if it cannot be reached there.
+/// The URL of a member with this client address. `None` if clients cannot connect to it.
 fn url_of(shared: &Shared, client: &str) -> Option<String> {
     if is_url(client) {
         return Some(client.to_owned());
@@ -35,18 +35,18 @@ fn url_of(shared: &Shared, client: &str) -> Option<String> {
     is_address(client).then(|| format!("{}://{client}", scheme(shared)))
 }
 
-/// How the client ports of this cluster are spoken with.
+/// The URL scheme of the cluster's client ports.
 pub(crate) fn scheme(shared: &Shared) -> &'static str {
     if shared.config.web.certificate.is_some() { "https" } else { "http" }
 }
 
-/// Whether a client address says the scheme as well.
+/// Whether a client address has a scheme.
 fn is_url(client: &str) -> bool {
     let host = client.strip_prefix("https://").or_else(|| client.strip_prefix("http://"));
     host.is_some_and(|host| host.parse::<Authority>().is_ok())
 }
 
-/// Whether it is a host and a port that can be connected to.
+/// Whether this is a host and a port that clients can connect to.
 fn is_address(text: &str) -> bool {
     text.parse::<Authority>().is_ok_and(|address| address.port_u16().is_some_and(|port| port > 0))
 }

@@ -1,4 +1,4 @@
-//! What the door counts, as Prometheus text.
+//! The counters of the client port, as Prometheus text.
 
 use std::{
     fmt::Write,
@@ -6,10 +6,8 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::refusal::Refusal;
+use boxoffice_core::{refusal::Refusal, seat::SeatState};
 use boxoffice_wire::{Op, status::NodeStatus};
-
-use crate::sought::{Fairness, Sought};
 
 /// Upper bounds of the latency buckets, in microseconds.
 const BUCKETS_US: [u64; 12] =
@@ -38,7 +36,7 @@ impl Ended {
     }
 }
 
-/// The door's counters.
+/// The counters.
 #[derive(Debug)]
 pub struct Metrics {
     requests: [[AtomicU64; 3]; Op::ALL.len()],
@@ -52,15 +50,15 @@ pub struct Metrics {
     pub watchers: AtomicI64,
     /// Requests submitted to the node and not answered by it.
     pub under_way: AtomicI64,
-    /// Bytes of memory of WebSocket messages that have not come whole.
+    /// Memory of incomplete WebSocket messages, in bytes.
     pub frame_bytes: AtomicI64,
-    /// Connections turned away because there were too many.
+    /// Connections rejected because there were too many.
     pub turned_away: AtomicU64,
-    /// Frames that were no request.
+    /// Frames that were not requests.
     pub malformed_frames: AtomicU64,
-    /// Requests refused before their op was looked at, or for what their body is.
+    /// Requests whose op or body was refused.
     pub rejected_frames: AtomicU64,
-    /// Connections cut because they did not read.
+    /// Connections closed because they did not read.
     pub slow_readers: AtomicU64,
     /// Bytes read from WebSocket connections.
     pub bytes_in: AtomicU64,
@@ -68,11 +66,11 @@ pub struct Metrics {
     pub bytes_out: AtomicU64,
     /// Frames of feeds sent.
     pub feed_frames: AtomicU64,
-    /// Webhooks of the payment gateway, by how they ended.
+    /// Webhooks of the payment gateway, by outcome ([`Ended`]).
     pub webhooks: [AtomicU64; 3],
-    /// Seats, places, stock or slots that were refused although they were free: wrong answers, so there is none.
+    /// Refusals that contradict themselves: they name nothing that is taken, or something that is free.
     pub refused_although_free: AtomicU64,
-    /// Best seats that were refused because those that were free were not side by side, or not accessible.
+    /// Refusals of best seats although enough were free, because they were not adjacent or not accessible.
     pub refused_scattered: AtomicU64,
 }
 
@@ -102,7 +100,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Writes what only the door knows into a node's status.
+    /// Completes a node's status.
     pub(crate) fn show_in(&self, status: &mut NodeStatus) {
         let count = |gauge: &AtomicI64| u64::try_from(gauge.load(Ordering::Relaxed)).unwrap_or(0);
         status.connections = count(&self.connections);
@@ -118,21 +116,21 @@ impl Metrics {
         self.latency_sum_us.fetch_add(took_us, Ordering::Relaxed);
     }
 
-    /// Counts a refusal of what was sought if enough was free.
-    pub(crate) fn refused(&self, sought: &Sought, refusal: &Refusal) {
-        match sought.judge(refusal) {
-            Fairness::Fair => {}
-            Fairness::Scattered => _ = self.refused_scattered.fetch_add(1, Ordering::Relaxed),
-            Fairness::AlthoughFree => _ = self.refused_although_free.fetch_add(1, Ordering::Relaxed),
+    /// Counts a refusal if something was free all the same.
+    pub(crate) fn refused(&self, refusal: &Refusal) {
+        if contradicts_itself(refusal) {
+            self.refused_although_free.fetch_add(1, Ordering::Relaxed);
+        } else if is_scattered(refusal) {
+            self.refused_scattered.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Requests of all ops that ended so.
+    /// Requests of all ops with this outcome.
     pub fn requests(&self, ended: Ended) -> u64 {
         self.requests.iter().map(|outcomes| outcomes[ended as usize].load(Ordering::Relaxed)).sum()
     }
 
-    /// Everything, for a scrape.
+    /// All counters, for a scrape.
     pub fn text(&self) -> String {
         let mut text = String::with_capacity(4_096);
         self.write(&mut text).expect("a string takes what is written");
@@ -145,7 +143,7 @@ impl Metrics {
             ("sockets", "Open WebSocket connections.", &self.sockets),
             ("watchers", "Feeds of all connections together.", &self.watchers),
             ("requests_under_way", "Requests submitted and not answered yet.", &self.under_way),
-            ("frame_bytes", "Memory of messages that have not come whole, in bytes.", &self.frame_bytes),
+            ("frame_bytes", "Memory of incomplete messages, in bytes.", &self.frame_bytes),
         ];
         for (name, help, gauge) in gauges {
             let value = gauge.load(Ordering::Relaxed);
@@ -153,21 +151,21 @@ impl Metrics {
             writeln!(text, "boxoffice_edge_{name} {value}")?;
         }
         let counters = [
-            ("turned_away_total", "Connections turned away because there were too many.", &self.turned_away),
-            ("malformed_frames_total", "Frames that were no request.", &self.malformed_frames),
+            ("turned_away_total", "Connections rejected because there were too many.", &self.turned_away),
+            ("malformed_frames_total", "Frames that were not requests.", &self.malformed_frames),
             ("rejected_frames_total", "Requests whose op or body was refused.", &self.rejected_frames),
-            ("slow_readers_total", "Connections cut because they did not read.", &self.slow_readers),
+            ("slow_readers_total", "Connections closed because they did not read.", &self.slow_readers),
             ("received_bytes_total", "Bytes read from WebSocket connections.", &self.bytes_in),
             ("sent_bytes_total", "Bytes written to WebSocket connections.", &self.bytes_out),
             ("feed_frames_total", "Frames of feeds sent.", &self.feed_frames),
             (
                 "refused_although_free_total",
-                "Seats, places, stock or slots that were refused although they were free. Always 0.",
+                "Refusals of seats, stock or slots that name nothing that is taken, or something that is free. Always 0.",
                 &self.refused_although_free,
             ),
             (
                 "refused_scattered_total",
-                "Best seats that were refused although enough were free, only not side by side or accessible.",
+                "Best seats that were refused although enough were free, but not adjacent or not accessible.",
                 &self.refused_scattered,
             ),
         ];
@@ -208,5 +206,70 @@ impl Metrics {
         }
         writeln!(text, "{name}_sum {}", self.latency_sum_us.load(Ordering::Relaxed) as f64 / 1e6)?;
         writeln!(text, "{name}_count {count}")
+    }
+}
+
+/// Whether a refusal names nothing that is taken, or something that is free.
+fn contradicts_itself(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::Lines(lines) => lines.iter().any(|line| contradicts_itself(&line.refusal)),
+        Refusal::SeatsTaken(taken) | Refusal::SeatBlocked(taken) => {
+            taken.is_empty() || taken.iter().any(|taken| taken.state == SeatState::Free)
+        }
+        Refusal::OutOfStock(shortages) => {
+            shortages.is_empty() || shortages.iter().any(|shortage| u64::from(shortage.wanted) <= shortage.free)
+        }
+        Refusal::SlotTaken(conflicts) => conflicts.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether best seats are refused although enough seats are free.
+fn is_scattered(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::Lines(lines) => lines.iter().any(|line| is_scattered(&line.refusal)),
+        Refusal::NoAdjacentSeats { count, free } => *free >= u32::from(*count),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use boxoffice_core::{
+        id::Id,
+        refusal::{LineRefusal, Shortage, TakenSeat},
+        seat::Seat,
+    };
+
+    use super::*;
+
+    fn taken(state: SeatState) -> Refusal {
+        Refusal::SeatsTaken(vec![TakenSeat { seat: Seat { row: 0, seat: 1 }, state }])
+    }
+
+    fn short(wanted: u32, free: u64) -> Refusal {
+        let product = Id::new("p").expect("a valid id");
+        Refusal::OutOfStock(vec![Shortage { product, wanted, free, held: 0 }])
+    }
+
+    #[test]
+    fn refusals_that_contradict_themselves_are_counted() {
+        let metrics = Metrics::default();
+        for refusal in [taken(SeatState::Held), short(5, 4), Refusal::CartExpired] {
+            metrics.refused(&refusal);
+        }
+        assert_eq!(metrics.refused_although_free.load(Ordering::Relaxed), 0);
+        let lines = |refusal| Refusal::Lines(vec![LineRefusal { line: 0, refusal }]);
+        let wrong = [
+            taken(SeatState::Free),
+            Refusal::SeatsTaken(vec![]),
+            Refusal::SeatBlocked(vec![]),
+            short(5, 5),
+            Refusal::OutOfStock(vec![]),
+            Refusal::SlotTaken(vec![]),
+            lines(short(1, 1)),
+        ];
+        wrong.iter().for_each(|refusal| metrics.refused(refusal));
+        assert_eq!(metrics.refused_although_free.load(Ordering::Relaxed), 7);
     }
 }

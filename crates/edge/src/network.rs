@@ -1,16 +1,15 @@
-//! The network that an address stands for: one IPv4 address, or the /56 that a household is given of IPv6 (RFC 6177).
+//! The network of a client: one IPv4 address, or the IPv6 /56 that a household gets (RFC 6177).
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Bits of an IPv6 address that are one customer's of a provider.
+/// The length of the IPv6 prefix that a provider gives to one customer.
 const IPV6_PREFIX_BITS: u32 = 56;
 
-/// A network that one stranger has.
+/// The network of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClientNetwork(IpAddr);
 
 impl ClientNetwork {
-    /// The network of an address.
     pub(crate) fn of(address: IpAddr) -> ClientNetwork {
         match address.to_canonical() {
             IpAddr::V4(address) => ClientNetwork(address.into()),

@@ -1,4 +1,4 @@
-//! The node behind the door.
+//! A real node behind the client port.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -26,10 +26,10 @@ use crate::{
     title,
 };
 
-/// How often an audit looks again for violations that may be of a moment only.
-const AUDITS_AGAIN: u32 = 20;
-/// How long it waits before.
-const AUDIT_AGAIN: Duration = Duration::from_millis(100);
+/// How often an audit is repeated at most, since a violation may be of a moment only.
+const AUDIT_REPEATS_MAX: u32 = 20;
+/// How long the node waits before it repeats an audit.
+const AUDIT_REPEAT_AFTER: Duration = Duration::from_millis(100);
 
 impl Backend for NodeHandle {
     fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo) {
@@ -65,8 +65,8 @@ impl Backend for NodeHandle {
     }
 
     fn members(&self) -> Vec<Member> {
-        let doors = self.doors().into_iter();
-        doors.map(|(node, client)| Member { node: format_smolstr!("{node}"), client }).collect()
+        let members = self.doors().into_iter();
+        members.map(|(node, client)| Member { node: format_smolstr!("{node}"), client }).collect()
     }
 
     fn leaders(&self) -> Vec<u64> {
@@ -84,23 +84,23 @@ impl Backend for NodeHandle {
     fn audit(&self) -> Pin<Box<dyn Future<Output = NodeAudit> + Send>> {
         let node = self.clone();
         Box::pin(async move {
-            let mut again = 0;
+            let mut repeats = 0;
             let mut lasting: Option<Vec<SmolStr>> = None;
             loop {
-                // Counting holds no lock but takes its time: not on a thread that sells.
+                // Counting holds no lock but takes a while, so it does not run on a thread that sells.
                 let counted = node.clone();
                 let counting = tokio::task::spawn_blocking(move || NodeHandle::audit(&counted));
                 let mut audit = counting.await.expect("counting does not panic");
-                // What was not said each time was only true of a moment.
+                // A violation that one of the audits did not find was true of a moment only.
                 if let Some(lasting) = &lasting {
                     audit.violations.retain(|violation| lasting.contains(violation));
                 }
-                if audit.violations.is_empty() || !node.audits_may_blur() || again == AUDITS_AGAIN {
+                if audit.violations.is_empty() || !node.audits_may_blur() || repeats == AUDIT_REPEATS_MAX {
                     return audit;
                 }
                 lasting = Some(audit.violations);
-                again += 1;
-                tokio::time::sleep(AUDIT_AGAIN).await;
+                repeats += 1;
+                tokio::time::sleep(AUDIT_REPEAT_AFTER).await;
             }
         })
     }

@@ -1,8 +1,8 @@
-//! Which pages may ask: those of the cluster's own nodes, and those that the configuration names.
+//! Origins whose pages may send requests: those of the cluster's own nodes, and those in the configuration.
 //!
-//! A browser says with every request of a page where that page came from (`Origin`). A request without it does not come from
-//! another page's script. What a page says of the node's own name (`Host`) is only believed of names that are known to be a
-//! node's, or of addresses: a stranger's name that was made to lead here (DNS rebinding) would be its own origin.
+//! A browser sends the origin of a page with every request of the page's script. A request without an `Origin` header does
+//! not come from a browser page and is allowed. A page may be of the host that it names (`Host`) only if that is a member's
+//! address or an IP address. Any other name could be an attacker's that was made to lead here (DNS rebinding).
 
 use std::net::IpAddr;
 
@@ -10,27 +10,27 @@ use axum::http::{HeaderMap, header, uri::Authority};
 
 use crate::{denials::Denial, shared::Shared};
 
-/// Whether a request comes from a page that may ask, or from no page. Counts those that may not.
-pub(crate) fn is_welcome(shared: &Shared, headers: &HeaderMap) -> bool {
+/// Whether a request comes from an allowed page, or from no page. Counts the others.
+pub(crate) fn is_allowed(shared: &Shared, headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(header::ORIGIN) else { return true };
     let Ok(origin) = origin.to_str() else { return false };
     let web = &shared.config.web;
-    let is_welcome = shared.config.origins.iter().any(|welcome| welcome == origin)
+    let is_allowed = shared.config.origins.iter().any(|welcome| welcome == origin)
         || [&web.public_url, &web.advertise].into_iter().any(|own| own.as_deref() == Some(origin))
         || shared.backend.members().iter().any(|member| member.client == origin)
         || authority_of(origin).is_some_and(|from| is_own(shared, headers, from));
-    if !is_welcome {
+    if !is_allowed {
         shared.denials.note(Denial::Origin, None, &format!("a page of {origin:?}"));
     }
-    is_welcome
+    is_allowed
 }
 
-/// Host and port of an origin that a page of ours can have.
+/// Host and port of an HTTP origin.
 fn authority_of(origin: &str) -> Option<&str> {
     origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))
 }
 
-/// Whether this is the origin of a page that a node of the cluster serves.
+/// Whether a node of the cluster serves pages of this origin.
 fn is_own(shared: &Shared, headers: &HeaderMap, from: &str) -> bool {
     if shared.backend.members().iter().any(|member| member.client == from) {
         return true;
@@ -39,20 +39,22 @@ fn is_own(shared: &Shared, headers: &HeaderMap, from: &str) -> bool {
     host == Some(from) && is_address(from)
 }
 
-/// Whether a host and port name an address, or this machine, and not a name that anybody could make lead here.
+/// Whether a host and port are an IP address or `localhost`, and not a name that an attacker could make lead here.
 pub(crate) fn is_address(host: &str) -> bool {
-    let Ok(authority) = host.parse::<Authority>() else { return false };
-    let name = authority.host();
-    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    name.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok()
+    is_localhost_or(host, |_| true)
 }
 
-/// Whether a host and port name this machine by its loopback interface.
+/// Whether a host and port are of the loopback interface.
 pub(crate) fn is_loopback(host: &str) -> bool {
+    is_localhost_or(host, |address| address.is_loopback())
+}
+
+/// Whether a host and port are `localhost`, or an address of this kind.
+fn is_localhost_or(host: &str, is_kind: fn(IpAddr) -> bool) -> bool {
     let Ok(authority) = host.parse::<Authority>() else { return false };
     let name = authority.host();
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    name.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    name.eq_ignore_ascii_case("localhost") || bare.parse().is_ok_and(is_kind)
 }
 
 #[cfg(test)]

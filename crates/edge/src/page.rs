@@ -1,7 +1,7 @@
-//! The page for people: its files, and what it needs to know of the node that serves it.
+//! The page: its files, and what it needs to know about the node.
 //!
-//! The files are in `crates/edge/page` and a part of the program; a program that was built for debugging reads them from
-//! there each time, so that they can be worked on while it runs.
+//! The files are in `crates/edge/page` and a part of the program. A debug build reads them from there each time, so that
+//! they can be edited while it runs.
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ use crate::{etag::is_known, members, shared::Shared};
 /// The file at `/`.
 const INDEX: &str = "index.html";
 
-/// Under which the files are.
+/// The path of the other files.
 const FOLDER: &str = "/page/";
 
-/// Bytes of a file's digest that its tag has.
+/// Bytes of a file's digest in its entity tag.
 const TAG_BYTES: usize = 16;
 
-/// What a browser lets the page do. Scripts, styles and fonts are the node's own and stand in files, but for those of the
-/// payment provider. It connects to every node of the cluster, and members come while it is open: so their addresses are not
-/// listed here. Only pages that may ask may frame it: they hand it the customer whom they know.
+/// The content security policy. Scripts, styles and fonts are files of the node, except those of the payment provider. The
+/// page connects to every node, and members may join while it is open, so their addresses are not listed. Pages of
+/// allowed origins may frame it, and hand it the customer.
 fn policy(shared: &Shared) -> String {
     let provider = shared.config.page.payment.as_deref().and_then(origin_of).unwrap_or_default();
     let scripts = if provider.is_empty() {
@@ -44,7 +44,7 @@ fn policy(shared: &Shared) -> String {
     )
 }
 
-/// Scheme and host of an address that has them.
+/// Scheme and host of an address, if it has them.
 fn origin_of(url: &str) -> Option<&str> {
     let host = url.find("://")? + 3;
     Some(url[host..].find('/').map_or(url, |path| &url[..host + path]))
@@ -64,7 +64,7 @@ async fn index(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respons
     let headers = response.headers_mut();
     let policy = HeaderValue::from_str(&policy(&shared)).expect("origins are checked when they are read");
     headers.insert(header::CONTENT_SECURITY_POLICY, policy);
-    // Orders have their own addresses; nobody else is to hear of them.
+    // Orders have their own addresses, which other sites must not learn.
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
 }
@@ -72,12 +72,12 @@ async fn index(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respons
 async fn file(uri: Uri, headers: HeaderMap) -> Response {
     let path = uri.path().strip_prefix(FOLDER).unwrap_or_default();
     let mut response = answer(path, &headers);
-    // Pages of others have the widget from here.
+    // Pages of other origins load the widget.
     response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     response
 }
 
-/// A file, or that it is still the one that the browser has.
+/// A file, or 304 if the browser has it.
 fn answer(path: &str, headers: &HeaderMap) -> Response {
     let found = kind_of(path).filter(|_| is_plain(path)).zip(Files::get(path));
     let Some((kind, EmbeddedFile { data, metadata })) = found else { return StatusCode::NOT_FOUND.into_response() };
@@ -91,19 +91,19 @@ fn answer(path: &str, headers: &HeaderMap) -> Response {
     };
     let headers = response.headers_mut();
     headers.insert(header::ETAG, HeaderValue::from_str(&tag).expect("digits are fit for a header"));
-    // Kept, and asked for again each time: another version of the program may answer next.
+    // Cached, but checked each time, because the node may run another version of the program next time.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 
-/// Whether a path goes nowhere but down, and is spelled as files are here.
+/// Whether a path has only plain names, so that it stays inside the folder.
 fn is_plain(path: &str) -> bool {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     path.split('/').all(|name| !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_fit))
 }
 
-/// The media type of a file, by its ending; there are no others.
+/// The media type of a file, by its ending. Files with other endings are not served.
 fn kind_of(path: &str) -> Option<&'static str> {
     let (_, ending) = path.rsplit_once('.')?;
     Some(match ending {
@@ -121,25 +121,25 @@ fn kind_of(path: &str) -> Option<&'static str> {
     })
 }
 
-/// `/page.json`.
+/// The answer of `/page.json`.
 #[derive(Serialize)]
 struct About<'a> {
     node: SmolStr,
-    nodes: Vec<Door>,
+    nodes: Vec<MemberUrl>,
     products: Vec<&'a str>,
     resources: Vec<&'a str>,
     gateway: bool,
     demo: Option<&'a str>,
     /// Whether customers show tokens.
     customers: bool,
-    /// Pages that may hand it a customer.
+    /// Origins whose pages may hand it a customer.
     hosts: &'a [String],
     payment: Option<&'a str>,
 }
 
-/// A member of the cluster, and where its page is.
+/// The address of a member's page.
 #[derive(Serialize)]
-struct Door {
+struct MemberUrl {
     node: SmolStr,
     url: String,
 }
@@ -148,7 +148,7 @@ async fn about(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respons
     let page = &shared.config.page;
     let hello = shared.backend.hello();
     let about = About {
-        nodes: doors(&shared, &hello.node, &headers),
+        nodes: member_urls(&shared, &hello.node, &headers),
         node: hello.node,
         products: page.products.iter().map(|product| product.as_str()).collect(),
         resources: page.resources.iter().map(|resource| resource.as_str()).collect(),
@@ -166,20 +166,20 @@ async fn about(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respons
     (headers, Json(about)).into_response()
 }
 
-/// Where browsers find the members. This node is one of them whatever it knows of the cluster: it has just been reached.
-fn doors(shared: &Shared, own: &str, headers: &HeaderMap) -> Vec<Door> {
+/// The addresses of the members for browsers. This node is always among them, since the browser has just reached it.
+fn member_urls(shared: &Shared, own: &str, headers: &HeaderMap) -> Vec<MemberUrl> {
     let web = &shared.config.web;
     let members = members::addresses(shared, own).into_iter();
-    let mut doors: Vec<Door> = members.map(|(node, url)| Door { node, url }).collect();
-    if doors.iter().all(|door| door.node != own) {
+    let mut member_urls: Vec<MemberUrl> = members.map(|(node, url)| MemberUrl { node, url }).collect();
+    if member_urls.iter().all(|member| member.node != own) {
         let known = web.public_url.clone().or_else(|| web.advertise.clone());
         let url = known.unwrap_or_else(|| format!("{}://{}", members::scheme(shared), own_address(shared, headers)));
-        doors.push(Door { node: own.into(), url });
+        member_urls.push(MemberUrl { node: own.into(), url });
     }
-    doors
+    member_urls
 }
 
-/// How whoever asks has reached this node, else where it listens.
+/// The host of the request, or else the address that the node listens on.
 fn own_address(shared: &Shared, headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host.filter(|host| !host.contains('@') && host.parse::<Authority>().is_ok());

@@ -1,30 +1,30 @@
-//! Proxies in front of the node: which there are, and whose connections and requests they pass on.
+//! Trusted proxies in front of the node, and the clients whose connections and requests they forward.
 
 use std::{io, net::IpAddr, str::FromStr};
 
 use axum::http::HeaderMap;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// What PROXY protocol headers of version 2 begin with.
+/// The beginning of a PROXY protocol header, version 2.
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 
 /// The head of such a header: the signature, version and command, family, length.
 const HEAD_BYTES: usize = 16;
 
-/// The most such a header may have behind its head, in bytes: addresses, and what a proxy adds.
+/// The longest rest of such a header, in bytes: addresses, and what a proxy adds.
 const REST_BYTES_MAX: usize = 4 * 1024;
 
-/// Proxies whose word about a client's address is taken.
+/// Proxies that are trusted to tell a client's address.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies {
-    /// Where they are.
+    /// Their addresses.
     pub networks: Vec<Network>,
-    /// How they say whom they speak for.
+    /// How they tell the client's address.
     pub way: ProxyWay,
 }
 
-/// How a proxy says whom it speaks for. Each proxy sets one and hands the others on as clients have sent them: so one is
-/// believed.
+/// How a proxy tells the client's address. A proxy sets one of these and forwards the others as clients have sent them, so
+/// only one is trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProxyWay {
     /// The header `X-Forwarded-For` of each request.
@@ -78,10 +78,10 @@ impl Proxies {
         self.networks.iter().any(|network| network.has(address))
     }
 
-    /// The client's address of a connection that has just been accepted. A proxy's PROXY header is read.
+    /// The client's address of a connection that was just accepted. Reads a proxy's PROXY header.
     ///
     /// # Errors
-    /// The proxy sends something else.
+    /// The proxy sends no such header.
     pub(crate) async fn client_of(&self, stream: &mut (impl AsyncRead + Unpin), peer: IpAddr) -> io::Result<IpAddr> {
         if self.way != ProxyWay::ProxyProtocol || !self.trusts(peer) {
             return Ok(peer);
@@ -97,25 +97,25 @@ impl Proxies {
         Ok(proxied(head[12] & 0x0f, head[13], &rest).unwrap_or(peer))
     }
 
-    /// Whether requests say whose they are.
-    pub(crate) fn are_asked_of_requests(&self) -> bool {
+    /// Whether proxies tell the client's address with each request.
+    pub(crate) fn tell_with_requests(&self) -> bool {
         !self.networks.is_empty() && self.way != ProxyWay::ProxyProtocol
     }
 
-    /// The client's address of a request that came from `peer`: the last one in the list that is no proxy's.
+    /// The client's address of a request from `peer`: the last one in the list that is not a proxy's.
     pub(crate) fn client_of_request(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let (name, read): (_, fn(&str) -> Option<IpAddr>) = match self.way {
             ProxyWay::ForwardedFor => ("x-forwarded-for", address),
             ProxyWay::Forwarded => ("forwarded", forwarded_for),
             ProxyWay::ProxyProtocol => return peer,
         };
-        // Each entry by itself: what a client has sent may be no text, and the proxy's entry follows it in the same line.
+        // Entry by entry, because a client's part of the line may not be text, and the proxy's entry follows it.
         let lists = headers.get_all(name).iter().rev();
         let entries = lists.flat_map(|list| list.as_bytes().rsplit(|byte| *byte == b','));
         let mut entries = entries.map(|entry| str::from_utf8(entry).ok().and_then(read));
         let mut client = peer;
         while self.trusts(client) {
-            // An entry that is no address hides who is behind it: what is known is the proxy that wrote it.
+            // An entry that is not an address hides the client. Only the proxy that wrote it is known.
             let Some(Some(before)) = entries.next() else { break };
             client = before;
         }
@@ -123,7 +123,7 @@ impl Proxies {
     }
 }
 
-/// The address behind a PROXY header; none if it says none, as for a proxy's own checks.
+/// The address in a PROXY header. `None` if there is none, as in a proxy's own health checks.
 fn proxied(command: u8, family: u8, rest: &[u8]) -> Option<IpAddr> {
     match (command, family >> 4) {
         (1, 1) => rest.first_chunk::<4>().filter(|_| rest.len() >= 12).map(|address| IpAddr::from(*address)),
@@ -142,7 +142,7 @@ fn forwarded_for(element: &str) -> Option<IpAddr> {
     element.split(';').find_map(pair)
 }
 
-/// An address, perhaps in brackets, perhaps with a port.
+/// An address, with or without brackets and port.
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let host = match text.strip_prefix('[') {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_proxies_say_is_believed() {
+    fn only_proxies_are_trusted() {
         let by = |peer, list| client(ProxyWay::ForwardedFor, peer, &[("x-forwarded-for", list)]);
         assert_eq!(by("10.0.0.1", "192.0.2.1"), "192.0.2.1");
         assert_eq!(by("198.51.100.9", "192.0.2.1"), "198.51.100.9", "a stranger says nothing of others");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_hides_no_entry_of_a_proxy() {
+    fn bytes_that_are_not_text_hide_no_entry_of_a_proxy() {
         let networks = vec!["10.0.0.0/8".parse().expect("a network")];
         let proxies = Proxies { networks, way: ProxyWay::ForwardedFor };
         let by = |list: &[u8]| {

@@ -1,4 +1,4 @@
-//! What the door did in a second, over the last seconds: readings of its counters, one a second.
+//! Requests and frames a second, over the last seconds. The counters are read once a second.
 
 use std::{collections::VecDeque, sync::atomic::Ordering};
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::metrics::{Ended, Metrics};
 
-/// Seconds that rates are taken over.
+/// The rates are of this many seconds.
 const READINGS: usize = 5;
 
 /// A reading of the counters.
@@ -24,7 +24,7 @@ struct Reading {
 pub(crate) struct Readings(Mutex<VecDeque<Reading>>);
 
 impl Readings {
-    /// Takes a reading; called once a second.
+    /// Takes a reading. Called once a second.
     pub(crate) fn take(&self, metrics: &Metrics) {
         let mut readings = self.0.lock();
         if readings.len() == READINGS {
@@ -33,11 +33,11 @@ impl Readings {
         readings.push_back(Reading::of(metrics));
     }
 
-    /// Writes what only the door knows into a node's rates.
+    /// Completes a node's rates.
     pub(crate) fn show_in(&self, metrics: &Metrics, rates: &mut Rates) {
         let Some(first) = self.0.lock().front().copied() else { return };
         let last = Reading::of(metrics);
-        // A reading that was just taken says little: a burst would look like thousands a second.
+        // Right after the first reading, a burst would look like thousands a second.
         let seconds = (last.at - first.at).as_secs_f64().max(1.0);
         let rate = |from: u64, to: u64| (to - from) as f64 / seconds;
         let ended = |ended: Ended| rate(first.ended[ended as usize], last.ended[ended as usize]);

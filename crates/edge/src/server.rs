@@ -1,4 +1,4 @@
-//! The port: opened, guarded, and closed with everybody let out.
+//! The ports: how they open, accept connections, and close.
 
 use std::{
     io,
@@ -11,6 +11,7 @@ use std::{
 use boxoffice_env::secret::Secret;
 use boxoffice_wire::customer::SECRET_BYTES_MIN;
 use hyper_util::service::TowerToHyperService;
+use parking_lot::Mutex;
 use socket2::SockRef;
 use tokio::{
     io::AsyncReadExt,
@@ -21,75 +22,74 @@ use tokio::{
 
 use crate::{
     Backend, EdgeConfig, EdgeError, Limits,
-    access::Ring,
+    auth_failures::AuthFailures,
     budgets::Budgets,
     denials::Denials,
-    guesses::Guesses,
     http::{self, ALIVE},
+    http_connection::{self, DISMISS_TIMEOUT},
+    key_ring::KeyRingState,
     metrics::Metrics,
+    pseudonyms::BookingPseudonyms,
     rates::Readings,
-    serving::{self, FAREWELL},
-    shared::{Guest, Phase, Port, Shared, draining, within},
-    veil::Veil,
-    venues::VenuesOfSessions,
+    shared::{ConnectionPermit, Phase, Port, Shared, draining, within},
 };
 
-/// Connections the kernel keeps for us until they are accepted: a rush of ten thousand comes in waves.
+/// Connections that the kernel keeps until they are accepted. A rush of ten thousand comes in waves.
 const BACKLOG: i32 = 4_096;
 
-/// Bytes written and not sent yet that a socket may have before it is not writable: without it, a reader that stands still
-/// pins megabytes of the kernel's memory.
+/// Unsent bytes with which a socket is not writable any more. Without this limit, a client that does not read pins
+/// megabytes of the kernel's memory.
 const NOT_SENT_BYTES_MAX: u32 = 16 * 1024;
 
-/// How long sent bytes may stay unacknowledged before the kernel gives the peer up.
+/// How long sent bytes may stay unacknowledged before the kernel closes the connection.
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What they are told.
+/// The answer to connections beyond the limit.
 const NO_ROOM: &str =
     "this node has as many connections as it may have (limits.connections): try another node, or again later\n";
 
-/// How long to wait when the process has no file descriptors left for clients.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// How long the port accepts nothing when no file descriptor is left for clients.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How often the counters are read.
 const READING_EVERY: Duration = Duration::from_secs(1);
 
-/// How often the cluster's keys are looked at: a key is refused so long after this node has heard that it was revoked.
+/// How often the state of the keys is updated. This long a key may still be used after this node has heard that it was
+/// revoked.
 const KEYS_EVERY: Duration = Duration::from_millis(200);
 
-/// Where connections run.
+/// The runtimes of connections.
 #[derive(Clone, Debug)]
 pub struct Runtimes {
-    /// Those that buy and sell.
+    /// Of connections that buy and sell.
     pub selling: Handle,
-    /// Those that watch: a round of changes for thousands of them delays nobody else.
+    /// Of connections that watch. A round of changes for thousands of them does not delay sales.
     pub watching: Handle,
 }
 
 /// The ports of a node, bound to their addresses.
 pub struct Edge {
-    clients: Listening,
-    operators: Option<Listening>,
+    clients: BoundPort,
+    operators: Option<BoundPort>,
     shared: Arc<Shared>,
     phase: watch::Sender<Phase>,
 }
 
-/// A port that is bound.
-struct Listening {
+struct BoundPort {
     port: Port,
     listener: TcpListener,
     address: SocketAddr,
 }
 
-impl Listening {
-    fn bind(port: Port, wanted: SocketAddr) -> Result<Listening, EdgeError> {
+impl BoundPort {
+    fn bind(port: Port, wanted: SocketAddr) -> Result<BoundPort, EdgeError> {
         let bound = listen(wanted).and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = bound.map_err(|error| EdgeError::listening(wanted, error))?;
-        Ok(Listening { port, listener, address })
+        Ok(BoundPort { port, listener, address })
     }
 
-    /// How many connections it may have, and the descriptor from which on it accepts none.
-    fn room(&self, limits: &Limits) -> (usize, u64) {
+    /// The maximum of connections, and the file descriptor from which on none is accepted.
+    fn limits(&self, limits: &Limits) -> (usize, u64) {
         match self.port {
             Port::Clients => (limits.connections_max, limits.descriptors_end),
             Port::Operators => (limits.operator_connections_max, limits.operator_descriptors_end),
@@ -98,10 +98,10 @@ impl Listening {
 }
 
 impl Edge {
-    /// Binds the door's address; nobody is let in before [`Edge::run`].
+    /// Binds the ports. No connection is accepted before [`Edge::run`].
     ///
     /// # Errors
-    /// [`EdgeError`] if the address cannot be had, or would let everybody administer.
+    /// [`EdgeError`] if an address cannot be bound, or would let anyone administer.
     pub fn bind(mut config: EdgeConfig, backend: Arc<dyn Backend>, runtimes: Runtimes) -> Result<Edge, EdgeError> {
         if config.admin_token.as_deref().is_some_and(str::is_empty) {
             return Err(EdgeError::EmptyToken);
@@ -116,16 +116,16 @@ impl Edge {
             return Err(EdgeError::Unguarded { address });
         }
         let entered = runtimes.selling.enter();
-        let clients = Listening::bind(Port::Clients, config.listen)?;
-        let operators = config.operators.map(|address| Listening::bind(Port::Operators, address)).transpose()?;
+        let clients = BoundPort::bind(Port::Clients, config.listen)?;
+        let operators = config.operators.map(|address| BoundPort::bind(Port::Operators, address)).transpose()?;
         drop(entered);
         config.listen = clients.address;
         let budgets = Budgets::new(config.budgets.clone());
-        let ring = Ring::default();
-        ring.note(backend.key_ring());
+        let key_ring = KeyRingState::default();
+        key_ring.update(backend.key_ring());
         let (phase, phases) = watch::channel(Phase::Open);
-        let asking = Arc::new(Semaphore::new(config.limits.http_requests_max));
-        let dismissing = Semaphore::new(config.limits.turned_away_max);
+        let http_requests = Arc::new(Semaphore::new(config.limits.http_requests_max));
+        let closing_notices = Semaphore::new(config.limits.turned_away_max);
         let shared = Arc::new(Shared {
             backend,
             config,
@@ -133,15 +133,15 @@ impl Edge {
             runtimes,
             phase: phases,
             connections: AtomicU64::new(0),
-            asking,
-            dismissing,
+            http_requests,
+            closing_notices,
             readings: Readings::default(),
-            veil: Veil::new(),
-            ring,
+            pseudonyms: BookingPseudonyms::new(),
+            key_ring,
             denials: Denials::default(),
-            guesses: Guesses::default(),
+            auth_failures: AuthFailures::default(),
             budgets,
-            venues_of_sessions: VenuesOfSessions::default(),
+            venues_of_sessions: Mutex::default(),
         });
         Ok(Edge { clients, operators, shared, phase })
     }
@@ -153,28 +153,28 @@ impl Edge {
 
     /// The address of the operators' port, if there is one.
     pub fn operators_addr(&self) -> Option<SocketAddr> {
-        self.operators.as_ref().map(|listening| listening.address)
+        self.operators.as_ref().map(|bound| bound.address)
     }
 
-    /// What tells the world that the node is about to stop.
+    /// A handle to announce that the node is about to stop.
     pub fn notice(&self) -> Notice {
         Notice(self.phase.clone())
     }
 
-    /// Lets clients in until `shutdown` is done; then lets everybody finish, and returns when all are gone or their time
+    /// Accepts connections until `shutdown` is done. Then lets them finish, and returns when all have ended or their time
     /// is over.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Edge { clients, operators, shared, phase } = self;
         let limits = &shared.config.limits;
-        let mut opened: Vec<Open> =
-            [Some(clients), operators].into_iter().flatten().map(|port| Open::begin(port, &shared)).collect();
+        let mut opened: Vec<OpenPort> =
+            [Some(clients), operators].into_iter().flatten().map(|port| OpenPort::begin(port, &shared)).collect();
         let reading = shared.runtimes.selling.spawn(take_readings(Arc::clone(&shared)));
         let following = shared.runtimes.selling.spawn(follow_keys(Arc::clone(&shared)));
         shutdown.await;
         reading.abort();
         let _ = phase.send(Phase::Draining);
         for open in &mut opened {
-            // It returns by itself; a panic of it must not keep the others from being told.
+            // It returns by itself. Its panic must not keep the other port from closing.
             let _ = (&mut open.accepting).await;
         }
         let left = close(&opened, limits.drain_timeout).await;
@@ -187,11 +187,11 @@ impl Edge {
     }
 }
 
-/// Tells the world that a node is about to stop, before it does.
+/// Announces that a node is about to stop.
 pub struct Notice(watch::Sender<Phase>);
 
 impl Notice {
-    /// `/readyz` says 503 from now on; everything else goes on.
+    /// `/readyz` answers 503 from now on. Everything else goes on.
     pub fn give(&self) {
         self.0.send_if_modified(|phase| {
             *phase == Phase::Open && {
@@ -202,37 +202,36 @@ impl Notice {
     }
 }
 
-/// A port that accepts connections.
-struct Open {
+struct OpenPort {
     accepting: tokio::task::JoinHandle<()>,
-    seats: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     connections_max: usize,
 }
 
-impl Open {
-    fn begin(listening: Listening, shared: &Arc<Shared>) -> Open {
-        let (connections_max, _) = listening.room(&shared.config.limits);
-        let seats = Arc::new(Semaphore::new(connections_max));
-        let accepting = accept(listening, Arc::clone(shared), Arc::clone(&seats));
-        Open { accepting: shared.runtimes.selling.spawn(accepting), seats, connections_max }
+impl OpenPort {
+    fn begin(bound: BoundPort, shared: &Arc<Shared>) -> OpenPort {
+        let (connections_max, _) = bound.limits(&shared.config.limits);
+        let slots = Arc::new(Semaphore::new(connections_max));
+        let accepting = accept(bound, Arc::clone(shared), Arc::clone(&slots));
+        OpenPort { accepting: shared.runtimes.selling.spawn(accepting), slots, connections_max }
     }
 }
 
-/// Waits until every connection has ended, at most so long; how many have not.
-async fn close(opened: &[Open], time: Duration) -> usize {
+/// Waits until every connection has ended, but not longer than this. Returns how many have not.
+async fn close(opened: &[OpenPort], time: Duration) -> usize {
     let all_ended = async {
-        for Open { seats, connections_max, .. } in opened {
+        for OpenPort { slots, connections_max, .. } in opened {
             let all = u32::try_from(*connections_max).expect("checked by the semaphore");
-            let _ = seats.acquire_many(all).await;
+            let _ = slots.acquire_many(all).await;
         }
     };
     if within(time, all_ended).await.is_some() {
         return 0;
     }
-    opened.iter().map(|open| open.connections_max - open.seats.available_permits()).sum()
+    opened.iter().map(|open| open.connections_max - open.slots.available_permits()).sum()
 }
 
-/// Reads the counters once a second, for what the door did in the last seconds.
+/// Reads the counters once a second.
 async fn take_readings(shared: Arc<Shared>) {
     let mut every = tokio::time::interval(READING_EVERY);
     loop {
@@ -241,19 +240,19 @@ async fn take_readings(shared: Arc<Shared>) {
     }
 }
 
-/// Looks again and again how the cluster's keys stand.
+/// Keeps the state of the cluster's keys up to date.
 async fn follow_keys(shared: Arc<Shared>) {
     let mut every = tokio::time::interval(KEYS_EVERY);
     loop {
         every.tick().await;
-        shared.ring.note(shared.backend.key_ring());
+        shared.key_ring.update(shared.backend.key_ring());
     }
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let domain = socket2::Domain::for_address(address);
     let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
-    // Connections that are over must not keep the next start from having the port.
+    // Old connections must not keep the next start from binding the port.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -261,12 +260,12 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-async fn accept(listening: Listening, shared: Arc<Shared>, seats: Arc<Semaphore>) {
-    let (_, descriptors_end) = listening.room(&shared.config.limits);
-    let Listening { port, listener, .. } = listening;
+async fn accept(bound: BoundPort, shared: Arc<Shared>, slots: Arc<Semaphore>) {
+    let (_, descriptors_end) = bound.limits(&shared.config.limits);
+    let BoundPort { port, listener, .. } = bound;
     let router = TowerToHyperService::new(http::router(Arc::clone(&shared)));
     let mut ends = std::pin::pin!(draining(shared.phase.clone()));
-    let leaving = Arc::new(Semaphore::new(shared.config.limits.turned_away_max));
+    let rejecting = Arc::new(Semaphore::new(shared.config.limits.turned_away_max));
     loop {
         let accepted = tokio::select! {
             biased;
@@ -276,36 +275,36 @@ async fn accept(listening: Listening, shared: Arc<Shared>, seats: Arc<Semaphore>
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of descriptors, or the peer went away between its knock and our opening.
+                // The process is out of descriptors, or the peer has gone already.
                 tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(ACCEPT_AGAIN).await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        // The system gives out the lowest number that is free, so at least as many are in use.
+        // The system uses the lowest free number, so at least this many are in use.
         if stream.as_raw_fd() as u64 >= descriptors_end {
             shared.metrics.turned_away.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             drop(stream);
-            tracing::warn!("there is no file descriptor for another client; none is let in for a moment");
-            tokio::time::sleep(ACCEPT_AGAIN).await;
+            tracing::warn!("there is no file descriptor for another client, so none is accepted for a moment");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         }
-        let Ok(permit) = Arc::clone(&seats).try_acquire_owned() else {
+        let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
             shared.metrics.turned_away.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            // With too many of them at once the rest is closed without a word; a handshake would cost too much.
+            // If too many are being answered, the rest is closed without an answer. A TLS handshake would cost too much.
             if !shared.speaks_tls(port)
-                && let Ok(room) = Arc::clone(&leaving).try_acquire_owned()
+                && let Ok(room) = Arc::clone(&rejecting).try_acquire_owned()
             {
-                tokio::spawn(turn_away(stream, room));
+                tokio::spawn(reject(stream, room));
             }
             continue;
         };
-        let guest = Arc::new(Guest::new(port, peer.ip(), Arc::clone(&shared), permit));
+        let permit = Arc::new(ConnectionPermit::new(port, peer.ip(), Arc::clone(&shared), slot));
         if let Err(error) = set_up(&stream) {
             tracing::debug!(%peer, %error, "a connection ended before it began");
             continue;
         }
-        tokio::spawn(serving::serve(stream, router.clone(), guest, Arc::clone(&shared)));
+        tokio::spawn(http_connection::serve(stream, router.clone(), permit, Arc::clone(&shared)));
     }
 }
 
@@ -316,10 +315,10 @@ fn set_up(stream: &TcpStream) -> io::Result<()> {
     socket.set_tcp_user_timeout(Some(USER_TIMEOUT))
 }
 
-/// There is no room: says so in the few bytes the kernel takes at once. A node that has no room is alive all the same.
-async fn turn_away(mut stream: TcpStream, _room: OwnedSemaphorePermit) {
+/// Answers a connection beyond the limit, in a few bytes that the kernel takes at once. A full node is alive all the same.
+async fn reject(mut stream: TcpStream, _room: OwnedSemaphorePermit) {
     let mut asked = [0; 1024];
-    let read = within(FAREWELL, stream.read(&mut asked)).await;
+    let read = within(DISMISS_TIMEOUT, stream.read(&mut asked)).await;
     let asked = &asked[..read.and_then(Result::ok).unwrap_or(0)];
     let (status, text) = match asked.starts_with(b"GET /healthz ") {
         true => ("200 OK", ALIVE),
@@ -330,5 +329,5 @@ async fn turn_away(mut stream: TcpStream, _room: OwnedSemaphorePermit) {
         "HTTP/1.1 {status}\r\nretry-after: 1\r\nconnection: close\r\ncontent-type: text/plain\r\n\
          content-length: {length}\r\n\r\n{text}"
     );
-    serving::dismiss(stream, answer.as_bytes()).await;
+    http_connection::dismiss(stream, answer.as_bytes()).await;
 }

@@ -1,6 +1,7 @@
-//! What all connections share.
+//! State that all connections share.
 
 use std::{
+    collections::BTreeMap,
     net::IpAddr,
     sync::{
         Arc,
@@ -9,35 +10,30 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_core::{
-    command::Command,
-    id::{Id, Request},
-};
+use boxoffice_core::id::Id;
 use boxoffice_env::secret::Secret;
-use boxoffice_node::door::ReplyTo;
 use boxoffice_wire::{Rejection, customer, status::NodeStatus};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::{
     Backend, EdgeConfig, Runtimes,
-    access::{Access, Ring},
-    budgets::{Budgets, Over},
+    auth_failures::AuthFailures,
+    budgets::{Budgets, OverBudget},
     denials::{Denial, Denials},
-    guesses::Guesses,
+    key_ring::KeyRingState,
     metrics::Metrics,
+    pseudonyms::BookingPseudonyms,
     rates::Readings,
-    veil::Veil,
-    venues::{self, VenuesOfSessions},
 };
 
-/// Reconnects a second that a draining node asks its clients to spread themselves to.
+/// A draining node spreads its clients' reconnects to this many a second.
 const RECONNECTS_PER_SECOND: u64 = 1_000;
 
-/// The longest a client is asked to wait before it reconnects, in milliseconds.
+/// The longest time that a client is asked to wait before it reconnects, in milliseconds.
 const RECONNECT_MS_MAX: u64 = 5_000;
 
-/// The door, seen from its connections.
+/// State that all connections share.
 pub(crate) struct Shared {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) config: EdgeConfig,
@@ -45,49 +41,47 @@ pub(crate) struct Shared {
     pub(crate) runtimes: Runtimes,
     pub(crate) phase: watch::Receiver<Phase>,
     pub(crate) connections: AtomicU64,
-    /// Permits of HTTP requests.
-    pub(crate) asking: Arc<Semaphore>,
-    /// Permits to tell a client why its connection is closed.
-    pub(crate) dismissing: Semaphore,
+    /// Slots for HTTP requests under way.
+    pub(crate) http_requests: Arc<Semaphore>,
+    /// Slots for clients that are being told why their connection is closed.
+    pub(crate) closing_notices: Semaphore,
     pub(crate) readings: Readings,
-    pub(crate) veil: Veil,
-    /// How the cluster's keys stood a moment ago.
-    pub(crate) ring: Ring,
+    pub(crate) pseudonyms: BookingPseudonyms,
+    pub(crate) key_ring: KeyRingState,
     pub(crate) denials: Denials,
-    pub(crate) guesses: Guesses,
+    pub(crate) auth_failures: AuthFailures,
     pub(crate) budgets: Budgets,
-    pub(crate) venues_of_sessions: VenuesOfSessions,
+    /// The venues of sessions that keys limited to venues have asked about. `venues` bounds their number.
+    pub(crate) venues_of_sessions: Mutex<BTreeMap<Id, Id>>,
 }
 
 /// A port of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Port {
-    /// The clients' port, which anybody may reach.
+    /// The clients' port, which strangers can reach.
     Clients,
-    /// The operators' port.
     Operators,
 }
 
-/// Whether the door is open.
+/// The phases of the client port, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// It is.
     Open,
-    /// It is still, but says that it is not ready: load balancers are to send clients elsewhere.
+    /// Everything goes on, but `/readyz` fails, so that load balancers send clients elsewhere.
     Leaving,
-    /// Connections finish what they have begun.
+    /// Connections finish their requests and end.
     Draining,
-    /// They end now.
+    /// Connections end now.
     Closed,
 }
 
 impl Shared {
-    /// When a connection is to reconnect while this node drains: each at another time, so that they do not all come to
-    /// the next node at once.
+    /// After how many milliseconds a connection should reconnect while this node drains. Each gets another time, so that
+    /// not all come to the next node at once.
     pub(crate) fn reconnect_ms(&self) -> u64 {
         let sockets = u64::try_from(self.metrics.sockets.load(Ordering::Relaxed)).unwrap_or(0);
         let spread_ms = (sockets * 1_000 / RECONNECTS_PER_SECOND).min(RECONNECT_MS_MAX);
-        // Multiples of the golden ratio fill an interval evenly, however many there are.
+        // Any number of multiples of the golden ratio fills an interval evenly.
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         let fraction = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         (spread_ms * fraction) >> 32
@@ -98,7 +92,6 @@ impl Shared {
         self.has_customer_secret() || !self.config.token_keys.is_empty()
     }
 
-    /// Whether there is a secret that tokens of customers are made with.
     pub(crate) fn has_customer_secret(&self) -> bool {
         self.config.customer_secret.is_some()
     }
@@ -109,7 +102,7 @@ impl Shared {
         secret.is_some_and(|Secret(secret)| customer::is_token(secret.as_bytes(), customer, token))
     }
 
-    /// How the node is, with what only the door knows.
+    /// The node's status with the counters of the client port.
     pub(crate) fn status(&self) -> NodeStatus {
         let mut status = self.backend.status();
         self.metrics.show_in(&mut status);
@@ -117,48 +110,35 @@ impl Shared {
         status
     }
 
-    /// Somebody has shown a key or a token that does not fit: counts it, and keeps the answer back for a while where many such
-    /// come from.
-    pub(crate) async fn guessed(&self, guest: &Guest, why: &Rejection) {
-        if let Some(wait) = self.wait_after_guess(guest, why) {
+    /// Counts an invalid key or token. Waits if many came from the same network.
+    pub(crate) async fn delay_auth_failure(&self, permit: &ConnectionPermit, why: &Rejection) {
+        if let Some(wait) = self.note_auth_failure(permit, why) {
             tokio::time::sleep(wait).await;
         }
     }
 
-    /// The same; how long the answer is to be kept back, if it is.
-    pub(crate) fn wait_after_guess(&self, guest: &Guest, why: &Rejection) -> Option<Duration> {
+    /// Counts an invalid key or token. Returns how long to delay the answer, if at all.
+    pub(crate) fn note_auth_failure(&self, permit: &ConnectionPermit, why: &Rejection) -> Option<Duration> {
         if !matches!(why, Rejection::Unauthenticated(_)) {
             return None;
         }
-        self.denials.note(Denial::Token, Some(&guest.address().to_string()), &why.to_string());
-        let wait = self.guesses.note(guest.address(), tokio::time::Instant::now(), self.config.limits.guess_step);
+        self.denials.note(Denial::Token, Some(&permit.address().to_string()), &why.to_string());
+        let wait = self.auth_failures.note(
+            permit.address(),
+            tokio::time::Instant::now(),
+            self.config.limits.auth_failure_step,
+        );
         (!wait.is_zero()).then_some(wait)
     }
 
-    /// Hands a caller's command to the node, if it is for the caller's venues.
-    pub(crate) fn submit(
-        self: &Arc<Self>,
-        access: &Access,
-        command: Command,
-        request: Option<Request>,
-        reply: ReplyTo,
-    ) {
-        let reply = reply.by(access.name.clone());
-        if access.venues.is_empty() {
-            self.backend.submit(command, request, reply);
-        } else {
-            venues::submit(self, Arc::clone(&access.venues), command, request, reply);
-        }
-    }
-
-    /// Whether the operators' port asks for nothing: as long as there is nothing that could be shown.
+    /// Whether the operators' port needs no credentials. That is so while there are none.
     pub(crate) fn is_operators_port_open(&self) -> bool {
-        self.config.admin_token.is_none() && !self.ring.has_admin()
+        self.config.admin_token.is_none() && !self.key_ring.has_admin()
     }
 
-    /// Whether the directory's leader was not heard for so long that a key may have been revoked meanwhile.
+    /// Whether this node has not heard the directory's leader for so long that it may have missed the end of a key.
     pub(crate) fn is_directory_silent(&self) -> bool {
-        self.ring.silent_for() > self.config.limits.directory_silence_max
+        self.key_ring.silent_for() > self.config.limits.directory_silence_max
     }
 
     /// Whether a port speaks TLS.
@@ -167,50 +147,49 @@ impl Shared {
     }
 }
 
-/// Compares in a time that tells nothing but the length.
+/// Compares in a time that depends on the length only.
 pub(crate) fn same_secret(expected: &[u8], given: &[u8]) -> bool {
     let difference = expected.iter().zip(given).fold(0, |difference, (a, b)| difference | (a ^ b));
     expected.len() == given.len() && std::hint::black_box(difference) == 0
 }
 
-/// One open connection: its permit, and its place among the counted ones.
-pub(crate) struct Guest {
-    /// Where it came in.
+/// A connection's slot at its port, and its share of its network's budget.
+pub(crate) struct ConnectionPermit {
     pub(crate) port: Port,
-    /// The client's address: the peer's, or what a proxy says of it.
+    /// The client's address, the peer's or the one that a proxy tells.
     address: Mutex<IpAddr>,
     shared: Arc<Shared>,
-    /// Commands that came over it by HTTP and that the node has not answered.
+    /// Commands that came over this connection by HTTP and that the node has not answered.
     pub(crate) under_way: Arc<AtomicUsize>,
-    /// The address under which the connection is counted against its network's budget.
+    /// The address whose network's budget the connection is counted against.
     counted: Mutex<Option<IpAddr>>,
-    /// It is beyond that budget, and must show a key.
+    /// The connection exceeds that budget and must show a key.
     is_over: AtomicBool,
-    _permit: OwnedSemaphorePermit,
+    _slot: OwnedSemaphorePermit,
 }
 
-impl Guest {
-    pub(crate) fn new(port: Port, peer: IpAddr, shared: Arc<Shared>, permit: OwnedSemaphorePermit) -> Guest {
+impl ConnectionPermit {
+    pub(crate) fn new(port: Port, peer: IpAddr, shared: Arc<Shared>, slot: OwnedSemaphorePermit) -> ConnectionPermit {
         shared.metrics.connections.fetch_add(1, Ordering::Relaxed);
         let address = Mutex::new(peer.to_canonical());
-        Guest {
+        ConnectionPermit {
             port,
             address,
             shared,
             under_way: Arc::default(),
             counted: Mutex::default(),
             is_over: AtomicBool::new(false),
-            _permit: permit,
+            _slot: slot,
         }
     }
 
-    /// The client's address. Behind a proxy that names it with each request, it is that of the last request.
+    /// The client's address. Behind a proxy that tells it with each request, the address of the last request.
     pub(crate) fn address(&self) -> IpAddr {
         *self.address.lock()
     }
 
     /// Counts the connection against the budget of its client's network, once.
-    pub(crate) fn count(&self) -> Result<(), Over> {
+    pub(crate) fn count(&self) -> Result<(), OverBudget> {
         let mut counted = self.counted.lock();
         if counted.is_none() && self.port == Port::Clients {
             let address = self.address();
@@ -221,42 +200,42 @@ impl Guest {
         Ok(())
     }
 
-    /// Whether the connection is beyond the budget of its client's network.
+    /// Whether the connection exceeds the budget of its client's network.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// The connection is no stranger's: it is counted no longer.
-    pub(crate) fn lift(&self) {
+    /// Takes the connection out of the network's budget: it is not a stranger's, or has ended.
+    pub(crate) fn exempt(&self) {
         self.is_over.store(false, Ordering::Relaxed);
         if let Some(address) = self.counted.lock().take() {
             self.shared.budgets.disconnect(address);
         }
     }
 
-    /// A proxy has said whose the connection, or its next request, is.
-    pub(crate) fn comes_from(&self, client: IpAddr) {
+    /// Sets the client's address of the connection, or of its next request, that a proxy has told.
+    pub(crate) fn set_address(&self, client: IpAddr) {
         *self.address.lock() = client;
     }
 }
 
-impl Drop for Guest {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        self.lift();
+        self.exempt();
         self.shared.metrics.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A part of a gauge: what it adds is taken away again when it is dropped.
-pub(crate) struct Share {
+/// A part of a gauge, subtracted again when this is dropped.
+pub(crate) struct GaugeGuard {
     shared: Arc<Shared>,
     gauge: fn(&Metrics) -> &AtomicI64,
     amount: i64,
 }
 
-impl Share {
-    pub(crate) fn new(shared: &Arc<Shared>, gauge: fn(&Metrics) -> &AtomicI64, amount: usize) -> Share {
-        let mut share = Share { shared: Arc::clone(shared), gauge, amount: 0 };
+impl GaugeGuard {
+    pub(crate) fn new(shared: &Arc<Shared>, gauge: fn(&Metrics) -> &AtomicI64, amount: usize) -> GaugeGuard {
+        let mut share = GaugeGuard { shared: Arc::clone(shared), gauge, amount: 0 };
         share.set(amount);
         share
     }
@@ -270,28 +249,28 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.set(0);
     }
 }
 
-/// Waits until the phase is another one than `known`; for ever if it will not be.
+/// Waits until the phase is not `known` any more. Returns the new one.
 pub(crate) async fn phase_after(mut phase: watch::Receiver<Phase>, known: Phase) -> Phase {
     match phase.wait_for(|phase| *phase != known).await {
         Ok(phase) => *phase,
-        // The door is gone without having closed: its runtime goes down.
+        // The port is gone without having closed, because its runtime shuts down.
         Err(_) => Phase::Closed,
     }
 }
 
 /// Waits until connections are to end.
 pub(crate) async fn draining(mut phase: watch::Receiver<Phase>) {
-    // A door that is gone says the same.
+    // An error means the same: the port is gone.
     let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
 }
 
-/// A time-out that is not yet over.
+/// The future's output, if it is ready in time.
 pub(crate) async fn within<F: Future>(time: Duration, what: F) -> Option<F::Output> {
     tokio::time::timeout(time, what).await.ok()
 }

@@ -1,4 +1,4 @@
-//! The byte stream of a connection while it speaks HTTP: plain or encrypted, and not for ever without progress.
+//! The byte stream of an HTTP connection, plain or encrypted. A write that makes no progress fails in the end.
 
 use std::{
     io,
@@ -25,7 +25,7 @@ pub(crate) struct Stream {
 
 enum Link {
     Plain(Timed),
-    Sealed(Box<TlsStream<Timed>>),
+    Tls(Box<TlsStream<Timed>>),
 }
 
 impl Stream {
@@ -34,17 +34,17 @@ impl Stream {
         Stream { link: Link::Plain(Timed::new(stream, stall)), heads: Heads::default() }
     }
 
-    /// The same, encrypted.
-    pub(crate) async fn sealed(stream: TcpStream, stall: Duration, acceptor: TlsAcceptor) -> io::Result<Stream> {
+    /// A stream after a TLS handshake.
+    pub(crate) async fn tls(stream: TcpStream, stall: Duration, acceptor: TlsAcceptor) -> io::Result<Stream> {
         let stream = acceptor.accept(Timed::new(stream, stall)).await?;
-        Ok(Stream { link: Link::Sealed(Box::new(stream)), heads: Heads::default() })
+        Ok(Stream { link: Link::Tls(Box::new(stream)), heads: Heads::default() })
     }
 
-    /// The TCP stream, and what encrypts it.
+    /// The TCP stream and the TLS session, if there is one.
     pub(crate) fn into_parts(self) -> (TcpStream, Option<Box<ServerConnection>>) {
         match self.link {
             Link::Plain(timed) => (timed.stream, None),
-            Link::Sealed(stream) => {
+            Link::Tls(stream) => {
                 let (timed, session) = stream.into_inner();
                 (timed.stream, Some(Box::new(session)))
             }
@@ -58,7 +58,7 @@ impl AsyncRead for Stream {
         let before = buffer.filled().len();
         let read = match &mut stream.link {
             Link::Plain(link) => Pin::new(link).poll_read(context, buffer),
-            Link::Sealed(link) => Pin::new(link).poll_read(context, buffer),
+            Link::Tls(link) => Pin::new(link).poll_read(context, buffer),
         };
         stream.heads.pass(&mut buffer.filled_mut()[before..]);
         read
@@ -69,7 +69,7 @@ impl AsyncWrite for Stream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match &mut self.get_mut().link {
             Link::Plain(link) => Pin::new(link).poll_write(context, bytes),
-            Link::Sealed(link) => Pin::new(link).poll_write(context, bytes),
+            Link::Tls(link) => Pin::new(link).poll_write(context, bytes),
         }
     }
 
@@ -80,7 +80,7 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         match &mut self.get_mut().link {
             Link::Plain(link) => Pin::new(link).poll_write_vectored(context, parts),
-            Link::Sealed(link) => Pin::new(link).poll_write_vectored(context, parts),
+            Link::Tls(link) => Pin::new(link).poll_write_vectored(context, parts),
         }
     }
 
@@ -91,14 +91,14 @@ impl AsyncWrite for Stream {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().link {
             Link::Plain(link) => Pin::new(link).poll_flush(context),
-            Link::Sealed(link) => Pin::new(link).poll_flush(context),
+            Link::Tls(link) => Pin::new(link).poll_flush(context),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().link {
             Link::Plain(link) => Pin::new(link).poll_shutdown(context),
-            Link::Sealed(link) => Pin::new(link).poll_shutdown(context),
+            Link::Tls(link) => Pin::new(link).poll_shutdown(context),
         }
     }
 }
@@ -107,7 +107,7 @@ impl AsyncWrite for Stream {
 struct Timed {
     stream: TcpStream,
     stall: Duration,
-    /// A write waits, and fails then.
+    /// When the waiting write fails.
     until: Option<Pin<Box<Sleep>>>,
 }
 
@@ -116,7 +116,7 @@ impl Timed {
         Timed { stream, stall, until: None }
     }
 
-    /// What a write came to; an error once it has waited for too long.
+    /// The result of a write, or an error once it has waited for too long.
     fn timed<T>(&mut self, context: &mut Context<'_>, wrote: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if wrote.is_ready() {
             self.until = None;

@@ -1,7 +1,7 @@
-//! The title of a session that is to be made: it must exist.
+//! Checks that the title of a new session exists.
 //!
-//! Titles are the directory's and sessions their venue's, in different shards. Titles never go away, so it is enough to look
-//! before: a title that was there once is there when the session is booked.
+//! Titles belong to the directory and sessions to their venue, in different shards. Titles are never deleted, so a check
+//! before the session is created is enough.
 
 use std::sync::Mutex;
 
@@ -14,7 +14,7 @@ use boxoffice_node::{
     node::NodeHandle,
 };
 
-/// The title that this command needs.
+/// The title that this command needs, if it creates a session.
 pub(crate) fn needed(command: &Command) -> Option<&Id> {
     match command {
         Command::Venue(_, VenueCommand::CreateSession(session)) => Some(&session.title),
@@ -22,7 +22,7 @@ pub(crate) fn needed(command: &Command) -> Option<&Id> {
     }
 }
 
-/// Reads the title, then hands the command on. Without the title it is refused and nothing changes.
+/// Reads the title, then submits the command. If there is no such title, the command is refused.
 pub(crate) fn submit(node: &NodeHandle, title: Id, command: Command, request: Option<Request>, reply: ReplyTo) {
     let patience_ms = reply.patience_ms();
     let waiting = Mutex::new(Some((command, request, reply)));
@@ -39,12 +39,12 @@ struct TitleRead {
 
 impl ReplySink for TitleRead {
     fn answer(&self, _tag: u64, result: Result) {
-        let waiting = self.waiting.lock().expect("nobody panics while it is locked").take();
+        let waiting = self.waiting.lock().expect("no thread panics while it holds the lock").take();
         let Some((command, request, reply)) = waiting else { return };
         match result {
             Ok(Ok(_title)) => self.node.submit(command, request, reply),
             Ok(Err(refusal)) => reply.answer(Ok(Err(refusal))),
-            // Only a read is unknown: the command did not happen.
+            // Only the read is unknown. The command was not submitted.
             Err(Failure::Unknown) => reply.answer(Err(Failure::NotReady)),
             Err(failure) => reply.answer(Err(failure)),
         }

@@ -1,4 +1,4 @@
-//! The certificate of the client port, read again while the node runs.
+//! The certificate of the client port. It can be reloaded while the node runs.
 
 use std::{
     fmt, fs, io,
@@ -14,12 +14,12 @@ use rustls::{
 };
 use tokio_rustls::TlsAcceptor;
 
-/// Where the certificate and its key are: PEM files.
+/// The paths of the certificate and its key, both PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate, then those that lead to its authority.
+    /// The certificate, followed by its chain.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// The private key.
     pub key: PathBuf,
 }
 
@@ -27,23 +27,23 @@ pub struct TlsFiles {
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {what}", .file.display())]
 pub struct TlsError {
-    /// Which file.
+    /// The file.
     pub file: PathBuf,
-    /// What is wrong with it.
+    /// What is wrong with the file.
     pub what: String,
 }
 
-/// The certificate that new connections are shown.
+/// The certificate for new connections.
 pub struct Certificate {
     files: TlsFiles,
     current: RwLock<Arc<ServerConfig>>,
-    /// What was read last, whether it could be used or not.
-    read: Mutex<Texts>,
+    /// The contents that were read last, whether usable or not.
+    read: Mutex<PemFiles>,
 }
 
 /// The files' contents.
 #[derive(PartialEq, Eq)]
-struct Texts {
+struct PemFiles {
     certificate: Vec<u8>,
     key: Vec<u8>,
 }
@@ -60,38 +60,36 @@ impl Certificate {
     /// # Errors
     /// [`TlsError`] names the file and what is wrong with it.
     pub fn load(files: TlsFiles) -> Result<Certificate, TlsError> {
-        let texts = Texts::read(&files)?;
-        let current = RwLock::new(texts.config(&files)?);
-        Ok(Certificate { files, current, read: Mutex::new(texts) })
+        let files_read = PemFiles::read(&files)?;
+        let current = RwLock::new(files_read.config(&files)?);
+        Ok(Certificate { files, current, read: Mutex::new(files_read) })
     }
 
-    /// Reads the files again. New connections are shown what they hold now; connections that stand go on as they are. Says
-    /// whether the certificate is another one than before.
+    /// Reads the files again. New connections use what they hold now. Returns whether the certificate has changed.
     ///
     /// # Errors
-    /// The files have changed and cannot be used: the certificate stays as it was. The same contents are complained about
+    /// The files have changed and cannot be used, so the certificate stays as it was. The same contents are an error only
     /// once.
     pub fn reload(&self) -> Result<bool, TlsError> {
-        let texts = Texts::read(&self.files)?;
+        let files_read = PemFiles::read(&self.files)?;
         let mut read = self.read.lock();
-        if *read == texts {
+        if *read == files_read {
             return Ok(false);
         }
-        let config = texts.config(&self.files);
-        *read = texts;
+        let config = files_read.config(&self.files);
+        *read = files_read;
         *self.current.write() = config?;
         Ok(true)
     }
 
-    /// What accepts the next connection.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
         Arc::clone(&self.current.read()).into()
     }
 }
 
-impl Texts {
-    fn read(files: &TlsFiles) -> Result<Texts, TlsError> {
-        Ok(Texts { certificate: read(&files.certificate)?, key: read(&files.key)? })
+impl PemFiles {
+    fn read(files: &TlsFiles) -> Result<PemFiles, TlsError> {
+        Ok(PemFiles { certificate: read(&files.certificate)?, key: read(&files.key)? })
     }
 
     fn config(&self, files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {

@@ -1,6 +1,6 @@
-//! Short-lived tokens: JSON Web Tokens (RFC 7519) that a shop makes for its customers and staff, signed with a key that this
-//! node is configured with. EdDSA (Ed25519, RFC 8037) and HS256 only; what a token's header says of its algorithm is held
-//! against the key's.
+//! Short-lived tokens: JSON Web Tokens (RFC 7519) that a shop makes for its customers and staff, signed with a key in this
+//! node's configuration. Only EdDSA (Ed25519, RFC 8037) and HS256 are known, and the algorithm in a token's header must be
+//! the key's.
 
 use std::sync::Once;
 
@@ -26,16 +26,16 @@ pub const TOKEN_SECRET_BYTES_MIN: usize = 32;
 /// Bytes of a public key of Ed25519.
 pub const ED25519_KEY_BYTES: usize = 32;
 
-/// What the DER form of such a key begins with (RFC 8410): the key itself follows.
+/// The beginning of such a key in DER (RFC 8410). The key itself follows.
 const ED25519_DER: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
 /// How far the clocks of the shop and of the node may be apart, in seconds.
 const LEEWAY_S: u64 = 5;
 
-/// A key that tokens are signed with.
+/// A key that verifies tokens.
 #[derive(Clone)]
 pub struct TokenKey {
-    /// Its name, as tokens say it in `kid`; a key without a name is tried for every token without one.
+    /// Its name, the `kid` of tokens. A key without a name is tried for every token without one.
     id: Option<SmolStr>,
     algorithm: Algorithm,
     key: DecodingKey,
@@ -51,7 +51,7 @@ impl TokenKey {
     /// A secret that the shop and the node share.
     ///
     /// # Errors
-    /// That it is too short.
+    /// The secret is too short.
     pub fn hs256(id: Option<SmolStr>, secret: &[u8]) -> Result<TokenKey, String> {
         if secret.len() < TOKEN_SECRET_BYTES_MIN {
             return Err(format!("a secret of HS256 has at least {TOKEN_SECRET_BYTES_MIN} bytes"));
@@ -59,10 +59,10 @@ impl TokenKey {
         Ok(TokenKey { id, algorithm: Algorithm::HS256, key: DecodingKey::from_secret(secret) })
     }
 
-    /// The public key of the shop: its 32 bytes, or their DER form.
+    /// The public key of the shop, as 32 bytes or in DER.
     ///
     /// # Errors
-    /// That it is none.
+    /// This is not a public key of Ed25519.
     pub fn ed25519(id: Option<SmolStr>, key: &[u8]) -> Result<TokenKey, String> {
         let key = key.strip_prefix(&ED25519_DER).unwrap_or(key);
         if key.len() != ED25519_KEY_BYTES {
@@ -72,28 +72,27 @@ impl TokenKey {
     }
 }
 
-/// The keys that tokens may be signed with, and whom they must be meant for.
+/// The keys that verify tokens, and the audience that tokens must have.
 #[derive(Clone, Debug, Default)]
 pub struct TokenKeys {
     keys: Vec<TokenKey>,
     audience: Option<String>,
 }
 
-/// What a token says.
+/// The claims of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claims {
     /// The customer, or the member of staff.
     pub(crate) subject: Id,
     pub(crate) roles: Roles,
-    /// The venues that it is good for; all if empty.
+    /// The venues that the token is valid for. All if empty.
     pub(crate) venues: Vec<Id>,
-    /// When it ends.
     pub(crate) expires_at: Timestamp,
 }
 
-/// The claims as they are written; others are ignored (RFC 7519, 4).
+/// The claims as they are written. Others are ignored (RFC 7519, 4).
 #[derive(Deserialize)]
-struct Written {
+struct RawClaims {
     sub: String,
     exp: f64,
     nbf: Option<f64>,
@@ -120,45 +119,42 @@ impl OneOrMore {
 }
 
 impl TokenKeys {
-    /// These keys. With an audience, a token must name it in `aud`.
+    /// With an audience, a token must name it in `aud`.
     pub fn new(keys: Vec<TokenKey>, audience: Option<String>) -> TokenKeys {
         static PROVIDER: Once = Once::new();
         PROVIDER.call_once(|| {
-            // Somebody else in this process may have chosen one; both verify what is asked of them here.
+            // Another part of this process may have installed one. Either verifies these two algorithms.
             let _ = Box::leak(Box::new(provider())).install_default();
         });
         TokenKeys { keys, audience }
     }
 
-    /// Whether there is none: then no token is good.
+    /// Whether there are no keys, so that no token is valid.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Whether this text has the form of a token: three parts of base64, of which the first says what it is.
+    /// Whether this text has the form of a token: three parts in base64, of which the first is a JSON object.
     pub(crate) fn is_token(text: &str) -> bool {
         text.starts_with("ey") && text.bytes().filter(|byte| *byte == b'.').count() == 2
     }
 
-    /// What this token says, if it is good at `now`.
+    /// The claims of a token that is valid at `now`.
     ///
     /// # Errors
-    /// What is wrong with it, for whoever shows it.
+    /// Why the token is not valid, in words for the caller.
     pub(crate) fn read(&self, token: &str, now: Timestamp) -> Result<Claims, &'static str> {
         let header = jsonwebtoken::decode_header(token).map_err(|_| "this is no token")?;
         let kid = header.kid.as_deref();
-        let mut fits = self.keys.iter().filter(|key| key.id.as_deref() == kid && key.algorithm == header.alg);
-        let known = fits.clone().next().is_some();
-        let written = fits.find_map(|key| self.verified(token, key));
-        let written = written.ok_or(if known {
-            "this token's signature does not fit"
-        } else {
-            "this token's key is not known"
-        })?;
-        written.claims(now)
+        let mut candidates = self.keys.iter().filter(|key| key.id.as_deref() == kid && key.algorithm == header.alg);
+        let known = candidates.clone().next().is_some();
+        let raw = candidates.find_map(|key| self.verified(token, key));
+        let raw =
+            raw.ok_or(if known { "this token's signature does not fit" } else { "this token's key is not known" })?;
+        raw.claims(now)
     }
 
-    fn verified(&self, token: &str, key: &TokenKey) -> Option<Written> {
+    fn verified(&self, token: &str, key: &TokenKey) -> Option<RawClaims> {
         let mut validation = Validation::new(key.algorithm);
         // The node's own clock decides.
         (validation.validate_exp, validation.validate_nbf) = (false, false);
@@ -172,11 +168,11 @@ impl TokenKeys {
                 validation.set_required_spec_claims(&["exp", "sub"]);
             }
         }
-        jsonwebtoken::decode::<Written>(token, &key.key, &validation).ok().map(|data| data.claims)
+        jsonwebtoken::decode::<RawClaims>(token, &key.key, &validation).ok().map(|data| data.claims)
     }
 }
 
-impl Written {
+impl RawClaims {
     fn claims(self, now: Timestamp) -> Result<Claims, &'static str> {
         let ms = |seconds: f64| (seconds * 1_000.0) as u64;
         let (leeway_ms, expires_at) = (LEEWAY_S * 1_000, Timestamp(ms(self.exp)));
@@ -205,7 +201,7 @@ impl Written {
     }
 }
 
-/// Ed25519 by ring and HS256 by hmac, which are here anyway; nothing is signed.
+/// Ed25519 of ring and HS256 of hmac, which this crate uses anyway. Nothing is signed.
 fn provider() -> CryptoProvider {
     CryptoProvider { signer_factory: no_signer, verifier_factory: verifier, key_utils: KeyUtils::new_unimplemented() }
 }
@@ -292,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_token_says_who_and_what() {
+    fn a_valid_token_has_a_subject_and_roles() {
         let claims = read(good()).expect("it is good");
         assert_eq!((claims.subject.as_str(), claims.roles), ("ada", Roles::of(Role::Sell)));
         assert_eq!(claims.expires_at, Timestamp(1_800_000_060_000));
@@ -303,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_good_for_its_time_by_the_nodes_clock() {
+    fn a_token_is_valid_for_its_time_by_the_clock_of_the_node() {
         let at = |now: u64| keys().read(&hs256(SECRET, json!({"alg": "HS256"}), good()), Timestamp(now));
         assert!(at(1_800_000_064_999).is_ok(), "clocks differ a little");
         assert_eq!(at(1_800_000_065_000), Err("this token has expired"));
@@ -315,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_signed_right_is_refused() {
+    fn tokens_without_a_valid_signature_are_refused() {
         let header = || json!({"alg": "HS256"});
         let good_token = hs256(SECRET, header(), good());
         assert!(keys().read(&good_token, NOW).is_ok());
@@ -358,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_names_whom_it_is_for() {
+    fn a_token_names_its_audience() {
         let keys = TokenKeys::new(vec![TokenKey::hs256(None, SECRET).expect("long enough")], Some("globe".into()));
         let read = |audience: Value| {
             let claims = json!({"sub": "ada", "exp": 1_800_000_060, "aud": audience});
@@ -369,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_that_are_none_are_refused() {
+    fn invalid_claims_are_refused() {
         for claims in [
             json!({"sub": "no id!", "exp": 1_800_000_060}),
             json!({"sub": "ada", "exp": 1_800_000_060, "role": "admin"}),

@@ -1,10 +1,9 @@
-//! Keys and tokens that are limited to venues: what they change, and what they read that is no stranger's business, is looked
-//! at before the node is asked.
+//! Keys and tokens that are limited to venues. Their changes and confidential reads are checked before the node gets them.
 //!
-//! A session never changes its venue, so what was found once holds. What a cart has may change between the look and the
-//! checkout: so a checkout names the version of the lines that were looked at.
+//! A session never changes its venue, so the result is remembered. A cart may change between the check and the checkout, so
+//! a checkout names the version of the lines that were checked.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use boxoffice_core::{
     answer::{Answer, Answered, LineView},
@@ -13,67 +12,73 @@ use boxoffice_core::{
     refusal::Refusal,
 };
 use boxoffice_node::door::{self, Failure, ReplySink, ReplyTo};
+use boxoffice_wire::encode::Verdict;
 use parking_lot::Mutex;
 use smol_str::SmolStr;
 use tokio::sync::oneshot;
 
-use crate::{denials::Denial, shared::Shared};
+use crate::{access::Access, denials::Denial, failures::fail_of, shared::Shared};
 
 /// Sessions whose venues are remembered.
 const REMEMBERED_MAX: usize = 16_384;
 
-/// Which session is in which venue.
-#[derive(Debug, Default)]
-pub(crate) struct VenuesOfSessions(Mutex<BTreeMap<Id, Id>>);
-
-/// Why something is not done for a caller.
-enum NotDone {
+/// Why a check failed.
+enum NotAllowed {
     Refused(Refusal),
     Failed(Failure),
 }
 
-/// Hands a command to the node if it is about these venues only; there is at least one.
+/// Submits a caller's command to the node, if it is about the caller's venues only.
 pub(crate) fn submit(
     shared: &Arc<Shared>,
-    venues: Arc<[Id]>,
+    access: &Access,
     mut command: Command,
     request: Option<Request>,
     reply: ReplyTo,
 ) {
-    let shared = Arc::clone(shared);
-    let look = async move {
-        let about = Look { shared: &shared, venues: &venues, patience_ms: reply.patience_ms() };
-        match about.command(&mut command, request.is_some()).await {
+    let reply = reply.by(access.name.clone());
+    if access.venues.is_empty() {
+        return shared.backend.submit(command, request, reply);
+    }
+    let (shared, venues) = (Arc::clone(shared), Arc::clone(&access.venues));
+    tokio::spawn(async move {
+        let check = VenueCheck { shared: &shared, venues: &venues, patience_ms: reply.patience_ms() };
+        match check.command(&mut command, request.is_some()).await {
             Ok(()) => shared.backend.submit(command, request, reply),
-            Err(NotDone::Failed(failure)) => reply.answer(Err(failure)),
-            Err(NotDone::Refused(refusal)) => {
+            Err(NotAllowed::Failed(failure)) => reply.answer(Err(failure)),
+            Err(NotAllowed::Refused(refusal)) => {
                 shared.denials.note(Denial::Venue, reply.asker().map(SmolStr::as_str), &refusal.to_string());
                 reply.answer(Ok(Err(refusal)));
             }
         }
-    };
-    tokio::spawn(look);
+    });
 }
 
-/// Whether what happened to an entity may be told to a caller who is limited to these venues.
-pub(crate) async fn may_read(shared: &Arc<Shared>, venues: &[Id], entity: &Entity, patience_ms: u64) -> door::Result {
-    let about = Look { shared, venues, patience_ms };
-    let done = || Ok(Ok(Answered { answer: Answer::Done, at: Vec::new() }));
-    match about.entity(entity).await {
-        Ok(()) => done(),
-        Err(NotDone::Refused(refusal)) => Ok(Err(refusal)),
-        Err(NotDone::Failed(failure)) => Err(failure),
-    }
+/// Checks that a caller with these venues may read the history of an entity.
+///
+/// # Errors
+/// The verdict on the request if it may not.
+pub(crate) async fn may_read(
+    shared: &Arc<Shared>,
+    venues: &[Id],
+    entity: &Entity,
+    patience_ms: u64,
+) -> Result<(), Verdict> {
+    let check = VenueCheck { shared, venues, patience_ms };
+    check.entity(entity).await.map_err(|error| match error {
+        NotAllowed::Refused(refusal) => Verdict::No(refusal),
+        NotAllowed::Failed(failure) => Verdict::Fail(fail_of(failure)),
+    })
 }
 
-struct Look<'a> {
+struct VenueCheck<'a> {
     shared: &'a Arc<Shared>,
     venues: &'a [Id],
     patience_ms: u64,
 }
 
-impl Look<'_> {
-    async fn command(&self, command: &mut Command, changes: bool) -> Result<(), NotDone> {
+impl VenueCheck<'_> {
+    async fn command(&self, command: &mut Command, changes: bool) -> Result<(), NotAllowed> {
         match command {
             Command::Venue(venue, VenueCommand::Get | VenueCommand::GetHall { .. }) if !changes => {
                 let _ = venue;
@@ -83,9 +88,11 @@ impl Look<'_> {
             Command::Session(session, SessionCommand::Audit) => self.session(session).await,
             Command::Session(session, _) if changes => self.session(session).await,
             Command::Cart(cart, command) => self.cart(*cart, command).await,
-            Command::Product(_, ProductCommand::Audit) | Command::Resource(_, ResourceCommand::Audit) => Err(no()),
-            Command::Customer(..) | Command::Cluster(_) => Err(no()),
-            _ if changes => Err(no()),
+            Command::Product(_, ProductCommand::Audit) | Command::Resource(_, ResourceCommand::Audit) => {
+                Err(forbidden())
+            }
+            Command::Customer(..) | Command::Cluster(_) => Err(forbidden()),
+            _ if changes => Err(forbidden()),
             Command::Venue(..)
             | Command::Session(..)
             | Command::Product(..)
@@ -94,7 +101,7 @@ impl Look<'_> {
         }
     }
 
-    async fn cart(&self, cart: CartId, command: &mut CartCommand) -> Result<(), NotDone> {
+    async fn cart(&self, cart: CartId, command: &mut CartCommand) -> Result<(), NotAllowed> {
         match command {
             CartCommand::Hold { lines, .. } => {
                 for line in lines {
@@ -122,19 +129,19 @@ impl Look<'_> {
         }
     }
 
-    async fn entity(&self, entity: &Entity) -> Result<(), NotDone> {
+    async fn entity(&self, entity: &Entity) -> Result<(), NotAllowed> {
         match entity {
             Entity::Venue(venue) => self.venue(venue),
             Entity::Session(session) => self.session(session).await,
             Entity::Cart(cart) => self.lines_of(*cart).await.map(drop),
             Entity::Product(_) | Entity::Resource(_) | Entity::Customer(_) | Entity::Directory | Entity::Cluster => {
-                Err(no())
+                Err(forbidden())
             }
         }
     }
 
-    /// The lines of a cart, or of what it became, are all of these venues; the version of the lines.
-    async fn lines_of(&self, cart: CartId) -> Result<u64, NotDone> {
+    /// Checks all lines of a cart or of its order. Returns the version of the lines.
+    async fn lines_of(&self, cart: CartId) -> Result<u64, NotAllowed> {
         match self.ask(Command::Cart(cart, CartCommand::Get)).await? {
             Answer::Cart(view) => {
                 for LineView { entity, .. } in &view.lines {
@@ -146,22 +153,22 @@ impl Look<'_> {
         }
     }
 
-    /// What is of no venue is of no venue of theirs.
-    async fn line(&self, entity: &Entity) -> Result<(), NotDone> {
+    /// Checks a line. Products and resources belong to no venue.
+    async fn line(&self, entity: &Entity) -> Result<(), NotAllowed> {
         match entity {
             Entity::Session(session) => self.session(session).await,
-            _ => Err(no()),
+            _ => Err(forbidden()),
         }
     }
 
-    async fn session(&self, session: &Id) -> Result<(), NotDone> {
-        let known = self.shared.venues_of_sessions.0.lock().get(session).cloned();
+    async fn session(&self, session: &Id) -> Result<(), NotAllowed> {
+        let known = self.shared.venues_of_sessions.lock().get(session).cloned();
         if let Some(venue) = known {
             return self.venue(&venue);
         }
         match self.ask(Command::Session(session.clone(), SessionCommand::Get)).await? {
             Answer::Session(view) => {
-                let mut known = self.shared.venues_of_sessions.0.lock();
+                let mut known = self.shared.venues_of_sessions.lock();
                 if known.len() >= REMEMBERED_MAX {
                     known.clear();
                 }
@@ -173,26 +180,26 @@ impl Look<'_> {
         }
     }
 
-    fn venue(&self, venue: &Id) -> Result<(), NotDone> {
-        if self.venues.contains(venue) { Ok(()) } else { Err(no()) }
+    fn venue(&self, venue: &Id) -> Result<(), NotAllowed> {
+        if self.venues.contains(venue) { Ok(()) } else { Err(forbidden()) }
     }
 
-    async fn ask(&self, command: Command) -> Result<Answer, NotDone> {
+    async fn ask(&self, command: Command) -> Result<Answer, NotAllowed> {
         let (told, tell) = oneshot::channel();
         let reply = ReplyTo::new(Arc::new(Once(Mutex::new(Some(told)))), 0).within(self.patience_ms);
         self.shared.backend.submit(command, None, reply);
         match tell.await {
             Ok(Ok(Ok(Answered { answer, .. }))) => Ok(answer),
-            Ok(Ok(Err(refusal))) => Err(NotDone::Refused(refusal)),
-            // Only a read is unknown: the command did not happen.
-            Ok(Err(Failure::Unknown)) | Err(_) => Err(NotDone::Failed(Failure::NotReady)),
-            Ok(Err(failure)) => Err(NotDone::Failed(failure)),
+            Ok(Ok(Err(refusal))) => Err(NotAllowed::Refused(refusal)),
+            // Only the read is unknown. The command was not submitted.
+            Ok(Err(Failure::Unknown)) | Err(_) => Err(NotAllowed::Failed(Failure::NotReady)),
+            Ok(Err(failure)) => Err(NotAllowed::Failed(failure)),
         }
     }
 }
 
-fn no() -> NotDone {
-    NotDone::Refused(Refusal::Forbidden(SmolStr::new_static("this key is for other venues")))
+fn forbidden() -> NotAllowed {
+    NotAllowed::Refused(Refusal::Forbidden(SmolStr::new_static("this key is for other venues")))
 }
 
 /// Takes one answer.

@@ -25,7 +25,7 @@ use boxoffice_shard::{
     placement::{self, Situation},
 };
 use boxoffice_storage::identity::Identity;
-use boxoffice_wire::form::rfc3339;
+use boxoffice_wire::repr::rfc3339;
 use parking_lot::Mutex;
 use smol_str::SmolStr;
 

@@ -1,6 +1,6 @@
-//! Keys as they are shown, made and listed.
+//! Access keys: their text, and the list of them.
 //!
-//! Whoever makes a key draws its secret and tells the cluster only the hash of it: the secret is in no log and in no answer.
+//! The maker of a key draws its secret and gives the cluster only the hash. So the secret is in no log and in no answer.
 
 use boxoffice_core::{
     access::{AccessKey, KEY_HASH_BYTES, Role},
@@ -10,23 +10,23 @@ use boxoffice_core::{
 use sha2::{Digest, Sha256};
 use smol_str::SmolStr;
 
-use crate::form::shape::{Each, named, shapes};
+use crate::repr::shape::{Each, named, shapes};
 
 named! {
-    /// What a key may be used for.
+    /// A role of a key.
     pub(crate) struct RoleName as Role = Role::ALL.map(Role::name);
 }
 
-/// What every key begins with; no other token does.
+/// The beginning of every key, and of no other token.
 const PREFIX: &str = "bok.";
 
-/// The fewest characters of a secret: 32 random bytes are 43 in base64.
+/// The minimum of characters of a secret. 32 random bytes are 43 characters in base64.
 pub const KEY_SECRET_MIN: usize = 32;
 
 /// The most characters of a secret.
 const KEY_SECRET_MAX: usize = 128;
 
-/// A key as its owner shows it: `bok.NAME.SECRET`.
+/// A key as its owner shows it, `bok.NAME.SECRET`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShownKey<'a> {
     /// The key's name.
@@ -36,7 +36,7 @@ pub struct ShownKey<'a> {
 }
 
 impl<'a> ShownKey<'a> {
-    /// The key in this text; `None` if it is none.
+    /// The key in this text. `None` if the text is not a key.
     pub fn read(text: &'a str) -> Option<ShownKey<'a>> {
         let (name, secret) = text.strip_prefix(PREFIX)?.rsplit_once('.')?;
         let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
@@ -44,12 +44,12 @@ impl<'a> ShownKey<'a> {
         is_secret.then_some(ShownKey { name, secret })
     }
 
-    /// The text that shows it.
+    /// The text of the key.
     pub fn written(&self) -> String {
         format!("{PREFIX}{}.{}", self.name, self.secret)
     }
 
-    /// What the cluster keeps of it.
+    /// The hash that the cluster keeps.
     pub fn hash(&self) -> [u8; KEY_HASH_BYTES] {
         Sha256::digest(self.secret.as_bytes()).into()
     }
@@ -61,17 +61,17 @@ shapes! {
         pub keys: Vec<KeyStatus>,
     }
 
-    /// What opens the nodes to its owner.
+    /// A key without its secret.
     #[derive(Eq)]
     pub struct KeyStatus as Key {
         pub id: Id,
-        /// What it may do, without the roles that others among them include.
+        /// The roles, without those that others of them include.
         pub roles: Vec<SmolStr> = Each(RoleName),
-        /// The venues that it may do it for; all if empty.
+        /// The venues that the key is limited to. All if empty.
         pub venues?: Vec<Id>,
-        /// Requests a second on one node.
+        /// The maximum of requests a second on one node.
         pub requests_per_second?: Option<u32>,
-        /// What its carts may hold at the same time on one node.
+        /// The maximum that its carts hold at the same time on one node.
         pub held_max?: Option<u32>,
         pub created_at: Timestamp,
     }

@@ -1,4 +1,4 @@
-//! What a request asks for, once it is read and checked.
+//! The calls of valid requests.
 
 use boxoffice_core::{
     command::{Command, VenueCommand},
@@ -10,69 +10,69 @@ use smol_str::SmolStr;
 
 use crate::{Op, body, rejection::Rejection};
 
-/// How the answer to a command is written where there is a choice.
+/// The shape of the answer to a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
-    /// As usual.
+    /// The default.
     #[default]
     Plain,
     /// A seat map in three numbers: 2 on sale, 1 locked, 0 sold or blocked.
     ThreeStates,
-    /// A page. A full page says where it ended.
+    /// A page. A full page has a cursor.
     Page {
-        /// The most entries.
+        /// The maximum of entries.
         limit: u32,
     },
 }
 
-/// What is to be done about a request.
+/// What a request calls for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// The client says who it is.
+    /// The client's hello.
     Hello(body::ClientHello),
     /// A command for the core.
     Command(Command),
-    /// `session.search` over a city: to be spread over its venues.
+    /// `session.search` over a city, which asks all of its venues.
     SearchCity(CitySearch),
-    /// Follow an entity from now on, or from where the client is. Whose cart it is was checked.
+    /// Watch an entity, from now on or from the client's version. The token of a cart was checked.
     Watch {
-        /// Which: a session, a product, a resource, a cart or a customer.
+        /// A session, a product, a resource, a cart or a customer.
         entity: Entity,
-        /// What the client has already; of a customer always a cursor, of the others always a version.
+        /// The client's version, or its cursor for a customer.
         since: Option<Since>,
     },
-    /// Follow sessions in counts only, from now on.
+    /// Watch the counts of sessions from now on.
     WatchCounts {
-        /// Which: 1 to [`limits::FEEDS_MAX`], each once, in the order in which they were named.
+        /// 1 to [`limits::FEEDS_MAX`] sessions, each once, in the order of the request.
         sessions: Vec<Id>,
     },
-    /// Follow a feed no longer.
+    /// End a feed.
     Unwatch {
-        /// Which feed.
+        /// The feed's number.
         feed: u64,
     },
-    /// Several commands, each answered by itself, in order; what is wrong with one of them is that one's answer.
+    /// Several commands. Each has its own answer, in their order. An invalid one is answered with its rejection.
     Batch(Vec<Result<Item, Rejection>>),
-    /// How the node is.
+    /// The node's status.
     Status,
-    /// Who leads which shard.
+    /// The leaders of the shards.
     Shards,
-    /// What the whole node holds.
+    /// The audit of the whole node.
     AuditNode,
-    /// What happened to an entity, from its log.
+    /// The history of an entity.
     History {
-        /// Which.
+        /// A session, product, resource, cart or customer.
         entity: Entity,
-        /// Only what happened to this seat; only of a session.
+        /// Only events of this seat of a session.
         seat: Option<Seat>,
-        /// The most entries to return, 1 to 1 000.
+        /// The maximum of entries, 1 to 1 000.
         limit: u32,
-        /// Only what is older than this version of the entity.
+        /// Only events before this version.
         before: Option<u64>,
     },
 }
 
-/// What a watcher has already.
+/// The state that a watcher has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
     /// A version.
@@ -84,22 +84,22 @@ pub enum Since {
 /// Sessions of all venues of a city, by start, then id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CitySearch {
-    /// Which city.
+    /// The city.
     pub city: SmolStr,
     /// Only this title.
     pub title: Option<Id>,
-    /// Starting at or after.
+    /// Only sessions that start at this time or later.
     pub from: Timestamp,
-    /// Starting before.
+    /// Only sessions that start before this time.
     pub to: Timestamp,
-    /// The most sessions to return, 1 to 1 000.
+    /// The maximum of sessions, 1 to 1 000.
     pub limit: u32,
-    /// Go on after this session: the last one of the page before.
+    /// Only sessions after this one, the last of the page before.
     pub after: Option<(Timestamp, Id)>,
 }
 
 impl CitySearch {
-    /// The same asked of one venue. The first `limit` of what all venues answer, by start, then id, are the page.
+    /// The search in one venue. The page is the first `limit` of all answers, by start, then id.
     pub fn at(&self, venue: Id) -> Command {
         let CitySearch { city: _, title, from, to, limit, after } = self.clone();
         Command::Venue(venue, VenueCommand::SearchSessions { hall: None, title, from, to, limit, after })
@@ -109,11 +109,11 @@ impl CitySearch {
 /// One command of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// What is asked.
+    /// The op.
     pub op: Op,
     /// Its request id and hash, as in [`Request`](crate::Request).
     pub key: Option<RequestKey>,
-    /// How its ok is to be written.
+    /// The shape of its ok answer.
     pub shape: Shape,
     /// The command.
     pub command: Command,

@@ -1,16 +1,16 @@
-//! A search for sessions over a city: the answers of its venues, put together.
+//! A search for sessions over a city, which merges the answers of the venues.
 
 use boxoffice_core::{answer::SessionEntry, id::Id, time::Timestamp};
 use smol_str::SmolStr;
 
-use crate::{call::CitySearch, convert, form::shape::shapes};
+use crate::{call::CitySearch, convert, repr::shape::shapes};
 
 shapes! {
-    /// Of a city.
+    /// The sessions of a city.
     #[derive(Default, Eq)]
     pub struct CityPage {
         pub sessions: Vec<CitySession>,
-        /// Where to go on, if there may be more.
+        /// The cursor of the next page, if there may be more.
         pub cursor?: Option<SmolStr>,
     }
 
@@ -22,13 +22,13 @@ shapes! {
         pub title: Id,
         pub starts_at: Timestamp,
         pub ends_at: Timestamp,
-        /// Whether it is open for sale.
+        /// Whether it is on sale.
         pub open: bool,
     }
 }
 
 impl CityPage {
-    /// The page that the answers of all venues of the city to [`CitySearch::at`] make.
+    /// A page, to be merged from the answers of all venues of the city to [`CitySearch::at`].
     pub fn new(search: &CitySearch, answers: impl IntoIterator<Item = (Id, Vec<SessionEntry>)>) -> CityPage {
         let mut merge = CityMerge::new(search);
         for (venue, entries) in answers {
@@ -38,7 +38,7 @@ impl CityPage {
     }
 }
 
-/// A page in the making: however many venues answer, no more than two pages are kept of it.
+/// A page that is being merged. At most two pages are kept, however many venues answer.
 #[derive(Debug)]
 pub struct CityMerge {
     sessions: Vec<CitySession>,
@@ -46,12 +46,12 @@ pub struct CityMerge {
 }
 
 impl CityMerge {
-    /// Of no venue yet.
+    /// An empty page.
     pub fn new(search: &CitySearch) -> CityMerge {
         CityMerge { sessions: Vec::new(), limit: search.limit as usize }
     }
 
-    /// Adds what a venue answered to [`CitySearch::at`].
+    /// Adds the answer of a venue to [`CitySearch::at`].
     pub fn add(&mut self, venue: &Id, entries: Vec<SessionEntry>) {
         self.sessions.extend(entries.into_iter().map(|entry| CitySession {
             id: entry.id,

@@ -1,4 +1,4 @@
-//! The cluster as operators, and machines that join, see it: members, and where each shard should be.
+//! The cluster as operators and joining machines see it: members, and the target place of each shard.
 
 use boxoffice_core::{
     answer::ClusterView,
@@ -8,7 +8,7 @@ use boxoffice_core::{
 };
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::form::shape::{Each, With, named, shapes};
+use crate::repr::shape::{Each, With, named, shapes};
 
 named! {
     /// A member of the cluster.
@@ -22,15 +22,15 @@ named! {
 shapes! {
     #[derive(Eq)]
     pub struct ClusterStatus as Cluster {
-        /// How many changes the cluster has had.
+        /// The version of the cluster: the number of its changes.
         pub version: u64,
-        /// Of `admin.join`: the member the asker is.
+        /// The id of the member that joined, in the answer to `admin.join`.
         pub node?: Option<u64> = Node,
-        /// How many copies each data shard is to have.
+        /// The wanted number of copies of each data shard.
         pub replicas: u8 = 1..=REPLICAS_MAX,
-        /// Every member there ever was, by id.
+        /// All members, by id, including those that are gone.
         pub members: Vec<MemberStatus>,
-        /// Every shard, by number; 0 is the directory's.
+        /// All shards, by number. 0 is the directory's.
         pub places: Vec<PlaceStatus>,
     }
 
@@ -39,30 +39,30 @@ shapes! {
         pub node: u64 = Node,
         /// `joining`, `serving`, `draining` or `gone`.
         pub state: SmolStr = ["joining", "serving", "draining", "gone"],
-        /// Whether it has no disk: another one is awaited in the place of one that was lost.
+        /// Whether it lost its disk and waits for another one.
         pub awaits_disk?: bool,
-        /// Where other members reach it: host and port.
+        /// The address for other members, host and port.
         pub peer: SmolStr = Address,
-        /// Where clients reach it: host and port.
+        /// The address for clients, host and port.
         pub client: SmolStr = Address,
-        /// The version of the program it runs.
+        /// The version of its program.
         pub program: SmolStr,
         /// When its state last changed.
         pub since: Timestamp,
-        /// Its replicas of lower generations were on a disk that was lost.
+        /// The lowest generation of its replicas. Those of lower generations were on a disk that was lost.
         pub first_generation!: u64,
     }
 
-    /// Where a shard should be.
+    /// The wanted place of a shard.
     #[derive(Eq)]
     pub struct PlaceStatus as Place {
         pub shard: u32,
         pub voters: Vec<SmolStr> = Each(Replica),
-        /// The replicas that do not.
+        /// The replicas that do not vote.
         pub learners: Vec<SmolStr> = Each(Replica),
         /// The voter that should lead.
         pub leader: SmolStr = Replica,
-        /// Where it comes from, while it is on its way.
+        /// The old place, while the shard moves.
         pub from?: Option<CopiesStatus>,
     }
 
@@ -75,14 +75,14 @@ shapes! {
 
     #[derive(Default, Eq)]
     pub struct ShardMap {
-        /// The node that leads each shard, by the shard's number (0 is the directory's); 0 where the node knows of none.
+        /// The leader of each shard, by the shard's number (0 is the directory's). 0 if the node knows none.
         pub leaders: Vec<u64> = Each(0..=NODE_MAX),
         /// Where clients reach each member. A node that is alone tells no address, and neither does one with a public address of
         /// those members that have none of their own.
         pub nodes: Vec<NodeAddress>,
     }
 
-    /// Where clients reach a node.
+    /// A node's address for clients.
     #[derive(Eq)]
     pub struct NodeAddress {
         pub node: u64 = Node,
@@ -91,8 +91,8 @@ shapes! {
 }
 
 impl ShardMap {
-    /// The shard of an entity: 1 + ⌊`h` × data shards / 65 536⌋, where `h` is its hash prefix; 0 for the directory. `None` if the
-    /// map has no such shard.
+    /// The shard of an entity: 1 + ⌊`h` × data shards / 65 536⌋, where `h` is its hash prefix, or 0 for the directory. `None` if
+    /// the map has no such shard.
     pub fn shard_of(&self, entity: &Entity) -> Option<usize> {
         let data_shards = self.leaders.len().checked_sub(1).filter(|shards| *shards > 0)?;
         match entity {
@@ -106,7 +106,7 @@ impl ShardMap {
         }
     }
 
-    /// Who leads an entity's shard.
+    /// The leader of an entity's shard.
     pub fn leader_of(&self, entity: &Entity) -> Option<u64> {
         self.leaders.get(self.shard_of(entity)?).copied().filter(|node| *node > 0)
     }
@@ -158,7 +158,7 @@ fn text(replica: &cluster::Replica) -> SmolStr {
     format_smolstr!("{replica}")
 }
 
-/// The node of a replica that is written like this.
+/// The node of a replica with this text.
 pub fn node_of(replica: &str) -> Option<u64> {
     let (node, generation) = replica.split_once('.')?;
     generation.parse::<u64>().ok()?;

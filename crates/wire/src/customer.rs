@@ -1,22 +1,22 @@
-//! Tokens of customers: whoever has the door's secret makes them, and who shows one acts for that customer.
+//! Tokens of customers. They are made with the node's secret. A caller with a customer's token acts for that customer.
 
 use boxoffice_core::id::Id;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// The header that names the customer of an HTTP request or of an upgrade.
+/// The header with the customer of an HTTP request or an upgrade.
 pub const CUSTOMER_HEADER: &str = "boxoffice-customer";
 
 /// The header with that customer's token.
 pub const TOKEN_HEADER: &str = "boxoffice-customer-token";
 
-/// The shortest secret, in bytes: every customer has a token to try guesses on, so a shorter one could be found.
+/// The shortest secret, in bytes. Every customer has a token to test guesses with, so a shorter one could be guessed.
 pub const SECRET_BYTES_MIN: usize = 16;
 
 /// Digits of a token.
 pub const TOKEN_DIGITS: usize = 64;
 
-/// What this customer shows: HMAC-SHA256 of the id under the secret, in lowercase hexadecimal digits.
+/// The token of a customer: HMAC-SHA256 of the id under the secret, in lowercase hexadecimal digits.
 pub fn token(secret: &[u8], customer: &Id) -> String {
     use std::fmt::Write;
     let mut token = String::with_capacity(TOKEN_DIGITS);
@@ -26,7 +26,7 @@ pub fn token(secret: &[u8], customer: &Id) -> String {
     token
 }
 
-/// Whether this is the customer's token; compared in constant time, for how much of a guess was right must not be heard.
+/// Whether this is the customer's token. Compares in constant time, so that the time tells nothing about a guess.
 pub fn is_token(secret: &[u8], customer: &Id, token: &str) -> bool {
     bytes(token).is_some_and(|bytes| mac(secret, customer).verify_slice(&bytes).is_ok())
 }

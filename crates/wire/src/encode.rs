@@ -1,4 +1,4 @@
-//! Frames of the server: answers, feeds, notices. Written straight from the core's words into the caller's buffer.
+//! Frames of the server: answers, feeds, notices. They are written from the core's types directly into the caller's buffer.
 
 use boxoffice_core::{
     answer::{Answer, Answered, At, BookingView, MapView, Outcome, SessionEntry, TitleView},
@@ -16,29 +16,29 @@ use crate::{
     cluster::ClusterStatus,
     convert,
     feed::{DeltaBody, Ended, Notice, SnapshotBody},
-    form::{Form, Nothing, On},
-    form_answer::Each,
-    form_order::write_order,
     hello::Hello,
-    no::No,
+    refusal::RefusalBody,
     reply::Watching,
+    repr::ListOf,
+    repr::order::write_order,
+    repr::{Done, ToWire, WireRepr},
 };
 
-/// How a request ended, whatever it was: what a batch collects and a connection sends.
+/// How a request ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// Granted.
     Ok(Answered, Shape),
     /// Refused by an entity.
     No(Refusal),
-    /// Refused at the door.
+    /// Refused before it reached an entity.
     Rejected(Rejection),
     /// Failed.
     Fail(Fail),
 }
 
 impl Verdict {
-    /// The verdict of a command that was decided.
+    /// The verdict on a decided command.
     pub fn decided(outcome: Outcome, shape: Shape) -> Verdict {
         match outcome {
             Ok(answered) => Verdict::Ok(answered, shape),
@@ -47,20 +47,20 @@ impl Verdict {
     }
 }
 
-/// Answers a command that was decided; `leader` is the node that leads its entity's shard, if that is not the node that answers.
+/// Answers a decided command. `leader` is the node that leads its entity's shard, if that is another node.
 pub fn outcome(encoding: Encoding, out: &mut BytesMut, id: u64, outcome: &Outcome, shape: Shape, leader: Option<u64>) {
     match outcome {
         Ok(answered) => {
             let ok = &AnswerBody(&answered.answer, shape);
             encoding.write(out, &OkFrame { id, ok, at: &answered.at, leader });
         }
-        Err(refusal) => encoding.write(out, &NoFrame { id: Some(id), no: No::Refusal(refusal), leader }),
+        Err(refusal) => encoding.write(out, &NoFrame { id: Some(id), no: RefusalBody::Refusal(refusal), leader }),
     }
 }
 
-/// Answers with a "no" of the door; without an id if it could not be read.
+/// Answers with a rejection. Without an id if it could not be read.
 pub fn rejection(encoding: Encoding, out: &mut BytesMut, id: Option<u64>, why: &Rejection) {
-    encoding.write(out, &NoFrame { id, no: No::of(why), leader: None });
+    encoding.write(out, &NoFrame { id, no: RefusalBody::of(why), leader: None });
 }
 
 /// Answers with a failure.
@@ -68,33 +68,33 @@ pub fn fail(encoding: Encoding, out: &mut BytesMut, id: u64, fail: &Fail) {
     encoding.write(out, &FailFrame { id, fail });
 }
 
-/// Answers whatever it was.
+/// Answers with a verdict.
 pub fn verdict(encoding: Encoding, out: &mut BytesMut, id: u64, verdict: &Verdict) {
     match verdict {
         Verdict::Ok(answered, shape) => {
             write_ok(encoding, out, id, &AnswerBody(&answered.answer, *shape), &answered.at)
         }
         Verdict::No(refusal) => {
-            encoding.write(out, &NoFrame { id: Some(id), no: No::Refusal(refusal), leader: None });
+            encoding.write(out, &NoFrame { id: Some(id), no: RefusalBody::Refusal(refusal), leader: None });
         }
         Verdict::Rejected(why) => rejection(encoding, out, Some(id), why),
         Verdict::Fail(why) => fail(encoding, out, id, why),
     }
 }
 
-/// Answers a batch: a verdict for each item, in their order.
+/// Answers a batch with a verdict for each item, in their order.
 pub fn batch(encoding: Encoding, out: &mut BytesMut, id: u64, verdicts: &[Verdict]) {
     #[derive(Serialize)]
     struct Items<I: Serialize> {
         items: I,
     }
-    let items = Items { items: Each(|| verdicts.iter().map(ItemVerdict)) };
+    let items = Items { items: ListOf(|| verdicts.iter().map(ItemVerdict)) };
     write_ok(encoding, out, id, &items, &[]);
 }
 
-/// Answers `hello` and `unwatch`: done.
+/// Answers with an empty ok.
 pub fn done(encoding: Encoding, out: &mut BytesMut, id: u64) {
-    write_ok(encoding, out, id, &Nothing, &[]);
+    write_ok(encoding, out, id, &Done, &[]);
 }
 
 /// Answers `watch` with the number of the feed.
@@ -102,12 +102,12 @@ pub fn watching(encoding: Encoding, out: &mut BytesMut, id: u64, feed: u64) {
     ok(encoding, out, id, &Watching { feed });
 }
 
-/// Answers with this body: of what the door knows by itself, as a status.
-pub fn ok<T: Form>(encoding: Encoding, out: &mut BytesMut, id: u64, body: &T) {
-    write_ok(encoding, out, id, &On(body), &[]);
+/// Answers with a body that is not an entity's answer, such as a status.
+pub fn ok<T: WireRepr>(encoding: Encoding, out: &mut BytesMut, id: u64, body: &T) {
+    write_ok(encoding, out, id, &ToWire(body), &[]);
 }
 
-/// Sends everything to the watchers of a feed.
+/// Sends a snapshot to the watchers of a feed.
 pub fn snapshot<B: SnapshotBody>(encoding: Encoding, out: &mut BytesMut, feed: u64, snapshot: &B) {
     #[derive(Serialize)]
     struct Frame<'a, B> {
@@ -117,7 +117,7 @@ pub fn snapshot<B: SnapshotBody>(encoding: Encoding, out: &mut BytesMut, feed: u
     encoding.write(out, &Frame { feed, snapshot });
 }
 
-/// Sends changes to the watchers of a feed.
+/// Sends a delta to the watchers of a feed.
 pub fn delta<B: DeltaBody>(encoding: Encoding, out: &mut BytesMut, feed: u64, delta: &B) {
     #[derive(Serialize)]
     struct Frame<'a, B> {
@@ -137,8 +137,8 @@ pub fn ended(encoding: Encoding, out: &mut BytesMut, feed: u64, ended: &Ended) {
     encoding.write(out, &Frame { feed, ended });
 }
 
-/// Tells the watchers of a feed for how many milliseconds it may have been behind: the node that serves it is cut off from
-/// those that decide, and hears of nothing until it says 0.
+/// Tells the watchers of a feed for how many milliseconds it may have been out of date, because the node is cut off from the
+/// leader. 0 means that it is up to date again.
 pub fn stale(encoding: Encoding, out: &mut BytesMut, feed: u64, stale_ms: u64) {
     #[derive(Serialize)]
     struct Frame {
@@ -148,7 +148,7 @@ pub fn stale(encoding: Encoding, out: &mut BytesMut, feed: u64, stale_ms: u64) {
     encoding.write(out, &Frame { feed, stale_ms });
 }
 
-/// Tells a connection what is about to happen.
+/// Sends a notice to a connection.
 pub fn notice(encoding: Encoding, out: &mut BytesMut, notice: &Notice) {
     #[derive(Serialize)]
     struct Frame<'a> {
@@ -168,12 +168,12 @@ pub fn hello(encoding: Encoding, out: &mut BytesMut, hello: &Hello) {
     encoding.write(out, &Frame { hello });
 }
 
-/// The body of an ok alone, for doors where the envelope is not in the frame.
+/// The body of an ok without its envelope.
 pub fn answer(encoding: Encoding, out: &mut BytesMut, answered: &Answered, shape: Shape) {
     encoding.write(out, &AnswerBody(&answered.answer, shape));
 }
 
-/// The body of an ok of the door alone (a status, an audit, a history, a page of a city), for the same doors.
+/// Another body without its envelope, such as a status.
 pub fn body<T: Serialize>(encoding: Encoding, out: &mut BytesMut, body: &T) {
     encoding.write(out, body);
 }
@@ -196,7 +196,7 @@ impl<T: Serialize> Serialize for OkFrame<'_, T> {
         frame.serialize_field("id", &self.id)?;
         frame.serialize_field("ok", self.ok)?;
         if !self.at.is_empty() {
-            frame.serialize_field("at", &Each(|| self.at.iter().map(On)))?;
+            frame.serialize_field("at", &ListOf(|| self.at.iter().map(ToWire)))?;
         }
         if let Some(leader) = self.leader {
             frame.serialize_field("leader", &leader)?;
@@ -209,7 +209,7 @@ impl<T: Serialize> Serialize for OkFrame<'_, T> {
 struct NoFrame<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<u64>,
-    no: No<'a>,
+    no: RefusalBody<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     leader: Option<u64>,
 }
@@ -234,11 +234,11 @@ impl Serialize for ItemVerdict<'_> {
             Verdict::Ok(answered, shape) => {
                 item.serialize_field("ok", &AnswerBody(&answered.answer, *shape))?;
                 if !answered.at.is_empty() {
-                    item.serialize_field("at", &On(&answered.at))?;
+                    item.serialize_field("at", &ToWire(&answered.at))?;
                 }
             }
-            Verdict::No(refusal) => item.serialize_field("no", &No::Refusal(refusal))?,
-            Verdict::Rejected(why) => item.serialize_field("no", &No::of(why))?,
+            Verdict::No(refusal) => item.serialize_field("no", &RefusalBody::Refusal(refusal))?,
+            Verdict::Rejected(why) => item.serialize_field("no", &RefusalBody::of(why))?,
             Verdict::Fail(fail) => item.serialize_field("fail", fail)?,
         }
         item.end()
@@ -251,33 +251,33 @@ struct AnswerBody<'a>(&'a Answer, Shape);
 impl Serialize for AnswerBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
-            Answer::Done => Nothing.serialize(serializer),
-            Answer::Venue(venue) => On(venue).serialize(serializer),
-            Answer::Hall(hall) => On(hall).serialize(serializer),
-            Answer::Session(session) => On(session).serialize(serializer),
+            Answer::Done => Done.serialize(serializer),
+            Answer::Venue(venue) => ToWire(venue).serialize(serializer),
+            Answer::Hall(hall) => ToWire(hall).serialize(serializer),
+            Answer::Session(session) => ToWire(session).serialize(serializer),
             Answer::Sessions(sessions) => {
                 let cursor = |last: &SessionEntry| convert::cursor(last.starts_at, last.id.as_str());
                 page("sessions", sessions, cursor, self.1, serializer)
             }
             Answer::Map(map) => match self.1 {
                 Shape::ThreeStates => three_states(map, serializer),
-                Shape::Plain | Shape::Page { .. } => On(map).serialize(serializer),
+                Shape::Plain | Shape::Page { .. } => ToWire(map).serialize(serializer),
             },
-            Answer::Cart(cart) => On(cart).serialize(serializer),
-            Answer::Held(held) => On(held).serialize(serializer),
+            Answer::Cart(cart) => ToWire(cart).serialize(serializer),
+            Answer::Held(held) => ToWire(held).serialize(serializer),
             Answer::Order { order, settling, payment, refunds } => {
                 write_order(order, *settling, payment, refunds, serializer)
             }
-            Answer::Refund(refund) => On(refund).serialize(serializer),
-            Answer::Title(title) => On(title).serialize(serializer),
+            Answer::Refund(refund) => ToWire(refund).serialize(serializer),
+            Answer::Title(title) => ToWire(title).serialize(serializer),
             Answer::Titles(titles) => {
                 let cursor = |last: &TitleView| convert::title_cursor(&last.title.name, &last.id);
                 page("titles", titles, cursor, self.1, serializer)
             }
-            Answer::Venues(venues) => On(venues).serialize(serializer),
+            Answer::Venues(venues) => ToWire(venues).serialize(serializer),
             Answer::VenueIds(ids) => list("ids", ids, serializer),
-            Answer::Product(product) => On(product).serialize(serializer),
-            Answer::Resource(resource) => On(resource).serialize(serializer),
+            Answer::Product(product) => ToWire(product).serialize(serializer),
+            Answer::Resource(resource) => ToWire(resource).serialize(serializer),
             Answer::Booked(bookings) => list("bookings", bookings, serializer),
             Answer::Available(conflicts) => available(conflicts, serializer),
             Answer::Bookings(bookings) => {
@@ -285,20 +285,20 @@ impl Serialize for AnswerBody<'_> {
                 page("bookings", bookings, cursor, self.1, serializer)
             }
             Answer::FreeSlots(free) => slots(free, serializer),
-            Answer::Purchases(purchases) => On(purchases).serialize(serializer),
-            Answer::SessionAudit(audit) => On(&**audit).serialize(serializer),
-            Answer::CartAudit(audit) => On(&**audit).serialize(serializer),
-            Answer::ProductAudit(audit) => On(&**audit).serialize(serializer),
-            Answer::ResourceAudit(audit) => On(&**audit).serialize(serializer),
-            Answer::CustomerAudit(audit) => On(&**audit).serialize(serializer),
+            Answer::Purchases(purchases) => ToWire(purchases).serialize(serializer),
+            Answer::SessionAudit(audit) => ToWire(&**audit).serialize(serializer),
+            Answer::CartAudit(audit) => ToWire(&**audit).serialize(serializer),
+            Answer::ProductAudit(audit) => ToWire(&**audit).serialize(serializer),
+            Answer::ResourceAudit(audit) => ToWire(&**audit).serialize(serializer),
+            Answer::CustomerAudit(audit) => ToWire(&**audit).serialize(serializer),
             Answer::Cluster(view) => ClusterStatus::from(&**view).serialize(serializer),
             Answer::Keys(keys) => KeyList::from(&**keys).serialize(serializer),
         }
     }
 }
 
-/// A list under its name; with the cursor of its last entry if it is a full page.
-fn page<T: Form, S: Serializer>(
+/// A list under its name, with the cursor of its last entry if the page is full.
+fn page<T: WireRepr, S: Serializer>(
     name: &'static str,
     entries: &[T],
     cursor: impl FnOnce(&T) -> String,
@@ -308,7 +308,7 @@ fn page<T: Form, S: Serializer>(
     let full = matches!(shape, Shape::Page { limit } if entries.len() >= limit as usize);
     let cursor = entries.last().filter(|_| full).map(cursor);
     let mut map = serializer.serialize_struct("Page", 1 + usize::from(cursor.is_some()))?;
-    map.serialize_field(name, &Each(|| entries.iter().map(On)))?;
+    map.serialize_field(name, &ListOf(|| entries.iter().map(ToWire)))?;
     if let Some(cursor) = cursor {
         map.serialize_field("cursor", &cursor)?;
     }
@@ -316,28 +316,28 @@ fn page<T: Form, S: Serializer>(
 }
 
 /// A whole list under its name.
-fn list<T: Form, S: Serializer>(name: &'static str, entries: &[T], serializer: S) -> Result<S::Ok, S::Error> {
+fn list<T: WireRepr, S: Serializer>(name: &'static str, entries: &[T], serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_struct("List", 1)?;
-    map.serialize_field(name, &Each(|| entries.iter().map(On)))?;
+    map.serialize_field(name, &ListOf(|| entries.iter().map(ToWire)))?;
     map.end()
 }
 
-/// Whether a time is free, and what is in the way if it is not.
+/// Whether a time is free, and its conflicts.
 fn available<S: Serializer>(conflicts: &[Conflict], serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_struct("Available", 2)?;
     map.serialize_field("available", &conflicts.is_empty())?;
-    map.serialize_field("conflicts", &Each(|| conflicts.iter().map(On)))?;
+    map.serialize_field("conflicts", &ListOf(|| conflicts.iter().map(ToWire)))?;
     map.end()
 }
 
-/// Free slots: begin and end of each.
+/// Free slots, each with its begin and end.
 fn slots<S: Serializer>(slots: &[(Timestamp, Timestamp)], serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_struct("Slots", 1)?;
-    map.serialize_field("slots", &Each(|| slots.iter().map(|(begin, end)| (On(begin), On(end)))))?;
+    map.serialize_field("slots", &ListOf(|| slots.iter().map(|(begin, end)| (ToWire(begin), ToWire(end)))))?;
     map.end()
 }
 
-/// A map in the three numbers of cinemas.
+/// A seat map in the three numbers of cinemas.
 fn three_states<S: Serializer>(view: &MapView, serializer: S) -> Result<S::Ok, S::Error> {
     let counts = view.counts;
     let seats = (counts.free + counts.held + counts.sold + counts.blocked) as usize;
@@ -348,10 +348,10 @@ fn three_states<S: Serializer>(view: &MapView, serializer: S) -> Result<S::Ok, S
         _ => 0,
     };
     let mut map = serializer.serialize_struct("Map", 5)?;
-    map.serialize_field("session", &On(&view.session))?;
+    map.serialize_field("session", &ToWire(&view.session))?;
     map.serialize_field("epoch", &view.epoch)?;
     map.serialize_field("version", &view.version)?;
-    map.serialize_field("counts", &On(&view.counts))?;
-    map.serialize_field("states", &Each(|| (0..seats).map(number)))?;
+    map.serialize_field("counts", &ToWire(&view.counts))?;
+    map.serialize_field("states", &ListOf(|| (0..seats).map(number)))?;
     map.end()
 }

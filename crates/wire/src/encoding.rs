@@ -1,13 +1,13 @@
-//! The two encodings of the protocol: one contract, told apart by the WebSocket subprotocol.
+//! The two encodings of the protocol. The WebSocket subprotocol selects one.
 
 use std::io;
 
 use bytes::{BufMut, BytesMut};
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::kept;
+use crate::repr::layout_cache;
 
-/// How frames are written.
+/// An encoding of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// JSON in text frames: times as RFC 3339, bytes as base64.
@@ -44,9 +44,9 @@ impl Encoding {
     /// Appends `value` to `out`.
     ///
     /// # Panics
-    /// If the value cannot be written in the encoding at all, which is a mistake in its shape.
+    /// The value cannot be written in the encoding, which is a mistake in its shape.
     pub(crate) fn write<T: Serialize + ?Sized>(self, out: &mut BytesMut, value: &T) {
-        kept::writing(self, out, |out| match self {
+        layout_cache::with_layouts(self, out, |out| match self {
             Encoding::Json => {
                 serde_json::to_writer(Appender(out), value)
                     .expect("every shape of the protocol can be written as JSON");
@@ -57,10 +57,10 @@ impl Encoding {
         });
     }
 
-    /// The value these bytes are, if they are exactly one.
+    /// The value of these bytes, if they are exactly one value.
     ///
     /// # Errors
-    /// What does not fit, in words.
+    /// Why the bytes are not such a value, in words.
     pub(crate) fn read<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, String> {
         match self {
             Encoding::Json => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
@@ -69,7 +69,7 @@ impl Encoding {
     }
 }
 
-/// Writes to the end of a buffer; never fails.
+/// Writes to the end of a buffer. Never fails.
 struct Appender<'a>(&'a mut BytesMut);
 
 impl io::Write for Appender<'_> {
@@ -78,7 +78,7 @@ impl io::Write for Appender<'_> {
         Ok(bytes.len())
     }
 
-    // Most of what MessagePack writes is one byte, the marker of what follows it.
+    // Most writes of MessagePack are one byte, the marker of the next item.
     #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match bytes {

@@ -1,4 +1,4 @@
-//! The envelope of a request: who asks, for what, under which request id; the body is still bytes.
+//! The envelope of a request. The body is not read yet.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use crate::{
     strict::Unknown,
 };
 
-/// A request whose body has not been looked at.
+/// A request whose body has not been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope<'a> {
     /// The client's number for this request, on this connection.
     pub id: u64,
-    /// What is asked for, by name.
+    /// The op's name.
     pub op: Cow<'a, str>,
     /// The request id.
     pub rid: Option<Cow<'a, str>>,
@@ -22,24 +22,24 @@ pub struct Envelope<'a> {
     pub deadline_ms: Option<u64>,
     /// The body's bytes, if there is one.
     pub body: Option<&'a [u8]>,
-    /// Fields that no envelope has.
+    /// Unknown fields.
     pub(crate) unknown: Unknown,
 }
 
-/// A frame that is no request, and the id it had if that could be read.
+/// A frame that is not a valid request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
-    /// Whom to answer.
+    /// The id, if it could be read.
     pub id: Option<u64>,
-    /// What to answer.
+    /// The answer.
     pub why: Rejection,
 }
 
 impl<'a> Envelope<'a> {
-    /// The envelope of this frame.
+    /// Reads the envelope of a frame.
     ///
     /// # Errors
-    /// `bad_request` for anything that is not one map, whole, with the fields of an envelope.
+    /// `bad_request` if the frame is not one complete map with the fields of an envelope.
     pub fn read(encoding: Encoding, frame: &'a [u8]) -> Result<Envelope<'a>, Rejected> {
         let mut parts = Parts::default();
         let seen = raw::check_depth(encoding, frame)
@@ -60,7 +60,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// The fields of an envelope as far as they have been seen; also those of an item of a batch, which has no id.
+/// The fields of an envelope seen so far. Also of an item of a batch, which has no id.
 #[derive(Default)]
 pub(crate) struct Parts<'a> {
     pub(crate) id: Option<u64>,
@@ -72,7 +72,7 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Takes one field; `null` is as good as absent. Whether what is not known matters is for the op to say.
+    /// Takes a field. `null` is the same as absent. Unknown fields are noted, and the op decides whether they matter.
     pub(crate) fn take(&mut self, encoding: Encoding, name: &str, value: &'a [u8]) -> Result<(), Malformed> {
         if raw::is_nothing(encoding, value) {
             return Ok(());

@@ -1,7 +1,7 @@
-//! What watchers are sent: a snapshot, then changes, in versions without a gap.
+//! Feeds: a snapshot, then deltas, in versions without a gap.
 //!
-//! A feed's number is the node's number for the entity, the same for all its watchers: one encoded frame serves them all.
-//! A customer's feed counts purchases instead of versions, so that it can be taken up again after any time.
+//! A feed's number is the node's number for the entity. It is the same for all watchers, so one encoded frame serves them all.
+//! A customer's feed counts purchases instead of versions, so that it can be resumed after any time.
 
 use boxoffice_core::{
     answer::{AreaCounts, CartView, Purchase, SeatCounts, StockCounts},
@@ -12,21 +12,21 @@ use serde::{Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use crate::form::{
-    Base64, Day, Form, Of, On,
+use crate::repr::{
+    Base64, Day, FromWire, ToWire, WireRepr,
     shape::{Each, Shapes, shapes},
 };
 
-/// What a snapshot says: `{"feed":3,"snapshot":{…}}`. One type for each kind of entity that is watched.
+/// The body of a snapshot, `{"feed":3,"snapshot":{…}}`. Each kind of entity has its own type.
 pub trait SnapshotBody: Serialize + DeserializeOwned {
-    /// What a delta says after it: `{"feed":3,"delta":{…}}`.
+    /// The body of a delta, `{"feed":3,"delta":{…}}`.
     type Delta: DeltaBody;
 
-    /// Of what it is.
+    /// The entity of the snapshot.
     fn entity(&self) -> &Entity;
 }
 
-/// What a delta says: what changed between two versions, or two cursors.
+/// The changes between two versions, or two cursors.
 pub trait DeltaBody: Serialize + DeserializeOwned {
     /// The version, or the cursor, before.
     fn from(&self) -> u64;
@@ -74,33 +74,33 @@ snapshot_bodies! {
 }
 
 shapes! {
-    /// Everything of a session, at a version.
+    /// The whole state of a session at a version.
     #[derive(Eq)]
     pub struct Snapshot {
         pub entity: Entity,
-        /// Versions of different epochs have nothing to do with each other.
+        /// Versions of different epochs cannot be compared.
         pub epoch: u64,
         pub version: u64,
         pub counts: SeatCounts,
         /// Places by area and state.
         pub areas?: Vec<AreaCounts>,
         /// Two bits a seat, packed as in `session.map`.
-        pub seats: Vec<u8> as "crate::form::bytes" = Base64(None),
+        pub seats: Vec<u8> as "crate::repr::bytes" = Base64(None),
     }
 
-    /// What changed of a session after a version, up to another. States are absolute: applying a delta twice harms nothing.
+    /// The changes of a session from a version to a later one. States are absolute, so a delta may be applied twice.
     #[derive(Eq)]
     pub struct Delta {
         pub from: u64,
         pub to: u64,
-        /// Seats by index in layout order, and what they are now; each seat once.
+        /// The changed seats by index in layout order with their new states. Each seat stands once.
         pub changes: Vec<(u32, SeatState)>,
         pub counts: SeatCounts,
-        /// Areas that changed, as they are after; each once.
+        /// The changed areas with their new counts. Each area stands once.
         pub areas?: Vec<AreaCounts>,
     }
 
-    /// A session in counts, at a version: what a list of sessions shows.
+    /// The counts of a session at a version, for lists of sessions.
     #[derive(Eq)]
     pub struct CountsSnapshot {
         pub entity: Entity,
@@ -111,17 +111,17 @@ shapes! {
         pub areas?: Vec<AreaCounts>,
     }
 
-    /// A session in counts after a version, at another.
+    /// The changed counts of a session from a version to a later one.
     #[derive(Eq)]
     pub struct CountsDelta {
         pub from: u64,
         pub to: u64,
         pub counts: SeatCounts,
-        /// Areas that changed, as they are after; each once.
+        /// The changed areas with their new counts. Each area stands once.
         pub areas?: Vec<AreaCounts>,
     }
 
-    /// Everything that changes of a product, at a version.
+    /// The counts of a product at a version.
     #[derive(Eq)]
     pub struct ProductSnapshot {
         pub entity: Entity,
@@ -130,7 +130,7 @@ shapes! {
         pub counts: StockCounts,
     }
 
-    /// A product after a version, at another.
+    /// The changed counts of a product from a version to a later one.
     #[derive(Eq)]
     pub struct ProductDelta {
         pub from: u64,
@@ -138,24 +138,24 @@ shapes! {
         pub counts: StockCounts,
     }
 
-    /// What a resource is like, at a version. Its calendar is read with `resource.bookings`.
+    /// The state of a resource at a version. `resource.bookings` reads its calendar.
     #[derive(Eq)]
     pub struct ResourceSnapshot {
         pub entity: Entity,
         pub epoch: u64,
         pub version: u64,
-        /// How many bookings it has, held ones counted.
+        /// The number of bookings, including held ones.
         pub bookings: u64,
     }
 
-    /// On which days a resource's bookings changed.
+    /// The days on which a resource's bookings changed.
     #[derive(Eq)]
     pub struct ResourceDelta {
         pub from: u64,
         pub to: u64,
-        /// UTC days on which bookings came, went or became sold, as days since 1970-01-01, ascending, each once.
+        /// The UTC days with new, ended or newly sold bookings, as days since 1970-01-01, ascending, each once.
         pub days: Vec<u32> as "days" = Each(Day),
-        /// How many bookings it has after.
+        /// The number of bookings after the change.
         pub bookings: u64,
     }
 
@@ -168,7 +168,7 @@ shapes! {
         pub cart: CartView,
     }
 
-    /// A cart after a version, at another: the whole of it, for it is small.
+    /// A changed cart from a version to a later one. It is the whole cart, since carts are small.
     #[derive(Eq)]
     pub struct CartDelta {
         pub from: u64,
@@ -176,30 +176,30 @@ shapes! {
         pub cart: CartView,
     }
 
-    /// The purchases of a customer after the cursor the watcher had, up to another.
+    /// The purchases of a customer after the watcher's cursor.
     #[derive(Eq)]
     pub struct PurchasesSnapshot {
         pub entity: Entity,
-        /// The cursor before the first of them.
+        /// The cursor before the first purchase.
         pub from: u64,
-        /// The cursor of the last of them.
+        /// The cursor of the last purchase.
         pub to: u64,
-        /// By cursor, without a gap.
+        /// The purchases by cursor, without a gap.
         pub purchases: Vec<Purchase>,
     }
 
     /// Further purchases of a customer.
     #[derive(Eq)]
     pub struct PurchasesDelta {
-        /// The cursor before the first of them.
+        /// The cursor before the first purchase.
         pub from: u64,
-        /// The cursor of the last of them.
+        /// The cursor of the last purchase.
         pub to: u64,
-        /// By cursor, without a gap.
+        /// The purchases by cursor, without a gap.
         pub purchases: Vec<Purchase>,
     }
 
-    /// `{"feed":3,"ended":{…}}`: nothing more will come.
+    /// The end of a feed, `{"feed":3,"ended":{…}}`.
     #[derive(Eq)]
     pub struct Ended as FeedEnded {
         /// The name of the refusal or failure that ended it.
@@ -210,20 +210,20 @@ shapes! {
 /// `{"notice":"draining","reconnect_ms":1500}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// What is the matter.
+    /// The notice's name.
     pub name: SmolStr,
-    /// When to reconnect, in milliseconds from now; jittered for each connection.
+    /// When to reconnect, in milliseconds from now, jittered for each connection.
     pub reconnect_ms: Option<u64>,
 }
 
-/// A seat, and what it is: `[7, "held"]`.
-impl Form for (u32, SeatState) {
+/// A seat and its state: `[7, "held"]`.
+impl WireRepr for (u32, SeatState) {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        (self.0, On(&self.1)).serialize(serializer)
+        (self.0, ToWire(&self.1)).serialize(serializer)
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(u32, SeatState), D::Error> {
-        let (index, Of(state)) = serde::Deserialize::deserialize(deserializer)?;
+        let (index, FromWire(state)) = serde::Deserialize::deserialize(deserializer)?;
         Ok((index, state))
     }
 
@@ -238,18 +238,18 @@ mod days {
     use serde::{de::Error as _, ser::Error as _};
 
     use super::{Deserializer, Serialize, Serializer, SmolStr};
-    use crate::{form, form_answer::Each};
+    use crate::repr::{self, ListOf};
 
     pub(super) fn serialize<S: Serializer>(days: &[u32], serializer: S) -> Result<S::Ok, S::Error> {
-        if days.iter().any(|day| form::day_text(*day).is_none()) {
+        if days.iter().any(|day| repr::day_text(*day).is_none()) {
             return Err(S::Error::custom("a day beyond the year 9999"));
         }
-        Each(|| days.iter().map(|day| form::day_text(*day).unwrap_or_default())).serialize(serializer)
+        ListOf(|| days.iter().map(|day| repr::day_text(*day).unwrap_or_default())).serialize(serializer)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u32>, D::Error> {
         let texts: Vec<SmolStr> = serde::Deserialize::deserialize(deserializer)?;
-        let day = |text: SmolStr| form::day(&text).ok_or_else(|| D::Error::custom("a day is as `2026-04-12`"));
+        let day = |text: SmolStr| repr::day(&text).ok_or_else(|| D::Error::custom("a day is as `2026-04-12`"));
         texts.into_iter().map(day).collect()
     }
 }

@@ -1,48 +1,48 @@
-//! The server's first frame: who it is, what it promises, what it allows.
+//! The server's first frame.
 
 use boxoffice_core::{portion::LINE_QUANTITY_MAX, seat::HOLD_SEATS_MAX, time::Timestamp};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use crate::{form, form::shape::shapes, limits};
+use crate::{limits, repr, repr::shape::shapes};
 
 /// `{"hello":{…}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// The cluster's id; strangers are not told it.
+    /// The cluster's id. Empty for strangers.
     #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
     pub cluster: SmolStr,
     /// The node's id.
     pub node: SmolStr,
-    /// The version of the program; strangers are not told it.
+    /// The version of the program. Empty for strangers.
     #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
     pub version: SmolStr,
     /// The version of the protocol.
     pub protocol: u32,
-    /// Its minor version, which grows with every field that requests get; 0 if absent.
+    /// The minor version, which grows with every new field of requests. 0 if absent.
     #[serde(default)]
     pub minor: u32,
-    /// What an ok rests on.
+    /// The durability of each ok.
     pub durability: Durability,
-    /// What is allowed.
+    /// The limits for clients.
     pub limits: Limits,
-    /// The server's clock.
-    #[serde(with = "form")]
+    /// The time of the server's clock.
+    #[serde(with = "repr")]
     pub time: Timestamp,
 }
 
 shapes! {
-    /// What an ok rests on.
+    /// The durability of each ok.
     #[derive(Eq)]
     pub struct Durability {
-        /// How many nodes keep each thing.
+        /// The number of nodes that keep each entity.
         pub replicas: u32,
-        /// When they write it down: `always`, `interval` or `never`.
+        /// When they sync it to disk: `always`, `interval` or `never`.
         pub fsync: SmolStr,
     }
 }
 
-/// The limits a client is held to.
+/// The limits for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
@@ -56,7 +56,7 @@ pub struct Limits {
     pub hold_seats: u32,
     /// Places or units of one line.
     pub line_quantity: u32,
-    /// The longest time that can be booked or asked for, in milliseconds.
+    /// The longest time that can be booked or searched, in milliseconds.
     pub interval_ms: u64,
     /// Lines of a cart.
     pub cart_lines: u32,

@@ -1,36 +1,36 @@
-//! What a machine shows that wants to be a member of a cluster: that it knows what the cluster's nodes show each other.
+//! Proofs of a joining machine that it knows the secret of the cluster's nodes.
 //!
-//! It is asked for at the port of clients, where the operators' token lets in whoever shows it. A machine with another secret
-//! would become a member that no node deals with.
+//! The client port asks for the proof besides the operators' token. A machine with another secret would become a member
+//! that no node talks to.
 
 use boxoffice_core::command::{Machine, PROOF_BYTES};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use smol_str::{SmolStr, format_smolstr};
 
-/// What nodes show each other where nobody else can connect and no secret is set.
+/// The secret of nodes on loopback that have no secret of their own. It is public.
 pub const ON_LOOPBACK: &str = "nobody but this machine";
 
-/// What such a token begins with.
+/// The beginning of such a token.
 const TOKEN_PREFIX: &str = "boj.";
 
-/// What this machine shows that wants to be member `node` of `cluster`: HMAC-SHA256 under the secret, over everything it says
-/// of itself. It is good for nothing else, and whoever repeats it asks for what was asked already.
+/// The proof of a machine that wants to be member `node` of `cluster`: HMAC-SHA256 under the secret, over everything in its
+/// request. A repeat of it can only repeat the request.
 pub fn proof(secret: &[u8], cluster: &str, node: Option<u64>, machine: &Machine) -> [u8; PROOF_BYTES] {
     mac(secret, cluster, node, machine).finalize().into_bytes().into()
 }
 
-/// Whether this was made with the secret; compared in constant time.
+/// Whether this was made with the secret. Compares in constant time.
 pub fn is_proof(secret: &[u8], cluster: &str, node: Option<u64>, machine: &Machine, shown: &[u8]) -> bool {
     mac(secret, cluster, node, machine).verify_slice(shown).is_ok()
 }
 
-/// What a machine shows that only wants to know which cluster this is, before it asks to be a member.
+/// The token of a machine that asks which cluster this is, before it joins.
 pub fn token(secret: &[u8]) -> SmolStr {
     format_smolstr!("{TOKEN_PREFIX}{}", written(&token_mac(secret).finalize().into_bytes().into()))
 }
 
-/// Whether this was made with the secret; compared in constant time.
+/// Whether this was made with the secret. Compares in constant time.
 pub fn is_token(secret: &[u8], token: &str) -> bool {
     let shown = token.strip_prefix(TOKEN_PREFIX).and_then(read);
     shown.is_some_and(|shown| token_mac(secret).verify_slice(&shown).is_ok())
@@ -42,15 +42,15 @@ fn token_mac(secret: &[u8]) -> Hmac<Sha256> {
     mac
 }
 
-/// What 64 lowercase hexadecimal digits fit.
+/// The pattern of 64 lowercase hexadecimal digits.
 pub(crate) const HEX_256: &str = "^[0-9a-f]{64}$";
 
-/// The proof as it is written: lowercase hexadecimal digits.
+/// The text of a proof, in lowercase hexadecimal digits.
 pub fn written(proof: &[u8; PROOF_BYTES]) -> SmolStr {
     proof.iter().fold(SmolStr::default(), |text, byte| format_smolstr!("{text}{byte:02x}"))
 }
 
-/// The proof that is written like this.
+/// The proof with this text.
 pub fn read(text: &str) -> Option<[u8; PROOF_BYTES]> {
     let digits: &[u8; 2 * PROOF_BYTES] = text.as_bytes().try_into().ok()?;
     let value = |digit: u8| match digit {

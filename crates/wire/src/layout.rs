@@ -1,8 +1,7 @@
-//! Layouts on the wire: short to write, always sent back in one full form.
+//! Layouts on the wire. A request may have a short form, and answers always have the full form.
 //!
 //! A hall may be described as a grid (`{"rows":5,"seats":16}`), as rows with a count (`{"label":"A","count":16,"gaps":[8]}`),
-//! seat by seat (`{"label":"A","seats":[{"label":"1"},null,{"label":"2"}]}`), or in the full form, row by row and run by
-//! run, which is what is answered.
+//! seat by seat (`{"label":"A","seats":[{"label":"1"},null,{"label":"2"}]}`), or in the full form, run by run.
 
 use boxoffice_core::{
     id::Id,
@@ -15,12 +14,12 @@ use serde::{
 use serde_json::{Value, json};
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::form::{
-    Form,
+use crate::repr::{
+    WireRepr,
     shape::{Each, Narrow, Shapes, shapes},
 };
 
-/// The category of seats that name none.
+/// The category of seats without one.
 const CATEGORY: &str = "standard";
 
 shapes! {
@@ -96,7 +95,7 @@ shapes! {
     }
 }
 
-impl Form for Layout {
+impl WireRepr for Layout {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let focal = self.focal().map(|focal| (focal.x, focal.y));
         FullLayout { focal, rows: self.rows().iter().map(FullRow::from).collect() }.serialize(serializer)
@@ -123,7 +122,7 @@ impl Narrow for Written {
     }
 }
 
-/// The schema of what may be `null`.
+/// The schema of a value that may be `null`.
 struct OrNull;
 
 impl Narrow for OrNull {
@@ -152,13 +151,13 @@ impl From<&Run> for FullRun {
 
 #[derive(Clone, Debug, PartialEq)]
 enum RowsBody {
-    /// So many rows, all alike.
+    /// The number of rows of a grid.
     Grid(u32),
-    /// Each row by itself.
+    /// The rows one by one.
     Each(Vec<RowBody>),
 }
 
-impl Form for RowsBody {
+impl WireRepr for RowsBody {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             RowsBody::Grid(rows) => rows.write(serializer),
@@ -201,7 +200,7 @@ impl LayoutBody {
             RowsBody::Grid(rows) => {
                 let seats = self.seats.ok_or("a grid needs `rows` and `seats`")?;
                 let all = u64::from(rows) * u64::from(seats);
-                // Counted before anything is made of it.
+                // Counted before anything is allocated.
                 if all > LAYOUT_SEATS_MAX as u64 || rows > u32::from(u16::MAX) {
                     return Err(format!("a layout has at most {LAYOUT_SEATS_MAX} seats"));
                 }
@@ -227,7 +226,7 @@ impl LayoutBody {
     }
 }
 
-/// What the row with this index is called: A … Z, AA, AB, …
+/// The default label of the row with this index: A … Z, AA, AB, …
 fn letters(index: u32) -> SmolStr {
     let mut text = Vec::new();
     let mut rest = index + 1;
@@ -286,7 +285,7 @@ fn by_count(count: u16, first: i32, step: i32, gaps: &[u16], category: &Id) -> R
     Ok(runs)
 }
 
-/// The runs of a row written seat by seat: neighbours alike in category and accessibility are one run.
+/// The runs of a row that is written seat by seat. Neighbours of the same category and accessibility form a run.
 fn seat_by_seat(seats: Vec<Option<SeatBody>>, row_category: &Id) -> Result<Vec<Run>, String> {
     let mut runs: Vec<Run> = Vec::new();
     let mut gap = 0u16;

@@ -1,28 +1,20 @@
-//! What goes over client sockets: protocol v1 in two encodings, with its limits, and the way to and from the core's words.
+//! The client protocol v1: frames in two encodings, their limits, and the conversion from and to the types of the core.
 //!
-//! A frame is read in two steps: first the envelope (who asks, which op, which request id), then the body by its op; so an
-//! op that is not known is a refusal and not a broken frame. Nothing is believed about a frame before it was scanned:
-//! depth, claimed lengths, trailing bytes. `docs/reference/protocol.md` is the same for people.
+//! A frame is read in two steps. The first reads the envelope (id, op, request id), the second the body by its op. So an
+//! unknown op is a refusal and not a malformed frame. Every frame is scanned before it is read: depth, claimed lengths,
+//! trailing bytes. `docs/reference/protocol.md` describes the protocol.
 
-// In reading order: the ground, the shapes of values, what comes in, what goes out, what the other side reads;
-// tokens of customers; payments; all of it as schemas.
+// In reading order: limits and encodings, representations of values, requests, answers, the client's side, customers'
+// tokens, payments, schemas.
 pub mod limits;
 
 pub mod encoding;
 mod raw;
 mod strict;
 
-pub mod form;
-mod form_answer;
-mod form_audit;
-mod form_calendar;
-mod form_line;
-mod form_order;
-mod form_payment;
-mod form_stock;
-mod kept;
 pub mod layout;
 pub mod quantity;
+pub mod repr;
 
 pub mod envelope;
 pub mod op;
@@ -37,15 +29,15 @@ pub mod version;
 pub mod access;
 pub mod city;
 pub mod cluster;
-pub mod happening;
+pub mod event_text;
 pub mod joining;
 pub mod status;
 
-pub mod alone;
 pub mod encode;
 pub mod feed;
 pub mod hello;
-mod no;
+pub mod http;
+mod refusal;
 
 pub mod reply;
 

@@ -6,40 +6,40 @@ pub const PROTOCOL_VERSION: u32 = 1;
 /// The longest frame a client may send, in bytes.
 pub const FRAME_BYTES_MAX: usize = 64 * 1024;
 
-/// The longest frame of `batch`, `hall.put`, `product.put` and `resource.put`, in bytes: what importers send.
+/// The longest frame of `batch`, `hall.put`, `product.put` and `resource.put`, which importers send, in bytes.
 pub const IMPORT_FRAME_BYTES_MAX: usize = 1024 * 1024;
 
-/// The longest frame a client reads, in bytes: a layout of the most seats, each with its own place.
+/// The longest frame that a client reads, in bytes. A layout with the maximum of seats, each with its own position, fits.
 pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// How deep maps and lists may be nested; the frame itself is the first.
+/// The depth of nested maps and lists. The frame itself is the first level.
 pub const DEPTH_MAX: usize = 16;
 
 /// The longest request id, in bytes.
 pub const REQUEST_ID_BYTES_MAX: usize = 64;
 
-/// The most items of a `batch`.
+/// The maximum of items of a `batch`.
 pub const BATCH_ITEMS_MAX: usize = 1_000;
 
-/// The most seats in the halls of one `batch`: a few bytes of a layout are thousands of seats in memory.
+/// The maximum of seats in the halls of one `batch`, since a few bytes of a layout make thousands of seats in memory.
 pub const BATCH_SEATS_MAX: u32 = 1_000_000;
 
-/// The most lines of a cart.
+/// The maximum of lines of a cart.
 pub const CART_LINES_MAX: usize = 50;
 
-/// The most entries of one page of a search.
+/// The maximum of entries of one page of a search.
 pub const PAGE_ENTRIES_MAX: u32 = 1_000;
 
-/// Entries of a page if the request does not say.
+/// The default number of entries of a page.
 pub const PAGE_ENTRIES: u32 = 100;
 
-/// The longest deadline a request may ask for, in milliseconds; a longer one counts as this.
+/// The longest deadline of a request, in milliseconds. A longer one is shortened.
 pub const DEADLINE_MS_MAX: u64 = 60_000;
 
-/// The deadline of a request that does not say, in milliseconds.
+/// The default deadline of a request, in milliseconds.
 pub const DEADLINE_MS: u64 = 10_000;
 
-/// Requests under way on one connection; commands above it are `busy`.
+/// Requests under way on one connection. Further commands are `busy`.
 pub const REQUESTS_UNDER_WAY_MAX: usize = 256;
 
 /// Feeds of one connection.
@@ -48,7 +48,7 @@ pub const FEEDS_MAX: usize = 1_024;
 /// How long a connection may take to send its first frame, in milliseconds.
 pub const FIRST_FRAME_MS: u64 = 10_000;
 
-/// How long a frame may take to arrive whole, in milliseconds.
+/// How long a frame may take to arrive, in milliseconds.
 pub const WHOLE_FRAME_MS: u64 = 10_000;
 
 /// How often the server pings, in milliseconds.
@@ -78,16 +78,16 @@ pub const SOURCE_BYTES_MAX: usize = boxoffice_core::payment::SOURCE_BYTES_MAX;
 /// The longest text of a shipping (recipient, address, method), in bytes.
 pub const SHIPPING_BYTES_MAX: usize = 1_024;
 
-/// The longest reason of a refund or a canceled session, in bytes: every cart that holds something is told.
+/// The longest reason of a refund or a canceled session, in bytes. Every cart that holds something gets it.
 pub const REASON_BYTES_MAX: usize = 256;
 
-/// The longest cursor that is a text, in bytes.
+/// The longest text cursor, in bytes.
 pub const CURSOR_BYTES_MAX: usize = 512;
 
-/// The most names in a cast.
+/// The maximum of names in a cast.
 pub const CAST_MAX: usize = 100;
 
-/// The most properties of a product or a resource.
+/// The maximum of properties of a product or a resource.
 pub const PROPERTIES_MAX: usize = 64;
 
 /// The longest name of a property, in bytes.
@@ -99,25 +99,25 @@ pub const PROPERTY_VALUE_BYTES_MAX: usize = 1_024;
 /// The longest blob of a product, in bytes.
 pub const BLOB_BYTES_MAX: usize = 1_024;
 
-/// The most units of a product: every number of JSON up to here is exact.
+/// The maximum of units of a product. JSON numbers are exact up to here.
 pub const STOCK_MAX: u64 = (1 << 53) - 1;
 
-/// The most areas of a session.
+/// The maximum of areas of a session.
 pub const AREAS_MAX: usize = 1_000;
 
-/// The most places of an area.
+/// The maximum of places of an area.
 pub const AREA_CAPACITY_MAX: u32 = 1_000_000;
 
-/// The most bookings of a resource at an instant.
+/// The maximum of simultaneous bookings of a resource.
 pub const RESOURCE_CAPACITY_MAX: u32 = boxoffice_core::calendar::CAPACITY_MAX;
 
-/// The longest time that can be booked or asked for, in milliseconds: 366 days.
+/// The longest time that can be booked or searched, in milliseconds: 366 days.
 pub const INTERVAL_MS_MAX: u64 = 366 * 24 * 60 * 60 * 1000;
 
 /// The longest buffer before or after a booking, in milliseconds.
 pub const BUFFER_MS_MAX: u64 = boxoffice_core::calendar::BUFFER_MAX_MS;
 
-/// The farthest a resource's notice and horizon may reach, in milliseconds: ten years.
+/// The maximum of a resource's notice and horizon, in milliseconds: ten years.
 pub const AHEAD_MS_MAX: u64 = 3_660 * 24 * 60 * 60 * 1000;
 
 /// The longest title, in milliseconds: 31 days.
@@ -126,49 +126,49 @@ pub const DURATION_MS_MAX: u64 = boxoffice_core::directory::DURATION_MS_MAX;
 /// The longest name of a zone, in bytes.
 pub const ZONE_BYTES_MAX: usize = 64;
 
-/// The most spans of opening hours of one day.
+/// The maximum of spans of opening hours of one day.
 pub const SPANS_MAX: usize = 24;
 
-/// The most days with opening hours of their own.
+/// The maximum of days with opening hours of their own.
 pub const EXCEPTIONS_MAX: usize = 1_000;
 
-/// The most bookings of a series.
+/// The maximum of bookings of a series.
 pub const SERIES_MAX: u32 = boxoffice_core::calendar::OCCURRENCES_MAX as u32;
 
-/// The most days, weeks or months between two bookings of a series.
+/// The maximum of days, weeks or months between two bookings of a series.
 pub const SERIES_INTERVAL_MAX: u32 = boxoffice_core::calendar::INTERVAL_MAX as u32;
 
-/// The longest name a client gives itself in its hello, in bytes.
+/// The longest client name in a hello, in bytes.
 pub const CLIENT_NAME_BYTES_MAX: usize = 100;
 
 /// Prices of a session: one a category.
 pub const CATEGORIES_MAX: usize = 1_000;
 
-/// Close codes: what the server says with its last frame, and what a client does then.
+/// Close codes, and what a client does after them.
 pub mod close {
-    /// Not the protocol: do not reconnect.
+    /// The frames are not of this protocol. Do not reconnect.
     pub const PROTOCOL: u16 = 4000;
-    /// Not who it says: do not reconnect.
+    /// The credentials are not valid. Do not reconnect.
     pub const UNAUTHENTICATED: u16 = 4001;
-    /// No version in common: do not reconnect.
+    /// No common version. Do not reconnect.
     pub const VERSION: u16 = 4002;
-    /// Text where bytes belong, or the other way round: do not reconnect.
+    /// Text instead of bytes, or the other way round. Do not reconnect.
     pub const WRONG_FRAME_TYPE: u16 = 4003;
-    /// Banned, or a page of a foreign origin: do not reconnect.
+    /// Banned, or a page of a foreign origin. Do not reconnect.
     pub const BANNED: u16 = 4004;
-    /// The token's time is over: reconnect with another, with back-off.
+    /// The token has expired. Reconnect with another, with back-off.
     pub const TOKEN_EXPIRED: u16 = 4101;
-    /// No first frame in time: reconnect with back-off.
+    /// No first frame in time. Reconnect with back-off.
     pub const NO_HELLO: u16 = 4102;
-    /// No pong in time: reconnect with back-off.
+    /// No pong in time. Reconnect with back-off.
     pub const NO_PONG: u16 = 4103;
-    /// Too many requests: reconnect with back-off.
+    /// Too many requests. Reconnect with back-off.
     pub const TOO_MANY_REQUESTS: u16 = 4104;
-    /// Frames are not read fast enough: reconnect with back-off.
+    /// The client does not read fast enough. Reconnect with back-off.
     pub const SLOW_READER: u16 = 4106;
-    /// The node is going away: reconnect now, to another.
+    /// The node is draining. Reconnect now, to another node.
     pub const DRAINING: u16 = 4200;
-    /// Another node serves this: reconnect now.
+    /// Another node serves this. Reconnect now.
     pub const MOVED: u16 = 4201;
     /// A message is too big (RFC 6455).
     pub const TOO_BIG: u16 = 1009;
@@ -176,7 +176,7 @@ pub mod close {
     /// What a client does after a close.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Advice {
-        /// Stay away: trying again would end the same way.
+        /// Do not reconnect. It would end the same way.
         Stay,
         /// Reconnect with exponential back-off and full jitter.
         BackOff,
@@ -184,7 +184,7 @@ pub mod close {
         Now,
     }
 
-    /// What this close code (or none, when the connection just broke) advises.
+    /// The advice of a close code. `None` if the connection broke without one.
     pub fn advice(code: Option<u16>) -> Advice {
         match code {
             Some(4000..=4099 | TOO_BIG) => Advice::Stay,

@@ -1,8 +1,8 @@
-//! The ops: what a request may ask for, by name.
+//! The ops of the protocol.
 
 use boxoffice_core::access::{Role, Roles};
 
-/// Makes [`Op`] of its one table: variant, name on the wire, whether it changes something, which roles may ask for it.
+/// Makes [`Op`] from its table: variant, name on the wire, whether it changes something, and its roles.
 macro_rules! ops {
     ($($(#[$doc:meta])* $op:ident $name:literal $effect:ident [$($role:ident),*],)*) => {
         /// An operation of the protocol.
@@ -24,7 +24,7 @@ macro_rules! ops {
 
             /// The op with this name.
             pub fn from_name(name: &str) -> Option<Op> {
-                // A match, not a search: this is on the way of every frame.
+                // A match is faster than a search, and every frame needs it.
                 match name {
                     $($name => Some(Op::$op),)*
                     _ => None,
@@ -38,15 +38,14 @@ macro_rules! ops {
                 }
             }
 
-            /// The roles of which a caller needs one; none if everybody may ask for it. A caller with a role has those that it
-            /// includes.
+            /// The roles of which a caller needs one. Empty if every caller may use the op. A role includes others.
             pub fn needs(self) -> &'static [Role] {
                 match self {
                     $(Op::$op => &[$(Role::$role),*],)*
                 }
             }
 
-            /// Whether a caller with these roles may ask for it.
+            /// Whether a caller with these roles may use the op.
             pub fn is_open_to(self, roles: Roles) -> bool {
                 let needed = self.needs();
                 needed.is_empty() || needed.iter().any(|role| roles.has(*role))
@@ -179,13 +178,13 @@ ops! {
 }
 
 impl Op {
-    /// Whether fields it does not know are refused: in everything that changes something, so that nothing a client asked for
-    /// is dropped in silence. Reads ignore them.
+    /// Whether unknown fields are refused. Changes refuse them, so that nothing in a request is dropped silently. Reads ignore
+    /// them.
     pub fn is_strict(self) -> bool {
         self.changes() || self == Op::Batch
     }
 
-    /// Whether its frame may be as long as importers need.
+    /// Whether its frames may be as long as importers need.
     pub fn is_for_importers(self) -> bool {
         matches!(self, Op::Batch | Op::HallPut | Op::ProductPut | Op::ResourcePut)
     }

@@ -1,7 +1,7 @@
-//! What is said to a payment gateway and what it answers: the bodies, the idempotency keys and their limits.
+//! The protocol with a payment gateway: bodies, idempotency keys and limits.
 //!
-//! `docs/reference/gateway.md` is the same for people. A gateway is believed only when it says what it did in so many words; what
-//! does not fit is [`Misfit`], and the caller takes it for *unknown*.
+//! `docs/reference/gateway.md` describes it. An answer of the gateway counts only if it is complete and clear. Any other is
+//! a [`Misfit`], which the caller treats as *unknown*.
 
 use std::{fmt, str::FromStr};
 
@@ -15,26 +15,26 @@ use serde_json::Value;
 use smol_str::{SmolStr, SmolStrBuilder};
 
 use crate::{
-    form::{
-        self, Form,
+    limits::PAYMENT_TEXT_BYTES_MAX,
+    repr::{
+        self, WireRepr,
         shape::{Shapes, shapes},
     },
-    limits::PAYMENT_TEXT_BYTES_MAX,
 };
 
-/// The longest body that goes to a gateway or comes from one, in bytes.
+/// The longest body to or from a gateway, in bytes.
 pub const GATEWAY_BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// The header with the idempotency key of a step; the body has it as well.
+/// The header with the idempotency key of a step. The body has it as well.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// One step of an attempt. Its text is the idempotency key: `<cart>-<attempt>` is the authorization, and `-capture`,
 /// `-void` or `-refund-<number>` behind it are the steps that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepKey {
-    /// Which attempt.
+    /// The attempt.
     pub attempt: PaymentKey,
-    /// Which step of it.
+    /// The step.
     pub step: PaymentStep,
 }
 
@@ -59,7 +59,7 @@ impl FromStr for StepKey {
             Some((end, _)) => (&text[..end], step(&text[end + 1..]).ok_or(Misfit::Key)?),
         };
         let key = StepKey { attempt: attempt.parse().map_err(|()| Misfit::Key)?, step };
-        // A key has one text: what is compared as text elsewhere must not come in two spellings.
+        // A key has only one text, because it is compared as text elsewhere.
         if key.to_string() == text { Ok(key) } else { Err(Misfit::Key) }
     }
 }
@@ -72,7 +72,7 @@ fn step(word: &str) -> Option<PaymentStep> {
     }
 }
 
-/// The path below the gateway's address where a step is asked for.
+/// The path of a step below the gateway's address.
 pub fn step_path(step: PaymentStep) -> &'static str {
     match step {
         PaymentStep::Authorize => "/authorizations",
@@ -82,7 +82,7 @@ pub fn step_path(step: PaymentStep) -> &'static str {
     }
 }
 
-impl Form for StepKey {
+impl WireRepr for StepKey {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -96,7 +96,7 @@ impl Form for StepKey {
     }
 }
 
-impl Form for PaymentKey {
+impl WireRepr for PaymentKey {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -120,22 +120,22 @@ shapes! {
     pub struct AuthorizationBody {
         /// The idempotency key: the attempt itself.
         pub key: StepKey,
-        /// How much is to be set aside.
+        /// The amount to authorize.
         pub amount: Money,
         /// The client's opaque token.
         pub source: SmolStr,
-        /// The order it will be for.
+        /// The future order.
         pub order: OrderId,
     }
 
-    /// The body of `POST /captures` and `POST /refunds`: money that moves for an authorization.
+    /// The body of `POST /captures` and `POST /refunds`.
     #[derive(Eq)]
     pub struct MoveBody {
         /// The idempotency key of the step.
         pub key: StepKey,
-        /// The attempt it belongs to.
+        /// The attempt.
         pub authorization: PaymentKey,
-        /// The gateway's name for the authorization.
+        /// The gateway's id of the authorization.
         pub reference: SmolStr,
         pub amount: Money,
     }
@@ -145,9 +145,9 @@ shapes! {
     pub struct VoidBody {
         /// The idempotency key of the step.
         pub key: StepKey,
-        /// The attempt that is given up.
+        /// The attempt to void.
         pub authorization: PaymentKey,
-        /// The gateway's name for it, if it was ever heard.
+        /// The gateway's id of the authorization, if known.
         pub reference?: Option<SmolStr>,
     }
 }
@@ -168,54 +168,54 @@ pub fn call_body(call: &GatewayCall) -> (StepKey, Vec<u8>) {
     (key, body.expect("these bodies have text for keys and nothing that cannot be written"))
 }
 
-/// The word a gateway has for how a step stands.
+/// The state of a step at the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GatewayStatus {
-    /// The amount is set aside.
+    /// The amount is authorized.
     Authorized,
-    /// The payer's side said no.
+    /// The payer's bank declined.
     Declined,
-    /// It was taken.
+    /// The money was captured.
     Captured,
-    /// It was given up.
+    /// The authorization was voided.
     Voided,
-    /// It was paid back.
+    /// The money was refunded.
     Refunded,
     /// A capture, void or refund that will never succeed.
     Failed,
-    /// Not decided yet.
+    /// There is no outcome yet.
     Pending,
 }
 
-/// What a gateway answers, and what a webhook says besides its id and key.
+/// The answer of a gateway. A webhook has the same fields besides its id and key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatewayAnswer {
-    /// How the step stands.
+    /// The state of the step.
     pub status: GatewayStatus,
-    /// With `authorized`: the gateway's name for it.
+    /// With `authorized`: the gateway's id of the authorization.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<SmolStr>,
-    /// With `authorized`: how much.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "form")]
+    /// With `authorized`: the amount.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "repr")]
     pub amount: Option<Money>,
-    /// With `declined` and `failed`: why.
+    /// With `declined` and `failed`: the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<SmolStr>,
 }
 
-/// Why what a gateway says is not taken for anything.
+/// Why an answer of a gateway does not count.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
-    /// The key is none that we make.
+    /// The key is not one of ours.
     #[error(
         "a key is 32 hexadecimal digits, `-` and a number, and then `-capture`, `-void`, `-refund-<number>` or nothing"
     )]
     Key,
-    /// It is no JSON of this shape.
+    /// The body is not JSON of this shape.
     #[error("{0}")]
     Shape(SmolStr),
-    /// The word does not belong to this step.
+    /// The state does not belong to this step.
     #[error("`{0:?}` is no answer to this step")]
     Status(GatewayStatus),
     /// An authorization without a usable reference.
@@ -227,7 +227,7 @@ pub enum Misfit {
 }
 
 impl GatewayAnswer {
-    /// The answer that says this.
+    /// The answer for an outcome.
     pub fn of(outcome: &GatewayOutcome) -> GatewayAnswer {
         let bare = |status| GatewayAnswer { status, reference: None, amount: None, reason: None };
         match outcome {
@@ -249,18 +249,18 @@ impl GatewayAnswer {
         }
     }
 
-    /// The answer in these bytes.
+    /// Reads an answer.
     ///
     /// # Errors
-    /// [`Misfit::Shape`] if they are no JSON, or not of this shape.
+    /// [`Misfit::Shape`] if the bytes are not JSON of this shape.
     pub fn read(body: &[u8]) -> Result<GatewayAnswer, Misfit> {
         serde_json::from_slice(body).map_err(|error| Misfit::Shape(plain(&error.to_string())))
     }
 
-    /// What it means for this step.
+    /// The outcome of this step.
     ///
     /// # Errors
-    /// [`Misfit`] if it says nothing that belongs to the step, or says it without what it takes.
+    /// [`Misfit`] if the state does not belong to the step, or a field is missing.
     pub fn outcome(self, step: PaymentStep) -> Result<GatewayOutcome, Misfit> {
         let reason = || self.reason.as_deref().map_or(SmolStr::new_static("no reason given"), plain);
         match (step, self.status) {
@@ -285,7 +285,7 @@ impl GatewayAnswer {
     }
 }
 
-/// Somebody else's words, made fit to be kept and shown: no control characters, and not too long.
+/// A foreign text, made safe to be kept and shown: without control characters, and not too long.
 pub fn plain(words: &str) -> SmolStr {
     let mut text = SmolStrBuilder::new();
     let mut bytes = 0;

@@ -1,4 +1,4 @@
-//! Quantities as clients say them: any number is read, so that a wrong one is refused by name and not as a broken body.
+//! Quantities of requests. Any number is read, so that an invalid one is refused as `bad_quantity` and not as a bad body.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use boxoffice_core::refusal::Refusal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Visitor};
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{form::plain_form, rejection::Rejection};
+use crate::{rejection::Rejection, repr::plain_repr};
 
-/// A number that should be a quantity.
+/// A number in the place of a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// A whole number that is not negative.
+    /// A whole number, not negative.
     Whole(u64),
     /// Another number, as it was written.
     Other(SmolStr),
 }
 
-plain_form! {
+plain_repr! {
     Quantity => serde_json::json!({"type": "integer", "minimum": 0});
 }
 
@@ -37,7 +37,7 @@ impl Quantity {
         }
     }
 
-    /// The same for numbers of 32 bits.
+    /// [`Quantity::within`] for 32 bits.
     pub(crate) fn within_u32(&self, name: &str, least: u32, most: u32) -> Result<u32, Rejection> {
         let number = self.within(name, least.into(), most.into())?;
         Ok(u32::try_from(number).expect("it is at most a number of 32 bits"))

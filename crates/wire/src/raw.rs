@@ -1,6 +1,6 @@
-//! Frames before they mean anything: their depth, the fields of a map and the elements of a list as slices of the frame.
+//! Splits frames: their depth, the fields of a map and the elements of a list as slices of the frame.
 //!
-//! Nothing here allocates by what a frame claims: lengths are compared with the bytes that are there.
+//! Nothing is allocated by a length that a frame claims. Lengths are compared with the bytes of the frame.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ impl From<&str> for Malformed {
 
 type Checked<T> = Result<T, Malformed>;
 
-/// Looks at a whole frame once: not too deep. (MessagePack is looked at while it is split, which needs no second pass.)
+/// Checks the depth of a frame. MessagePack is checked while it is split, without another pass.
 pub(crate) fn check_depth(encoding: Encoding, frame: &[u8]) -> Checked<()> {
     match encoding {
         Encoding::Json => json_depth(frame),
@@ -29,7 +29,7 @@ pub(crate) fn check_depth(encoding: Encoding, frame: &[u8]) -> Checked<()> {
     }
 }
 
-/// Calls `each` with the name and the bytes of every field of the map that `bytes` are. The whole of `bytes` must be it.
+/// Calls `each` with the name and the bytes of every field of a map. All of `bytes` must be the map.
 pub(crate) fn fields<'a>(
     encoding: Encoding,
     bytes: &'a [u8],
@@ -60,7 +60,7 @@ pub(crate) fn fields<'a>(
     }
 }
 
-/// Calls `each` with the bytes of every element of the list that `bytes` are. The whole of `bytes` must be it.
+/// Calls `each` with the bytes of every element of a list. All of `bytes` must be the list.
 pub(crate) fn elements<'a>(
     encoding: Encoding,
     bytes: &'a [u8],
@@ -96,7 +96,7 @@ pub(crate) fn is_map(encoding: Encoding, bytes: &[u8]) -> bool {
     }
 }
 
-/// The whole number ≥ 0 that `bytes` are.
+/// The whole number of these bytes, not negative.
 pub(crate) fn number(encoding: Encoding, bytes: &[u8]) -> Option<u64> {
     match encoding {
         Encoding::Json => serde_json::from_slice(bytes).ok(),
@@ -107,10 +107,10 @@ pub(crate) fn number(encoding: Encoding, bytes: &[u8]) -> Option<u64> {
     }
 }
 
-/// The text that `bytes` are.
+/// The text of these bytes.
 pub(crate) fn text(encoding: Encoding, bytes: &[u8]) -> Option<Cow<'_, str>> {
     match encoding {
-        // Borrowed where nothing is escaped.
+        // Borrowed if nothing is escaped.
         Encoding::Json => match bytes {
             [b'"', inner @ .., b'"'] if !inner.contains(&b'\\') => str::from_utf8(inner).ok().map(Cow::Borrowed),
             _ => serde_json::from_slice(bytes).ok().map(Cow::Owned),
@@ -122,7 +122,7 @@ pub(crate) fn text(encoding: Encoding, bytes: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Whether `bytes` are the value that stands for "not there".
+/// Whether these bytes are `null`.
 pub(crate) fn is_nothing(encoding: Encoding, bytes: &[u8]) -> bool {
     match encoding {
         Encoding::Json => bytes == b"null",
@@ -132,7 +132,7 @@ pub(crate) fn is_nothing(encoding: Encoding, bytes: &[u8]) -> bool {
 
 /// Refuses JSON that is nested deeper than [`DEPTH_MAX`], in one pass without recursion.
 fn json_depth(frame: &[u8]) -> Checked<()> {
-    // Most frames have fewer brackets than that, and counting them takes a tenth of the time.
+    // Most frames have fewer brackets than this, and counting them takes a tenth of the time.
     let opening = |byte: &&u8| matches!(byte, b'{' | b'[');
     if frame.iter().filter(opening).count() <= DEPTH_MAX {
         return Ok(());
@@ -156,7 +156,7 @@ fn json_depth(frame: &[u8]) -> Checked<()> {
                     return Err(too_deep());
                 }
             }
-            // More ends than beginnings is for the parser to say.
+            // The parser refuses surplus closing brackets.
             b'}' | b']' => depth = depth.saturating_sub(1),
             _ => {}
         }
@@ -168,7 +168,7 @@ fn too_deep() -> Malformed {
     Malformed(format!("nested deeper than {DEPTH_MAX}"))
 }
 
-/// Visits a JSON map field by field; remembers what `each` refused.
+/// Visits a JSON map field by field. Remembers the error of `each`.
 struct Fields<'f, F> {
     each: &'f mut F,
     refused: Option<Malformed>,
@@ -192,7 +192,7 @@ impl<'a, F: FnMut(&str, &'a [u8]) -> Checked<()>> Visitor<'a> for Fields<'_, F> 
     }
 }
 
-/// Visits a JSON list element by element; stops at what `each` refuses.
+/// Visits a JSON list element by element. Stops at an error of `each`.
 struct Elements<'f, F> {
     each: &'f mut F,
 }
@@ -214,19 +214,19 @@ impl<'a, F: FnMut(&'a [u8]) -> Checked<()>> Visitor<'a> for Elements<'_, F> {
     }
 }
 
-/// The head of a MessagePack item; `at` is where what follows the head begins.
+/// The head of a MessagePack item. Its contents begin at `at`.
 enum Item {
-    /// A number, nil, a boolean, bytes, an extension: over at `at`.
+    /// A number, nil, a boolean, bytes or an extension, which ends at `at`.
     Scalar { at: usize },
     /// Text between two places.
     Text { from: usize, to: usize },
-    /// A list of so many elements, which follow.
+    /// A list of this many elements.
     List { elements: u32, at: usize },
-    /// A map of so many pairs, which follow.
+    /// A map of this many pairs.
     Map { pairs: u32, at: usize },
 }
 
-/// What is wrong with MessagePack; said only when it is told.
+/// An error in MessagePack, put into words only when it is shown.
 #[derive(Clone, Copy)]
 enum Fault {
     CutOff,
@@ -316,7 +316,7 @@ fn length(bytes: &[u8], at: usize, width: usize) -> Result<u32, Fault> {
     Ok(digits.iter().fold(0, |number, digit| (number << 8) | u32::from(*digit)))
 }
 
-/// Where the item that begins at `at` ends; it is a field of a map, so inside it [`DEPTH_MAX`] − 1 levels may be open.
+/// The end of the item that begins at `at`. The item is a field of a map, so it may have [`DEPTH_MAX`] − 1 levels.
 #[inline]
 fn skip(bytes: &[u8], at: usize) -> Result<usize, Fault> {
     match item(bytes, at)? {
@@ -325,9 +325,9 @@ fn skip(bytes: &[u8], at: usize) -> Result<usize, Fault> {
     }
 }
 
-/// The same of a list or a map.
+/// The end of a list or a map.
 fn skip_all(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
-    // How many items each open list or map still owes; pairs count twice.
+    // The missing items of each open list or map. Pairs count twice.
     let mut open = [0u64; DEPTH_MAX];
     let mut depth = 0;
     loop {
@@ -345,7 +345,7 @@ fn skip_all(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
                 Some(2 * u64::from(pairs))
             }
         };
-        // The map whose field this is counts as the first level.
+        // The map around this item is the first level.
         if owed.is_some() && depth + 1 == DEPTH_MAX {
             return Err(Fault::TooDeep);
         }
@@ -367,12 +367,12 @@ fn skip_all(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
     }
 }
 
-/// The whole number ≥ 0 that a scalar is.
+/// The whole number of a scalar, not negative.
 fn whole(bytes: &[u8]) -> Option<u64> {
     match bytes {
         [small @ 0x00..=0x7f] => Some(u64::from(*small)),
         [0xcc..=0xcf, digits @ ..] => Some(digits.iter().fold(0, |number, digit| (number << 8) | u64::from(*digit))),
-        // A signed number that is not negative: some encoders write those.
+        // Some encoders write numbers that are not negative as signed.
         [0xd0..=0xd3, digits @ ..] if digits[0] < 0x80 => {
             Some(digits.iter().fold(0, |number, digit| (number << 8) | u64::from(*digit)))
         }

@@ -1,4 +1,4 @@
-//! What is not an ok: what the door itself refuses, and failures.
+//! Rejections of the client port, and failures.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
-    form::shape::{With, shapes},
     raw::Malformed,
+    repr::shape::{With, shapes},
 };
 
-/// A "no" said before any entity was asked. Nothing changed.
+/// A refusal before any entity was asked. Nothing changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// A "no" in the core's words.
+    /// A refusal of the core.
     #[error(transparent)]
     Refusal(#[from] Refusal),
     /// 102: There is no such op.
@@ -37,9 +37,9 @@ pub enum Rejection {
     /// Wait `retry_after_ms`, then repeat. A caller that needs more shows a key.
     #[error("rate limited: {why}")]
     RateLimited {
-        /// Of what.
+        /// The limit, in words.
         why: SmolStr,
-        /// After how many milliseconds it may have more, if that is known.
+        /// When to retry, in milliseconds from now, if known.
         retry_after_ms: Option<u64>,
     },
     /// 110: The client and the node have no version in common.
@@ -50,17 +50,17 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// 101 with these words.
+    /// 101 with this message.
     pub fn bad_request(reason: impl AsRef<str>) -> Rejection {
         Rejection::Refusal(Refusal::BadRequest(SmolStr::new(reason)))
     }
 
-    /// The number, for life.
+    /// The number, which never changes.
     pub fn code(&self) -> u16 {
         self.code_and_name().0
     }
 
-    /// The name, for life.
+    /// The name, which never changes.
     pub fn name(&self) -> &'static str {
         self.code_and_name().1
     }
@@ -96,7 +96,7 @@ impl From<SeatSetError> for Rejection {
     }
 }
 
-/// The kinds of failure: nobody said no, it just did not work.
+/// The kinds of failure. A failure is not a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailKind {
     /// 901: The node has too much to do.
@@ -138,7 +138,7 @@ impl FailKind {
         FailKind::Internal,
     ];
 
-    /// The number, for life.
+    /// The number, which never changes.
     pub fn code(self) -> u16 {
         match self {
             FailKind::Busy => 901,
@@ -150,7 +150,7 @@ impl FailKind {
         }
     }
 
-    /// The name, for life.
+    /// The name, which never changes.
     pub fn name(self) -> &'static str {
         match self {
             FailKind::Busy => "busy",
@@ -170,27 +170,27 @@ impl FailKind {
         }
     }
 
-    /// The kind with this number; a number that is not known yet counts as internal.
+    /// The kind with this number. An unknown number counts as internal.
     fn from_code(code: u16) -> FailKind {
         FailKind::ALL.into_iter().find(|kind| kind.code() == code).unwrap_or(FailKind::Internal)
     }
 }
 
-/// A failure as it is answered.
+/// A failure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{}: {message}", .kind.name())]
-#[serde(from = "FailForm", into = "FailForm")]
+#[serde(from = "FailRepr", into = "FailRepr")]
 pub struct Fail {
-    /// Which kind.
+    /// The kind, which decides whether a repeat is safe.
     pub kind: FailKind,
-    /// In words, with what to do.
+    /// The message, with what to do.
     pub message: Cow<'static, str>,
-    /// When to try again, in milliseconds from now, if the server has an opinion.
+    /// When to retry, in milliseconds from now, if the server says.
     pub retry_after_ms: Option<u32>,
 }
 
 impl Fail {
-    /// A failure of this kind, in the usual words and with the usual wait.
+    /// A failure of this kind, with the default message and wait.
     pub fn new(kind: FailKind) -> Fail {
         let (message, retry_after_ms) = match kind {
             FailKind::Busy => ("too much is under way; try again", Some(100)),
@@ -203,15 +203,15 @@ impl Fail {
         Fail { kind, message: Cow::Borrowed(message), retry_after_ms }
     }
 
-    /// The same with other words.
+    /// The same with another message.
     pub fn saying(self, message: impl Into<Cow<'static, str>>) -> Fail {
         Fail { message: message.into(), ..self }
     }
 }
 
 shapes! {
-    /// A failure, which is no refusal.
-    pub(crate) struct FailForm as Fail {
+    /// A failure.
+    pub(crate) struct FailRepr as Fail {
         code: u16 = With("enum", FailKind::ALL.map(FailKind::code).to_vec()),
         name!: Cow<'static, str> = FailKind::ALL.map(FailKind::name),
         message!: Cow<'static, str>,
@@ -219,14 +219,14 @@ shapes! {
     }
 }
 
-impl From<Fail> for FailForm {
-    fn from(Fail { kind, message, retry_after_ms }: Fail) -> FailForm {
-        FailForm { code: kind.code(), name: Cow::Borrowed(kind.name()), message, retry_after_ms }
+impl From<Fail> for FailRepr {
+    fn from(Fail { kind, message, retry_after_ms }: Fail) -> FailRepr {
+        FailRepr { code: kind.code(), name: Cow::Borrowed(kind.name()), message, retry_after_ms }
     }
 }
 
-impl From<FailForm> for Fail {
-    fn from(FailForm { code, name: _, message, retry_after_ms }: FailForm) -> Fail {
+impl From<FailRepr> for Fail {
+    fn from(FailRepr { code, name: _, message, retry_after_ms }: FailRepr) -> Fail {
         Fail { kind: FailKind::from_code(code), message, retry_after_ms }
     }
 }

@@ -1,4 +1,4 @@
-//! What a client reads and writes: requests out, the server's frames in, bodies in the core's words.
+//! The client's side: writes requests, and reads the server's frames into types of the core.
 
 use std::{borrow::Cow, fmt};
 
@@ -18,16 +18,16 @@ use smol_str::SmolStr;
 use crate::{
     Encoding, Fail, Op,
     feed::{Ended, Notice, Snapshot, SnapshotBody},
-    form::{
-        self, Form, Of,
-        shape::{Each, Shapes, shapes},
-    },
     hello::Hello,
     raw,
+    repr::{
+        self, FromWire, WireRepr,
+        shape::{Each, Shapes, shapes},
+    },
 };
-pub use crate::{form_order::OrderView, form_payment::Figure};
+pub use crate::{repr::order::OrderView, repr::payment::Figure};
 
-/// A frame of the server that cannot be understood: a newer server, or none at all.
+/// A frame of the server that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server sent a frame that is not of protocol v1: {0}")]
 pub struct Unreadable(pub String);
@@ -61,48 +61,48 @@ pub fn request<B: Serialize>(
     encoding.write(out, &Frame { id, op: op.name(), rid, deadline_ms, body });
 }
 
-/// An item of a batch, to be written.
+/// An item of a batch.
 #[derive(Clone, Debug, Serialize)]
 pub struct BatchItem<'a, B> {
-    /// Which op.
+    /// The op's name.
     pub op: &'static str,
-    /// Its request id, if it changes something.
+    /// The request id of a change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rid: Option<Cow<'a, str>>,
-    /// Its body.
+    /// The body.
     pub body: B,
 }
 
-/// The body of a batch, to be written.
+/// The body of a batch.
 #[derive(Clone, Debug, Serialize)]
 pub struct Batch<'a, B> {
-    /// Its items.
+    /// The items.
     pub items: Vec<BatchItem<'a, B>>,
 }
 
-/// A frame of the server, split; what belongs to a request is still bytes, for whoever asked.
+/// A frame of the server. The body of an answer is still bytes, since only the caller knows its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerFrame<'a> {
-    /// The answer to the request with this id; without one if the server could not read it.
+    /// The answer to the request with this id. Without an id if the server could not read it.
     Answer(Option<u64>, RawVerdict<'a>, Leader),
-    /// Something of a feed.
+    /// An event of a feed.
     Feed(u64, RawEvent<'a>),
-    /// Something is about to happen.
+    /// A notice.
     Notice(Notice),
-    /// Who the server is.
+    /// The server's hello.
     Hello(Box<Hello>),
-    /// Something of a newer server that this client need not know.
+    /// A frame of a newer server, which the client ignores.
     Other,
 }
 
-/// The node that leads the shard of what was asked for, where that is not the node that answered.
+/// The node that leads the entity's shard, if another node answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leader(pub Option<u64>);
 
-/// An answer whose body has not been looked at.
+/// An answer whose body has not been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawVerdict<'a> {
-    /// Granted: the body, and what it rests on.
+    /// Granted, with the body and the versions that it rests on.
     Ok(&'a [u8], Option<&'a [u8]>),
     /// Refused.
     No(&'a [u8]),
@@ -110,20 +110,20 @@ pub enum RawVerdict<'a> {
     Fail(&'a [u8]),
 }
 
-/// An event of a feed whose body has not been looked at.
+/// An event of a feed whose body has not been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawEvent<'a> {
-    /// Everything.
+    /// A snapshot.
     Snapshot(&'a [u8]),
-    /// Changes.
+    /// A delta.
     Delta(&'a [u8]),
     /// The end.
     Ended(&'a [u8]),
-    /// For how many milliseconds it may have been behind; 0: no longer.
+    /// For how many milliseconds the feed may have been out of date. 0 means that it is up to date again.
     Stale(u64),
 }
 
-/// Fields of a server's frame as far as they have been seen.
+/// The fields of a server's frame seen so far.
 #[derive(Default)]
 struct Fields<'a> {
     id: Option<u64>,
@@ -138,10 +138,10 @@ struct Fields<'a> {
 }
 
 impl<'a> ServerFrame<'a> {
-    /// The frame these bytes are.
+    /// Reads a frame.
     ///
     /// # Errors
-    /// [`Unreadable`] if they are none.
+    /// [`Unreadable`] if the bytes are not a frame.
     pub fn read(encoding: Encoding, frame: &'a [u8]) -> Result<ServerFrame<'a>, Unreadable> {
         raw::check_depth(encoding, frame)?;
         let mut seen = Fields::default();
@@ -178,10 +178,10 @@ impl<'a> ServerFrame<'a> {
     }
 }
 
-/// How a request ended, for the one who asked.
+/// How a request ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply<T> {
-    /// Granted: the answer, and what it rests on.
+    /// Granted, with the answer and the versions that it rests on.
     Ok(T, Vec<At>),
     /// Refused.
     No(No),
@@ -190,10 +190,10 @@ pub enum Reply<T> {
 }
 
 impl RawVerdict<'_> {
-    /// The answer, read.
+    /// Reads the answer.
     ///
     /// # Errors
-    /// [`Unreadable`] if its body is not what the op answers with.
+    /// [`Unreadable`] if the body is not an answer to the op.
     pub fn read<T: FromAnswer>(self, encoding: Encoding) -> Result<Reply<T>, Unreadable> {
         match self {
             RawVerdict::Ok(body, at) => {
@@ -206,24 +206,24 @@ impl RawVerdict<'_> {
     }
 }
 
-/// An event of a feed; of a session's unless said otherwise.
+/// An event of a feed, of a session by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<S: SnapshotBody = Snapshot> {
-    /// Everything, at a version.
+    /// A snapshot at a version.
     Snapshot(S),
-    /// Changes after a version.
+    /// A delta after a version.
     Delta(S::Delta),
-    /// Nothing more will come.
+    /// The feed has ended.
     Ended(Ended),
-    /// For how many milliseconds it may have been behind, and goes on to be; 0: no longer.
+    /// For how many milliseconds the feed may have been out of date. 0 means that it is up to date again.
     Stale(u64),
 }
 
 impl RawEvent<'_> {
-    /// The event, read.
+    /// Reads the event.
     ///
     /// # Errors
-    /// [`Unreadable`] if it is none.
+    /// [`Unreadable`] if the bytes are not such an event.
     pub fn read<S: SnapshotBody>(self, encoding: Encoding) -> Result<Event<S>, Unreadable> {
         match self {
             RawEvent::Snapshot(body) => plain(encoding, body).map(Event::Snapshot),
@@ -251,67 +251,67 @@ impl No {
 }
 
 shapes! {
-    /// A refusal: nothing changed. With 601 and 603 it says how a payment ended.
+    /// A refusal. Nothing changed. 601 and 603 say how a payment ended.
     #[derive(Default, Eq)]
     pub struct No {
         pub code: u16,
         pub name: SmolStr,
         pub message!: String,
-        /// The seats that stood in the way.
+        /// The seats that are taken.
         pub seats?: Vec<Seat>,
-        /// What they were; as many as `seats`, or none.
+        /// The states of `seats`, as many or none.
         pub states?: Vec<SeatState>,
-        /// `no_adjacent_seats`: how many were asked for.
+        /// `no_adjacent_seats`: the requested number.
         pub count?: Option<u16>,
-        /// `no_adjacent_seats`: how many single seats are free; `not_enough_places`: how many places.
+        /// `no_adjacent_seats`: the number of free single seats. `not_enough_places`: the number of free places.
         pub free?: Option<u32>,
         pub area?: Option<Id>,
         pub quota?: Option<Id>,
-        /// `limit_per_customer`, `limit_per_order`: how many there may be.
+        /// `limit_per_customer`, `limit_per_order`: the limit.
         pub max?: Option<u32>,
-        /// `limit_per_customer`: how many the customer has.
+        /// `limit_per_customer`: the number that the customer has.
         pub taken?: Option<u32>,
-        /// `limit_per_order`: of which session, product or resource; `currency_fixed`: of which product or resource.
+        /// `limit_per_order`: the session, product or resource. `currency_fixed`: the product or resource.
         pub entity?: Option<Entity>,
-        /// `out_of_stock`: every product that fell short.
+        /// `out_of_stock`: every product with too few units.
         pub shortages?: Vec<Shortage>,
         pub product?: Option<Id>,
-        /// `slot_taken`: what is in the way.
+        /// `slot_taken`: the conflicts.
         pub conflicts?: Vec<Conflict>,
         pub booking?: Option<Id>,
-        /// `amount_mismatch`: minor units asked for.
+        /// `amount_mismatch`: the requested amount in minor units.
         pub asked?: Option<i64>,
         pub got?: Option<i64>,
         /// `cart_differs`: what the buyer expects.
         pub expected?: Option<Figure>,
         pub actual?: Option<Figure>,
-        /// `currency_fixed`: what it is sold in.
+        /// `currency_fixed`: the currency that it is sold in.
         pub currency?: Option<Currency>,
         pub session?: Option<Id>,
-        /// `no_such_line`: which; in `lines`: the how-manieth line of the request, from 0.
+        /// `no_such_line`: the line. In `lines`: the number of the line in the request, from 0.
         pub line?: Option<u32>,
-        /// `too_many_lines`: the most there may be.
+        /// `too_many_lines`: the maximum.
         pub limit?: Option<u32>,
         /// `no_such_node`, `node_gone`, `disk_differs`, `not_drainable`, `quorum_would_be_lost`, `node_in_use`, `too_few_left`: which
         /// node.
         pub node?: Option<u64>,
         pub shards?: Vec<u16>,
-        /// `rate_limited`: after how many milliseconds it is worth asking again; absent where nobody can say.
+        /// `rate_limited`: when to retry, in milliseconds from now. Absent if not known.
         pub retry_after_ms?: Option<u64>,
-        /// `too_few_left`: how many members would serve.
+        /// `too_few_left`: the number of members that would serve.
         pub serving?: Option<u64>,
-        /// `placement_stale`: the version the cluster has.
+        /// `placement_stale`: the version of the cluster.
         pub version?: Option<u64>,
-        /// Where several lines of a request were refused: each of them; the other fields are then those of the first.
+        /// Every refused line, if several lines of a request were refused. The other fields are those of the first.
         pub lines?: Vec<No>,
     }
 
-    /// Of a venue.
+    /// The sessions of a venue.
     #[derive(Eq)]
     pub struct SessionPage {
         /// Sessions by start, then id.
         pub sessions: Vec<SessionEntry>,
-        /// Where to go on, if there may be more.
+        /// The cursor of the next page, if there may be more.
         pub cursor?: Option<SmolStr>,
     }
 
@@ -319,16 +319,16 @@ shapes! {
     pub struct TitlePage {
         /// Titles by name, then id.
         pub titles: Vec<TitleView>,
-        /// Where to go on, if there may be more.
+        /// The cursor of the next page, if there may be more.
         pub cursor?: Option<SmolStr>,
     }
 
-    /// By begin, then id.
+    /// The bookings by begin, then id.
     #[derive(Eq)]
     pub struct BookingPage {
         /// Bookings by begin, then id.
         pub bookings: Vec<BookingView>,
-        /// Where to go on, if there may be more.
+        /// The cursor of the next page, if there may be more.
         pub cursor?: Option<SmolStr>,
     }
 
@@ -336,13 +336,13 @@ shapes! {
     pub struct Available {
         /// Whether it could be booked now.
         pub available: bool,
-        /// What is in the way; nothing if it is available.
+        /// The conflicts. Empty if it is available.
         pub conflicts!: Vec<Conflict>,
     }
 
     #[derive(Eq)]
     pub struct FreeSlots {
-        /// In order of their begin.
+        /// The slots by begin.
         pub slots: Vec<Slot>,
     }
 }
@@ -351,14 +351,14 @@ shapes! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot(
     /// From.
-    #[serde(with = "form")]
+    #[serde(with = "repr")]
     pub Timestamp,
     /// Up to, exclusive.
-    #[serde(with = "form")]
+    #[serde(with = "repr")]
     pub Timestamp,
 );
 
-impl Form for Slot {
+impl WireRepr for Slot {
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.serialize(serializer)
     }
@@ -373,31 +373,31 @@ impl Form for Slot {
 }
 
 shapes! {
-    /// A map in the three numbers of cinemas.
+    /// A seat map in the three numbers of cinemas.
     #[derive(Eq)]
     pub struct ThreeStates {
         pub session: Id,
-        /// The epoch the version belongs to.
+        /// The epoch of the version.
         pub epoch!: u64,
-        /// The version this is the state at.
+        /// The version of the state.
         pub version: u64,
-        /// Counts of it, in our four states.
+        /// Seats by state, in four states.
         pub counts: SeatCounts,
-        /// A number a seat in layout order: 2 on sale, 1 locked, 0 sold or blocked.
+        /// One number for each seat in layout order: 2 on sale, 1 locked, 0 sold or blocked.
         pub states: Vec<u8> = Each(0..=2),
     }
 }
 
-/// What an op answers with.
+/// The answer to an op.
 pub trait FromAnswer: Sized {
-    /// The answer with this body.
+    /// Reads the body of an answer.
     ///
     /// # Errors
-    /// [`Unreadable`] if the body is another.
+    /// [`Unreadable`] if the body is another answer.
     fn from_answer(encoding: Encoding, body: &[u8]) -> Result<Self, Unreadable>;
 }
 
-impl<T: Form> FromAnswer for T {
+impl<T: WireRepr> FromAnswer for T {
     fn from_answer(encoding: Encoding, body: &[u8]) -> Result<T, Unreadable> {
         formed(encoding, body)
     }
@@ -412,15 +412,15 @@ shapes! {
 
     #[derive(Default, Eq)]
     pub struct CountsWatching {
-        /// Those that are followed now, in the order in which they were asked for.
+        /// The feeds that have begun, in the order of the request.
         pub feeds: Vec<SessionFeed>,
-        /// Those that there are not.
+        /// Sessions that do not exist.
         pub missing: Vec<Id>,
-        /// Those that no node that answers has: to be asked for again in a moment.
+        /// Sessions that no reachable node has. Ask for them again in a moment.
         pub unreachable?: Vec<Id>,
     }
 
-    /// A session that is followed in counts.
+    /// A session whose counts are watched.
     #[derive(Eq)]
     pub struct SessionFeed {
         pub session: Id,
@@ -429,14 +429,14 @@ shapes! {
     }
 }
 
-/// Done; whatever fields there may be are of no interest.
+/// Done. Any fields are ignored.
 impl FromAnswer for () {
     fn from_answer(encoding: Encoding, body: &[u8]) -> Result<(), Unreadable> {
         raw::fields(encoding, body, |_, _| Ok(())).map_err(Unreadable::from)
     }
 }
 
-/// Of `batch`: an answer for each item, all of one type.
+/// The answer of `batch`: one for each item, all of one type.
 impl<T: FromAnswer> FromAnswer for Vec<Reply<T>> {
     fn from_answer(encoding: Encoding, body: &[u8]) -> Result<Vec<Reply<T>>, Unreadable> {
         let mut list = None;
@@ -461,8 +461,8 @@ impl<T: FromAnswer> FromAnswer for Vec<Reply<T>> {
     }
 }
 
-fn formed<T: Form>(encoding: Encoding, body: &[u8]) -> Result<T, Unreadable> {
-    plain::<Of<T>>(encoding, body).map(|Of(value)| value)
+fn formed<T: WireRepr>(encoding: Encoding, body: &[u8]) -> Result<T, Unreadable> {
+    plain::<FromWire<T>>(encoding, body).map(|FromWire(value)| value)
 }
 
 fn plain<T: DeserializeOwned>(encoding: Encoding, body: &[u8]) -> Result<T, Unreadable> {

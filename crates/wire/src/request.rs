@@ -1,4 +1,4 @@
-//! Requests, read and checked: what a connection hands on.
+//! Requests, read and checked.
 
 use boxoffice_core::{
     command::{
@@ -16,47 +16,47 @@ use crate::{
     call::{Call, Item, Shape},
     convert::{self, session::Search},
     envelope::{Envelope, Parts, Rejected},
-    form::cart_token,
     limits::{
         BATCH_ITEMS_MAX, BATCH_SEATS_MAX, CLIENT_NAME_BYTES_MAX, DEADLINE_MS, DEADLINE_MS_MAX, FRAME_BYTES_MAX,
         IMPORT_FRAME_BYTES_MAX, REQUEST_ID_BYTES_MAX,
     },
     raw,
     rejection::Rejection,
+    repr::cart_token,
     strict::{self, Unknown},
 };
 
-/// A request that is worth handing on.
+/// A valid request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The client's number for it, to be echoed.
     pub id: u64,
     /// What it asks for.
     pub op: Op,
-    /// How long the client waits, in milliseconds; the usual time if it did not say.
+    /// How long the client waits, in milliseconds. The default if it does not say.
     pub deadline_ms: u64,
-    /// The request id and a hash of the command, equal in both encodings; only of commands that change something.
+    /// The request id and a hash of the command that is equal in both encodings. Only for commands that change something.
     pub key: Option<RequestKey>,
-    /// How an ok is to be written.
+    /// The shape of an ok answer.
     pub shape: Shape,
-    /// What is to be done.
+    /// The call.
     pub call: Call,
 }
 
 impl Request {
-    /// The request that this frame is.
+    /// Reads a frame.
     ///
     /// # Errors
-    /// What to answer instead, and to whom if that could be read.
+    /// The answer instead, with the id if it could be read.
     pub fn read(encoding: Encoding, frame: &[u8]) -> Result<Request, Rejected> {
         let head = Head::read(encoding, frame)?;
         head.request().map_err(|why| Rejected { id: Some(head.id), why })
     }
 
-    /// The request with these parts: for doors where the envelope is not in the frame.
+    /// The request with these parts. Over HTTP the envelope is not in the body.
     ///
     /// # Errors
-    /// What to answer instead.
+    /// The answer instead.
     pub fn from_parts(
         encoding: Encoding,
         id: u64,
@@ -85,7 +85,7 @@ impl Request {
     }
 }
 
-/// A request whose op is known and whose body has not been read: enough to refuse it.
+/// A request whose op is known and whose body has not been read. Enough to refuse it.
 #[derive(Clone, Debug)]
 pub struct Head<'a> {
     /// The client's number for it.
@@ -96,14 +96,14 @@ pub struct Head<'a> {
     envelope: Envelope<'a>,
 }
 
-/// A first command that an overloaded node may refuse, as far as the head of its request tells.
+/// A first command that an overloaded node may refuse, as the head of its request shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstCommand {
-    /// It reads.
+    /// A read.
     Read,
-    /// It opens this cart, unless there is such a cart.
+    /// Opens this cart, unless it exists.
     OpenCart {
-        /// The cart of the token that it shows.
+        /// The cart of the request's token.
         cart: CartId,
         /// The request id.
         rid: RequestHash,
@@ -111,12 +111,12 @@ pub enum FirstCommand {
 }
 
 impl<'a> Head<'a> {
-    /// The head of this frame.
+    /// Reads the head of a frame.
     ///
     /// # Errors
-    /// What to answer instead, and to which request if that could be read.
+    /// The answer instead, with the id if it could be read.
     pub fn read(encoding: Encoding, frame: &'a [u8]) -> Result<Head<'a>, Rejected> {
-        // A frame that is longer than any may be is not read at all.
+        // A frame that is too long for every op is not read at all.
         if frame.len() > IMPORT_FRAME_BYTES_MAX {
             return Err(Rejected { id: None, why: too_long(IMPORT_FRAME_BYTES_MAX) });
         }
@@ -130,17 +130,17 @@ impl<'a> Head<'a> {
         Ok(Head { id, op, encoding, envelope })
     }
 
-    /// The whole request.
+    /// Reads the whole request.
     ///
     /// # Errors
-    /// What to answer instead.
+    /// The answer instead.
     pub fn request(&self) -> Result<Request, Rejection> {
         let Head { id, op, encoding, envelope } = self;
         envelope.unknown.refuse_of(*op)?;
         Request::from_parts(*encoding, *id, *op, envelope.rid.as_deref(), envelope.deadline_ms, envelope.body)
     }
 
-    /// What the head tells of a command that may be refused under overload. `None` if only the whole request tells.
+    /// The command, if the head shows that it is one that may be refused under overload.
     pub fn first_command(&self) -> Option<FirstCommand> {
         match self.op {
             Op::CartGet | Op::OrderGet | Op::CustomerPurchases => Some(FirstCommand::Read),
@@ -172,10 +172,10 @@ fn too_long(most: usize) -> Rejection {
 }
 
 fn op(name: &str) -> Result<Op, Rejection> {
-    Op::from_name(name).ok_or_else(|| Rejection::UnknownOp(SmolStr::new(crate::form::shortened(name))))
+    Op::from_name(name).ok_or_else(|| Rejection::UnknownOp(SmolStr::new(crate::repr::shortened(name))))
 }
 
-/// The request id's hash, if the op needs one; one that is there although it need not be is not looked at.
+/// The hash of the request id, if the op needs one. A needless one is ignored.
 fn request_id(op: Op, rid: Option<&str>) -> Result<Option<RequestHash>, Rejection> {
     if !op.changes() {
         return Ok(None);
@@ -192,15 +192,15 @@ fn request_id(op: Op, rid: Option<&str>) -> Result<Option<RequestHash>, Rejectio
     }
 }
 
-/// The key of a command under a request id. The hash is over the core's command and not over bytes of the frame, so that
-/// a repeat may come in the other encoding, with its fields in another order.
+/// The key of a command with a request id. The hash is of the core's command and not of the frame's bytes. So a repeat may
+/// come in the other encoding, or with its fields in another order.
 fn keyed(id: Option<RequestHash>, command: &Command) -> Option<RequestKey> {
     Some(RequestKey { id: id?, body: command.hash64() })
 }
 
-/// What is to be done, by op.
+/// Reads the call of an op.
 fn call(encoding: Encoding, op: Op, bytes: &[u8]) -> Result<(Call, Shape), Rejection> {
-    // Serde would take a list for the fields in their order, and an empty one for an op that needs none.
+    // Serde would read a list as the fields in their order, and an empty list as an empty body.
     if !raw::is_map(encoding, bytes) {
         return Err(Rejection::bad_request("the body of a request is a map of fields"));
     }
@@ -238,7 +238,7 @@ fn call(encoding: Encoding, op: Op, bytes: &[u8]) -> Result<(Call, Shape), Rejec
             None => Call::AuditNode,
         },
         Op::AdminHistory => convert::admin::history(body.read()?)?,
-        // Commands, as `command` lists them.
+        // The rest are commands.
         _ => {
             let (command, shape) = command(body)?;
             return Ok((Call::Command(command), shape));
@@ -247,7 +247,7 @@ fn call(encoding: Encoding, op: Op, bytes: &[u8]) -> Result<(Call, Shape), Rejec
     Ok((call, Shape::Plain))
 }
 
-/// The command of an op that is one.
+/// Reads the command of an op.
 fn command(body: Body<'_>) -> Result<(Command, Shape), Rejection> {
     let command = match body.op {
         Op::VenuePut => convert::catalogue::venue_put(body.read()?)?,
@@ -336,7 +336,7 @@ fn command(body: Body<'_>) -> Result<(Command, Shape), Rejection> {
     Ok((command, Shape::Plain))
 }
 
-/// The bytes of a body, and how strictly they are read.
+/// The bytes of a body.
 #[derive(Clone, Copy)]
 struct Body<'a> {
     encoding: Encoding,
@@ -350,18 +350,16 @@ impl Body<'_> {
         read(self.encoding, self.bytes).map_err(|reason| Rejection::bad_request(format!("body: {reason}")))
     }
 
-    /// The id that is all of it.
     fn id(self) -> Result<Id, Rejection> {
         self.read::<body::Get>().map(|body| body.id)
     }
 
-    /// The member that is all of it.
     fn node(self) -> Result<u64, Rejection> {
         self.read::<body::AdminNode>().map(|body| body.node)
     }
 }
 
-/// The items of a batch, each read by itself.
+/// Reads the items of a batch, each by itself.
 fn items(encoding: Encoding, body: &[u8]) -> Result<Vec<Result<Item, Rejection>>, Rejection> {
     let (mut list, mut unknown) = (None, Unknown::default());
     raw::fields(encoding, body, |name, value| {
@@ -393,7 +391,7 @@ fn items(encoding: Encoding, body: &[u8]) -> Result<Vec<Result<Item, Rejection>>
     Ok(elements.into_iter().map(|element| item(encoding, element, &mut seats)).collect())
 }
 
-/// An item of a batch; `seats` counts those of the halls before it.
+/// Reads an item of a batch. `seats` counts the seats of the halls before it.
 fn item(encoding: Encoding, element: &[u8], seats: &mut u32) -> Result<Item, Rejection> {
     let mut parts = Parts::default();
     raw::fields(encoding, element, |name, value| parts.take(encoding, name, value))?;
@@ -401,7 +399,7 @@ fn item(encoding: Encoding, element: &[u8], seats: &mut u32) -> Result<Item, Rej
     parts.unknown.refuse_of(op)?;
     let key = request_id(op, parts.rid.as_deref())?;
     let bytes = parts.body.unwrap_or(encoding.empty());
-    // The bodies of further halls are not looked at: reading them is what takes the memory.
+    // The bodies of further halls are not read, because that would take the memory.
     if op == Op::HallPut && *seats >= BATCH_SEATS_MAX {
         let why =
             format_smolstr!("the halls of a batch have at most {BATCH_SEATS_MAX} seats; put this one with another");

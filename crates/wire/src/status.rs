@@ -1,4 +1,4 @@
-//! How a node is, and what it holds: filled in by the node, read by operators and checkers.
+//! The status and the audit of a node, for operators and checkers.
 
 use boxoffice_core::{
     answer::{AreaCounts, SeatCounts, StockCounts},
@@ -11,8 +11,8 @@ use smol_str::SmolStr;
 
 use crate::{
     cluster::{Node, Replica},
-    form::shape::shapes,
     hello::Durability,
+    repr::shape::shapes,
 };
 
 shapes! {
@@ -21,27 +21,27 @@ shapes! {
         pub cluster: SmolStr,
         /// The version of the program.
         pub version: SmolStr,
-        /// Since it started, in milliseconds.
+        /// The time since it started, in milliseconds.
         pub uptime_ms: u64,
-        /// What an ok rests on.
+        /// The durability of each ok.
         pub durability: Durability,
-        /// `ready`, or why it is not.
+        /// `ready`, or why the node is not.
         pub state: SmolStr,
         pub shards: Vec<ShardStatus>,
         pub connections: u64,
-        /// Feeds of all connections together.
+        /// The number of feeds of all connections together.
         pub watchers: u64,
         pub under_way: u64,
         pub actors: u64,
-        /// Terminal carts that are kept on disk only.
+        /// Ended carts that are kept on disk only.
         pub carts_archived!: u64,
-        /// Carts in memory that nobody has opened: they give back what was held for a refused guest.
+        /// Carts in memory that were never opened. They release what was held for a refused guest.
         pub tombstones!: u64,
         /// Authorizations, captures, voids and refunds whose outcome is not known yet.
         pub payments_pending!: u64,
-        /// Captures, voids and refunds that failed for good and that no operator has seen to.
+        /// Captures, voids and refunds that failed for good and that no operator has settled.
         pub payments_failed!: u64,
-        /// What it does in a second, over the last seconds.
+        /// Events a second, over the last seconds.
         pub rates: Rates,
     }
 
@@ -50,20 +50,20 @@ shapes! {
         pub shard: u32,
         /// `leader`, `follower`, `candidate` or `learner`.
         pub role: SmolStr,
-        /// The term it is in.
+        /// The term of its replica.
         pub term: u64,
         pub applied: u64,
-        /// How many entities it keeps.
+        /// The number of entities in it.
         pub entities: u64,
-        /// The member that leads it, as far as the node knows.
+        /// The leader, as far as the node knows.
         pub leader?: Option<u64> = Node,
         /// The last position that the replica here knows to be committed.
         pub committed!: u64,
         /// True time less the shard's running time, in milliseconds. It changes when clocks are set.
         pub distance_ms!: i64,
-        /// The node leads it, and no majority of its voters agrees what time it is.
+        /// Whether the node leads it and no majority of its voters agrees on the time.
         pub unconfirmed?: bool,
-        /// Where the node leads it: every other replica.
+        /// Every other replica, if the node leads it.
         pub followers?: Vec<FollowerStatus>,
     }
 
@@ -71,9 +71,9 @@ shapes! {
     #[derive(Eq)]
     pub struct FollowerStatus as Follower {
         pub replica: SmolStr = Replica,
-        /// How many committed entries it is not known to have.
+        /// The number of committed entries that it is not known to have.
         pub lag: u64,
-        /// Whether it was heard of lately.
+        /// Whether it has sent anything lately.
         pub heard: bool,
     }
 
@@ -85,7 +85,7 @@ shapes! {
         pub no!: f64,
         pub fail!: f64,
         pub events!: f64,
-        /// Writes to disk that were waited for.
+        /// Synced writes to disk.
         pub fsyncs!: f64,
         pub feed_frames!: f64,
     }
@@ -103,7 +103,7 @@ shapes! {
         /// Units of all products, by state.
         pub stock!: UnitTotals,
         pub resources!: u64,
-        /// Bookings of all resources, held ones counted.
+        /// Bookings of all resources, including held ones.
         pub bookings!: u64,
         pub customers!: u64,
         /// Orders in the purchases of all customers.
@@ -111,34 +111,34 @@ shapes! {
         /// Live holds of all inventories.
         pub holds!: u64,
         pub held_seats!: u64,
-        /// Seats in the sales of all sessions; what orders have must be the same.
+        /// Seats in the sales of all sessions. It must equal the seats of orders.
         pub sold_seats!: u64,
         pub carts!: CartTotals,
         /// Seats in the lines of active and checking-out carts.
         pub cart_seats!: u64,
-        /// Terminal carts that are kept on disk only; they are counted by state as well.
+        /// Ended carts that are kept on disk only. They are also counted by state.
         pub carts_archived!: u64,
-        /// Carts in memory that nobody has opened: they give back what was held for a refused guest.
+        /// Carts in memory that were never opened. They release what was held for a refused guest.
         pub tombstones!: u64,
-        /// Messages carts still owe others.
+        /// Messages that carts have not delivered yet.
         pub owed!: u64,
         pub orders!: u64,
         /// Seats in the lines of orders.
         pub order_seats!: u64,
         /// Sum of the orders' totals, by currency, ascending.
         pub order_totals!: Vec<CurrencyTotal>,
-        /// Payments of the orders, by how they stand.
+        /// Payments of the orders, by status.
         pub payments!: PaymentTotals,
         /// Authorizations, captures, voids and refunds whose outcome is not known yet.
         pub payments_pending!: u64,
-        /// Captures, voids and refunds that failed for good and that no operator has seen to.
+        /// Captures, voids and refunds that failed for good and that no operator has settled.
         pub payments_failed!: u64,
-        /// The gateway's keys of those that failed; the first hundred.
+        /// The gateway's keys of the first hundred that failed.
         pub failed_keys!: Vec<SmolStr>,
         pub refunds!: u64,
-        /// Sum of the refunds, by currency, ascending; `orders` counts refunds here.
+        /// Sum of the refunds, by currency, ascending. Here `orders` is the number of refunds.
         pub refund_totals!: Vec<CurrencyTotal>,
-        /// What is wrong, in words; empty when every promise holds.
+        /// The violations, in words. Empty if every promise holds.
         pub violations!: Vec<SmolStr>,
     }
 
@@ -168,14 +168,14 @@ impl UnitTotals {
 }
 
 shapes! {
-    /// Payments of orders, by how they stand.
+    /// Payments of orders, by status.
     #[derive(Copy, Default, Eq)]
     pub struct PaymentTotals {
         pub recorded: u64,
-        /// Set aside; the capture is on its way.
+        /// Authorized. The capture is under way.
         pub authorized: u64,
         pub captured: u64,
-        /// The capture failed: the operator has to see to it.
+        /// The capture failed. An operator must settle it.
         pub failed: u64,
     }
 }
@@ -219,7 +219,7 @@ shapes! {
         /// A payment is under way.
         pub checking_out: u64,
         pub done: u64,
-        /// Given up by their owners.
+        /// Canceled by their owners.
         pub canceled: u64,
         pub expired: u64,
     }
@@ -237,7 +237,7 @@ shapes! {
     pub struct HistoryPage {
         pub entity: Entity,
         pub entries: Vec<HistoryEntry>,
-        /// The version to go on `before`, if there is more.
+        /// The cursor of the next page, as `before`, if there is more.
         pub cursor?: Option<u64>,
         /// Whether there is nothing older: this page goes back to version 1. Without a `cursor` and not complete, what is older
         /// is no longer kept.
@@ -246,15 +246,15 @@ shapes! {
 
     #[derive(Eq)]
     pub struct HistoryEntry {
-        /// The place in the log.
+        /// The position in the log.
         pub position: u64,
-        /// The entity's version with it.
+        /// The entity's version after it.
         pub version: u64,
         pub at: Timestamp,
         pub event: SmolStr,
-        /// The same in words: who, which, how many.
+        /// Details in words.
         pub details?: SmolStr,
-        /// The name of the key, or of the operator, that asked for it.
+        /// The name of the key or operator that requested it.
         pub by?: SmolStr,
     }
 }

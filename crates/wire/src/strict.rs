@@ -1,7 +1,7 @@
-//! Strict reading: the fields of a body that its op does not know are found and named, at every depth.
+//! Strict reading of bodies. Unknown fields are found and named, at every depth.
 //!
-//! A misspelt optional field would otherwise be dropped in silence: `limit` for `limits` makes a session without limits. The
-//! strictness belongs to the request and not to the types: answers are read with the same types and stay lenient.
+//! Otherwise a misspelt optional field would be dropped silently. With `limit` for `limits`, a session would have no limits.
+//! Requests are strict and not the types: answers are read with the same types leniently.
 
 use std::fmt;
 
@@ -13,12 +13,12 @@ use serde::{
     forward_to_deserialize_any,
 };
 
-use crate::{Encoding, Op, form::shortened, rejection::Rejection};
+use crate::{Encoding, Op, rejection::Rejection, repr::shortened};
 
-/// Names that a refusal shows; beyond these only their number is said.
+/// The maximum of names in a refusal. The rest is only counted.
 const SHOWN_MAX: usize = 5;
 
-/// Fields that nobody asked for, in the order in which they stand.
+/// Unknown fields, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unknown {
     shown: Vec<String>,
@@ -26,21 +26,21 @@ pub(crate) struct Unknown {
 }
 
 impl Unknown {
-    /// Takes the name of a field, with the names and places that lead to it, and the names that were possible.
+    /// Adds a field in the map at `path`. `known` are the names of the map.
     fn note(&mut self, path: &Path<'_>, name: &str, known: &[&str]) {
         self.add(|| {
             let shown = match path {
                 Path::Body => shortened(name).into_owned(),
                 Path::Field { .. } | Path::Element { .. } => format!("{path}.{}", shortened(name)),
             };
-            match near(name, known) {
+            match closest(name, known) {
                 Some(meant) => format!("`{shown}` (did you mean `{meant}`?)"),
                 None => format!("`{shown}`"),
             }
         });
     }
 
-    /// Takes the name of a field of an envelope.
+    /// Adds a field of an envelope.
     pub(crate) fn note_field(&mut self, name: &str, known: &[&str]) {
         self.note(&Path::Body, name, known);
     }
@@ -53,7 +53,7 @@ impl Unknown {
         }
     }
 
-    /// Refuses a request that has them, if its op is read strictly.
+    /// Refuses a request with unknown fields, if its op is strict.
     pub(crate) fn refuse_of(&self, op: Op) -> Result<(), Rejection> {
         match self.words() {
             Some(words) if op.is_strict() => Err(Rejection::bad_request(words)),
@@ -61,7 +61,7 @@ impl Unknown {
         }
     }
 
-    /// What is unknown, in words; `None` if nothing is.
+    /// The fields in words. `None` if there are none.
     fn words(&self) -> Option<String> {
         if self.shown.is_empty() {
             return None;
@@ -72,10 +72,10 @@ impl Unknown {
     }
 }
 
-/// The value these bytes are, if every field in them is known.
+/// The value of these bytes, if every field in them is known.
 ///
 /// # Errors
-/// The unknown fields by name, and what else does not fit, in words.
+/// The names of unknown fields, and other errors, in words.
 pub(crate) fn read<T: DeserializeOwned>(encoding: Encoding, bytes: &[u8]) -> Result<T, String> {
     let mut unknown = Unknown::default();
     let read = match encoding {
@@ -94,14 +94,14 @@ pub(crate) fn read<T: DeserializeOwned>(encoding: Encoding, bytes: &[u8]) -> Res
     match (unknown.words(), read) {
         (None, read) => read,
         (Some(words), Ok(_)) => Err(words),
-        // What is missing has often just been misspelt: both are said.
+        // A missing field has often been misspelt, so both are told.
         (Some(words), Err(reason)) => Err(format!("{words}; {reason}")),
     }
 }
 
 /// The known name that was probably meant.
-fn near<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    // Longer names are no misspelling of any of ours, and the distance costs the product of both lengths.
+fn closest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    // A longer name is not a misspelling, and the distance costs the product of both lengths.
     const NAME_BYTES_MAX: usize = 32;
     if name.len() > NAME_BYTES_MAX {
         return None;
@@ -109,11 +109,11 @@ fn near<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let lower = name.to_ascii_lowercase();
     let distances = known.iter().map(|known| (distance(lower.as_bytes(), known.as_bytes()), *known));
     let (distance, known) = distances.min()?;
-    // A third of the letters may be wrong: `seat` for `seats` is meant, `row` for `rid` is not.
+    // A third of the letters may be wrong. So `seat` means `seats`, and `row` does not mean `rid`.
     (distance <= known.len() / 3).then_some(known)
 }
 
-/// How many letters have to be put in, taken out or replaced to get from one name to the other.
+/// The Levenshtein distance.
 fn distance(from: &[u8], to: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.iter().enumerate() {
@@ -128,14 +128,11 @@ fn distance(from: &[u8], to: &[u8]) -> usize {
     row[to.len()]
 }
 
-/// Where in a body something stands.
+/// The path to a value in a body.
 #[derive(Clone, Copy)]
 enum Path<'p> {
-    /// At the top.
     Body,
-    /// In the field of a map.
     Field { of: &'p Path<'p>, name: &'p str },
-    /// In the element of a list.
     Element { of: &'p Path<'p>, index: usize },
 }
 
@@ -150,7 +147,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// A deserializer, and everything it hands out, that notes the fields which are not asked for.
+/// A deserializer that notes unknown fields, at every depth.
 struct Strict<'a, D> {
     inner: D,
     path: &'a Path<'a>,
@@ -158,13 +155,13 @@ struct Strict<'a, D> {
 }
 
 impl<'a, D> Strict<'a, D> {
-    /// The visitor that goes on strictly; `fields` are the names of a map with named fields.
+    /// The strict visitor. `fields` are the names of a map with named fields.
     fn visit<V>(self, visitor: V, fields: Option<&'static [&'static str]>) -> (D, StrictVisitor<'a, V>) {
         (self.inner, StrictVisitor { visitor, fields, path: self.path, unknown: self.unknown })
     }
 }
 
-/// Methods of a deserializer that visit strictly.
+/// Methods of a deserializer whose values may have fields inside.
 macro_rules! visits {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
@@ -291,7 +288,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for StrictVisitor<'_, V> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
         if self.fields.is_some() {
-            // Serde would take the values of a list for the fields in their order.
+            // Serde would read a list as the fields in their order.
             let path = self.path;
             return Err(A::Error::custom(format_args!("`{path}` is a map of fields, not a list")));
         }
@@ -329,7 +326,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Elements<'_, A> {
     }
 }
 
-/// The name of the field whose value comes next.
+/// The name of the next value's field.
 enum Key {
     /// One of the names of the map.
     Known(&'static str),
@@ -341,7 +338,7 @@ enum Key {
 
 struct Fields<'a, A> {
     inner: A,
-    /// The names there are; `None` in a map that may have any.
+    /// The known names. `None` for a map with any names.
     fields: Option<&'static [&'static str]>,
     key: Key,
     path: &'a Path<'a>,
@@ -360,7 +357,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Fields<'_, A> {
             Key::Known(name) => name,
             Key::Any(name) => name.as_str(),
             Key::Unknown(name) => {
-                // `null` is the same as absent, also here.
+                // `null` is the same as absent.
                 if !self.inner.next_value::<IsNothing>()?.0 {
                     self.unknown.note(self.path, name, self.fields.unwrap_or_default());
                 }
@@ -415,7 +412,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for KeyDeserializer<'_, D> {
     type Error = D::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        // Names are text: serde would also take a number for the place of a field, or bytes.
+        // Names are text. Serde would also read numbers and bytes as names.
         self.inner.deserialize_str(KeyVisitor { visitor, fields: self.fields, key: self.key })
     }
 
@@ -465,7 +462,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for KeyVisitor<'_, V> {
     }
 }
 
-/// Whether a value is the one that stands for "not there".
+/// Whether a value is `null`.
 struct IsNothing(bool);
 
 impl<'de> serde::Deserialize<'de> for IsNothing {

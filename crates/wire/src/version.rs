@@ -1,7 +1,7 @@
-//! The minor version of the protocol: which fields of requests came after 1.0, and which version a request needs.
+//! The minor version of the protocol, and the fields of requests that are newer than 1.0.
 //!
-//! A node refuses fields that it does not know in everything that changes something. So a client sends a newer field only to
-//! a node whose `hello` says that it has it.
+//! A node refuses unknown fields in requests that change something. So a client sends a newer field only to a node whose
+//! `hello` says that it knows the field.
 
 use crate::{
     Encoding, Op,
@@ -9,17 +9,17 @@ use crate::{
     raw::{self, Malformed},
 };
 
-/// The minor version that this program speaks. A node that says none speaks 0.
+/// The minor version of this program. A node without one in its hello has 0.
 pub const PROTOCOL_MINOR: u32 = 2;
 
 /// A field of a request that is newer than 1.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Added {
-    /// Of which op.
+    /// The op.
     pub op: Op,
-    /// The names that lead to it, with `[]` after those of lists: `lines[].details`.
+    /// The path of names to the field, with `[]` after lists: `lines[].details`.
     pub field: &'static str,
-    /// The minor version that has it first.
+    /// The first minor version with the field.
     pub minor: u32,
 }
 
@@ -42,7 +42,7 @@ pub const ADDED: &[Added] = &[
 ];
 
 impl Added {
-    /// Why a node of an older version is not sent it, in words.
+    /// Why the field is not sent to an older node, in words.
     pub fn refusal(&self, minor: u32) -> String {
         let (field, op, version) = (self.field, self.op.name(), PROTOCOL_VERSION);
         let needed = self.minor;
@@ -50,7 +50,7 @@ impl Added {
     }
 }
 
-/// The newest field in the body of a request, if it has any that is newer than 1.0.
+/// The newest field in the body of a request, if any is newer than 1.0.
 pub fn newest(encoding: Encoding, op: Op, body: &[u8]) -> Option<Added> {
     newest_of(ADDED, encoding, op, body)
 }
@@ -65,7 +65,7 @@ fn newest_of(added: &[Added], encoding: Encoding, op: Op, body: &[u8]) -> Option
 
 fn newest_of_batch(added: &[Added], encoding: Encoding, body: &[u8]) -> Option<Added> {
     let mut newest: Option<Added> = None;
-    // What cannot be read needs no version: the node says what is wrong with it.
+    // An unreadable body needs no version. The node will say what is wrong with it.
     let _ = each(encoding, body, "items", &mut |item| {
         let (mut op, mut body) = (None, None);
         raw::fields(encoding, item, |name, value| {

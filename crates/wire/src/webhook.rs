@@ -1,4 +1,4 @@
-//! Signed webhooks: a gateway says by itself how a step of a payment ended, and anybody could claim to be it.
+//! Signed webhooks, with which a gateway reports the outcome of a payment's step by itself.
 
 use boxoffice_core::{
     id::Id,
@@ -11,40 +11,39 @@ use sha2::Sha256;
 use smol_str::SmolStr;
 
 use crate::{
-    form,
     payment::{GatewayAnswer, Misfit, StepKey, plain},
+    repr,
 };
 
-/// The header with the signature: `t=<unix seconds>,v1=<64 hexadecimal digits>`, several `v1` while a secret is changed.
+/// The header with the signature: `t=<unix seconds>,v1=<64 hexadecimal digits>`. Several `v1` during a rotation of secrets.
 pub const SIGNATURE_HEADER: &str = "boxoffice-signature";
 
-/// How far the signature's time may be from ours, in seconds, before or after: a webhook that was listened to cannot be
-/// said again later.
+/// How far the signature's time may be from ours, in seconds. So a webhook that was intercepted cannot be replayed later.
 pub const TOLERANCE_S: u64 = 5 * 60;
 
 /// The longest signature header, in bytes.
 const HEADER_BYTES_MAX: usize = 1_024;
 
-/// Signatures in one header; each costs a hash of the body for each secret.
+/// The maximum of signatures in a header, since each costs a hash of the body for each secret.
 const SIGNATURES_MAX: usize = 4;
 
 /// Bytes of one signature.
 const SIGNATURE_BYTES: usize = 32;
 
-/// What a webhook says. It may come twice, late or out of order: the cart takes it as it takes an answer.
+/// A verified webhook. It may come twice, late or out of order. The cart takes it like an answer of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookEvent {
-    /// The gateway's name for this webhook; the same in every delivery of it.
+    /// The gateway's id of this webhook, the same in every delivery.
     pub id: Id,
-    /// Which attempt it is about.
+    /// The attempt.
     pub key: PaymentKey,
-    /// Which step of it.
+    /// The step.
     pub step: PaymentStep,
-    /// How it ended; never unknown.
+    /// The outcome, never unknown.
     pub outcome: GatewayOutcome,
 }
 
-/// Why a webhook is not believed.
+/// Why a webhook is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WebhookRefusal {
     /// There is no signature.
@@ -56,10 +55,10 @@ pub enum WebhookRefusal {
     /// It was signed too long ago, or in the future.
     #[error("it was signed more than {TOLERANCE_S} seconds away from now")]
     Stale,
-    /// No signature fits any of our secrets.
+    /// No signature was made with one of the secrets.
     #[error("no signature fits")]
     BadSignature,
-    /// It is signed well and says nothing that can be understood.
+    /// The signature is valid and the body is not.
     #[error("the body says nothing that is understood: {0}")]
     BadBody(SmolStr),
 }
@@ -67,13 +66,13 @@ pub enum WebhookRefusal {
 /// The body of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WebhookBody {
-    /// The gateway's name for this webhook.
-    #[serde(with = "form")]
+    /// The gateway's id of this webhook.
+    #[serde(with = "repr")]
     pub id: Id,
     /// The idempotency key of the step.
-    #[serde(with = "form")]
+    #[serde(with = "repr")]
     pub key: StepKey,
-    /// What became of it.
+    /// The outcome.
     #[serde(flatten)]
     pub answer: GatewayAnswer,
 }
@@ -88,10 +87,10 @@ pub fn sign(secret: &[u8], at: Timestamp, body: &[u8]) -> String {
     header
 }
 
-/// What a webhook says, if it is signed with one of the secrets and not too far from `now`.
+/// The event of a webhook that is signed with one of the secrets, not too far from `now`.
 ///
 /// # Errors
-/// [`WebhookRefusal`]; the body is looked into only after its signature was found good.
+/// [`WebhookRefusal`]. The body is read only after its signature was verified.
 pub fn verify<S: AsRef<[u8]>>(
     secrets: &[S],
     header: Option<&str>,
@@ -99,7 +98,7 @@ pub fn verify<S: AsRef<[u8]>>(
     now: Timestamp,
 ) -> Result<WebhookEvent, WebhookRefusal> {
     let signed = Signed::read(header.ok_or(WebhookRefusal::Missing)?).ok_or(WebhookRefusal::Malformed)?;
-    // An empty secret is one that everybody knows.
+    // Everyone knows the empty secret.
     let mut secrets = secrets.iter().map(AsRef::as_ref).filter(|secret| !secret.is_empty());
     if !secrets.any(|secret| signed.fits(secret, body)) {
         return Err(WebhookRefusal::BadSignature);
@@ -115,15 +114,15 @@ fn event(body: &[u8]) -> Result<WebhookEvent, Misfit> {
     let StepKey { attempt: key, step } = said.key;
     let status = said.answer.status;
     match said.answer.outcome(step)? {
-        // A webhook is sent because something is known now.
+        // A webhook always has an outcome.
         GatewayOutcome::Unknown { .. } => Err(Misfit::Status(status)),
         outcome => Ok(WebhookEvent { id: said.id, key, step, outcome }),
     }
 }
 
-/// A signature header that could be read.
+/// A readable signature header.
 struct Signed<'a> {
-    /// The seconds as they stand there, for these bytes were signed.
+    /// The seconds as text, since these bytes were signed.
     seconds: &'a str,
     at_s: u64,
     signatures: Vec<[u8; SIGNATURE_BYTES]>,
@@ -142,7 +141,7 @@ impl Signed<'_> {
                 ("t", seconds) => time = Some(seconds),
                 ("v1", _) if signatures.len() == SIGNATURES_MAX => return None,
                 ("v1", digits) => signatures.push(bytes(digits)?),
-                // Later versions of signatures may stand beside ours.
+                // Newer versions of signatures may be there too.
                 (_, _) => {}
             }
         }
@@ -151,7 +150,7 @@ impl Signed<'_> {
         (!signatures.is_empty()).then_some(Signed { seconds, at_s, signatures })
     }
 
-    /// Each signature is compared in constant time: how much of a guess was right must not be heard.
+    /// Compares each signature in constant time, so that the time tells nothing about a guess.
     fn fits(&self, secret: &[u8], body: &[u8]) -> bool {
         let mac = mac(secret, self.seconds, body);
         self.signatures.iter().any(|signature| mac.clone().verify_slice(signature).is_ok())

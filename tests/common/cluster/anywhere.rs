@@ -39,9 +39,9 @@ const THOUGHT: Duration = Duration::from_millis(20);
 /// Where the nodes are, and what was heard at them.
 pub(crate) struct Doors {
     addresses: Vec<SocketAddr>,
-    /// Requests that were asked again, because nobody knew.
+    /// Requests that were repeated because their outcome was unknown.
     repeated: AtomicU64,
-    /// Requests of which nobody knows in the end.
+    /// Requests whose outcome stays unknown.
     unknown: AtomicU64,
 }
 
@@ -81,9 +81,9 @@ impl Anywhere {
         state.leave(self.doors.addresses.len());
     }
 
-    /// Asks until somebody answers, at one node after the other.
+    /// Asks one node after the other until one answers.
     ///
-    /// A refusal after a repeat is no answer: what was asked before may still be on its way, so nobody knows ([`Answer::Gone`]).
+    /// A refusal of a repeat is no answer: an earlier attempt may still be under way, so the outcome is unknown ([`Answer::Gone`]).
     pub(crate) async fn ask_within(&self, op: &str, rid: &str, body: Value, patience: Duration) -> Answer {
         let deadline = Instant::now() + patience;
         let mut may_have_happened = false;

@@ -28,7 +28,7 @@ pub(crate) fn set_up(command: &mut Command, file: &Path) {
     command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("NO_FAKE_STAT", "1");
 }
 
-/// Sets the clock: so many seconds from the true time.
+/// Sets the clock this many seconds off the true time.
 pub(crate) fn set(file: &Path, seconds: i64) {
     let aside = file.with_extension("new");
     fs::write(&aside, format!("{seconds:+}\n")).expect("a written clock");

@@ -15,7 +15,7 @@ use crate::common::{Granted, Port, Record, Theatre};
 type History = BTreeMap<u64, (String, String)>;
 
 impl Record {
-    /// Whoever asked after an answer was told no earlier version than that one.
+    /// A request that began after an answer got no earlier version than that answer.
     ///
     /// # Panics
     /// If not.

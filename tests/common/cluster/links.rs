@@ -41,7 +41,7 @@ pub(crate) enum Weather {
     Slow(Duration),
     /// They arrive one by one.
     Trickle,
-    /// They wait until the weather changes; nobody is told. New connections wait as well.
+    /// They wait until the weather changes, without any notice. New connections wait as well.
     Silent,
     /// Connections break, and new ones are refused.
     Cut,
@@ -52,7 +52,7 @@ struct Way {
     weather: watch::Sender<Weather>,
     /// Bytes that will be changed.
     to_corrupt: AtomicU64,
-    /// The connection on which so many bytes more (and one) have passed is reset; 0 is none.
+    /// Resets the connection on which this many more bytes, and one, have passed. 0 resets none.
     to_tear: AtomicU64,
     corrupted: AtomicU64,
     torn: AtomicU64,
@@ -149,7 +149,7 @@ impl Links {
         self.way(from, to).corrupted.load(Relaxed)
     }
 
-    /// Resets the connection on which so many bytes more have passed this way.
+    /// Resets the connection on which this many more bytes have passed this way.
     pub(crate) fn tear(&self, from: u64, to: u64, after_bytes: u64) {
         self.way(from, to).to_tear.store(after_bytes + 1, Relaxed);
     }
@@ -207,7 +207,7 @@ async fn connection(mut dialer: TcpStream, node: SocketAddr, there: Arc<Way>, ba
         ended = carried => match ended {
             Ok(_) => Ok(()),
             Err(Lost::Torn) => Err(()),
-            // Whoever is on the other side hears of it when there is anything to be heard.
+            // The other side notices when it reads.
             Err(Lost::Broken) => {
                 there.wait_for(|weather| *weather != Weather::Silent).await;
                 back.wait_for(|weather| *weather != Weather::Silent).await;

@@ -68,7 +68,7 @@ impl Stage {
                 let outcome = match step {
                     "capture" => "captured",
                     "void" => "voided",
-                    other => panic!("nobody asked a {other} to fail: {key}"),
+                    other => panic!("no test asked a {other} to fail: {key}"),
                 };
                 let body = json!({"cart": cart, "attempt": attempt, "outcome": outcome});
                 self.cluster.admin("admin.settle", body).await;

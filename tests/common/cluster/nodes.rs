@@ -37,8 +37,8 @@ pub(crate) const SHARDS: usize = 4;
 /// What only the nodes of one cluster know.
 pub(crate) const SECRET: &str = "known-to-these-nodes-only";
 
-/// Small segments and frequent snapshots: a node that was away for a while gets one. Holds that outlive the longest run: what
-/// nobody gave back is there when all is counted.
+/// Small segments and frequent snapshots: a node that was away for a while gets one. Holds outlive the longest
+/// run, so all that were not released are there when all is counted.
 const CONFIG: &str =
     "[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 300\n\n[carts]\nhold_ttl_ms = 10_800_000\n";
 
@@ -141,7 +141,7 @@ impl Cluster {
         cluster.started().await
     }
 
-    /// The same, each with so many file descriptors.
+    /// The same, each with this limit of file descriptors.
     pub(crate) async fn start_limited(plan: Plan, descriptors: u64) -> Cluster {
         let cluster = Cluster { descriptors: Some(descriptors), ..Cluster::found(plan).await };
         cluster.started().await
@@ -250,7 +250,7 @@ impl Cluster {
         self.home(id).path().join("clock")
     }
 
-    /// Sets a node's clock: so many seconds from the true time.
+    /// Sets a node's clock this many seconds off the true time.
     pub(crate) fn set_clock(&self, id: u64, seconds: i64) {
         faketime::set(&self.clock_file(id), seconds);
     }
@@ -318,7 +318,7 @@ impl Cluster {
         }
     }
 
-    /// From now on the node is one that joins, whoever it was.
+    /// From now on the node is one that joins, whatever it was before.
     pub(crate) fn joins(&mut self, id: u64) {
         self.node_mut(id).joins = true;
     }
@@ -370,7 +370,7 @@ impl Cluster {
         self.node_mut(id).paused = false;
     }
 
-    /// SIGCONT to everybody who is stopped.
+    /// Sends SIGCONT to every stopped node.
     pub(crate) fn resume_all(&mut self) {
         let paused: Vec<u64> = self.nodes.iter().filter(|node| node.paused).map(|node| node.id).collect();
         paused.into_iter().for_each(|id| self.resume(id));
@@ -395,7 +395,7 @@ impl Cluster {
         self.nodes.iter().filter(|node| node.is_wanted()).map(|node| node.id).collect()
     }
 
-    /// Starts again whoever is still on the way to its end, until every node that is to run answers.
+    /// Restarts nodes that are still ending, until every node that should run answers.
     pub(crate) async fn all_answer(&mut self) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -490,7 +490,7 @@ impl Cluster {
         timeout(SOON, asked).await.ok().flatten()
     }
 
-    /// Asks whoever answers for a change by an operator.
+    /// Sends an operator's change to any node that answers.
     pub(crate) async fn admin(&self, op: &'static str, body: Value) -> Value {
         let anywhere = self.anywhere(0);
         let rid = format!("{op}-{}-{}", std::process::id(), free_rid());
@@ -529,7 +529,7 @@ impl Cluster {
         for (shard, id) in self.leaders().await {
             *counts.entry(id).or_default() += usize::from(shard > 0);
         }
-        counts.into_iter().max_by_key(|(_, count)| *count).map(|(id, _)| id).expect("somebody leads")
+        counts.into_iter().max_by_key(|(_, count)| *count).map(|(id, _)| id).expect("a node leads")
     }
 
     /// `admin.status` of every node that runs and answers.
@@ -581,7 +581,7 @@ impl Cluster {
     /// Waits until every shard is led by the node that the directory wants to lead it: leaderships move there after a start.
     pub(crate) async fn led_where_wanted(&self) {
         self.until("every shard is led where it is to be", async || {
-            let table = self.table().await.ok_or("nobody tells the cluster's table")?;
+            let table = self.table().await.ok_or("no node tells the cluster's table")?;
             let leaders = self.leaders().await;
             for place in table["places"].as_array().ok_or("no places")? {
                 let wanted = place["leader"].as_str().and_then(|replica| replica.split_once('.')?.0.parse().ok());
@@ -620,7 +620,7 @@ impl Cluster {
         if let Some(silent) = self.running().into_iter().find(|id| !statuses.contains_key(id)) {
             return Err(format!("node {silent} does not answer"));
         }
-        let table = self.table().await.ok_or("nobody tells the cluster's table")?;
+        let table = self.table().await.ok_or("no node tells the cluster's table")?;
         Ok(Standing { statuses, table })
     }
 

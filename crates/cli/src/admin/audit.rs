@@ -1,4 +1,4 @@
-//! Audits in words: what is wrong first.
+//! Audits in words, violations first.
 
 use boxoffice_client::{
     CartAudit, Currency, CustomerAudit, Money, NodeAudit, PaymentStatus, ProductAudit, RefundRecord, RefundStatus,
@@ -10,11 +10,11 @@ use smol_str::SmolStr;
 
 use crate::{
     draw::{Names, amount, counts},
-    reach::date_and_time,
+    node_client::date_and_time,
     words::{content, counted, portion},
 };
 
-/// What is wrong, or that nothing is.
+/// The violations, or a line that there are none.
 fn verdict(violations: &[SmolStr]) -> Vec<String> {
     match violations {
         [] => vec!["every promise holds".into()],
@@ -22,7 +22,7 @@ fn verdict(violations: &[SmolStr]) -> Vec<String> {
     }
 }
 
-/// Of a whole node.
+/// The audit of a node.
 pub fn node(audit: &NodeAudit) -> Vec<String> {
     let NodeAudit { venues, titles, sessions, seats, areas, products, stock, carts, payments, .. } = audit;
     let mut lines = verdict(&audit.violations);
@@ -77,7 +77,7 @@ fn sum(total: &CurrencyTotal, thing: &str) -> String {
     format!("              {}, {}", counted(orders, thing), amount(Money { amount: sum, currency }))
 }
 
-/// Of a session.
+/// The audit of a session.
 pub fn session(audit: &SessionAudit, names: Option<&Names>) -> Vec<String> {
     let SessionAudit { session, areas, holds, sales, violations, .. } = audit;
     let mut lines = verdict(violations);
@@ -91,7 +91,7 @@ pub fn session(audit: &SessionAudit, names: Option<&Names>) -> Vec<String> {
     lines
 }
 
-/// Of a product.
+/// The audit of a product.
 pub fn product(audit: &ProductAudit) -> Vec<String> {
     let ProductAudit { product, counts, holds, sales, violations } = audit;
     let mut lines = verdict(violations);
@@ -100,7 +100,7 @@ pub fn product(audit: &ProductAudit) -> Vec<String> {
     lines
 }
 
-/// Of a resource.
+/// The audit of a resource.
 pub fn resource(audit: &ResourceAudit) -> Vec<String> {
     let ResourceAudit { resource, bookings, holds, sales, violations } = audit;
     let mut lines = verdict(violations);
@@ -109,7 +109,7 @@ pub fn resource(audit: &ResourceAudit) -> Vec<String> {
     lines
 }
 
-/// Of a customer.
+/// The audit of a customer.
 pub fn customer(audit: &CustomerAudit) -> Vec<String> {
     let CustomerAudit { customer, quotas, holds, sales, purchases, violations } = audit;
     let mut lines = verdict(violations);
@@ -120,7 +120,7 @@ pub fn customer(audit: &CustomerAudit) -> Vec<String> {
     lines
 }
 
-/// Who holds and who bought what.
+/// The holds and sales.
 fn holds_and_sales(holds: &[HoldView], sales: &[SaleView], names: Option<&Names>) -> Vec<String> {
     let held = holds.iter().map(|hold| {
         let until = date_and_time(hold.deadline);
@@ -132,7 +132,7 @@ fn holds_and_sales(holds: &[HoldView], sales: &[SaleView], names: Option<&Names>
     held.chain(sold).collect()
 }
 
-/// Of a cart.
+/// The audit of a cart.
 pub fn cart(audit: &CartAudit) -> Vec<String> {
     let CartAudit { cart, holds, payment, refunds, voids, owed, violations } = audit;
     let mut lines = verdict(violations);
@@ -163,7 +163,7 @@ pub fn cart(audit: &CartAudit) -> Vec<String> {
     lines
 }
 
-/// Money that was given up, in words.
+/// The voids in words.
 fn void(void: &VoidRecord) -> String {
     let status = match &void.status {
         VoidStatus::Pending => "on its way".into(),
@@ -173,7 +173,7 @@ fn void(void: &VoidRecord) -> String {
     format!("void of attempt {}: {status}", void.attempt)
 }
 
-/// How the money of an order stands.
+/// The status of a payment in words.
 fn payment_words(status: &PaymentStatus) -> String {
     match status {
         PaymentStatus::Recorded => "recorded: paid elsewhere".into(),

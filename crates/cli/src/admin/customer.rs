@@ -1,4 +1,4 @@
-//! `boxoffice admin customer-token`: what a customer shows, made from the secret that the node has.
+//! `boxoffice admin customer-token`: a customer's token, made from the node's secret.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::{
 /// Prints the token of a customer.
 ///
 /// # Errors
-/// [`Failure::Usage`] if there is no such customer's id, or no secret.
+/// [`Failure::Usage`] if the id is not valid, or there is no secret.
 pub fn show_token(customer: &str, secret: Option<String>, file: Option<&Path>) -> Outcome {
     let Some(id) = Id::new(customer) else {
         return Err(Failure::Usage(format!("{customer}: a customer's id is 1 to 64 of A-Z a-z 0-9 . _ : -")));
@@ -25,7 +25,7 @@ pub fn show_token(customer: &str, secret: Option<String>, file: Option<&Path>) -
     Ok(())
 }
 
-/// The secret as `serve` would have it: what is said here before what the file says.
+/// The secret, from the command line or else from the configuration, as in `serve`.
 fn secret_of(secret: Option<String>, file: Option<&Path>) -> Result<Secret, Failure> {
     let secret = match secret {
         Some(said) => Some(Secret(said)),

@@ -1,4 +1,4 @@
-//! `boxoffice admin key`: keys are made here, listed and revoked.
+//! `boxoffice admin key`: makes, lists and revokes keys.
 
 use std::{fs::OpenOptions, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
 
@@ -11,27 +11,27 @@ use smol_str::SmolStr;
 
 use super::{as_json, nodes::table, print};
 use crate::{
-    args::{KeyCommand, Reach, RoleWord},
+    args::{KeyCommand, NodeArgs, RoleWord},
     failure::{Failure, Outcome},
-    reach::{self, date_and_time, say},
+    node_client::{self, date_and_time, say},
 };
 
 /// Random bytes of a secret.
 const SECRET_BYTES: usize = 32;
 
-/// Does what is asked with keys.
-pub(super) fn run(reach: &Reach, what: &KeyCommand) -> Outcome {
+/// Runs a command about keys.
+pub(super) fn run(node_args: &NodeArgs, what: &KeyCommand) -> Outcome {
     match what {
         KeyCommand::Create { name, roles, venues, requests_per_second, held_max, to } => {
             let terms = Terms { roles, venues, requests_per_second: *requests_per_second, held_max: *held_max };
-            create(reach, name, &terms, to.as_deref())
+            create(node_args, name, &terms, to.as_deref())
         }
-        KeyCommand::List { json } => list(reach, *json),
-        KeyCommand::Revoke { name } => revoke(reach, name),
+        KeyCommand::List { json } => list(node_args, *json),
+        KeyCommand::Revoke { name } => revoke(node_args, name),
     }
 }
 
-/// What a new key may do.
+/// The rights and limits of a new key.
 struct Terms<'a> {
     roles: &'a [RoleWord],
     venues: &'a [String],
@@ -39,12 +39,12 @@ struct Terms<'a> {
     held_max: Option<u32>,
 }
 
-fn create(reach: &Reach, name: &str, terms: &Terms<'_>, to: Option<&Path>) -> Outcome {
-    // The file is made first: if that fails, no key has been made.
+fn create(node_args: &NodeArgs, name: &str, terms: &Terms<'_>, to: Option<&Path>) -> Outcome {
+    // The file is made first. If that fails, no key is made.
     let file = to.map(|path| new_file(path).map(|file| (path, file))).transpose()?;
-    let made = draw(reach, name, terms);
+    let made = draw(node_args, name, terms);
     let Some((path, mut file)) = file else {
-        // A key that cannot be printed is lost; its owner makes another one.
+        // A key that cannot be printed is lost.
         return if say(&made?) { Ok(()) } else { Err(Failure::Node("the key could not be printed".into())) };
     };
     let written = made.and_then(|key| {
@@ -53,22 +53,22 @@ fn create(reach: &Reach, name: &str, terms: &Terms<'_>, to: Option<&Path>) -> Ou
         written.map_err(|error| Failure::Node(format!("{}: the key could not be written: {error}", path.display())))
     });
     if written.is_err() {
-        // It holds nothing.
+        // The file is empty.
         let _ = std::fs::remove_file(path);
     }
     written
 }
 
-/// Makes a key with these roles; the text that shows it.
+/// Makes a key with these roles. Returns its text.
 ///
 /// # Errors
-/// Why the node does not make it.
-pub fn make(reach: &Reach, name: &str, roles: &[RoleWord]) -> Result<String, Failure> {
-    draw(reach, name, &Terms { roles, venues: &[], requests_per_second: None, held_max: None })
+/// Why the key was not made.
+pub fn make(node_args: &NodeArgs, name: &str, roles: &[RoleWord]) -> Result<String, Failure> {
+    draw(node_args, name, &Terms { roles, venues: &[], requests_per_second: None, held_max: None })
 }
 
-/// Draws a secret, and tells the node its hash; the text that shows the key.
-fn draw(reach: &Reach, name: &str, terms: &Terms<'_>) -> Result<String, Failure> {
+/// Draws a secret, and registers its hash. Returns the text of the key.
+fn draw(node_args: &NodeArgs, name: &str, terms: &Terms<'_>) -> Result<String, Failure> {
     let id = key_id(name)?;
     let venue =
         |venue: &String| Id::new(venue).ok_or_else(|| Failure::Usage(format!("{venue}: this is no venue's id")));
@@ -86,33 +86,33 @@ fn draw(reach: &Reach, name: &str, terms: &Terms<'_>) -> Result<String, Failure>
         requests_per_second: terms.requests_per_second,
         held_max: terms.held_max,
     };
-    reach::block_on(async {
-        let client = reach.connect().await?;
-        client.key_create(&asked).await.map_err(|error| reach.failure(error))
+    node_client::block_on(async {
+        let client = node_args.connect().await?;
+        client.key_create(&asked).await.map_err(|error| node_args.failure(error))
     })?;
     Ok(key.written())
 }
 
-/// A file that was not there, for its owner alone.
+/// Creates a new file that only its owner may read.
 fn new_file(path: &Path) -> Result<std::fs::File, Failure> {
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     opened.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
 }
 
-fn list(reach: &Reach, json: bool) -> Outcome {
-    let keys = reach::block_on(async {
-        let client = reach.connect().await?;
-        Ok(client.keys().await.map_err(|error| reach.failure(error))?.value)
+fn list(node_args: &NodeArgs, json: bool) -> Outcome {
+    let keys = node_client::block_on(async {
+        let client = node_args.connect().await?;
+        Ok(client.keys().await.map_err(|error| node_args.failure(error))?.value)
     })?;
     print(&if json { vec![as_json(&keys)] } else { lines(&keys) });
     Ok(())
 }
 
-fn revoke(reach: &Reach, name: &str) -> Outcome {
+fn revoke(node_args: &NodeArgs, name: &str) -> Outcome {
     let id = key_id(name)?;
-    reach::block_on(async {
-        let client = reach.connect().await?;
-        client.key_revoke(&id).await.map(drop).map_err(|error| reach.failure(error))
+    node_client::block_on(async {
+        let client = node_args.connect().await?;
+        client.key_revoke(&id).await.map(drop).map_err(|error| node_args.failure(error))
     })?;
     print(&[format!("{name} is revoked")]);
     Ok(())

@@ -1,77 +1,77 @@
-//! `boxoffice admin`: how a node is, whether its promises hold, seats on and off sale.
+//! `boxoffice admin`: status, audits, histories, and operations on a node and its cluster.
 
 mod audit;
+mod cluster;
 mod customer;
 pub mod keys;
 mod nodes;
 mod status;
 #[cfg(test)]
 mod tests;
-mod whole;
 
 use boxoffice_client::{
     CartAudit, CartId, Client, CustomerAudit, Entity, HistoryEntry, HistoryPage, Id, NodeAudit, ProductAudit,
     ResourceAudit, Seat, SessionAudit, Settlement,
 };
 use boxoffice_core::id::OrderId;
-use boxoffice_wire::form::{self, Form};
+use boxoffice_wire::repr::{self, WireRepr};
 use serde::Serialize;
 
 use crate::{
-    args::{Admin, AdminCommand, Reach, SettleWord},
+    args::{Admin, AdminCommand, NodeArgs, SettleWord},
     book::refusal,
     draw::Names,
     failure::{Failure, Outcome},
-    reach::{self, say},
+    node_client::{self, say},
     watch::{session, session_id},
 };
 
-/// Does what an operator asks.
+/// Runs an admin command.
 pub fn run(args: &Admin) -> Outcome {
     match &args.what {
-        AdminCommand::Status { json } => show_status(&args.reach, *json),
-        AdminCommand::Audit { entity, json } => show_audit(&args.reach, entity.as_deref(), *json),
-        AdminCommand::Nodes { json } => nodes::show(&args.reach, *json),
-        AdminCommand::Drain { node, cancel: false, force } => nodes::drain(&args.reach, *node, *force),
-        AdminCommand::Drain { node, cancel: true, force: _ } => nodes::keep(&args.reach, *node),
-        AdminCommand::Remove { node, force } => nodes::remove(&args.reach, *node, *force),
-        AdminCommand::Replace { node } => nodes::replace(&args.reach, *node),
+        AdminCommand::Status { json } => show_status(&args.node_args, *json),
+        AdminCommand::Audit { entity, json } => show_audit(&args.node_args, entity.as_deref(), *json),
+        AdminCommand::Nodes { json } => nodes::show(&args.node_args, *json),
+        AdminCommand::Drain { node, cancel: false, force } => nodes::drain(&args.node_args, *node, *force),
+        AdminCommand::Drain { node, cancel: true, force: _ } => nodes::keep(&args.node_args, *node),
+        AdminCommand::Remove { node, force } => nodes::remove(&args.node_args, *node, *force),
+        AdminCommand::Replace { node } => nodes::replace(&args.node_args, *node),
         AdminCommand::History { entity, seat, limit, before, json } => {
-            let asked = Asked { entity, seat: seat.as_deref(), limit: *limit, before: *before };
-            show_history(&args.reach, &asked, *json)
+            let asked = HistoryQuery { entity, seat: seat.as_deref(), limit: *limit, before: *before };
+            show_history(&args.node_args, &asked, *json)
         }
         AdminCommand::Settle { cart, attempt, outcome, reference, refund } => {
-            settle(&args.reach, cart, *attempt, (*outcome, reference.as_deref(), *refund))
+            settle(&args.node_args, cart, *attempt, (*outcome, reference.as_deref(), *refund))
         }
         AdminCommand::CustomerToken { customer, customer_secret, customer_secret_file, config } => {
-            let secret = reach::token(customer_secret.as_ref(), customer_secret_file.as_deref())?;
+            let secret = node_client::token(customer_secret.as_ref(), customer_secret_file.as_deref())?;
             customer::show_token(customer, secret, config.as_deref())
         }
-        AdminCommand::Key { what } => keys::run(&args.reach, what),
-        AdminCommand::Release { cart, line, reason } => release(&args.reach, cart, *line, reason),
-        AdminCommand::Refund { order, lines, reason } => refund(&args.reach, order, lines, reason),
-        AdminCommand::Block { session, seats } => set_blocked(&args.reach, session, seats, true),
-        AdminCommand::Unblock { session, seats } => set_blocked(&args.reach, session, seats, false),
+        AdminCommand::Key { what } => keys::run(&args.node_args, what),
+        AdminCommand::Release { cart, line, reason } => release(&args.node_args, cart, *line, reason),
+        AdminCommand::Refund { order, lines, reason } => refund(&args.node_args, order, lines, reason),
+        AdminCommand::Block { session, seats } => set_blocked(&args.node_args, session, seats, true),
+        AdminCommand::Unblock { session, seats } => set_blocked(&args.node_args, session, seats, false),
     }
 }
 
-fn show_status(reach: &Reach, json: bool) -> Outcome {
-    reach::block_on(async {
-        let client = reach.connect().await?;
-        let status = client.status().await.map_err(|error| reach.failure(error))?.value;
+fn show_status(node_args: &NodeArgs, json: bool) -> Outcome {
+    node_client::block_on(async {
+        let client = node_args.connect().await?;
+        let status = client.status().await.map_err(|error| node_args.failure(error))?.value;
         if json {
             print(&[as_json(&status)]);
         } else {
             print(&status::lines(&status));
-            let whole = whole::Whole::ask(reach, &client, status).await?;
+            let whole = cluster::ClusterReport::collect(node_args, &client, status).await?;
             print(&whole.map(|whole| whole.lines()).unwrap_or_default());
         }
         Ok(())
     })
 }
 
-/// What an audit found.
-enum Found {
+/// The report of an audit.
+enum AuditReport {
     Node(Box<NodeAudit>),
     Session(Box<SessionAudit>, Option<Names>),
     Cart(Box<CartAudit>),
@@ -80,31 +80,31 @@ enum Found {
     Customer(Box<CustomerAudit>),
 }
 
-impl Found {
-    /// What there is to print, and how many promises are broken.
+impl AuditReport {
+    /// The lines, and the number of violations.
     fn told(&self, json: bool) -> (Vec<String>, usize) {
-        fn told<T: Form>(audit: &T, json: bool, lines: impl FnOnce(&T) -> Vec<String>) -> Vec<String> {
+        fn told<T: WireRepr>(audit: &T, json: bool, lines: impl FnOnce(&T) -> Vec<String>) -> Vec<String> {
             if json { vec![formed(audit)] } else { lines(audit) }
         }
         match self {
-            Found::Node(audit) if json => (vec![as_json(audit)], audit.violations.len()),
-            Found::Node(audit) => (audit::node(audit), audit.violations.len()),
-            Found::Session(audit, names) => {
+            AuditReport::Node(audit) if json => (vec![as_json(audit)], audit.violations.len()),
+            AuditReport::Node(audit) => (audit::node(audit), audit.violations.len()),
+            AuditReport::Session(audit, names) => {
                 (told(&**audit, json, |audit| audit::session(audit, names.as_ref())), audit.violations.len())
             }
-            Found::Cart(audit) => (told(&**audit, json, audit::cart), audit.violations.len()),
-            Found::Product(audit) => (told(&**audit, json, audit::product), audit.violations.len()),
-            Found::Resource(audit) => (told(&**audit, json, audit::resource), audit.violations.len()),
-            Found::Customer(audit) => (told(&**audit, json, audit::customer), audit.violations.len()),
+            AuditReport::Cart(audit) => (told(&**audit, json, audit::cart), audit.violations.len()),
+            AuditReport::Product(audit) => (told(&**audit, json, audit::product), audit.violations.len()),
+            AuditReport::Resource(audit) => (told(&**audit, json, audit::resource), audit.violations.len()),
+            AuditReport::Customer(audit) => (told(&**audit, json, audit::customer), audit.violations.len()),
         }
     }
 }
 
-fn show_audit(reach: &Reach, entity: Option<&str>, json: bool) -> Outcome {
+fn show_audit(node_args: &NodeArgs, entity: Option<&str>, json: bool) -> Outcome {
     let entity = entity.map(read_entity).transpose()?;
-    reach::block_on(async {
-        let client = reach.connect().await?;
-        let found = find(&client, entity, reach).await?;
+    node_client::block_on(async {
+        let client = node_args.connect().await?;
+        let found = find(&client, entity, node_args).await?;
         let (lines, violations) = found.told(json);
         print(&lines);
         match violations {
@@ -116,23 +116,25 @@ fn show_audit(reach: &Reach, entity: Option<&str>, json: bool) -> Outcome {
     })
 }
 
-async fn find(client: &Client, entity: Option<Entity>, reach: &Reach) -> Result<Found, Failure> {
-    let failure = |error| reach.failure(error);
+async fn find(client: &Client, entity: Option<Entity>, node_args: &NodeArgs) -> Result<AuditReport, Failure> {
+    let failure = |error| node_args.failure(error);
     Ok(match entity {
-        None => Found::Node(Box::new(client.audit_node().await.map_err(failure)?.value)),
+        None => AuditReport::Node(Box::new(client.audit_node().await.map_err(failure)?.value)),
         Some(Entity::Session(id)) => {
             let audit = client.audit_session(&id).await.map_err(failure)?.value;
-            // An audit is worth reading without names too.
+            // Without the layout, the audit has seats by number.
             let names = client.session_get(&id).await.ok().map(|reply| Names::of(&reply.value.layout));
-            Found::Session(Box::new(audit), names)
+            AuditReport::Session(Box::new(audit), names)
         }
-        Some(Entity::Cart(id)) => Found::Cart(Box::new(client.audit_cart(id).await.map_err(failure)?.value)),
-        Some(Entity::Product(id)) => Found::Product(Box::new(client.audit_product(&id).await.map_err(failure)?.value)),
+        Some(Entity::Cart(id)) => AuditReport::Cart(Box::new(client.audit_cart(id).await.map_err(failure)?.value)),
+        Some(Entity::Product(id)) => {
+            AuditReport::Product(Box::new(client.audit_product(&id).await.map_err(failure)?.value))
+        }
         Some(Entity::Resource(id)) => {
-            Found::Resource(Box::new(client.audit_resource(&id).await.map_err(failure)?.value))
+            AuditReport::Resource(Box::new(client.audit_resource(&id).await.map_err(failure)?.value))
         }
         Some(Entity::Customer(id)) => {
-            Found::Customer(Box::new(client.audit_customer(&id).await.map_err(failure)?.value))
+            AuditReport::Customer(Box::new(client.audit_customer(&id).await.map_err(failure)?.value))
         }
         Some(entity @ (Entity::Venue(_) | Entity::Directory | Entity::Cluster)) => {
             return Err(Failure::Usage(format!(
@@ -143,10 +145,10 @@ async fn find(client: &Client, entity: Option<Entity>, reach: &Reach) -> Result<
     })
 }
 
-/// What is to be audited: an entity, or an order, which has its cart's id.
+/// The entity with this text. An order is its cart.
 fn read_entity(text: &str) -> Result<Entity, Failure> {
-    let order = text.strip_prefix("order/").and_then(form::order_id).map(|order: OrderId| Entity::Cart(order.cart()));
-    order.or_else(|| form::entity(text)).ok_or_else(|| {
+    let order = text.strip_prefix("order/").and_then(repr::order_id).map(|order: OrderId| Entity::Cart(order.cart()));
+    order.or_else(|| repr::entity(text)).ok_or_else(|| {
         Failure::Usage(format!(
             "{text}: write session/ID, product/ID, resource/ID, customer/ID, venue/ID, cart/ID or order/ID; the last two \
              are 32 hexadecimal digits"
@@ -154,40 +156,40 @@ fn read_entity(text: &str) -> Result<Entity, Failure> {
     })
 }
 
-/// A history that is asked for.
-struct Asked<'a> {
+/// A query of a history.
+struct HistoryQuery<'a> {
     entity: &'a str,
     seat: Option<&'a str>,
     limit: u32,
     before: Option<u64>,
 }
 
-fn show_history(reach: &Reach, asked: &Asked<'_>, json: bool) -> Outcome {
+fn show_history(node_args: &NodeArgs, asked: &HistoryQuery<'_>, json: bool) -> Outcome {
     let entity = read_entity(asked.entity)?;
-    reach::block_on(async {
-        let client = reach.connect().await?;
+    node_client::block_on(async {
+        let client = node_args.connect().await?;
         let seat = match (asked.seat, &entity) {
             (None, _) => None,
-            (Some(text), Entity::Session(id)) => Some(read_seat(&client, id, text, reach).await?),
+            (Some(text), Entity::Session(id)) => Some(read_seat(&client, id, text, node_args).await?),
             (Some(_), other) => {
                 return Err(Failure::Usage(format!("--seat: {other} is no session; only they have seats")));
             }
         };
         let page = client.history(entity, seat, Some(asked.limit), asked.before).await;
-        let page = page.map_err(|error| reach.failure(error))?.value;
+        let page = page.map_err(|error| node_args.failure(error))?.value;
         print(&if json { vec![as_json(&page)] } else { history(&page) });
         Ok(())
     })
 }
 
-/// A history in lines, oldest first, and how to read on.
+/// A history in lines, oldest first, with a hint to read on.
 fn history(page: &HistoryPage) -> Vec<String> {
     let mut lines: Vec<String> = page
         .entries
         .iter()
         .map(|entry| {
             let HistoryEntry { version, at, event, details, by, .. } = entry;
-            let at = form::rfc3339(*at).map_or_else(|| at.0.to_string(), |text| text.to_string());
+            let at = repr::rfc3339(*at).map_or_else(|| at.0.to_string(), |text| text.to_string());
             let by = if by.is_empty() { String::new() } else { format!("  (by {by})") };
             format!("{version:>7}  {at}  {event:<14}  {details}{by}").trim_end().to_owned()
         })
@@ -201,11 +203,11 @@ fn history(page: &HistoryPage) -> Vec<String> {
 }
 
 /// A seat by its place or by its name.
-async fn read_seat(client: &Client, id: &Id, text: &str, reach: &Reach) -> Result<Seat, Failure> {
+async fn read_seat(client: &Client, id: &Id, text: &str, node_args: &NodeArgs) -> Result<Seat, Failure> {
     if let Some(seat) = seat_by_place(text) {
         return Ok(seat);
     }
-    let session = session(client, id, reach).await?;
+    let session = session(client, id, node_args).await?;
     let indexes = Names::of(&session.layout).read([text]).map_err(|error| Failure::Usage(error.to_string()))?;
     match indexes.as_slice() {
         [index] => Ok(session.layout.seat(*index)),
@@ -219,7 +221,7 @@ fn seat_by_place(text: &str) -> Option<Seat> {
     Some(Seat { row: row.trim().parse().ok()?, seat: seat.trim().parse().ok()? })
 }
 
-/// The cart of this text: its own id, or that of its order.
+/// The cart with this text, which is its own id or its order's.
 fn read_cart(text: &str) -> Result<CartId, Failure> {
     match read_entity(text)? {
         Entity::Cart(cart) => Ok(cart),
@@ -227,7 +229,7 @@ fn read_cart(text: &str) -> Result<CartId, Failure> {
     }
 }
 
-fn settle(reach: &Reach, cart: &str, attempt: u32, outcome: (SettleWord, Option<&str>, Option<u32>)) -> Outcome {
+fn settle(node_args: &NodeArgs, cart: &str, attempt: u32, outcome: (SettleWord, Option<&str>, Option<u32>)) -> Outcome {
     let cart = read_cart(cart)?;
     let settlement = match outcome {
         (SettleWord::Authorized, Some(reference), None) => Settlement::Authorized { reference: reference.into() },
@@ -248,40 +250,40 @@ fn settle(reach: &Reach, cart: &str, attempt: u32, outcome: (SettleWord, Option<
             return Err(Failure::Usage("a --refund is of `refunded` only".into()));
         }
     };
-    reach::block_on(async {
-        let client = reach.connect().await?;
-        client.admin_settle(cart, attempt, settlement).await.map_err(|error| reach.failure(error))?;
+    node_client::block_on(async {
+        let client = node_args.connect().await?;
+        client.admin_settle(cart, attempt, settlement).await.map_err(|error| node_args.failure(error))?;
         say(&format!("attempt {attempt} of cart/{cart} is settled"));
         Ok(())
     })
 }
 
-fn release(reach: &Reach, cart: &str, line: u32, reason: &str) -> Outcome {
+fn release(node_args: &NodeArgs, cart: &str, line: u32, reason: &str) -> Outcome {
     let cart = read_cart(cart)?;
-    reach::block_on(async {
-        let client = reach.connect().await?;
-        client.admin_release(cart, line, reason).await.map_err(|error| reach.failure(error))?;
+    node_client::block_on(async {
+        let client = node_args.connect().await?;
+        client.admin_release(cart, line, reason).await.map_err(|error| node_args.failure(error))?;
         say(&format!("line {line} of cart/{cart} is given back"));
         Ok(())
     })
 }
 
-fn refund(reach: &Reach, order: &str, lines: &[u32], reason: &str) -> Outcome {
+fn refund(node_args: &NodeArgs, order: &str, lines: &[u32], reason: &str) -> Outcome {
     let order = read_cart(order)?.order();
-    reach::block_on(async {
-        let client = reach.connect().await?;
+    node_client::block_on(async {
+        let client = node_args.connect().await?;
         let lines = (!lines.is_empty()).then(|| lines.to_vec());
-        let record = client.order_refund(order, lines, reason).await.map_err(|error| reach.failure(error))?.value;
+        let record = client.order_refund(order, lines, reason).await.map_err(|error| node_args.failure(error))?.value;
         say(&format!("order {order}: {}", audit::refund(&record)));
         Ok(())
     })
 }
 
-fn set_blocked(reach: &Reach, id: &str, seats: &[String], block: bool) -> Outcome {
+fn set_blocked(node_args: &NodeArgs, id: &str, seats: &[String], block: bool) -> Outcome {
     let id = session_id(id)?;
-    reach::block_on(async {
-        let client = reach.connect().await?;
-        let session = session(&client, &id, reach).await?;
+    node_client::block_on(async {
+        let client = node_args.connect().await?;
+        let session = session(&client, &id, node_args).await?;
         let names = Names::of(&session.layout);
         let words = seats.iter().map(String::as_str);
         let indexes = names.read(words).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -300,14 +302,14 @@ fn set_blocked(reach: &Reach, id: &str, seats: &[String], block: bool) -> Outcom
                 Some(no) if !no.seats.is_empty() => {
                     Err(Failure::Refused(format!("{}; nothing was changed", refusal(no, &session.layout, &names))))
                 }
-                _ => Err(reach.failure(error)),
+                _ => Err(node_args.failure(error)),
             },
         }
     })
 }
 
 fn print(lines: &[String]) {
-    // The reader has closed the pipe.
+    // The reader may have closed the pipe.
     let _ = lines.iter().all(|line| say(line));
 }
 
@@ -316,6 +318,6 @@ fn as_json<T: Serialize>(value: &T) -> String {
 }
 
 /// JSON as the protocol writes it.
-fn formed<T: Form>(value: &T) -> String {
+fn formed<T: WireRepr>(value: &T) -> String {
     as_json(&value.write(serde_json::value::Serializer).expect("an answer has a form in JSON"))
 }

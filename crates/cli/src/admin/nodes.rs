@@ -6,25 +6,25 @@ use smol_str::SmolStr;
 
 use super::{as_json, print};
 use crate::{
-    args::Reach,
+    args::NodeArgs,
     failure::Outcome,
-    reach::{self, date_and_time, say},
+    node_client::{self, date_and_time, say},
 };
 
 /// Shows members, and shards on their way.
-pub(super) fn show(reach: &Reach, json: bool) -> Outcome {
-    reach::block_on(async {
-        let client = reach.connect().await?;
-        let cluster = client.nodes().await.map_err(|error| reach.failure(error))?.value;
+pub(super) fn show(node_args: &NodeArgs, json: bool) -> Outcome {
+    node_client::block_on(async {
+        let client = node_args.connect().await?;
+        let cluster = client.nodes().await.map_err(|error| node_args.failure(error))?.value;
         print(&if json { vec![as_json(&cluster)] } else { lines(&cluster) });
         Ok(())
     })
 }
 
-pub(super) fn drain(reach: &Reach, node: u64, force: bool) -> Outcome {
-    reach::block_on(async {
-        let client = reach.connect().await?;
-        client.admin_drain(node, force).await.map_err(|error| reach.failure(error))?;
+pub(super) fn drain(node_args: &NodeArgs, node: u64, force: bool) -> Outcome {
+    node_client::block_on(async {
+        let client = node_args.connect().await?;
+        client.admin_drain(node, force).await.map_err(|error| node_args.failure(error))?;
         say(&format!(
             "node {node} is drained: it is gone, and its process has ended, when everything is elsewhere; \
              `boxoffice admin drain {node} --cancel` keeps it"
@@ -33,28 +33,28 @@ pub(super) fn drain(reach: &Reach, node: u64, force: bool) -> Outcome {
     })
 }
 
-pub(super) fn keep(reach: &Reach, node: u64) -> Outcome {
-    reach::block_on(async {
-        let client = reach.connect().await?;
-        client.admin_undrain(node).await.map_err(|error| reach.failure(error))?;
+pub(super) fn keep(node_args: &NodeArgs, node: u64) -> Outcome {
+    node_client::block_on(async {
+        let client = node_args.connect().await?;
+        client.admin_undrain(node).await.map_err(|error| node_args.failure(error))?;
         say(&format!("node {node} stays"));
         Ok(())
     })
 }
 
-pub(super) fn remove(reach: &Reach, node: u64, force: bool) -> Outcome {
-    reach::block_on(async {
-        let client = reach.connect().await?;
-        client.admin_remove(node, force).await.map_err(|error| reach.failure(error))?;
+pub(super) fn remove(node_args: &NodeArgs, node: u64, force: bool) -> Outcome {
+    node_client::block_on(async {
+        let client = node_args.connect().await?;
+        client.admin_remove(node, force).await.map_err(|error| node_args.failure(error))?;
         say(&format!("node {node} is removed: do not start it again; its shards are copied to others"));
         Ok(())
     })
 }
 
-pub(super) fn replace(reach: &Reach, node: u64) -> Outcome {
-    reach::block_on(async {
-        let client = reach.connect().await?;
-        client.admin_replace(node).await.map_err(|error| reach.failure(error))?;
+pub(super) fn replace(node_args: &NodeArgs, node: u64) -> Outcome {
+    node_client::block_on(async {
+        let client = node_args.connect().await?;
+        client.admin_replace(node).await.map_err(|error| node_args.failure(error))?;
         say(&format!(
             "node {node} is awaited with another disk: start it with an empty data directory, \
              `--node {node}` and `--join ADDRESS`"
@@ -63,7 +63,7 @@ pub(super) fn replace(reach: &Reach, node: u64) -> Outcome {
     })
 }
 
-/// The members as a table, and below it what is on its way. It is the cluster's table, which says nothing of who is well.
+/// The members as a table, and the shards that move below it. The cluster's table does not know which nodes are up.
 pub(super) fn lines(cluster: &ClusterStatus) -> Vec<String> {
     let mut rows = vec![
         ["node", "state", "peers at", "clients at", "program", "copies", "votes", "to lead", "since"]
@@ -105,7 +105,7 @@ fn row(member: &MemberStatus, places: &[PlaceStatus]) -> [String; 9] {
     ]
 }
 
-/// A shard that is moving: from where to where, and why.
+/// A moving shard in words, with the reason.
 pub(super) fn on_its_way(place: &PlaceStatus, members: &[MemberStatus]) -> Option<String> {
     let from = place.from.as_ref()?;
     let CopiesStatus { voters, learners } = from;
@@ -113,7 +113,7 @@ pub(super) fn on_its_way(place: &PlaceStatus, members: &[MemberStatus]) -> Optio
     Some(format!("  shard {:<4} {} -> {to}: {why}", place.shard, replicas(voters, learners)))
 }
 
-/// Why a shard moves, as the cluster's rule for placing has it.
+/// Why a shard moves.
 fn why(from: &CopiesStatus, place: &PlaceStatus, members: &[MemberStatus]) -> String {
     let nodes = |voters: &[SmolStr], learners: &[SmolStr]| -> Vec<u64> {
         voters.iter().chain(learners).filter_map(|replica| node_of(replica)).collect()

@@ -52,7 +52,7 @@ pub fn lines(status: &NodeStatus) -> Vec<String> {
     lines
 }
 
-/// How many shards are in which role: `32: 32 leader`.
+/// The number of shards by role: `32: 32 leader`.
 fn roles(status: &NodeStatus) -> String {
     let mut roles: Vec<(&str, usize)> = Vec::new();
     for shard in &status.shards {

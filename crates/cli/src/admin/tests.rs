@@ -88,7 +88,7 @@ fn a_status_is_a_table() {
 }
 
 #[test]
-fn audits_say_what_is_broken_first() {
+fn audits_show_violations_first() {
     let seats = |seats: &[u16]| {
         let seats = seats.iter().map(|seat| Seat { row: 0, seat: *seat });
         Portion::Seats(SeatSet::new(seats).expect("seats"))
@@ -183,7 +183,7 @@ fn entities_are_read_and_orders_are_carts() {
 }
 
 #[test]
-fn a_history_says_how_to_read_on() {
+fn a_history_has_a_hint_to_read_on() {
     let entry = |version: u64, event: &str, details: &str| HistoryEntry {
         position: 100 + version,
         version,

@@ -1,4 +1,4 @@
-//! Buying with the whole terminal: the map is live, the countdown runs, every line typed is a wish.
+//! A purchase with the whole terminal: a live map, a countdown, and a line of input.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -10,41 +10,41 @@ use crossterm::event::EventStream;
 use futures_util::StreamExt;
 use tokio::time::{Instant, Interval};
 
-use super::{METHOD, Wanted, desk::Desk, hold, in_doubt, receipt, wish::Wish};
+use super::{METHOD, SeatChoice, hold, in_doubt, input::Input, receipt, state::PurchaseState};
 use crate::{
-    args::Reach,
+    args::NodeArgs,
     draw::{Key, Screen},
     failure::{Failure, Outcome},
-    reach::{date_and_time, look, now, say},
-    watch::{no_terminal, states, ticks, told_to_stop},
+    node_client::{date_and_time, now, options, say},
+    watch::{no_terminal, states, stop_requested, ticks},
 };
 
-/// How long after a deadline the cart is asked whether it is over.
+/// How long after its deadline the cart is read again.
 const AFTER_DEADLINE_MS: u64 = 200;
 
-/// How long to wait between two looks at a cart nothing is known of.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long to wait between two reads of a cart in doubt.
+const READ_AGAIN: Duration = Duration::from_secs(1);
 
-/// How long giving seats back may take when leaving.
+/// How long the release of seats may take when the buyer leaves.
 const LEAVE_TIME: Duration = Duration::from_secs(5);
 
 /// The longest line that can be typed, in characters.
 const TYPED_MAX: usize = 200;
 
 /// Sells at the terminal.
-pub async fn sell(client: &Client, session: SessionView, wanted: Option<Wanted>, reach: &Reach) -> Outcome {
+pub async fn sell(client: &Client, session: SessionView, wanted: Option<SeatChoice>, node_args: &NodeArgs) -> Outcome {
     let mut sale = Sale {
-        reach,
+        node_args,
         cart: Cart::beside(client, &Entity::Session(session.id.clone())),
         feed: client.watch(&session.id),
         ahead_ms: ahead_ms(client),
         client: client.clone(),
-        desk: Desk::new(session),
+        state: PurchaseState::new(session),
         screen: Screen::open().map_err(no_terminal)?,
         keys: EventStream::new(),
         ticks: ticks(),
-        stop: Box::pin(told_to_stop()),
-        look_at: None,
+        stop: Box::pin(stop_requested()),
+        read_at: None,
         leaving: false,
     };
     let end = match wanted {
@@ -62,7 +62,7 @@ pub async fn sell(client: &Client, session: SessionView, wanted: Option<Wanted>,
             Err(failure)
         }
     };
-    // The terminal is given back before the last words, so that they stay.
+    // The terminal is restored first, so that the last lines stay visible.
     drop(sale);
     for line in bought? {
         say(&line);
@@ -76,52 +76,52 @@ fn ahead_ms(client: &Client) -> i64 {
 }
 
 struct Sale<'a> {
-    reach: &'a Reach,
+    node_args: &'a NodeArgs,
     client: Client,
     cart: Cart,
     feed: Feed,
-    desk: Desk,
+    state: PurchaseState,
     screen: Screen,
     keys: EventStream,
     ticks: Interval,
     stop: Pin<Box<dyn Future<Output = ()>>>,
     ahead_ms: i64,
-    /// When the cart is to be looked at because it is not known how it is.
-    look_at: Option<Instant>,
+    /// When to read the cart, because its state is not known.
+    read_at: Option<Instant>,
     leaving: bool,
 }
 
-/// Something that has happened.
-enum Happening {
-    /// A whole line was typed.
+/// An event.
+enum UiEvent {
+    /// A line was typed.
     Line(String),
-    /// Time has passed, or something is to be drawn anew.
+    /// Draw the page again.
     Tick,
 }
 
 impl Sale<'_> {
-    /// Does what is typed until something is bought (the last words) or the buyer leaves (nothing).
+    /// Carries out the input until something is bought (returns the last lines) or the buyer leaves (`None`).
     async fn serve(&mut self) -> Result<Option<Vec<String>>, Failure> {
         loop {
             if self.leaving {
                 return Ok(None);
             }
-            self.look_at_cart().await?;
+            self.read_cart().await?;
             self.show()?;
-            let Happening::Line(line) = self.next().await? else { continue };
-            self.desk.message.clear();
-            match Wish::read(&line, &self.desk.names, self.desk.holding()) {
-                Ok(Wish::Seats(seats)) => self.hold(Wanted::Seats(seats)).await?,
-                Ok(Wish::Best(count)) => self.hold(Wanted::Best(count)).await?,
-                Ok(Wish::GiveBack(seats)) => self.give_back(seats).await?,
-                Ok(Wish::Buy) => {
+            let UiEvent::Line(line) = self.next().await? else { continue };
+            self.state.message.clear();
+            match Input::read(&line, &self.state.names, self.state.holding()) {
+                Ok(Input::Seats(seats)) => self.hold(SeatChoice::Seats(seats)).await?,
+                Ok(Input::Best(count)) => self.hold(SeatChoice::Best(count)).await?,
+                Ok(Input::GiveBack(seats)) => self.give_back(seats).await?,
+                Ok(Input::Buy) => {
                     if let Some(words) = self.buy().await? {
                         return Ok(Some(words));
                     }
                 }
-                Ok(Wish::Leave) => self.leaving = true,
-                Ok(Wish::Nothing) => {}
-                Err(words) => self.desk.message = words,
+                Ok(Input::Leave) => self.leaving = true,
+                Ok(Input::Nothing) => {}
+                Err(words) => self.state.message = words,
             }
         }
     }
@@ -131,54 +131,54 @@ impl Sale<'_> {
     }
 
     fn show(&mut self) -> Outcome {
-        self.desk.connected = self.client.server_hello().is_some();
-        let page = self.desk.page(self.at(), &look());
+        self.state.connected = self.client.server_hello().is_some();
+        let page = self.state.page(self.at(), &options());
         self.screen.show(&page).map_err(no_terminal)
     }
 
-    /// Waits for the next thing to happen; new maps are taken on the way.
-    async fn next(&mut self) -> Result<Happening, Failure> {
+    /// Waits for the next event, and takes new maps.
+    async fn next(&mut self) -> Result<UiEvent, Failure> {
         tokio::select! {
             biased;
             () = &mut self.stop => {
                 self.leaving = true;
-                Ok(Happening::Tick)
+                Ok(UiEvent::Tick)
             }
             event = self.keys.next() => match event {
                 Some(Ok(event)) => Ok(self.press(Key::of(&event))),
                 Some(Err(_)) | None => {
                     self.leaving = true;
-                    Ok(Happening::Tick)
+                    Ok(UiEvent::Tick)
                 }
             },
             map = self.feed.next() => {
-                let map = map.map_err(|error| self.reach.failure(error))?;
-                self.desk.plan.states = states(map, &self.desk.session)?;
-                Ok(Happening::Tick)
+                let map = map.map_err(|error| self.node_args.failure(error))?;
+                self.state.plan.states = states(map, &self.state.session)?;
+                Ok(UiEvent::Tick)
             }
-            _ = self.ticks.tick() => Ok(Happening::Tick),
+            _ = self.ticks.tick() => Ok(UiEvent::Tick),
         }
     }
 
-    fn press(&mut self, key: Key) -> Happening {
+    fn press(&mut self, key: Key) -> UiEvent {
         match key {
             Key::Interrupt => self.leaving = true,
             Key::Scroll(lines) => self.screen.scroll(lines),
-            // While an answer is waited for, what is typed would be typed blindly.
-            _ if self.desk.waiting => {}
-            Key::Enter => return Happening::Line(std::mem::take(&mut self.desk.typed)),
-            Key::Char(char) if self.desk.typed.chars().count() < TYPED_MAX => self.desk.typed.push(char),
-            Key::Backspace => drop(self.desk.typed.pop()),
-            Key::ClearLine => self.desk.typed.clear(),
+            // Input is ignored while an answer is awaited.
+            _ if self.state.waiting => {}
+            Key::Enter => return UiEvent::Line(std::mem::take(&mut self.state.typed)),
+            Key::Char(char) if self.state.typed.chars().count() < TYPED_MAX => self.state.typed.push(char),
+            Key::Backspace => drop(self.state.typed.pop()),
+            Key::ClearLine => self.state.typed.clear(),
             Key::Char(_) | Key::Redraw => {}
         }
-        Happening::Tick
+        UiEvent::Tick
     }
 
     /// Waits for an answer while the page stays live.
     async fn meanwhile<T>(&mut self, answer: impl Future<Output = T>) -> Result<T, Failure> {
         let mut answer = std::pin::pin!(answer);
-        self.desk.waiting = true;
+        self.state.waiting = true;
         let answered = loop {
             self.show()?;
             tokio::select! {
@@ -189,48 +189,48 @@ impl Sale<'_> {
                 }
             }
         };
-        self.desk.waiting = false;
+        self.state.waiting = false;
         Ok(answered)
     }
 
-    async fn hold(&mut self, wanted: Wanted) -> Outcome {
+    async fn hold(&mut self, wanted: SeatChoice) -> Outcome {
         let mut answer = self.ask_to_hold(&wanted).await?;
         let over = |error: &Error| {
             error.refusal().is_some_and(|no| matches!(no.name.as_str(), "cart_expired" | "cart_not_active"))
         };
         if answer.as_ref().is_err_and(over) {
-            // The time ran out while the buyer was thinking: the next cart is as good.
-            if self.desk.holding() {
-                self.desk.message = "The time of the earlier seats was up: they are free again.".into();
+            // The cart has expired, so the purchase goes on with a new one.
+            if self.state.holding() {
+                self.state.message = "The time of the earlier seats was up: they are free again.".into();
             }
             self.start_anew();
             answer = self.ask_to_hold(&wanted).await?;
         }
         match answer {
             Ok(Reply { value: held, .. }) => {
-                let mut lines = std::mem::take(&mut self.desk.lines);
+                let mut lines = std::mem::take(&mut self.state.lines);
                 lines.extend(held.lines);
-                self.desk.set_lines(lines);
-                self.desk.lines_version = held.lines_version;
-                self.desk.deadline = Some(held.deadline);
+                self.state.set_lines(lines);
+                self.state.lines_version = held.lines_version;
+                self.state.deadline = Some(held.deadline);
             }
             Err(error) => self.note(error),
         }
         Ok(())
     }
 
-    async fn ask_to_hold(&mut self, wanted: &Wanted) -> Result<Result<Reply<Held>, Error>, Failure> {
-        let (cart, session) = (self.cart.clone(), self.desk.session.clone());
+    async fn ask_to_hold(&mut self, wanted: &SeatChoice) -> Result<Result<Reply<Held>, Error>, Failure> {
+        let (cart, session) = (self.cart.clone(), self.state.session.clone());
         self.meanwhile(async { hold(&cart, &session, wanted).await }).await
     }
 
     async fn give_back(&mut self, seats: Option<Vec<u32>>) -> Outcome {
         let lines = match seats {
-            None => self.desk.lines.iter().map(|line| (line.line, None)).collect(),
+            None => self.state.lines.iter().map(|line| (line.line, None)).collect(),
             Some(seats) => {
-                let lines = self.desk.lines_of(&seats);
+                let lines = self.state.lines_of(&seats);
                 if lines.iter().map(|(_, seats)| seats.len()).sum::<usize>() < seats.len() {
-                    self.desk.message = "not all of these are yours; the map shows with ● which are".into();
+                    self.state.message = "not all of these are yours; the map shows with ● which are".into();
                     return Ok(());
                 }
                 lines.into_iter().map(|(line, seats)| (line, Some(seats))).collect::<Vec<_>>()
@@ -239,7 +239,7 @@ impl Sale<'_> {
         for (line, seats) in lines {
             let cart = self.cart.clone();
             match self.meanwhile(async { cart.release(line, seats).await }).await? {
-                Ok(reply) => self.desk.take_cart(&reply.value),
+                Ok(reply) => self.state.take_cart(&reply.value),
                 Err(error) => {
                     self.note(error);
                     break;
@@ -249,23 +249,23 @@ impl Sale<'_> {
         Ok(())
     }
 
-    /// Checks out; the last words if that made an order.
+    /// Checks out. Returns the last lines if that made an order.
     async fn buy(&mut self) -> Result<Option<Vec<String>>, Failure> {
         let cart = self.cart.clone();
         let payment = recorded(METHOD, cart.id().to_string());
-        // The lines that were told last may lack some that were taken away before: the total tells.
-        let total = receipt::total(&self.desk.lines, self.desk.currency());
-        let expect = Figure { lines: Some(self.desk.lines_version), total: Some(total) };
+        // The known lines may include some that were taken away. The total would differ then.
+        let total = receipt::total(&self.state.lines, self.state.currency());
+        let expect = Figure { lines: Some(self.state.lines_version), total: Some(total) };
         match self.meanwhile(async { cart.checkout_expecting(payment, None, None, Some(expect)).await }).await? {
             Ok(Reply { value: bought, .. }) => {
-                let layout = &self.desk.session.layout;
-                Ok(Some(receipt::order(&bought.order, bought.settling, layout, &self.desk.names)))
+                let layout = &self.state.session.layout;
+                Ok(Some(receipt::order(&bought.order, bought.settling, layout, &self.state.names)))
             }
             Err(error) if error.may_have_happened() => {
                 let order = self.cart.id().order().to_string();
-                // Cancelling could undo nothing that was bought, and must not be tried on a sale in doubt.
+                // A checkout in doubt must not be followed by a cancel.
                 self.start_anew();
-                Err(in_doubt(error, &order, self.reach))
+                Err(in_doubt(error, &order, self.node_args))
             }
             Err(error) => {
                 self.note(error);
@@ -274,53 +274,53 @@ impl Sale<'_> {
         }
     }
 
-    /// Says what was refused or failed, and sees to it that what is held is looked at where that is not clear.
+    /// Shows an error. Plans to read the cart if its state is not clear.
     fn note(&mut self, error: Error) {
         match error.refusal() {
             Some(no) => {
-                self.desk.message = receipt::refusal(no, &self.desk.session.layout, &self.desk.names);
+                self.state.message = receipt::refusal(no, &self.state.session.layout, &self.state.names);
                 if matches!(no.name.as_str(), "cart_expired" | "cart_not_active" | "cart_differs") {
-                    self.look_at = Some(Instant::now());
+                    self.read_at = Some(Instant::now());
                 }
             }
             None => {
-                self.desk.message = self.reach.failure(error).to_string();
-                self.look_at = Some(Instant::now() + LOOK_AGAIN);
+                self.state.message = self.node_args.failure(error).to_string();
+                self.read_at = Some(Instant::now() + READ_AGAIN);
             }
         }
     }
 
-    /// Looks what the cart has, if its time is up or something about it is in doubt.
-    async fn look_at_cart(&mut self) -> Outcome {
+    /// Reads the cart, if its deadline has passed or its state is in doubt.
+    async fn read_cart(&mut self) -> Outcome {
         let at = self.at();
-        let overdue = self.desk.deadline.is_some_and(|deadline| deadline.after(AFTER_DEADLINE_MS) <= at);
-        let doubtful = self.look_at.is_some_and(|look_at| look_at <= Instant::now());
-        if !doubtful && (!overdue || self.look_at.is_some()) {
+        let overdue = self.state.deadline.is_some_and(|deadline| deadline.after(AFTER_DEADLINE_MS) <= at);
+        let doubtful = self.read_at.is_some_and(|read_at| read_at <= Instant::now());
+        if !doubtful && (!overdue || self.read_at.is_some()) {
             return Ok(());
         }
-        self.look_at = None;
-        let cart = self.cart.clone().with_deadline(LOOK_AGAIN);
+        self.read_at = None;
+        let cart = self.cart.clone().with_deadline(READ_AGAIN);
         match self.meanwhile(async { cart.get().await }).await? {
             Ok(Reply { value: cart, .. }) => self.take(&cart),
-            // It was never opened, or is gone.
+            // The cart was never opened, or is gone.
             Err(error) if error.refusal().is_some() => self.start_anew(),
-            Err(_) => self.look_at = Some(Instant::now() + LOOK_AGAIN),
+            Err(_) => self.read_at = Some(Instant::now() + READ_AGAIN),
         }
         Ok(())
     }
 
     fn take(&mut self, cart: &CartView) {
-        self.desk.take_cart(cart);
+        self.state.take_cart(cart);
         match cart.state {
             CartState::Expired => {
                 self.start_anew();
-                self.desk.message = "The time is up: your seats are free again. Choose once more.".into();
+                self.state.message = "The time is up: your seats are free again. Choose once more.".into();
             }
             CartState::Canceled | CartState::Done => self.start_anew(),
             CartState::Active | CartState::CheckingOut => {
-                if self.desk.deadline.is_some_and(|deadline| deadline <= self.at()) {
-                    // The node has not ended it yet.
-                    self.look_at = Some(Instant::now() + LOOK_AGAIN);
+                if self.state.deadline.is_some_and(|deadline| deadline <= self.at()) {
+                    // The node has not expired it yet.
+                    self.read_at = Some(Instant::now() + READ_AGAIN);
                 }
             }
         }
@@ -328,22 +328,22 @@ impl Sale<'_> {
 
     /// Goes on with a new cart.
     fn start_anew(&mut self) {
-        self.cart = Cart::beside(&self.client, &Entity::Session(self.desk.session.id.clone()));
-        self.desk.set_lines(Vec::new());
-        self.desk.deadline = None;
-        self.look_at = None;
+        self.cart = Cart::beside(&self.client, &Entity::Session(self.state.session.id.clone()));
+        self.state.set_lines(Vec::new());
+        self.state.deadline = None;
+        self.read_at = None;
     }
 
-    /// Gives everything back before leaving; the last words.
+    /// Releases everything before leaving. Returns the last lines.
     async fn give_all_back(&mut self) -> Vec<String> {
-        if !self.desk.holding() && self.look_at.is_none() {
+        if !self.state.holding() && self.read_at.is_none() {
             return vec!["Nothing was bought.".into()];
         }
         match self.cart.with_deadline(LEAVE_TIME).cancel().await {
             Ok(_) => vec!["Nothing was bought; the seats are given back.".into()],
             Err(error) if error.refusal().is_some() => vec!["Nothing was bought.".into()],
             Err(_) => {
-                let until = self.desk.deadline.map_or_else(String::new, |at| format!(" at {}", date_and_time(at)));
+                let until = self.state.deadline.map_or_else(String::new, |at| format!(" at {}", date_and_time(at)));
                 vec![format!(
                     "Nothing was bought. The node does not answer; the seats become free by themselves{until}."
                 )]

@@ -1,11 +1,11 @@
 //! `boxoffice book`: a purchase at the terminal, or in one go.
 
-mod desk;
+mod input;
 mod live;
 mod receipt;
+mod state;
 #[cfg(test)]
 mod tests;
-mod wish;
 
 use std::{io::IsTerminal, pin::pin};
 
@@ -14,14 +14,14 @@ use boxoffice_client::{BestWish, Cart, Client, Entity, Error, Figure, Held, Repl
 pub use receipt::refusal;
 
 use crate::{
-    args::{Book, Reach},
+    args::{Book, NodeArgs},
     draw::{Names, Plan, draw},
     failure::{Failure, Outcome},
-    reach::{self, look, say},
-    watch::{headline, session, session_id, told_to_stop},
+    node_client::{self, options, say},
+    watch::{headline, session, session_id, stop_requested},
 };
 
-/// How what is bought here counts as paid.
+/// The recorded method of payment.
 const METHOD: &str = "terminal";
 
 /// Buys seats.
@@ -41,47 +41,47 @@ pub fn run(args: &Book) -> Outcome {
     if alone && !args.yes {
         return Err(Failure::Usage("this is no terminal, so no question can be asked: check out with --yes".into()));
     }
-    reach::block_on(async {
-        let client = args.reach.connect().await?;
-        let session = session(&client, &id, &args.reach).await?;
+    node_client::block_on(async {
+        let client = args.node_args.connect().await?;
+        let session = session(&client, &id, &args.node_args).await?;
         let names = Names::of(&session.layout);
         let wanted = wanted(args, &names)?;
         if alone {
-            let purchase = Purchase { client, session, names, reach: &args.reach };
+            let purchase = Purchase { client, session, names, node_args: &args.node_args };
             let wanted = wanted.expect("seats or how many were asked for above");
             return purchase.alone(wanted).await;
         }
-        live::sell(&client, session, wanted, &args.reach).await
+        live::sell(&client, session, wanted, &args.node_args).await
     })
 }
 
-/// What the command line asks for.
-enum Wanted {
+/// The seats on the command line.
+enum SeatChoice {
     /// These seats, by index.
     Seats(Vec<u32>),
     /// This many of the best seats.
     Best(u16),
 }
 
-fn wanted(args: &Book, names: &Names) -> Result<Option<Wanted>, Failure> {
+fn wanted(args: &Book, names: &Names) -> Result<Option<SeatChoice>, Failure> {
     if let Some(count) = args.best {
-        return Ok(Some(Wanted::Best(count)));
+        return Ok(Some(SeatChoice::Best(count)));
     }
     if args.seats.is_empty() {
         return Ok(None);
     }
     let seats = names.read(args.seats.iter().map(String::as_str)).map_err(|error| Failure::Usage(error.to_string()))?;
-    Ok(Some(Wanted::Seats(seats)))
+    Ok(Some(SeatChoice::Seats(seats)))
 }
 
-async fn hold(cart: &Cart, session: &SessionView, wanted: &Wanted) -> Result<Reply<Held>, Error> {
+async fn hold(cart: &Cart, session: &SessionView, wanted: &SeatChoice) -> Result<Reply<Held>, Error> {
     match wanted {
-        Wanted::Seats(indexes) => {
+        SeatChoice::Seats(indexes) => {
             cart.hold_seats(&session.id, indexes.iter().map(|index| session.layout.seat(*index))).await
         }
-        Wanted::Best(count) => {
-            let wish = BestWish { count: *count, category: None, section: None, accessible: 0, split: false };
-            cart.hold_best(&session.id, wish).await
+        SeatChoice::Best(count) => {
+            let input = BestWish { count: *count, category: None, section: None, accessible: 0, split: false };
+            cart.hold_best(&session.id, input).await
         }
     }
 }
@@ -91,14 +91,14 @@ struct Purchase<'a> {
     client: Client,
     session: SessionView,
     names: Names,
-    reach: &'a Reach,
+    node_args: &'a NodeArgs,
 }
 
 impl Purchase<'_> {
-    /// Holds, shows what is held, checks out. Told to stop in between, it gives the seats back.
-    async fn alone(&self, wanted: Wanted) -> Outcome {
+    /// Holds, shows the hold, checks out. Releases the seats if it is stopped in between.
+    async fn alone(&self, wanted: SeatChoice) -> Outcome {
         let cart = Cart::beside(&self.client, &Entity::Session(self.session.id.clone()));
-        let mut stop = pin!(told_to_stop());
+        let mut stop = pin!(stop_requested());
         let held = tokio::select! {
             biased;
             held = hold(&cart, &self.session, &wanted) => held,
@@ -111,11 +111,11 @@ impl Purchase<'_> {
             () = &mut stop => return self.stopped(&cart).await,
         };
         if let Err(failure) = shown {
-            // What cannot be shown is not bought; if this does not work the seats are free at the deadline.
+            // A hold that cannot be shown is not bought. If the cancel fails, the seats are free at the deadline.
             let _ = cart.cancel().await;
             return Err(failure);
         }
-        // A checkout that is on its way cannot be called back: its answer is waited for.
+        // A checkout cannot be taken back, so its answer is awaited.
         let (payment, shown) = (recorded(METHOD, cart.id().to_string()), held.lines_version);
         let expect = Figure { lines: Some(shown), ..Figure::default() };
         match cart.checkout_expecting(payment, None, None, Some(expect)).await {
@@ -128,23 +128,23 @@ impl Purchase<'_> {
             }
             Err(error) => {
                 if matches!(error, Error::Refused(_)) {
-                    // Its seats are not wanted. If this fails they are free at its deadline.
+                    // If the cancel fails, the seats are free at the deadline.
                     let _ = cart.cancel().await;
                 }
-                Err(in_doubt(error, &cart.id().order().to_string(), self.reach))
+                Err(in_doubt(error, &cart.id().order().to_string(), self.node_args))
             }
         }
     }
 
     async fn show(&self, held: &Held) -> Outcome {
         say(&headline(&self.session));
-        let map = self.client.session_map(&self.session.id).await.map_err(|error| self.reach.failure(error))?.value;
+        let map = self.client.session_map(&self.session.id).await.map_err(|error| self.node_args.failure(error))?.value;
         let layout = self.session.layout.clone();
         let states = unpack(&map.seats, layout.seats());
         let seats = held.lines.iter().flat_map(|line| line.content.seats());
         let own = seats.filter_map(|priced| layout.index(priced.seat)).collect();
         let plan = Plan { prices: self.session.prices.clone(), layout, states, own };
-        for line in draw(&plan, &look()) {
+        for line in draw(&plan, &options()) {
             say(&line);
         }
         say("");
@@ -152,7 +152,7 @@ impl Purchase<'_> {
     }
 
     async fn stopped(&self, cart: &Cart) -> Outcome {
-        cart.cancel().await.map_err(|error| self.reach.failure(error))?;
+        cart.cancel().await.map_err(|error| self.node_args.failure(error))?;
         Err(Failure::Refused("stopped before anything was bought; the seats are given back".into()))
     }
 
@@ -163,24 +163,24 @@ impl Purchase<'_> {
                 receipt::refusal(no, &self.session.layout, &self.names),
                 self.session.id
             )),
-            None => self.reach.failure(error),
+            None => self.node_args.failure(error),
         }
     }
 }
 
-/// A checkout that did not end with an order: it may still have happened.
-fn in_doubt(error: Error, order: &str, reach: &Reach) -> Failure {
+/// The failure of a checkout, which may have happened all the same.
+fn in_doubt(error: Error, order: &str, node_args: &NodeArgs) -> Failure {
     if !error.may_have_happened() {
-        return reach.failure(error);
+        return node_args.failure(error);
     }
     Failure::Unreachable(format!(
         "no answer to the checkout: whether order {order} was made is not known here. `boxoffice admin audit cart/{order} \
          --address {}` tells, once the node answers",
-        reach.host_and_port()
+        node_args.host_and_port()
     ))
 }
 
-/// The states of a packed map; seats it does not have count as blocked.
+/// The states of a packed map. Missing seats count as blocked.
 fn unpack(packed: &[u8], seats: u32) -> Vec<SeatState> {
     let state = |index: u32| {
         let byte = packed.get(index as usize / 4).copied().unwrap_or(u8::MAX);

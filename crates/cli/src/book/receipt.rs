@@ -1,12 +1,12 @@
-//! What is held and what was bought, in words.
+//! Holds and orders in words.
 
 use boxoffice_client::{Currency, LineView, Money, No, Order, SeatState};
 use boxoffice_core::layout::Layout;
-use boxoffice_wire::form::seat_state_text;
+use boxoffice_wire::repr::seat_state_text;
 
 use crate::{
     draw::{Names, amount},
-    reach::date_and_time,
+    node_client::date_and_time,
 };
 
 /// The lines of a cart or an order in one session: seats by price.
@@ -51,7 +51,7 @@ pub fn order(order: &Order, settling: bool, layout: &Layout, names: &Names) -> V
     words
 }
 
-/// A refusal, with the seats that stood in the way by name and what they are.
+/// A refusal, with the names and states of its seats.
 pub fn refusal(no: &No, layout: &Layout, names: &Names) -> String {
     let indexes: Vec<Option<u32>> = no.seats.iter().map(|seat| layout.index(*seat)).collect();
     let of = |state: Option<SeatState>| -> Vec<u32> {

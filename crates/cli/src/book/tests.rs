@@ -8,13 +8,14 @@ use boxoffice_core::layout::{Labels, Row, Run};
 use expect_test::expect;
 
 use super::{
-    desk::{Desk, countdown},
-    receipt, unpack,
-    wish::Wish,
+    input::Input,
+    receipt,
+    state::{PurchaseState, countdown},
+    unpack,
 };
-use crate::draw::Look;
+use crate::draw::DrawOptions;
 
-const LOOK: Look = Look { colours: false, columns: 60 };
+const OPTIONS: DrawOptions = DrawOptions { colours: false, columns: 60 };
 
 fn id(text: &str) -> Id {
     Id::new(text).expect("an id")
@@ -59,10 +60,10 @@ fn session() -> SessionView {
     }
 }
 
-fn desk() -> Desk {
-    let mut desk = Desk::new(session());
-    desk.plan.states = vec![SeatState::Free; 12];
-    desk
+fn state() -> PurchaseState {
+    let mut state = PurchaseState::new(session());
+    state.plan.states = vec![SeatState::Free; 12];
+    state
 }
 
 fn line(number: u32, row: u16, seats: &[(u16, i64)]) -> LineView {
@@ -75,15 +76,15 @@ fn line(number: u32, row: u16, seats: &[(u16, i64)]) -> LineView {
     }
 }
 
-fn page(desk: &Desk, at: u64) -> String {
-    let page = desk.page(Timestamp(at), &LOOK);
+fn page(state: &PurchaseState, at: u64) -> String {
+    let page = state.page(Timestamp(at), &OPTIONS);
     [page.head, page.body, page.foot].concat().join("\n") + "\n"
 }
 
 #[test]
-fn the_desk_before_and_after_a_hold() {
-    let mut desk = desk();
-    desk.typed = "b2".into();
+fn the_page_before_and_after_a_hold() {
+    let mut state = state();
+    state.typed = "b2".into();
     expect![[r#"
         hamlet-tonight: hamlet, royal / main, 2026-12-24 19:30 UTC
         12 free, 0 held, 0 sold, 0 blocked   live
@@ -99,14 +100,14 @@ fn the_desk_before_and_after_a_hold() {
         Which seats? Like B5 B6 or B5-B8; best 3 takes the three best side by side; q leaves
         > b2
     "#]]
-    .assert_eq(&page(&desk, 0));
+    .assert_eq(&page(&state, 0));
     for index in [7, 8, 9] {
-        desk.plan.states[index] = SeatState::Held;
+        state.plan.states[index] = SeatState::Held;
     }
-    desk.set_lines(vec![line(0, 1, &[(1, 1000), (2, 2500), (3, 2500)])]);
-    desk.deadline = Some(Timestamp(1_800_000));
-    desk.typed.clear();
-    desk.message = "A1 is sold".into();
+    state.set_lines(vec![line(0, 1, &[(1, 1000), (2, 2500), (3, 2500)])]);
+    state.deadline = Some(Timestamp(1_800_000));
+    state.typed.clear();
+    state.message = "A1 is sold".into();
     expect![[r#"
         hamlet-tonight: hamlet, royal / main, 2026-12-24 19:30 UTC
         9 free, 3 held, 0 sold, 0 blocked   live
@@ -126,16 +127,16 @@ fn the_desk_before_and_after_a_hold() {
         Enter buys them, b gives them back (b B5: only that one), more seats add to them, q leaves
         > 
     "#]]
-    .assert_eq(&page(&desk, 1_000));
-    desk.connected = false;
-    desk.waiting = true;
-    assert!(page(&desk, 1_000).contains("reconnecting …"));
-    assert_eq!(desk.lines_of(&[8, 0]), [(0, vec![Seat { row: 1, seat: 2 }])]);
+    .assert_eq(&page(&state, 1_000));
+    state.connected = false;
+    state.waiting = true;
+    assert!(page(&state, 1_000).contains("reconnecting …"));
+    assert_eq!(state.lines_of(&[8, 0]), [(0, vec![Seat { row: 1, seat: 2 }])]);
 }
 
 #[test]
-fn an_ended_cart_leaves_nothing_on_the_desk() {
-    let mut desk = desk();
+fn an_ended_cart_leaves_no_hold() {
+    let mut state = state();
     let mut cart = CartView {
         id: CartId(7),
         state: CartState::Active,
@@ -149,16 +150,16 @@ fn an_ended_cart_leaves_nothing_on_the_desk() {
         order: None,
         ended: None,
     };
-    desk.take_cart(&cart);
-    assert_eq!((desk.holding(), desk.deadline), (true, Some(Timestamp(1_000))));
+    state.take_cart(&cart);
+    assert_eq!((state.holding(), state.deadline), (true, Some(Timestamp(1_000))));
     // An expired cart keeps its lines as history.
     cart.state = CartState::Expired;
-    desk.take_cart(&cart);
-    assert_eq!((desk.holding(), desk.deadline, desk.plan.own.len()), (false, None, 0));
+    state.take_cart(&cart);
+    assert_eq!((state.holding(), state.deadline, state.plan.own.len()), (false, None, 0));
 }
 
 #[test]
-fn the_countdown_never_says_more_than_there_is() {
+fn the_countdown_never_shows_too_much() {
     let left = |span: u64| countdown(Timestamp(10_000_000 + span), Timestamp(10_000_000));
     assert_eq!(left(1_800_000), "held for 30:00 more");
     assert_eq!(left(59_001), "held for 1:00 more");
@@ -170,12 +171,12 @@ fn the_countdown_never_says_more_than_there_is() {
 }
 
 #[test]
-fn wishes_depend_on_what_is_held() {
+fn input_depends_on_the_hold() {
     let names = crate::draw::Names::of(&session().layout);
     let said =
         ["", "yes", "b", "b b2", "q", "B2 B3", "b2-b4", "best 3", "3 best", "3", "best", "best 21", "0", "C1", "b c9"];
-    let read = |words: &&str, holding| match Wish::read(words, &names, holding) {
-        Ok(wish) => format!("{wish:?}"),
+    let read = |words: &&str, holding| match Input::read(words, &names, holding) {
+        Ok(input) => format!("{input:?}"),
         Err(why) => format!("no: {why}"),
     };
     let table: Vec<String> =
@@ -200,7 +201,7 @@ fn wishes_depend_on_what_is_held() {
 }
 
 #[test]
-fn refusals_name_seats_and_what_they_are() {
+fn refusals_name_seats_and_their_states() {
     let (layout, names) = (session().layout, crate::draw::Names::of(&session().layout));
     let seats = [1, 2, 3, 4].map(|seat| Seat { row: 1, seat }).to_vec();
     let states = vec![SeatState::Held, SeatState::Sold, SeatState::Sold, SeatState::Blocked];

@@ -1,4 +1,4 @@
-//! What the page is told.
+//! The section `[page]`.
 
 use boxoffice_core::id::Id;
 use boxoffice_edge::PageConfig;
@@ -18,7 +18,7 @@ pub(super) struct PageSection {
 }
 
 impl Settings {
-    /// What the page offers besides sessions; it shows whether there is a gateway.
+    /// The settings of the page.
     pub(super) fn page(&self, gateway: bool) -> Result<PageConfig, ConfigError> {
         Ok(PageConfig {
             products: self.ids("page.products", |file| file.page.products.as_ref())?,
@@ -74,13 +74,13 @@ mod tests {
     use super::super::{Config, tests::refused};
 
     #[test]
-    fn nothing_is_offered_if_nothing_is_said() {
+    fn the_page_offers_nothing_by_default() {
         let page = Config::load(None).expect("the built-in configuration is right").page;
         assert!(page.products.is_empty() && page.resources.is_empty() && page.demo.is_none() && !page.gateway);
     }
 
     #[test]
-    fn what_the_page_is_told() {
+    fn settings_of_the_page_are_read() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("b.toml");
         let text = "[page]\nproducts = [\"programme\", \"poster\"]\nresources = [\"room-5\"]\ndemo = \"http://127.0.0.1:7190\"\n\

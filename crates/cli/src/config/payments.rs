@@ -1,4 +1,4 @@
-//! How carts are paid: the gateway, its secrets, and what becomes of a cart that is declined.
+//! The section `[payments]`.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use toml::Spanned;
 
 use super::{ConfigError, Settings};
 
-/// Secrets of webhooks at the same time: one that goes, one that comes, and no more hashing than that for a forged one.
+/// The maximum of webhook secrets: an old and a new one. Each costs a hash for every forged webhook.
 const WEBHOOK_SECRETS_MAX: usize = 4;
 
 #[derive(Default, Deserialize)]
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn payments_are_recorded_only_if_nothing_is_said() {
+    fn payments_are_only_recorded_by_default() {
         let config = Config::load(None).expect("the built-in configuration is right");
         assert!(config.gateway.is_none());
         assert!(config.webhook_secrets.is_empty());

@@ -1,4 +1,4 @@
-//! How a node speaks with the other nodes of its cluster.
+//! The section `[peers]`.
 
 use std::{
     collections::BTreeMap,
@@ -14,38 +14,38 @@ use toml::Spanned;
 
 use super::{ConfigError, File, Settings, is_fit_for_a_header, line_of};
 
-/// The shortest secret that nodes may show each other, in characters.
+/// The shortest secret of the cluster's nodes, in characters.
 pub const SECRET_BYTES_MIN: usize = 16;
 
-/// How a node speaks with the other nodes of its cluster.
+/// The links to the other nodes of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeersConfig {
-    /// Where other nodes reach it.
+    /// The port for other nodes.
     pub listen: SocketAddr,
-    /// What they are told: host and port.
+    /// Host and port that other nodes are told.
     pub advertise: String,
-    /// What nodes show each other; none only where no other machine can connect.
+    /// The secret of the cluster's nodes. `None` only if no other machine can connect.
     pub secret: Option<Secret>,
-    /// Certificates, if connections are to be encrypted.
+    /// Certificates, if the links are encrypted.
     pub tls: Option<PeersTls>,
-    /// Client addresses of members of the cluster it joins, if it is no member yet.
+    /// Client addresses of members of the cluster to join, for a node that is not a member yet.
     pub join: Vec<String>,
-    /// Nodes that are reached from here at another address than they tell: by id, host and port.
+    /// Host and port of nodes that this node reaches at another address than they tell, by id.
     pub routes: BTreeMap<u64, String>,
 }
 
-/// What a node shows and believes.
+/// The certificate of a node, and the authority that it trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeersTls {
-    /// Its certificate: a PEM file.
+    /// The certificate, a PEM file.
     pub certificate: PathBuf,
-    /// The key of that: a PEM file.
+    /// The private key, a PEM file.
     pub key: PathBuf,
-    /// Who signs the certificates of all nodes: a PEM file.
+    /// The authority that signs the certificates of all nodes, a PEM file.
     pub authority: PathBuf,
 }
 
-/// `[peers]` as it is written.
+/// The section `[peers]`.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct PeersSection {
@@ -61,68 +61,67 @@ pub(super) struct PeersSection {
     routes: Option<Spanned<BTreeMap<String, String>>>,
 }
 
-/// What was said so far of other nodes, key by key: by files, and then by the command line. Each key stands for itself, so
-/// that a flag takes the place of one key and of nothing beside it.
+/// The keys of `[peers]`, set by files and then by the command line. A flag overrides one key and no other.
 #[derive(Clone, Debug)]
-pub struct PeersSaid {
+pub struct PeerSettings {
     listen: Option<SocketAddr>,
     advertise: String,
-    /// Or why it cannot be had, which matters only if no other one is configured.
+    /// The secret, or why it cannot be read. The error counts only if no flag sets the secret.
     secret: Result<Option<Secret>, String>,
     tls: Option<PeersTls>,
-    /// Other machines may be spoken with in plain text.
+    /// Allows links to other machines in plain text.
     plain: bool,
     join: Vec<String>,
     routes: BTreeMap<u64, String>,
-    /// Where keys stand that a file says: `FILE: line LINE: `.
+    /// The places of keys that a file sets: `FILE: line LINE: `.
     places: BTreeMap<&'static str, String>,
 }
 
-impl PeersSaid {
-    /// Another address to listen on.
+impl PeerSettings {
+    /// Sets the address to listen on.
     ///
     /// # Errors
-    /// In words, if that is no address.
+    /// The text is not an address.
     pub fn listen(&mut self, listen: &str) -> Result<(), String> {
         self.listen = Some(address(listen)?);
         self.places.remove(LISTEN);
         Ok(())
     }
 
-    /// Another address that others are told.
+    /// Sets the address that other nodes are told.
     pub fn advertise(&mut self, advertise: &str) {
         advertise.clone_into(&mut self.advertise);
         self.places.remove(ADVERTISE);
     }
 
-    /// Other machines may be spoken with in plain text.
+    /// Allows links to other machines in plain text.
     pub fn plain(&mut self) {
         self.plain = true;
     }
 
-    /// Another secret, whatever file the one before would have been in.
+    /// Sets the secret.
     pub fn secret(&mut self, secret: &str) {
         self.secret = Ok(Some(Secret(secret.to_owned())));
         self.places.remove(SECRET);
     }
 
-    /// Another cluster to join.
+    /// Sets the cluster to join.
     pub fn join(&mut self, join: &[String]) {
         join.clone_into(&mut self.join);
         self.places.remove(JOIN);
     }
 
-    /// Whether an address to listen on was said at all: without one a node is alone.
+    /// Whether an address to listen on is set. Without one a node is alone.
     pub fn listens(&self) -> bool {
         self.listen.is_some()
     }
 
-    /// The whole of it, after everybody has had a say: whether others could be let in by anybody, or not find it. Nothing if
-    /// the node is alone.
+    /// Validates the settings. `None` if the node is alone.
     ///
     /// # Errors
-    /// In words, with the key, and its file and line if it stands in one.
-    pub fn settled(self) -> Result<Option<PeersConfig>, String> {
+    /// Strangers could join, or other nodes could not reach this one. The message has the key, and its file and line if a
+    /// file sets it.
+    pub fn validated(self) -> Result<Option<PeersConfig>, String> {
         let at = |key: &str, what: String| {
             let place = self.places.get(key).map_or("", String::as_str);
             Err(format!("{place}{what}"))
@@ -166,7 +165,7 @@ impl PeersSaid {
             let what = format!("peers.advertise: {advertise:?} is not a host and a port, like node1.internal:7280");
             return at(ADVERTISE, what);
         }
-        let PeersSaid { tls, join, routes, .. } = self;
+        let PeerSettings { tls, join, routes, .. } = self;
         Ok(Some(PeersConfig { listen, advertise, secret, tls, join, routes }))
     }
 }
@@ -181,8 +180,8 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl PeersConfig {
-    /// What other nodes and clients are told of the client's door: where it listens or, if that is every address of the
-    /// machine, the host that other nodes are told.
+    /// The address for clients that other nodes and clients are told. If the client port listens on all addresses of the
+    /// machine, it has the host that other nodes are told.
     pub fn client_address(&self, listen: SocketAddr) -> String {
         match self.advertise.rsplit_once(':') {
             Some((host, _)) if listen.ip().is_unspecified() => format!("{host}:{}", listen.port()),
@@ -191,7 +190,7 @@ impl PeersConfig {
     }
 }
 
-/// Whether this can be connected to.
+/// Whether this is a host and a port to connect to.
 fn is_host_and_port(text: &str) -> bool {
     text.len() <= ADDRESS_BYTES_MAX
         && text.bytes().all(|byte| byte.is_ascii_graphic())
@@ -199,8 +198,8 @@ fn is_host_and_port(text: &str) -> bool {
 }
 
 impl Settings {
-    /// What is said of other nodes; checked when the command line has had its say ([`PeersSaid::settled`]).
-    pub(super) fn peers(&self) -> Result<PeersSaid, ConfigError> {
+    /// The keys of `[peers]`. [`PeerSettings::validated`] checks them after the command line.
+    pub(super) fn peers(&self) -> Result<PeerSettings, ConfigError> {
         let (source, listen) = self.find(|file| file.peers.listen.as_ref());
         let listen = match listen.get_ref().as_str() {
             "" => None,
@@ -215,7 +214,7 @@ impl Settings {
             (SECRET, self.place(|file| file.peers.secret.as_ref())),
             (JOIN, self.place(|file| file.peers.join.as_ref())),
         ];
-        Ok(PeersSaid {
+        Ok(PeerSettings {
             listen,
             advertise: advertise.get_ref().clone(),
             secret: self.peers_secret().map_err(|error| error.to_string()),
@@ -227,7 +226,7 @@ impl Settings {
         })
     }
 
-    /// Where a key stands, if an operator's file says it.
+    /// The place of a key, if a file sets it.
     fn place<T>(&self, get: impl Fn(&File) -> Option<&Spanned<T>>) -> Option<String> {
         let (_, said) = self.0.split_last()?;
         let (source, value) = said.iter().find_map(|source| Some((source, get(&source.file)?)))?;
@@ -275,7 +274,7 @@ impl Settings {
         let authority = self.find(|file| file.peers.tls_authority.as_ref());
         let all = [certificate, key, authority];
         let mut said = all.iter().filter(|(_, path)| !path.get_ref().as_os_str().is_empty());
-        // What is said is what is blamed: what is not said stands in no file of the operator's.
+        // The error names a key that is set, since a missing key has no place.
         match (said.next(), said.count()) {
             (None, _) => Ok(None),
             (Some(_), 2) => {
@@ -299,22 +298,25 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("b.toml");
         fs::write(&path, format!("[peers]\n{text}\n")).expect("a written file");
-        let said = Config::load(Some(&path)).map(|config| config.said).map_err(|error| error.to_string());
-        let settled = said
-            .and_then(PeersSaid::settled)
+        let said = Config::load(Some(&path)).map(|config| config.peer_settings).map_err(|error| error.to_string());
+        let validated = said
+            .and_then(PeerSettings::validated)
             .map_err(|error| error.rsplit_once("b.toml: ").expect("the file is named").1.to_owned());
-        settled?.ok_or("alone".to_owned())
+        validated?.ok_or("alone".to_owned())
     }
 
     const SECRET: &str = "secret = \"sixteen-letters!\"";
 
     #[test]
-    fn a_node_is_alone_if_nothing_is_said() {
-        assert_eq!(Config::load(None).expect("the built-in configuration is right").said.settled(), Ok(None));
+    fn a_node_is_alone_by_default() {
+        assert_eq!(
+            Config::load(None).expect("the built-in configuration is right").peer_settings.validated(),
+            Ok(None)
+        );
     }
 
     #[test]
-    fn what_is_said_is_taken() {
+    fn settings_of_peers_are_read() {
         let tls = "tls_certificate = \"c\"\ntls_key = \"k\"\ntls_authority = \"a\"";
         let join = "join = [\"one:7180\", \"two:7180\"]";
         let text = format!("listen = \"0.0.0.0:7280\"\nadvertise = \"one:7290\"\n{SECRET}\n{tls}\n{join}");
@@ -375,42 +377,42 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_takes_the_place_of_one_key() {
+    fn a_flag_overrides_one_key() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("b.toml");
         let text = "[peers]\nsecret_file = \"/nowhere/s\"\nadvertise = \"one:7290\"\njoin = [\"two:7180\"]\n";
         fs::write(&path, text).expect("a written file");
-        let said = || Config::load(Some(&path)).expect("nothing of it is wrong by itself").said;
-        let alone = said().settled().expect_err("it joins others and has no address of its own");
+        let said = || Config::load(Some(&path)).expect("the file is valid").peer_settings;
+        let alone = said().validated().expect_err("it joins others and has no address of its own");
         assert!(alone.ends_with("b.toml: line 4: peers.join: a node that joins others has a peers.listen"), "{alone}");
         let mut listening = said();
         listening.listen("0.0.0.0:7280").expect("an address");
         listening.plain();
-        let unread = listening.clone().settled().expect_err("its secret is nowhere");
+        let unread = listening.clone().validated().expect_err("its secret is nowhere");
         assert!(unread.contains("b.toml: line 2: peers.secret_file: /nowhere/s: cannot be read"), "{unread}");
         listening.secret("sixteen-letters!");
-        let peers = listening.clone().settled().expect("everything is said").expect("it is not alone");
+        let peers = listening.clone().validated().expect("the settings are complete").expect("it is not alone");
         assert_eq!((peers.advertise.as_str(), &peers.join[..]), ("one:7290", &["two:7180".to_owned()][..]));
         listening.secret("short");
         assert_eq!(
-            listening.clone().settled(),
+            listening.clone().validated(),
             Err("peers.secret: at least 16 visible ASCII characters".into()),
             "what the command line says stands in no file"
         );
         listening.secret("sixteen-letters!");
         listening.advertise("three:7290");
         listening.join(&["four:7180".into()]);
-        let peers = listening.settled().expect("everything is said").expect("it is not alone");
+        let peers = listening.validated().expect("the settings are complete").expect("it is not alone");
         assert_eq!((peers.advertise.as_str(), &peers.join[..]), ("three:7290", &["four:7180".to_owned()][..]));
     }
 
     #[test]
-    fn the_three_nodes_of_the_example_are_right() {
+    fn the_three_nodes_of_the_example_are_valid() {
         let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/cluster-3");
         for (file, node, port, joins) in [("one", 1, 7180, 0), ("two", 2, 7181, 1), ("three", 3, 7182, 1)] {
             let config = Config::load(Some(&Path::new(dir).join(file).with_extension("toml"))).expect(file);
             assert_eq!((config.wanted_node, config.listen.port()), (Some(node), port));
-            let peers = config.said.settled().expect(file).expect("it is not alone");
+            let peers = config.peer_settings.validated().expect(file).expect("it is not alone");
             assert_eq!((peers.listen.port(), peers.join.len()), (port + 100, joins));
             assert!(peers.secret.is_some());
         }

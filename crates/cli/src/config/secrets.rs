@@ -1,5 +1,4 @@
-//! Who may do what: the role of strangers, and the secrets that give other roles. Each secret may stand in a file of
-//! its own.
+//! Roles and secrets. Each secret may be in a file of its own.
 
 use std::{fs, path::PathBuf};
 
@@ -18,7 +17,7 @@ use super::{ConfigError, File, Settings, Source, is_fit_for_a_header};
 /// The shortest admin token, in characters.
 const ADMIN_TOKEN_MIN: usize = 16;
 
-/// A key of tokens.
+/// A key of short-lived tokens.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TokenKeySection {
@@ -28,10 +27,10 @@ pub(super) struct TokenKeySection {
     key_file: Option<PathBuf>,
 }
 
-/// A secret, and where it, or the file that holds it, is said.
+/// A secret, with the place in the configuration of the secret or its file.
 type SecretSaid<'a> = (&'a Source, &'a Spanned<String>, String);
 
-/// A secret that stands in the configuration, or in a file that the configuration names.
+/// Reads a secret from a file that the configuration names.
 pub(crate) fn read_secret_file(path: &std::path::Path) -> Result<String, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("{}: cannot be read: {error}", path.display()))?;
     match text.trim() {
@@ -42,7 +41,7 @@ pub(crate) fn read_secret_file(path: &std::path::Path) -> Result<String, String>
 }
 
 impl Settings {
-    /// A secret, and where it is said.
+    /// A secret, with its place in the configuration.
     fn secret(
         &self,
         key: &str,
@@ -63,7 +62,7 @@ impl Settings {
         Ok(Some((source, secret, read)))
     }
 
-    /// What the gateway is shown.
+    /// The key for the payment gateway.
     pub(super) fn api_key(&self) -> Result<Option<Secret>, ConfigError> {
         let key = "payments.api_key";
         match self.secret(key, |file| file.payments.api_key.as_ref(), |file| file.payments.api_key_file.as_ref())? {
@@ -103,7 +102,7 @@ impl Settings {
         }
     }
 
-    /// The role of callers who show nothing.
+    /// The role of callers without credentials.
     pub(super) fn anonymous(&self, has_gateway: bool, recorded_by_anyone: bool) -> Result<Option<Role>, ConfigError> {
         let (source, word) = self.find(|file| file.listen.anonymous.as_ref());
         match word.get_ref().as_str() {
@@ -123,7 +122,7 @@ impl Settings {
         }
     }
 
-    /// Whether everybody may say that a cart was paid elsewhere.
+    /// Whether every caller may record a payment made elsewhere.
     pub(super) fn recorded_by_anyone(&self) -> Result<bool, ConfigError> {
         let (source, word) = self.find(|file| file.payments.recorded.as_ref());
         match word.get_ref().as_str() {
@@ -147,7 +146,7 @@ impl Settings {
     }
 }
 
-/// The key that a section says.
+/// The key of a section.
 fn token_key(section: &TokenKeySection) -> Result<TokenKey, String> {
     let id = section.id.as_deref().map(SmolStr::new);
     let file = |path: &PathBuf| fs::read(path).map_err(|error| format!("{}: cannot be read: {error}", path.display()));

@@ -1,4 +1,4 @@
-//! How browsers and proxies reach the client port.
+//! TLS, proxies and public addresses of the client port.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -7,31 +7,31 @@ use boxoffice_edge::{Network, Proxies, ProxyWay, TlsFiles};
 
 use super::{ConfigError, File, Settings, is_origin};
 
-/// How browsers and proxies reach the client port.
+/// TLS, proxies and public addresses of the client port.
 #[derive(Clone, Debug)]
 pub struct Web {
     /// The certificate of the client port and its key, if it speaks TLS.
     pub tls: Option<TlsFiles>,
-    /// How long browsers are told to come back with TLS only, in seconds; 0 = they are not told.
+    /// How long browsers must use TLS only, in seconds. 0 sends no such header.
     pub hsts_s: u64,
     /// Proxies in front of the node.
     pub proxies: Proxies,
-    /// Scheme, host and perhaps port that browsers use for the whole cluster.
+    /// The cluster's address for browsers.
     pub public_url: Option<String>,
-    /// The same of this node: what the other members tell browsers.
+    /// This node's address for browsers.
     pub advertise: Option<String>,
-    /// How long the port goes on after the node has said that it is not ready.
+    /// How long the ports serve after `/readyz` has begun to fail.
     pub drain: Duration,
 }
 
-/// The longest time the port may go on, in milliseconds.
+/// The maximum of `drain_ms`, in milliseconds.
 const DRAIN_MS_MAX: u64 = 600_000;
 
-/// The longest time browsers may be told to come back with TLS only: two years.
+/// The maximum of `hsts_s`: two years.
 const HSTS_S_MAX: u64 = 2 * 366 * 24 * 60 * 60;
 
 impl Settings {
-    /// What the section `[listen]` says of it.
+    /// The keys of `[listen]` about the web.
     pub(super) fn web(&self) -> Result<Web, ConfigError> {
         Ok(Web {
             tls: self.tls()?,
@@ -98,10 +98,10 @@ impl Settings {
     }
 }
 
-/// Whether browsers can be told to connect there.
+/// Checks an address for browsers.
 ///
 /// # Errors
-/// What it should look like.
+/// The right form, in words.
 pub fn check_url(given: &str) -> Result<(), String> {
     if is_origin(given) && given.len() <= ADDRESS_BYTES_MAX {
         return Ok(());
@@ -122,14 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_plain_and_believes_no_proxy_if_nothing_is_said() {
+    fn a_port_is_plain_and_trusts_no_proxy_by_default() {
         let web = read("");
         assert!(web.tls.is_none() && web.proxies.networks.is_empty() && web.public_url.is_none());
         assert_eq!((web.drain, web.hsts_s), (Duration::from_secs(5), 31_536_000));
     }
 
     #[test]
-    fn what_is_said_of_the_web_is_taken() {
+    fn settings_of_the_web_are_read() {
         let web = read(
             "tls_certificate = \"c.pem\"\ntls_key = \"k.pem\"\nproxies = [\"10.0.0.0/8\", \"::1\"]\n\
              proxy_header = \"proxy-protocol\"\npublic_url = \"https://tickets.example\"\n\

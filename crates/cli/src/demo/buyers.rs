@@ -1,5 +1,5 @@
-//! The other buyers of the demo: they think, look, hold, give back, pay and lose races at the pace of people, and leave some
-//! of every house to the people who watch.
+//! The other buyers of the demo. They think, look, hold, release, pay and lose races at the pace of people, and leave some
+//! seats of every house.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,27 +17,27 @@ use tokio::time::sleep;
 
 use crate::{
     failure::{Failure, Outcome},
-    reach::now,
+    node_client::now,
 };
 
-/// What the shop sells.
+/// The products of the shop.
 pub(super) const PRODUCTS: [&str; 2] = ["programme", "poster"];
 /// The room that is booked by time.
 pub(super) const RESOURCE: &str = "rehearsal-room";
-/// The session of which only places are sold, and its area.
+/// The session with places only, and its area.
 const PLACES: (&str, &str) = ("yard-tonight", "floor");
-/// The sessions whose seats are sold; the first ones are wanted more.
+/// The sessions with seats, the most wanted first.
 const SESSIONS: [&str; 5] = ["tosca-tonight", "hamlet-tonight", "lumen-late", "mahler-sunday", "tosca-tomorrow"];
 
-/// One seat in this many is left to people.
+/// One of this many seats is left free.
 const LEFT: u32 = 6;
-/// Of each session so much is sold before the demo begins, in hundredths of its seats.
+/// The part of each session that is sold before the demo begins, in percent.
 const SOLD_AHEAD: [usize; 5] = [34, 45, 28, 22, 12];
-/// How long people think, in milliseconds.
+/// How long buyers think, in milliseconds.
 const THINK_MS: std::ops::Range<u64> = 1_500..9_000;
-/// How long they stay away after they have bought or given up, in milliseconds.
+/// How long buyers stay away after they have bought or given up, in milliseconds.
 const AWAY_MS: std::ops::Range<u64> = 10_000..60_000;
-/// As long as a house is rather empty they hurry a little.
+/// Buyers hurry a little while a house is rather empty.
 const EAGER: f64 = 0.35;
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
@@ -45,7 +45,7 @@ const HOUR_MS: u64 = 60 * 60 * 1000;
 /// Buys until it is dropped.
 ///
 /// # Errors
-/// If there is no client to be had.
+/// A client cannot be started.
 pub(super) async fn buy(addresses: Vec<String>, buyers: u32, seed: u64) -> Outcome {
     let mut clients = Vec::new();
     for first in 0..addresses.len() {
@@ -60,7 +60,7 @@ pub(super) async fn buy(addresses: Vec<String>, buyers: u32, seed: u64) -> Outco
             let mut buyer = Buyer { client: clients[number as usize % clients.len()].clone(), number, dice };
             async move { buyer.sell_ahead(&id(session), share).await }
         });
-        // What is not sold now is sold later.
+        // Unsold seats are sold later.
         let _: Vec<Result<(), Error>> = join_all(ahead).await;
     }
     let buying = (0..buyers).map(|number| {
@@ -68,7 +68,7 @@ pub(super) async fn buy(addresses: Vec<String>, buyers: u32, seed: u64) -> Outco
         Buyer { client: clients[number as usize % clients.len()].clone(), number, dice }.buy()
     });
     join_all(buying).await;
-    // Without buyers the demo goes on.
+    // The demo goes on without buyers.
     std::future::pending().await
 }
 
@@ -82,14 +82,14 @@ impl Buyer {
     async fn buy(mut self) {
         sleep(Duration::from_millis(self.dice.random_range(0..AWAY_MS.start))).await;
         loop {
-            // A refusal is how a race is lost, and a node that dies ends no buyer: they try again, as people do.
+            // A buyer tries again after a lost race or a dead node.
             let eager = self.visit().await.unwrap_or(false);
             let away_ms = self.dice.random_range(AWAY_MS);
             sleep(Duration::from_millis(if eager { away_ms / 4 } else { away_ms })).await;
         }
     }
 
-    /// Sells a share of a session at once, in twos and fours as people come.
+    /// Sells a part of a session at once, in groups of two and four.
     async fn sell_ahead(&mut self, session: &Id, share: usize) -> Result<(), Error> {
         let view = self.client.session_get(session).await?.value;
         let mut left = view.layout.seats() as usize * share / 100;
@@ -113,7 +113,7 @@ impl Buyer {
         sleep(Duration::from_millis(ms)).await;
     }
 
-    /// One visit; whether there is much left.
+    /// One visit. Returns whether many seats are left.
     async fn visit(&mut self) -> Result<bool, Error> {
         let (cart, eager) = match self.dice.random_range(0..10) {
             0 => (self.shop().await?, false),
@@ -144,7 +144,7 @@ impl Buyer {
     }
 
     async fn seats(&mut self) -> Result<(Cart, bool), Error> {
-        // The smaller of two draws: what stands first is wanted more.
+        // The smaller of two draws, because the first ones are wanted more.
         let drawn = self.dice.random_range(0..SESSIONS.len()).min(self.dice.random_range(0..SESSIONS.len()));
         let session = id(SESSIONS[drawn]);
         let cart = self.cart_beside(&Entity::Session(session.clone()));
@@ -165,7 +165,7 @@ impl Buyer {
             cart.hold_seats_best_effort(&session, seats).await?;
         }
         if self.dice.random_ratio(1, 6) {
-            // On second thoughts.
+            // The buyer has second thoughts.
             self.think().await;
             if let Some(line) = cart.get().await?.value.lines.first() {
                 cart.release(line.line, None).await?;
@@ -174,7 +174,7 @@ impl Buyer {
         Ok((cart, f64::from(free) > f64::from(all) * (1.0 - EAGER)))
     }
 
-    /// Free seats beside each other, wherever one happens to look.
+    /// Adjacent free seats at a random place.
     fn together(&mut self, view: &SessionView, map: &MapView, count: usize) -> Vec<Seat> {
         let layout = Arc::clone(&view.layout);
         let is_free = |seat: u32| map.seats[(seat / 4) as usize] >> (seat % 4 * 2) & 3 == SeatState::Free as u8;

@@ -1,5 +1,5 @@
-//! The control of the demo: which nodes run; kills one, starts it again. For the operators' view of the page, which the nodes
-//! serve; other pages are refused.
+//! The control of the demo. It tells which nodes run, kills one and starts it again, for the operators' view of the page.
+//! Other pages are refused.
 
 use std::{
     net::Ipv4Addr,
@@ -20,7 +20,7 @@ use tokio::{net::TcpListener, task::spawn_blocking};
 use super::no_port;
 use crate::failure::Failure;
 
-/// The nodes, for as long as the demo has them, and the key of the operators' view.
+/// The nodes of the demo, and the key of the operators' view.
 #[derive(Clone)]
 struct Nodes {
     cluster: Weak<LocalCluster>,
@@ -39,7 +39,7 @@ pub(super) async fn serve(listener: TcpListener, cluster: Weak<LocalCluster>, ke
         .route("/key", get(key_of_view).options(preflight))
         .route("/nodes/{node}/{action}", post(act).options(preflight))
         .with_state(Nodes { cluster, key: key.into() });
-    // It is over when the demo is.
+    // It ends with the demo.
     let _ = axum::serve(listener, router).await;
 }
 
@@ -86,7 +86,7 @@ async fn act(State(nodes): State<Nodes>, Path((node, action)): Path<(String, Str
     .await
 }
 
-/// Does something with the nodes, which may take a while, for a page of theirs or for another client.
+/// Runs a slow operation on the nodes, for one of their pages or for another client.
 async fn answer(
     nodes: &Nodes,
     headers: &HeaderMap,

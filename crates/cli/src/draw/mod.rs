@@ -1,4 +1,4 @@
-//! A seat map for the terminal: rows as they stand, states and categories, a legend.
+//! A seat map for the terminal, with a legend.
 
 mod money;
 mod names;
@@ -14,25 +14,25 @@ pub use money::amount;
 pub use names::Names;
 pub use screen::{Key, Page, Screen};
 
-/// What is drawn: a layout and the state of each of its seats.
+/// A layout with the state of each seat.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The seats.
+    /// The layout.
     pub layout: Arc<Layout>,
     /// A price for each category.
     pub prices: Vec<(Id, Money)>,
     /// The state of each seat, by index.
     pub states: Vec<SeatState>,
-    /// Held seats, by index, that are the viewer's own.
+    /// The viewer's own held seats, by index.
     pub own: BTreeSet<u32>,
 }
 
-/// How it is drawn.
+/// Options for drawing.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct DrawOptions {
     /// Whether colours are wanted.
     pub colours: bool,
-    /// How many columns there are; a map that is wider is cut.
+    /// The number of columns. A wider map is cut.
     pub columns: usize,
 }
 
@@ -57,32 +57,32 @@ impl Cell {
     }
 }
 
-/// Columns of a map beyond which its points are taken for another unit than hundredths of a seat's width.
+/// A map with more columns has its points in another unit than hundredths of a seat's width.
 const SPREAD_MAX: usize = 4;
 
-/// Colours of categories, in the order in which they appear; then again from the first.
+/// Colours of categories, in the order of their appearance, repeated.
 const CATEGORY_COLOURS: [&str; 6] = ["32", "36", "35", "34", "92", "96"];
 const HELD_COLOUR: &str = "33";
 const SOLD_COLOUR: &str = "31";
 const BLOCKED_COLOUR: &str = "90";
 const OWN_COLOUR: &str = "1;30;43";
 
-/// The map, line by line: the house, then the legend.
-pub fn draw(plan: &Plan, look: &Look) -> Vec<String> {
-    let mut lines = house(plan, look);
+/// The lines of the map and the legend.
+pub fn draw(plan: &Plan, options: &DrawOptions) -> Vec<String> {
+    let mut lines = house(plan, options);
     lines.push(String::new());
-    lines.extend(legend(plan, look));
+    lines.extend(legend(plan, options));
     lines
 }
 
 /// Rows from the stage backwards, without the legend.
-pub fn house(plan: &Plan, look: &Look) -> Vec<String> {
+pub fn house(plan: &Plan, options: &DrawOptions) -> Vec<String> {
     let layout = &plan.layout;
     assert_eq!(plan.states.len(), layout.seats() as usize, "a state a seat");
     let labels = row_labels_width(layout);
-    let places = Places::of(layout);
-    let room = look.columns.saturating_sub(labels + 2);
-    let cell = cell(layout, &places, look);
+    let places = SeatPositions::of(layout);
+    let room = options.columns.saturating_sub(labels + 2);
+    let cell = cell(layout, &places, options);
     let wide = places.wide * cell.width() / 2;
     let mut lines = Vec::new();
     if wide >= "stage".len() {
@@ -95,7 +95,7 @@ pub fn house(plan: &Plan, look: &Look) -> Vec<String> {
             lines.push(row.section.as_ref().map_or_else(String::new, |section| format!("— {section} —")));
         }
         section.clone_from(&row.section);
-        let mut line = Line::new(look);
+        let mut line = Line::new(options);
         line.put(0, &format!("{:>labels$}", row.label), None);
         for index in layout.row_seats(number as u16) {
             let at = labels + 2 + places.columns[index as usize] * cell.width() / 2;
@@ -115,10 +115,10 @@ fn row_labels_width(layout: &Layout) -> usize {
     layout.rows().iter().map(|row| row.label.chars().count()).max().unwrap_or(0)
 }
 
-/// The widest way of drawing that fits, else the narrowest.
-fn cell(layout: &Layout, places: &Places, look: &Look) -> Cell {
+/// The widest cell that fits, else the narrowest.
+fn cell(layout: &Layout, places: &SeatPositions, options: &DrawOptions) -> Cell {
     // The row's label, two columns, the seats.
-    let room = look.columns.saturating_sub(row_labels_width(layout) + 2);
+    let room = options.columns.saturating_sub(row_labels_width(layout) + 2);
     let label = (0..layout.seats()).map(|index| layout.seat_label(index).chars().count()).max().unwrap_or(1).max(2);
     [Cell::Labels(label), Cell::Signs, Cell::Dense]
         .into_iter()
@@ -126,15 +126,15 @@ fn cell(layout: &Layout, places: &Places, look: &Look) -> Cell {
         .unwrap_or(Cell::Dense)
 }
 
-/// Where each seat stands in its line, in half seats.
-struct Places {
+/// The position of each seat in its line, in half seats.
+struct SeatPositions {
     columns: Vec<usize>,
     wide: usize,
 }
 
-impl Places {
-    /// By the layout's points; one after the other with its gaps where those are in another unit or on top of each other.
-    fn of(layout: &Layout) -> Places {
+impl SeatPositions {
+    /// From the layout's points. If they are in another unit or overlap, from the order of the seats and gaps.
+    fn of(layout: &Layout) -> SeatPositions {
         let left = (0..layout.seats()).map(|index| layout.point(index).x).min().unwrap_or(0);
         let columns: Vec<usize> = (0..layout.seats())
             .map(|index| ((i64::from(layout.point(index).x) - i64::from(left)) as usize + 25) / 50)
@@ -145,10 +145,14 @@ impl Places {
             let seats: Vec<u32> = layout.row_seats(row as u16).collect();
             seats.windows(2).all(|pair| columns[pair[0] as usize] + 2 <= columns[pair[1] as usize])
         });
-        if apart && wide <= longest * 2 * SPREAD_MAX { Places { columns, wide } } else { Places::in_order(layout) }
+        if apart && wide <= longest * 2 * SPREAD_MAX {
+            SeatPositions { columns, wide }
+        } else {
+            SeatPositions::in_order(layout)
+        }
     }
 
-    fn in_order(layout: &Layout) -> Places {
+    fn in_order(layout: &Layout) -> SeatPositions {
         let mut columns = Vec::new();
         let mut wide = 0;
         for row in layout.rows() {
@@ -160,11 +164,11 @@ impl Places {
             }
             wide = wide.max(column);
         }
-        Places { columns, wide }
+        SeatPositions { columns, wide }
     }
 }
 
-/// What stands for a seat, and its colour.
+/// The sign of a seat, and its colour.
 fn seat(plan: &Plan, index: u32, cell: Cell) -> (String, &'static str) {
     let category = plan.layout.category(index);
     let own = plan.own.contains(&index);
@@ -185,7 +189,7 @@ fn seat(plan: &Plan, index: u32, cell: Cell) -> (String, &'static str) {
     (text, colour)
 }
 
-/// `a` for the first category, `b` for the second, …; from the 27th on `*`.
+/// `a` for the first category, `b` for the second, and so on. `*` from the 27th on.
 fn category_sign(category: u8) -> char {
     if category < 26 { char::from(b'a' + category) } else { '*' }
 }
@@ -194,7 +198,7 @@ fn category_colour(category: u8) -> &'static str {
     CATEGORY_COLOURS[usize::from(category) % CATEGORY_COLOURS.len()]
 }
 
-/// What is worth saying of a row: categories, where there are several, and accessible seats.
+/// The note beside a row: categories, if there are several, and accessible seats.
 fn note(layout: &Layout, row: u16) -> String {
     let seats: Vec<u32> = layout.row_seats(row).collect();
     let mut notes = Vec::new();
@@ -223,9 +227,9 @@ fn span(layout: &Layout, run: &[u32]) -> String {
     if run.len() == 1 { first.to_string() } else { format!("{first}–{last}") }
 }
 
-/// What the signs mean: states, then categories with prices and how many are free.
-pub fn legend(plan: &Plan, look: &Look) -> Vec<String> {
-    let painted = |text: &str, colour: &str| paint(text, colour, look.colours);
+/// The legend: states, then categories with prices and free seats.
+pub fn legend(plan: &Plan, options: &DrawOptions) -> Vec<String> {
+    let painted = |text: &str, colour: &str| paint(text, colour, options.colours);
     let mut states = vec![
         format!("{} held", painted("▒", HELD_COLOUR)),
         format!("{} sold", painted("█", SOLD_COLOUR)),
@@ -234,8 +238,8 @@ pub fn legend(plan: &Plan, look: &Look) -> Vec<String> {
     if !plan.own.is_empty() {
         states.push(format!("{} yours", painted("●", OWN_COLOUR)));
     }
-    // Seats that are drawn by their labels tell their category by colour and by the note beside the row.
-    let by_label = matches!(cell(&plan.layout, &Places::of(&plan.layout), look), Cell::Labels(_));
+    // Seats that are drawn by their labels show their category by colour and by the note beside the row.
+    let by_label = matches!(cell(&plan.layout, &SeatPositions::of(&plan.layout), options), Cell::Labels(_));
     let mut lines = vec![states.join("   ")];
     for (ordinal, category) in plan.layout.categories().iter().enumerate() {
         let ordinal = ordinal as u8;
@@ -283,24 +287,24 @@ pub fn paint(text: &str, colour: &str, wanted: bool) -> String {
     if wanted { format!("\x1b[{colour}m{text}\x1b[0m") } else { text.to_owned() }
 }
 
-/// A line that is filled from left to right and cut where the terminal ends.
+/// A line that is filled from left to right and cut at the terminal's width.
 struct Line {
     text: String,
     column: usize,
-    look: Look,
+    options: DrawOptions,
     cut: bool,
 }
 
 impl Line {
-    fn new(look: &Look) -> Line {
-        Line { text: String::new(), column: 0, look: *look, cut: false }
+    fn new(options: &DrawOptions) -> Line {
+        Line { text: String::new(), column: 0, options: *options, cut: false }
     }
 
-    /// Writes at this column, or right after what is there if that is further.
+    /// Writes at this column, or after the text so far if that is longer.
     fn put(&mut self, at: usize, text: &str, colour: Option<&str>) {
         let gap = at.saturating_sub(self.column);
-        // One column is kept for the sign that something is missing.
-        let room = self.look.columns.saturating_sub(self.column + gap + 1);
+        // One column is kept for the sign of a cut line.
+        let room = self.options.columns.saturating_sub(self.column + gap + 1);
         self.cut |= room == 0;
         if self.cut {
             return;
@@ -312,12 +316,16 @@ impl Line {
         // Spaces before a label need no colour.
         let plain = shown.len() - shown.trim_start().len();
         self.text.push_str(&shown[..plain]);
-        self.text.push_str(&paint(&shown[plain..], colour.unwrap_or_default(), self.look.colours && colour.is_some()));
+        self.text.push_str(&paint(
+            &shown[plain..],
+            colour.unwrap_or_default(),
+            self.options.colours && colour.is_some(),
+        ));
         self.column += gap + wide.min(room);
     }
 
     fn text(mut self) -> String {
-        if self.cut && self.look.columns > 0 {
+        if self.cut && self.options.columns > 0 {
             self.text.push('…');
         }
         self.text.trim_end().to_owned()

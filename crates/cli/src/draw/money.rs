@@ -1,4 +1,4 @@
-//! Amounts as people write them: `30.00 EUR`.
+//! Amounts for people: `30.00 EUR`.
 
 use boxoffice_core::money::{Currency, Money};
 
@@ -9,7 +9,7 @@ const WHOLE: [&str; 16] =
 /// Currencies with thousandths (ISO 4217).
 const THOUSANDTHS: [&str; 7] = ["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"];
 
-/// An amount as people write it.
+/// An amount for people.
 pub fn amount(money: Money) -> String {
     let digits = digits(money.currency);
     let unit = 10_u64.pow(digits);

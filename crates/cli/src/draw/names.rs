@@ -1,34 +1,34 @@
-//! What people call seats: `B5`, `12-5`, `balcony/A3`, and ranges like `B5-B8`.
+//! Names of seats: `B5`, `12-5`, `balcony/A3`, and ranges like `B5-B8`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use boxoffice_core::{layout::Layout, seat::Seat};
 
-/// The names of a layout's seats, to be read and to be written.
+/// The names of a layout's seats.
 #[derive(Debug)]
 pub struct Names {
-    /// Lower-case names, each with the seats it may mean: one, unless sections use the same row labels.
+    /// The seats of each name, in lower case. There are several if sections use the same row labels.
     meanings: BTreeMap<String, Vec<u32>>,
-    /// What each seat is called, by index.
+    /// The name of each seat, by index.
     called: Vec<String>,
     /// The row of each seat, and its label in lower case.
     rows: Vec<u16>,
     labels: Vec<String>,
 }
 
-/// Why words are no seats.
+/// Why a text does not name seats.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// No words at all.
+    /// The text is empty.
     #[error("no seats were named; name some, like {example}")]
     Nothing {
-        /// A name that would do.
+        /// An example.
         example: String,
     },
-    /// No seat is called this.
+    /// No seat has this name.
     #[error("there is no seat {0}; seats are called by row and seat, like {1}")]
     Unknown(String, String),
-    /// Several seats are called this, in different sections.
+    /// Several seats in different sections have this name.
     #[error("{0} may be {1}; say which")]
     Ambiguous(String, String),
     /// A range from one row into another.
@@ -70,19 +70,19 @@ impl Names {
         Names { meanings, called, rows, labels }
     }
 
-    /// What the seat with this index is called.
+    /// The name of a seat.
     pub fn name(&self, index: u32) -> &str {
         &self.called[index as usize]
     }
 
-    /// The index of a seat; `None` if there is no such seat.
+    /// The index of a seat. `None` if there is no such seat.
     pub fn index(&self, seat: Seat) -> Option<u32> {
         let first = self.rows.partition_point(|row| *row < seat.row);
         let index = first + usize::from(seat.seat);
         (self.rows.get(index) == Some(&seat.row)).then_some(index as u32)
     }
 
-    /// What these seats are called, with ranges for neighbours: `B5–B8, C1`.
+    /// The names of seats, with ranges for neighbours: `B5–B8, C1`.
     pub fn list(&self, indexes: &[u32]) -> String {
         let mut parts: Vec<String> = Vec::new();
         let mut sorted = indexes.to_vec();
@@ -99,14 +99,14 @@ impl Names {
         parts.join(", ")
     }
 
-    /// The seats these words name, ascending, each once. Words are separated by spaces and commas.
+    /// Reads names of seats, separated by spaces and commas. Returns the seats sorted, each once.
     ///
     /// # Errors
-    /// [`NameError`] for the first word that names no seat.
+    /// [`NameError`] for the first name without a seat.
     pub fn read<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Result<Vec<u32>, NameError> {
         let mut seats = BTreeSet::new();
         for words in words {
-            // A label may hold spaces: then it comes as one argument.
+            // A label may contain spaces. Then it is an argument of its own.
             if let Some(found) = self.whole(words.trim())? {
                 seats.insert(found);
                 continue;
@@ -150,10 +150,10 @@ impl Names {
         }
     }
 
-    /// The last seat of a range: a whole name, or only what comes after the row.
+    /// The last seat of a range, from a whole name or only the part after the row.
     fn end_of_range(&self, first: u32, to: &str) -> Result<Option<u32>, NameError> {
         let row = self.rows[first as usize];
-        // In the row of the first seat there is nothing to be unsure about.
+        // In the row of the first seat the name is unique.
         let there = |name: &str| {
             let meant = self.meanings.get(&name.to_lowercase())?;
             meant.iter().copied().find(|index| self.rows[*index as usize] == row)
@@ -171,7 +171,7 @@ impl Names {
     }
 }
 
-/// A row and a seat as one word; with a dash where it would not be clear where the row ends.
+/// A row and a seat as one word, with a dash if the end of the row would not be clear.
 fn joined(row: &str, seat: &str) -> String {
     let unclear = match (row.chars().next_back(), seat.chars().next()) {
         (Some(end), Some(start)) => {

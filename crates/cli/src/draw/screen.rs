@@ -1,4 +1,4 @@
-//! The whole terminal: a page that is drawn anew in place, and the keys that are pressed meanwhile.
+//! The whole terminal: a page that is drawn in place, and keys.
 
 use std::io::{self, Write, stdout};
 
@@ -13,35 +13,35 @@ use crossterm::{
     },
 };
 
-/// What fills the terminal.
+/// A page that fills the terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     /// Lines at the top.
     pub head: Vec<String>,
-    /// Lines in between; the ones that do not fit are reached by scrolling.
+    /// Lines in between, which scroll if they do not fit.
     pub body: Vec<String>,
     /// Lines below them.
     pub foot: Vec<String>,
-    /// Whether the cursor stands at the end of the last line.
+    /// Whether the cursor is at the end of the last line.
     pub cursor: bool,
 }
 
-/// What is pressed.
+/// A key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// A character.
     Char(char),
     /// The end of a line.
     Enter,
-    /// Takes the last character back.
+    /// Deletes the last character.
     Backspace,
-    /// Takes the whole line back.
+    /// Deletes the line.
     ClearLine,
     /// Ctrl-C or Ctrl-D.
     Interrupt,
     /// This many lines up (negative) or down.
     Scroll(isize),
-    /// Something else, or the terminal has another size: the page is drawn anew.
+    /// Another key, or a new size of the terminal. The page is drawn again.
     Redraw,
 }
 
@@ -73,7 +73,7 @@ impl Key {
     }
 }
 
-/// The terminal while it shows pages. Dropping it gives the terminal back as it was.
+/// The terminal while it shows pages. Dropping it restores the terminal.
 #[derive(Debug)]
 pub struct Screen {
     scroll: usize,
@@ -83,10 +83,10 @@ impl Screen {
     /// Takes the terminal.
     ///
     /// # Errors
-    /// If it is none.
+    /// There is no terminal.
     pub fn open() -> io::Result<Screen> {
         terminal::enable_raw_mode()?;
-        // From here on dropping undoes everything.
+        // From here on, dropping restores the terminal.
         let screen = Screen { scroll: 0 };
         execute!(stdout(), EnterAlternateScreen, Hide)?;
         Ok(screen)
@@ -100,7 +100,7 @@ impl Screen {
     /// Draws the page.
     ///
     /// # Errors
-    /// If the terminal is gone.
+    /// The terminal is gone.
     pub fn show(&mut self, page: &Page) -> io::Result<()> {
         let (columns, rows) = terminal::size()?;
         let lines = compose(page, usize::from(columns), usize::from(rows), &mut self.scroll);
@@ -123,13 +123,13 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing back.
+        // A terminal that is gone needs no restoring.
         let _ = execute!(stdout(), Show, LeaveAlternateScreen);
         let _ = terminal::disable_raw_mode();
     }
 }
 
-/// The lines of a page on a terminal of this size; the foot is always there, and the scroll is kept within the body.
+/// The lines of a page on a terminal of this size. The foot is always visible, and the scroll is kept within the body.
 pub fn compose(page: &Page, columns: usize, rows: usize, scroll: &mut usize) -> Vec<String> {
     let foot: Vec<String> = page.foot.iter().flat_map(|line| wrap(line, columns)).collect();
     let mut lines: Vec<String> = page.head.iter().map(|line| clip(line, columns)).collect();
@@ -148,16 +148,16 @@ pub fn compose(page: &Page, columns: usize, rows: usize, scroll: &mut usize) -> 
         }
     }
     lines.extend(foot);
-    // Of a terminal that is too small for everything, the end is what is typed into.
+    // A terminal that is too small shows the end, with the input.
     lines.split_off(lines.len().saturating_sub(rows))
 }
 
-/// How many columns a line takes: control sequences take none.
+/// The width of a line in columns. Control sequences take none.
 fn seen(line: &str) -> usize {
     pieces(line).filter(|(_, seen)| *seen).count()
 }
 
-/// The characters of a line, and whether each is seen.
+/// The characters of a line, and whether each is visible.
 fn pieces(line: &str) -> impl Iterator<Item = (char, bool)> {
     let mut hidden = false;
     line.chars().map(move |char| {
@@ -190,7 +190,7 @@ fn clip(line: &str, columns: usize) -> String {
     text
 }
 
-/// A line in as many lines as it takes, broken at spaces. Lines with colours are cut instead.
+/// Breaks a line at spaces. Lines with colours are cut instead.
 fn wrap(line: &str, columns: usize) -> Vec<String> {
     if seen(line) <= columns || columns == 0 {
         return vec![line.to_owned()];

@@ -8,7 +8,7 @@ use boxoffice_core::{
 };
 use expect_test::{Expect, expect};
 
-use super::{Look, Names, Plan, draw, house};
+use super::{DrawOptions, Names, Plan, draw, house};
 
 fn id(text: &str) -> Id {
     Id::new(text).expect("an id")
@@ -57,11 +57,11 @@ fn plan(layout: Layout, taken: &[(&str, SeatState)], own: &str) -> Plan {
 }
 
 fn check(plan: &Plan, columns: usize, picture: Expect) {
-    let look = Look { colours: false, columns };
-    for line in house(plan, &look) {
+    let options = DrawOptions { colours: false, columns };
+    for line in house(plan, &options) {
         assert!(line.chars().count() <= columns, "wider than {columns}: {line}");
     }
-    let lines = draw(plan, &look);
+    let lines = draw(plan, &options);
     picture.assert_eq(&(lines.join("\n") + "\n"));
 }
 
@@ -158,7 +158,7 @@ fn a_ragged_house_with_aisles_and_a_balcony() {
 #[test]
 fn colours_are_there_only_if_wanted() {
     let plan = plan(layout(vec![row("A", None, vec![run(0, 3, 9, "standard")])]), &[("A9", SeatState::Held)], "A9");
-    let coloured = draw(&plan, &Look { colours: true, columns: 80 });
+    let coloured = draw(&plan, &DrawOptions { colours: true, columns: 80 });
     expect![[r#"
         [
             "     stage",
@@ -168,7 +168,7 @@ fn colours_are_there_only_if_wanted() {
             "\u{1b}[32mstandard\u{1b}[0m 10.00 EUR: 2 free",
         ]
     "#]].assert_eq(&format!("{coloured:#?}\n"));
-    assert!(!draw(&plan, &Look { colours: false, columns: 80 }).concat().contains('\x1b'));
+    assert!(!draw(&plan, &DrawOptions { colours: false, columns: 80 }).concat().contains('\x1b'));
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn read(layout: &Layout, words: &str) -> String {
 }
 
 #[test]
-fn seats_are_read_as_people_write_them() {
+fn names_of_seats_are_read() {
     let layout = royal();
     let said = ["B5", "b5", "B-5", "B5 B6", "B5,B6,b7", "B5-B8", "B5-8", "B8–B5", "B5-B7 b6 A1", "A1-A16", " "];
     let read: Vec<String> = said.iter().map(|words| format!("{words:?} is {}", read(&layout, words))).collect();
@@ -231,7 +231,7 @@ fn seats_are_read_as_people_write_them() {
 }
 
 #[test]
-fn what_is_no_seat_is_said_with_an_example() {
+fn errors_about_seats_have_an_example() {
     let layout = royal();
     let said = ["Z9", "B17", "B5-C8", "B5-B17", "5", "", "B5-"];
     let read: Vec<String> = said.iter().map(|words| format!("{words:?}: {}", read(&layout, words))).collect();

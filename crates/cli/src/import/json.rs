@@ -1,5 +1,5 @@
 //! Import files: venues with their halls and sessions, titles, products and resources. `config/examples/royal.json` and
-//! `config/examples/corner.json` show everything there is.
+//! `config/examples/corner.json` show every key.
 
 use std::{fmt, sync::Arc};
 
@@ -9,12 +9,12 @@ use boxoffice_core::{
     layout::Layout,
     money::{Currency, Money},
 };
-use boxoffice_wire::{body::Position, form::Form};
+use boxoffice_wire::{body::Position, repr::WireRepr};
 use serde::{Deserialize, Deserializer, de};
 
 use super::{
-    things::{self, Written},
-    wanted::{Wanted, WantedHall, WantedSession, WantedVenue},
+    plan::{HallPlan, ImportPlan, SessionPlan, VenuePlan},
+    things::{self, RawList},
     when::When,
 };
 
@@ -23,15 +23,15 @@ use super::{
 struct File {
     #[serde(default, rename = "about")]
     _about: Option<String>,
-    /// Of prices that are plain numbers.
-    #[serde(default, deserialize_with = "Form::read")]
+    /// The currency of prices that are plain numbers.
+    #[serde(default, deserialize_with = "WireRepr::read")]
     currency: Option<Currency>,
     #[serde(default)]
-    titles: Written,
+    titles: RawList,
     #[serde(default)]
-    products: Written,
+    products: RawList,
     #[serde(default)]
-    resources: Written,
+    resources: RawList,
     #[serde(default)]
     venues: Vec<Venue>,
 }
@@ -41,7 +41,7 @@ struct File {
 struct Venue {
     #[serde(default, rename = "about")]
     _about: Option<String>,
-    #[serde(deserialize_with = "Form::read")]
+    #[serde(deserialize_with = "WireRepr::read")]
     id: Id,
     name: String,
     #[serde(default)]
@@ -61,12 +61,12 @@ struct Venue {
 struct Hall {
     #[serde(default, rename = "about")]
     _about: Option<String>,
-    #[serde(deserialize_with = "Form::read")]
+    #[serde(deserialize_with = "WireRepr::read")]
     id: Id,
     name: Option<String>,
     #[serde(default)]
     comments: String,
-    #[serde(deserialize_with = "Form::read")]
+    #[serde(deserialize_with = "WireRepr::read")]
     layout: Arc<Layout>,
 }
 
@@ -75,11 +75,11 @@ struct Hall {
 struct Session {
     #[serde(default, rename = "about")]
     _about: Option<String>,
-    #[serde(deserialize_with = "Form::read")]
+    #[serde(deserialize_with = "WireRepr::read")]
     id: Id,
-    #[serde(deserialize_with = "Form::read")]
+    #[serde(deserialize_with = "WireRepr::read")]
     hall: Id,
-    #[serde(deserialize_with = "Form::read")]
+    #[serde(deserialize_with = "WireRepr::read")]
     title: Id,
     starts_at: When,
     ends_at: When,
@@ -88,27 +88,27 @@ struct Session {
     areas: Vec<WantedArea>,
     #[serde(default)]
     hold_ttl_ms: Option<u64>,
-    #[serde(default, deserialize_with = "Form::read")]
+    #[serde(default, deserialize_with = "WireRepr::read")]
     limits: Limits,
     #[serde(default)]
     comments: String,
 }
 
-/// Places without seats, with a price in the file's currency unless it says so.
+/// Places without seats. The price is in the file's currency by default.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WantedArea {
-    #[serde(deserialize_with = "Form::read")]
+    #[serde(deserialize_with = "WireRepr::read")]
     id: Id,
     name: Option<String>,
     capacity: u32,
     price: Price,
 }
 
-/// Prices as they are written: `{"standard": 1000, "premium": {"amount": 2500, "currency": "EUR"}, "*": 700}`.
+/// Prices: `{"standard": 1000, "premium": {"amount": 2500, "currency": "EUR"}, "*": 700}`.
 struct Prices(Vec<(Option<Id>, Price)>);
 
-/// Minor units, with or without saying of what.
+/// Minor units, with an optional currency.
 struct Price {
     amount: i64,
     currency: Option<Currency>,
@@ -183,18 +183,18 @@ impl<'de> Deserialize<'de> for Price {
     }
 }
 
-/// What this text asks for.
+/// Reads an import file.
 ///
 /// # Errors
-/// In words, with line and column, or with the name of what is wrong.
-pub fn read(text: &str) -> Result<Wanted, String> {
+/// The message has the line and column, or the name of the wrong entry.
+pub fn read(text: &str) -> Result<ImportPlan, String> {
     let file: File = serde_json::from_str(text).map_err(|error| located(&error))?;
     let currency = file.currency;
-    Ok(Wanted {
+    Ok(ImportPlan {
         titles: things::titles(file.titles)?,
         products: things::products(file.products)?,
         resources: things::resources(file.resources)?,
-        venues: file.venues.into_iter().map(|venue| venue.wanted(currency)).collect::<Result<_, _>>()?,
+        venues: file.venues.into_iter().map(|venue| venue.plan(currency)).collect::<Result<_, _>>()?,
     })
 }
 
@@ -205,27 +205,27 @@ fn located(error: &serde_json::Error) -> String {
 }
 
 impl Venue {
-    fn wanted(self, currency: Option<Currency>) -> Result<WantedVenue, String> {
+    fn plan(self, currency: Option<Currency>) -> Result<VenuePlan, String> {
         let details = VenueDetails {
             name: self.name.into(),
             city: self.city.into(),
             position: self.position,
             comments: self.comments.into(),
         };
-        let hall = |hall: Hall| WantedHall {
+        let hall = |hall: Hall| HallPlan {
             name: hall.name.unwrap_or_else(|| hall.id.to_string()),
             id: hall.id,
             comments: hall.comments,
             layout: hall.layout,
         };
-        let sessions = self.sessions.into_iter().map(|session| session.wanted(currency)).collect::<Result<_, _>>()?;
+        let sessions = self.sessions.into_iter().map(|session| session.plan(currency)).collect::<Result<_, _>>()?;
         let halls = self.halls.into_iter().map(hall).collect();
-        Ok(WantedVenue { id: self.id, details, only_if_absent: false, halls, sessions })
+        Ok(VenuePlan { id: self.id, details, only_if_absent: false, halls, sessions })
     }
 }
 
 impl Price {
-    /// The price in its own currency, or in that of the file.
+    /// The price in its own currency or the file's.
     fn money(&self, currency: Option<Currency>, of: &str) -> Result<Money, String> {
         let currency = self
             .currency
@@ -236,7 +236,7 @@ impl Price {
 }
 
 impl Session {
-    fn wanted(self, currency: Option<Currency>) -> Result<WantedSession, String> {
+    fn plan(self, currency: Option<Currency>) -> Result<SessionPlan, String> {
         let (mut prices, mut other_price) = (Vec::new(), None);
         let of = format!("session {}", self.id);
         for (category, price) in self.prices.0 {
@@ -251,7 +251,7 @@ impl Session {
             Ok(Area { id: area.id, name: name.into(), capacity: area.capacity, price })
         };
         let areas = self.areas.into_iter().map(area).collect::<Result<_, String>>()?;
-        Ok(WantedSession {
+        Ok(SessionPlan {
             id: self.id,
             hall: self.hall,
             title: self.title,

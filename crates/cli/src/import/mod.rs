@@ -1,13 +1,13 @@
-//! `boxoffice import`: venues, halls and sessions, titles, products and resources from a file, in one go and as often as one likes.
+//! `boxoffice import`: venues, halls and sessions, titles, products and resources from a file. A repeat changes nothing.
 
 mod json;
 mod make;
+mod plan;
 mod report;
 mod rows;
 #[cfg(test)]
 mod tests;
 mod things;
-mod wanted;
 mod when;
 
 use std::fs;
@@ -19,19 +19,19 @@ use boxoffice_core::{
 };
 
 use crate::{
-    args::{Import, Reach},
+    args::{Import, NodeArgs},
     failure::{Failure, Outcome},
     import::{
-        wanted::{Wanted, WantedHall, WantedSession, WantedVenue},
+        plan::{HallPlan, ImportPlan, SessionPlan, VenuePlan},
         when::When,
     },
-    reach,
+    node_client,
 };
 
-/// When a session starts if the file does not say.
+/// The default start of a session.
 const STARTS_AT: &str = "+1d 19:30";
 
-/// When a session made from CSV ends, counted from its start.
+/// The end of a session from CSV, after its start.
 const ENDS_AT: &str = "+3h";
 
 /// Imports a file.
@@ -39,27 +39,36 @@ pub fn run(args: &Import) -> Outcome {
     let name = args.file.display().to_string();
     let text =
         fs::read_to_string(&args.file).map_err(|error| Failure::Usage(format!("{name}: cannot be read: {error}")))?;
-    // Spreadsheets like to begin files with a mark.
+    // Spreadsheets begin files with a byte order mark.
     let text = text.trim_start_matches('\u{feff}');
     let is_csv = args.file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
-    if is_csv { import(&name, seats(text, args), &args.reach) } else { import(&name, json::read(text), &args.reach) }
+    if is_csv {
+        import(&name, seats(text, args), &args.node_args)
+    } else {
+        import(&name, json::read(text), &args.node_args)
+    }
 }
 
-/// Imports what stands in a JSON text, and says something only if it cannot be.
-pub fn quietly(text: &str, reach: &Reach) -> Outcome {
-    made("the built-in example", json::read(text), reach, |_| ())
+/// Imports a JSON text. Prints only errors.
+pub fn quietly(text: &str, node_args: &NodeArgs) -> Outcome {
+    made("the built-in example", json::read(text), node_args, |_| ())
 }
 
-fn import(name: &str, wanted: Result<Wanted, String>, reach: &Reach) -> Outcome {
-    made(name, wanted, reach, report::Report::print)
+fn import(name: &str, plan: Result<ImportPlan, String>, node_args: &NodeArgs) -> Outcome {
+    made(name, plan, node_args, report::Report::print)
 }
 
-fn made(name: &str, wanted: Result<Wanted, String>, reach: &Reach, tell: impl FnOnce(&report::Report)) -> Outcome {
-    let checked = wanted.and_then(|wanted| wanted::check(&wanted.venues).map(|()| wanted));
-    let wanted = checked.map_err(|what| Failure::Usage(format!("{name}: {what}")))?;
-    let report = reach::block_on(async {
-        let client = reach.connect().await?;
-        make::make(&client, &wanted, reach::now()).await.map_err(|error| reach.failure(error))
+fn made(
+    name: &str,
+    plan: Result<ImportPlan, String>,
+    node_args: &NodeArgs,
+    tell: impl FnOnce(&report::Report),
+) -> Outcome {
+    let checked = plan.and_then(|plan| plan::check(&plan.venues).map(|()| plan));
+    let plan = checked.map_err(|what| Failure::Usage(format!("{name}: {what}")))?;
+    let report = node_client::block_on(async {
+        let client = node_args.connect().await?;
+        make::make(&client, &plan, node_client::now()).await.map_err(|error| node_args.failure(error))
     })?;
     tell(&report);
     match report.refused() {
@@ -71,8 +80,8 @@ fn made(name: &str, wanted: Result<Wanted, String>, reach: &Reach, tell: impl Fn
     }
 }
 
-/// The one hall of a CSV file, and its session if one is asked for.
-fn seats(text: &str, args: &Import) -> Result<Wanted, String> {
+/// The hall of a CSV file, and its session if one is wanted.
+fn seats(text: &str, args: &Import) -> Result<ImportPlan, String> {
     let id = |option: &str, value: &Option<String>| match value {
         Some(text) => Id::new(text).ok_or_else(|| format!("{option} {text}: an id is 1 to 64 of A-Z a-z 0-9 . _ : -")),
         None => Err(format!("CSV rows are the seats of one hall: say which with {option}")),
@@ -88,12 +97,12 @@ fn seats(text: &str, args: &Import) -> Result<Wanted, String> {
     };
     let name = venue.as_str().into();
     let details = VenueDetails { name, city: "".into(), position: None, comments: "".into() };
-    let halls = vec![WantedHall { name: hall.to_string(), id: hall, comments: String::new(), layout }];
-    let venues = vec![WantedVenue { id: venue, details, only_if_absent: true, halls, sessions }];
-    Ok(Wanted { venues, ..Wanted::default() })
+    let halls = vec![HallPlan { name: hall.to_string(), id: hall, comments: String::new(), layout }];
+    let venues = vec![VenuePlan { id: venue, details, only_if_absent: true, halls, sessions }];
+    Ok(ImportPlan { venues, ..ImportPlan::default() })
 }
 
-fn session(id: Id, hall: Id, args: &Import) -> Result<WantedSession, String> {
+fn session(id: Id, hall: Id, args: &Import) -> Result<SessionPlan, String> {
     let read = |text: &str| When::read(text).map_err(|error| format!("--starts-at {error}"));
     let starts_at = read(args.starts_at.as_deref().unwrap_or(STARTS_AT))?;
     let ends_at = When::read(ENDS_AT).expect("the usual length is a time");
@@ -107,7 +116,7 @@ fn session(id: Id, hall: Id, args: &Import) -> Result<WantedSession, String> {
             None => other_price = Some(price),
         }
     }
-    Ok(WantedSession {
+    Ok(SessionPlan {
         title: id.clone(),
         id,
         hall,
@@ -122,7 +131,7 @@ fn session(id: Id, hall: Id, args: &Import) -> Result<WantedSession, String> {
     })
 }
 
-/// `category=amount`; every other category is `*`.
+/// Reads `category=amount`. `*` stands for all other categories.
 fn price(text: &str, currency: Currency) -> Result<(Option<Id>, Money), String> {
     let wrong = || format!("--price {text}: write CATEGORY=AMOUNT with the amount in minor units, like standard=1000");
     let (category, amount) = text.split_once('=').ok_or_else(wrong)?;

@@ -1,49 +1,49 @@
-//! What became of an import: a line for everything in the file.
+//! The report of an import: a line for each entry of the file.
 
 use std::collections::BTreeMap;
 
-use crate::reach::say;
+use crate::node_client::say;
 
-/// What became of one thing.
+/// The result of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fate {
-    /// It was not there, and is now.
+pub enum EntryResult {
+    /// It was created.
     Made,
-    /// It was there with other content, and has the file's now.
+    /// It was changed.
     Changed,
-    /// It was there just so.
+    /// It existed as in the file.
     There,
-    /// It could not be made, and why.
+    /// It was refused, with the reason.
     Refused(String),
 }
 
-/// Things and what became of them, in the order of the file.
+/// The results in the order of the file.
 #[derive(Debug, Default)]
 pub struct Report {
-    lines: Vec<(Fate, String)>,
-    /// Sessions that can be sold now.
+    lines: Vec<(EntryResult, String)>,
+    /// Sessions on sale.
     sellable: Vec<String>,
 }
 
 impl Report {
-    /// Notes what became of a thing.
-    pub fn note(&mut self, fate: Fate, thing: String) {
+    /// Notes the result of an entry.
+    pub fn note(&mut self, fate: EntryResult, thing: String) {
         self.lines.push((fate, thing));
     }
 
-    /// Notes that a session can be sold.
+    /// Notes that a session is on sale.
     pub fn sellable(&mut self, session: String) {
         self.sellable.push(session);
     }
 
-    /// How many things there were.
+    /// The number of entries.
     pub fn all(&self) -> usize {
         self.lines.len()
     }
 
-    /// How many of them were refused.
+    /// The number of refused entries.
     pub fn refused(&self) -> usize {
-        self.lines.iter().filter(|(fate, _)| matches!(fate, Fate::Refused(_))).count()
+        self.lines.iter().filter(|(fate, _)| matches!(fate, EntryResult::Refused(_))).count()
     }
 
     /// The lines, a summary, and what to do next.
@@ -66,24 +66,24 @@ impl Report {
 
     /// Prints them.
     pub fn print(&self) {
-        // The reader has closed the pipe.
+        // The reader may have closed the pipe.
         let _ = self.lines().iter().all(|line| say(line));
     }
 }
 
-fn line(fate: &Fate, thing: &str) -> String {
+fn line(fate: &EntryResult, thing: &str) -> String {
     match fate {
-        Fate::Made | Fate::Changed | Fate::There => format!("{:<8} {thing}", word(fate)),
-        Fate::Refused(why) => format!("{:<8} {thing}: {why}", word(fate)),
+        EntryResult::Made | EntryResult::Changed | EntryResult::There => format!("{:<8} {thing}", word(fate)),
+        EntryResult::Refused(why) => format!("{:<8} {thing}: {why}", word(fate)),
     }
 }
 
-fn word(fate: &Fate) -> &'static str {
+fn word(fate: &EntryResult) -> &'static str {
     match fate {
-        Fate::Made => "made",
-        Fate::Changed => "changed",
-        Fate::There => "there",
-        Fate::Refused(_) => "refused",
+        EntryResult::Made => "made",
+        EntryResult::Changed => "changed",
+        EntryResult::There => "there",
+        EntryResult::Refused(_) => "refused",
     }
 }
 

@@ -1,17 +1,17 @@
-//! Halls as CSV: a row of the file is a seat, `row,seat,category[,section,accessible,x,y]`.
+//! Halls as CSV. A line of the file is a seat: `row,seat,category[,section,accessible,x,y]`.
 //!
-//! Rows appear in the order of their first seat, seats in the order of the file; an empty `seat` is a gap one seat wide.
+//! Rows are in the order of their first seat, seats in the order of the file. An empty `seat` is a gap one seat wide.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use boxoffice_core::layout::Layout;
-use boxoffice_wire::form::Form;
+use boxoffice_wire::repr::WireRepr;
 use serde_json::{Value, json};
 
-/// The columns there may be; without a first line that names them they stand in this order.
+/// The columns, in their order in a file without a header line.
 const COLUMNS: [&str; 7] = ["row", "seat", "category", "section", "accessible", "x", "y"];
 
-/// Where each column stands, from 0.
+/// The position of each column, from 0.
 struct Columns([Option<usize>; COLUMNS.len()]);
 
 /// A line of the file, with its number.
@@ -21,7 +21,7 @@ struct Line<'a> {
     record: &'a csv::StringRecord,
 }
 
-/// A row of the hall, as the layout's friendly form wants it.
+/// A row of the hall, in the short form of layouts.
 #[derive(Default)]
 struct Row {
     seats: Vec<Value>,
@@ -29,10 +29,10 @@ struct Row {
     labels: BTreeMap<String, u64>,
 }
 
-/// The layout these lines describe.
+/// Reads the layout.
 ///
 /// # Errors
-/// In words, with line and column.
+/// The message has the line and column.
 pub fn read(text: &str) -> Result<Arc<Layout>, String> {
     let mut reader =
         csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes());
@@ -63,7 +63,7 @@ pub fn read(text: &str) -> Result<Arc<Layout>, String> {
     layout(order, rows)
 }
 
-/// By way of the form in which halls are sent, so that one rule makes runs of seats.
+/// Makes the layout through the short form of requests, so that the same rule makes runs of seats.
 fn layout(order: Vec<(String, String)>, mut rows: BTreeMap<(String, String), Row>) -> Result<Arc<Layout>, String> {
     let rows: Vec<Value> = order
         .into_iter()
@@ -78,7 +78,7 @@ fn layout(order: Vec<(String, String)>, mut rows: BTreeMap<(String, String), Row
 }
 
 impl Columns {
-    /// Where the columns are: as the first line says, or in the usual order; and whether it says so.
+    /// The columns, from the header line or by default, and whether there is a header line.
     fn of(first: &csv::StringRecord, number: u64) -> Result<(Columns, bool), String> {
         let is_header = first.iter().any(|field| field.eq_ignore_ascii_case("row"))
             && first.iter().any(|field| field.eq_ignore_ascii_case("seat"));

@@ -3,8 +3,8 @@ use std::{fs, path::Path};
 use boxoffice_core::{money::Currency, time::Timestamp};
 use expect_test::{Expect, expect};
 
-use super::{json, price, rows, wanted};
-use crate::draw::{Look, Plan, amount, draw};
+use super::{json, plan, price, rows};
+use crate::draw::{DrawOptions, Plan, amount, draw};
 
 fn check_refused(read: Result<impl std::fmt::Debug, String>, words: Expect) {
     words.assert_eq(&read.expect_err("this is wrong"));
@@ -22,15 +22,15 @@ fn with_session(session: &str) -> String {
 fn drawn(layout: std::sync::Arc<boxoffice_core::layout::Layout>) -> String {
     let states = vec![boxoffice_core::seat::SeatState::Free; layout.seats() as usize];
     let plan = Plan { layout, prices: Vec::new(), states, own: Default::default() };
-    draw(&plan, &Look { colours: false, columns: 100 }).join("\n") + "\n"
+    draw(&plan, &DrawOptions { colours: false, columns: 100 }).join("\n") + "\n"
 }
 
 #[test]
-fn the_examples_are_right() {
+fn the_examples_are_valid() {
     let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/examples"));
     let royal = fs::read_to_string(examples.join("royal.json")).expect("the example is there");
     let venues = json::read(&royal).expect("the example is right").venues;
-    wanted::check(&venues).expect("the example is consistent");
+    plan::check(&venues).expect("the example is consistent");
     let now = Timestamp(1_798_140_605_123);
     let mut said = String::new();
     for venue in &venues {
@@ -43,7 +43,7 @@ fn the_examples_are_right() {
             let prices = session.prices_in(&hall.layout).expect("prices of all categories");
             let prices: Vec<String> =
                 prices.iter().map(|(category, price)| format!("{category} {}", amount(*price))).collect();
-            let at = crate::reach::date_and_time(session.starts_at.after(now).expect("not too far"));
+            let at = crate::node_client::date_and_time(session.starts_at.after(now).expect("not too far"));
             said += &format!("{} in {} at {at}: {}\n", session.id, session.hall, prices.join(", "));
         }
     }
@@ -159,20 +159,20 @@ fn mistakes_in_json_are_named_with_their_place() {
 }
 
 #[test]
-fn what_is_there_twice_or_has_no_price_is_named() {
+fn repeated_ids_and_missing_prices_are_named() {
     let session = r#"{"id": "hamlet", "hall": "main", "title": "hamlet", "starts_at": "+1d 19:30", "ends_at": "+3h",
     "prices": {"standard": {"amount": 1000, "currency": "EUR"}}}"#;
     let venues = json::read(&with_session(&format!("{session}, {session}"))).expect("good by itself").venues;
-    check_refused(wanted::check(&venues), expect!["session hamlet is there twice; call one of them something else"]);
+    check_refused(plan::check(&venues), expect!["session hamlet is there twice; call one of them something else"]);
     let hall = &venues[0].halls[0];
     let mut twice = venues.clone();
     twice[0].sessions.clear();
     twice[0].halls.push(hall.clone());
-    check_refused(wanted::check(&twice), expect!["venue royal: hall main is there twice; leave one out"]);
+    check_refused(plan::check(&twice), expect!["venue royal: hall main is there twice; leave one out"]);
     twice.push(twice[0].clone());
     twice[0].halls.pop();
     check_refused(
-        wanted::check(&twice),
+        plan::check(&twice),
         expect!["venue royal is there twice; give it one entry with all its halls and sessions"],
     );
     let mut other = venues[0].sessions[0].clone();
@@ -281,15 +281,15 @@ fn prices_are_read_from_the_command_line() {
 fn titles_products_and_resources_are_read_as_requests_are() {
     let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/examples"));
     let corner = fs::read_to_string(examples.join("corner.json")).expect("the example is there");
-    let wanted = json::read(&corner).expect("the example is right");
-    wanted::check(&wanted.venues).expect("the example is consistent");
-    assert_eq!(wanted.titles[0].1.name, "Hamlet");
-    let products: Vec<(&str, u64)> = wanted.products.iter().map(|(id, details)| (id.as_str(), details.stock)).collect();
+    let plan = json::read(&corner).expect("the example is right");
+    plan::check(&plan.venues).expect("the example is consistent");
+    assert_eq!(plan.titles[0].1.name, "Hamlet");
+    let products: Vec<(&str, u64)> = plan.products.iter().map(|(id, details)| (id.as_str(), details.stock)).collect();
     assert_eq!(products, [("programme", 200), ("poster", 25)]);
-    assert_eq!(wanted.products[1].1.limits.per_order, Some(2));
-    let (room, details) = &wanted.resources[0];
+    assert_eq!(plan.products[1].1.limits.per_order, Some(2));
+    let (room, details) = &plan.resources[0];
     assert_eq!((room.as_str(), details.capacity, details.after_ms), ("rehearsal-room", 1, 900_000));
-    let yard = &wanted.venues[0].sessions[0];
+    let yard = &plan.venues[0].sessions[0];
     assert_eq!((yard.areas[0].capacity, yard.areas[0].price.amount, yard.limits.per_order), (120, 900, Some(10)));
 
     let product = r#"{"id": "cup", "name": "Cup", "price": {"amount": 1, "currency": "EUR"}, "stock": 5}"#;

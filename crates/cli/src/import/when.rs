@@ -1,26 +1,26 @@
-//! Instants as people write them in files: RFC 3339, or counted from now: `+1d 19:30`, `+90m`.
+//! Instants in files: RFC 3339, or relative like `+1d 19:30` and `+90m`.
 
 use std::fmt;
 
 use boxoffice_core::time::{TIMESTAMP_MAX, Timestamp};
-use boxoffice_wire::form;
+use boxoffice_wire::repr;
 use serde::{Deserialize, Deserializer, de};
 
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 const DAY_MS: u64 = 24 * HOUR_MS;
 
-/// An instant that is fixed, or that depends on another one.
+/// An instant, or a time relative to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// Fixed.
     At(Timestamp),
-    /// So much later than the other one.
+    /// A time after the other one.
     Later {
         /// In milliseconds.
         span_ms: u64,
     },
-    /// This many days later than the day of the other one, at a time of day.
+    /// A time of day, days after the other one.
     OnDay {
         /// Days, counted in the clock's own zone.
         days: u64,
@@ -29,37 +29,37 @@ pub enum When {
     },
 }
 
-/// A time of day and how far the zone it is meant in lies east of UTC.
+/// A time of day, with the offset of its zone from UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     minutes: u64,
     east_minutes: i64,
 }
 
-/// Why a text is no instant.
+/// A text that is not an instant.
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is no time; write RFC 3339 like 2026-12-24T19:30:00Z, or from now like \"+1d 19:30\" or \"+90m\"")]
 pub struct WhenError(String);
 
 impl When {
-    /// The instant this text means.
+    /// Reads a text.
     ///
     /// # Errors
-    /// [`WhenError`] says what may be written.
+    /// [`WhenError`] has the valid forms.
     pub fn read(text: &str) -> Result<When, WhenError> {
         let read = match text.strip_prefix('+') {
             Some(relative) => later(relative),
-            None => form::timestamp(text).map(When::At),
+            None => repr::timestamp(text).map(When::At),
         };
         read.ok_or_else(|| WhenError(text.to_owned()))
     }
 
-    /// Whether it depends on another instant.
+    /// Whether it is relative.
     pub fn is_relative(self) -> bool {
         !matches!(self, When::At(_))
     }
 
-    /// The instant, counted from `from` where it is relative; `None` beyond the year 9999.
+    /// The instant. A relative one is counted from `from`. `None` beyond the year 9999.
     pub fn after(self, from: Timestamp) -> Option<Timestamp> {
         let at = match self {
             When::At(at) => at.0,
@@ -160,9 +160,9 @@ mod tests {
     use super::*;
 
     fn shown(text: &str, from: &str) -> String {
-        let from = form::timestamp(from).expect("a time");
+        let from = repr::timestamp(from).expect("a time");
         match When::read(text).map(|when| when.after(from)) {
-            Ok(Some(at)) => form::rfc3339(at).expect("a time before the year 10000"),
+            Ok(Some(at)) => repr::rfc3339(at).expect("a time before the year 10000"),
             Ok(None) => "too far".into(),
             Err(error) => error.to_string(),
         }

@@ -1,11 +1,11 @@
-//! What changed from one map to the next, in words.
+//! Changes between two maps in words.
 
 use boxoffice_core::seat::SeatState;
-use boxoffice_wire::form::seat_state_text;
+use boxoffice_wire::repr::seat_state_text;
 
 use crate::draw::Names;
 
-/// Seats whose state is another now, by index. All of them if there was no map before.
+/// The seats whose state has changed, by index. All seats if there was no map before.
 pub fn changes(before: &[SeatState], now: &[SeatState]) -> Vec<(u32, SeatState)> {
     let changed = |index: &usize| before.get(*index) != Some(&now[*index]);
     (0..now.len()).filter(changed).map(|index| (index as u32, now[index])).collect()

@@ -1,4 +1,4 @@
-//! What has no map, live: a line for every change of a product, a resource, a customer's purchases or the counts of sessions.
+//! Watches without a map: a line for every change of a product, a resource, a customer's purchases or the counts of sessions.
 
 use std::pin::pin;
 
@@ -7,35 +7,35 @@ use boxoffice_client::{
     Timestamp,
 };
 
-use super::{old, told_to_stop};
+use super::{old, stop_requested};
 use crate::{
-    args::Reach,
+    args::NodeArgs,
     draw::{self, amount},
     failure::Outcome,
-    reach::{date_and_time, now, say, time_of_day},
+    node_client::{date_and_time, now, say, time_of_day},
     words::counted,
 };
 
 /// A day, in milliseconds.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// Days that are named in one line; more are counted.
+/// The maximum of days in a line. More are only counted.
 const DAYS_SHOWN: usize = 5;
 
-/// Watches one of these until told to stop; `false` if it is none of them.
-pub async fn watch(client: &Client, entity: &Entity, reach: &Reach) -> Result<bool, crate::failure::Failure> {
+/// Watches one of these until stopped. `false` if the entity is none of them.
+pub async fn watch(client: &Client, entity: &Entity, node_args: &NodeArgs) -> Result<bool, crate::failure::Failure> {
     match entity {
         Entity::Product(id) => {
             let mut feed = client.watch_product(id);
-            follow(reach, async || feed.next().await.map(stock)).await?;
+            follow(node_args, async || feed.next().await.map(stock)).await?;
         }
         Entity::Resource(id) => {
             let mut feed = client.watch_resource(id);
-            follow(reach, async || feed.next().await.map(calendar)).await?;
+            follow(node_args, async || feed.next().await.map(calendar)).await?;
         }
         Entity::Customer(id) => {
             let mut feed = client.watch_purchases(id, 0);
-            follow(reach, async || feed.next().await.map(purchases)).await?;
+            follow(node_args, async || feed.next().await.map(purchases)).await?;
         }
         Entity::Session(_) | Entity::Venue(_) | Entity::Cart(_) | Entity::Directory | Entity::Cluster => {
             return Ok(false);
@@ -44,11 +44,11 @@ pub async fn watch(client: &Client, entity: &Entity, reach: &Reach) -> Result<bo
     Ok(true)
 }
 
-/// Watches what is free, held and sold of sessions until told to stop.
-pub async fn watch_counts(client: &Client, sessions: Vec<Id>, reach: &Reach) -> Outcome {
+/// Watches the counts of sessions until stopped.
+pub async fn watch_counts(client: &Client, sessions: Vec<Id>, node_args: &NodeArgs) -> Outcome {
     let mut feed = client.watch_counts(sessions);
     let mut named = false;
-    follow(reach, async || {
+    follow(node_args, async || {
         let mut lines = vec![counts(feed.next().await?)];
         if !std::mem::replace(&mut named, true) {
             lines.extend(feed.missing().map(|session| format!("there is no session {session}")));
@@ -70,14 +70,14 @@ fn counts(state: &LiveCounts) -> String {
     words.join("  ")
 }
 
-/// Prints what comes until told to stop, or until the reader is gone.
-async fn follow(reach: &Reach, mut next: impl AsyncFnMut() -> Result<Vec<String>, Error>) -> Outcome {
-    let mut stop = pin!(told_to_stop());
+/// Prints changes until stopped, or until the reader is gone.
+async fn follow(node_args: &NodeArgs, mut next: impl AsyncFnMut() -> Result<Vec<String>, Error>) -> Outcome {
+    let mut stop = pin!(stop_requested());
     loop {
         let lines = tokio::select! {
             biased;
             () = &mut stop => return Ok(()),
-            lines = next() => lines.map_err(|error| reach.failure(error))?,
+            lines = next() => lines.map_err(|error| node_args.failure(error))?,
         };
         let at = time_of_day(now());
         if !lines.iter().all(|line| say(&format!("{at}  {line}"))) {

@@ -1,5 +1,5 @@
-//! `boxoffice watch`: a session's seats, live; or a product, a resource, a customer's purchases, the counts of several
-//! sessions, line by line.
+//! `boxoffice watch`: the live map of a session. Changes of a product, a resource, a customer's purchases or the counts of
+//! several sessions are lines.
 
 mod change;
 mod lines;
@@ -9,7 +9,7 @@ mod tests;
 use std::{collections::VecDeque, io::IsTerminal, pin::pin, time::Duration};
 
 use boxoffice_client::{Client, Id, MapState, SeatCounts, SeatState, SessionView, Watch as Feed};
-use boxoffice_wire::form;
+use boxoffice_wire::repr;
 use crossterm::event::EventStream;
 use futures_util::StreamExt;
 use tokio::time::{MissedTickBehavior, interval};
@@ -17,35 +17,35 @@ use tokio::time::{MissedTickBehavior, interval};
 pub use change::{changes, in_words};
 
 use crate::{
-    args::{Reach, Watch},
+    args::{NodeArgs, Watch},
     draw::{self, Key, Names, Page, Plan, Screen},
     failure::{Failure, Outcome},
-    reach::{self, date_and_time, look, now, say, time_of_day},
+    node_client::{self, date_and_time, now, options, say, time_of_day},
 };
 
-/// How often the connection is looked at.
+/// How often the page is drawn again.
 const TICK: Duration = Duration::from_millis(250);
 
-/// How many of the last changes stand below the map.
+/// The number of last changes below the map.
 const CHANGES_SHOWN: usize = 3;
 
-/// Watches until told to stop.
+/// Watches until stopped.
 pub fn run(args: &Watch) -> Outcome {
     let [entity] = &args.entities[..] else {
         let sessions = args.entities.iter().map(|text| session_id(text)).collect::<Result<Vec<Id>, Failure>>()?;
-        return reach::block_on(async {
-            let client = args.reach.connect().await?;
-            lines::watch_counts(&client, sessions, &args.reach).await
+        return node_client::block_on(async {
+            let client = args.node_args.connect().await?;
+            lines::watch_counts(&client, sessions, &args.node_args).await
         });
     };
     session_or_other(args, entity)
 }
 
 fn session_or_other(args: &Watch, entity_or_session: &str) -> Outcome {
-    if let Some(entity) = form::entity(entity_or_session) {
-        let watched = reach::block_on(async {
-            let client = args.reach.connect().await?;
-            lines::watch(&client, &entity, &args.reach).await
+    if let Some(entity) = repr::entity(entity_or_session) {
+        let watched = node_client::block_on(async {
+            let client = args.node_args.connect().await?;
+            lines::watch(&client, &entity, &args.node_args).await
         })?;
         if watched {
             return Ok(());
@@ -53,46 +53,46 @@ fn session_or_other(args: &Watch, entity_or_session: &str) -> Outcome {
     }
     let id = session_id(entity_or_session)?;
     let lines = args.lines || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal();
-    reach::block_on(async {
-        let client = args.reach.connect().await?;
-        let session = session(&client, &id, &args.reach).await?;
+    node_client::block_on(async {
+        let client = args.node_args.connect().await?;
+        let session = session(&client, &id, &args.node_args).await?;
         let feed = client.watch(&id);
         let watched = Watched::new(session);
         if lines {
-            in_lines(&client, feed, watched, &args.reach).await
+            in_lines(&client, feed, watched, &args.node_args).await
         } else {
-            on_screen(&client, feed, watched, &args.reach).await
+            on_screen(&client, feed, watched, &args.node_args).await
         }
     })
 }
 
-/// The id this text is.
+/// Reads an id.
 ///
 /// # Errors
-/// [`Failure::Usage`] if it is none.
+/// [`Failure::Usage`] if it is not valid.
 pub fn session_id(text: &str) -> Result<Id, Failure> {
-    // `session/hamlet` is what audits and logs call it.
+    // Audits and logs write `session/hamlet`.
     let text = text.strip_prefix("session/").unwrap_or(text);
     Id::new(text)
         .ok_or_else(|| Failure::Usage(format!("{text:?} is no session: an id is 1 to 64 of A-Z a-z 0-9 . _ : -")))
 }
 
-/// The session with this id.
+/// Reads a session.
 ///
 /// # Errors
-/// What the node says, with what to do.
-pub async fn session(client: &Client, id: &Id, reach: &Reach) -> Result<SessionView, Failure> {
+/// The failure of the request, with what to do.
+pub async fn session(client: &Client, id: &Id, node_args: &NodeArgs) -> Result<SessionView, Failure> {
     match client.session_get(id).await {
         Ok(reply) => Ok(reply.value),
         Err(error) if error.refusal().is_some_and(|no| no.name == "not_found") => Err(Failure::Refused(format!(
             "there is no session {id} at {}; `boxoffice import` makes sessions",
-            reach.host_and_port()
+            node_args.host_and_port()
         ))),
-        Err(error) => Err(reach.failure(error)),
+        Err(error) => Err(node_args.failure(error)),
     }
 }
 
-/// Where and when a session is, in a line.
+/// The place and time of a session in a line.
 pub fn headline(session: &SessionView) -> String {
     let SessionView { id, venue, hall, title, starts_at, .. } = session;
     format!("{id}: {title}, {venue} / {hall}, {}", date_and_time(*starts_at))
@@ -122,7 +122,7 @@ impl Watched {
         }
     }
 
-    /// Takes a newer map; the line that says what is new.
+    /// Takes a newer map. Returns the changes in a line.
     fn take(&mut self, map: &MapState) -> Result<String, Failure> {
         let states = states(map, &self.session)?;
         let words = match self.version {
@@ -132,7 +132,7 @@ impl Watched {
         self.plan.states = states;
         self.version = Some(map.version());
         self.counts = map.counts();
-        // Seats that were held and given back between two maps leave nothing to tell.
+        // There may be none, if seats were held and released between two maps.
         let words = if words.is_empty() { "as before".into() } else { words };
         let line = format!("version {}  {}  {words}", map.version(), time_of_day(now()));
         self.last.push_back(line.clone());
@@ -143,30 +143,30 @@ impl Watched {
     }
 
     fn page(&self, connected: bool, stale: Option<Duration>) -> Page {
-        let look = look();
+        let options = options();
         let Some(version) = self.version else {
             return Page { head: vec![headline(&self.session), "waiting for the map …".into()], ..Page::default() };
         };
         let status = match (connected, stale) {
-            (true, None) => draw::paint("live", "32", look.colours),
-            (true, Some(age)) => draw::paint(&old(age), "1;31", look.colours),
-            (false, _) => draw::paint("reconnecting …", "1;31", look.colours),
+            (true, None) => draw::paint("live", "32", options.colours),
+            (true, Some(age)) => draw::paint(&old(age), "1;31", options.colours),
+            (false, _) => draw::paint("reconnecting …", "1;31", options.colours),
         };
         let head = vec![
-            draw::paint(&headline(&self.session), "1", look.colours),
+            draw::paint(&headline(&self.session), "1", options.colours),
             format!("version {version}: {}   {status}", draw::counts(&self.counts)),
             String::new(),
         ];
         let mut foot = vec![String::new()];
-        foot.extend(draw::legend(&self.plan, &look));
+        foot.extend(draw::legend(&self.plan, &options));
         foot.push(String::new());
-        foot.extend(self.last.iter().map(|line| draw::paint(line, "2", look.colours)));
+        foot.extend(self.last.iter().map(|line| draw::paint(line, "2", options.colours)));
         foot.push("q leaves".into());
-        Page { head, body: draw::house(&self.plan, &look), foot, cursor: false }
+        Page { head, body: draw::house(&self.plan, &options), foot, cursor: false }
     }
 }
 
-/// What is said of what may be so old.
+/// The warning about a state that may be this old.
 fn old(age: Duration) -> String {
     format!("the node is cut off: this may be {} s old", age.as_secs().max(1))
 }
@@ -174,7 +174,7 @@ fn old(age: Duration) -> String {
 /// The states of a map of this session.
 ///
 /// # Errors
-/// [`Failure::Refused`] if it is a map of other seats: the session was made anew meanwhile.
+/// [`Failure::Refused`] if the map has other seats, because the session was made anew.
 pub fn states(map: &MapState, session: &SessionView) -> Result<Vec<SeatState>, Failure> {
     if map.seats() == session.layout.seats() {
         Ok(map.states().collect())
@@ -183,18 +183,18 @@ pub fn states(map: &MapState, session: &SessionView) -> Result<Vec<SeatState>, F
     }
 }
 
-async fn in_lines(client: &Client, mut feed: Feed, mut watched: Watched, reach: &Reach) -> Outcome {
+async fn in_lines(client: &Client, mut feed: Feed, mut watched: Watched, node_args: &NodeArgs) -> Outcome {
     if !say(&headline(&watched.session)) {
         return Ok(());
     }
-    let (mut ticks, mut stop) = (ticks(), pin!(told_to_stop()));
+    let (mut ticks, mut stop) = (ticks(), pin!(stop_requested()));
     let mut connected = true;
     loop {
         tokio::select! {
             biased;
             () = &mut stop => return Ok(()),
             map = feed.next() => {
-                let mut line = watched.take(map.map_err(|error| reach.failure(error))?)?;
+                let mut line = watched.take(map.map_err(|error| node_args.failure(error))?)?;
                 if let Some(age) = feed.stale_for() {
                     line = format!("{line}  {}", old(age));
                 }
@@ -214,9 +214,9 @@ async fn in_lines(client: &Client, mut feed: Feed, mut watched: Watched, reach: 
     }
 }
 
-async fn on_screen(client: &Client, mut feed: Feed, mut watched: Watched, reach: &Reach) -> Outcome {
+async fn on_screen(client: &Client, mut feed: Feed, mut watched: Watched, node_args: &NodeArgs) -> Outcome {
     let mut screen = Screen::open().map_err(no_terminal)?;
-    let (mut keys, mut ticks, mut stop) = (EventStream::new(), ticks(), pin!(told_to_stop()));
+    let (mut keys, mut ticks, mut stop) = (EventStream::new(), ticks(), pin!(stop_requested()));
     let mut drawn = None;
     loop {
         let connected = client.server_hello().is_some();
@@ -241,19 +241,19 @@ async fn on_screen(client: &Client, mut feed: Feed, mut watched: Watched, reach:
                 Some(Err(_)) | None => return Ok(()),
             },
             map = feed.next() => {
-                watched.take(map.map_err(|error| reach.failure(error))?)?;
+                watched.take(map.map_err(|error| node_args.failure(error))?)?;
             }
             _ = ticks.tick() => {}
         }
     }
 }
 
-/// What a terminal that cannot be drawn on means.
+/// The failure of a terminal that cannot be drawn on.
 pub fn no_terminal(error: std::io::Error) -> Failure {
     Failure::Usage(format!("this terminal cannot be drawn on ({error}); watch with --lines, book with seats and --yes"))
 }
 
-/// Ticks at which the screen is looked at anew.
+/// The ticks of the page.
 pub fn ticks() -> tokio::time::Interval {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -261,7 +261,7 @@ pub fn ticks() -> tokio::time::Interval {
 }
 
 /// Waits for Ctrl-C or SIGTERM.
-pub async fn told_to_stop() {
+pub async fn stop_requested() {
     let terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
     let mut terminate = terminate.expect("a handler of SIGTERM can be installed");
     tokio::select! {

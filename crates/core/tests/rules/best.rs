@@ -201,7 +201,7 @@ fn a_split_takes_the_longest_runs() {
             a best s 6 split -> line 1 s 0.3 0.4 0.5 1.0 1.1 1.2, until 1800.000
                 ..#aaa
                 aaa#..
-            b best s 5 split -> no: no_adjacent_seats, no 5 neighbouring seats are free (0 single ones are)
+            b best s 5 split -> no: no_adjacent_seats, no 5 neighbouring seats are free (4 single ones are)
         "#]],
     );
     check(
@@ -214,7 +214,7 @@ fn a_split_takes_the_longest_runs() {
             session s -> 5 free, 0 held, 0 sold, 0 blocked
             a best s 4 accessible 2 -> line 1 s 0.0 0.1 0.2 0.3, until 1800.000
                 aaaa.
-            b best s 3 accessible 2 split -> no: no_adjacent_seats, no 3 neighbouring seats are free (0 single ones are)
+            b best s 3 accessible 2 split -> no: no_adjacent_seats, no 3 neighbouring seats are free (1 single ones are)
         "#]],
     );
 }

@@ -1,16 +1,15 @@
-//! The commands by HTTP: `POST /v1/{op}`, reads also by `GET`, layouts and maps as resources, and the OpenAPI document.
+//! The HTTP API: `POST /v1/{op}`, reads also by `GET`, layouts and maps as resources, and the OpenAPI document.
 //!
-//! The same requests go the same way as on a WebSocket connection: read by `wire`, held against the same limits, submitted
-//! to the same backend. Which ops there are and how they are asked is in [`boxoffice_wire::schema`].
+//! Requests take the same way as those on a WebSocket connection. The crate `wire` reads them, the same limits apply, and
+//! the same backend gets them. [`boxoffice_wire::schema`] lists the ops and their methods.
 
-// In reading order: how answers are written, who may ask from where, what was asked, the routes.
-mod said;
-
+// In reading order: answers, origins, the input of requests, the routes.
+mod answer;
 mod origin;
 
-mod question;
+mod input;
 
-mod ask;
+mod ops;
 mod resource;
 mod webhook;
 
@@ -26,18 +25,18 @@ use axum::{
 use boxoffice_wire::{Rejection, schema};
 use smol_str::SmolStr;
 
+use self::answer::ApiAnswer;
 pub(crate) use self::origin::Origin;
-use self::said::Said;
 use crate::shared::Shared;
 
-/// The routes of the API; what is asked for elsewhere under `/v1/` is told that there is no such thing.
+/// The routes of the API. Other paths below `/v1/` are unknown ops.
 pub(crate) fn routes() -> Router<Arc<Shared>> {
     Router::new()
         .route("/v1/openapi.json", any(document))
         .route("/v1/sessions/{id}/layout", any(resource::layout))
         .route("/v1/sessions/{id}/map", any(resource::map))
         .route("/v1/payments/webhook", any(webhook::webhook))
-        .route("/v1/{op}", any(ask::op))
+        .route("/v1/{op}", any(ops::op))
         .fallback(nowhere)
 }
 
@@ -46,9 +45,9 @@ async fn document(State(shared): State<Arc<Shared>>, request: Request) -> Respon
     let method = request.method().clone();
     origin
         .answer(method.clone(), async move {
-            question::skip(&shared, request.into_body()).await;
+            input::skip_body(&shared, request.into_body()).await;
             if !matches!(method, Method::GET | Method::HEAD) {
-                return Said::wrong_method("GET, HEAD").response();
+                return ApiAnswer::wrong_method("GET, HEAD").response();
             }
             ([(header::CONTENT_TYPE, "application/json")], schema::document()).into_response()
         })
@@ -62,8 +61,8 @@ async fn nowhere(State(shared): State<Arc<Shared>>, request: Request) -> Respons
     }
     let (origin, method) = (Origin::of(&shared, request.headers()), request.method().clone());
     let answer = async move {
-        question::skip(&shared, request.into_body()).await;
-        Said::rejected(Rejection::UnknownOp(SmolStr::new_static("at this path"))).response()
+        input::skip_body(&shared, request.into_body()).await;
+        ApiAnswer::rejected(Rejection::UnknownOp(SmolStr::new_static("at this path"))).response()
     };
     origin.answer(method, answer).await
 }

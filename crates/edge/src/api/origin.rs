@@ -1,4 +1,4 @@
-//! Pages of other origins: which may ask, and what their browsers are told (CORS).
+//! Requests of pages of other origins (CORS).
 
 use axum::{
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
@@ -7,7 +7,7 @@ use axum::{
 use boxoffice_core::refusal::Refusal;
 use smol_str::SmolStr;
 
-use super::said::Said;
+use super::answer::ApiAnswer;
 use crate::{origins, shared::Shared};
 
 /// Headers that pages may send.
@@ -17,34 +17,33 @@ const HEADERS_TAKEN: &str = "authorization, boxoffice-customer, boxoffice-custom
 /// Headers that pages may read besides the usual ones.
 const HEADERS_SHOWN: &str = "etag, retry-after";
 
-/// How long a browser may remember what it was told, in seconds.
-const REMEMBERED: &str = "600";
+/// How long a browser may remember the answer to a preflight request, in seconds.
+const PREFLIGHT_AGE_S: &str = "600";
 
-/// Where a request came from.
+/// The origin of a request.
 pub(crate) struct Origin {
-    is_welcome: bool,
-    /// What the browser is told may read the answer.
+    is_allowed: bool,
+    /// The origin that may read the answer, for the browser.
     reader: Option<HeaderValue>,
 }
 
 impl Origin {
     pub(crate) fn of(shared: &Shared, headers: &HeaderMap) -> Origin {
-        let is_welcome = origins::is_welcome(shared, headers);
-        let reader = headers.get(header::ORIGIN).filter(|_| is_welcome).cloned();
-        Origin { is_welcome, reader }
+        let is_allowed = origins::is_allowed(shared, headers);
+        let reader = headers.get(header::ORIGIN).filter(|_| is_allowed).cloned();
+        Origin { is_allowed, reader }
     }
 
-    /// The answer, marked for the browser; pages that are not welcome get none, and what a browser asks beforehand is
-    /// answered here.
+    /// Adds the headers for the browser to an answer. Refuses pages of other origins, and answers preflight requests.
     pub(crate) async fn answer(self, method: Method, answer: impl Future<Output = Response>) -> Response {
-        let mut response = if !self.is_welcome {
+        let mut response = if !self.is_allowed {
             let words = SmolStr::new_static("pages of this origin may not ask");
-            Said::rejected(Refusal::Forbidden(words).into()).response()
+            ApiAnswer::rejected(Refusal::Forbidden(words).into()).response()
         } else if method == Method::OPTIONS {
             let headers = [
                 (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, POST"),
                 (header::ACCESS_CONTROL_ALLOW_HEADERS, HEADERS_TAKEN),
-                (header::ACCESS_CONTROL_MAX_AGE, REMEMBERED),
+                (header::ACCESS_CONTROL_MAX_AGE, PREFLIGHT_AGE_S),
             ];
             (StatusCode::NO_CONTENT, headers).into_response()
         } else {
@@ -55,7 +54,7 @@ impl Origin {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, reader);
             headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(HEADERS_SHOWN));
         }
-        // The answer is another one for another origin.
+        // Another origin gets another answer.
         headers.append(header::VARY, HeaderValue::from_static("origin"));
         response
     }

@@ -1,6 +1,6 @@
-//! `GET /v1/sessions/{id}/layout` and `…/map`: what a client keeps of a session, with a tag that says whether it is still so.
+//! `GET /v1/sessions/{id}/layout` and `…/map`: a session's layout and map, with entity tags.
 //!
-//! In a rush all clients load both here, through whatever caches there are, and then watch with `resume`: no snapshot goes
+//! In a rush all clients load both here, through any caches in between, and then watch with `resume`. So no snapshot goes
 //! over a socket.
 
 use std::{sync::Arc, time::Duration};
@@ -16,33 +16,34 @@ use boxoffice_core::{
     id::Id,
 };
 use boxoffice_wire::{
-    Encoding, Op, Rejection, alone,
+    Encoding, Op, Rejection,
     call::Shape,
     encode::Verdict,
+    http,
     limits::{DEADLINE_MS, DEADLINE_MS_MAX},
 };
 use bytes::BytesMut;
 use tokio::time::Instant;
 
-use super::{ask, origin::Origin, question, said::Said};
+use super::{answer::ApiAnswer, input, origin::Origin};
 use crate::{
     etag::is_known,
-    shared::{Guest, Shared},
-    waiting::Waiting,
+    shared::{ConnectionPermit, Shared},
+    submission::Submission,
 };
 
 /// The media types of MessagePack: the usual one and the registered one.
 const MSGPACK: [&str; 2] = ["application/msgpack", "application/vnd.msgpack"];
 
-/// Something of a session.
+/// A resource of a session.
 struct Resource {
     op: Op,
     command: SessionCommand,
-    /// How long, and by whom, it may be kept without asking again.
+    /// The cache control of the answer.
     cache: &'static str,
 }
 
-/// Answers with a session's layout: it never changes.
+/// Answers with a session's layout. It never changes.
 pub(super) async fn layout(
     State(shared): State<Arc<Shared>>,
     id: Result<Path<String>, PathRejection>,
@@ -52,7 +53,7 @@ pub(super) async fn layout(
     answer(shared, id, request, Resource { op: Op::SessionGet, command: SessionCommand::Get, cache }).await
 }
 
-/// Answers with a session's map: asked for again each time, sent only when it is another.
+/// Answers with a session's map. Caches check it each time, and get it only if it has changed.
 pub(super) async fn map(
     State(shared): State<Arc<Shared>>,
     id: Result<Path<String>, PathRejection>,
@@ -68,54 +69,56 @@ async fn answer(
     mut request: HttpRequest,
     resource: Resource,
 ) -> Response {
-    let guest = ask::guest(&mut request);
+    let permit = input::permit(&mut request);
     let (parts, body) = request.into_parts();
     let (method, headers) = (parts.method, parts.headers);
     let origin = Origin::of(&shared, &headers);
-    let asked = method.clone();
+    let given = method.clone();
     let shown = async {
-        question::skip(&shared, body).await;
-        if !matches!(asked, Method::GET | Method::HEAD) {
-            return Said::wrong_method("GET, HEAD").response();
+        input::skip_body(&shared, body).await;
+        if !matches!(given, Method::GET | Method::HEAD) {
+            return ApiAnswer::wrong_method("GET, HEAD").response();
         }
         let at = Instant::now();
         let id = id.ok().and_then(|Path(id)| Id::new(&id));
-        let Some(id) = id else { return Said::rejected(Rejection::bad_request("this is no session's id")).response() };
-        let verdict = match read(&shared, &guest, id, &headers, &resource).await {
+        let Some(id) = id else {
+            return ApiAnswer::rejected(Rejection::bad_request("this is no session's id")).response();
+        };
+        let verdict = match read(&shared, &permit, id, &headers, &resource).await {
             Ok(verdict) => verdict,
-            Err(said) => return said.response(),
+            Err(answer) => return answer.response(),
         };
         let shown = match verdict {
             Verdict::Ok(Answered { answer, .. }, _) => Ok(show(&answer, &headers, resource.cache)),
-            other => Err(Said::verdict(other)),
+            other => Err(ApiAnswer::verdict(other)),
         };
-        let ended = shown.as_ref().map_or_else(Said::ended, |_| crate::metrics::Ended::Ok);
+        let ended = shown.as_ref().map_or_else(ApiAnswer::ended, |_| crate::metrics::Ended::Ok);
         shared.metrics.ended(resource.op, ended, at.elapsed());
-        shown.unwrap_or_else(Said::response)
+        shown.unwrap_or_else(ApiAnswer::response)
     };
     origin.answer(method, shown).await
 }
 
-/// What the session says.
+/// The session's verdict.
 async fn read(
     shared: &Arc<Shared>,
-    guest: &Guest,
+    permit: &ConnectionPermit,
     id: Id,
     headers: &HeaderMap,
     resource: &Resource,
-) -> Result<Verdict, Said> {
-    let deadline_ms = question::deadline_ms(headers)?.unwrap_or(DEADLINE_MS).min(DEADLINE_MS_MAX);
-    let caller = question::caller(shared, guest, headers, resource.op).await?;
-    let _permit = question::enter(shared)?;
+) -> Result<Verdict, ApiAnswer> {
+    let deadline_ms = input::deadline_ms(headers)?.unwrap_or(DEADLINE_MS).min(DEADLINE_MS_MAX);
+    let caller = input::caller(shared, permit, headers, resource.op).await?;
+    let _slot = input::enter(shared)?;
     let deadline = Instant::now() + Duration::from_millis(deadline_ms);
-    let waiting = Waiting::begin(shared, guest, caller, deadline).map_err(Said::failed)?;
-    Ok(waiting.command(Command::Session(id, resource.command.clone()), None, Shape::Plain).await)
+    let submission = Submission::begin(shared, permit, caller, deadline).map_err(ApiAnswer::failed)?;
+    Ok(submission.command(Command::Session(id, resource.command.clone()), None, Shape::Plain).await)
 }
 
-/// The answer with its tag, or that it is still the one the client has.
+/// The answer with its tag, or 304 if the client has it.
 fn show(answer: &Answer, headers: &HeaderMap, cache: &'static str) -> Response {
     let (encoding, kind) = accepted(headers);
-    // A tag stands for bytes, so the two encodings have tags of their own.
+    // A tag stands for bytes, so the two encodings have different tags.
     let mark = match encoding {
         Encoding::Json => "",
         Encoding::MsgPack => "-m",
@@ -130,8 +133,8 @@ fn show(answer: &Answer, headers: &HeaderMap, cache: &'static str) -> Response {
     } else {
         let mut out = BytesMut::new();
         match answer {
-            Answer::Session(session) => alone::ok(encoding, &mut out, &session.layout),
-            Answer::Map(map) => alone::ok(encoding, &mut out, map),
+            Answer::Session(session) => http::ok(encoding, &mut out, &session.layout),
+            Answer::Map(map) => http::ok(encoding, &mut out, map),
             other => unreachable!("a session was asked for its layout or its map and said {other:?}"),
         }
         ([(header::CONTENT_TYPE, HeaderValue::from_static(kind))], out.freeze()).into_response()
@@ -143,7 +146,7 @@ fn show(answer: &Answer, headers: &HeaderMap, cache: &'static str) -> Response {
     response
 }
 
-/// The encoding a client wants most, and what that is called; JSON if it does not care.
+/// The encoding that a client prefers, and its media type. JSON if the client has no preference.
 fn accepted(headers: &HeaderMap) -> (Encoding, &'static str) {
     let ranges = headers.get_all(header::ACCEPT).iter().filter_map(|list| list.to_str().ok());
     let mut best = (0, (Encoding::Json, "application/json"));

@@ -1,7 +1,7 @@
-//! `POST /v1/payments/webhook`: the payment gateway says by itself how a step ended.
+//! `POST /v1/payments/webhook`: the payment gateway reports the outcome of a step by itself.
 //!
-//! What it says is believed only with its signature, and answered 200 only when the cart has committed what follows from
-//! it: a gateway that hears anything else delivers again, and a delivery that came before changes nothing.
+//! A webhook needs a valid signature. The answer is 200 only after the cart has committed what follows from it. After any
+//! other answer the gateway delivers again, and a repeated delivery changes nothing.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -22,35 +22,35 @@ use boxoffice_wire::{
 };
 use tokio::time::Instant;
 
-use super::{ask, question, said::Said};
-use crate::{caller::Caller, shared::Shared, waiting::Waiting};
+use super::{answer::ApiAnswer, input};
+use crate::{caller::Caller, shared::Shared, submission::Submission};
 
 /// Takes a webhook.
 pub(super) async fn webhook(State(shared): State<Arc<Shared>>, mut request: HttpRequest) -> Response {
-    let guest = ask::guest(&mut request);
+    let permit = input::permit(&mut request);
     let (parts, body) = request.into_parts();
     if parts.method != Method::POST {
-        question::skip(&shared, body).await;
-        return Said::wrong_method("POST").response();
+        input::skip_body(&shared, body).await;
+        return ApiAnswer::wrong_method("POST").response();
     }
-    let said = async {
-        let _permit = question::enter(&shared)?;
-        let body = question::whole(&shared, &parts.headers, body, FRAME_BYTES_MAX).await?;
+    let answer = async {
+        let _slot = input::enter(&shared)?;
+        let body = input::whole(&shared, &parts.headers, body, FRAME_BYTES_MAX).await?;
         let signature = signature(&parts.headers)?;
         let secrets = &shared.config.webhook_secrets;
         let event = verify(secrets, signature, &body, shared.backend.now()).map_err(refused)?;
-        // No cart is woken for what it says before its signature was found good.
+        // The cart gets the event only after its signature was verified.
         let deadline = Instant::now() + Duration::from_millis(DEADLINE_MS);
-        let waiting = Waiting::begin(&shared, &guest, Caller::default(), deadline).map_err(Said::failed)?;
+        let submission = Submission::begin(&shared, &permit, Caller::default(), deadline).map_err(ApiAnswer::failed)?;
         let paid = CartCommand::Paid { key: event.key, step: event.step, outcome: event.outcome };
-        Ok(Said::verdict(waiting.command(Command::Cart(event.key.cart, paid), None, Shape::Plain).await))
+        Ok(ApiAnswer::verdict(submission.command(Command::Cart(event.key.cart, paid), None, Shape::Plain).await))
     };
-    let said: Said = said.await.unwrap_or_else(|said| said);
-    shared.metrics.webhooks[said.ended() as usize].fetch_add(1, Ordering::Relaxed);
-    said.response()
+    let answer: ApiAnswer = answer.await.unwrap_or_else(|refused| refused);
+    shared.metrics.webhooks[answer.ended() as usize].fetch_add(1, Ordering::Relaxed);
+    answer.response()
 }
 
-fn signature(headers: &HeaderMap) -> Result<Option<&str>, Said> {
+fn signature(headers: &HeaderMap) -> Result<Option<&str>, ApiAnswer> {
     let mut values = headers.get_all(SIGNATURE_HEADER).iter();
     let Some(value) = values.next() else { return Ok(None) };
     match (value.to_str(), values.next()) {
@@ -59,15 +59,15 @@ fn signature(headers: &HeaderMap) -> Result<Option<&str>, Said> {
     }
 }
 
-/// Who cannot prove to be the gateway is not authenticated; everything else is a request that is wrong.
-fn refused(why: WebhookRefusal) -> Said {
+/// The answer to a refused webhook. A sender that does not prove to be the gateway is not authenticated.
+fn refused(why: WebhookRefusal) -> ApiAnswer {
     let words = why.to_string();
     match why {
         WebhookRefusal::Missing | WebhookRefusal::BadSignature => {
-            Said::rejected(Rejection::Unauthenticated(words.into()))
+            ApiAnswer::rejected(Rejection::Unauthenticated(words.into()))
         }
         WebhookRefusal::Malformed | WebhookRefusal::Stale | WebhookRefusal::BadBody(_) => {
-            Said::rejected(Rejection::bad_request(words))
+            ApiAnswer::rejected(Rejection::bad_request(words))
         }
     }
 }

@@ -1,14 +1,15 @@
 //! What networks, customers and keys are charged with, and when they are refused.
 
 use boxoffice_core::{
-    id::{CartToken, Entity},
+    answer::{CartState, CartView, LineView},
+    id::{CartToken, Entity, Id},
     money::Currency,
-    portion::PricedSeat,
+    portion::{Content, PricedSeat},
     seat::{Seat, SeatSet},
 };
 use boxoffice_node::door::Failure;
 
-use super::*;
+use super::{accounts::ACCOUNTS_KEPT, *};
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -60,14 +61,14 @@ fn held(number: u128, seats: u16, life_s: u64) -> door::Result {
 }
 
 /// What becomes of a hold of a stranger: granted for so long, or which budget does not suffice.
-fn ask(budgets: &Budgets, owners: &Owners, number: u128, seats: u16, at: Instant) -> Result<(), Over> {
+fn ask(budgets: &Budgets, owners: &Owners, number: u128, seats: u16, at: Instant) -> Result<(), OverBudget> {
     let charge = budgets.begin(owners, &hold(number, seats), at)?.expect("a cart is charged");
     budgets.end(charge, &held(number, seats, 1_000), at, NOW);
     Ok(())
 }
 
 #[test]
-fn connections_and_requests_of_a_network_have_an_end() {
+fn connections_and_requests_of_a_network_are_limited() {
     let (budgets, now) = (Budgets::new(small()), Instant::now());
     let connect = |last| budgets.connect(address(last), now).map_err(|over| over.budget);
     assert_eq!([(); 5].map(|()| connect(1)), [Ok(true), Ok(true), Ok(false), Ok(false), Err(Budget::Connections)]);
@@ -91,7 +92,7 @@ fn connections_and_requests_of_a_network_have_an_end() {
 }
 
 #[test]
-fn all_strangers_together_have_so_many_carts() {
+fn the_carts_of_all_strangers_are_limited() {
     let now = Instant::now();
     let budgets = Budgets::new(BudgetConfig { node_carts: 3, ..small() });
     for number in 1..=3 {
@@ -105,7 +106,7 @@ fn all_strangers_together_have_so_many_carts() {
 }
 
 #[test]
-fn what_is_held_at_the_same_time_has_an_end() {
+fn what_is_held_at_the_same_time_is_limited() {
     let (budgets, now) = (Budgets::new(small()), Instant::now());
     let one = stranger(1);
     assert_eq!(ask(&budgets, &one, 1, 9, now).map_err(|over| over.budget), Err(Budget::CartHeld));
@@ -182,7 +183,7 @@ fn a_cart_that_was_refused_something_is_still_open() {
 }
 
 #[test]
-fn a_cart_that_another_network_fills_is_its_openers() {
+fn a_cart_that_another_network_fills_is_charged_to_its_opener() {
     let (budgets, now) = (Budgets::new(small()), Instant::now());
     let (opens, fills) = (stranger(1), stranger(2));
     for number in 1..=3 {

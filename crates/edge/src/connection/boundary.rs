@@ -1,22 +1,23 @@
-//! Where in a message a stream of WebSocket frames stands: the library that reads the frames does not say.
+//! Follows a stream of WebSocket frames to know whether a message is incomplete. The library that reads the frames does not
+//! tell.
 
-/// Follows the bytes of a client's frames; looks at heads only.
+/// Follows the heads of a client's frames.
 #[derive(Default)]
 pub(super) struct Boundary {
     head: Head,
-    /// Bytes of the present frame's payload that are still to come.
+    /// Bytes of the current frame's payload that are still to come.
     payload: u64,
-    /// All of the present frame's payload.
+    /// The length of the current frame's payload.
     announced: u64,
-    /// Payload of the fragments that have passed of the present message.
+    /// Bytes of the current message's fragments that have passed.
     gathered: u64,
-    /// A fragment came and the last one has not.
+    /// Whether the current message has fragments and is incomplete.
     fragmented: bool,
-    /// Messages that have passed whole.
+    /// Complete messages so far.
     messages: u64,
 }
 
-/// The part of a frame's head that has come: at most two bytes, a length of eight and a mask of four.
+/// The part of a frame's head that has arrived. A head has at most two bytes, a length of eight and a mask of four.
 #[derive(Default)]
 struct Head {
     bytes: [u8; 14],
@@ -49,13 +50,14 @@ impl Boundary {
         }
     }
 
-    /// How many whole messages passed before the one that is in the middle; `None` if none is.
-    pub(super) fn in_the_middle_after(&self) -> Option<u64> {
+    /// How many messages came before the incomplete one. `None` if none is incomplete.
+    pub(super) fn incomplete_after(&self) -> Option<u64> {
         let middle = self.head.length > 0 || self.fragmented;
         middle.then_some(self.messages)
     }
 
-    /// Bytes that the message in the middle takes: there is room for all of a frame from its head on. 0 if none is.
+    /// Memory of the incomplete message, in bytes. A frame has memory for all of it from its head on. 0 if none is
+    /// incomplete.
     pub(super) fn room(&self) -> u64 {
         let frame = if self.payload > 0 { self.announced } else { 0 };
         self.gathered.saturating_add(frame)
@@ -75,7 +77,7 @@ impl Boundary {
 }
 
 impl Head {
-    /// The length of the payload, when the head is whole.
+    /// The length of the payload, once the head is complete.
     fn payload(&self) -> Option<u64> {
         let [_, second, ..] = self.bytes;
         let digits = match second & 0x7f {
@@ -135,17 +137,17 @@ mod tests {
             for (frame, messages) in &frames {
                 for (index, bytes) in frame.chunks(step).enumerate() {
                     boundary.pass(bytes);
-                    // What is in the middle has room from its head on: this one is the only long one.
+                    // An incomplete frame has memory from its head on. Only this one is long.
                     let head = 14;
                     let long = frame.len() > 70_000 && (index + 1) * step >= head && (index + 1) * step < frame.len();
                     assert_eq!(boundary.room() == 70_000, long, "{} bytes, by {step}", (index + 1) * step);
                     if (index + 1) * step < frame.len() {
-                        assert_eq!(boundary.in_the_middle_after(), Some(whole), "in the middle, by {step}");
+                        assert_eq!(boundary.incomplete_after(), Some(whole), "in the middle, by {step}");
                     }
                 }
                 whole = messages.unwrap_or(whole);
                 let expected = if messages.is_some() { None } else { Some(whole) };
-                assert_eq!(boundary.in_the_middle_after(), expected, "at the end of a frame, by {step}");
+                assert_eq!(boundary.incomplete_after(), expected, "at the end of a frame, by {step}");
                 assert_eq!(boundary.room(), if messages.is_none() { 3 } else { 0 }, "a fragment of 3 is kept");
                 assert_eq!(boundary.messages, whole);
             }

@@ -1,4 +1,4 @@
-//! Frames in and out of one connection: read until there is none, written into a buffer, flushed once a turn.
+//! The frames of a connection. They are written into a buffer that is flushed once a wake-up.
 
 use std::{
     borrow::Cow,
@@ -23,49 +23,48 @@ use tokio_tungstenite::tungstenite::{
 use super::socket::Socket;
 use crate::{config::Limits, shared::within};
 
-/// What the library's read buffer has, in bytes: an idle connection keeps it for ever. It is filled from what the socket read
-/// with one call, so it need not be large.
+/// The library's read buffer, in bytes. Idle connections keep it. It is filled from the socket's own buffer, so it need not
+/// be large.
 const READ_BUFFER_BYTES: usize = 1024;
 
-/// Bytes to be written that are handed to the socket without waiting for the flush.
+/// Bytes that are written to the socket without waiting for the flush.
 const UNSENT_BYTES_MAX: usize = 16 * 1024;
 
-/// The capacity that a thread keeps for writing frames.
+/// The capacity that a thread keeps for encoding frames.
 const KEPT_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// The frame being encoded by whichever connection has its turn.
+    /// The frame that is being encoded. All connections of the thread share it.
     static FRAME: RefCell<BytesMut> = RefCell::default();
 }
 
 /// Why a connection ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The peer is not there any more, or has said farewell.
+    /// The peer has closed the connection or is gone.
     Gone,
     /// The peer does not read.
     Stalled,
-    /// We close, with a code and the reason.
+    /// The node closes the connection, with this code and reason.
     Close(u16, Cow<'static, str>),
 }
 
-/// What was read.
+/// A message from the client.
 pub(super) enum Received {
     /// A frame of the protocol.
     Frame(Bytes),
-    /// A sign of life.
     Pong,
-    /// A ping, answered by itself with the next flush.
+    /// The library answers a ping with the next flush.
     Ping,
 }
 
-/// One connection as frames.
+/// A connection as a stream of frames.
 pub(super) struct Frames {
     socket: WebSocket<Socket>,
     encoding: Encoding,
-    /// The longest frame that is read, in bytes: each that is under way has room for all of it.
+    /// The longest frame that is read, in bytes.
     longest: usize,
-    /// The socket takes no more for the moment.
+    /// Whether the socket takes no more for the moment.
     blocked: bool,
 }
 
@@ -82,8 +81,8 @@ impl Frames {
         Frames { socket, encoding, longest: limits::FRAME_BYTES_MAX, blocked: false }
     }
 
-    /// Reads frames of so many bytes from the next one on.
-    pub(super) fn read_up_to(&mut self, bytes: usize) {
+    /// Sets the length of the longest frame that is read.
+    pub(super) fn set_bytes_max(&mut self, bytes: usize) {
         self.longest = bytes;
         self.socket.set_config(|config| {
             config.max_message_size = Some(bytes);
@@ -101,7 +100,7 @@ impl Frames {
         (socket.bytes_in, socket.bytes_out)
     }
 
-    /// Moves the stream to the runtime that this is called on.
+    /// Moves the stream to the current runtime.
     pub(super) fn move_here(&mut self) -> Result<(), End> {
         self.socket.get_mut().move_here().map_err(|_| End::Gone)
     }
@@ -111,28 +110,28 @@ impl Frames {
         self.socket.get_mut().readable().await.map_err(|_| End::Gone)
     }
 
-    /// Whether there may be something to read that was not told of yet.
+    /// Whether a read may return something.
     pub(super) fn may_have(&self) -> bool {
         self.socket.get_ref().may_have()
     }
 
-    /// Something may have come meanwhile.
+    /// The next read asks the stream again.
     pub(super) fn look_again(&mut self) {
         self.socket.get_mut().look_again();
     }
 
-    /// How many whole messages came before the one that is in the middle; `None` if none is. Means something when there
-    /// is nothing to read.
-    pub(super) fn in_the_middle_after(&self) -> Option<u64> {
-        self.socket.get_ref().boundary.in_the_middle_after()
+    /// How many messages came before the incomplete one. `None` if none is incomplete. Only valid while there is nothing to
+    /// read.
+    pub(super) fn incomplete_after(&self) -> Option<u64> {
+        self.socket.get_ref().boundary.incomplete_after()
     }
 
-    /// Bytes of memory that the message in the middle has.
+    /// Memory of the incomplete message, in bytes.
     pub(super) fn room(&self) -> usize {
         usize::try_from(self.socket.get_ref().boundary.room()).unwrap_or(usize::MAX).min(self.longest)
     }
 
-    /// What has come, if anything has.
+    /// Reads a message, if one has arrived.
     pub(super) fn read(&mut self) -> Result<Option<Received>, End> {
         match self.socket.read() {
             Ok(Message::Binary(frame)) => match self.encoding {
@@ -145,7 +144,7 @@ impl Frames {
             },
             Ok(Message::Pong(_)) => Ok(Some(Received::Pong)),
             Ok(Message::Ping(_)) => Ok(Some(Received::Ping)),
-            // The answer to the close is written by the library with the next flush.
+            // The library answers the close with this flush.
             Ok(Message::Close(_) | Message::Frame(_)) => {
                 let _ = self.socket.flush();
                 Err(End::Gone)
@@ -168,7 +167,7 @@ impl Frames {
         })
     }
 
-    /// Writes a frame that is encoded already into the buffer.
+    /// Writes an encoded frame into the buffer.
     pub(super) fn write_encoded(&mut self, frame: &[u8]) -> Result<(), End> {
         let opcode = match self.encoding {
             Encoding::Json => Data::Text,
@@ -178,31 +177,30 @@ impl Frames {
         let socket = self.socket.get_mut();
         header.format(frame.len() as u64, socket).map_err(|_| End::Gone)?;
         socket.write_all(frame).map_err(|_| End::Gone)?;
-        self.pass_on()
+        self.flush_if_large()
     }
 
-    /// Asks for a sign of life.
     pub(super) fn ping(&mut self) -> Result<(), End> {
         self.socket.write(Message::Ping(Bytes::new())).map_err(|_| End::Gone)?;
-        self.pass_on()
+        self.flush_if_large()
     }
 
-    /// Whether a flush must come before more is written, or the buffer would grow.
+    /// Whether a flush must come before more is written, because the buffer would grow.
     pub(super) fn is_blocked(&self) -> bool {
         self.blocked
     }
 
-    /// Writes everything out; waits while the peer makes progress.
+    /// Writes everything out. Waits as long as the peer makes progress.
     pub(super) async fn flush(&mut self, limits: &Limits) -> Result<(), End> {
-        if self.is_flushed()? {
+        if self.try_flush()? {
             return Ok(());
         }
-        // Boxed, so that a connection whose peer reads keeps no room for waiting.
+        // Boxed, so that a connection whose peer reads has no memory for waiting.
         Box::pin(self.flush_in_time(limits)).await
     }
 
     async fn flush_in_time(&mut self, limits: &Limits) -> Result<(), End> {
-        while !self.is_flushed()? {
+        while !self.try_flush()? {
             match within(limits.stall_timeout, self.socket.get_ref().writable()).await {
                 Some(Ok(())) => {}
                 Some(Err(_)) => return Err(End::Gone),
@@ -212,8 +210,8 @@ impl Frames {
         Ok(())
     }
 
-    /// Writes out as much as the peer takes; whether that is everything.
-    fn is_flushed(&mut self) -> Result<bool, End> {
+    /// Writes out as much as the peer takes. Returns whether that is everything.
+    fn try_flush(&mut self) -> Result<bool, End> {
         match self.socket.flush() {
             Ok(()) => {
                 self.blocked = false;
@@ -224,30 +222,30 @@ impl Frames {
         }
     }
 
-    /// Says farewell, and gives the peer a little time to hear it.
+    /// Closes the connection. Gives the peer a little time to read the close frame.
     pub(super) async fn close(mut self, code: u16, reason: &str, limits: &Limits) {
         let frame = CloseFrame { code: CloseCode::from(code), reason: reason.into() };
-        // Whatever goes wrong now: the connection is over.
+        // The connection ends, whatever goes wrong now.
         let _ = self.socket.close(Some(frame));
-        let farewell = async {
+        let close_at = async {
             let _ = self.flush(limits).await;
             let socket = self.socket.get_mut();
             socket.shut_down();
-            // What the peer still sends must be read, or its kernel hears a reset and forgets the close.
+            // The peer's bytes must be read, or its kernel gets a reset and drops the close frame.
             let _ = socket.drain().await;
         };
-        let _ = within(limits.close_timeout, farewell).await;
+        let _ = within(limits.close_timeout, close_at).await;
     }
 
-    /// Has the socket take what there is when it is much.
-    fn pass_on(&mut self) -> Result<(), End> {
+    /// Writes to the socket if the buffer is large.
+    fn flush_if_large(&mut self) -> Result<(), End> {
         let socket = self.socket.get_mut();
         if socket.unsent() < UNSENT_BYTES_MAX {
             return Ok(());
         }
         match socket.flush() {
             Ok(()) => Ok(()),
-            // It is in the buffer all the same.
+            // The frame stays in the buffer.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.blocked = true;
                 Ok(())

@@ -1,19 +1,20 @@
-//! One WebSocket connection: a task that waits for whatever comes first, takes in all there is, and flushes once.
+//! A WebSocket connection. Its task waits for the first event, takes in everything that has arrived, and flushes once.
 
-// In reading order: the stream, frames over it, what is under way, what the node answered, the task, its requests.
+// In reading order: the stream, frames over it, the commands under way, timers, the task and its requests.
 mod boundary;
-mod sealed;
+mod encryption;
 mod socket;
 
 mod frames;
 
-mod turns;
+mod cart_queues;
 mod under_way;
-mod watching;
 
-mod clocks;
+mod timers;
+
 mod requests;
 mod task;
+mod watching;
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,37 +25,35 @@ use tokio::net::TcpStream;
 
 use self::{
     frames::End,
-    task::{Connection, Turn},
+    task::{Connection, MoveToWatching},
 };
 use crate::{
     caller::Caller,
-    shared::{Guest, Shared},
+    shared::{ConnectionPermit, Shared},
 };
 
-/// How long a connection with too many requests is not read before it is closed: its client would come again at once.
+/// How long a connection with too many requests is not read before it is closed. Otherwise its client would come back at
+/// once.
 const PENALTY: Duration = Duration::from_secs(2);
 
 /// A connection that has just become a WebSocket.
-pub(crate) struct Newcomer {
-    /// The stream.
+pub(crate) struct AcceptedSocket {
     pub(crate) stream: TcpStream,
-    /// What encrypts it, if it is encrypted.
+    /// The TLS session, if there is one.
     pub(crate) session: Option<Box<ServerConnection>>,
-    /// What was read of it already.
+    /// Bytes that were read already.
     pub(crate) read: Bytes,
-    /// The subprotocol agreed upon.
+    /// The encoding of the subprotocol.
     pub(crate) encoding: Encoding,
-    /// What it came with.
     pub(crate) caller: Caller,
-    /// Its place.
-    pub(crate) guest: Arc<Guest>,
+    pub(crate) permit: Arc<ConnectionPermit>,
 }
 
-/// Serves a connection to its end: here as long as it buys and sells, on the runtime of the watchers once it watches.
-pub(crate) async fn serve(newcomer: Newcomer, shared: Arc<Shared>) {
-    let mut connection = Box::new(Connection::new(newcomer, Arc::clone(&shared)));
-    match connection.greet_and_run().await {
-        Ok(Turn::Watch) => {
+/// Serves a connection to its end. With its first `watch` it moves to the runtime for watching.
+pub(crate) async fn serve(accepted: AcceptedSocket, shared: Arc<Shared>) {
+    let mut connection = Box::new(Connection::new(accepted, Arc::clone(&shared)));
+    match connection.hello_and_run().await {
+        Ok(MoveToWatching) => {
             let watching = shared.runtimes.watching.clone();
             watching.spawn(async move {
                 let ended = connection.run().await;

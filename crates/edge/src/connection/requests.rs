@@ -1,4 +1,4 @@
-//! What a connection does with each request, and with what becomes of it.
+//! The requests of a connection, and their answers.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -22,49 +22,49 @@ use smol_str::format_smolstr;
 use tokio::time::Instant;
 
 use super::{
+    cart_queues::{CartQueues, QueuedChange},
     frames::End,
-    task::{Connection, GoneAbout},
-    turns::{Change, Turns},
-    under_way::{Asked, Asker},
+    task::{Connection, FinishedQuery},
+    under_way::{PendingCommand, Waiter},
 };
 use crate::{
     access::{Denied, Ended as AccessEnded},
     batch::Batch,
     budgets::weight_of,
     caller,
-    errand::{self, Errand, Found},
     failures::{fail_of, not_of_a_node},
+    fan_out::{self, FanOutQuery, QueryResult},
     members,
     metrics::Ended,
-    sought::Sought,
+    venues,
 };
 
-/// Frames that are no request at all before the connection is closed: a client of another protocol is soon told.
+/// Frames that are not requests before the connection is closed. A client of another protocol soon reaches this number.
 const MALFORMED_FRAMES_MAX: u32 = 16;
 
-/// Requests beyond the rate of their network that one connection may send in [`OVERS_TIME`], before it is closed: refusing them
-/// takes time as well.
-const OVERS_MAX: u32 = 1_000;
-const OVERS_TIME: Duration = Duration::from_secs(10);
+/// Requests beyond the rate of their network that one connection may send in [`OVER_RATE_TIME`] before it is closed. Refusing
+/// them takes time as well.
+const OVER_RATE_MAX: u32 = 1_000;
+const OVER_RATE_TIME: Duration = Duration::from_secs(10);
 
 /// Batches of one connection at the same time.
 const BATCHES_MAX: usize = 4;
 
-/// Audits of the node that one connection has under way: each reads everything the node keeps.
+/// Audits of one connection at the same time. Each reads everything that the node holds.
 const AUDITS_MAX: usize = 2;
 
-/// Errands of one connection at the same time, audits counted: each asks many entities, or reads the log.
-const ERRANDS_MAX: usize = 8;
+/// Queries of one connection at the same time, with its audits. Each asks many entities, or reads the log.
+const QUERIES_MAX: usize = 8;
 
 impl Connection {
-    /// Takes a frame in. Whether its caller may ask that, and whether the node has time for it, is looked at before its body.
+    /// Takes a frame in. Checks the caller's rights and the node's load before the body is read.
     pub(super) fn frame(&mut self, frame: &[u8], now: Instant) -> Result<(), End> {
         let head = match Head::read(self.frames.encoding(), frame) {
             Ok(head) => head,
             Err(rejected) => return self.rejected(rejected, now),
         };
         let (id, op) = (head.id, head.op);
-        if !self.lets_in(id, op, now)? {
+        if !self.check_access(id, op, now)? {
             return Ok(());
         }
         if let Some(retry_after_ms) = self.shared.backend.sheds_first(&|| head.first_command()) {
@@ -76,7 +76,7 @@ impl Connection {
         }
     }
 
-    /// A frame is not even the head of a request. It counts as much as any other.
+    /// Refuses a frame that is not even the head of a request. It counts like any other.
     fn rejected(&mut self, rejected: Rejected, now: Instant) -> Result<(), End> {
         let Rejected { id, why } = rejected;
         let Some(id) = id else {
@@ -92,7 +92,7 @@ impl Connection {
             Ok(()) => self.malformed(id, &why),
             Err(over) => {
                 self.malformed(id, &over.rejection())?;
-                self.is_over_the_rate(now)
+                self.count_over_rate(now)
             }
         }
     }
@@ -102,19 +102,19 @@ impl Connection {
         self.frames.write(|encoding, out| encode::rejection(encoding, out, Some(id), why))
     }
 
-    /// Whether this connection's caller may ask for an op now. If not, the request is answered.
-    fn lets_in(&mut self, id: u64, op: Op, now: Instant) -> Result<bool, End> {
-        if self.clocks.is_draining() {
+    /// Whether the caller may use an op now. If not, the request is answered.
+    fn check_access(&mut self, id: u64, op: Op, now: Instant) -> Result<bool, End> {
+        if self.timers.is_draining() {
             self.fail(id, op, FailKind::Draining, now, now)?;
             return Ok(false);
         }
         if let Err(ended) = self.caller.access.check(&self.shared) {
             return Err(end_of_access(ended));
         }
-        // What is denied counts as well.
+        // Denied requests count as well.
         if let Err(over) = self.shared.budgets.request(&self.owners, weight_of(op), now) {
             self.refuse(id, op, &over.rejection(), now)?;
-            self.is_over_the_rate(now)?;
+            self.count_over_rate(now)?;
             return Ok(false);
         }
         match self.caller.access.may(&self.shared, op) {
@@ -128,7 +128,7 @@ impl Connection {
         Ok(false)
     }
 
-    /// Does what a request asks for, or begins to. Whether its caller may ask for the op was looked at.
+    /// Carries out a request, or begins to. The caller's right to the op was checked before.
     pub(super) fn perform(&mut self, request: Request, now: Instant) -> Result<(), End> {
         let Request { id, op, deadline_ms, key, shape, mut call } = request;
         if let Err(why) = self.caller.admit(&self.shared, &mut call) {
@@ -147,21 +147,22 @@ impl Connection {
                     Ok(charge) => charge,
                     Err(over) => return self.refuse(id, op, &over.rejection(), now),
                 };
-                let (sought, reads_order) = (Sought::of(&command), caller::reads_order(&command));
-                let (asker, cart) = (Asker::Client(id), Turns::cart_of(&command, key.as_ref()));
+                let reads_order = caller::reads_order(&command);
+                let (waiter, cart) = (Waiter::Client(id), CartQueues::cart_of(&command, key.as_ref()));
                 let entity = command.entity();
                 let elsewhere = self.shared.backend.leader_elsewhere(&entity).is_some().then_some(entity);
-                let asked = Asked { asker, op, shape, sought, charge, reads_order, cart, elsewhere, at: now, deadline };
-                self.submit(asked, command, key);
+                let pending =
+                    PendingCommand { waiter, op, shape, charge, reads_order, cart, elsewhere, at: now, deadline };
+                self.submit(pending, command, key);
                 Ok(())
             }
-            Call::SearchCity(search) => self.go_about(id, op, Errand::City(search), now, deadline),
+            Call::SearchCity(search) => self.start_query(id, op, FanOutQuery::City(search), now, deadline),
             Call::History { entity, seat, limit, before } => {
                 let venues = Arc::clone(&self.caller.access.venues);
-                self.go_about(id, op, Errand::History { entity, seat, limit, before, venues }, now, deadline)
+                self.start_query(id, op, FanOutQuery::History { entity, seat, limit, before, venues }, now, deadline)
             }
             Call::Watch { .. } | Call::WatchCounts { .. } if self.watcher.is_none() => {
-                self.carried = Some(Request { id, op, deadline_ms, key, shape, call });
+                self.migrating_watch = Some(Request { id, op, deadline_ms, key, shape, call });
                 Ok(())
             }
             Call::Watch { entity, since } => self.watch(id, entity, since, now),
@@ -179,7 +180,7 @@ impl Connection {
                 self.batches[place] = Some(Batch::new(id, now, deadline, items));
                 self.advance(place, now)
             }
-            Call::Hello(hello) => self.say_hello(id, &hello, now),
+            Call::Hello(hello) => self.on_hello(id, &hello, now),
             Call::Status => {
                 let status = self.shared.status();
                 self.ended(op, Ended::Ok, now, now);
@@ -195,41 +196,40 @@ impl Connection {
                 if self.audits_under_way >= AUDITS_MAX {
                     return self.fail(id, op, FailKind::Busy, now, now);
                 }
-                self.go_about(id, op, Errand::Audit, now, deadline)
+                self.start_query(id, op, FanOutQuery::Audit, now, deadline)
             }
         }
     }
 
-    /// A request was beyond the rate of the client's network; too many of these end the connection.
-    fn is_over_the_rate(&mut self, now: Instant) -> Result<(), End> {
-        let (since, count) = self.overs.filter(|(since, _)| now - *since < OVERS_TIME).unwrap_or((now, 0));
-        self.overs = Some((since, count + 1));
-        if count < OVERS_MAX {
+    /// Counts a request beyond the rate of the client's network. Too many of them end the connection.
+    fn count_over_rate(&mut self, now: Instant) -> Result<(), End> {
+        let (since, count) = self.over_rate.filter(|(since, _)| now - *since < OVER_RATE_TIME).unwrap_or((now, 0));
+        self.over_rate = Some((since, count + 1));
+        if count < OVER_RATE_MAX {
             return Ok(());
         }
         Err(End::Close(close::TOO_MANY_REQUESTS, "too many requests a second".into()))
     }
 
-    /// The client says who it is. One whose key or token does not fit is told so, after a while where many such come from, and
-    /// let go.
-    fn say_hello(&mut self, id: u64, hello: &ClientHello, now: Instant) -> Result<(), End> {
-        let why = match self.caller.after_hello(&self.shared, self.guest.port, hello) {
+    /// Takes the client's hello. An invalid key or token ends the connection, after a delay if many came from its network.
+    fn on_hello(&mut self, id: u64, hello: &ClientHello, now: Instant) -> Result<(), End> {
+        let why = match self.caller.after_hello(&self.shared, self.permit.port, hello) {
             Ok(caller) => {
-                if caller.access.is_of_the_house() {
-                    self.guest.lift();
+                if caller.access.is_staff() {
+                    self.permit.exempt();
                 }
-                self.owners = caller.owners(&self.guest);
+                self.owners = caller.owners(&self.permit);
                 self.caller = caller;
-                self.read_as_allowed();
+                self.set_frame_bytes_max();
                 return self.done(id, Op::Hello, now);
             }
             Err(why) => why,
         };
-        if let Some(wait) = self.shared.wait_after_guess(&self.guest, &why) {
-            let ending = Err(Box::new(Verdict::Rejected(why)));
-            self.errands.push(Box::pin(async move {
+        if let Some(wait) = self.shared.note_auth_failure(&self.permit, &why) {
+            let outcome = Err(Box::new(Verdict::Rejected(why)));
+            self.queries.push(Box::pin(async move {
                 tokio::time::sleep(wait).await;
-                GoneAbout { id, op: Op::Hello, at: now, ending }
+                FinishedQuery { id, op: Op::Hello, at: now, outcome }
             }));
             return Ok(());
         }
@@ -237,31 +237,31 @@ impl Connection {
         ended_by(&why)
     }
 
-    /// The node has answered what somebody here still waits for.
-    pub(super) fn answered(&mut self, asked: Asked, result: door::Result, now: Instant) -> Result<(), End> {
+    /// Passes on the node's answer to a command.
+    pub(super) fn on_answer(&mut self, pending: PendingCommand, result: door::Result, now: Instant) -> Result<(), End> {
         if let Ok(Err(refusal)) = &result {
-            self.shared.metrics.refused(&asked.sought, refusal);
+            self.shared.metrics.refused(refusal);
         }
-        if let Some(charge) = asked.charge {
+        if let Some(charge) = pending.charge {
             self.shared.budgets.end(charge, &result, now, self.shared.backend.now());
         }
-        let result = self.caller.told(&self.shared, asked.reads_order, result);
-        match asked.asker {
-            Asker::Client(id) => match result {
+        let result = self.caller.redact(&self.shared, pending.reads_order, result);
+        match pending.waiter {
+            Waiter::Client(id) => match result {
                 Ok(outcome) => {
                     let ended = if outcome.is_ok() { Ended::Ok } else { Ended::No };
-                    self.ended(asked.op, ended, asked.at, now);
-                    // Looked up now: while the command was under way another node may have become the leader.
-                    let leader = asked.elsewhere.and_then(|entity| self.shared.backend.leader_elsewhere(&entity));
+                    self.ended(pending.op, ended, pending.at, now);
+                    // Looked up now, since the leader may have changed while the command was under way.
+                    let leader = pending.elsewhere.and_then(|entity| self.shared.backend.leader_elsewhere(&entity));
                     self.frames.write(|encoding, out| {
-                        encode::outcome(encoding, out, id, &outcome, asked.shape, leader);
+                        encode::outcome(encoding, out, id, &outcome, pending.shape, leader);
                     })
                 }
-                Err(failure) => self.failed(id, asked.op, &fail_of(failure), asked.at, now),
+                Err(failure) => self.failed(id, pending.op, &fail_of(failure), pending.at, now),
             },
-            Asker::Batch { batch, item } => {
+            Waiter::Batch { batch, item } => {
                 let verdict = match result {
-                    Ok(outcome) => Verdict::decided(outcome, asked.shape),
+                    Ok(outcome) => Verdict::decided(outcome, pending.shape),
                     Err(failure) => Verdict::Fail(fail_of(failure)),
                 };
                 self.item_ended(batch, item, verdict, now)
@@ -269,34 +269,34 @@ impl Connection {
         }
     }
 
-    /// The time of a command is over; if its answer still comes, nobody waits for it.
-    pub(super) fn overdue(&mut self, asked: Asked, now: Instant) -> Result<(), End> {
-        match asked.asker {
-            Asker::Client(id) => self.fail(id, asked.op, FailKind::Unknown, asked.at, now),
-            Asker::Batch { batch, item } => {
+    /// The deadline of a command has passed. Its answer will be dropped.
+    pub(super) fn on_timeout(&mut self, pending: PendingCommand, now: Instant) -> Result<(), End> {
+        match pending.waiter {
+            Waiter::Client(id) => self.fail(id, pending.op, FailKind::Unknown, pending.at, now),
+            Waiter::Batch { batch, item } => {
                 self.batch(batch).give_up();
                 self.item_ended(batch, item, Verdict::Fail(Fail::new(FailKind::Unknown)), now)
             }
         }
     }
 
-    /// Begins what the door itself goes about.
-    fn go_about(&mut self, id: u64, op: Op, errand: Errand, now: Instant, deadline: Instant) -> Result<(), End> {
-        if self.errands.len() >= ERRANDS_MAX {
+    /// Starts a query.
+    fn start_query(&mut self, id: u64, op: Op, query: FanOutQuery, now: Instant, deadline: Instant) -> Result<(), End> {
+        if self.queries.len() >= QUERIES_MAX {
             return self.fail(id, op, FailKind::Busy, now, now);
         }
         self.audits_under_way += usize::from(op == Op::AdminAudit);
-        let going = errand::run(Arc::clone(&self.shared), Arc::clone(&self.guest), errand, deadline);
-        self.errands.push(Box::pin(async move { GoneAbout { id, op, at: now, ending: going.await } }));
+        let running = fan_out::run(Arc::clone(&self.shared), Arc::clone(&self.permit), query, deadline);
+        self.queries.push(Box::pin(async move { FinishedQuery { id, op, at: now, outcome: running.await } }));
         Ok(())
     }
 
-    /// An errand has come to its end.
-    pub(super) fn gone_about(&mut self, gone: GoneAbout) -> Result<(), End> {
-        let GoneAbout { id, op, at, ending } = gone;
+    /// Answers with the outcome of a query.
+    pub(super) fn on_query_finished(&mut self, finished: FinishedQuery) -> Result<(), End> {
+        let FinishedQuery { id, op, at, outcome } = finished;
         let now = Instant::now();
         self.audits_under_way -= usize::from(op == Op::AdminAudit);
-        let ended = match &ending {
+        let ended = match &outcome {
             Ok(_) => Ended::Ok,
             Err(verdict) => match **verdict {
                 Verdict::Ok(..) => Ended::Ok,
@@ -305,13 +305,13 @@ impl Connection {
             },
         };
         self.ended(op, ended, at, now);
-        self.frames.write(|encoding, out| match &ending {
-            Ok(Found::Audit(audit)) => encode::ok(encoding, out, id, &**audit),
-            Ok(Found::City(page)) => encode::ok(encoding, out, id, page),
-            Ok(Found::History(page)) => encode::ok(encoding, out, id, page),
+        self.frames.write(|encoding, out| match &outcome {
+            Ok(QueryResult::Audit(audit)) => encode::ok(encoding, out, id, &**audit),
+            Ok(QueryResult::City(page)) => encode::ok(encoding, out, id, page),
+            Ok(QueryResult::History(page)) => encode::ok(encoding, out, id, page),
             Err(verdict) => encode::verdict(encoding, out, id, verdict),
         })?;
-        match ending {
+        match outcome {
             Err(verdict) => match *verdict {
                 Verdict::Rejected(why) => ended_by(&why),
                 Verdict::Ok(..) | Verdict::No(_) | Verdict::Fail(_) => Ok(()),
@@ -320,31 +320,31 @@ impl Connection {
         }
     }
 
-    fn submit(&mut self, asked: Asked, command: Command, key: Option<RequestKey>) {
-        let left = asked.deadline.saturating_duration_since(asked.at);
-        let cart = asked.cart;
-        let tag = self.under_way.submit(asked);
-        let change = Change { tag, command, key };
-        let change = match cart {
-            Some(cart) => self.turns.take(cart, change),
-            None => Some(change),
+    fn submit(&mut self, pending: PendingCommand, command: Command, key: Option<RequestKey>) {
+        let left = pending.deadline.saturating_duration_since(pending.at);
+        let cart = pending.cart;
+        let tag = self.under_way.submit(pending);
+        let queued = QueuedChange { tag, command, key };
+        let queued = match cart {
+            Some(cart) => self.cart_queues.start_or_queue(cart, queued),
+            None => Some(queued),
         };
-        change.into_iter().for_each(|change| self.hand_in(change, left));
+        queued.into_iter().for_each(|queued| self.submit_now(queued, left));
     }
 
-    fn hand_in(&self, change: Change, left: Duration) {
-        let Change { tag, command, key } = change;
+    fn submit_now(&self, queued: QueuedChange, left: Duration) {
+        let QueuedChange { tag, command, key } = queued;
         let reply = ReplyTo::new(Arc::clone(&self.sink), tag).within(left.as_millis() as u64);
-        self.shared.submit(&self.caller.access, command, key, reply);
+        venues::submit(&self.shared, &self.caller.access, command, key, reply);
     }
 
-    /// A command is over: the change of its cart that waited for it is handed in.
-    pub(super) fn next_turn(&mut self, cart: Option<CartId>, mut tag: u64, now: Instant) {
+    /// A command has ended. Submits the next command of its cart.
+    pub(super) fn submit_next(&mut self, cart: Option<CartId>, mut tag: u64, now: Instant) {
         let Some(cart) = cart else { return };
-        while let Some(next) = self.turns.over(cart, tag) {
+        while let Some(next) = self.cart_queues.next_after(cart, tag) {
             match self.under_way.deadline_of(next.tag) {
-                Some(deadline) => return self.hand_in(next, deadline.saturating_duration_since(now)),
-                // Its client was told long ago that its time is over.
+                Some(deadline) => return self.submit_now(next, deadline.saturating_duration_since(now)),
+                // Its deadline has passed, and the client was told so.
                 None => {
                     self.under_way.never_submitted();
                     tag = next.tag;
@@ -373,11 +373,11 @@ impl Connection {
         self.advance(place, now)
     }
 
-    /// Submits the items whose turn it is, and answers the batch when all are done.
+    /// Submits the items that may be submitted now, and answers the batch when all have ended.
     fn advance(&mut self, place: usize, now: Instant) -> Result<(), End> {
         let Batch { id, at, deadline, .. } = *self.batch(place);
         while let Some((index, item)) = self.batch(place).start() {
-            let asker = Asker::Batch { batch: place, item: index };
+            let waiter = Waiter::Batch { batch: place, item: index };
             let charge = match self.shared.budgets.begin(&self.owners, &item.command, now) {
                 Ok(charge) => charge,
                 Err(over) => {
@@ -385,11 +385,12 @@ impl Connection {
                     continue;
                 }
             };
-            let (sought, reads_order) = (Sought::of(&item.command), caller::reads_order(&item.command));
-            let cart = Turns::cart_of(&item.command, item.key.as_ref());
+            let reads_order = caller::reads_order(&item.command);
+            let cart = CartQueues::cart_of(&item.command, item.key.as_ref());
             let (op, shape) = (Op::Batch, item.shape);
-            let asked = Asked { asker, op, shape, sought, charge, reads_order, cart, elsewhere: None, at, deadline };
-            self.submit(asked, item.command, item.key);
+            let pending =
+                PendingCommand { waiter, op, shape, charge, reads_order, cart, elsewhere: None, at, deadline };
+            self.submit(pending, item.command, item.key);
         }
         if let Some(verdicts) = self.batch(place).verdicts() {
             self.batches[place] = None;
@@ -399,7 +400,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether as many requests are under way as may be. Those whose client has given up waiting count as well.
+    /// Whether the maximum of requests is under way. Those whose client has given up count as well.
     fn is_full(&self) -> bool {
         self.under_way.submitted() >= self.shared.config.limits.requests_under_way_max
     }
@@ -428,7 +429,7 @@ impl Connection {
     }
 }
 
-/// Whether a connection ends with this refusal: it does if its client is not who it says.
+/// Ends the connection if this refusal is of invalid credentials.
 fn ended_by(why: &Rejection) -> Result<(), End> {
     match why {
         Rejection::Unauthenticated(words) => Err(End::Close(close::UNAUTHENTICATED, words.to_string().into())),
@@ -440,7 +441,7 @@ fn ended_by(why: &Rejection) -> Result<(), End> {
     }
 }
 
-/// What a client has shown holds no longer.
+/// The end of a connection whose credentials are no longer valid.
 pub(super) fn end_of_access(ended: AccessEnded) -> End {
     let code = match ended {
         AccessEnded::Revoked => close::UNAUTHENTICATED,

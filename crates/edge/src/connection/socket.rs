@@ -1,5 +1,5 @@
-//! The TCP stream of a connection as a reader and writer that never waits, encrypted or not. Neither side keeps a buffer that
-//! is not in use.
+//! The TCP stream of a connection, encrypted or not, as a reader and writer that never waits. Idle connections have no
+//! buffers.
 
 use std::{
     cell::RefCell,
@@ -11,64 +11,73 @@ use rustls::ServerConnection;
 use socket2::SockRef;
 use tokio::{io::Interest, net::TcpStream};
 
-use super::{boundary::Boundary, sealed::Sealed};
+use super::{boundary::Boundary, encryption::Encryption};
 
-/// Bytes read from a socket with one call: a burst of some hundred requests.
+/// Bytes read from a socket with one call, enough for a burst of some hundred requests.
 const READ_BYTES: usize = 32 * 1024;
 
-/// Buffers for writing that a thread keeps for the next connection, and how large they may be. One is in use at a time, but for
-/// peers that do not read.
+/// Write buffers that a thread keeps for the next connection, and how large they may be. One is in use at a time, unless
+/// peers do not read.
 const SPARE_BUFFERS: usize = 4;
 const SPARE_BYTES_MAX: usize = 128 * 1024;
 
 thread_local! {
-    /// Read into by whichever connection has its turn, so that none needs a buffer of its own.
+    /// The read buffer of all connections of the thread.
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
-    /// Written from by whichever connection has its turn.
+    /// Free write buffers of the thread.
     static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A stream that gives what there is, takes everything, and says `WouldBlock` when it can neither give nor pass on.
+/// A stream that reads what has arrived, buffers what is written, and returns `WouldBlock` instead of waiting.
 pub(super) struct Socket {
     stream: TcpStream,
-    /// The encryption, if there is one. Bytes that it holds opened are taken out of it at once.
-    sealed: Option<Sealed>,
-    /// Read from the stream, opened and not asked for yet.
+    /// The TLS session, if there is one. Decrypted bytes are taken out of it at once.
+    encryption: Option<Encryption>,
+    /// Plain bytes that the reader has not taken yet.
     rest: Bytes,
-    /// The stream had no more when it was last read: asking again before it is readable would be in vain.
+    /// Whether the last read emptied the stream, so that it must become readable before the next one.
     drained: bool,
-    /// To be written: a buffer of the thread's, given back when it is empty.
+    /// Bytes to be written, in a buffer of the thread that is given back when it is empty.
     out: Vec<u8>,
-    /// How much of it was written already.
+    /// How much of `out` was written already.
     sent: usize,
-    /// Where in a frame the bytes read so far end.
     pub(super) boundary: Boundary,
     /// All bytes read.
     pub(super) bytes_in: u64,
-    /// All bytes written: what grows while the peer reads.
+    /// All bytes written.
     pub(super) bytes_out: u64,
 }
 
 impl Socket {
-    /// A socket over `stream`, encrypted by `session`, of which `read` was read already.
+    /// A socket over a stream from which `read` was read already.
     pub(super) fn new(stream: TcpStream, session: Option<Box<ServerConnection>>, read: Bytes) -> Socket {
-        let mut sealed = session.map(Sealed::new);
+        let mut encryption = session.map(Encryption::new);
         let mut boundary = Boundary::default();
         boundary.pass(&read);
-        // A copy: even when it is empty, it keeps the whole buffer alive in which the HTTP head came.
+        // A copy, because `read` keeps the whole buffer of the HTTP head alive, even if it is empty.
         let mut rest = if read.is_empty() { Bytes::new() } else { Bytes::copy_from_slice(&read) };
-        if let Some(sealed) = &mut sealed {
-            // The session may have opened more than was asked for. If it fails here, it fails again with the next read.
-            let _ = sealed.open(&[], |opened| {
-                boundary.pass(opened);
-                rest = Bytes::from([&rest, opened].concat());
+        if let Some(encryption) = &mut encryption {
+            // The session may have decrypted more than was read. An error comes again with the next read.
+            let _ = encryption.decrypt(&[], |decrypted| {
+                boundary.pass(decrypted);
+                rest = Bytes::from([&rest, decrypted].concat());
             });
         }
-        Socket { stream, sealed, rest, drained: false, out: Vec::new(), sent: 0, boundary, bytes_in: 0, bytes_out: 0 }
+        Socket {
+            stream,
+            encryption,
+            rest,
+            drained: false,
+            out: Vec::new(),
+            sent: 0,
+            boundary,
+            bytes_in: 0,
+            bytes_out: 0,
+        }
     }
 
-    /// Has the runtime that this is called on tell when the stream is ready, and no longer the one before: what watchers
-    /// send and read then wakes nobody who sells.
+    /// Registers the stream with the current runtime instead of the one before, so that a watcher's traffic wakes no thread
+    /// that sells.
     pub(super) fn move_here(&mut self) -> io::Result<()> {
         let same = SockRef::from(&self.stream).try_clone()?;
         self.stream = TcpStream::from_std(same.into())?;
@@ -76,8 +85,8 @@ impl Socket {
         Ok(())
     }
 
-    /// Waits until there is something to read, or the end. Stays with the stream when it is given up, which costs less
-    /// than coming and going turn after turn; so only one may wait.
+    /// Waits until there is something to read, or the end. The registration stays when the future is dropped, which costs
+    /// less than a new one each time. So only one may wait.
     pub(super) async fn readable(&mut self) -> io::Result<()> {
         if !self.rest.is_empty() {
             return Ok(());
@@ -87,12 +96,12 @@ impl Socket {
         Ok(())
     }
 
-    /// Whether a read may give something.
+    /// Whether a read may return something.
     pub(super) fn may_have(&self) -> bool {
         !self.drained || !self.rest.is_empty()
     }
 
-    /// Something may have come meanwhile: the next read asks the stream.
+    /// The next read asks the stream again.
     pub(super) fn look_again(&mut self) {
         self.drained = false;
     }
@@ -102,12 +111,12 @@ impl Socket {
         self.stream.writable().await
     }
 
-    /// How many bytes wait for the flush.
+    /// Bytes that wait for the flush.
     pub(super) fn unsent(&self) -> usize {
         self.out.len() - self.sent
     }
 
-    /// Reads and forgets until the peer has closed.
+    /// Reads and drops bytes until the peer has closed.
     pub(super) async fn drain(&mut self) -> io::Result<()> {
         loop {
             self.stream.readable().await?;
@@ -122,11 +131,11 @@ impl Socket {
 
     /// Tells the peer that nothing more will be written.
     pub(super) fn shut_down(&mut self) {
-        if let Some(sealed) = &mut self.sealed {
-            sealed.say_goodbye();
-            let _ = self.write_sealed();
+        if let Some(encryption) = &mut self.encryption {
+            encryption.send_close_notify();
+            let _ = self.write_encrypted();
         }
-        // It may have gone already.
+        // The peer may be gone.
         let _ = SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write);
     }
 
@@ -142,22 +151,22 @@ impl Socket {
         Ok(())
     }
 
-    /// Record by record: what waits encrypted is one at most.
-    fn seal_and_write(&mut self) -> io::Result<()> {
+    /// Encrypts and writes one record after the other, so that at most one waits encrypted.
+    fn encrypt_and_write(&mut self) -> io::Result<()> {
         loop {
-            self.write_sealed()?;
-            let Some(sealed) = &mut self.sealed else { return Ok(()) };
-            match sealed.seal(&self.out[self.sent..])? {
+            self.write_encrypted()?;
+            let Some(encryption) = &mut self.encryption else { return Ok(()) };
+            match encryption.encrypt(&self.out[self.sent..])? {
                 0 => return Ok(()),
                 taken => self.sent += taken,
             }
         }
     }
 
-    fn write_sealed(&mut self) -> io::Result<()> {
-        let Some(sealed) = &mut self.sealed else { return Ok(()) };
-        while sealed.has_sealed() {
-            let written = sealed.write_to(&mut TryWrite(&self.stream))?;
+    fn write_encrypted(&mut self) -> io::Result<()> {
+        let Some(encryption) = &mut self.encryption else { return Ok(()) };
+        while encryption.has_encrypted() {
+            let written = encryption.write_to(&mut TryWrite(&self.stream))?;
             if written == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
@@ -189,7 +198,7 @@ impl Read for Socket {
             let read = self.stream.try_io(Interest::READABLE, || {
                 let read = (&*SockRef::from(&self.stream)).read(scratch)?;
                 length = Some(read);
-                // A short read has emptied the stream; saying so here saves the call that would say it again.
+                // A short read has emptied the stream. Telling the runtime so saves another call.
                 if read > 0 && read < scratch.len() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
             });
             let Some(read_length) = length else {
@@ -200,20 +209,25 @@ impl Read for Socket {
             let bytes = &scratch[..read_length];
             self.bytes_in += bytes.len() as u64;
             let (boundary, rest) = (&mut self.boundary, &mut self.rest);
-            match &mut self.sealed {
+            match &mut self.encryption {
                 None => Ok(hand_out(bytes, buffer, boundary, rest)),
                 Some(_) if bytes.is_empty() => Ok(0),
-                Some(sealed) => {
-                    let opened = sealed.open(bytes, |opened| hand_out(opened, buffer, boundary, rest))?;
-                    // A part of a record opens nothing yet.
-                    if opened > 0 || sealed.is_over { Ok(opened) } else { Err(io::ErrorKind::WouldBlock.into()) }
+                Some(encryption) => {
+                    let decrypted =
+                        encryption.decrypt(bytes, |decrypted| hand_out(decrypted, buffer, boundary, rest))?;
+                    // A part of a record decrypts to nothing yet.
+                    if decrypted > 0 || encryption.is_closed_by_peer {
+                        Ok(decrypted)
+                    } else {
+                        Err(io::ErrorKind::WouldBlock.into())
+                    }
                 }
             }
         })
     }
 }
 
-/// Hands plain bytes to the reader; what it has no room for is the rest.
+/// Copies plain bytes to the reader. `rest` keeps what the reader has no room for.
 fn hand_out(bytes: &[u8], buffer: &mut [u8], boundary: &mut Boundary, rest: &mut Bytes) -> usize {
     boundary.pass(bytes);
     let (now, later) = bytes.split_at(bytes.len().min(buffer.len()));
@@ -234,9 +248,9 @@ impl Write for Socket {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self.sealed {
+        match self.encryption {
             None => self.write_plain()?,
-            Some(_) => self.seal_and_write()?,
+            Some(_) => self.encrypt_and_write()?,
         }
         self.sent = 0;
         let mut out = std::mem::take(&mut self.out);
@@ -252,7 +266,7 @@ impl Write for Socket {
     }
 }
 
-/// A stream that is written to without waiting.
+/// Writes to a stream without waiting.
 struct TryWrite<'a>(&'a TcpStream);
 
 impl Write for TryWrite<'_> {

@@ -1,4 +1,4 @@
-//! The task of a connection: turn by turn.
+//! The task of a connection.
 
 use std::{
     pin::{Pin, pin},
@@ -18,142 +18,138 @@ use smol_str::SmolStr;
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    Newcomer,
-    clocks::Clocks,
+    AcceptedSocket,
+    cart_queues::CartQueues,
     frames::{End, Frames, Received},
     requests::end_of_access,
     socket::Socket,
-    turns::Turns,
+    timers::Timers,
     under_way::UnderWay,
     watching::Awaited,
 };
 use crate::{
-    answers::Answers,
+    answer_queue::AnswerQueue,
     batch::Batch,
     budgets::Owners,
     caller::Caller,
-    errand::Ending,
+    fan_out::QueryOutcome,
     metrics::Metrics,
-    shared::{Guest, Phase, Share, Shared, phase_after},
+    shared::{ConnectionPermit, GaugeGuard, Phase, Shared, phase_after},
 };
 
-/// Frames taken in before answers, timers and other connections have their turn.
-const FRAMES_PER_TURN: usize = 256;
+/// Frames that one wake-up takes in, so that answers, timers and other connections do not starve.
+const FRAMES_PER_WAKE_UP: usize = 256;
 
-/// A frame that is no longer may always come, however much memory others take, in bytes.
+/// A frame up to this length is always read, however much memory others take, in bytes.
 const SHORT_FRAME_BYTES: usize = 4_096;
 
-/// Bytes of feeds written in one turn, or a little more.
-const FEED_BYTES_PER_TURN: usize = 64 * 1024;
+/// Bytes of feeds that one wake-up writes, or a little more.
+const FEED_BYTES_PER_WAKE_UP: usize = 64 * 1024;
 
-/// How long a connection rests after a turn while the node is overloaded. Frames and answers that come meanwhile share one turn
-/// and one write: alone, the turn of a refusal costs several times what the refusal does.
-const REST: Duration = Duration::from_millis(10);
+/// How long a connection pauses after a wake-up while the node is overloaded. Frames and answers that arrive meanwhile
+/// share one wake-up and one write. A wake-up costs several times as much as a refusal.
+const SHEDDING_PAUSE: Duration = Duration::from_millis(10);
 
-/// Answers for which room is kept between turns.
+/// Answers for which memory is kept between wake-ups.
 const ANSWERS_KEPT: usize = 64;
 
-/// What a connection needs that is not its end.
+/// The connection must go on in the runtime for watching. Its next request is a `watch`.
 #[derive(Debug)]
-pub(super) enum Turn {
-    /// To go on where watchers are: its next request is a `watch`.
-    Watch,
-}
+pub(super) struct MoveToWatching;
 
-/// What the door itself went about, when it is there or its deadline came.
-pub(super) struct GoneAbout {
+/// A query that has ended.
+pub(super) struct FinishedQuery {
     pub(super) id: u64,
     pub(super) op: Op,
     pub(super) at: Instant,
-    pub(super) ending: Ending,
+    pub(super) outcome: QueryOutcome,
 }
 
-/// Everything of one connection.
+/// The state of a connection.
 pub(super) struct Connection {
     pub(super) shared: Arc<Shared>,
     pub(super) frames: Frames,
-    pub(super) clocks: Clocks,
+    pub(super) timers: Timers,
     pub(super) caller: Caller,
-    /// Who is charged for what it takes.
+    /// The owners of the budgets that requests are charged to.
     pub(super) owners: Owners,
-    pub(super) answers: Arc<Answers>,
-    /// The same as `answers`, as the node takes it.
+    pub(super) answers: Arc<AnswerQueue>,
+    /// `answers`, as the node takes it.
     pub(super) sink: Arc<dyn ReplySink>,
     taken: Vec<(u64, door::Result)>,
     pub(super) under_way: UnderWay,
-    pub(super) turns: Turns,
+    pub(super) cart_queues: CartQueues,
     pub(super) batches: Vec<Option<Batch>>,
-    pub(super) errands: FuturesUnordered<Pin<Box<dyn Future<Output = GoneAbout> + Send>>>,
-    /// Errands that are audits.
+    pub(super) queries: FuturesUnordered<Pin<Box<dyn Future<Output = FinishedQuery> + Send>>>,
+    /// The number of `queries` that are audits.
     pub(super) audits_under_way: usize,
-    /// Made with the first `watch`, on the runtime of the watchers.
+    /// Made with the first `watch`, in the runtime for watching.
     pub(super) watcher: Option<Watcher>,
-    /// Watches whose answer is not known yet.
+    /// Watches that wait for another node.
     pub(super) awaited: Awaited,
-    /// The first `watch`, on its way to that runtime.
-    pub(super) carried: Option<Request>,
+    /// The first `watch`, on its way to the runtime for watching.
+    pub(super) migrating_watch: Option<Request>,
     pub(super) malformed: u32,
-    /// Requests beyond the rate of the client's network, and since when they are counted.
-    pub(super) overs: Option<(Instant, u32)>,
+    /// The number of requests beyond the rate of the client's network, and since when they are counted.
+    pub(super) over_rate: Option<(Instant, u32)>,
     known_phase: Phase,
     /// Bytes read and written that are counted already.
     counted: (u64, u64),
-    watchers: Share,
-    submitted: Share,
-    /// Bytes of the message that has not come whole.
-    room: Share,
-    _socket: Share,
-    pub(super) guest: Arc<Guest>,
+    watchers: GaugeGuard,
+    submitted: GaugeGuard,
+    /// Memory of the incomplete message.
+    room: GaugeGuard,
+    _socket: GaugeGuard,
+    pub(super) permit: Arc<ConnectionPermit>,
 }
 
 impl Connection {
-    pub(super) fn new(newcomer: Newcomer, shared: Arc<Shared>) -> Connection {
-        let Newcomer { stream, session, read, encoding, caller, guest } = newcomer;
-        let answers = Arc::new(Answers::default());
+    pub(super) fn new(accepted: AcceptedSocket, shared: Arc<Shared>) -> Connection {
+        let AcceptedSocket { stream, session, read, encoding, caller, permit } = accepted;
+        let answers = Arc::new(AnswerQueue::default());
         Connection {
             frames: Frames::new(Socket::new(stream, session, read), encoding),
-            clocks: Clocks::new(Instant::now(), &shared.config.limits),
-            owners: caller.owners(&guest),
+            timers: Timers::new(Instant::now(), &shared.config.limits),
+            owners: caller.owners(&permit),
             caller,
             sink: Arc::clone(&answers) as Arc<dyn ReplySink>,
             answers,
             taken: Vec::new(),
             under_way: UnderWay::default(),
-            turns: Turns::default(),
+            cart_queues: CartQueues::default(),
             batches: Vec::new(),
-            errands: FuturesUnordered::new(),
+            queries: FuturesUnordered::new(),
             audits_under_way: 0,
             watcher: None,
             awaited: Awaited::default(),
-            carried: None,
+            migrating_watch: None,
             malformed: 0,
-            overs: None,
+            over_rate: None,
             known_phase: Phase::Open,
             counted: (0, 0),
-            watchers: Share::new(&shared, |metrics: &Metrics| &metrics.watchers, 0),
-            submitted: Share::new(&shared, |metrics: &Metrics| &metrics.under_way, 0),
-            room: Share::new(&shared, |metrics: &Metrics| &metrics.frame_bytes, 0),
-            _socket: Share::new(&shared, |metrics: &Metrics| &metrics.sockets, 1),
-            guest,
+            watchers: GaugeGuard::new(&shared, |metrics: &Metrics| &metrics.watchers, 0),
+            submitted: GaugeGuard::new(&shared, |metrics: &Metrics| &metrics.under_way, 0),
+            room: GaugeGuard::new(&shared, |metrics: &Metrics| &metrics.frame_bytes, 0),
+            _socket: GaugeGuard::new(&shared, |metrics: &Metrics| &metrics.sockets, 1),
+            permit,
             shared,
         }
     }
 
-    /// What is left of it at its end.
     pub(super) fn into_frames(self: Box<Self>) -> Frames {
         self.frames
     }
 
-    /// Reads as long frames as the client may send: those of an import take much memory while they are under way.
-    pub(super) fn read_as_allowed(&mut self) {
+    /// Sets the length of frames that the client may send. The long frames of an import take much memory.
+    pub(super) fn set_frame_bytes_max(&mut self) {
         let roles = self.caller.access.roles;
         let may_import = Op::ALL.iter().any(|op| op.is_for_importers() && op.is_open_to(roles));
-        self.frames.read_up_to(if may_import { limits::IMPORT_FRAME_BYTES_MAX } else { limits::FRAME_BYTES_MAX });
+        self.frames.set_bytes_max(if may_import { limits::IMPORT_FRAME_BYTES_MAX } else { limits::FRAME_BYTES_MAX });
     }
 
     /// Says hello, then goes on as [`Connection::run`].
-    pub(super) async fn greet_and_run(&mut self) -> Result<Turn, End> {
-        self.read_as_allowed();
+    pub(super) async fn hello_and_run(&mut self) -> Result<MoveToWatching, End> {
+        self.set_frame_bytes_max();
         let mut hello = self.shared.backend.hello();
         let limits = &self.shared.config.limits;
         hello.limits.requests_under_way = u32::try_from(limits.requests_under_way_max).unwrap_or(u32::MAX);
@@ -168,36 +164,36 @@ impl Connection {
         self.run().await
     }
 
-    /// Takes turn after turn until it must move or end.
-    pub(super) async fn run(&mut self) -> Result<Turn, End> {
+    /// Runs until the connection must move or end.
+    pub(super) async fn run(&mut self) -> Result<MoveToWatching, End> {
         let shared = Arc::clone(&self.shared);
         let limits = &shared.config.limits;
         let mut armed = self.next_due();
         let mut timer = pin!(sleep_until(armed));
-        if let Some(watch) = self.carried.take() {
+        if let Some(watch) = self.migrating_watch.take() {
             self.frames.move_here()?;
             self.watcher = Some(shared.backend.feeds().watcher());
             self.perform(watch, Instant::now())?;
         }
-        // What is waited for turn after turn stays in its queue; a watcher has nothing to do there when it is told something.
+        // These futures stay in their queues over all wake-ups, so that a change in a feed costs a watcher nothing there.
         let mut next_phase = pin!(phase_after(shared.phase.clone(), self.known_phase));
         let answers = Arc::clone(&self.answers);
-        let mut answered = pin!(answers.there());
+        let mut answered = pin!(answers.ready());
         let mut more = true;
         loop {
             if more {
                 tokio::task::yield_now().await;
             } else {
                 tokio::select! {
-                    // First what wakes a watcher, so that it looks at nothing else then; it is empty when all was pulled.
+                    // Feeds come first, so that a watcher polls nothing else when they wake it.
                     biased;
                     () = dirty(self.watcher.as_ref()) => {}
                     phase = next_phase.as_mut() => {
-                        self.phase_is(phase)?;
+                        self.on_phase(phase)?;
                         next_phase.set(phase_after(shared.phase.clone(), self.known_phase));
                     }
-                    () = answered.as_mut() => answered.set(answers.there()),
-                    Some(gone) = self.errands.next(), if !self.errands.is_empty() => self.gone_about(gone)?,
+                    () = answered.as_mut() => answered.set(answers.ready()),
+                    Some(finished) = self.queries.next(), if !self.queries.is_empty() => self.on_query_finished(finished)?,
                     () = timer.as_mut() => {}
                     readable = self.frames.readable() => readable?,
                 }
@@ -211,32 +207,32 @@ impl Connection {
             let flushed = self.frames.flush(limits).await;
             self.count();
             flushed?;
-            if self.carried.is_some() {
-                return Ok(Turn::Watch);
+            if self.migrating_watch.is_some() {
+                return Ok(MoveToWatching);
             }
-            let rests = !more && self.watcher.is_none() && shared.backend.is_shedding();
-            if rests {
-                timer.as_mut().reset(now + REST);
+            let pauses = !more && self.watcher.is_none() && shared.backend.is_shedding();
+            if pauses {
+                timer.as_mut().reset(now + SHEDDING_PAUSE);
                 timer.as_mut().await;
                 self.frames.look_again();
             }
             let due = self.next_due();
-            if rests || due < armed || timer.is_elapsed() {
+            if pauses || due < armed || timer.is_elapsed() {
                 timer.as_mut().reset(due);
                 armed = due;
             }
         }
     }
 
-    /// Answers everything the node has answered.
+    /// Passes on the node's answers.
     async fn take_answers(&mut self, now: Instant) -> Result<(), End> {
         let mut taken = std::mem::take(&mut self.taken);
         self.answers.take(&mut taken);
         for (tag, result) in taken.drain(..) {
-            if let Some(asked) = self.under_way.answered(tag) {
-                let cart = asked.cart;
-                self.answered(asked, result, now)?;
-                self.next_turn(cart, tag, now);
+            if let Some(pending) = self.under_way.answered(tag) {
+                let cart = pending.cart;
+                self.on_answer(pending, result, now)?;
+                self.submit_next(cart, tag, now);
             }
             if self.frames.is_blocked() {
                 self.frames.flush(&self.shared.config.limits).await?;
@@ -248,22 +244,22 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes in the frames that have come; says whether there may be more.
+    /// Takes in frames that have arrived. Returns whether there may be more.
     fn read(&mut self, now: Instant) -> Result<bool, End> {
-        for _ in 0..FRAMES_PER_TURN {
+        for _ in 0..FRAMES_PER_WAKE_UP {
             match self.frames.read()? {
                 Some(Received::Frame(frame)) => {
-                    self.clocks.frame_came();
+                    self.timers.on_frame();
                     self.frame(&frame, now)?;
-                    if self.carried.is_some() {
+                    if self.migrating_watch.is_some() {
                         return Ok(true);
                     }
                 }
-                Some(Received::Pong) => self.clocks.pong_came(),
+                Some(Received::Pong) => self.timers.on_pong(),
                 Some(Received::Ping) => {}
                 None => {
-                    self.clocks.in_the_middle(self.frames.in_the_middle_after(), now, &self.shared.config.limits);
-                    self.make_room()?;
+                    self.timers.on_incomplete(self.frames.incomplete_after(), now, &self.shared.config.limits);
+                    self.check_memory()?;
                     return Ok(false);
                 }
             }
@@ -271,9 +267,9 @@ impl Connection {
         Ok(true)
     }
 
-    /// Notes how much memory the frame in the middle takes. If all of them take too much, the connection ends, unless its
+    /// Counts the memory of the incomplete message. Ends the connection if all incomplete messages take too much, unless its
     /// own is short.
-    fn make_room(&mut self) -> Result<(), End> {
+    fn check_memory(&mut self) -> Result<(), End> {
         let room = self.frames.room();
         self.room.set(room);
         if room <= SHORT_FRAME_BYTES {
@@ -287,28 +283,28 @@ impl Connection {
     }
 
     fn check_time(&mut self, now: Instant) -> Result<(), End> {
-        while let Some((tag, asked)) = self.under_way.overdue(now) {
-            let cart = asked.cart;
-            self.overdue(asked, now)?;
-            self.next_turn(cart, tag, now);
+        while let Some((tag, pending)) = self.under_way.overdue(now) {
+            let cart = pending.cart;
+            self.on_timeout(pending, now)?;
+            self.submit_next(cart, tag, now);
         }
-        if self.clocks.check(now, &self.shared.config.limits)? {
+        if self.timers.check(now, &self.shared.config.limits)? {
             self.frames.ping()?;
         }
-        if self.clocks.is_farewell() && self.is_idle() {
+        if self.timers.must_close() && self.is_idle() {
             return Err(draining());
         }
         Ok(())
     }
 
-    /// Writes what is due in the feeds; says whether there is more.
+    /// Writes the due frames of feeds. Returns whether there are more.
     fn pull_feeds(&mut self) -> Result<bool, End> {
         let Some(watcher) = &mut self.watcher else { return Ok(false) };
         let mut written = Ok(());
         let mut count = 0;
         let mut answers = Vec::new();
         let frames = &mut self.frames;
-        let more = watcher.pull(frames.encoding(), FEED_BYTES_PER_TURN, |said| match said {
+        let more = watcher.pull(frames.encoding(), FEED_BYTES_PER_WAKE_UP, |said| match said {
             Said::Frame(frame) => {
                 count += 1;
                 if written.is_ok() {
@@ -328,13 +324,13 @@ impl Connection {
         Ok(more)
     }
 
-    fn phase_is(&mut self, phase: Phase) -> Result<(), End> {
+    fn on_phase(&mut self, phase: Phase) -> Result<(), End> {
         self.known_phase = phase;
         match phase {
             Phase::Open | Phase::Leaving => Ok(()),
             Phase::Draining => {
                 let reconnect_ms = self.shared.reconnect_ms();
-                self.clocks.drain(Instant::now(), Duration::from_millis(reconnect_ms));
+                self.timers.drain(Instant::now(), Duration::from_millis(reconnect_ms));
                 let notice = Notice { name: SmolStr::new_static("draining"), reconnect_ms: Some(reconnect_ms) };
                 self.frames.write(|encoding, out| encode::notice(encoding, out, &notice))
             }
@@ -342,14 +338,14 @@ impl Connection {
         }
     }
 
-    /// Whether nobody waits for anything.
+    /// Whether nothing is under way.
     fn is_idle(&self) -> bool {
-        self.under_way.submitted() == 0 && self.errands.is_empty()
+        self.under_way.submitted() == 0 && self.queries.is_empty()
     }
 
     fn next_due(&self) -> Instant {
-        let clocks = self.clocks.next();
-        self.under_way.next_deadline().map_or(clocks, |deadline| deadline.min(clocks))
+        let timers = self.timers.next();
+        self.under_way.next_deadline().map_or(timers, |deadline| deadline.min(timers))
     }
 
     fn count(&mut self) {

@@ -1,85 +1,74 @@
-//! The commands of a connection that the node has and has not answered, or whose time is over.
+//! The commands of a connection that are under way, and their deadlines.
 
 use boxoffice_core::id::{CartId, Entity};
 use boxoffice_wire::{Op, call::Shape};
 use tokio::time::Instant;
 
-use crate::{budgets::Charge, sought::Sought};
+use crate::budgets::Charge;
 
-/// Who waits for the answer to a command.
+/// What waits for the answer to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asker {
-    /// The client, under its number for the request.
+pub(super) enum Waiter {
+    /// The client, with its number for the request.
     Client(u64),
     /// An item of a batch.
-    Batch {
-        /// Which batch.
-        batch: usize,
-        /// Which item.
-        item: usize,
-    },
+    Batch { batch: usize, item: usize },
 }
 
 /// A command under way.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
-    /// Who asked.
-    pub(super) asker: Asker,
-    /// For what.
+pub(super) struct PendingCommand {
+    pub(super) waiter: Waiter,
     pub(super) op: Op,
-    /// How an ok is to be written.
+    /// The shape of an ok answer.
     pub(super) shape: Shape,
-    /// What a refusal is held against.
-    pub(super) sought: Sought,
-    /// What was charged for it.
     pub(super) charge: Option<Charge>,
-    /// Whether it reads an order, which may be another's.
+    /// Whether it reads an order, which may be another customer's.
     pub(super) reads_order: bool,
-    /// The cart whose changes it takes turns with.
+    /// The cart in whose queue it is.
     pub(super) cart: Option<CartId>,
-    /// Its entity, if another node led that when the command came.
+    /// Its entity, if another node led that when the command arrived.
     pub(super) elsewhere: Option<Entity>,
-    /// When.
+    /// When it arrived.
     pub(super) at: Instant,
-    /// Until when it waits.
     pub(super) deadline: Instant,
 }
 
-/// Commands under way, by the tag their answer comes back with: a slot, and how often the slot was used before.
+/// Commands under way by tag. A tag has a slot's index and how often the slot was used before.
 #[derive(Default)]
 pub(super) struct UnderWay {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// No deadline is before this; found anew when it comes.
+    /// No deadline is earlier. Computed anew when this time comes.
     earliest: Option<Instant>,
-    /// Submitted and not answered by the node, whether anybody still waits or not.
+    /// Commands that the node has not answered, even if their deadline has passed.
     submitted: usize,
 }
 
 #[derive(Default)]
 struct Slot {
     used: u32,
-    asked: Option<Asked>,
+    pending: Option<PendingCommand>,
 }
 
 impl UnderWay {
-    /// Writes a command down; the tag for its answer.
-    pub(super) fn submit(&mut self, asked: Asked) -> u64 {
+    /// Adds a command. Returns the tag for its answer.
+    pub(super) fn submit(&mut self, pending: PendingCommand) -> u64 {
         self.submitted += 1;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             u32::try_from(self.slots.len() - 1).expect("commands under way are bounded")
         });
-        if self.earliest.is_none_or(|earliest| asked.deadline < earliest) {
-            self.earliest = Some(asked.deadline);
+        if self.earliest.is_none_or(|earliest| pending.deadline < earliest) {
+            self.earliest = Some(pending.deadline);
         }
         let place = &mut self.slots[slot as usize];
-        place.asked = Some(asked);
+        place.pending = Some(pending);
         u64::from(place.used) << 32 | u64::from(slot)
     }
 
-    /// Takes the command that was answered; `None` if nobody waits any more.
-    pub(super) fn answered(&mut self, tag: u64) -> Option<Asked> {
+    /// Takes the command that was answered. `None` if its deadline has passed.
+    pub(super) fn answered(&mut self, tag: u64) -> Option<PendingCommand> {
         assert!(self.submitted > 0, "an answer came twice");
         self.submitted -= 1;
         let slot = tag as u32;
@@ -90,33 +79,33 @@ impl UnderWay {
         Some(self.free_slot(slot))
     }
 
-    /// Takes a command whose deadline is over, if there is one, with its tag.
-    pub(super) fn overdue(&mut self, now: Instant) -> Option<(u64, Asked)> {
+    /// Takes a command whose deadline has passed, with its tag.
+    pub(super) fn overdue(&mut self, now: Instant) -> Option<(u64, PendingCommand)> {
         if self.earliest? > now {
             return None;
         }
-        let overdue = |slot: &Slot| slot.asked.as_ref().is_some_and(|asked| asked.deadline <= now);
+        let overdue = |slot: &Slot| slot.pending.as_ref().is_some_and(|pending| pending.deadline <= now);
         if let Some(slot) = self.slots.iter().position(overdue) {
             let tag = u64::from(self.slots[slot].used) << 32 | slot as u64;
             return Some((tag, self.free_slot(slot as u32)));
         }
-        self.earliest = self.slots.iter().filter_map(|slot| Some(slot.asked.as_ref()?.deadline)).min();
+        self.earliest = self.slots.iter().filter_map(|slot| Some(slot.pending.as_ref()?.deadline)).min();
         None
     }
 
-    /// Until when a command is waited for; `None` if nobody waits any more.
+    /// The deadline of a command. `None` if it has passed.
     pub(super) fn deadline_of(&self, tag: u64) -> Option<Instant> {
         let slot = &self.slots[tag as u32 as usize];
-        let asked = slot.asked.as_ref().filter(|_| u64::from(slot.used) == tag >> 32);
-        asked.map(|asked| asked.deadline)
+        let pending = slot.pending.as_ref().filter(|_| u64::from(slot.used) == tag >> 32);
+        pending.map(|pending| pending.deadline)
     }
 
-    /// A command was over before it was handed to the node: there will be no answer.
+    /// A command ended before it was submitted, so there will be no answer.
     pub(super) fn never_submitted(&mut self) {
         self.submitted -= 1;
     }
 
-    /// When to look for overdue commands; there may be none then.
+    /// When to look for overdue commands. There may be none.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.earliest
     }
@@ -126,11 +115,11 @@ impl UnderWay {
         self.submitted
     }
 
-    fn free_slot(&mut self, slot: u32) -> Asked {
+    fn free_slot(&mut self, slot: u32) -> PendingCommand {
         let place = &mut self.slots[slot as usize];
         place.used = place.used.wrapping_add(1);
         self.free.push(slot);
-        place.asked.take().expect("the tag's slot is in use")
+        place.pending.take().expect("the tag's slot is in use")
     }
 }
 
@@ -138,20 +127,17 @@ impl UnderWay {
 mod tests {
     use std::time::Duration;
 
-    use super::{Asked, Asker, Instant, Op, Shape, Sought, UnderWay};
+    use super::{Instant, Op, PendingCommand, Shape, UnderWay, Waiter};
 
-    fn asked(id: u64, from: Instant, deadline_ms: u64) -> Asked {
+    fn pending(id: u64, from: Instant, deadline_ms: u64) -> PendingCommand {
         let deadline = from + Duration::from_millis(deadline_ms);
-        let (op, shape, sought) = (Op::CartGet, Shape::Plain, Sought::Nothing);
-        let cart = None;
-        Asked {
-            asker: Asker::Client(id),
-            op,
-            shape,
-            sought,
+        PendingCommand {
+            waiter: Waiter::Client(id),
+            op: Op::CartGet,
+            shape: Shape::Plain,
             charge: None,
             reads_order: false,
-            cart,
+            cart: None,
             elsewhere: None,
             at: from,
             deadline,
@@ -159,24 +145,27 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_is_nobodys() {
+    fn a_late_answer_is_dropped() {
         let now = Instant::now();
         let mut under_way = UnderWay::default();
-        let slow = under_way.submit(asked(1, now, 10));
-        let quick = under_way.submit(asked(2, now, 1_000));
+        let slow = under_way.submit(pending(1, now, 10));
+        let quick = under_way.submit(pending(2, now, 1_000));
         assert!(under_way.overdue(now).is_none());
         let later = now + Duration::from_millis(10);
         assert_eq!(under_way.deadline_of(slow), Some(later));
-        assert_eq!(under_way.overdue(later).map(|(tag, asked)| (tag, asked.asker)), Some((slow, Asker::Client(1))));
+        assert_eq!(
+            under_way.overdue(later).map(|(tag, pending)| (tag, pending.waiter)),
+            Some((slow, Waiter::Client(1)))
+        );
         assert_eq!(under_way.deadline_of(slow), None);
         assert!(under_way.overdue(later).is_none());
         assert_eq!(under_way.next_deadline(), Some(now + Duration::from_millis(1_000)));
         // The slot serves another request before the late answer comes.
-        let next = under_way.submit(asked(3, later, 1_000));
+        let next = under_way.submit(pending(3, later, 1_000));
         assert_eq!(under_way.submitted(), 3);
         assert!(under_way.answered(slow).is_none());
-        assert_eq!(under_way.answered(next).map(|asked| asked.asker), Some(Asker::Client(3)));
-        assert_eq!(under_way.answered(quick).map(|asked| asked.asker), Some(Asker::Client(2)));
+        assert_eq!(under_way.answered(next).map(|pending| pending.waiter), Some(Waiter::Client(3)));
+        assert_eq!(under_way.answered(quick).map(|pending| pending.waiter), Some(Waiter::Client(2)));
         assert_eq!(under_way.submitted(), 0);
     }
 
@@ -185,14 +174,14 @@ mod tests {
         let now = Instant::now();
         let mut under_way = UnderWay::default();
         for id in 0..100 {
-            under_way.submit(asked(id, now, 1 + (id * 37) % 100));
+            under_way.submit(pending(id, now, 1 + (id * 37) % 100));
         }
         let mut found = Vec::new();
         for ms in 0..=100 {
             let at = now + Duration::from_millis(ms);
-            while let Some((_, asked)) = under_way.overdue(at) {
-                assert_eq!(asked.deadline, at, "found when it is due");
-                found.push(asked.asker);
+            while let Some((_, pending)) = under_way.overdue(at) {
+                assert_eq!(pending.deadline, at, "found when it is due");
+                found.push(pending.waiter);
             }
         }
         assert_eq!(found.len(), 100);

@@ -1,5 +1,5 @@
-//! What a connection does with `watch`: answered at once where the feed has begun on this node, and when another node has
-//! answered where it is watched there. The answer comes before the feed's frames.
+//! The op `watch`. It is answered when the feed has begun, on this node at once, and elsewhere when the other node has
+//! answered. The answer comes before the feed's frames.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::{frames::End, task::Connection};
 use crate::metrics::Ended;
 
-/// Watches whose answer is not known yet.
+/// Watches that wait for another node.
 #[derive(Default)]
 pub(super) struct Awaited {
     watches: BTreeMap<u64, Watch>,
@@ -28,21 +28,21 @@ pub(super) struct Awaited {
     next_tag: u64,
 }
 
-/// What a tag stands for.
+/// A watch that waits.
 enum Watch {
     /// A request of the client.
     Request { id: u64, entity: Entity, at: Instant },
-    /// One of a list of sessions.
+    /// A session of a list.
     Listed { list: u64, place: usize, session: Id },
 }
 
-/// A list of sessions that are watched in counts.
+/// A watch of the counts of several sessions.
 struct List {
     id: u64,
     at: Instant,
-    /// How many are not known yet.
+    /// How many sessions wait.
     awaited: usize,
-    /// By their places in the list.
+    /// The results, by the session's place in the list.
     feeds: BTreeMap<usize, SessionFeed>,
     missing: BTreeMap<usize, Id>,
     unreachable: BTreeMap<usize, Id>,
@@ -66,7 +66,7 @@ impl List {
 }
 
 impl Connection {
-    /// Begins to follow an entity.
+    /// Begins a watch of an entity.
     pub(super) fn watch(&mut self, id: u64, entity: Entity, since: Option<Since>, at: Instant) -> Result<(), End> {
         if let Err(why) = self.has_room_for(1) {
             return self.refuse(id, Op::Watch, &why, at);
@@ -84,7 +84,7 @@ impl Connection {
         self.watched(id, &entity, begun, at)
     }
 
-    /// Begins to follow sessions in counts.
+    /// Begins a watch of the counts of sessions.
     pub(super) fn watch_counts(&mut self, id: u64, sessions: Vec<Id>, at: Instant) -> Result<(), End> {
         if let Err(why) = self.has_room_for(sessions.len()) {
             return self.refuse(id, Op::Watch, &why, at);
@@ -111,7 +111,7 @@ impl Connection {
         self.listed(list)
     }
 
-    /// A watch that was awaited has begun, or does not.
+    /// A watch that waited has begun or has failed.
     pub(super) fn watch_ended(&mut self, tag: u64, outcome: Result<u64, NoFeed>) -> Result<(), End> {
         match self.awaited.watches.remove(&tag) {
             Some(Watch::Request { id, entity, at }) => self.watched(id, &entity, outcome, at),
@@ -169,7 +169,7 @@ impl Connection {
     fn has_room_for(&self, feeds: usize) -> Result<(), Rejection> {
         let feeds_max = self.shared.config.limits.feeds_max;
         let has = self.watcher.as_ref().map_or(0, |watcher| watcher.len());
-        // Whoever asks for the same again and again has one feed, and waits for many answers.
+        // A client that repeats the same request has one feed, but many watches that wait.
         if has.max(self.awaited.watches.len()) + feeds > feeds_max {
             return Err(Rejection::RateLimited {
                 why: format_smolstr!("at most {feeds_max} feeds on one connection"),

@@ -1,6 +1,6 @@
-//! The HTTP API of a real node: what it answers is what its document says, and what the protocol's document shows.
+//! The HTTP API of a real node. Its answers match the OpenAPI document and the examples in the protocol.
 
-mod house;
+mod test_node;
 
 mod document;
 mod histories;

@@ -1,6 +1,6 @@
-//! Connections and the HTTP API over real sockets: before a real node, and before one that answers as each test wants.
+//! Connections and the HTTP API over real sockets, with a real node and with one that answers as each test wants.
 
-mod asking;
+mod http_client;
 
 mod api;
-mod door;
+mod server;

@@ -11,26 +11,26 @@ use smol_str::SmolStr;
 use crate::{
     access::RoleName,
     cluster::{Address, Node},
-    form::shape::{Each, With, shapes},
     joining::HEX_256,
     limits::{PAGE_ENTRIES_MAX, PAYMENT_TEXT_BYTES_MAX, REASON_BYTES_MAX},
+    repr::shape::{Each, With, shapes},
 };
 
 shapes! {
     #[derive(Default, Eq)]
     pub struct Audit {
-        /// The whole node if absent.
+        /// The entity to audit. The whole node if absent.
         pub entity?: Option<Entity>,
     }
 
     #[derive(Eq)]
     pub struct History {
         pub entity: Entity,
-        /// Of a session: only what happened to it.
+        /// Only what happened to this seat, if the entity is a session.
         pub seat?: Option<Seat>,
-        /// Entries at most; 100 if absent.
+        /// The maximum number of entries, 100 if absent.
         pub limit?: Option<u32> = 1..=PAGE_ENTRIES_MAX,
-        /// Only what is older than this version: the cursor of the page before.
+        /// Only entries older than this version. The cursor of the page before.
         pub before?: Option<u64>,
     }
 
@@ -38,7 +38,7 @@ shapes! {
     pub struct AdminRelease {
         pub cart: CartId,
         pub line: u32 = 0..=u32::MAX,
-        /// Its owner is shown it.
+        /// The reason, which the owner is shown.
         pub reason?: SmolStr = 0..=REASON_BYTES_MAX,
     }
 
@@ -47,32 +47,32 @@ shapes! {
         pub cart: CartId,
         pub attempt: u32 = 0..=u32::MAX,
         pub outcome: SmolStr = ["authorized", "declined", "captured", "voided", "refunded"],
-        /// The gateway's name for what it set aside; of `authorized`.
+        /// The gateway's name for the authorization. With `authorized` only.
         pub reference?: Option<SmolStr> = 1..=PAYMENT_TEXT_BYTES_MAX,
-        /// Which refund of the order, from 1; of `refunded`.
+        /// The number of the refund of the order, from 1. With `refunded` only.
         pub refund?: Option<u32> = 0..=u32::MAX,
     }
 
     #[derive(Eq)]
     pub struct AdminJoin {
-        /// Which; the next free one if absent.
+        /// The id of the node. The next free one if absent.
         pub node?: Option<u64> = Node,
         /// The random name of its data directory.
         pub disk: u128,
-        /// Where other members reach it.
+        /// The address for other members.
         pub peer: SmolStr = Address,
-        /// Where clients reach it.
+        /// The address for clients.
         pub client: SmolStr = Address,
-        /// The version of the program it runs.
+        /// The version of its program.
         pub program: SmolStr = Address,
-        /// What shows that it knows the secret of the cluster's nodes.
+        /// The proof that it knows the secret of the cluster's nodes.
         pub proof?: Option<SmolStr> = With("pattern", HEX_256),
     }
 
     #[derive(Copy, Eq)]
     pub struct AdminLeave {
         pub node: u64 = Node,
-        /// Even if each shard is left with a single voter.
+        /// Go on even if each shard is left with a single voter.
         pub force?: bool,
     }
 
@@ -83,22 +83,22 @@ shapes! {
 
     #[derive(Eq)]
     pub struct KeyCreate {
-        /// Its name, in the record of what is done with it.
+        /// The name of the key. It stands in the history of what is done with the key.
         pub id: Id,
         /// SHA-256 of the secret.
         pub hash: SmolStr = With("pattern", HEX_256),
         pub roles: Vec<SmolStr> = (1..=Role::ALL.len(), Each(RoleName)),
-        /// Those it is limited to; all if absent.
+        /// The venues that the key is limited to. All if absent.
         pub venues?: Vec<Id> = 0..=KEY_VENUES_MAX,
-        /// On one node.
+        /// The maximum of requests a second on one node.
         pub requests_per_second?: Option<u32> = 1..=u32::MAX,
-        /// What its carts hold at the same time, on one node.
+        /// The maximum that its carts hold at the same time on one node.
         pub held_max?: Option<u32> = 0..=u32::MAX,
     }
 }
 
 impl AdminSettle {
-    /// The body that says this.
+    /// The body with these details.
     pub fn new(cart: CartId, attempt: u32, outcome: Settlement) -> AdminSettle {
         let (outcome, reference, refund) = match outcome {
             Settlement::Authorized { reference } => ("authorized", Some(reference), None),

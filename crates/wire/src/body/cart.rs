@@ -9,24 +9,24 @@ use boxoffice_core::{
 };
 use smol_str::SmolStr;
 
-pub use crate::form_payment::{Figure, GatewayPayment, PaymentBody, RecordedPayment, ShippingBody};
+pub use crate::repr::payment::{Figure, GatewayPayment, PaymentBody, RecordedPayment, ShippingBody};
 use crate::{
-    form::{
-        AtMost, AtMostIfAny,
-        shape::{WHOLE_MAX, shapes},
-    },
     limits::{CART_LINES_MAX, DETAILS_BYTES_MAX},
     quantity::Quantity,
+    repr::{
+        Bounded, OptionalBounded,
+        shape::{WHOLE_MAX, shapes},
+    },
 };
 
-/// Bodies of ops on a cart: what opens the cart, then the op's own fields.
+/// Defines bodies of ops on a cart: the token, then the op's own fields.
 macro_rules! of_a_cart {
     ($($body:ident { $($fields:tt)* })+) => {
         shapes! {$(
             #[derive(Eq)]
             pub struct $body {
                 pub token: CartToken,
-                /// Refused if the token does not open this one.
+                /// The op is refused if the token does not open this cart.
                 pub cart?: Option<CartId>,
                 $($fields)*
             }
@@ -34,12 +34,12 @@ macro_rules! of_a_cart {
     };
 }
 
-/// Bodies of holds: what opens the cart, whose it is, then what is wanted.
+/// Defines bodies of holds: the token, the customer, then the op's own fields.
 macro_rules! of_a_hold {
     ($($body:ident { $($fields:tt)* })+) => {
         of_a_cart! {$(
             $body {
-                /// Whose the cart is, if that was not said before.
+                /// The owner of the cart, if it has none yet.
                 pub customer?: Option<Id>,
                 $($fields)*
             }
@@ -50,26 +50,26 @@ macro_rules! of_a_hold {
 of_a_cart! {
     CartOpen {
         pub customer?: Option<Id>,
-        /// How long it lives untouched.
+        /// The time to live of the cart after its last change.
         pub ttl_ms?: Option<u64> = 1..=WHOLE_MAX,
     }
     CartOnly {}
     SetQuantity {
         pub line: u32 = 0..=u32::MAX,
-        /// Altogether; 0 ends the line.
+        /// The new quantity of the line. 0 ends the line.
         pub quantity: Quantity = 0..=LINE_QUANTITY_MAX,
     }
     Release {
         pub line: u32 = 0..=u32::MAX,
-        /// All of the line if absent.
-        pub seats?: Option<Vec<Seat>> as "AtMostIfAny::<HOLD_SEATS_MAX>" = 1..=HOLD_SEATS_MAX,
+        /// The seats to release. The whole line if absent.
+        pub seats?: Option<Vec<Seat>> as "OptionalBounded::<HOLD_SEATS_MAX>" = 1..=HOLD_SEATS_MAX,
     }
     Checkout {
         pub payment: PaymentBody,
-        /// Who buys, if that was not said before.
+        /// The buyer, if the cart has no owner yet.
         pub customer?: Option<Id>,
         pub shipping?: Option<ShippingBody>,
-        /// Refused if the cart is not that.
+        /// What the buyer has seen. The checkout is refused if the cart differs.
         pub expect?: Option<Figure>,
     }
 }
@@ -77,8 +77,8 @@ of_a_cart! {
 of_a_hold! {
     HoldSeats {
         pub session: Id,
-        pub seats: Vec<Seat> as "AtMost::<HOLD_SEATS_MAX>" = 1..=HOLD_SEATS_MAX,
-        /// Take what is free and leave the rest.
+        pub seats: Vec<Seat> as "Bounded::<HOLD_SEATS_MAX>" = 1..=HOLD_SEATS_MAX,
+        /// Hold the seats that are free, if others are taken.
         pub best_effort?: bool,
     }
     HoldBest {
@@ -88,7 +88,7 @@ of_a_hold! {
         pub section?: Option<Id>,
         /// The exact number of accessible seats among them.
         pub accessible??: u16 = 0..=HOLD_SEATS_MAX,
-        /// If no run of neighbours is long enough, take several.
+        /// If no run of neighbours is long enough, hold several runs.
         pub split?: bool,
     }
     HoldPlaces {
@@ -103,47 +103,47 @@ of_a_hold! {
     HoldSlot {
         pub resource: Id,
         pub begin: Timestamp,
-        /// Exclusive.
+        /// The end, exclusive.
         pub end: Timestamp,
-        /// Anything worth saying of the slot.
+        /// Details of the booking.
         pub details?: SmolStr = 0..=DETAILS_BYTES_MAX,
     }
     HoldAll {
-        pub lines: Vec<Line> as "AtMost::<CART_LINES_MAX>" = 1..=CART_LINES_MAX,
+        pub lines: Vec<Line> as "Bounded::<CART_LINES_MAX>" = 1..=CART_LINES_MAX,
     }
 }
 
 shapes! {
-    /// As one of `cart.hold_seats`, `cart.hold_best`, `cart.hold_places`, `cart.hold_stock`, `cart.hold_slot`.
+    /// The fields of `cart.hold_seats`, `cart.hold_best`, `cart.hold_places`, `cart.hold_stock` or `cart.hold_slot`.
     #[derive(Default, Eq)]
     #[one_of([session, seats] [session, count] [session, area, quantity] [product, quantity] [resource, begin, end])]
     pub struct Line as WantedLine {
         pub session?: Option<Id>,
         pub product?: Option<Id>,
         pub resource?: Option<Id>,
-        pub seats?: Option<Vec<Seat>> as "AtMostIfAny::<HOLD_SEATS_MAX>" = 1..=HOLD_SEATS_MAX,
-        /// Take what is free and leave the rest.
+        pub seats?: Option<Vec<Seat>> as "OptionalBounded::<HOLD_SEATS_MAX>" = 1..=HOLD_SEATS_MAX,
+        /// Hold the seats that are free, if others are taken.
         pub best_effort?: bool,
         pub count?: Option<u16> = 1..=HOLD_SEATS_MAX,
         pub category?: Option<Id>,
         pub section?: Option<Id>,
         /// The exact number of accessible seats among them.
         pub accessible?: u16 = 0..=HOLD_SEATS_MAX,
-        /// If no run of neighbours is long enough, take several.
+        /// If no run of neighbours is long enough, hold several runs.
         pub split?: bool,
         pub area?: Option<Id>,
-        /// Of places or units.
+        /// The number of places or units.
         pub quantity?: Option<Quantity> = 1..=LINE_QUANTITY_MAX,
         pub begin?: Option<Timestamp>,
-        /// Exclusive.
+        /// The end, exclusive.
         pub end?: Option<Timestamp>,
-        /// Anything worth saying of the slot.
+        /// Details of the booking.
         pub details?: SmolStr = 0..=DETAILS_BYTES_MAX,
     }
 }
 
 impl From<WantedLine> for Line {
-    /// The line that says this. What no line can say (a quota, a line of a cart) is left out, for the server to refuse.
+    /// The line for this want. A want that no line has (a quota, a line of a cart) is omitted, and the server refuses it.
     fn from(WantedLine { entity, want }: WantedLine) -> Line {
         let none = match entity {
             Entity::Session(id) => Line { session: Some(id), ..Line::default() },

@@ -9,14 +9,14 @@ use boxoffice_core::{
 };
 use smol_str::SmolStr;
 
-pub use crate::form_answer::Position;
+pub use crate::repr::answer::Position;
 use crate::{
-    form::{
-        AtMost,
-        shape::{Each, shapes},
-    },
     layout::Written,
     limits::{CAST_MAX, COMMENTS_BYTES_MAX, DURATION_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX},
+    repr::{
+        Bounded,
+        shape::{Each, shapes},
+    },
 };
 
 shapes! {
@@ -31,13 +31,13 @@ shapes! {
     #[derive(Default)]
     pub struct VenueSearch {
         pub city?: Option<SmolStr> = 1..=NAME_BYTES_MAX,
-        /// A part of it.
+        /// A part of the name.
         pub name?: Option<SmolStr> = 1..=NAME_BYTES_MAX,
-        /// Nearest first.
+        /// Search the nearest venues first.
         pub near?: Option<Position>,
-        /// Entries at most; 100 if absent.
+        /// The maximum number of entries, 100 if absent.
         pub limit?: Option<u32> = 1..=PAGE_ENTRIES_MAX,
-        /// Where the page before ended, as its answer said.
+        /// The cursor of the page before.
         pub cursor?: Option<SmolStr>,
     }
 
@@ -60,24 +60,24 @@ shapes! {
         pub id: Id,
         pub name: SmolStr = 1..=NAME_BYTES_MAX,
         pub director?: SmolStr = 0..=NAME_BYTES_MAX,
-        pub cast?: Vec<SmolStr> as "AtMost::<CAST_MAX>" = (0..=CAST_MAX, Each(1..=NAME_BYTES_MAX)),
+        pub cast?: Vec<SmolStr> as "Bounded::<CAST_MAX>" = (0..=CAST_MAX, Each(1..=NAME_BYTES_MAX)),
         pub comments?: SmolStr = 0..=COMMENTS_BYTES_MAX,
         pub duration_ms?: Option<u64> = 1..=DURATION_MS_MAX,
     }
 
     #[derive(Default, Eq)]
     pub struct TitleSearch {
-        /// A part of it.
+        /// A part of the name.
         pub name?: Option<SmolStr> = 1..=NAME_BYTES_MAX,
-        /// Entries at most; 100 if absent.
+        /// The maximum number of entries, 100 if absent.
         pub limit?: Option<u32> = 1..=PAGE_ENTRIES_MAX,
-        /// Where the page before ended, as its answer said.
+        /// The cursor of the page before.
         pub cursor?: Option<SmolStr>,
     }
 }
 
 impl VenuePut {
-    /// The body that says this.
+    /// The body with these details.
     pub fn new(id: Id, details: VenueDetails) -> VenuePut {
         let VenueDetails { name, city, position, comments } = details;
         VenuePut { id, name, city, position: position.map(Position::from_millionths), comments }
@@ -85,7 +85,7 @@ impl VenuePut {
 }
 
 impl TitlePut {
-    /// The body that says this.
+    /// The body with these details.
     pub fn new(id: Id, title: Title) -> TitlePut {
         let Title { name, director, cast, comments, duration_ms } = title;
         TitlePut { id, name, director, cast, comments, duration_ms }

@@ -1,5 +1,5 @@
-//! The bodies of requests: plain shapes, one set for both encodings. Absent and `null` are the same. Whether
-//! a field that is not known is refused or ignored is for the op to say: see [`crate::Op::is_strict`].
+//! The bodies of requests. Absent and `null` are the same. [`crate::Op::is_strict`] says whether unknown fields are refused
+//! or ignored.
 
 mod admin;
 mod cart;
@@ -32,18 +32,18 @@ pub use session::{AreaBody, SessionCancel, SessionCreate, SessionMap, SessionSea
 
 use crate::{
     Rejection,
-    form::{form_of, shape::shapes},
     limits::{CLIENT_NAME_BYTES_MAX, FEEDS_MAX},
     quantity::Quantity,
+    repr::{repr_of, shape::shapes},
 };
 
 shapes! {
     #[derive(Default, Eq)]
     pub struct ClientHello {
         pub client??: SmolStr = 0..=CLIENT_NAME_BYTES_MAX,
-        /// The operators', or a key's, where one is needed.
+        /// The operators' token or a key, if one is needed.
         pub token?: Option<SmolStr>,
-        /// The customer this connection acts for, where customers have tokens.
+        /// The customer that this connection acts for, if customers have tokens.
         pub customer?: Option<Id>,
         /// That customer's token.
         pub customer_token?: Option<SmolStr>,
@@ -54,14 +54,14 @@ shapes! {
         pub id: Id,
     }
 
-    /// How many one order and one customer may have.
+    /// The limits of one order and of one customer.
     #[derive(Default, Eq)]
     pub struct LimitsBody as Limits {
         pub per_order?: Option<Quantity> = 1..=LINE_QUANTITY_MAX,
         pub per_customer?: Option<CustomerLimitBody>,
     }
 
-    /// By one customer, over everything that names the same quota.
+    /// The limit of one customer, over everything that names the same quota.
     #[derive(Eq)]
     pub struct CustomerLimitBody as CustomerLimit {
         pub quota: Id,
@@ -72,20 +72,20 @@ shapes! {
     #[one_of([entity] [sessions])]
     pub struct Watch {
         pub entity?: Option<Entity>,
-        /// To be followed in counts only: a feed each.
+        /// Sessions to follow in counts only, each with a feed.
         pub sessions?: Option<Vec<Id>> = 1..=FEEDS_MAX,
-        /// Of a cart, which is watched by its owner only.
+        /// The token of the cart. Only its owner may watch a cart.
         pub token?: Option<CartToken>,
         pub resume?: Option<ResumeBody>,
     }
 
-    /// What a watcher has.
+    /// The state that the watcher has.
     #[derive(Copy, Default, Eq)]
     #[one_of([epoch, version] [cursor])]
     pub struct ResumeBody as Resume {
         pub epoch?: Option<u64>,
         pub version?: Option<u64>,
-        /// Of a customer, instead of epoch and version.
+        /// The cursor of a watch of a customer, instead of epoch and version.
         pub cursor?: Option<u64>,
     }
 
@@ -94,12 +94,12 @@ shapes! {
         pub feed: u64,
     }
 
-    /// Of ops that have no fields.
+    /// The body of ops that have no fields.
     #[derive(Copy, Default, Eq)]
     pub struct Empty {}
 }
 
-form_of!(Limits: LimitsBody);
+repr_of!(Limits: LimitsBody);
 
 impl From<Limits> for LimitsBody {
     fn from(Limits { per_order, per_customer }: Limits) -> LimitsBody {
@@ -121,22 +121,22 @@ impl TryFrom<LimitsBody> for Limits {
 }
 
 impl ResumeBody {
-    /// From this version on.
+    /// Continue after this version.
     pub fn version(Resume { epoch, version }: Resume) -> ResumeBody {
         ResumeBody { epoch: Some(epoch), version: Some(version), cursor: None }
     }
 
-    /// From this purchase on.
+    /// Continue after this purchase.
     pub fn cursor(cursor: u64) -> ResumeBody {
         ResumeBody { epoch: None, version: None, cursor: Some(cursor) }
     }
 }
 
-/// A version a watcher has.
+/// The version that a watcher has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resume {
-    /// In which epoch.
+    /// The epoch of the version.
     pub epoch: u64,
-    /// Which version.
+    /// The version.
     pub version: u64,
 }

@@ -9,12 +9,12 @@ use smol_str::SmolStr;
 
 use super::LimitsBody;
 use crate::{
-    form::{
+    limits::{BLOB_BYTES_MAX, NAME_BYTES_MAX, STOCK_MAX},
+    quantity::Quantity,
+    repr::{
         Base64, Price,
         shape::{WHOLE_MAX, shapes},
     },
-    limits::{BLOB_BYTES_MAX, NAME_BYTES_MAX, STOCK_MAX},
-    quantity::Quantity,
 };
 
 shapes! {
@@ -23,21 +23,21 @@ shapes! {
         pub id: Id,
         pub name: SmolStr = 1..=NAME_BYTES_MAX,
         pub properties?: Vec<(SmolStr, SmolStr)>,
-        /// Anything else, opaque.
-        pub blob?: Vec<u8> as "crate::form::bytes" = Base64(Some(BLOB_BYTES_MAX)),
+        /// Opaque data.
+        pub blob?: Vec<u8> as "crate::repr::bytes" = Base64(Some(BLOB_BYTES_MAX)),
         pub price: Money = Price,
-        /// Units free, held and sold together.
+        /// The units that are free, held and sold together.
         pub stock: Quantity = 0..=STOCK_MAX,
-        /// When units are set aside for a cart; `at_add` if absent.
+        /// When a cart holds units. `at_add` if absent.
         pub hold?: HoldPolicy,
-        /// How long carts with units of it live untouched, if not as the rules say.
+        /// The time to live of carts with units of it, instead of the default.
         pub hold_ttl_ms?: Option<u64> = 1..=WHOLE_MAX,
         pub limits?: LimitsBody,
     }
 }
 
 impl ProductPut {
-    /// The body that says this.
+    /// The body with these details.
     pub fn new(id: Id, details: ProductDetails) -> ProductPut {
         let ProductDetails { name, properties, blob, price, stock, hold, hold_ttl_ms, limits } = details;
         let (stock, limits) = (Quantity::Whole(stock), LimitsBody::from(limits));

@@ -9,18 +9,18 @@ use smol_str::SmolStr;
 
 use super::LimitsBody;
 use crate::{
-    form::{
-        Day, WallTime,
-        shape::{Each, WHOLE_MAX, With, shapes},
-    },
     limits::{
         AHEAD_MS_MAX, BUFFER_MS_MAX, DETAILS_BYTES_MAX, INTERVAL_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX,
         RESOURCE_CAPACITY_MAX, SERIES_INTERVAL_MAX, SERIES_MAX, ZONE_BYTES_MAX,
     },
     quantity::Quantity,
+    repr::{
+        Day, WallTime,
+        shape::{Each, WHOLE_MAX, With, shapes},
+    },
 };
 
-/// Bodies of ops about a time of a resource: two instants, or two times on the wall where the resource is.
+/// Defines bodies of ops about a time of a resource, between two instants or two local times of the resource.
 macro_rules! of_a_time {
     ($($body:ident { $($fields:tt)* })+) => {
         shapes! {$(
@@ -30,11 +30,11 @@ macro_rules! of_a_time {
                 pub resource: Id,
                 $($fields)*
                 pub begin?: Option<Timestamp>,
-                /// Exclusive.
+                /// The end, exclusive.
                 pub end?: Option<Timestamp>,
-                /// On the wall where the resource is.
+                /// The local time of the resource.
                 pub local_begin?: Option<SmolStr> = WallTime,
-                /// On the wall where the resource is.
+                /// The local time of the resource.
                 pub local_end?: Option<SmolStr> = WallTime,
             }
         )+}
@@ -55,24 +55,24 @@ shapes! {
         pub resource: Id,
         pub booking: Id,
         pub begin?: Option<Timestamp>,
-        /// Exclusive.
+        /// The end, exclusive.
         pub end?: Option<Timestamp>,
-        /// On the wall where the resource is.
+        /// The local time of the resource.
         pub local_begin?: Option<SmolStr> = WallTime,
-        /// On the wall where the resource is.
+        /// The local time of the resource.
         pub local_end?: Option<SmolStr> = WallTime,
         pub repeat?: Option<RepeatBody>,
         pub details?: SmolStr = 0..=DETAILS_BYTES_MAX,
     }
 
-    /// When again: a number of times, the first one included, or up to a day.
+    /// The repetitions of the booking: a number, the first booking included, or up to a day.
     #[derive(Default, Eq)]
     #[one_of([count] [until])]
     pub struct RepeatBody as Repeat {
         pub every: SmolStr = ["day", "week", "month"],
-        /// Every how many of them; 1 if absent.
+        /// The number of days, weeks or months between bookings. 1 if absent.
         pub interval?: Option<u32> = 1..=SERIES_INTERVAL_MAX,
-        /// With `week` only: 1 is Monday, 7 Sunday.
+        /// The weekdays, 1 is Monday and 7 Sunday. With `week` only.
         pub weekdays?: Vec<u8> = ((0..=7, Each(1..=7)), With("uniqueItems", true)),
         pub count?: Option<u32> = 1..=SERIES_MAX,
         pub until?: Option<SmolStr> = Day,
@@ -83,22 +83,22 @@ shapes! {
         pub id: Id,
         pub name: SmolStr = 1..=NAME_BYTES_MAX,
         pub properties?: Vec<(SmolStr, SmolStr)>,
-        /// Bookings at an instant; 1 if absent.
+        /// The maximum of bookings at an instant. 1 if absent.
         pub capacity?: Option<Quantity> = 1..=RESOURCE_CAPACITY_MAX,
-        /// The IANA name of the zone it stands in.
+        /// The IANA name of its time zone.
         pub zone: SmolStr = With("pattern", format!("^[A-Za-z0-9/_+-]{{1,{ZONE_BYTES_MAX}}}$")),
-        /// When it may be booked; always if absent.
+        /// When it may be booked. Always if absent.
         pub hours?: Option<OpeningHours>,
-        /// Kept free before every booking.
+        /// The time that is kept free before every booking.
         pub before_ms?: u64 = 0..=BUFFER_MS_MAX,
-        /// Kept free after every booking.
+        /// The time that is kept free after every booking.
         pub after_ms?: u64 = 0..=BUFFER_MS_MAX,
         /// The least time from now to a booking.
         pub notice_ms?: u64 = 0..=AHEAD_MS_MAX,
         /// The most time from now to a booking.
         pub horizon_ms?: Option<u64> = 1..=AHEAD_MS_MAX,
         pub rate: Rate,
-        /// How long carts with slots of it live untouched, if not as the rules say.
+        /// The time to live of carts with slots of it, instead of the default.
         pub hold_ttl_ms?: Option<u64> = 1..=WHOLE_MAX,
         pub limits?: LimitsBody,
     }
@@ -107,38 +107,38 @@ shapes! {
     pub struct ResourceCancel {
         pub resource: Id,
         pub booking: Id,
-        /// Whether `booking` is the name of a series: all of it ends.
+        /// Whether `booking` is the name of a series, which ends as a whole.
         pub series?: bool,
     }
 
     #[derive(Eq)]
     pub struct ResourceBookings {
         pub resource: Id,
-        /// Bookings that end after.
+        /// Only bookings that end after this time.
         pub from: Timestamp,
-        /// Bookings that begin before.
+        /// Only bookings that begin before this time.
         pub to: Timestamp,
-        /// Entries at most; 100 if absent.
+        /// The maximum number of entries, 100 if absent.
         pub limit?: Option<u32> = 1..=PAGE_ENTRIES_MAX,
-        /// Where the page before ended, as its answer said.
+        /// The cursor of the page before.
         pub cursor?: Option<SmolStr>,
     }
 
     #[derive(Eq)]
     pub struct ResourceFreeSlots {
         pub resource: Id,
-        /// No slot begins before.
+        /// The earliest begin of a slot.
         pub from: Timestamp,
-        /// No slot ends after.
+        /// The latest end of a slot.
         pub to: Timestamp,
         pub length_ms: u64 = 1..=INTERVAL_MS_MAX,
-        /// How many; 100 if absent.
+        /// The maximum number of slots, 100 if absent.
         pub count?: Option<u32> = 1..=PAGE_ENTRIES_MAX,
     }
 }
 
 impl ResourcePut {
-    /// The body that says this.
+    /// The body with these details.
     pub fn new(id: Id, details: ResourceDetails) -> ResourcePut {
         let ResourceDetails {
             name,
@@ -174,7 +174,7 @@ impl ResourcePut {
 }
 
 impl ResourceReserve {
-    /// The body that says this.
+    /// The body with these details.
     pub fn new(resource: Id, booking: Id, when: When, repeat: Option<Repeat>, details: SmolStr) -> ResourceReserve {
         let (begin, end, local_begin, local_end) = split(when);
         let repeat = repeat.map(RepeatBody::from);
@@ -183,7 +183,7 @@ impl ResourceReserve {
 }
 
 impl ResourceMove {
-    /// The body that says this.
+    /// The body with these details.
     pub fn new(resource: Id, booking: Id, when: When) -> ResourceMove {
         let (begin, end, local_begin, local_end) = split(when);
         ResourceMove { resource, booking, begin, end, local_begin, local_end }
@@ -191,7 +191,7 @@ impl ResourceMove {
 }
 
 impl ResourceIsAvailable {
-    /// The body that says this.
+    /// The body with these details.
     pub fn new(resource: Id, when: When) -> ResourceIsAvailable {
         let (begin, end, local_begin, local_end) = split(when);
         ResourceIsAvailable { resource, begin, end, local_begin, local_end }

@@ -7,12 +7,12 @@ use smol_str::SmolStr;
 
 use super::LimitsBody;
 use crate::{
-    form::{
-        AtMost, Price,
-        shape::{WHOLE_MAX, shapes},
-    },
     limits::{AREA_CAPACITY_MAX, AREAS_MAX, COMMENTS_BYTES_MAX, NAME_BYTES_MAX, PAGE_ENTRIES_MAX, REASON_BYTES_MAX},
     quantity::Quantity,
+    repr::{
+        Bounded, Price,
+        shape::{WHOLE_MAX, shapes},
+    },
 };
 
 shapes! {
@@ -25,15 +25,15 @@ shapes! {
         pub starts_at: Timestamp,
         pub ends_at: Timestamp,
         pub prices?: Vec<(Id, Money)>,
-        /// Places without seats.
-        pub areas?: Vec<AreaBody> as "AtMost::<AREAS_MAX>" = 0..=AREAS_MAX,
-        /// How long carts with seats of it live untouched, if not as the rules say.
+        /// Areas with places without seats.
+        pub areas?: Vec<AreaBody> as "Bounded::<AREAS_MAX>" = 0..=AREAS_MAX,
+        /// The time to live of carts with seats of it, instead of the default.
         pub hold_ttl_ms?: Option<u64> = 1..=WHOLE_MAX,
         pub limits?: LimitsBody,
         pub comments?: SmolStr = 0..=COMMENTS_BYTES_MAX,
     }
 
-    /// Places without seats.
+    /// An area with places without seats.
     #[derive(Eq)]
     pub struct AreaBody as NewArea {
         pub id: Id,
@@ -50,39 +50,39 @@ shapes! {
         pub title?: Option<Id>,
         /// With `venue` only.
         pub hall?: Option<Id>,
-        /// Starting at or after.
+        /// Only sessions that start at this time or later.
         pub from?: Option<Timestamp>,
-        /// Starting before.
+        /// Only sessions that start before this time.
         pub to?: Option<Timestamp>,
-        /// Entries at most; 100 if absent.
+        /// The maximum number of entries, 100 if absent.
         pub limit?: Option<u32> = 1..=PAGE_ENTRIES_MAX,
-        /// Where the page before ended, as its answer said.
+        /// The cursor of the page before.
         pub cursor?: Option<SmolStr>,
     }
 
     #[derive(Eq)]
     pub struct SessionMap {
         pub id: Id,
-        /// For the three numbers of cinemas.
+        /// Whether to answer with the three numbers of cinemas.
         pub view?: Option<SmolStr> = ["2,1,0"],
     }
 
     #[derive(Eq)]
     pub struct SessionSeats {
         pub id: Id,
-        pub seats: Vec<Seat> as "AtMost::<LAYOUT_SEATS_MAX>" = 1..=LAYOUT_SEATS_MAX,
+        pub seats: Vec<Seat> as "Bounded::<LAYOUT_SEATS_MAX>" = 1..=LAYOUT_SEATS_MAX,
     }
 
     #[derive(Eq)]
     pub struct SessionCancel {
         pub id: Id,
-        /// For everyone to read.
+        /// The reason, public.
         pub reason: SmolStr = 1..=REASON_BYTES_MAX,
     }
 }
 
 impl SessionCreate {
-    /// The body that says this.
+    /// The body with these details.
     pub fn new(venue: Id, session: NewSession) -> SessionCreate {
         let NewSession { id, hall, title, starts_at, ends_at, prices, areas, hold_ttl_ms, limits, comments } = session;
         let areas = areas

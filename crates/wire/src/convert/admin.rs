@@ -1,4 +1,4 @@
-//! What operators ask for, and who may be watched.
+//! Commands of operators, and watches.
 
 use std::collections::BTreeSet;
 
@@ -104,7 +104,7 @@ pub(crate) fn key_create(body: body::KeyCreate) -> Converted<Command> {
     Ok(Command::Directory(DirectoryCommand::CreateKey { name: id, terms }))
 }
 
-/// Who is watched, and from where on: whoever watches a cart shows its token.
+/// A watch. A watch of a cart needs the cart's token.
 pub(crate) fn watch(body: body::Watch) -> Converted<Call> {
     let entity = match (body.entity, body.sessions) {
         (Some(entity), None) => entity,
@@ -141,7 +141,7 @@ pub(crate) fn watch(body: body::Watch) -> Converted<Call> {
     Ok(Call::Watch { entity, since })
 }
 
-/// Sessions that are watched in counts, each once.
+/// The sessions of a watch of counts, without repeats.
 fn counts_of(mut sessions: Vec<Id>) -> Converted<Call> {
     if sessions.is_empty() || sessions.len() > FEEDS_MAX {
         return Err(Rejection::bad_request(format!("`sessions` are 1 to {FEEDS_MAX}")));

@@ -1,4 +1,4 @@
-//! Commands of carts and orders, and what a customer bought.
+//! Commands of carts, orders and customers.
 
 use boxoffice_core::{
     command::{BestWish, CartCommand, Command, CustomerCommand, Expect, Payment, Shipping, Want, WantedLine, owns},
@@ -20,7 +20,7 @@ use crate::{
     rejection::Rejection,
 };
 
-/// The cart this token opens, if that is the cart the client means.
+/// The cart of a token. Refused if the client names another cart.
 pub(crate) fn cart(token: CartToken, said: Option<CartId>) -> Converted<CartId> {
     match said {
         Some(cart) if owns(token, cart) => Ok(cart),
@@ -203,7 +203,7 @@ pub(crate) fn order_refund(body: body::OrderRefund) -> Converted<Command> {
     Ok(Command::Cart(body.order.cart(), CartCommand::Refund { lines, reason }))
 }
 
-/// Numbers of lines, ascending: the order in which a client wrote them means nothing.
+/// Numbers of lines, sorted, since their order in the request has no meaning.
 fn lines(mut lines: Vec<u32>) -> Converted<Vec<u32>> {
     if lines.is_empty() {
         return Err(Rejection::bad_request("`lines` is empty"));

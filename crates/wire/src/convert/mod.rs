@@ -1,4 +1,4 @@
-//! From bodies to commands of the core: everything that can be checked without looking at any state.
+//! Converts bodies to commands of the core. Checks everything that can be checked without state.
 
 pub(crate) mod admin;
 pub(crate) mod cart;
@@ -25,7 +25,7 @@ use crate::{
 
 type Converted<T> = Result<T, Rejection>;
 
-/// A text of a bounded length without control characters, line breaks excepted.
+/// A text of a bounded length without control characters except line breaks.
 fn text(name: &str, text: SmolStr, least: usize, most: usize) -> Converted<SmolStr> {
     if text.len() < least {
         return Err(Rejection::bad_request(format!("`{name}` is empty")));
@@ -44,7 +44,7 @@ fn text_if_any(name: &str, said: Option<SmolStr>, least: usize, most: usize) -> 
     said.map(|said| text(name, said, least, most)).transpose()
 }
 
-/// Texts by name, ascending: the order in which a client wrote them means nothing.
+/// Texts by name, sorted, since their order in the request has no meaning.
 fn properties(mut properties: Vec<(SmolStr, SmolStr)>) -> Converted<Vec<(SmolStr, SmolStr)>> {
     if properties.len() > PROPERTIES_MAX {
         return Err(Rejection::TooLarge(format_smolstr!("at most {PROPERTIES_MAX} properties")));
@@ -60,7 +60,7 @@ fn properties(mut properties: Vec<(SmolStr, SmolStr)>) -> Converted<Vec<(SmolStr
     Ok(properties)
 }
 
-/// How many entries a page is to have.
+/// The number of entries of a page.
 fn limit(limit: Option<u32>) -> Converted<u32> {
     let limit = limit.unwrap_or(PAGE_ENTRIES);
     if !(1..=PAGE_ENTRIES_MAX).contains(&limit) {
@@ -69,7 +69,7 @@ fn limit(limit: Option<u32>) -> Converted<u32> {
     Ok(limit)
 }
 
-/// Where a page begins, if `place` understands the cursor.
+/// The beginning of a page, if `place` understands the cursor.
 fn after<T>(cursor: Option<SmolStr>, place: impl FnOnce(&str) -> Option<T>) -> Converted<Option<T>> {
     let foreign = || Rejection::bad_request("`cursor` is not from an answer");
     match cursor {
@@ -79,23 +79,23 @@ fn after<T>(cursor: Option<SmolStr>, place: impl FnOnce(&str) -> Option<T>) -> C
     }
 }
 
-/// Where a page that is ordered by time ended, as text for the next request.
+/// The cursor after a page that is ordered by time.
 pub(crate) fn cursor(at: Timestamp, id: &str) -> String {
     format!("{}/{id}", at.0)
 }
 
-/// The place such a cursor stands for.
+/// The place of such a cursor.
 fn place(cursor: &str) -> Option<(Timestamp, &str)> {
     let (millis, id) = cursor.split_once('/')?;
     Some((Timestamp(millis.parse().ok()?), id))
 }
 
-/// Where a page of titles ended: the id first, for names may have anything in them.
+/// The cursor after a page of titles. The id comes first, since names may contain anything.
 pub(crate) fn title_cursor(name: &str, id: &Id) -> String {
     format!("{id}/{name}")
 }
 
-/// A time that is one, and not too long.
+/// Checks that a time ends after it begins and is not too long.
 fn interval(begin: Timestamp, end: Timestamp) -> Converted<(Timestamp, Timestamp)> {
     if begin >= end {
         return Err(Refusal::BadInterval("it ends before it begins, or is empty".into()).into());
@@ -106,7 +106,7 @@ fn interval(begin: Timestamp, end: Timestamp) -> Converted<(Timestamp, Timestamp
     Ok((begin, end))
 }
 
-/// A span in milliseconds that is not too long.
+/// Checks that a span in milliseconds is not too long.
 fn span(name: &str, millis: u64, least: u64, most: u64) -> Converted<u64> {
     if (least..=most).contains(&millis) {
         Ok(millis)
@@ -115,7 +115,7 @@ fn span(name: &str, millis: u64, least: u64, most: u64) -> Converted<u64> {
     }
 }
 
-/// An amount that can be a price.
+/// Checks that an amount can be a price.
 fn price(amount: i64) -> Converted<()> {
     if (0..=PRICE_MAX).contains(&amount) {
         Ok(())
@@ -124,7 +124,7 @@ fn price(amount: i64) -> Converted<()> {
     }
 }
 
-/// Prices of one session are in one currency.
+/// Checks that all prices of a session are in one currency.
 fn one_currency(mut currencies: impl Iterator<Item = Currency>) -> Converted<()> {
     let first = currencies.next();
     if currencies.all(|currency| Some(currency) == first) {

@@ -11,12 +11,12 @@ use super::{Converted, after, interval, limit, place, price, properties, span, t
 use crate::{
     body,
     call::Shape,
-    form::{is_date, wall_time},
     limits::{
         AHEAD_MS_MAX, BUFFER_MS_MAX, DETAILS_BYTES_MAX, EXCEPTIONS_MAX, INTERVAL_MS_MAX, NAME_BYTES_MAX, PAGE_ENTRIES,
         PAGE_ENTRIES_MAX, RESOURCE_CAPACITY_MAX, SERIES_INTERVAL_MAX, SERIES_MAX, SPANS_MAX, ZONE_BYTES_MAX,
     },
     rejection::Rejection,
+    repr::{is_date, wall_time},
 };
 
 /// Minutes of a day.
@@ -43,7 +43,7 @@ pub(crate) fn resource_put(body: body::ResourcePut) -> Converted<Command> {
     Ok(Command::Resource(body.id, ResourceCommand::Put(Box::new(details))))
 }
 
-/// A text that can be the name of a zone; whether there is such a zone is for whoever knows the zones to say.
+/// Checks the form of a zone's name. The core knows which zones exist.
 fn zone(zone: SmolStr) -> Converted<SmolStr> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_' | b'+' | b'-');
     if (1..=ZONE_BYTES_MAX).contains(&zone.len()) && zone.bytes().all(plain) {
@@ -61,7 +61,7 @@ fn rate(rate: Rate) -> Converted<Rate> {
     Ok(rate)
 }
 
-/// Spans and days ascend: the order in which a client wrote them means nothing.
+/// Opening hours with sorted spans and days, since their order in the request has no meaning.
 fn hours(mut hours: OpeningHours) -> Converted<OpeningHours> {
     if hours.exceptions.len() > EXCEPTIONS_MAX {
         return Err(Rejection::TooLarge(format_smolstr!("at most {EXCEPTIONS_MAX} days in `exceptions`")));
@@ -92,7 +92,7 @@ fn spans(day: &mut [(u16, u16)]) -> Converted<()> {
     }
 }
 
-/// The time that two instants, or two times on a wall, name.
+/// The time between two instants or two local times.
 fn when(
     begin: Option<Timestamp>,
     end: Option<Timestamp>,

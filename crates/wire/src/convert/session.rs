@@ -41,7 +41,7 @@ pub(crate) fn session_create(body: body::SessionCreate) -> Converted<Command> {
     Ok(Command::Venue(body.venue, VenueCommand::CreateSession(session)))
 }
 
-/// Prices by category, ascending: the order in which a client wrote them means nothing.
+/// Prices by category, sorted, since their order in the request has no meaning.
 fn prices(mut prices: Vec<(Id, Money)>) -> Converted<Vec<(Id, Money)>> {
     if prices.len() > CATEGORIES_MAX {
         return Err(Rejection::TooLarge(format_smolstr!("at most {CATEGORIES_MAX} prices")));
@@ -54,7 +54,7 @@ fn prices(mut prices: Vec<(Id, Money)>) -> Converted<Vec<(Id, Money)>> {
     Ok(prices)
 }
 
-/// Areas in the order they were written, which is the order they are shown in.
+/// Areas in the order of the request, in which they are shown.
 fn areas(areas: Vec<body::AreaBody>) -> Converted<Vec<Area>> {
     if areas.len() > AREAS_MAX {
         return Err(Rejection::TooLarge(format_smolstr!("at most {AREAS_MAX} areas")));
@@ -77,11 +77,11 @@ fn area(area: body::AreaBody) -> Converted<Area> {
     })
 }
 
-/// Where sessions are looked for.
+/// The scope of a search for sessions.
 pub(crate) enum Search {
-    /// In one venue: a command.
+    /// A venue, by one command.
     Venue(Command),
-    /// In all venues of a city.
+    /// All venues of a city.
     City(CitySearch),
 }
 

@@ -1,4 +1,4 @@
-//! Batches, and how requests end: shapes of frames that are read part by part.
+//! The schemas of batches and of verdicts. Their frames are read part by part.
 
 use boxoffice_core::answer::At;
 use serde_json::{Value, json};
@@ -6,13 +6,13 @@ use smol_str::SmolStr;
 
 use crate::{
     body::Empty,
-    form::{
-        Form,
+    limits::{BATCH_ITEMS_MAX, REQUEST_ID_BYTES_MAX},
+    rejection::FailRepr,
+    reply::No,
+    repr::{
+        WireRepr,
         shape::{Each, Narrow, Shapes, described, named, shapes},
     },
-    limits::{BATCH_ITEMS_MAX, REQUEST_ID_BYTES_MAX},
-    rejection::FailForm,
-    reply::No,
 };
 
 shapes! {
@@ -40,7 +40,7 @@ shapes! {
     }
 
     struct Failed {
-        fail: FailForm,
+        fail: FailRepr,
     }
 }
 
@@ -49,7 +49,7 @@ named! {
     struct Fields as Fields = json!({"type": "object"});
 }
 
-/// The schema of how one item of a batch ended.
+/// The schema of the verdict on an item of a batch.
 struct BatchEnded;
 
 impl Narrow for BatchEnded {

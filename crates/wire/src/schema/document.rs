@@ -1,19 +1,19 @@
-//! The OpenAPI document, made of the table of ops.
+//! The OpenAPI document, made from the table of ops.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::{Doors, OpSchema, REFUSALS, RESOURCES, component, components, of, ok_name, query::is_nested, status};
+use super::{HttpMethods, OpSchema, REFUSALS, RESOURCES, component, components, of, ok_name, query::is_nested, status};
 use crate::{
     FailKind, Op,
     customer::TOKEN_DIGITS,
-    form::shape::SCHEMAS,
     limits::{DEADLINE_MS, DEADLINE_MS_MAX},
+    repr::shape::SCHEMAS,
 };
 
-/// The OpenAPI document of the HTTP API, as JSON; paths are in the order of the ops.
+/// The OpenAPI document of the HTTP API, as JSON. Its paths are in the order of the ops.
 pub fn document() -> &'static str {
     static DOCUMENT: LazyLock<String> =
         LazyLock::new(|| serde_json::to_string(&Document::new()).expect("a document of JSON is JSON"));
@@ -28,7 +28,7 @@ struct Document {
     components: Value,
 }
 
-/// A map in the order it was made in.
+/// A JSON map that keeps the order of its entries.
 struct InOrder(Vec<(String, Value)>);
 
 impl Serialize for InOrder {
@@ -44,11 +44,11 @@ impl Document {
         let mut paths: Vec<(String, Value)> = Vec::new();
         for op in Op::ALL {
             let schema = of(op);
-            if schema.doors == Doors::Sockets {
+            if schema.methods == HttpMethods::None {
                 continue;
             }
             let mut methods = json!({"post": by_post(op, schema, &statuses)});
-            if schema.doors == Doors::PostAndGet {
+            if schema.methods == HttpMethods::PostAndGet {
                 methods["get"] = by_get(op, schema, &statuses);
             }
             paths.push((format!("/v1/{}", op.name()), methods));
@@ -82,7 +82,7 @@ impl Document {
     }
 }
 
-/// Adds the shapes that a part of the document refers to. Those of connections only are left out: the document is about HTTP.
+/// Adds the shapes that a part of the document refers to. Shapes of WebSocket connections only are left out.
 fn collect(part: &Value, shapes: &mut BTreeMap<&'static str, &'static Value>) {
     match part {
         Value::Object(fields) => {
@@ -122,7 +122,7 @@ fn by_get(op: Op, schema: &OpSchema, statuses: &[u16]) -> Value {
         let mut parameter = json!({"name": name, "in": "query", "required": required.contains(&json!(name))});
         let example = schema.examples.iter().find_map(|body| body.get(name));
         if is_nested(field) {
-            // Written as JSON: query strings have no lists and maps of their own.
+            // Written as JSON, because query strings have no lists and maps.
             parameter["content"] = json!({"application/json": {"schema": field}});
         } else {
             parameter["schema"] = field.clone();
@@ -151,7 +151,7 @@ fn operation(op: Op, schema: &OpSchema, statuses: &[u16], id: String, mut parame
         "responses": responses(granted, statuses),
     });
     if !op.needs().is_empty() {
-        // What those may do who show nothing is for the configuration to say.
+        // The configuration decides what callers without credentials may do.
         operation["security"] = json!([{"operators": []}, {}]);
         operation["x-roles"] = op.needs().iter().map(|role| role.name()).collect();
     }
@@ -167,7 +167,7 @@ fn responses(granted: Value, statuses: &[u16]) -> Value {
     responses
 }
 
-/// The layout or the map of a session: something to keep, with a tag that says whether it is still so.
+/// The layout or the map of a session, with an entity tag.
 fn resource(name: &str, shape: &str, statuses: &[u16]) -> Value {
     let body = json!({"schema": component(&format!("{shape}Ok"))});
     let tag = json!({"ETag": {"description": "Changes with the answer.", "schema": {"type": "string"}}});
@@ -213,7 +213,7 @@ fn deadline() -> Value {
     })
 }
 
-/// Whether a customer may be named in it, or stand in what it answers.
+/// Whether the request or the answer may name a customer.
 fn is_about_a_customer(op: Op) -> bool {
     let holds = [Op::CartHoldSeats, Op::CartHoldBest, Op::CartHoldPlaces, Op::CartHoldStock, Op::CartHoldSlot];
     holds.contains(&op)
@@ -230,7 +230,7 @@ fn customer() -> [Value; 2] {
         }),
         json!({
             "name": "Boxoffice-Customer-Token", "in": "header", "schema": {"type": "string", "pattern": token},
-            "description": "That customer's token: HMAC-SHA256 of the id under the door's secret.",
+            "description": "That customer's token: HMAC-SHA256 of the id under the node's secret.",
         }),
     ]
 }
@@ -239,7 +239,7 @@ fn response_name(status: u16) -> String {
     format!("Status{status}")
 }
 
-/// The responses that are not an ok, by status. Their codes and names are in `x-codes` and in words.
+/// The responses that are not an ok, by status. `x-codes` and the description have their codes and names.
 fn endings() -> BTreeMap<u16, Value> {
     let mut rows: BTreeMap<u16, Vec<(u16, &str, String)>> = BTreeMap::new();
     let mut add = |status: u16, code, name, words| rows.entry(status).or_default().push((code, name, words));

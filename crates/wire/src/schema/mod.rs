@@ -1,9 +1,9 @@
-//! What every op takes and answers, as JSON Schema: made of the shapes that serde reads and writes. The OpenAPI document is made of
-//! it, query strings are read by it, and tests hold real answers against it.
+//! The bodies and answers of every op as JSON Schema, made from the shapes that serde reads and writes. The OpenAPI document
+//! is made from the schemas, query strings are read by them, and tests check real answers against them.
 //!
 //! A new op needs its entry in [`ops`] (the compiler asks for it) and examples in `examples.txt`.
 
-// In reading order: refusals, the ops, what is made of them.
+// In reading order: refusals, the ops, the document and query strings.
 mod refusals;
 pub mod status;
 
@@ -24,39 +24,39 @@ pub use refusals::{REFUSALS, RefusalRow};
 
 use crate::{
     Op, feed,
-    form::{
-        Form, Nothing,
+    repr::{
+        Done, WireRepr,
         shape::{Field, SCHEMAS, Shapes, map},
     },
 };
 
-/// What an op takes and answers.
+/// The body and the answer of an op.
 #[derive(Clone, Debug)]
 pub struct OpSchema {
-    /// In a few words.
+    /// A summary in a few words.
     pub summary: &'static str,
     /// The schema of the body.
     pub request: Value,
     /// The name of that schema among the components.
     pub request_name: &'static str,
-    /// Bodies that work: on a fresh node, each after those of the ops before it.
+    /// Valid bodies. They work on a fresh node, each after the examples of the ops before it.
     pub examples: Vec<Value>,
     /// The schema of the body of an ok.
     pub answer: Value,
-    /// Where it can be asked.
-    pub doors: Doors,
+    /// The methods of `/v1/{op}`.
+    pub methods: HttpMethods,
     /// What its examples need that a fresh node does not have, if anything.
     pub examples_need: Option<&'static str>,
 }
 
-/// Where an op can be asked.
+/// The HTTP methods of an op, besides the WebSocket frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doors {
-    /// On WebSocket connections only: it is about the connection.
-    Sockets,
-    /// Also by `POST`.
+pub enum HttpMethods {
+    /// None, because the op is about the connection.
+    None,
+    /// `POST`.
     Post,
-    /// Also by `POST` and, with its fields in the query string, by `GET`.
+    /// `POST`, and `GET` with the fields in the query string.
     PostAndGet,
 }
 
@@ -78,7 +78,7 @@ pub fn components() -> &'static Value {
     &TABLE.components
 }
 
-/// What has a path of its own, with an `ETag`.
+/// Shapes with a path of their own and an `ETag`.
 const RESOURCES: [&str; 2] = ["Layout", "Map"];
 
 impl Table {
@@ -91,13 +91,13 @@ impl Table {
             let (request_name, request) = shapes.at(&request).expect("bodies have names");
             let (request_name, request) = (request_name, request.clone());
             let answer = match entry.answers.as_slice() {
-                [] => Nothing::schema(&mut shapes),
+                [] => Done::schema(&mut shapes),
                 [answer] => answer(&mut shapes),
                 several => json!({"anyOf": several.iter().map(|answer| answer(&mut shapes)).collect::<Vec<_>>()}),
             };
             let examples = examples.remove(op.name()).unwrap_or_else(|| panic!("{} has no example", op.name()));
-            let (summary, doors, examples_need) = (entry.summary, entry.doors, entry.examples_need);
-            OpSchema { summary, request, request_name, examples, answer, doors, examples_need }
+            let (summary, methods, examples_need) = (entry.summary, entry.methods, entry.examples_need);
+            OpSchema { summary, request, request_name, examples, answer, methods, examples_need }
         };
         let ops: Vec<OpSchema> = Op::ALL.into_iter().enumerate().map(&mut schema).collect();
         assert!(examples.is_empty(), "examples of no op: {examples:?}");
@@ -116,7 +116,7 @@ impl Table {
     }
 }
 
-/// Bodies that work, by op.
+/// The examples by op.
 fn examples() -> BTreeMap<&'static str, Vec<Value>> {
     let mut examples: BTreeMap<_, Vec<Value>> = BTreeMap::new();
     for line in include_str!("examples.txt").lines().filter(|line| !line.starts_with('#')) {
@@ -131,7 +131,7 @@ fn component(name: &str) -> Value {
     json!({"$ref": format!("{SCHEMAS}{name}")})
 }
 
-/// The name of what a granted request is answered with: after its body if that has a name, else after the op.
+/// The name of the answer to a granted request, after its body if that has a name, else after the op.
 fn ok_name(op: Op, schema: &OpSchema) -> String {
     let answer = schema.answer["$ref"].as_str().and_then(|path| path.rsplit('/').next());
     let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
@@ -139,7 +139,7 @@ fn ok_name(op: Op, schema: &OpSchema) -> String {
     name + "Ok"
 }
 
-/// A schema that stands alone: what it refers to is in it.
+/// A schema that contains everything it refers to.
 pub fn standalone(schema: &Value) -> Value {
     json!({"allOf": [schema], "components": {"schemas": components()}})
 }

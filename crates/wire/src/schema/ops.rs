@@ -1,4 +1,4 @@
-//! The ops: what each takes, what it answers, and where it can be asked.
+//! The ops with their bodies, answers and HTTP methods.
 
 use boxoffice_core::{
     answer::{
@@ -10,7 +10,7 @@ use boxoffice_core::{
 use serde_json::Value;
 
 use super::{
-    Doors,
+    HttpMethods,
     batch::{Batch, BatchAnswer},
 };
 use crate::{
@@ -19,26 +19,26 @@ use crate::{
     body,
     city::CityPage,
     cluster::{ClusterStatus, ShardMap},
-    form::{Form, shape::Shapes},
-    form_order::OrderView,
     reply,
+    repr::order::OrderView,
+    repr::{WireRepr, shape::Shapes},
     status::{HistoryPage, NodeAudit, NodeStatus},
 };
 
-/// Makes the schema of a type.
+/// Returns the schema of a type.
 pub(super) type Schema = fn(&mut Shapes) -> Value;
 
 /// An op.
 pub(super) struct Entry {
     pub(super) summary: &'static str,
     pub(super) request: Schema,
-    /// One of these; it answers with nothing if there is none.
+    /// The possible answers. Without any, the answer is empty.
     pub(super) answers: Vec<Schema>,
-    pub(super) doors: Doors,
+    pub(super) methods: HttpMethods,
     pub(super) examples_need: Option<&'static str>,
 }
 
-/// What the examples of the ops about members need: with one node there is nobody else to move anything to.
+/// What the examples of the ops about members need, since one node alone cannot be drained.
 const SEVERAL: &str = "a cluster of several nodes";
 
 pub(super) fn entry(op: Op) -> Entry {
@@ -121,7 +121,7 @@ pub(super) fn entry(op: Op) -> Entry {
         Op::Unwatch => asks::<body::Unwatch>("Follow it no longer.").on_sockets_only(),
         Op::Batch => {
             let batch = asks::<Batch>("Several commands at once, each answered by itself.").answers::<BatchAnswer>();
-            Entry { doors: Doors::Post, ..batch }
+            Entry { methods: HttpMethods::Post, ..batch }
         }
         Op::AdminStatus => asks::<body::Empty>("How the node is.").answers::<NodeStatus>(),
         Op::AdminAudit => asks::<body::Audit>(
@@ -171,23 +171,27 @@ pub(super) fn entry(op: Op) -> Entry {
         ),
         Op::AdminKeyRevoke => asks::<body::Get>("Revoke a key: every node refuses it within a second."),
     };
-    // What changes something is never asked by `GET`.
-    if op.changes() && entry.doors == Doors::PostAndGet { Entry { doors: Doors::Post, ..entry } } else { entry }
+    // Changes cannot be requested by `GET`.
+    if op.changes() && entry.methods == HttpMethods::PostAndGet {
+        Entry { methods: HttpMethods::Post, ..entry }
+    } else {
+        entry
+    }
 }
 
 /// An op with this body.
-fn asks<T: Form>(summary: &'static str) -> Entry {
-    Entry { summary, request: T::schema, answers: Vec::new(), doors: Doors::PostAndGet, examples_need: None }
+fn asks<T: WireRepr>(summary: &'static str) -> Entry {
+    Entry { summary, request: T::schema, answers: Vec::new(), methods: HttpMethods::PostAndGet, examples_need: None }
 }
 
 impl Entry {
-    fn answers<T: Form>(mut self) -> Entry {
+    fn answers<T: WireRepr>(mut self) -> Entry {
         self.answers.push(T::schema);
         self
     }
 
     fn on_sockets_only(self) -> Entry {
-        Entry { doors: Doors::Sockets, examples_need: Some("a connection"), ..self }
+        Entry { methods: HttpMethods::None, examples_need: Some("a connection"), ..self }
     }
 
     fn needing(self, what: &'static str) -> Entry {

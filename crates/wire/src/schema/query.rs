@@ -1,4 +1,4 @@
-//! Query strings as bodies: `?field=value`, each value read as the schema of its field says.
+//! Query strings as bodies. The schema of a field says how its value is read.
 
 use std::borrow::Cow;
 
@@ -6,15 +6,15 @@ use serde_json::{Map, Value};
 use smol_str::format_smolstr;
 
 use super::{components, of};
-use crate::{Op, Rejection, form::shortened};
+use crate::{Op, Rejection, repr::shortened};
 
-/// The body, as JSON, that the fields of a query string are.
+/// The fields of a query string as a JSON body.
 ///
-/// Text stands as it is; numbers, yes and no, lists and maps as in JSON. What is no field of the op is ignored, as it is in
-/// the bodies of reads; only reads are asked so.
+/// Text is plain. Numbers, booleans, lists and maps are JSON. Unknown fields are ignored as in the bodies of reads, because
+/// only reads have query strings.
 ///
 /// # Errors
-/// `bad_request` for a value that is not of its field's kind, or a field that comes twice.
+/// `bad_request` for a value of the wrong type, or a field that comes twice.
 pub fn body_of_query<'a>(
     op: Op,
     fields: impl IntoIterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
@@ -46,7 +46,7 @@ pub(super) fn is_text(schema: &Value) -> bool {
     }
 }
 
-/// Whether the values of a field are lists or maps, which query strings have as JSON.
+/// Whether the values of a field are lists or maps, which query strings write as JSON.
 pub(super) fn is_nested(schema: &Value) -> bool {
     match schema.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next()) {
         Some(name) => is_nested(&components()[name]),

@@ -1,15 +1,15 @@
-//! Every refusal, by number: its name, its details, and what it says.
+//! Every refusal by number, with its name and details.
 
 /// A refusal as it is documented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefusalRow {
-    /// The number, for life.
+    /// The number, which never changes.
     pub code: u16,
-    /// The name, for life.
+    /// The name, which never changes.
     pub name: &'static str,
-    /// The fields it has beside number, name and message.
+    /// The fields besides number, name and message.
     pub details: &'static [&'static str],
-    /// What it says.
+    /// The message.
     pub meaning: &'static str,
 }
 
@@ -17,7 +17,7 @@ const fn row(code: u16, name: &'static str, details: &'static [&'static str], me
     RefusalRow { code, name, details, meaning }
 }
 
-/// Every refusal there is.
+/// All refusals.
 pub const REFUSALS: &[RefusalRow] = &[
     row(101, "bad_request", &[], "the request is not what the op asks for"),
     row(102, "unknown_op", &[], "there is no such op"),

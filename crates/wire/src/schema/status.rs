@@ -1,4 +1,4 @@
-//! How requests end, as HTTP says it.
+//! The HTTP status of each verdict.
 
 use boxoffice_core::refusal::Refusal;
 
@@ -7,14 +7,14 @@ use crate::{FailKind, Rejection, encode::Verdict};
 /// The status of a granted request.
 pub const OK: u16 = 200;
 
-/// The body did not arrive whole in time.
+/// The body did not arrive in time.
 pub const TOO_SLOW: u16 = 408;
 
-/// The op is not asked this way.
+/// The op has not this method.
 pub const WRONG_METHOD: u16 = 405;
 
-/// The status of a refusal: by its number where HTTP has a word of its own, else by its name, so that a refusal that is
-/// new has one too.
+/// The status of a refusal. It is chosen by the number where HTTP has a status for it, else by the name, so that new
+/// refusals have a status too.
 pub fn of_refusal(code: u16, name: &str) -> u16 {
     match code {
         102 => 404,
@@ -41,7 +41,7 @@ pub fn of_failure(kind: FailKind) -> u16 {
     }
 }
 
-/// The status of what a request ended with.
+/// The status of a verdict.
 pub fn of_verdict(verdict: &Verdict) -> u16 {
     let refused = |refusal: &Refusal| of_refusal(refusal.code(), refusal.name());
     let rejected = |why: &Rejection| of_refusal(why.code(), why.name());
@@ -53,7 +53,7 @@ pub fn of_verdict(verdict: &Verdict) -> u16 {
     }
 }
 
-/// What a status means here.
+/// The description of a status.
 pub(super) fn meaning(status: u16) -> &'static str {
     match status {
         OK => "Granted.",

@@ -1,4 +1,4 @@
-//! Every field of the newer ops at its bounds: what is just right is taken, what is just wrong gets its named refusal.
+//! The fields of the newer ops at their bounds.
 
 use boxoffice_core::{
     command::{CartCommand, Command, Every, ResourceCommand, Until, When},
@@ -27,7 +27,7 @@ fn refused(op: Op, body: &str, code: u16, words: &str) {
     assert!(why.contains(words), "{body}: {why}");
 }
 
-/// A body that is a good one with this text in place of `@`.
+/// A valid body with this text in the place of `@`.
 fn with(body: &str, text: &str) -> String {
     body.replace('@', text)
 }
@@ -122,7 +122,7 @@ fn times_are_intervals_of_at_most_366_days() {
 }
 
 #[test]
-fn times_on_the_wall_are_plain() {
+fn local_times_have_no_zone() {
     let at = |begin: &str, end: &str| {
         format!(r#"{{"resource":"r","booking":"b","local_begin":"{begin}","local_end":"{end}"}}"#)
     };
@@ -142,7 +142,7 @@ fn times_on_the_wall_are_plain() {
 }
 
 #[test]
-fn repetitions_have_an_end() {
+fn repetitions_are_bounded() {
     let times = r#""begin":"2026-03-29T12:00:00Z","end":"2026-03-29T13:00:00Z""#;
     let body = |repeat: &str| format!(r#"{{"resource":"r","booking":"b",{times},"repeat":{repeat}}}"#);
     let call = taken(Op::ResourceReserve, &body(r#"{"every":"week","weekdays":[5,1],"until":"2026-12-31"}"#));
@@ -172,7 +172,7 @@ fn repetitions_have_an_end() {
 }
 
 #[test]
-fn texts_have_a_longest_length_and_no_control_characters() {
+fn texts_have_a_maximum_length_and_no_control_characters() {
     let order = format!(r#"{{"order":"{CART}","reason":"@"}}"#);
     let recorded = format!(r#"{{"token":"{TOKEN}","payment":{{"recorded":{{"method":"@","transaction_id":""}}}}}}"#);
     let source = format!(r#"{{"token":"{TOKEN}","payment":{{"gateway":{{"source":"@"}}}}}}"#);
@@ -210,7 +210,7 @@ fn texts_have_a_longest_length_and_no_control_characters() {
 }
 
 #[test]
-fn lists_and_blobs_have_a_longest_length() {
+fn lists_and_blobs_have_a_maximum_length() {
     let cast = |names: usize| format!(r#"{{"id":"t","name":"T","cast":[{}]}}"#, vec![r#""x""#; names].join(","));
     taken(Op::TitlePut, &cast(100));
     refused(Op::TitlePut, &cast(101), 103, "100 names");
@@ -248,7 +248,7 @@ fn lists_and_blobs_have_a_longest_length() {
 }
 
 #[test]
-fn the_halls_of_a_batch_have_a_most_of_seats() {
+fn the_halls_of_a_batch_have_a_maximum_of_seats() {
     let runs = r#"[{"gap":0,"count":50000,"first":1,"step":1,"category":"c","accessible":false}]"#;
     let row = |label: &str| format!(r#"{{"label":"{label}","section":"s","runs":{runs}}}"#);
     let layout = format!(r#"{{"rows":[{}]}}"#, ["a", "b", "c", "d"].map(row).join(","));
@@ -321,7 +321,7 @@ fn sessions_may_have_areas_instead_of_seats() {
 }
 
 #[test]
-fn searches_say_where() {
+fn searches_need_a_scope() {
     let call = taken(Op::SessionSearch, r#"{"city":"London","title":"hamlet","limit":2}"#);
     let Call::SearchCity(search) = call else { panic!("no search over a city") };
     assert_eq!((search.city.as_str(), search.limit), ("London", 2));
@@ -378,7 +378,7 @@ fn payments_are_of_one_kind() {
 }
 
 #[test]
-fn whoever_watches_says_from_where_and_a_cart_needs_its_token() {
+fn a_watch_may_resume_and_a_cart_needs_its_token() {
     let watch = |entity: &str, more: &str| format!(r#"{{"entity":"{entity}"{more}}}"#);
     let cart = format!("cart/{CART}");
     for entity in ["session/a", "product/a", "resource/a"] {

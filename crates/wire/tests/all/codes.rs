@@ -1,7 +1,7 @@
-//! `docs/reference/refusals.md`: every code with its cause and what to do, made of the doc comments of the codes, of the frames
-//! that carry them and of their HTTP statuses.
+//! `docs/reference/refusals.md`: every code with its cause and what to do. It is made from the doc comments of the codes, the
+//! frames that carry them, and their HTTP statuses.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p boxoffice-wire --test all codes` writes it down again.
+//! `UPDATE_EXPECT=1 cargo test -p boxoffice-wire --test all codes` writes it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,11 +23,12 @@ const HEAD: &str = "# Refusals and failures
 
 <!-- Made of doc comments by crates/wire/tests/all/codes.rs. Change those, then run it with UPDATE_EXPECT=1. -->
 
-A **refusal** is an everyday no. It comes as `no` with a code, a name, a message for people and, for some codes, fields that say more.
+A **refusal** is a normal answer. It comes as `no` with a code, a name, a message for people and, for some codes, fields that say more.
 Nothing changed, with three exceptions. 601 and 603 say how a payment ended, and 602 that it is not known yet. Numbers and names are
 never used again. Several lines of one request may be refused [at once](protocol.md#several-refusals).
 
-A **failure** comes as `fail`. Nobody said no, it just did not work. Some tell when to try again in `retry_after_ms`.
+A **failure** comes as `fail`. The request was not refused, it just did not work. Some failures say in `retry_after_ms` when to try
+again.
 ";
 
 /// The groups of codes by their hundreds.
@@ -46,7 +47,7 @@ const GROUPS: [(u16, &str); 9] = [
 /// What stands before the code in the doc comment of a variant.
 const INDENT: &str = "    /// ";
 
-/// What the page says of a code.
+/// The page's entry of a code.
 struct Code {
     name: &'static str,
     status: u16,
@@ -93,7 +94,7 @@ fn comments() -> BTreeMap<u16, Vec<String>> {
                     }
                 }
             }
-            // The core knows of one failure, for hosts of the wire to tell as a failure.
+            // One refusal of the core is a failure on the wire.
             if !(code >= 900 && file.ends_with("refusal.rs")) {
                 comments.insert(code, paragraphs);
             }
@@ -102,7 +103,7 @@ fn comments() -> BTreeMap<u16, Vec<String>> {
     comments
 }
 
-/// The fields of a no beside those that each has.
+/// The details of a refusal.
 fn fields(no: &Verdict) -> BTreeSet<String> {
     let mut frame = BytesMut::new();
     encode::verdict(Encoding::Json, &mut frame, 7, no);
@@ -165,7 +166,7 @@ fn drawn() -> String {
 }
 
 #[test]
-fn the_page_of_refusals_is_that_of_the_doc_comments() {
+fn the_page_of_refusals_matches_the_doc_comments() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/refusals.md");
     let drawn = drawn();
     if fs::read_to_string(path).is_ok_and(|page| page == drawn) {

@@ -1,4 +1,4 @@
-//! Tokens of customers are what any other program makes of the same secret.
+//! Tokens of customers. Any other program can make them from the same secret.
 
 use boxoffice_core::id::Id;
 use boxoffice_wire::customer::{TOKEN_DIGITS, is_token, token};
@@ -19,7 +19,7 @@ fn a_token_is_the_hmac_of_the_id() {
 }
 
 #[test]
-fn nothing_else_is_one() {
+fn any_other_token_is_invalid() {
     let ada = id("ada");
     let mut others = vec![
         String::new(),

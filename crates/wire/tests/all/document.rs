@@ -1,9 +1,9 @@
-//! The document says what the program does.
+//! The protocol's pages match the program.
 
 use std::collections::BTreeSet;
 
 use crate::common::{other_requests, refusals, rejections, requests, server_frames};
-use boxoffice_wire::{FailKind, Op, alone, hello::Limits, limits, schema::status};
+use boxoffice_wire::{FailKind, Op, hello::Limits, http, limits, schema::status};
 
 /// The pages of the protocol, one after the other.
 fn document() -> String {
@@ -13,7 +13,7 @@ fn document() -> String {
 }
 
 #[test]
-fn every_frame_shown_is_one_that_is_sent() {
+fn every_frame_in_the_document_is_a_real_one() {
     let (mut asked, said) = (requests(), server_frames());
     asked.extend(other_requests());
     let known =
@@ -23,7 +23,7 @@ fn every_frame_shown_is_one_that_is_sent() {
     let mut shown = 0;
     for line in document.lines() {
         let (frame, sent) = match line.split_once(' ') {
-            // By HTTP: whether the server answers so is shown where there is a server.
+            // Examples over HTTP are checked against a real node in the tests of edge.
             Some(("→", request)) if request.starts_with("curl ") => {
                 posted(request);
                 continue;
@@ -33,19 +33,19 @@ fn every_frame_shown_is_one_that_is_sent() {
             Some(("←", frame)) => (frame, &said),
             _ => continue,
         };
-        assert!(sent.contains(frame), "the document shows a frame that nobody sends:\n{line}");
+        assert!(sent.contains(frame), "the document shows a frame that is never sent:\n{line}");
         shown += 1;
     }
     assert!(shown >= 25, "only {shown} frames are shown");
 }
 
-/// What is posted is a request of its op.
+/// Checks that a posted body is a request of its op.
 fn posted(request: &str) {
     let Some((head, body)) = request.split_once(" -d '") else { return };
     let name = head.split(['/', ' ', '?']).find(|part| Op::from_name(part).is_some());
     let op = name.and_then(Op::from_name).unwrap_or_else(|| panic!("of no op: {request}"));
     let body = body.strip_suffix('\'').expect("a quote at the end").as_bytes();
-    alone::request(op, Some("c1-000042"), None, body).unwrap_or_else(|why| panic!("{why}: {request}"));
+    http::request(op, Some("c1-000042"), None, body).unwrap_or_else(|why| panic!("{why}: {request}"));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn every_op_is_described_and_marked_if_it_changes_something() {
 }
 
 #[test]
-fn the_limits_are_as_they_are_said_to_be() {
+fn the_limits_are_as_documented() {
     let limits = Limits::default();
     let said = (limits.frame_bytes / 1024, limits.import_frame_bytes / 1024 / 1024, limits.depth, limits.hold_seats);
     assert_eq!(said, (64, 1, 16, 20));

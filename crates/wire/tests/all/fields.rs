@@ -1,6 +1,6 @@
-//! The op table of `docs/reference/ops.md`: each field with its type and unit, made of the schemas.
+//! The op table of `docs/reference/ops.md`: each field with its type and unit, made from the schemas.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p boxoffice-wire --test all fields` writes it down again.
+//! `UPDATE_EXPECT=1 cargo test -p boxoffice-wire --test all fields` writes it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,6 +1,6 @@
-//! Every frame of the protocol, written down byte by byte: what changes here breaks clients.
+//! Every frame of the protocol, byte by byte. A change here breaks clients.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p boxoffice-wire` draws the files again; fields may be added, nothing else may change.
+//! `UPDATE_EXPECT=1 cargo test -p boxoffice-wire` writes the files. Fields may be added. Nothing else may change.
 
 use std::fmt::Write;
 
@@ -18,12 +18,12 @@ fn drawn(samples: &[Sample]) -> String {
 }
 
 #[test]
-fn requests_look_as_they_always_did() {
+fn requests_match_the_golden_files() {
     expect_file!["../golden/requests.txt"].assert_eq(&drawn(&requests()));
 }
 
 #[test]
-fn server_frames_look_as_they_always_did() {
+fn server_frames_match_the_golden_files() {
     expect_file!["../golden/server_frames.txt"].assert_eq(&drawn(&server_frames()));
 }
 

@@ -17,14 +17,14 @@ fn read(frame: &[u8]) -> Option<(boxoffice_core::id::Request, boxoffice_core::co
     }
 }
 
-/// Sessions of the samples, and what they were called when the keys were written down.
+/// Sessions of the samples, with their names at the time of the golden keys.
 const RENAMED: [(&str, &str); 3] =
     [("hamlet-tonight", "hamlet-0412"), ("hamlet-matinee", "hamlet-0413"), ("hamlet-late", "hamlet-0414")];
 
-/// The keys are in logs, snapshots and the store. **They never change**: a client may repeat after an upgrade what it asked for
-/// before, and nodes of two releases run side by side while a cluster is upgraded.
+/// The keys are in logs, snapshots and the store. **They never change**, because a client may repeat a request after an
+/// upgrade, and nodes of two releases run together during an upgrade.
 #[test]
-fn keys_stay_for_ever() {
+fn keys_never_change() {
     let mut text = String::new();
     for sample in requests().into_iter().chain(other_requests()) {
         let frame = RENAMED.iter().fold(sample.json, |frame, (name, before)| frame.replace(name, before));
@@ -76,7 +76,7 @@ fn changed(root: &mut Value, path: &str, each: &mut impl FnMut(&Value)) {
 }
 
 #[test]
-fn another_body_has_another_key_whatever_differs() {
+fn any_difference_in_the_body_changes_the_key() {
     let (mut different, mut equal) = (0, 0);
     for sample in requests().into_iter().chain(other_requests()) {
         let Some((key, command)) = read(sample.json.as_bytes()) else { continue };

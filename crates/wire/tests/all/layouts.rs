@@ -1,4 +1,4 @@
-//! The short ways to write a layout, and the one full form they all become.
+//! The short forms of a layout, and the full form that they all become.
 
 use crate::common::id;
 use boxoffice_core::{
@@ -87,7 +87,7 @@ fn seat_by_seat() {
 }
 
 #[test]
-fn what_is_no_layout_is_refused_with_a_reason() {
+fn invalid_layouts_are_refused_with_a_reason() {
     refused(r#"{"rows":4294967295,"seats":65535}"#, "at most 200000 seats");
     refused(r#"{"rows":18446744073709551615,"seats":1}"#, "more rows");
     refused(r#"{"rows":5}"#, "`rows` and `seats`");

@@ -1,4 +1,4 @@
-//! Protocol v1: what is read and written, what is refused, and the documents that are made from it.
+//! Protocol v1: frames in both directions, refusals, and the documents that are made from them.
 
 mod common;
 

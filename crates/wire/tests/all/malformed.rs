@@ -1,4 +1,4 @@
-//! Frames that are none, or hardly: each gets its refusal, nothing panics, nothing believes a claimed length.
+//! Malformed frames. Each gets its refusal, nothing panics, and no claimed length is trusted.
 
 use crate::common::{requests, server_frames};
 use boxoffice_wire::{
@@ -15,7 +15,7 @@ fn json(frame: &str) -> Result<Request, Rejected> {
     Request::read(Encoding::Json, frame.as_bytes())
 }
 
-/// The id a refusal goes to, its number, and its words.
+/// The id, the code and the message of a refusal.
 #[track_caller]
 fn refused(read: Result<Request, Rejected>) -> (Option<u64>, u16, String) {
     let Rejected { id, why } = read.expect_err("a refusal");
@@ -36,7 +36,7 @@ fn hold(seats: &str) -> String {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn bad_frames_are_refused_with_a_reason() {
     check("", None, 101, "EOF");
     check("[]", None, 101, "a map");
     check("7", None, 101, "a map");
@@ -91,7 +91,7 @@ fn seats_are_checked() {
 fn a_million_seats_are_too_many_however_they_come() {
     let seats = format!("[{}]", vec!["[0,0]"; 1_000_000].join(","));
     assert_eq!(refused(json(&hold(&seats))).1, 103);
-    // Also where the frame's length is somebody else's business.
+    // Also if the frame's length is not checked here.
     let body = format!(r#"{{"token":"{TOKEN}","session":"s","seats":{seats}}}"#);
     let op = boxoffice_wire::Op::CartHoldSeats;
     let why = Request::from_parts(Encoding::Json, 7, op, Some("r"), None, Some(body.as_bytes())).expect_err("too many");
@@ -143,7 +143,7 @@ fn sessions_are_checked() {
 }
 
 #[test]
-fn null_is_absent_also_where_the_field_is_not_known() {
+fn null_is_absent_even_in_unknown_fields() {
     let plain = json(&hold("[[1,5]]")).expect("a good request");
     let more = hold("[[1,5]]").replace(r#""session""#, r#""colour":null,"best_effort":false,"cart":null,"session""#);
     let more = more.replace(r#""op""#, r#""trace":null,"op""#);
@@ -208,7 +208,7 @@ fn nesting_is_bounded_in_both_encodings() {
 }
 
 #[test]
-fn claimed_lengths_are_not_believed() {
+fn claimed_lengths_are_not_trusted() {
     let head = [0x83, 0xa2, b'i', b'd', 7, 0xa2, b'o', b'p', 0xab];
     let claims: [&[u8]; 8] = [
         &[0xdd, 0xff, 0xff, 0xff, 0xff],
@@ -254,7 +254,7 @@ fn invalid_text_and_bytes_after_the_end_are_refused() {
 }
 
 #[test]
-fn frames_have_a_longest_length_by_op() {
+fn frames_have_a_maximum_length_by_op() {
     let padded = |op: &str, bytes: usize| {
         let frame = format!(r#"{{"id":7,"op":"{op}","body":{{}},"x":""}}"#);
         let padding = "x".repeat(bytes - frame.len());
@@ -267,14 +267,14 @@ fn frames_have_a_longest_length_by_op() {
 }
 
 #[test]
-fn a_watch_goes_on_from_an_epoch_and_a_version() {
+fn a_watch_resumes_from_an_epoch_and_a_version() {
     let request = json(r#"{"id":7,"op":"watch","body":{"entity":"session/a","resume":{"epoch":1,"version":2}}}"#);
     let Call::Watch { since, .. } = request.expect("a good request").call else { panic!("not a watch") };
     assert_eq!(since, Some(Since::Version(Resume { epoch: 1, version: 2 })));
     check(r#"{"id":7,"op":"watch","body":{"entity":"session/a","resume":{"version":2}}}"#, Some(7), 101, "epoch");
 }
 
-/// Reads a frame as far as it goes, as a server and as a client would.
+/// Reads a frame as far as possible, as a server and as a client.
 fn read_everything(encoding: Encoding, frame: &[u8]) {
     let _ = Request::read(encoding, frame);
     let Ok(read) = ServerFrame::read(encoding, frame) else {

@@ -1,4 +1,4 @@
-//! Whatever is said in one encoding means the same in the other, and comes back as it was: tried with random values.
+//! Random values mean the same in both encodings, and come back unchanged.
 
 use boxoffice_core::{
     answer::{
@@ -15,8 +15,8 @@ use boxoffice_wire::{
     Encoding, Op, Request, body,
     call::Shape,
     encode,
-    form::{cart_token, cart_token_text},
     reply::{self, BookingPage, FromAnswer, Reply, ServerFrame},
+    repr::{cart_token, cart_token_text},
 };
 use bytes::BytesMut;
 use proptest::prelude::*;

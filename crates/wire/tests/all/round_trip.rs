@@ -1,4 +1,4 @@
-//! What a server says is what a client understands, in both encodings.
+//! Frames of the server come back at the client, in both encodings.
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -82,7 +82,7 @@ fn answers_come_back_as_they_were() {
 }
 
 #[test]
-fn orders_come_back_with_what_is_beside_them() {
+fn orders_come_back_with_payment_and_refunds() {
     let failed = PaymentStatus::CaptureFailed { reason: "the card is blocked".into() };
     let stands = [PaymentStatus::Recorded, PaymentStatus::Authorized, PaymentStatus::Captured, failed];
     for (order, payment) in [order(), long_order()].into_iter().zip(stands) {
@@ -93,7 +93,7 @@ fn orders_come_back_with_what_is_beside_them() {
             check(answer, Shape::Plain, &expected);
         }
     }
-    // What the client had from its gateway is nobody else's business, and an order's id is no secret.
+    // The source from the gateway is private, and the order's id is no secret.
     let gateway = Payment::Gateway { source: "tok_visa".into(), on_decline: None };
     let secret = Arc::new(Order { payment: gateway, ..(*order()).clone() });
     let (payment, refunds) = (PaymentStatus::Captured, Vec::new());
@@ -107,7 +107,7 @@ fn orders_come_back_with_what_is_beside_them() {
 }
 
 #[test]
-fn a_full_page_says_where_it_ended_and_the_next_request_takes_it() {
+fn the_cursor_of_a_full_page_leads_to_the_next_page() {
     let sessions = vec![session_entry()];
     let page = |cursor: Option<&str>| SessionPage { sessions: sessions.clone(), cursor: cursor.map(Into::into) };
     check(Answer::Sessions(sessions.clone()), Shape::Page { limit: 2 }, &page(None));
@@ -191,7 +191,7 @@ fn failures_keep_their_kind() {
 }
 
 #[test]
-fn the_door_answers_for_itself() {
+fn rejections_and_bodies_come_back() {
     for encoding in Encoding::ALL {
         let reply = verdict(encoding, |encoding, out| encode::ok(encoding, out, 7, &shard_map()));
         assert_eq!(reply, Reply::Ok(shard_map(), Vec::new()));

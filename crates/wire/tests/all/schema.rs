@@ -1,13 +1,14 @@
-//! The schemas say what the program does: every op, every example, every refusal, every frame.
+//! The schemas match the program: every op, example, refusal and frame.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::{other_requests, refusals, refused_lines, rejections, requests, server_frames};
 use boxoffice_core::refusal::Refusal;
 use boxoffice_wire::{
-    Encoding, FailKind, Op, Request, alone,
+    Encoding, FailKind, Op, Request,
     encode::Verdict,
-    schema::{self, Doors, REFUSALS, body_of_query, components, document, standalone, status},
+    http,
+    schema::{self, HttpMethods, REFUSALS, body_of_query, components, document, standalone, status},
 };
 use bytes::BytesMut;
 use jsonschema::Validator;
@@ -62,7 +63,7 @@ fn read(op: Op, body: &Value) -> Result<Request, boxoffice_wire::Rejection> {
 }
 
 #[test]
-fn every_example_is_taken_and_is_what_its_schema_says() {
+fn every_example_is_valid_by_its_schema() {
     for op in Op::ALL {
         let schema = schema::of(op);
         let request = validator(&schema.request);
@@ -74,7 +75,7 @@ fn every_example_is_taken_and_is_what_its_schema_says() {
 }
 
 #[test]
-fn what_is_needed_is_needed() {
+fn required_fields_are_required() {
     for op in Op::ALL {
         let schema = schema::of(op);
         for name in schema.request["required"].as_array().into_iter().flatten() {
@@ -89,7 +90,7 @@ fn what_is_needed_is_needed() {
 }
 
 #[test]
-fn the_sample_of_every_op_is_what_its_schema_says() {
+fn the_sample_of_every_op_matches_its_schema() {
     for sample in requests().into_iter().chain(other_requests()) {
         let op = Op::from_name(sample.name).expect("an op");
         let frame: Value = serde_json::from_str(&sample.json).expect("JSON");
@@ -98,7 +99,7 @@ fn the_sample_of_every_op_is_what_its_schema_says() {
 }
 
 #[test]
-fn what_is_refused_for_its_shape_is_not_what_the_schema_says() {
+fn bodies_refused_for_their_shape_do_not_match_the_schema() {
     let token = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
     let hold = |line: Value| (Op::CartHoldAll, json!({"token": token, "lines": [line]}));
     let times = |more: Value| {
@@ -139,7 +140,7 @@ fn what_is_refused_for_its_shape_is_not_what_the_schema_says() {
 }
 
 #[test]
-fn what_the_samples_answer_is_what_some_op_answers() {
+fn sample_answers_match_the_schema_of_an_op() {
     let done = json!({"$ref": "#/components/schemas/Done"});
     let shapes: BTreeMap<String, Validator> = Op::ALL
         .into_iter()
@@ -166,7 +167,7 @@ fn what_the_samples_answer_is_what_some_op_answers() {
 }
 
 #[test]
-fn what_feeds_say_is_what_their_schemas_say() {
+fn frames_of_feeds_match_their_schemas() {
     let shapes =
         ["Snapshot", "CountsSnapshot", "ProductSnapshot", "ResourceSnapshot", "CartSnapshot", "PurchasesSnapshot"];
     let deltas = shapes.map(|name| name.replace("Snapshot", "Delta"));
@@ -197,19 +198,19 @@ fn what_feeds_say_is_what_their_schemas_say() {
 /// A refusal as it is answered by HTTP.
 fn written(refusal: &Refusal) -> Value {
     let mut out = BytesMut::new();
-    alone::verdict(Encoding::Json, &mut out, &Verdict::No(refusal.clone()));
+    http::verdict(Encoding::Json, &mut out, &Verdict::No(refusal.clone()));
     serde_json::from_slice(&out).expect("JSON")
 }
 
 #[test]
-fn every_refusal_has_the_status_it_is_to_have() {
+fn every_refusal_has_its_status() {
     let refused = refusals().into_iter().map(|no| (no.code(), no.name()));
     let rejected = rejections().into_iter().map(|no| (no.code(), no.name()));
     let mut by_status: BTreeMap<u16, BTreeSet<u16>> = BTreeMap::new();
     for (code, name) in refused.chain(rejected) {
         by_status.entry(status::of_refusal(code, name)).or_default().insert(code);
     }
-    // Whatever is not here is 409: things stand otherwise.
+    // All other refusals are 409.
     let conflicts = by_status.remove(&409).expect("some");
     assert!(conflicts.contains(&201) && conflicts.contains(&602), "{conflicts:?}");
     let expected: [(u16, &[u16]); 7] = [
@@ -235,7 +236,7 @@ fn every_refusal_and_failure_is_in_the_document() {
     let frames: BTreeMap<String, Value> = server_frames()
         .into_iter()
         .map(|sample| (sample.name.to_owned(), serde_json::from_str(&sample.json).expect("JSON")))
-        // The first of a name counts: several lines are refused under the name of the first.
+        // Only the first of each name, because a refusal of several lines has the name of the first.
         .rev()
         .collect();
     let response = |status: u16, code: u16, name: &str| {
@@ -263,7 +264,7 @@ fn every_refusal_and_failure_is_in_the_document() {
     assert!(several["no"]["lines"].is_array(), "{several}");
     check("several lines", &no, &several["no"]);
     check("several lines", &response(status::of_refusal(201, "seats_taken"), 201, "seats_taken"), &several);
-    assert_eq!(codes.len(), REFUSALS.len(), "a refusal that nobody has is documented");
+    assert_eq!(codes.len(), REFUSALS.len(), "a refusal that does not exist is documented");
     for kind in FailKind::ALL {
         let body = &frames[kind.name()]["fail"];
         check(kind.name(), &fail, body);
@@ -272,7 +273,7 @@ fn every_refusal_and_failure_is_in_the_document() {
 }
 
 #[test]
-fn every_reference_of_the_document_leads_somewhere() {
+fn every_reference_in_the_document_resolves() {
     let document: Value = serde_json::from_str(document()).expect("the document is JSON");
     let mut references = 0;
     let mut rest = vec![&document];
@@ -298,7 +299,7 @@ fn every_reference_of_the_document_leads_somewhere() {
 
 #[test]
 fn bodies_are_named() {
-    // A generator makes a type of its own, with a name of its own, for each schema that stands in its place.
+    // A generator makes a type with an invented name for each schema without one.
     let document: Value = serde_json::from_str(document()).expect("the document is JSON");
     let inline = |content: &Value| {
         let schemas = content.as_object().into_iter().flatten().map(|(_, media)| &media["schema"]);
@@ -326,10 +327,10 @@ fn every_op_has_its_paths() {
     for op in Op::ALL {
         let path = &document["paths"][format!("/v1/{}", op.name())];
         let (post, get) = (!path["post"].is_null(), !path["get"].is_null());
-        let expected = match schema::of(op).doors {
-            Doors::Sockets => (false, false),
-            Doors::Post => (true, false),
-            Doors::PostAndGet => (true, true),
+        let expected = match schema::of(op).methods {
+            HttpMethods::None => (false, false),
+            HttpMethods::Post => (true, false),
+            HttpMethods::PostAndGet => (true, true),
         };
         assert_eq!((post, get), expected, "{}", op.name());
         assert!(!(get && op.changes()), "{} changes something and is a GET", op.name());

@@ -1,6 +1,6 @@
-//! What changes something refuses fields that it does not know, at every depth, in both encodings; reads ignore them.
+//! Changes refuse unknown fields, at every depth, in both encodings. Reads ignore them.
 //!
-//! The bodies are made of the schemas, so a new op and a new field are tried without a line here.
+//! The bodies are made from the schemas, so new ops and fields are tested without a change here.
 
 use crate::common::{other_requests, requests};
 use boxoffice_wire::{
@@ -16,8 +16,8 @@ const CLOSED: &str = "\u{0}closed";
 /// A field that no op has, before all others.
 const STRAY: &str = "a_stray";
 
-/// Bodies that the schema allows, with every field and, one by one, every alternative of each. What cannot be said in the
-/// encoding with the values of JSON is left out.
+/// Bodies that the schema allows, with every field and every alternative of each. Values that JSON cannot express in the
+/// encoding are left out.
 fn instances(schema: &Value, encoding: Encoding) -> Vec<Value> {
     if let Some(path) = schema["$ref"].as_str() {
         let name = path.rsplit('/').next().expect("a path has an end");
@@ -144,7 +144,7 @@ fn strict_ops() -> impl Iterator<Item = Op> {
 }
 
 #[test]
-fn a_field_too_many_is_refused_at_every_depth_of_every_op_that_changes_something() {
+fn changes_refuse_unknown_fields_at_every_depth() {
     let mut tried = 0;
     for op in strict_ops() {
         for encoding in Encoding::ALL {
@@ -163,7 +163,7 @@ fn a_field_too_many_is_refused_at_every_depth_of_every_op_that_changes_something
                         assert_eq!(refused.code(), 101, "{}: {words}", op.name());
                         assert!(words.contains(&format!("unknown field `{name}`")), "{}: {name}: {words}", op.name());
                     }
-                    // `null` is as good as absent.
+                    // `null` is the same as absent.
                     let nothing = with(&body, &map, STRAY, Value::Null);
                     let said = read(encoding, op, &nothing).err().map(|why| why.to_string()).unwrap_or_default();
                     assert!(!said.contains("unknown field"), "{}: {name}: {said}", op.name());
@@ -211,7 +211,7 @@ fn envelopes_and_batches_are_as_strict() {
 }
 
 #[test]
-fn reads_ignore_what_they_do_not_know() {
+fn reads_ignore_unknown_fields() {
     for op in Op::ALL.into_iter().filter(|op| !op.is_strict()) {
         for example in &schema::of(op).examples {
             let (plain, more) = (read(Encoding::Json, op, example), with(example, "", STRAY, json!([{"x": 1}])));
@@ -221,7 +221,7 @@ fn reads_ignore_what_they_do_not_know() {
 }
 
 #[test]
-fn what_was_meant_is_said_and_how_many_more_there_are() {
+fn refusals_suggest_the_right_name_and_count_the_rest() {
     let check = |op, body: Value, expected: &str| {
         let words = read(Encoding::Json, op, &body).expect_err("a field too many").to_string();
         assert!(words.contains(expected), "{words}");
@@ -229,7 +229,7 @@ fn what_was_meant_is_said_and_how_many_more_there_are() {
     let order = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
     let refund = json!({"order": order, "reason": "rain", "line": [1]});
     check(Op::OrderRefund, refund, "unknown field `line` (did you mean `lines`?)");
-    // What is missing has been misspelt; both are said.
+    // The missing field was misspelt, so both are told.
     let seat = json!({"token": order, "session": "hamlet", "Seat": [[1, 5]]});
     check(Op::CartHoldSeats, seat.clone(), "unknown field `Seat` (did you mean `seats`?); missing field `seats`");
     let line = json!({"token": order, "lines": [{"product": "programme", "quantity": 1, "qty": 2}]});
@@ -245,8 +245,8 @@ fn what_was_meant_is_said_and_how_many_more_there_are() {
 }
 
 #[test]
-fn fields_are_named_and_neither_counted_nor_listed() {
-    // Serde would take these for the fields in their order.
+fn fields_have_names_and_not_positions() {
+    // Serde would read these as the fields in their order.
     let listed = json!({"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0", "payment": {"recorded": ["card", "4711"]}});
     for encoding in Encoding::ALL {
         let words = read(encoding, Op::CartCheckout, &listed).expect_err("a list").to_string();
@@ -257,7 +257,7 @@ fn fields_are_named_and_neither_counted_nor_listed() {
     assert!(read.expect_err("numbers are no names").to_string().contains("the name of a field"));
 }
 
-/// The frame with one name misspelt, and the names it had there; `None` where there is nothing to misspell.
+/// The frame with a misspelt name, and the names that were possible there. `None` if there is no name.
 fn misspelt(frame: &Value, which: usize, how: usize) -> Option<(Value, String)> {
     fn names(value: &Value, at: &str, found: &mut Vec<(String, String)>) {
         match value {
@@ -301,7 +301,7 @@ fn misspelt(frame: &Value, which: usize, how: usize) -> Option<(Value, String)> 
 }
 
 proptest! {
-    /// A misspelt name is never ignored: it is refused and named, unless another field of the op has that very name.
+    /// A misspelt name is refused and named, unless it is the name of another field.
     #[test]
     fn misspelt_fields_are_refused(sample in any::<prop::sample::Index>(), which in any::<usize>(), how in any::<usize>()) {
         let samples: Vec<_> = requests().into_iter().chain(other_requests()).collect();

@@ -1,7 +1,7 @@
-//! Times up to the last millisecond of the year 9999, in both encodings.
+//! Times up to the end of the year 9999, in both encodings.
 
 use boxoffice_core::time::{TIMESTAMP_MAX, Timestamp};
-use boxoffice_wire::form::{day, day_text, rfc3339, timestamp};
+use boxoffice_wire::repr::{day, day_text, rfc3339, timestamp};
 use proptest::prelude::*;
 
 #[test]
@@ -18,7 +18,7 @@ fn the_last_day_can_be_written_and_read() {
 }
 
 #[test]
-fn what_is_beyond_or_no_time_is_none() {
+fn invalid_times_and_times_after_9999_are_refused() {
     assert_eq!(rfc3339(Timestamp(TIMESTAMP_MAX.0 + 1)), None);
     assert_eq!(rfc3339(Timestamp(u64::MAX)), None);
     for text in [

@@ -1,4 +1,4 @@
-//! Which fields requests have since when: a field that came after 1.0 is in the table that clients look at.
+//! Fields of requests that are newer than 1.0 are in the table for clients.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ fn every_field_after_the_first_version_is_in_the_table() {
     }
     let first: BTreeSet<String> = FIRST.lines().map(str::to_owned).collect();
     let added: BTreeSet<String> = ADDED.iter().map(|added| format!("{} {}", added.op.name(), added.field)).collect();
-    // What is inside an added field came with it.
+    // The fields inside an added field are as new.
     let came_with = |field: &String| {
         let inside =
             |added: &String| field.strip_prefix(added.as_str()).is_some_and(|rest| rest.starts_with(['.', '[', '{']));

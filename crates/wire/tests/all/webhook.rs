@@ -1,4 +1,4 @@
-//! Webhooks: a signature made by another program, and every way to lie about one.
+//! Webhooks: a signature made by another program, and forged ones.
 
 use boxoffice_core::{
     id::{CartId, Id},
@@ -52,7 +52,7 @@ fn a_signature_of_another_program_is_good() {
 }
 
 #[test]
-fn a_webhook_is_good_for_five_minutes_and_says_the_same_each_time() {
+fn a_webhook_is_valid_for_five_minutes() {
     let header = header("1800000000", &[DIGEST]);
     let first = verify(&[SECRET], Some(&header), BODY.as_bytes(), NOW).expect("fresh");
     for now in [1_800_000_000 - TOLERANCE_S, 1_800_000_000 + TOLERANCE_S] {
@@ -64,7 +64,7 @@ fn a_webhook_is_good_for_five_minutes_and_says_the_same_each_time() {
 }
 
 #[test]
-fn what_was_changed_on_the_way_is_not_believed() {
+fn a_changed_webhook_is_refused() {
     let good = header("1800000000", &[DIGEST]);
     let more = BODY.replace("3000", "3001");
     assert_eq!(refused(Some(&good), &more, NOW), WebhookRefusal::BadSignature);
@@ -87,11 +87,11 @@ fn an_empty_secret_opens_nothing() {
 fn secrets_are_changed_without_a_gap() {
     let (old, new) = ("the-old-secret-of-a-test", "the-new-secret-of-a-test");
     let by = |secret: &str| sign(secret.as_bytes(), NOW, BODY.as_bytes());
-    // We know both while the gateway signs with either.
+    // The node knows both secrets while the gateway signs with either.
     for secret in [old, new] {
         assert!(verify(&[new, old], Some(&by(secret)), BODY.as_bytes(), NOW).is_ok());
     }
-    // The gateway signs with both while we know either.
+    // The gateway signs with both while the node knows either.
     let digest = |secret: &str| by(secret).split_once("v1=").expect("a signature").1.to_owned();
     let both = header("1800000000", &[&digest(old), &digest(new)]);
     for secret in [old, new] {
@@ -128,7 +128,7 @@ fn headers_that_cannot_be_read() {
 }
 
 #[test]
-fn bodies_that_say_nothing() {
+fn invalid_bodies_are_refused() {
     for (body, why) in [
         ("", "EOF"),
         ("[]", "expected"),

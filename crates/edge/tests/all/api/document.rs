@@ -1,13 +1,13 @@
-//! What `docs/reference/protocol.md` shows of HTTP is asked of a real node, line by line, and answered so.
+//! The HTTP examples of `docs/reference/protocol.md` against a real node.
 
 use boxoffice_core::access::Role;
 use boxoffice_edge::EdgeConfig;
 use boxoffice_env::secret::Secret;
 use serde_json::{Value, json};
 
-use crate::{api::house::House, asking::Asking};
+use crate::{api::test_node::TestNode, http_client::HttpClient};
 
-/// Fields whose values are another time's or another node's; what kind of value they have is compared all the same.
+/// Fields whose values depend on the time or the node. Only the kind of their value is compared.
 const CHANGING: [&str; 4] = ["position", "deadline", "epoch", "opened_at"];
 
 /// A request as a line of `curl`.
@@ -36,7 +36,7 @@ impl Curl {
     }
 }
 
-/// The words of a line as a shell has them.
+/// Splits a line as a shell does.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
@@ -66,15 +66,15 @@ fn lasting(value: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everything_shown_is_answered_so() {
+async fn every_example_is_answered_as_shown() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/protocol.md");
     let document = std::fs::read_to_string(path).expect("the document is there");
-    // The secret that the document makes its token with.
+    // The secret of the token in the document.
     let secret = Some(Secret("the secret of the shop".into()));
     let anonymous = Some(Role::Admin);
-    let door = EdgeConfig { customer_secret: secret, anonymous, recorded_by_anyone: true, ..EdgeConfig::default() };
-    let house = House::behind(door, None).await;
-    let mut asking = Asking::connect(house.address).await;
+    let server = EdgeConfig { customer_secret: secret, anonymous, recorded_by_anyone: true, ..EdgeConfig::default() };
+    let test_node = TestNode::behind(server, None).await;
+    let mut http_client = HttpClient::connect(test_node.address).await;
     let mut lines = document.lines();
     let mut shown = 0;
     while let Some(line) = lines.next() {
@@ -84,15 +84,15 @@ async fn everything_shown_is_answered_so() {
         let Curl { path, headers, body: sent } = Curl::read(request);
         let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let method = if sent.is_some() { "POST" } else { "GET" };
-        let told = asking.ask(method, &path, &headers, sent.unwrap_or_default().as_bytes()).await;
-        let text = String::from_utf8_lossy(&told.body);
-        assert_eq!(told.status.to_string(), status, "{line}\n{text}");
+        let response = http_client.ask(method, &path, &headers, sent.unwrap_or_default().as_bytes()).await;
+        let text = String::from_utf8_lossy(&response.body);
+        assert_eq!(response.status.to_string(), status, "{line}\n{text}");
         if !body.is_empty() {
             let expected: Value = serde_json::from_str(body).expect("JSON is shown");
-            assert_eq!(lasting(&told.json()), lasting(&expected), "{line}\n← {status} {text}");
+            assert_eq!(lasting(&response.json()), lasting(&expected), "{line}\n← {status} {text}");
         }
         shown += 1;
     }
     assert!(shown >= 11, "only {shown} requests are shown");
-    house.close().await;
+    test_node.close().await;
 }

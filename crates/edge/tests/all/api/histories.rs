@@ -1,28 +1,29 @@
-//! Who holds or bought a seat, since when, and what happened to it: asked of a real node; and its city.
+//! Histories of a real node, and a search over its city.
 
 use serde_json::{Value, json};
 
-use crate::{api::house::House, asking::Asking};
+use crate::{api::test_node::TestNode, http_client::HttpClient};
 
 const SESSION: &str = "hamlet-tonight";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_history_of_a_seat_is_read_back_from_the_log() {
-    let house = House::furnished().await;
-    let mut asking = Asking::connect(house.address).await;
+    let test_node = TestNode::furnished().await;
+    let mut http_client = HttpClient::connect(test_node.address).await;
     let (seat, other) = (json!([1, 5]), json!([1, 6]));
     let token = |number: u128| format!("{number:032x}");
     let hold = json!({"token": token(1), "session": SESSION, "seats": [seat, other]});
-    let held = asking.command("cart.hold_seats", "1", &hold).await;
+    let held = http_client.command("cart.hold_seats", "1", &hold).await;
     assert_eq!(held.status, 200, "{held:?}");
     let cart = held.json()["ok"]["cart"].as_str().expect("an id").to_owned();
     let line = held.json()["ok"]["lines"][0]["line"].clone();
-    let told = asking.command("cart.release", "2", &json!({"token": token(1), "line": line, "seats": [seat]})).await;
-    assert_eq!(told.status, 200, "{told:?}");
-    // The session hears of the release a moment after the cart has answered.
+    let answer =
+        http_client.command("cart.release", "2", &json!({"token": token(1), "line": line, "seats": [seat]})).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    // The release reaches the session a moment after the cart has answered.
     let hold = json!({"token": token(2), "session": SESSION, "seats": [seat]});
     let held = loop {
-        let held = asking.command("cart.hold_seats", "3", &hold).await;
+        let held = http_client.command("cart.hold_seats", "3", &hold).await;
         if held.status == 200 {
             break held;
         }
@@ -31,16 +32,16 @@ async fn the_history_of_a_seat_is_read_back_from_the_log() {
     };
     let buyer = held.json()["ok"]["cart"].as_str().expect("an id").to_owned();
     let paid = json!({"token": token(2), "payment": {"recorded": {"method": "cash", "transaction_id": "1"}}});
-    let told = asking.command("cart.checkout", "4", &paid).await;
-    assert_eq!(told.status, 200, "{told:?}");
+    let answer = http_client.command("cart.checkout", "4", &paid).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
 
-    // The release and the sale reach the session by themselves, a moment later.
+    // The release and the sale reach the session a moment later.
     let entity = format!("session/{SESSION}");
     let mut story: Vec<(String, String)>;
     let whole = loop {
-        let told = asking.command("admin.history", "5", &json!({"entity": entity, "seat": seat})).await;
-        assert_eq!(told.status, 200, "{told:?}");
-        let ok = told.json()["ok"].clone();
+        let answer = http_client.command("admin.history", "5", &json!({"entity": entity, "seat": seat})).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let ok = answer.json()["ok"].clone();
         story = entries(&ok);
         if story.len() == 4 {
             break ok;
@@ -53,43 +54,43 @@ async fn the_history_of_a_seat_is_read_back_from_the_log() {
     assert!(story[3].1.contains(&format!("by order {buyer}")), "{story:?}");
     assert_eq!((&whole["complete"], &whole["cursor"]), (&json!(true), &Value::Null));
 
-    // Two pages of it: the newest first, and in each the oldest first.
+    // Two pages. The newer page comes first, and each has its oldest event first.
     let page = json!({"entity": entity, "seat": seat, "limit": 2});
-    let newest = asking.command("admin.history", "6", &page).await.json()["ok"].clone();
+    let newest = http_client.command("admin.history", "6", &page).await.json()["ok"].clone();
     assert_eq!((entries(&newest), &newest["complete"]), (story[2..].to_vec(), &json!(false)));
     let before = newest["cursor"].clone();
     assert_eq!(before, newest["entries"][0]["version"], "one goes on before the oldest that was told");
     let page = json!({"entity": entity, "seat": seat, "limit": 5, "before": before});
-    let oldest = asking.command("admin.history", "7", &page).await.json()["ok"].clone();
+    let oldest = http_client.command("admin.history", "7", &page).await.json()["ok"].clone();
     assert_eq!((entries(&oldest), &oldest["complete"]), (story[..2].to_vec(), &json!(true)));
 
-    // The whole session, with its opening; a seat nothing happened to; what is none.
-    let all = asking.command("admin.history", "8", &json!({"entity": entity})).await.json()["ok"].clone();
+    // The whole session with its opening, a seat without events, and a seat that does not exist.
+    let all = http_client.command("admin.history", "8", &json!({"entity": entity})).await.json()["ok"].clone();
     assert_eq!((&all["entries"][0]["event"], &all["entries"][0]["version"]), (&json!("opened"), &json!(1)));
     let quiet = json!({"entity": entity, "seat": [0, 0]});
-    let quiet = asking.command("admin.history", "9", &quiet).await.json()["ok"].clone();
+    let quiet = http_client.command("admin.history", "9", &quiet).await.json()["ok"].clone();
     assert_eq!((&quiet["entries"], &quiet["complete"]), (&json!([]), &json!(true)));
-    let cart = asking.command("admin.history", "10", &json!({"entity": format!("cart/{buyer}")})).await;
+    let cart = http_client.command("admin.history", "10", &json!({"entity": format!("cart/{buyer}")})).await;
     let words: Vec<String> = entries(&cart.json()["ok"]).into_iter().map(|(word, _)| word).collect();
     assert_eq!(words[..3], ["opened", "added", "done"], "{cart:?}");
-    // A hold whose time is over has expired; nobody gave it back.
+    // A hold past its deadline has expired and was not released.
     let open = json!({"token": token(3), "ttl_ms": 50});
-    assert_eq!(asking.command("cart.open", "12", &open).await.status, 200);
+    assert_eq!(http_client.command("cart.open", "12", &open).await.status, 200);
     let hold = json!({"token": token(3), "session": SESSION, "seats": [[2, 0]]});
-    assert_eq!(asking.command("cart.hold_seats", "13", &hold).await.status, 200);
+    assert_eq!(http_client.command("cart.hold_seats", "13", &hold).await.status, 200);
     let of_seat = json!({"entity": entity, "seat": [2, 0]});
     let words = loop {
-        let told = asking.command("admin.history", "14", &of_seat).await;
-        let words: Vec<String> = entries(&told.json()["ok"]).into_iter().map(|(word, _)| word).collect();
+        let answer = http_client.command("admin.history", "14", &of_seat).await;
+        let words: Vec<String> = entries(&answer.json()["ok"]).into_iter().map(|(word, _)| word).collect();
         if words.len() > 1 {
             break words;
         }
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     };
     assert_eq!(words, ["held", "expired"]);
-    let told = asking.command("admin.history", "11", &json!({"entity": "session/nothing"})).await;
-    assert_eq!((told.status, told.code()), (404, 701));
-    house.close().await;
+    let answer = http_client.command("admin.history", "11", &json!({"entity": "session/nothing"})).await;
+    assert_eq!((answer.status, answer.code()), (404, 701));
+    test_node.close().await;
 }
 
 fn entries(page: &Value) -> Vec<(String, String)> {
@@ -100,36 +101,36 @@ fn entries(page: &Value) -> Vec<(String, String)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_city_is_searched_over_all_its_venues() {
-    let house = House::open().await;
-    let mut asking = Asking::connect(house.address).await;
+    let test_node = TestNode::open().await;
+    let mut http_client = HttpClient::connect(test_node.address).await;
     let mut wanted = Vec::new();
     let title = json!({"id": "t", "name": "T"});
-    assert_eq!(asking.command("title.put", "t", &title).await.status, 200);
+    assert_eq!(http_client.command("title.put", "t", &title).await.status, 200);
     for number in 0..3 {
         let venue = format!("kino{number}");
         let put = json!({"id": venue, "name": venue, "city": "Aarhus"});
-        assert_eq!(asking.command("venue.put", &format!("v{number}"), &put).await.status, 200);
+        assert_eq!(http_client.command("venue.put", &format!("v{number}"), &put).await.status, 200);
         let hall = json!({"venue": venue, "id": "h", "name": "h", "layout": {"rows": 1, "seats": 2, "category": "c"}});
-        assert_eq!(asking.command("hall.put", &format!("h{number}"), &hall).await.status, 200);
+        assert_eq!(http_client.command("hall.put", &format!("h{number}"), &hall).await.status, 200);
         let session = json!({"venue": venue, "id": format!("s{number}"), "hall": "h", "title": "t",
             "starts_at": format!("2099-04-1{}T19:00:00Z", 5 - number), "ends_at": format!("2099-04-1{}T20:00:00Z", 5 - number),
             "prices": {"c": {"amount": 1, "currency": "EUR"}}});
-        let told = asking.command("session.create", &format!("s{number}"), &session).await;
-        assert_eq!(told.status, 200, "{told:?}");
+        let answer = http_client.command("session.create", &format!("s{number}"), &session).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
         wanted.insert(0, json!([format!("s{number}"), venue]));
     }
-    // The directory hears of a venue by itself, a moment after its answer.
+    // A venue reaches the directory a moment after its answer.
     for _ in 0..2_000 {
-        let told = asking.get("/v1/session.search?city=Aarhus", &[]).await;
-        assert_eq!(told.status, 200, "{told:?}");
-        let found: Vec<Value> = told.json()["ok"]["sessions"]
+        let answer = http_client.get("/v1/session.search?city=Aarhus", &[]).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let found: Vec<Value> = answer.json()["ok"]["sessions"]
             .as_array()
             .expect("a list")
             .iter()
             .map(|session| json!([session["id"], session["venue"]]))
             .collect();
         if found == wanted {
-            return house.close().await;
+            return test_node.close().await;
         }
         assert!(found.len() < wanted.len(), "{found:?} is not {wanted:?}");
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;

@@ -1,13 +1,13 @@
-//! `docs/reference/metrics.md`: every metric, made of what `/metrics` of a real node answers.
+//! `docs/reference/metrics.md`, made from `/metrics` of a real node.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p boxoffice-edge --test all metrics` writes it down again.
+//! `UPDATE_EXPECT=1 cargo test -p boxoffice-edge --test all metrics` writes it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
 };
 
-use crate::{api::house::House, asking::Asking};
+use crate::{api::test_node::TestNode, http_client::HttpClient};
 
 /// The page up to the metrics.
 const HEAD: &str = "# Metrics
@@ -22,7 +22,7 @@ const HEAD: &str = "# Metrics
 |---|---|---|---|
 ";
 
-/// What the page says of a metric.
+/// The page's row of a metric.
 #[derive(Default)]
 struct Metric {
     kind: String,
@@ -40,7 +40,7 @@ fn drawn(scraped: &str) -> String {
         } else if let Some((name, labels)) = line.split_once('{') {
             let labels = labels.split_once('}').expect("labels end").0;
             let names = labels.split(',').filter_map(|label| Some(label.split_once('=')?.0.to_owned()));
-            // The buckets of a histogram are its own.
+            // Buckets belong to their histogram.
             let name = name.strip_suffix("_bucket").unwrap_or(name);
             metrics.get_mut(name).unwrap_or_else(|| panic!("{name} has no help")).labels.extend(names);
         }
@@ -55,13 +55,13 @@ fn drawn(scraped: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_of_metrics_is_what_is_answered() {
-    let house = House::furnished().await;
-    let mut asking = Asking::connect(house.address).await;
-    let told = asking.ask("GET", "/metrics", &[], b"").await;
-    assert_eq!(told.status, 200);
-    let drawn = drawn(&String::from_utf8_lossy(&told.body));
-    house.close().await;
+async fn the_page_of_metrics_matches_the_scrape() {
+    let test_node = TestNode::furnished().await;
+    let mut http_client = HttpClient::connect(test_node.address).await;
+    let answer = http_client.ask("GET", "/metrics", &[], b"").await;
+    assert_eq!(answer.status, 200);
+    let drawn = drawn(&String::from_utf8_lossy(&answer.body));
+    test_node.close().await;
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/metrics.md");
     if std::fs::read_to_string(path).is_ok_and(|page| page == drawn) {
         return;

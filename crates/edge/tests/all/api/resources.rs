@@ -1,4 +1,4 @@
-//! Layout and map: loaded over HTTP, kept while they are the same, and watched from there on.
+//! Layout and map: loaded over HTTP, cached, and watched from there on.
 
 use boxoffice_core::answer::MapView;
 use boxoffice_wire::{
@@ -10,62 +10,62 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{Message, client::IntoClientRequest, http::HeaderValue};
 
-use crate::{api::house::House, asking::Asking};
+use crate::{api::test_node::TestNode, http_client::HttpClient};
 
 const LAYOUT: &str = "/v1/sessions/hamlet-tonight/layout";
 const MAP: &str = "/v1/sessions/hamlet-tonight/map";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_layout_is_kept_and_a_map_is_asked_for_again() {
-    let house = House::furnished().await;
-    let mut asking = Asking::connect(house.address).await;
-    let whole = asking.command("session.get", "", &json!({"id": "hamlet-tonight"})).await.json();
+async fn a_layout_is_cached_and_a_map_is_revalidated() {
+    let test_node = TestNode::furnished().await;
+    let mut http_client = HttpClient::connect(test_node.address).await;
+    let whole = http_client.command("session.get", "", &json!({"id": "hamlet-tonight"})).await.json();
 
-    let layout = asking.get(LAYOUT, &[]).await;
+    let layout = http_client.get(LAYOUT, &[]).await;
     assert_eq!(layout.status, 200);
     assert_eq!(layout.json()["ok"], whole["ok"]["layout"]);
     assert_eq!(layout.header("cache-control"), Some("public, max-age=3600"));
     let tag = layout.header("etag").expect("a tag").to_owned();
-    let same = asking.get("/v1/sessions/hamlet-matinee/layout", &[]).await;
+    let same = http_client.get("/v1/sessions/hamlet-matinee/layout", &[]).await;
     assert_eq!(same.header("etag"), Some(tag.as_str()), "the tag is of the content");
     for known in [tag.clone(), format!("W/{tag}"), format!("\"other\", {tag}"), "*".to_owned()] {
-        let kept = asking.get(LAYOUT, &[("if-none-match", &known)]).await;
+        let kept = http_client.get(LAYOUT, &[("if-none-match", &known)]).await;
         assert_eq!((kept.status, kept.body.len(), kept.header("etag")), (304, 0, Some(tag.as_str())), "{known}");
     }
-    assert_eq!(asking.get(LAYOUT, &[("if-none-match", "\"other\"")]).await.status, 200);
-    let head = asking.ask("HEAD", LAYOUT, &[], b"").await;
+    assert_eq!(http_client.get(LAYOUT, &[("if-none-match", "\"other\"")]).await.status, 200);
+    let head = http_client.ask("HEAD", LAYOUT, &[], b"").await;
     assert_eq!((head.status, head.header("etag"), head.body.len()), (200, Some(tag.as_str()), 0));
     assert_eq!(head.header("content-length"), layout.header("content-length"));
 
-    let map = asking.get(MAP, &[]).await;
+    let map = http_client.get(MAP, &[]).await;
     assert_eq!((map.status, map.header("cache-control")), (200, Some("no-cache")));
     let body = map.json();
     let tag = format!("\"{}-{}\"", body["ok"]["epoch"], body["ok"]["version"]);
     assert_eq!(map.header("etag"), Some(tag.as_str()));
-    assert_eq!(asking.get(MAP, &[("if-none-match", &tag)]).await.status, 304);
+    assert_eq!(http_client.get(MAP, &[("if-none-match", &tag)]).await.status, 304);
     let hold = json!({"token": format!("{:032x}", 1), "session": "hamlet-tonight", "seats": [[0, 0]]});
-    assert_eq!(asking.command("cart.hold_seats", "h", &hold).await.status, 200);
-    let after = asking.get(MAP, &[("if-none-match", &tag)]).await;
+    assert_eq!(http_client.command("cart.hold_seats", "h", &hold).await.status, 200);
+    let after = http_client.get(MAP, &[("if-none-match", &tag)]).await;
     assert_eq!((after.status, &after.json()["ok"]["counts"]["held"]), (200, &json!(1)));
 
     let refused = [("/v1/sessions/nowhere/map", 404, 701), ("/v1/sessions/no%20id/layout", 400, 101)];
     for (path, status, code) in refused {
-        let told = asking.get(path, &[]).await;
-        assert_eq!((told.status, told.code()), (status, code), "{path}");
+        let response = http_client.get(path, &[]).await;
+        assert_eq!((response.status, response.code()), (status, code), "{path}");
     }
-    let told = asking.post(MAP, &[], "{}").await;
-    assert_eq!((told.status, told.header("allow")), (405, Some("GET, HEAD")));
-    house.close().await;
+    let response = http_client.post(MAP, &[], "{}").await;
+    assert_eq!((response.status, response.header("allow")), (405, Some("GET, HEAD")));
+    test_node.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_encodings_say_the_same_under_tags_of_their_own() {
-    let house = House::furnished().await;
-    let mut asking = Asking::connect(house.address).await;
-    let plain = asking.get(MAP, &[("accept", "text/html, application/json;q=0.9, */*;q=0.1")]).await;
+async fn both_encodings_have_the_same_content_and_different_tags() {
+    let test_node = TestNode::furnished().await;
+    let mut http_client = HttpClient::connect(test_node.address).await;
+    let plain = http_client.get(MAP, &[("accept", "text/html, application/json;q=0.9, */*;q=0.1")]).await;
     assert_eq!(plain.header("content-type"), Some("application/json"));
     for kind in ["application/msgpack", "application/vnd.msgpack"] {
-        let packed = asking.get(MAP, &[("accept", &format!("application/json;q=0.5, {kind}"))]).await;
+        let packed = http_client.get(MAP, &[("accept", &format!("application/json;q=0.5, {kind}"))]).await;
         assert_eq!((packed.status, packed.header("content-type")), (200, Some(kind)));
         assert_ne!(packed.header("etag"), plain.header("etag"));
         assert_eq!(packed.header("vary"), Some("accept"));
@@ -77,19 +77,19 @@ async fn both_encodings_say_the_same_under_tags_of_their_own() {
         };
         assert_eq!(read(Encoding::MsgPack, &packed.body), read(Encoding::Json, &plain.body));
     }
-    house.close().await;
+    test_node.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_map_from_http_is_watched_on_without_a_snapshot() {
-    let house = House::furnished().await;
-    let mut asking = Asking::connect(house.address).await;
-    let map = asking.get(MAP, &[]).await.json();
+    let test_node = TestNode::furnished().await;
+    let mut http_client = HttpClient::connect(test_node.address).await;
+    let map = http_client.get(MAP, &[]).await.json();
     let resume = json!({"epoch": map["ok"]["epoch"], "version": map["ok"]["version"]});
-    // Sold between the map and the watch: the first thing that comes is what changed.
+    // A sale between the map and the watch is the first delta.
     let hold = |token: u32, seat: u32| json!({"token": format!("{token:032x}"), "session": "hamlet-tonight", "seats": [[0, seat]]});
 
-    let mut request = format!("ws://{}/v1/ws", house.address).into_client_request().expect("a request");
+    let mut request = format!("ws://{}/v1/ws", test_node.address).into_client_request().expect("a request");
     let protocol = HeaderValue::from_static("boxoffice.v1.json");
     request.headers_mut().insert("sec-websocket-protocol", protocol);
     let (mut socket, _) = tokio_tungstenite::connect_async(request).await.expect("a connection");
@@ -109,7 +109,7 @@ async fn a_map_from_http_is_watched_on_without_a_snapshot() {
                     panic!("{frame}")
                 };
                 feed = Some(answer.feed);
-                assert_eq!(asking.command("cart.hold_seats", "a", &hold(1, 1)).await.status, 200);
+                assert_eq!(http_client.command("cart.hold_seats", "a", &hold(1, 1)).await.status, 200);
             }
             ServerFrame::Feed(number, event) => {
                 assert_eq!(Some(number), feed);
@@ -121,14 +121,14 @@ async fn a_map_from_http_is_watched_on_without_a_snapshot() {
                 held += delta.changes.len();
                 deltas += 1;
                 if deltas == 1 {
-                    assert_eq!(asking.command("cart.hold_seats", "b", &hold(2, 2)).await.status, 200);
+                    assert_eq!(http_client.command("cart.hold_seats", "b", &hold(2, 2)).await.status, 200);
                 }
             }
             other => panic!("{other:?}"),
         }
     }
     assert_eq!(held, 2);
-    let after: Value = asking.get(MAP, &[]).await.json();
+    let after: Value = http_client.get(MAP, &[]).await.json();
     assert_eq!(after["ok"]["version"], json!(version));
-    house.close().await;
+    test_node.close().await;
 }

@@ -1,82 +1,82 @@
-//! Every op is asked its examples, and every answer is held against the schema it has in the document.
+//! Sends the examples of every op, and checks the answers against the schemas in the document.
 
 use boxoffice_wire::{
     Op,
-    schema::{self, Doors, standalone},
+    schema::{self, HttpMethods, standalone},
 };
 use serde_json::{Value, json};
 
 use crate::{
-    api::house::House,
-    asking::{Asking, Told},
+    api::test_node::TestNode,
+    http_client::{HttpAnswer, HttpClient},
 };
 
 /// The document, as a client gets it.
 struct Document(Value);
 
 impl Document {
-    async fn fetch(asking: &mut Asking) -> Document {
-        let told = asking.get("/v1/openapi.json", &[]).await;
-        assert_eq!((told.status, told.header("content-type")), (200, Some("application/json")));
-        Document(told.json())
+    async fn fetch(http_client: &mut HttpClient) -> Document {
+        let answer = http_client.get("/v1/openapi.json", &[]).await;
+        assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+        Document(answer.json())
     }
 
-    /// Holds an answer against what the document says of this path, method and status.
-    fn check(&self, path: &str, method: &str, told: &Told) {
-        let what = format!("{method} {path}: {} {}", told.status, String::from_utf8_lossy(&told.body));
-        let mut response = &self.0["paths"][path][method]["responses"][told.status.to_string()];
+    /// Checks an answer against the document's schema for this path, method and status.
+    fn check(&self, path: &str, method: &str, answer: &HttpAnswer) {
+        let what = format!("{method} {path}: {} {}", answer.status, String::from_utf8_lossy(&answer.body));
+        let mut response = &self.0["paths"][path][method]["responses"][answer.status.to_string()];
         assert!(!response.is_null(), "the document knows no such status: {what}");
         if let Some(name) = response["$ref"].as_str() {
             response = self.0.pointer(name.trim_start_matches('#')).expect("a reference that leads somewhere");
         }
-        let kind = told.header("content-type").expect("a type");
+        let kind = answer.header("content-type").expect("a type");
         let schema = &response["content"][kind]["schema"];
         assert!(schema.is_object(), "no schema: {what}");
         let validator = jsonschema::draft202012::options()
             .should_validate_formats(true)
             .build(&standalone(schema))
             .expect("a schema");
-        let wrong: Vec<String> = validator.iter_errors(&told.json()).map(|error| error.to_string()).collect();
+        let wrong: Vec<String> = validator.iter_errors(&answer.json()).map(|error| error.to_string()).collect();
         assert!(wrong.is_empty(), "{what}: {wrong:#?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn examples_work_and_answers_are_what_the_document_says() {
-    let house = House::open().await;
-    let mut asking = Asking::connect(house.address).await;
-    let document = Document::fetch(&mut asking).await;
+    let test_node = TestNode::open().await;
+    let mut http_client = HttpClient::connect(test_node.address).await;
+    let document = Document::fetch(&mut http_client).await;
     for op in Op::ALL {
         let schema = schema::of(op);
-        if schema.doors == Doors::Sockets {
+        if schema.methods == HttpMethods::None {
             continue;
         }
         let path = format!("/v1/{}", op.name());
         for (number, example) in schema.examples.iter().enumerate() {
-            let told = asking.command(op.name(), &format!("{} {number}", op.name()), example).await;
-            document.check(&path, "post", &told);
-            let granted = told.status == 200;
-            assert!(granted || schema.examples_need.is_some(), "{path}: {}", String::from_utf8_lossy(&told.body));
-            if schema.doors == Doors::PostAndGet {
+            let answer = http_client.command(op.name(), &format!("{} {number}", op.name()), example).await;
+            document.check(&path, "post", &answer);
+            let granted = answer.status == 200;
+            assert!(granted || schema.examples_need.is_some(), "{path}: {}", String::from_utf8_lossy(&answer.body));
+            if schema.methods == HttpMethods::PostAndGet {
                 let query = query(example);
-                let asked = asking.get(&format!("{path}?{query}"), &[]).await;
+                let asked = http_client.get(&format!("{path}?{query}"), &[]).await;
                 document.check(&path, "get", &asked);
-                assert_eq!(asked.status, told.status, "{path}?{query}");
-                // What a node says of itself changes from moment to moment, and orders reach their customer after a while.
+                assert_eq!(asked.status, answer.status, "{path}?{query}");
+                // A node's status changes all the time, and orders reach their customer after a while.
                 if !op.name().starts_with("admin.") && op != Op::CustomerPurchases {
-                    assert_eq!(asked.json(), told.json(), "{path}?{query}");
+                    assert_eq!(asked.json(), answer.json(), "{path}?{query}");
                 }
             }
         }
     }
-    house.close().await;
+    test_node.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusals_are_what_the_document_says() {
-    let house = House::furnished().await;
-    let mut asking = Asking::connect(house.address).await;
-    let document = Document::fetch(&mut asking).await;
+    let test_node = TestNode::furnished().await;
+    let mut http_client = HttpClient::connect(test_node.address).await;
+    let document = Document::fetch(&mut http_client).await;
     let hold = |token: u128, seats: Value| json!({"token": format!("{token:032x}"), "session": "hamlet-tonight", "seats": seats});
     let gone = json!({"token": format!("{:032x}", 9), "line": 7});
     let steps = [
@@ -94,11 +94,11 @@ async fn refusals_are_what_the_document_says() {
         ("session.get", "", json!({"id": "no id"}), 400, 101),
     ];
     for (op, rid, body, status, code) in steps {
-        let told = asking.command(op, rid, &body).await;
-        assert_eq!((told.status, told.code()), (status, code), "{op} {body}: {told:?}");
-        document.check(&format!("/v1/{op}"), "post", &told);
+        let answer = http_client.command(op, rid, &body).await;
+        assert_eq!((answer.status, answer.code()), (status, code), "{op} {body}: {answer:?}");
+        document.check(&format!("/v1/{op}"), "post", &answer);
     }
-    house.close().await;
+    test_node.close().await;
 }
 
 /// A body as a query string.

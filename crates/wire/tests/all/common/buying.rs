@@ -1,4 +1,4 @@
-//! Samples of what buyers have: lines, carts, orders, refunds, purchases.
+//! Samples of lines, carts, orders, refunds and purchases.
 
 use std::sync::Arc;
 

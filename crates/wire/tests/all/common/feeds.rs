@@ -1,4 +1,4 @@
-//! Samples of what watchers are sent.
+//! Samples of frames of feeds.
 
 use boxoffice_core::{
     answer::{Purchase, SeatCounts, StockCounts},

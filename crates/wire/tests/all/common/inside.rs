@@ -1,4 +1,4 @@
-//! Samples of what operators see: audits with a hold and a sale of every kind, history, status.
+//! Samples for operators: audits with a hold and a sale of every kind, history, status.
 
 use boxoffice_core::{
     answer::{CartAudit, Claim, CustomerAudit, HoldView, ProductAudit, ResourceAudit, SaleView, SessionAudit},

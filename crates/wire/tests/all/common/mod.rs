@@ -1,4 +1,4 @@
-//! One sample of every frame: what golden files, round trips and the document are checked against.
+//! A sample of every frame, for golden files, round trips and the document.
 #![allow(dead_code, unreachable_pub, unused_imports, reason = "the bench uses a part")]
 
 mod buying;

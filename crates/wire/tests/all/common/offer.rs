@@ -1,4 +1,4 @@
-//! Samples of what there is to book: venues, halls, titles, sessions, products, resources and their bookings.
+//! Samples of venues, halls, titles, sessions, products, resources and their bookings.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Samples of every no.
+//! Samples of every refusal.
 
 use boxoffice_core::{
     id::Entity,
@@ -80,7 +80,7 @@ pub fn refused_lines() -> Refusal {
     ])
 }
 
-/// Every refusal of the door.
+/// Every rejection of the client port.
 pub fn rejections() -> Vec<Rejection> {
     vec![
         Rejection::UnknownOp("cart.steal".into()),

@@ -1,0 +1,143 @@
+//! The plan of an import: the entries of its file.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use boxoffice_core::{
+    command::{Area, Limits, ProductDetails, ResourceDetails, Title, VenueDetails},
+    id::Id,
+    layout::Layout,
+    money::Money,
+};
+
+use super::{things::Thing, when::When};
+
+/// The entries of an import.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ImportPlan {
+    /// What is shown.
+    pub titles: Vec<Thing<Title>>,
+    /// What is sold by quantity.
+    pub products: Vec<Thing<ProductDetails>>,
+    /// What is booked by time.
+    pub resources: Vec<Thing<ResourceDetails>>,
+    /// Venues with what belongs to them.
+    pub venues: Vec<VenuePlan>,
+}
+
+/// A venue with what belongs to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VenuePlan {
+    /// Its id.
+    pub id: Id,
+    /// Its details.
+    pub details: VenueDetails,
+    /// Whether an existing venue stays as it is.
+    pub only_if_absent: bool,
+    /// Its halls.
+    pub halls: Vec<HallPlan>,
+    /// Its sessions.
+    pub sessions: Vec<SessionPlan>,
+}
+
+/// A hall.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HallPlan {
+    /// Its id.
+    pub id: Id,
+    /// Its name.
+    pub name: String,
+    /// Its comments.
+    pub comments: String,
+    /// Its seats.
+    pub layout: Arc<Layout>,
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionPlan {
+    /// Its id.
+    pub id: Id,
+    /// The hall.
+    pub hall: Id,
+    /// Its title.
+    pub title: Id,
+    /// The start, absolute or after the import.
+    pub starts_at: When,
+    /// The end, absolute or after the start.
+    pub ends_at: When,
+    /// Prices of categories.
+    pub prices: Vec<(Id, Money)>,
+    /// The price of every other category.
+    pub other_price: Option<Money>,
+    /// Places without seats.
+    pub areas: Vec<Area>,
+    /// How long carts with its seats live untouched, if not the node's default.
+    pub hold_ttl_ms: Option<u64>,
+    /// Limits of one order and one customer.
+    pub limits: Limits,
+    /// Its comments.
+    pub comments: String,
+}
+
+impl ImportPlan {
+    /// The titles that sessions name and the import does not describe, each once.
+    pub fn titles_of_sessions_only(&self) -> Vec<Id> {
+        let sessions = self.venues.iter().flat_map(|venue| &venue.sessions);
+        let named: BTreeSet<&Id> = sessions.map(|session| &session.title).collect();
+        let described: BTreeSet<&Id> = self.titles.iter().map(|(id, _)| id).collect();
+        named.difference(&described).map(|id| (*id).clone()).collect()
+    }
+}
+
+impl SessionPlan {
+    /// A price for every category of its hall, sorted.
+    ///
+    /// # Errors
+    /// A category has no price, or does not exist.
+    pub fn prices_in(&self, layout: &Layout) -> Result<Vec<(Id, Money)>, String> {
+        let mut prices = Vec::new();
+        let mut categories = layout.categories().to_vec();
+        categories.sort();
+        for (category, _) in &self.prices {
+            if !categories.contains(category) {
+                let known: Vec<&str> = categories.iter().map(Id::as_str).collect();
+                let hall = &self.hall;
+                return Err(format!("hall {hall} has no category {category}; it has {}", known.join(", ")));
+            }
+        }
+        for category in categories {
+            let own = self.prices.iter().find(|(of, _)| *of == category).map(|(_, price)| *price);
+            match own.or(self.other_price) {
+                Some(price) => prices.push((category, price)),
+                None => return Err(format!("category {category} has no price; give it one, or one to \"*\"")),
+            }
+        }
+        Ok(prices)
+    }
+}
+
+/// Finds errors before any node is asked.
+///
+/// # Errors
+/// The first error, in words.
+pub fn check(venues: &[VenuePlan]) -> Result<(), String> {
+    let (mut venue_ids, mut session_ids) = (BTreeSet::new(), BTreeSet::new());
+    for venue in venues {
+        let id = &venue.id;
+        if !venue_ids.insert(id) {
+            return Err(format!("venue {id} is there twice; give it one entry with all its halls and sessions"));
+        }
+        let mut hall_ids = BTreeSet::new();
+        for hall in &venue.halls {
+            if !hall_ids.insert(&hall.id) {
+                return Err(format!("venue {id}: hall {} is there twice; leave one out", hall.id));
+            }
+        }
+        for session in &venue.sessions {
+            if !session_ids.insert(&session.id) {
+                return Err(format!("session {} is there twice; call one of them something else", session.id));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! The world of a node, and its membership in a cluster.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use boxoffice_core::command::Machine;
+use boxoffice_env::{Peer, World, secret::Secret};
+use boxoffice_links::{PeerConfig, PeerTls, TcpNet};
+use boxoffice_node::node::Runtimes;
+use boxoffice_payment::HttpGateway;
+use boxoffice_storage::identity::{self, IdentityError, Joining};
+use boxoffice_wire::joining;
+
+use crate::{
+    config::{Config, PeersConfig},
+    descriptors::Shares,
+    failure::{Failure, Outcome},
+    join,
+};
+
+/// How long a cluster is asked to let this node in.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The secret that the cluster's nodes share.
+fn secret_of(peers: &PeersConfig) -> Secret {
+    peers.secret.clone().unwrap_or_else(|| Secret(joining::ON_LOOPBACK.into()))
+}
+
+/// The node's world: the operating system, the configured payment gateway, and links to other nodes.
+pub(super) fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Result<(World, Weak<TcpNet>), Failure> {
+    let mut world = World::alone();
+    let mut net_weak = Weak::new();
+    if let Some(config) = &config.gateway {
+        let gateway = HttpGateway::new(config, runtimes.selling.clone());
+        world.gateway = Arc::new(gateway.map_err(|error| Failure::Usage(error.to_string()))?);
+    }
+    if let Some(peers) = &config.peers {
+        let secret = secret_of(peers);
+        let tls = peers.tls.as_ref().map(|tls| PeerTls {
+            certificate: tls.certificate.clone(),
+            key: tls.key.clone(),
+            authority: tls.authority.clone(),
+        });
+        let links = PeerConfig {
+            tls,
+            strangers_max: shares.strangers,
+            descriptors_end: shares.links_end(),
+            ..PeerConfig::new(peers.listen, secret)
+        };
+        let net = TcpNet::new(links, runtimes.selling.clone(), Arc::clone(&world.clock), Arc::clone(&world.rng));
+        let net = Arc::new(net.map_err(|error| Failure::Node(error.to_string()))?);
+        net_weak = Arc::downgrade(&net);
+        world.net = net;
+    }
+    Ok((world, net_weak))
+}
+
+/// Sets the node's identity in its cluster. The data directory has it, or the cluster that the node joins tells it.
+pub(super) async fn become_member(config: &mut Config, world: &World) -> Outcome {
+    let Some(peers) = &config.peers else { return Ok(()) };
+    config.node.peer_address.clone_from(&peers.advertise);
+    let advertised = config.web.advertise.clone();
+    config.node.client_address = advertised.unwrap_or_else(|| peers.client_address(config.listen));
+    config.node.peer_routes.clone_from(&peers.routes);
+    let secret = secret_of(peers);
+    config.node.peer_secret = Some(secret.clone());
+    let failed = |error: IdentityError| Failure::Node(error.to_string());
+    let known = identity::read(&*world.disk, &config.node.data_dir).map_err(failed)?;
+    if let Some(identity) = &known {
+        if config.wanted_node.is_none() {
+            config.node.node_id = identity.node;
+        }
+        if !identity.peers.is_empty() {
+            config.node.shards = identity.shards;
+        }
+    }
+    if peers.join.is_empty() {
+        return Ok(());
+    }
+    if let Some(identity) = known {
+        // The links keep a node that joined in its cluster. A node that founded one may be told to join another by mistake.
+        let found = if identity.peers.is_empty() { join::cluster_at(&peers.join, &secret).await } else { None };
+        return match found.filter(|found| *found != identity.cluster.to_string()) {
+            None => Ok(()),
+            Some(found) => Err(Failure::Refused(format!(
+                "{} belongs to cluster {}, and what answers at {} is cluster {found}; name the right data directory, or an \
+                 empty one to join anew",
+                config.node.data_dir.display(),
+                identity.cluster,
+                peers.join.join(", ")
+            ))),
+        };
+    }
+    let disk = identity::draw_disk(world, &config.node.data_dir).map_err(failed)?;
+    let machine = Machine {
+        disk,
+        peer: config.node.peer_address.as_str().into(),
+        client: config.node.client_address.as_str().into(),
+        program: env!("CARGO_PKG_VERSION").into(),
+    };
+    let request = join::JoinRequest { node: config.wanted_node, machine, secret };
+    let joined = join::join(&peers.join, &request, JOIN_TIMEOUT).await?;
+    let strange = |why: &str| Failure::Node(format!("the cluster's answer is not understood: {why}"));
+    let own = joined.members.iter().find(|member| member.node == joined.node);
+    let own = own.ok_or_else(|| strange("this node is not among its members"))?;
+    let others = joined.members.iter().filter(|member| member.node != joined.node && member.state != "gone");
+    config.node.node_id = joined.node;
+    config.node.shards = joined.shards;
+    config.node.replicas = joined.replicas;
+    config.node.joining = Some(Joining {
+        cluster: joined.cluster.parse().map_err(strange)?,
+        disk,
+        peers: others.map(|member| Peer { node: member.node, address: member.peer.to_string() }).collect(),
+        generation_min: own.first_generation,
+    });
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! The node's answers for one connection.
+
+use boxoffice_node::door::{self, ReplySink};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// Answers that wait for their connection. At most one for each submitted command, so their number is bounded.
+#[derive(Default)]
+pub(crate) struct AnswerQueue {
+    waiting: Mutex<Vec<(u64, door::Result)>>,
+    wake: Notify,
+}
+
+impl AnswerQueue {
+    /// Waits until there is an answer.
+    pub(crate) async fn ready(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Moves all answers into `taken`, which must be empty.
+    pub(crate) fn take(&self, taken: &mut Vec<(u64, door::Result)>) {
+        std::mem::swap(&mut *self.waiting.lock(), taken);
+    }
+}
+
+impl ReplySink for AnswerQueue {
+    fn answer(&self, tag: u64, result: door::Result) {
+        let mut waiting = self.waiting.lock();
+        waiting.push((tag, result));
+        let first = waiting.len() == 1;
+        drop(waiting);
+        // The connection takes all of them when it wakes for the first.
+        if first {
+            self.wake.notify_one();
+        }
+    }
+}

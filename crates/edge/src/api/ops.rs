@@ -1,0 +1,145 @@
+//! `POST /v1/{op}` and `GET /v1/{op}?…`.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use axum::{
+    extract::{Request as HttpRequest, State},
+    http::{Method, request::Parts},
+    response::Response,
+};
+use boxoffice_wire::{
+    Call, Op, Rejection, Request,
+    schema::{self, HttpMethods},
+};
+use smol_str::{SmolStr, format_smolstr};
+use tokio::time::Instant;
+
+use super::{
+    answer::{ApiAnswer, Body},
+    input,
+    origin::Origin,
+};
+use crate::{
+    caller::Caller,
+    failures::not_of_a_node,
+    fan_out::{self, FanOutQuery},
+    members,
+    shared::{ConnectionPermit, Shared},
+    submission::Submission,
+};
+
+/// The longest part of an unknown op's name that is repeated to the client, in characters.
+const NAME_SHOWN: usize = 40;
+
+/// Answers a request for an op.
+pub(super) async fn op(State(shared): State<Arc<Shared>>, mut request: HttpRequest) -> Response {
+    let permit = input::permit(&mut request);
+    let origin = Origin::of(&shared, request.headers());
+    let method = request.method().clone();
+    origin.answer(method, async move { answer(&shared, &permit, request).await.response() }).await
+}
+
+async fn answer(shared: &Arc<Shared>, permit: &Arc<ConnectionPermit>, request: HttpRequest) -> ApiAnswer {
+    let at = Instant::now();
+    let (parts, body) = request.into_parts();
+    let rejected = |answer: ApiAnswer| {
+        shared.metrics.rejected_frames.fetch_add(1, Ordering::Relaxed);
+        answer
+    };
+    let (op, is_query, caller) = match permitted(shared, permit, &parts).await {
+        Ok(permitted) => permitted,
+        Err(answer) => {
+            input::skip_body(shared, body).await;
+            return rejected(answer);
+        }
+    };
+    let answer = match input::enter(shared) {
+        Ok(_slot) => {
+            let request = if is_query {
+                input::from_query(op, &parts.headers, &parts.uri)
+            } else {
+                input::from_body(shared, op, &parts.headers, body).await
+            };
+            match request {
+                Ok(request) => carry_out(shared, permit, caller, request).await,
+                Err(answer) => return rejected(answer),
+            }
+        }
+        Err(answer) => answer,
+    };
+    shared.metrics.ended(op, answer.ended(), at.elapsed());
+    answer
+}
+
+/// The op of a request, whether its body is the query string, and the caller. Checks that there is such an op and that the
+/// caller may use it, before the body is read.
+async fn permitted(shared: &Shared, permit: &ConnectionPermit, parts: &Parts) -> Result<(Op, bool, Caller), ApiAnswer> {
+    let name = parts.uri.path().trim_start_matches("/v1/");
+    let Some(op) = Op::from_name(name) else {
+        let shown: String = name.chars().take(NAME_SHOWN).collect();
+        return Err(ApiAnswer::rejected(Rejection::UnknownOp(SmolStr::new(shown))));
+    };
+    let is_query = match (schema::of(op).methods, &parts.method) {
+        (HttpMethods::None, _) => {
+            let words = format_smolstr!("`{}` is about a WebSocket connection: /v1/ws", op.name());
+            return Err(ApiAnswer::rejected(Rejection::bad_request(words)));
+        }
+        (HttpMethods::Post | HttpMethods::PostAndGet, &Method::POST) => false,
+        (HttpMethods::PostAndGet, &Method::GET | &Method::HEAD) => true,
+        (HttpMethods::Post, _) => return Err(ApiAnswer::wrong_method("POST")),
+        (HttpMethods::PostAndGet, _) => return Err(ApiAnswer::wrong_method("GET, HEAD, POST")),
+    };
+    let caller = input::caller(shared, permit, &parts.headers, op).await?;
+    Ok((op, is_query, caller))
+}
+
+/// Carries out a request.
+async fn carry_out(
+    shared: &Arc<Shared>,
+    permit: &Arc<ConnectionPermit>,
+    caller: Caller,
+    request: Request,
+) -> ApiAnswer {
+    let Request { op, deadline_ms, key, shape, mut call, .. } = request;
+    if let Err(why) = caller.admit(shared, &mut call) {
+        return ApiAnswer::rejected(why);
+    }
+    let deadline = Instant::now() + Duration::from_millis(deadline_ms);
+    match call {
+        Call::Command(command) => match Submission::begin(shared, permit, caller, deadline) {
+            Ok(submission) => ApiAnswer::verdict(submission.command(command, key, shape).await),
+            Err(kind) => ApiAnswer::failed(kind),
+        },
+        Call::Batch(items) => match Submission::begin(shared, permit, caller, deadline) {
+            Ok(submission) => ApiAnswer::ok(Body::Batch(submission.batch(items).await)),
+            Err(kind) => ApiAnswer::failed(kind),
+        },
+        Call::Status => ApiAnswer::ok(Body::Status(shared.status())),
+        Call::Shards => ApiAnswer::ok(Body::Shards(members::shard_map(shared))),
+        Call::AuditNode if !caller.access.venues.is_empty() => ApiAnswer::rejected(not_of_a_node()),
+        Call::AuditNode => run_query(shared, permit, FanOutQuery::Audit, deadline).await,
+        Call::SearchCity(search) => run_query(shared, permit, FanOutQuery::City(search), deadline).await,
+        Call::History { entity, seat, limit, before } => {
+            let venues = Arc::clone(&caller.access.venues);
+            run_query(shared, permit, FanOutQuery::History { entity, seat, limit, before, venues }, deadline).await
+        }
+        Call::Hello(_) | Call::Watch { .. } | Call::WatchCounts { .. } | Call::Unwatch { .. } => {
+            unreachable!("`{}` is about a connection and was refused for it", op.name())
+        }
+    }
+}
+
+async fn run_query(
+    shared: &Arc<Shared>,
+    permit: &Arc<ConnectionPermit>,
+    query: FanOutQuery,
+    deadline: Instant,
+) -> ApiAnswer {
+    match fan_out::run(Arc::clone(shared), Arc::clone(permit), query, deadline).await {
+        Ok(result) => ApiAnswer::ok(Body::QueryResult(result)),
+        Err(verdict) => ApiAnswer::verdict(*verdict),
+    }
+}

@@ -1,0 +1,175 @@
+//! An HTTP connection, from its first byte to its end or until it becomes a WebSocket.
+
+use std::{io, net::IpAddr, sync::Arc, time::Duration};
+
+use axum::{
+    body::Body,
+    http::{HeaderName, HeaderValue, Request, Response, StatusCode, Version, header, uri::Authority},
+    response::IntoResponse,
+};
+use hyper::{body::Incoming, server::conn::http1, service::Service as _};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::{
+    WebConfig,
+    shared::{ConnectionPermit, Port, Shared, draining, within},
+    stream::Stream,
+};
+
+/// The longest HTTP head, in bytes.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// The first byte of a TLS handshake. No HTTP request begins with it.
+const HANDSHAKE: u8 = 22;
+
+/// The answer to a client without TLS at a port with TLS.
+const SPEAK_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain\r\n\
+                           content-length: 37\r\n\r\nthis port speaks TLS: use https, wss\r\n";
+
+/// The answer to a client whose network has too many connections.
+const TOO_MANY: &[u8] = b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 5\r\nconnection: close\r\n\
+                          content-type: text/plain\r\ncontent-length: 40\r\n\r\ntoo many connections from this network.\n";
+
+/// How long a rejected client may take to read why.
+pub(crate) const DISMISS_TIMEOUT: Duration = Duration::from_millis(500);
+
+pub(crate) type Router = TowerToHyperService<axum::Router>;
+
+/// Speaks HTTP until the connection ends or becomes a WebSocket.
+pub(crate) async fn serve(stream: TcpStream, router: Router, permit: Arc<ConnectionPermit>, shared: Arc<Shared>) {
+    let begun = within(shared.config.limits.header_timeout, begin(stream, &permit, &shared)).await;
+    let stream = match begun {
+        Some(Ok(stream)) => stream,
+        Some(Err(error)) => return tracing::debug!(%error, "a connection ended before it spoke HTTP"),
+        None => return tracing::debug!("a connection did not begin in time"),
+    };
+    let asked = Arc::clone(&shared);
+    let peer = permit.address();
+    let service = hyper::service::service_fn(move |request| answer(request, &router, (&permit, peer), &asked));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(shared.config.limits.header_timeout)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = draining(shared.phase.clone()) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "an HTTP connection ended");
+    }
+}
+
+/// Reads what comes before HTTP: a proxy's header and the TLS handshake.
+async fn begin(mut stream: TcpStream, permit: &ConnectionPermit, shared: &Shared) -> io::Result<Stream> {
+    let stall = shared.config.limits.stall_timeout;
+    let web = match permit.port {
+        Port::Clients => &shared.config.web,
+        Port::Operators => return Ok(Stream::plain(stream, stall)),
+    };
+    permit.set_address(web.proxies.client_of(&mut stream, permit.address()).await?);
+    // A proxy that tells the client with each request has connections of its own.
+    if !(web.proxies.tell_with_requests() && web.proxies.trusts(permit.address()))
+        && let Err(over) = permit.count()
+    {
+        // A client that is told why keeps its slot for a moment. Too many at once would leave none for others.
+        if web.certificate.is_none()
+            && let Ok(_slot) = shared.closing_notices.try_acquire()
+        {
+            dismiss(stream, TOO_MANY).await;
+        }
+        return Err(io::Error::other(over.rejection().to_string()));
+    }
+    let Some(certificate) = &web.certificate else { return Ok(Stream::plain(stream, stall)) };
+    let mut first = [0];
+    stream.peek(&mut first).await?;
+    if first != [HANDSHAKE] {
+        dismiss(stream, SPEAK_TLS).await;
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a client does not speak TLS"));
+    }
+    Stream::tls(stream, stall, certificate.acceptor()).await
+}
+
+/// Sends an answer and closes the connection.
+pub(crate) async fn dismiss(mut stream: TcpStream, answer: &[u8]) {
+    let _ = stream.write_all(answer).await;
+    let _ = stream.shutdown().await;
+    // A socket that is closed with bytes unread resets the connection, which may lose the answer. So they are read.
+    let mut unread = [0; 1024];
+    let drain = async { while stream.read(&mut unread).await.is_ok_and(|read| read > 0) {} };
+    let _ = within(DISMISS_TIMEOUT, drain).await;
+}
+
+/// The answer to a request. A request with an ambiguous address is refused.
+fn answer(
+    mut request: Request<Incoming>,
+    router: &Router,
+    (permit, peer): (&Arc<ConnectionPermit>, IpAddr),
+    shared: &Arc<Shared>,
+) -> impl Future<Output = Result<Response<Body>, std::convert::Infallible>> + use<> {
+    let ambiguity = ambiguity(&request);
+    let web = &shared.config.web;
+    if permit.port == Port::Clients && web.proxies.tell_with_requests() {
+        permit.set_address(web.proxies.client_of_request(peer, request.headers()));
+    }
+    let is_upgrade = request.headers().contains_key(header::UPGRADE);
+    let hsts = hsts(permit.port, web);
+    let answered = ambiguity.is_none().then(|| {
+        request.extensions_mut().insert(Arc::clone(permit));
+        router.call(request)
+    });
+    async move {
+        let mut response = match (answered, ambiguity) {
+            (Some(answered), _) => answered.await?,
+            (None, why) => (StatusCode::BAD_REQUEST, why.unwrap_or_default()).into_response(),
+        };
+        let headers = response.headers_mut();
+        // What follows an upgrade request was not checked as a head, so nothing may follow it.
+        if ambiguity.is_some() || (is_upgrade && !headers.contains_key(header::UPGRADE)) {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        headers.extend(hsts);
+        Ok(response)
+    }
+}
+
+/// Why a request's address is ambiguous, if it is.
+fn ambiguity<B>(request: &Request<B>) -> Option<&'static str> {
+    // A proxy in front may have used the one name, and this node would use the other.
+    if request.uri().authority().is_some() {
+        return Some("a request names a path, not a whole address\n");
+    }
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (Some(host), None) if is_host(host) => None,
+        (Some(_), None) => Some("Host is not a host\n"),
+        (Some(_), Some(_)) => Some("Host is there more than once\n"),
+        (None, _) if request.version() < Version::HTTP_11 => None,
+        (None, _) => Some("Host is missing\n"),
+    }
+}
+
+fn is_host(host: &HeaderValue) -> bool {
+    host.to_str().is_ok_and(|host| !host.contains('@') && host.parse::<Authority>().is_ok())
+}
+
+/// The header that tells browsers to use TLS only.
+fn hsts(port: Port, web: &WebConfig) -> Option<(HeaderName, HeaderValue)> {
+    let is_said = port == Port::Clients && web.hsts_s > 0 && web.is_secure();
+    is_said.then(|| {
+        let value = format!("max-age={}", web.hsts_s);
+        (header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_str(&value).expect("digits are fit for a header"))
+    })
+}

@@ -1,0 +1,182 @@
+//! Commands submitted to the node for one HTTP request, until they are answered or the deadline has passed.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use boxoffice_core::{command::Command, id::Request as RequestKey};
+use boxoffice_node::door::{self, ReplySink, ReplyTo};
+use boxoffice_wire::{
+    Fail, FailKind, Rejection,
+    call::{Item, Shape},
+    encode::Verdict,
+};
+use tokio::time::{Instant, sleep_until};
+
+use crate::{
+    answer_queue::AnswerQueue,
+    batch::Batch,
+    budgets::{Charge, Owners},
+    caller::{self, Caller},
+    failures::fail_of,
+    shared::{ConnectionPermit, Phase, Shared},
+    venues,
+};
+
+/// The commands of one HTTP request.
+pub(crate) struct Submission {
+    shared: Arc<Shared>,
+    caller: Caller,
+    owners: Owners,
+    sink: Arc<Sink>,
+    deadline: Instant,
+}
+
+/// Receives the answers. A command is counted until it is answered, even if the client has given up.
+struct Sink {
+    answers: AnswerQueue,
+    under_way: Arc<AtomicUsize>,
+    shared: Arc<Shared>,
+}
+
+/// A command that is not answered yet.
+struct PendingCommand {
+    shape: Shape,
+    charge: Option<Charge>,
+    reads_order: bool,
+}
+
+impl ReplySink for Sink {
+    fn answer(&self, tag: u64, result: door::Result) {
+        self.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.shared.metrics.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.answers.answer(tag, result);
+    }
+}
+
+impl Submission {
+    /// Begins a submission for a caller.
+    ///
+    /// # Errors
+    /// [`FailKind::Busy`] if the connection has too many commands under way.
+    pub(crate) fn begin(
+        shared: &Arc<Shared>,
+        permit: &ConnectionPermit,
+        caller: Caller,
+        deadline: Instant,
+    ) -> Result<Submission, FailKind> {
+        // Commands whose client has given up count as well.
+        if permit.under_way.load(Ordering::Relaxed) >= shared.config.limits.requests_under_way_max {
+            return Err(FailKind::Busy);
+        }
+        let under_way = Arc::clone(&permit.under_way);
+        let sink = Sink { answers: AnswerQueue::default(), under_way, shared: Arc::clone(shared) };
+        let owners = caller.owners(permit);
+        Ok(Submission { shared: Arc::clone(shared), caller, owners, sink: Arc::new(sink), deadline })
+    }
+
+    /// Submits a command and waits for its verdict.
+    pub(crate) async fn command(self, command: Command, key: Option<RequestKey>, shape: Shape) -> Verdict {
+        let pending = match self.charge(&command, shape) {
+            Ok(pending) => pending,
+            Err(verdict) => return verdict,
+        };
+        self.submit(0, command, key);
+        match self.answers().await.pop() {
+            Some((_, result)) => self.verdict(result, &pending),
+            None => Verdict::Fail(Fail::new(FailKind::Unknown)),
+        }
+    }
+
+    /// Submits the items of a batch and waits for their verdicts.
+    pub(crate) async fn batch(self, items: Vec<Result<Item, Rejection>>) -> Vec<Verdict> {
+        let mut batch = Batch::new(0, Instant::now(), self.deadline, items);
+        let mut under_way: BTreeMap<u64, PendingCommand> = BTreeMap::new();
+        loop {
+            while let Some((index, item)) = batch.start() {
+                let tag = index as u64;
+                match self.charge(&item.command, item.shape) {
+                    Ok(pending) => {
+                        under_way.insert(tag, pending);
+                        self.submit(tag, item.command, item.key);
+                    }
+                    Err(verdict) => batch.ended(index, verdict),
+                }
+            }
+            if let Some(verdicts) = batch.verdicts() {
+                return verdicts;
+            }
+            let answers = self.answers().await;
+            if answers.is_empty() {
+                batch.give_up();
+                for (tag, _) in std::mem::take(&mut under_way) {
+                    batch.ended(tag as usize, Verdict::Fail(Fail::new(FailKind::Unknown)));
+                }
+                continue;
+            }
+            for (tag, result) in answers {
+                let pending = under_way.remove(&tag).expect("an item is answered once");
+                batch.ended(tag as usize, self.verdict(result, &pending));
+            }
+        }
+    }
+
+    /// Charges a command to the caller's budgets.
+    fn charge(&self, command: &Command, shape: Shape) -> Result<PendingCommand, Verdict> {
+        let charge = self.shared.budgets.begin(&self.owners, command, Instant::now());
+        let charge = charge.map_err(|over| Verdict::Rejected(over.rejection()))?;
+        Ok(PendingCommand { shape, charge, reads_order: caller::reads_order(command) })
+    }
+
+    /// Submits a command. Its answer comes with this tag.
+    pub(crate) fn submit(&self, tag: u64, command: Command, key: Option<RequestKey>) {
+        self.sink.under_way.fetch_add(1, Ordering::Relaxed);
+        self.shared.metrics.under_way.fetch_add(1, Ordering::Relaxed);
+        let sink = Arc::clone(&self.sink) as Arc<dyn ReplySink>;
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let reply = ReplyTo::new(sink, tag).within(left.as_millis() as u64);
+        venues::submit(&self.shared, &self.caller.access, command, key, reply);
+    }
+
+    /// Waits for the next answers. Empty if the deadline passes or the port closes before.
+    pub(crate) async fn answers(&self) -> Vec<(u64, door::Result)> {
+        let mut taken = Vec::new();
+        let mut phase = self.shared.phase.clone();
+        let over = async {
+            tokio::select! {
+                () = sleep_until(self.deadline) => {}
+                // An error means that the port is gone, which is as good as closed.
+                _ = phase.wait_for(|phase| *phase == Phase::Closed) => {}
+            }
+        };
+        let answered = async {
+            while taken.is_empty() {
+                self.sink.answers.ready().await;
+                self.sink.answers.take(&mut taken);
+            }
+        };
+        tokio::select! {
+            biased;
+            () = answered => {}
+            () = over => {}
+        }
+        taken
+    }
+
+    fn verdict(&self, result: door::Result, pending: &PendingCommand) -> Verdict {
+        if let Ok(Err(refusal)) = &result {
+            self.shared.metrics.refused(refusal);
+        }
+        if let Some(charge) = pending.charge {
+            self.shared.budgets.end(charge, &result, Instant::now(), self.shared.backend.now());
+        }
+        match self.caller.redact(&self.shared, pending.reads_order, result) {
+            Ok(outcome) => Verdict::decided(outcome, pending.shape),
+            Err(failure) => Verdict::Fail(fail_of(failure)),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The page's files, `/page.json`, and their headers for browsers.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use boxoffice_edge::{EdgeConfig, Limits, PageConfig, backend::Member};
+use serde_json::{Value, json};
+
+use crate::{
+    http_client::{HttpAnswer, HttpClient},
+    server::common::{TestServer, get, id},
+};
+
+/// The paths of all files below `/page/`.
+fn files() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
+    let (mut folders, mut files): (Vec<PathBuf>, Vec<String>) = (vec![root.clone()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(&root).expect("it is below").to_str().expect("a plain name");
+                files.push(name.to_owned());
+            }
+        }
+    }
+    files
+}
+
+fn kind(file: &str) -> &'static str {
+    match file.rsplit_once('.').map(|(_, ending)| ending) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("png") => "image/png",
+        Some("woff2") => "font/woff2",
+        Some("json") => "application/json",
+        other => panic!("{file}: {other:?} has no media type here; the server needs one too"),
+    }
+}
+
+fn assert_revalidated(answer: &HttpAnswer) {
+    assert_eq!(answer.header("cache-control"), Some("no-cache"), "{answer:?}");
+    assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+    let tag = answer.header("etag").expect("a tag");
+    assert!(tag.len() == 34 && tag.starts_with('"') && tag.ends_with('"'), "{tag}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_file_has_its_media_type() {
+    let server = TestServer::open(Limits::default());
+    let mut http_client = HttpClient::connect(server.clients).await;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
+    let files = files();
+    assert!(!files.is_empty());
+    for file in files {
+        let path = format!("/page/{file}");
+        let answer = http_client.get(&path, &[]).await;
+        assert_eq!((answer.status, answer.header("content-type")), (200, Some(kind(&file))), "{file}");
+        assert_eq!(answer.body, fs::read(root.join(&file)).expect("the file"), "{file}");
+        assert_eq!(answer.header("access-control-allow-origin"), Some("*"), "{file}");
+        assert_revalidated(&answer);
+        let head = http_client.ask("HEAD", &path, &[], b"").await;
+        let length = answer.body.len().to_string();
+        assert_eq!((head.status, head.header("content-length")), (200, Some(length.as_str())), "{file}");
+        assert_eq!(head.header("etag"), answer.header("etag"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_is_at_the_root_and_runs_no_foreign_script() {
+    let server = TestServer::open(Limits::default());
+    let mut http_client = HttpClient::connect(server.clients).await;
+    let answer = http_client.get("/", &[]).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    assert_revalidated(&answer);
+    let policy = answer.header("content-security-policy").expect("a policy");
+    let parts: Vec<&str> = policy.split(';').map(str::trim).collect();
+    for part in
+        ["default-src 'self'", "connect-src 'self' ws: wss: http: https:", "object-src 'none'", "base-uri 'none'"]
+    {
+        assert!(parts.contains(&part), "{part} in {policy}");
+    }
+    assert!(!policy.contains("unsafe"), "{policy}");
+    let text = String::from_utf8(answer.body).expect("text");
+    assert!(!text.contains("<style"), "styles are files");
+    for script in text.split("<script").skip(1) {
+        let (head, rest) = script.split_once('>').expect("an end");
+        assert!(head.contains("src=") && rest.starts_with("</script>"), "scripts are files: {head}");
+    }
+    assert_eq!(http_client.ask("HEAD", "/", &[], b"").await.status, 200);
+    let wrong = http_client.ask("POST", "/", &[], b"").await;
+    assert_eq!((wrong.status, wrong.header("allow")), (405, Some("GET,HEAD")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_browser_has_is_not_sent_again() {
+    let server = TestServer::open(Limits::default());
+    let mut http_client = HttpClient::connect(server.clients).await;
+    for path in ["/", "/page/index.html", "/page/css/operator.css"] {
+        let tag = http_client.get(path, &[]).await.header("etag").expect("a tag").to_owned();
+        for known in [tag.clone(), format!("W/{tag}"), format!("\"other\", {tag}"), "*".into()] {
+            let answer = http_client.get(path, &[("if-none-match", &known)]).await;
+            assert_eq!((answer.status, answer.body.len()), (304, 0), "{path} {known}");
+            assert_eq!(answer.header("etag"), Some(tag.as_str()));
+            assert_eq!(answer.header("cache-control"), Some("no-cache"));
+        }
+        assert_eq!(http_client.get(path, &[("if-none-match", "\"other\"")]).await.status, 200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_the_page_is_served() {
+    let server = TestServer::open(Limits::default());
+    let mut http_client = HttpClient::connect(server.clients).await;
+    for path in [
+        "/page/../Cargo.toml",
+        "/page/..%2fCargo.toml",
+        "/page/%2e%2e/Cargo.toml",
+        "/page/css/../../src/lib.rs",
+        "/page/css/../css/operator.css",
+        "/page/./index.html",
+        "/page//index.html",
+        "/page//etc/passwd",
+        "/page/css\\operator.css",
+        "/page/index%2ehtml",
+        "/page/css",
+        "/page/css/",
+        "/page/",
+        "/page",
+        "/page/.hidden.js",
+        "/page/nothing.js",
+        "/index.html",
+        "/page.json/more",
+    ] {
+        let answer = http_client.get(path, &[]).await;
+        assert_eq!((answer.status, answer.body.len()), (404, 0), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_is_told_of_the_cluster() {
+    let page = PageConfig {
+        products: vec![id("programme"), id("poster")],
+        resources: vec![id("room-5")],
+        gateway: true,
+        demo: Some("http://127.0.0.1:7190".into()),
+        payment: Some("https://pay.example/element.js".into()),
+    };
+    let server = TestServer::with(EdgeConfig { page, ..EdgeConfig::default() });
+    let member = |node: &str, client: &str| Member { node: node.into(), client: client.into() };
+    *server.node.members.lock() = vec![
+        member("n1", "10.0.0.1:7180"),
+        member("n2", "box2.example:7180"),
+        // Members without a known address or port.
+        member("n3", ""),
+        member("n4", "10.0.0.4:0"),
+        member("n5", "[::1]:7180"),
+    ];
+    let mut http_client = HttpClient::connect(server.clients).await;
+    let answer = http_client.get("/page.json", &[("origin", "https://tickets.example")]).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+    assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let expected = json!({
+        "node": "n1",
+        "nodes": [
+            {"node": "n1", "url": "http://10.0.0.1:7180"},
+            {"node": "n2", "url": "http://box2.example:7180"},
+            {"node": "n5", "url": "http://[::1]:7180"},
+        ],
+        "products": ["programme", "poster"],
+        "resources": ["room-5"],
+        "gateway": true,
+        "demo": "http://127.0.0.1:7190",
+        "customers": false,
+        "hosts": [],
+        "payment": "https://pay.example/element.js",
+    });
+    assert_eq!(answer.json(), expected);
+    assert_eq!(http_client.ask("HEAD", "/page.json", &[], b"").await.status, 200);
+    assert_eq!(http_client.get("/metrics", &[]).await.status, 404, "strangers are told no counters");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_is_alone_is_where_it_was_reached() {
+    let server = TestServer::open(Limits::default());
+    *server.node.members.lock() = vec![Member { node: "n1".into(), client: "".into() }];
+    let answer: Value = HttpClient::connect(server.clients).await.get("/page.json", &[]).await.json();
+    assert_eq!(answer["nodes"], json!([{"node": "n1", "url": "http://localhost"}]), "as the request's Host says");
+    assert_eq!((&answer["gateway"], &answer["demo"], &answer["products"]), (&json!(false), &Value::Null, &json!([])));
+    // It does not know its cluster yet, and the request's host is not usable.
+    server.node.members.lock().clear();
+    for host in ["", "a b", "user@evil.example", "a/b"] {
+        let request = format!("GET /page.json HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        let (status, body) = crate::server::common::http(server.clients, &request).await;
+        if status == 200 {
+            let answer: Value = serde_json::from_str(&body).expect("JSON");
+            assert_eq!(
+                answer["nodes"],
+                json!([{"node": "n1", "url": format!("http://{}", server.clients)}]),
+                "{host:?}"
+            );
+        }
+    }
+    assert_eq!(get(server.clients, "/page.json").await.0, 200);
+}

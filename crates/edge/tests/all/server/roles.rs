@@ -1,0 +1,302 @@
+//! The roles of every op, with a key and without, over WebSocket and HTTP.
+
+use std::{sync::Arc, time::Duration};
+
+use boxoffice_core::{
+    access::{AccessKey, NewKey, Role, Roles},
+    id::Id,
+    time::Timestamp,
+};
+use boxoffice_edge::{EdgeConfig, Limits, budgets::BudgetConfig};
+use boxoffice_node::access::KeyRing;
+use boxoffice_wire::{Encoding, Op, access::ShownKey, schema};
+use serde_json::{Value, json};
+
+use crate::{
+    http_client::HttpClient,
+    server::{
+        common::{Client, TestServer, request},
+        permissions::is_allowed,
+    },
+};
+
+const TOKEN: &str = "open sesame, please";
+
+/// The secret of every key here.
+const SECRET: &str = "0123456789abcdefghijABCDEFGHIJ-_0123456789x";
+
+fn id(text: &str) -> Id {
+    Id::new(text).expect("a good id")
+}
+
+/// Gives the cluster a key with these roles, named after the first.
+fn give(server: &TestServer, name: &str, roles: Roles) -> String {
+    let shown = ShownKey { name, secret: SECRET };
+    let terms = NewKey { hash: shown.hash(), roles, venues: Vec::new(), requests_per_second: None, held_max: None };
+    let key = AccessKey { terms, created_at: Timestamp(1) };
+    server.node.access_keys.lock().insert(id(name), Arc::new(key));
+    shown.written()
+}
+
+/// The answer to `POST /v1/{op}` with an invalid body: 400 if the caller has the right to the op.
+async fn posted(server: &TestServer, op: Op, token: Option<&str>) -> (u16, u16) {
+    let authorization = token.map(|token| format!("Bearer {token}"));
+    let mut headers = vec![("idempotency-key", "r")];
+    headers.extend(authorization.as_deref().map(|value| ("authorization", value)));
+    let answer = HttpClient::connect(server.clients).await.post(&format!("/v1/{}", op.name()), &headers, "[]").await;
+    (answer.status, answer.code() as u16)
+}
+
+/// A valid body.
+fn body_of(op: Op) -> Value {
+    schema::of(op).examples.first().cloned().unwrap_or_else(|| json!({}))
+}
+
+fn is_about_a_socket(op: Op) -> bool {
+    ["hello", "watch", "unwatch"].contains(&op.name())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_op_is_for_its_roles() {
+    for anonymous in [None, Some(Role::Watch), Some(Role::Sell)] {
+        let server =
+            TestServer::strict(EdgeConfig { anonymous, admin_token: Some(TOKEN.into()), ..EdgeConfig::default() });
+        let stranger = anonymous.map_or("nobody", Role::name);
+        let keys = Role::ALL.map(|role| (role.name(), give(&server, role.name(), Roles::of(role))));
+        let mut asked = 0;
+        for op in Op::ALL.into_iter().filter(|op| !is_about_a_socket(*op)) {
+            let expected = if is_allowed(op, stranger) { (400, 101) } else { (401, 107) };
+            assert_eq!(posted(&server, op, None).await, expected, "{} of a stranger who may {stranger}", op.name());
+            for (role, key) in &keys {
+                let expected = if is_allowed(op, role) { (400, 101) } else { (403, 108) };
+                assert_eq!(posted(&server, op, Some(key)).await, expected, "{} with the role {role}", op.name());
+                asked += 1;
+            }
+            assert_eq!(posted(&server, op, Some(TOKEN)).await, (400, 101), "{} with the admin token", op.name());
+            let other = ShownKey { name: "desk", secret: &SECRET.replace('0', "1") }.written();
+            for wrong in ["open sesame, pleasf", &other, "bok.nobody.0123456789abcdefghijABCDEFGHIJ-_0123456789x"] {
+                if op == Op::VenueGet {
+                    assert_eq!(posted(&server, op, Some(wrong)).await, (401, 107), "{wrong}");
+                }
+            }
+        }
+        assert_eq!(asked, 5 * (Op::ALL.len() - 3), "every op with every role");
+        assert!(server.node.keys.lock().is_empty() && server.node.log.lock().is_empty(), "nothing reached the node");
+    }
+}
+
+/// The same over a WebSocket with valid bodies. Refused requests change nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sockets_are_held_to_the_same_roles() {
+    let server =
+        TestServer::strict(EdgeConfig { anonymous: None, admin_token: Some(TOKEN.into()), ..EdgeConfig::default() });
+    let mut stranger = Client::connect(server.clients, Encoding::Json).await;
+    for (number, op) in (1..).zip(Op::ALL) {
+        stranger.send(number, op, body_of(op)).await;
+        let refused = if op == Op::Hello { 0 } else { 107 };
+        assert_eq!(stranger.code().await, (Some(number), refused), "{}", op.name());
+    }
+    for role in Role::ALL {
+        let key = give(&server, role.name(), Roles::of(role));
+        let shown = request(server.clients, "boxoffice.v1.json", &[("authorization", &format!("Bearer {key}"))]);
+        let mut client = Client::connect_with(shown, Encoding::Json).await;
+        for (number, op) in (1..).zip(Op::ALL).filter(|(_, op)| !is_allowed(*op, role.name())) {
+            client.send(number, op, body_of(op)).await;
+            assert_eq!(client.code().await, (Some(number), 108), "{} with the role {}", op.name(), role.name());
+        }
+    }
+    assert!(server.node.keys.lock().is_empty() && server.node.log.lock().is_empty(), "nothing reached the node");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_is_revoked_is_refused_and_its_connections_end() {
+    let server = TestServer::strict(EdgeConfig { anonymous: None, ..EdgeConfig::default() });
+    let key = give(&server, "till-3", Roles::of(Role::Desk));
+    let shown = || request(server.clients, "boxoffice.v1.json", &[("authorization", &format!("Bearer {key}"))]);
+    let mut client = Client::connect_with(shown(), Encoding::Json).await;
+    client.is_alive().await;
+    let revoke = || {
+        server.node.access_keys.lock().remove(&id("till-3"));
+        server.node.key_ring.lock().version += 1;
+    };
+    revoke();
+    let begun = tokio::time::Instant::now();
+    while posted(&server, Op::VenuePut, Some(&key)).await != (401, 107) {
+        assert!(begun.elapsed().as_secs() < 20, "it is refused");
+    }
+    // The connection ends with its next request at the latest, once the state of the keys was updated.
+    loop {
+        client.send(7, Op::CartOpen, json!({"token": crate::server::common::token(9)})).await;
+        match client.next().await {
+            crate::server::common::Sent::Frame(_) => assert!(begun.elapsed().as_secs() < 20, "it ends"),
+            crate::server::common::Sent::Closed(code, why) => {
+                assert_eq!((code, why.as_str()), (4001, "this key was revoked"));
+                break;
+            }
+            crate::server::common::Sent::Broken => panic!("it is told why"),
+        }
+    }
+    // A new key under the same name does not help.
+    let mut client = {
+        give(&server, "till-3", Roles::of(Role::Desk));
+        Client::connect_with(shown(), Encoding::Json).await
+    };
+    client.is_alive().await;
+    give(&server, "till-3", Roles::of(Role::Watch));
+    server.node.key_ring.lock().version += 1;
+    let begun = tokio::time::Instant::now();
+    loop {
+        client.send(7, Op::CartOpen, json!({"token": crate::server::common::token(9)})).await;
+        if let crate::server::common::Sent::Closed(code, _) = client.next().await {
+            assert_eq!(code, 4001);
+            break;
+        }
+        assert!(begun.elapsed().as_secs() < 20, "it ends");
+    }
+}
+
+/// Keys may have been revoked meanwhile. Ops of desks and operators are refused to them, and sales go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_does_not_hear_of_the_directory_sells_on() {
+    let server = TestServer::strict(EdgeConfig { admin_token: Some(TOKEN.into()), ..EdgeConfig::default() });
+    let desk = give(&server, "desk", Roles::of(Role::Desk));
+    *server.node.key_ring.lock() = KeyRing { version: 1, has_admin: false, silent_ms: 6_000 };
+    let begun = tokio::time::Instant::now();
+    while posted(&server, Op::VenuePut, Some(&desk)).await != (503, 903) {
+        assert!(begun.elapsed().as_secs() < 20, "it is refused");
+    }
+    for (op, token, expected) in [
+        (Op::CartOpen, Some(desk.as_str()), (400, 101)),
+        (Op::OrderGet, Some(desk.as_str()), (400, 101)),
+        (Op::AdminSettle, Some(desk.as_str()), (503, 903)),
+        (Op::VenueGet, None, (400, 101)),
+        // The cluster cannot revoke the token in the configuration.
+        (Op::VenuePut, Some(TOKEN), (400, 101)),
+    ] {
+        assert_eq!(posted(&server, op, token).await, expected, "{}", op.name());
+    }
+    *server.node.key_ring.lock() = KeyRing { version: 1, has_admin: false, silent_ms: 0 };
+    while posted(&server, Op::VenuePut, Some(&desk)).await != (400, 101) {
+        assert!(begun.elapsed().as_secs() < 20, "it is taken again");
+    }
+}
+
+/// Without an admin token, and as long as no key has the role admin, the operators' port needs no credentials. The clients'
+/// port does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_operators_port_is_open_until_there_is_an_operators_key() {
+    let server = TestServer::strict(EdgeConfig::default());
+    let put = async |address, host: &str| {
+        let head =
+            format!("POST /v1/venue.put HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\nidempotency-key: r\r\n");
+        let request = format!("{head}content-type: application/json\r\ncontent-length: 2\r\n\r\n[]");
+        crate::server::common::http(address, &request).await.0
+    };
+    assert_eq!(put(server.operators, "127.0.0.1:7380").await, 400);
+    assert_eq!(put(server.operators, "localhost").await, 400);
+    // A stranger's name that leads here means a stranger's page.
+    assert_eq!(put(server.operators, "evil.example:7380").await, 421);
+    assert_eq!(put(server.clients, "127.0.0.1:7180").await, 401);
+    *server.node.key_ring.lock() = KeyRing { version: 2, has_admin: true, silent_ms: 0 };
+    let begun = tokio::time::Instant::now();
+    while put(server.operators, "localhost").await != 401 {
+        assert!(begun.elapsed().as_secs() < 20, "it asks for a key now");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_a_desk_records_payments() {
+    let recorded = json!({"token": crate::server::common::token(9), "payment": {"recorded": {"method": "cash", "transaction_id": "1"}}});
+    let through = json!({"token": crate::server::common::token(9), "payment": {"gateway": {"source": "ok"}}});
+    for (by_anyone, role, allowed) in
+        [(false, Role::Sell, false), (false, Role::Desk, true), (true, Role::Sell, true), (false, Role::Admin, true)]
+    {
+        let config = EdgeConfig { anonymous: Some(role), recorded_by_anyone: by_anyone, ..EdgeConfig::default() };
+        let server = TestServer::strict(config);
+        let mut client = Client::connect(server.clients, Encoding::Json).await;
+        client.send(1, Op::CartCheckout, recorded.clone()).await;
+        let (_, code) = client.code().await;
+        assert_eq!(code == 108, !allowed, "{role:?} {by_anyone}: {code}");
+        assert_eq!(server.node.keys.lock().len(), usize::from(allowed), "what is refused does not reach the node");
+        client.send(2, Op::CartCheckout, through.clone()).await;
+        assert_ne!(client.code().await.1, 108);
+    }
+}
+
+/// Over WebSocket and HTTP. Guesses wait. A valid key does not, even from the same network.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn invalid_keys_are_answered_later_and_later() {
+    let limits = Limits { guess_step: Duration::from_millis(100), ..Limits::default() };
+    let server = TestServer::strict(EdgeConfig { admin_token: Some(TOKEN.into()), limits, ..EdgeConfig::default() });
+    let begun = tokio::time::Instant::now();
+    for _ in 0..5 {
+        assert_eq!(posted(&server, Op::VenueGet, Some("open sesame, pleasf")).await, (401, 107));
+    }
+    assert!(begun.elapsed() >= Duration::from_millis(300), "the fourth waits a step, the fifth two");
+    let mut client = Client::connect(server.clients, Encoding::Json).await;
+    let begun = tokio::time::Instant::now();
+    client.send(1, Op::Hello, json!({"token": "open sesame, pleasf"})).await;
+    client.send(2, Op::VenueGet, json!({"id": "globe"})).await;
+    assert_eq!(client.code().await.0, Some(2), "others are not waited for");
+    assert_eq!(client.code().await, (Some(1), 107));
+    assert!(begun.elapsed() >= Duration::from_millis(300));
+    assert_eq!(client.close_code().await, 4001);
+    assert_eq!(posted(&server, Op::VenuePut, Some(TOKEN)).await, (400, 101));
+    assert_eq!(server.metric("boxoffice_edge_denied_total{reason=\"token\"}").await, 6.0);
+}
+
+/// Over WebSocket and HTTP. The refusal has a time to wait. A caller with a key is exempt.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_budget_of_a_network_is_enforced() {
+    let server = |connections, requests_per_second| {
+        let budgets = BudgetConfig { connections, requests_per_second, ..BudgetConfig::default() };
+        let config = EdgeConfig { anonymous: Some(Role::Sell), budgets, ..EdgeConfig::default() };
+        TestServer::strict(EdgeConfig { admin_token: Some(TOKEN.into()), ..config })
+    };
+    let slow = server(0, 2);
+    let mut client = Client::connect(slow.clients, Encoding::Json).await;
+    let mut codes = Vec::new();
+    for number in 0..12 {
+        client.send(number, Op::VenueGet, json!({"id": "globe"})).await;
+        codes.push(client.code().await.1);
+    }
+    // The connection was the first request.
+    assert!(codes[..9].iter().all(|code| *code != 109) && codes[11] == 109, "five seconds' worth: {codes:?}");
+    let mut http_client = HttpClient::connect(slow.clients).await;
+    let answer = http_client.get("/v1/venue.get?id=globe", &[]).await;
+    assert_eq!((answer.status, answer.code()), (429, 109));
+    assert!(answer.json()["no"]["retry_after_ms"].as_u64().is_some_and(|ms| (1..=5_000).contains(&ms)), "{answer:?}");
+    assert!(answer.header("retry-after").is_some(), "{answer:?}");
+    assert_ne!(posted(&slow, Op::VenueGet, Some(TOKEN)).await.1, 109, "a key lifts it");
+    assert!(slow.metric("boxoffice_edge_over_budget_total{budget=\"requests\"}").await >= 2.0);
+    // Strangers may have three connections. A caller with a key connects all the same.
+    let small = server(3, 0);
+    let ws = |headers: &[(&str, &str)]| request(small.clients, "boxoffice.v1.json", headers);
+    let (mut strangers, mut refused) = (Vec::new(), 0);
+    while refused < 3 {
+        match tokio_tungstenite::connect_async(ws(&[])).await {
+            Ok((socket, _)) => strangers.push(socket),
+            Err(_) => refused += 1,
+        }
+        assert!(strangers.len() <= 3);
+    }
+    let authorization = format!("Bearer {TOKEN}");
+    let operator = Client::connect_with(ws(&[("authorization", &authorization)]), Encoding::Json).await;
+    drop((operator, strangers));
+    assert!(small.metric("boxoffice_edge_over_budget_total{budget=\"connections\"}").await >= 1.0);
+}
+
+/// Every caller but a desk is a guest.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_node_learns_which_callers_are_guests() {
+    for (role, guest) in [(Role::Sell, true), (Role::Desk, false)] {
+        let server = TestServer::strict(EdgeConfig { anonymous: Some(role), ..EdgeConfig::default() });
+        let mut client = Client::connect(server.clients, Encoding::Json).await;
+        client.send(1, Op::CartOpen, json!({"token": crate::server::common::token(9)})).await;
+        client.code().await;
+        let lines = json!([{"product": "milk", "quantity": 1}]);
+        client.send(2, Op::CartHoldAll, json!({"token": crate::server::common::token(9), "lines": lines})).await;
+        client.code().await;
+        assert_eq!(*server.node.connections.lock(), [guest, guest], "{role:?}");
+    }
+}

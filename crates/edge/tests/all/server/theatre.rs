@@ -1,0 +1,53 @@
+//! The feeds of the test's node: sessions and their maps, a cart, customers.
+
+use std::collections::BTreeMap;
+
+use boxoffice_core::{
+    answer::{Answer, MapView, Purchase},
+    id::{Entity, Id},
+};
+use boxoffice_feeds::{Beginning, FeedSource, NoFeed};
+use parking_lot::Mutex;
+
+use crate::server::common::{cart, opened};
+
+/// Sessions and their maps.
+#[derive(Default)]
+pub(crate) struct Theatre {
+    pub(crate) sessions: Mutex<BTreeMap<Id, MapView>>,
+    /// The threads that began feeds.
+    pub(crate) threads: Mutex<Vec<String>>,
+}
+
+impl FeedSource for Theatre {
+    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+        self.threads.lock().push(std::thread::current().name().unwrap_or_default().to_owned());
+        match entity {
+            // Another node has it, and never answers.
+            Entity::Session(session) if session.as_str() == "elsewhere" => Err(NoFeed::Asked),
+            Entity::Session(session) => {
+                self.sessions.lock().get(session).cloned().map(Beginning::Session).ok_or(NoFeed::NotFound)
+            }
+            Entity::Cart(id) if *id == cart(1) => {
+                let Answer::Cart(view) = opened(*id).answer else { panic!("it is a cart") };
+                Ok(Beginning::Cart { version: 1, cart: Box::new(view) })
+            }
+            Entity::Customer(_) => Ok(Beginning::Customer { newest: 0 }),
+            _ => Err(NoFeed::NotFound),
+        }
+    }
+
+    fn may_lag(&self, _entity: &Entity) -> bool {
+        false
+    }
+
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+        self.begin(entity)
+    }
+
+    fn end(&self, _entity: &Entity) {}
+
+    fn purchases(&self, _customer: &Id, _after: u64, _limit: u32) -> Option<Vec<Purchase>> {
+        Some(Vec::new())
+    }
+}

@@ -1,0 +1,64 @@
+//! Requests and answers over HTTP. Bodies have no envelope, and answers have no id.
+
+use bytes::BytesMut;
+use serde::Serialize;
+use smol_str::format_smolstr;
+
+use crate::{
+    Encoding, Op, Rejection, Request,
+    encode::{ItemVerdict, Verdict},
+    limits::{FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
+    raw,
+    repr::ListOf,
+    repr::{ToWire, WireRepr},
+};
+
+#[derive(Serialize)]
+struct Ok<T> {
+    ok: T,
+}
+
+/// Answers with a verdict.
+pub fn verdict(encoding: Encoding, out: &mut BytesMut, verdict: &Verdict) {
+    encoding.write(out, &ItemVerdict(verdict));
+}
+
+/// Answers a batch with a verdict for each item, in their order.
+pub fn batch(encoding: Encoding, out: &mut BytesMut, verdicts: &[Verdict]) {
+    #[derive(Serialize)]
+    struct Items<I: Serialize> {
+        items: I,
+    }
+    encoding.write(out, &Ok { ok: Items { items: ListOf(|| verdicts.iter().map(ItemVerdict)) } });
+}
+
+/// Answers with a body that is not an entity's answer, such as a status, or with a part of one.
+pub fn ok<T: WireRepr>(encoding: Encoding, out: &mut BytesMut, body: &T) {
+    encoding.write(out, &Ok { ok: ToWire(body) });
+}
+
+/// The request with this JSON body. An empty body is a map without fields.
+///
+/// # Errors
+/// The answer instead.
+pub fn request(op: Op, rid: Option<&str>, deadline_ms: Option<u64>, body: &[u8]) -> Result<Request, Rejection> {
+    let most = body_bytes_max(op);
+    if body.len() > most {
+        return Err(too_long(most));
+    }
+    let body = (!body.is_empty()).then_some(body);
+    if let Some(body) = body {
+        raw::check_depth(Encoding::Json, body)?;
+    }
+    Request::from_parts(Encoding::Json, 0, op, rid, deadline_ms, body)
+}
+
+/// The longest body of an op, in bytes, the same as for a frame.
+pub fn body_bytes_max(op: Op) -> usize {
+    if op.is_for_importers() { IMPORT_FRAME_BYTES_MAX } else { FRAME_BYTES_MAX }
+}
+
+/// The rejection of a longer body.
+pub fn too_long(most: usize) -> Rejection {
+    Rejection::TooLarge(format_smolstr!("a body of this op has at most {most} bytes"))
+}

@@ -1,0 +1,274 @@
+//! The representation of the core's values on the wire, the same for both encodings.
+//!
+//! The core's own serialization is for its log. The representation here is for clients and never changes. Ids are text,
+//! carts and orders 32 hexadecimal digits, seats `[row, seat]`, states words. Times are RFC 3339 in JSON and milliseconds in
+//! MessagePack. Packed maps are base64 in JSON and bytes in MessagePack. Fields use it with `#[serde(with = "repr")]`.
+
+// In reading order: schemas, the parts that other representations use, then the values of the core.
+pub mod shape;
+
+mod list;
+mod map;
+mod text;
+
+pub(crate) mod bytes;
+mod id;
+mod money;
+mod seat;
+mod time;
+
+pub(crate) mod answer;
+mod audit;
+mod calendar;
+pub(crate) mod layout_cache;
+mod line;
+pub(crate) mod order;
+pub(crate) mod payment;
+mod stock;
+
+use std::{borrow::Cow, sync::Arc};
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    ser::{SerializeSeq, SerializeStruct},
+};
+use serde_json::{Value, json};
+use smol_str::SmolStr;
+
+use self::{list::read_list, shape::Shapes};
+
+pub(crate) use self::{
+    bytes::Base64,
+    list::{Bounded, ListOf, OptionalBounded},
+    map::{Pairs, map_repr},
+    money::Price,
+    text::{read_text, shortened},
+    time::{Day, WallTime, is_date, wall_time},
+};
+pub use self::{
+    id::{cart_id, cart_token, cart_token_text, entity, order_id},
+    seat::seat_state_text,
+    time::{day, day_text, rfc3339, timestamp},
+};
+
+/// A value with a representation on the wire.
+pub trait WireRepr: Sized {
+    /// Writes the value.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
+
+    /// Reads the value.
+    ///
+    /// # Errors
+    /// Those of the deserializer, and why the input is not such a value, in words.
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
+
+    /// The JSON Schema. For a shape with a name, a reference to its schema in `shapes`.
+    fn schema(shapes: &mut Shapes) -> Value;
+}
+
+/// For `#[serde(with = "repr")]`.
+pub(crate) fn serialize<T: WireRepr, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    value.write(serializer)
+}
+
+/// For `#[serde(with = "repr")]`.
+pub(crate) fn deserialize<'de, T: WireRepr, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    T::read(deserializer)
+}
+
+/// A value to be written.
+pub(crate) struct ToWire<'a, T>(pub(crate) &'a T);
+
+impl<T: WireRepr> Serialize for ToWire<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.write(serializer)
+    }
+}
+
+/// A value that was read.
+pub(crate) struct FromWire<T>(pub(crate) T);
+
+impl<'de, T: WireRepr> Deserialize<'de> for FromWire<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FromWire<T>, D::Error> {
+        T::read(deserializer).map(FromWire)
+    }
+}
+
+/// Whether a field with this value is omitted.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Represents types by their own serde implementations.
+macro_rules! plain_repr {
+    ($($($value:ty),+ => $schema:expr;)+) => {$($(
+        impl $crate::repr::WireRepr for $value {
+            fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serde::Serialize::serialize(self, serializer)
+            }
+
+            fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                serde::Deserialize::deserialize(deserializer)
+            }
+
+            fn schema(_: &mut $crate::repr::shape::Shapes) -> serde_json::Value {
+                $schema
+            }
+        }
+    )+)+};
+}
+pub(crate) use plain_repr;
+
+plain_repr! {
+    u8, u16, u32, u64 => json!({"type": "integer", "minimum": 0});
+    i32, i64 => json!({"type": "integer"});
+    f64 => json!({"type": "number"});
+    bool => json!({"type": "boolean"});
+    SmolStr, String, Cow<'static, str> => json!({"type": "string"});
+    // A time or a position.
+    (u16, u16) => json!({"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 2, "maxItems": 2});
+    (i32, i32) => json!({"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2});
+}
+
+/// Represents a type by another one, with conversions in both directions.
+macro_rules! repr_of {
+    ($($value:ty: $shape:ty),+ $(,)?) => {$(
+        impl $crate::repr::WireRepr for $value {
+            fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serde::Serialize::serialize(&<$shape>::from(self.clone()), serializer)
+            }
+
+            fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let shape: $shape = serde::Deserialize::deserialize(deserializer)?;
+                shape.try_into().map_err(serde::de::Error::custom)
+            }
+
+            fn schema(shapes: &mut $crate::repr::shape::Shapes) -> serde_json::Value {
+                <$shape as $crate::repr::WireRepr>::schema(shapes)
+            }
+        }
+    )+};
+}
+pub(crate) use repr_of;
+
+/// Converts between two types with the same fields. Each is given as the pattern that takes it apart.
+macro_rules! same_fields {
+    ($($value:ident { $($values:tt)* } = $shape:ident { $($fields:tt)* }),+ $(,)?) => {$(
+        impl From<$value> for $shape {
+            fn from($value { $($values)* }: $value) -> $shape {
+                $shape { $($fields)* }
+            }
+        }
+
+        impl From<$shape> for $value {
+            fn from($shape { $($fields)* }: $shape) -> $value {
+                $value { $($values)* }
+            }
+        }
+    )+};
+}
+pub(crate) use same_fields;
+
+/// Represents the variants of an enum by words.
+macro_rules! words {
+    ($($(#[doc = $words:literal])? $value:ident as $component:ident { $($variant:ident: $word:literal),+ $(,)? })+) => {$(
+        impl $crate::repr::WireRepr for $value {
+            fn write<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str($crate::repr::Word::word(self))
+            }
+
+            fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::repr::read_text(deserializer, concat!("one of", $(" `", $word, "`"),+), |text| match text {
+                    $($word => Some($value::$variant),)+
+                    _ => None,
+                })
+            }
+
+            fn schema(shapes: &mut $crate::repr::shape::Shapes) -> serde_json::Value {
+                let words = || serde_json::json!({"type": "string", "enum": [$($word),+]});
+                shapes.named::<Self>(stringify!($component), |_| $crate::repr::shape::described(words(), &[$($words)?]))
+            }
+        }
+
+        impl $crate::repr::Word for $value {
+            fn word(&self) -> &'static str {
+                match self {
+                    $($value::$variant => $word,)+
+                }
+            }
+        }
+    )+};
+}
+pub(crate) use words;
+
+/// An enum with a word for each variant.
+pub(crate) trait Word {
+    fn word(&self) -> &'static str;
+}
+
+impl<T: WireRepr> WireRepr for Vec<T> {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.len()))?;
+        for value in self {
+            list.serialize_element(&ToWire(value))?;
+        }
+        list.end()
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+        read_list(deserializer, usize::MAX)
+    }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        json!({"type": "array", "items": T::schema(shapes)})
+    }
+}
+
+impl<T: WireRepr> WireRepr for Option<T> {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Some(value) => serializer.serialize_some(&ToWire(value)),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+        Ok(Option::<FromWire<T>>::deserialize(deserializer)?.map(|FromWire(value)| value))
+    }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        T::schema(shapes)
+    }
+}
+
+impl<T: WireRepr> WireRepr for Arc<T> {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        T::write(self, serializer)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<T>, D::Error> {
+        T::read(deserializer).map(Arc::new)
+    }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        T::schema(shapes)
+    }
+}
+
+/// A map with no fields.
+pub(crate) struct Done;
+
+impl Done {
+    pub(crate) fn schema(shapes: &mut Shapes) -> Value {
+        shapes.named::<Done>("Done", |_| json!({"type": "object", "description": "Done."}))
+    }
+}
+
+impl Serialize for Done {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_struct("Nothing", 0)?.end()
+    }
+}

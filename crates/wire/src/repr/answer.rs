@@ -1,0 +1,411 @@
+//! Venues, titles, sessions, maps and carts in answers.
+
+use std::sync::Arc;
+
+use boxoffice_core::{
+    answer::{
+        AreaCounts, At, CartState, CartView, Ended, HallView, Held, LineView, MapView, SeatCounts, SessionEntry,
+        SessionView, TakenLine, Taker, TitleView, VenueEntry, VenueView, VenuesPage,
+    },
+    command::{Area, Limits, Title, VenueDetails},
+    id::{CartId, Entity, Id, OrderId},
+    layout::Layout,
+    money::{Currency, Money},
+    payment::PaymentFailure,
+    time::Timestamp,
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeStruct};
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use crate::{
+    limits::CART_LINES_MAX,
+    repr::{
+        Base64, ListOf, Price, ToWire, WireRepr, is_default, layout_cache, repr_of, same_fields,
+        shape::{Shapes, shapes},
+        words,
+    },
+};
+
+words! {
+    CartState as CartState {
+        Active: "active", CheckingOut: "checking_out", Done: "done", Canceled: "canceled", Expired: "expired",
+    }
+    Taker as Taker { Operator: "operator", Session: "session" }
+}
+
+shapes! {
+    /// A version that the answer rests on, and its position in the log (0 if not known).
+    remote At {
+        entity: Entity,
+        version: u64,
+        position: u64,
+    }
+
+    /// Degrees. The core keeps whole millionths, so that both encodings mean the same.
+    #[derive(Copy)]
+    pub struct Position {
+        /// Longitude.
+        pub lon: f64 = -180..=180,
+        /// Latitude.
+        pub lat: f64 = -90..=90,
+    }
+
+    struct VenueFields as Venue {
+        id: Id,
+        name: SmolStr,
+        city: SmolStr,
+        position?: Option<Position>,
+        comments!: SmolStr,
+        halls: Vec<(Id, SmolStr, u32)>,
+    }
+
+    struct HallEntry {
+        id: Id,
+        name: SmolStr,
+        seats: u32,
+    }
+
+    struct VenueEntryFields as VenueEntry {
+        id: Id,
+        name: SmolStr,
+        city!: SmolStr,
+        position?: Option<Position>,
+        /// The distance from `near`, in metres.
+        distance_m?: Option<u64>,
+    }
+
+    struct VenuesFields as VenuePage {
+        venues: Vec<VenueEntry>,
+        cursor?: Option<SmolStr>,
+    }
+
+    remote HallView as Hall {
+        venue: Id,
+        id: Id,
+        name: SmolStr,
+        comments!: SmolStr,
+        layout: Arc<Layout> as "layout_cache",
+    }
+
+    struct TitleFields as Title {
+        id: Id,
+        name: SmolStr,
+        director!: SmolStr,
+        cast!: Vec<SmolStr>,
+        comments!: SmolStr,
+        duration_ms?: Option<u64>,
+    }
+
+    /// Seats by state.
+    remote SeatCounts as Counts {
+        free: u32,
+        held: u32,
+        sold: u32,
+        blocked: u32,
+    }
+
+    /// An area of places without seats, with its places by state.
+    struct AreaFields as Area {
+        id: Id,
+        name!: SmolStr,
+        capacity: u32,
+        price: Money = Price,
+        free?: Option<u32>,
+        held?: Option<u32>,
+        sold?: Option<u32>,
+    }
+
+    /// Places of an area by state.
+    remote AreaCounts {
+        area: Id,
+        free: u32,
+        held: u32,
+        sold: u32,
+    }
+
+    struct SessionFields as Session {
+        id: Id,
+        venue: Id,
+        hall: Id,
+        title: Id,
+        starts_at: Timestamp,
+        ends_at: Timestamp,
+        prices!: Vec<(Id, Money)>,
+        areas?: Vec<AreaFields>,
+        hold_ttl_ms?: Option<u64>,
+        limits?: Limits,
+        comments!: SmolStr,
+        /// The reason, if it was canceled.
+        canceled?: Option<SmolStr>,
+        counts: SeatCounts,
+        layout: Arc<Layout>,
+    }
+
+    remote SessionEntry {
+        id: Id,
+        hall: Id,
+        title: Id,
+        starts_at: Timestamp,
+        ends_at: Timestamp,
+        open: bool,
+    }
+
+    remote MapView as Map {
+        session: Id,
+        epoch!: u64,
+        version: u64,
+        counts: SeatCounts,
+        areas?: Vec<AreaCounts>,
+        /// Two bits a seat in layout order: 0 free, 1 held, 2 sold, 3 blocked.
+        seats: Vec<u8> as "crate::repr::bytes" = Base64(None),
+    }
+
+    remote CartView as Cart {
+        id: CartId,
+        state: CartState,
+        customer?: Option<Id>,
+        opened_at: Timestamp,
+        deadline: Timestamp,
+        lines: Vec<LineView> = 0..=CART_LINES_MAX,
+        /// Changes with lines, quantities and prices.
+        lines_version!: u64,
+        /// Lines that an operator or the node took away.
+        taken?: Vec<TakenLine> = 0..=CART_LINES_MAX,
+        total?: Option<Money>,
+        order?: Option<OrderId>,
+        ended?: Option<Ended>,
+    }
+
+    /// A line that was taken away from the cart's owner.
+    remote TakenLine {
+        line: LineView,
+        by: Taker,
+        reason??: SmolStr,
+    }
+
+    /// Why a cart ended without an order, and who decided it.
+    #[derive(Default)]
+    struct EndedFields as CartEnd {
+        why: SmolStr = ["expired", "too_old", "canceled", "declined", "amount_mismatch"],
+        by?: Option<SmolStr> = ["buyer", "gateway", "operator"],
+        /// The reason of the gateway, if it declined.
+        reason?: Option<SmolStr>,
+        /// The requested amount, if the gateway authorized another one.
+        asked?: Option<i64>,
+        /// The authorized amount, if it was another one.
+        got?: Option<i64>,
+    }
+
+    remote Held {
+        cart: CartId,
+        lines: Vec<LineView> = 0..=CART_LINES_MAX,
+        currency: Currency,
+        deadline: Timestamp,
+        lines_version!: u64,
+    }
+}
+
+repr_of! {
+    VenueView: VenueFields,
+    (Id, SmolStr, u32): HallEntry,
+    VenueEntry: VenueEntryFields,
+    VenuesPage: VenuesFields,
+    TitleView: TitleFields,
+    Ended: EndedFields,
+}
+
+same_fields! {
+    TitleView { id, title: Title { name, director, cast, comments, duration_ms } }
+        = TitleFields { id, name, director, cast, comments, duration_ms },
+    VenuesPage { venues, next: cursor } = VenuesFields { venues, cursor },
+}
+
+impl Position {
+    /// The position with these millionths of a degree.
+    pub fn from_millionths((lon, lat): (i32, i32)) -> Position {
+        Position { lon: f64::from(lon) / 1e6, lat: f64::from(lat) / 1e6 }
+    }
+
+    /// Millionths of a degree, or `None` if it is not on the globe.
+    pub fn millionths(self) -> Option<(i32, i32)> {
+        let on_globe = (-180.0..=180.0).contains(&self.lon) && (-90.0..=90.0).contains(&self.lat);
+        // The rounded value of such a position fits.
+        on_globe.then(|| ((self.lon * 1e6).round() as i32, (self.lat * 1e6).round() as i32))
+    }
+}
+
+/// Millionths of a degree of a position that was read.
+fn millionths(position: Option<Position>) -> Result<Option<(i32, i32)>, &'static str> {
+    position.map(|position| position.millionths().ok_or("a position is not on the globe")).transpose()
+}
+
+impl From<VenueView> for VenueFields {
+    fn from(VenueView { id, details, halls }: VenueView) -> VenueFields {
+        let VenueDetails { name, city, position, comments } = details;
+        VenueFields { id, name, city, position: position.map(Position::from_millionths), comments, halls }
+    }
+}
+
+impl TryFrom<VenueFields> for VenueView {
+    type Error = &'static str;
+
+    fn try_from(fields: VenueFields) -> Result<VenueView, &'static str> {
+        let VenueFields { id, name, city, position, comments, halls } = fields;
+        Ok(VenueView { id, details: VenueDetails { name, city, position: millionths(position)?, comments }, halls })
+    }
+}
+
+impl From<(Id, SmolStr, u32)> for HallEntry {
+    fn from((id, name, seats): (Id, SmolStr, u32)) -> HallEntry {
+        HallEntry { id, name, seats }
+    }
+}
+
+impl From<HallEntry> for (Id, SmolStr, u32) {
+    fn from(HallEntry { id, name, seats }: HallEntry) -> (Id, SmolStr, u32) {
+        (id, name, seats)
+    }
+}
+
+impl From<VenueEntry> for VenueEntryFields {
+    fn from(VenueEntry { id, name, city, position, distance_m }: VenueEntry) -> VenueEntryFields {
+        VenueEntryFields { id, name, city, position: position.map(Position::from_millionths), distance_m }
+    }
+}
+
+impl TryFrom<VenueEntryFields> for VenueEntry {
+    type Error = &'static str;
+
+    fn try_from(fields: VenueEntryFields) -> Result<VenueEntry, &'static str> {
+        let VenueEntryFields { id, name, city, position, distance_m } = fields;
+        Ok(VenueEntry { id, name, city, position: millionths(position)?, distance_m })
+    }
+}
+
+struct CachedLayout<'a>(&'a Arc<Layout>);
+
+impl Serialize for CachedLayout<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        layout_cache::serialize(self.0, serializer)
+    }
+}
+
+/// Areas and their counts are one list on the wire.
+impl WireRepr for SessionView {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let area = |area: &Area| {
+            let counts = self.area_counts.iter().find(|counts| counts.area == area.id);
+            AreaFields {
+                id: area.id.clone(),
+                name: area.name.clone(),
+                capacity: area.capacity,
+                price: area.price,
+                free: counts.map(|counts| counts.free),
+                held: counts.map(|counts| counts.held),
+                sold: counts.map(|counts| counts.sold),
+            }
+        };
+        let limited = !is_default(&self.limits);
+        let optional =
+            [!self.areas.is_empty(), self.hold_ttl_ms.is_some(), limited, self.canceled.is_some()].map(usize::from);
+        let mut map = serializer.serialize_struct("Session", 10 + optional.iter().sum::<usize>())?;
+        map.serialize_field("id", &ToWire(&self.id))?;
+        map.serialize_field("venue", &ToWire(&self.venue))?;
+        map.serialize_field("hall", &ToWire(&self.hall))?;
+        map.serialize_field("title", &ToWire(&self.title))?;
+        map.serialize_field("starts_at", &ToWire(&self.starts_at))?;
+        map.serialize_field("ends_at", &ToWire(&self.ends_at))?;
+        map.serialize_field("prices", &ToWire(&self.prices))?;
+        if !self.areas.is_empty() {
+            map.serialize_field("areas", &ListOf(|| self.areas.iter().map(area)))?;
+        }
+        if let Some(hold_ttl_ms) = self.hold_ttl_ms {
+            map.serialize_field("hold_ttl_ms", &hold_ttl_ms)?;
+        }
+        if limited {
+            map.serialize_field("limits", &ToWire(&self.limits))?;
+        }
+        map.serialize_field("comments", &self.comments)?;
+        if let Some(reason) = &self.canceled {
+            map.serialize_field("canceled", reason)?;
+        }
+        map.serialize_field("counts", &ToWire(&self.counts))?;
+        map.serialize_field("layout", &CachedLayout(&self.layout))?;
+        map.end()
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SessionView, D::Error> {
+        let fields = SessionFields::deserialize(deserializer)?;
+        let counts = |area: &AreaFields| {
+            let (free, held, sold) = (area.free?, area.held?, area.sold?);
+            Some(AreaCounts { area: area.id.clone(), free, held, sold })
+        };
+        let area_counts = fields.areas.iter().filter_map(counts).collect();
+        let area = |AreaFields { id, name, capacity, price, .. }: AreaFields| Area { id, name, capacity, price };
+        Ok(SessionView {
+            id: fields.id,
+            venue: fields.venue,
+            hall: fields.hall,
+            title: fields.title,
+            starts_at: fields.starts_at,
+            ends_at: fields.ends_at,
+            prices: fields.prices,
+            areas: fields.areas.into_iter().map(area).collect(),
+            hold_ttl_ms: fields.hold_ttl_ms,
+            limits: fields.limits,
+            comments: fields.comments,
+            canceled: fields.canceled,
+            counts: fields.counts,
+            area_counts,
+            layout: fields.layout,
+        })
+    }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        SessionFields::schema(shapes)
+    }
+}
+
+impl From<Ended> for EndedFields {
+    fn from(ended: Ended) -> EndedFields {
+        let fields = |why: &'static str, by: Option<&'static str>| EndedFields {
+            why: SmolStr::new_static(why),
+            by: by.map(SmolStr::new_static),
+            ..EndedFields::default()
+        };
+        match ended {
+            Ended::Expired => fields("expired", None),
+            Ended::TooOld => fields("too_old", None),
+            Ended::Canceled => fields("canceled", Some("buyer")),
+            Ended::Unpaid(PaymentFailure::Declined { by_operator, reason }) => {
+                let by = if by_operator { "operator" } else { "gateway" };
+                EndedFields { reason: Some(reason), ..fields("declined", Some(by)) }
+            }
+            Ended::Unpaid(PaymentFailure::AmountMismatch { asked, got }) => {
+                EndedFields { asked: Some(asked), got: Some(got), ..fields("amount_mismatch", Some("gateway")) }
+            }
+        }
+    }
+}
+
+impl TryFrom<EndedFields> for Ended {
+    type Error = &'static str;
+
+    fn try_from(fields: EndedFields) -> Result<Ended, &'static str> {
+        let EndedFields { why, by, reason, asked, got } = fields;
+        match (why.as_str(), asked, got) {
+            ("expired", ..) => Ok(Ended::Expired),
+            ("too_old", ..) => Ok(Ended::TooOld),
+            ("canceled", ..) => Ok(Ended::Canceled),
+            ("declined", ..) => {
+                let (by_operator, reason) = (by.as_deref() == Some("operator"), reason.unwrap_or_default());
+                Ok(Ended::Unpaid(PaymentFailure::Declined { by_operator, reason }))
+            }
+            ("amount_mismatch", Some(asked), Some(got)) => {
+                Ok(Ended::Unpaid(PaymentFailure::AmountMismatch { asked, got }))
+            }
+            _ => Err("a cart ends expired, too_old, canceled, declined or amount_mismatch"),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Lines, and portions of holds and sales. Their fields tell the kinds apart.
+
+use boxoffice_core::{
+    answer::LineView,
+    id::{Entity, Id},
+    money::PRICE_MAX,
+    portion::{Content, Portion, PricedSeat},
+    seat::{Seat, SeatSet},
+    time::Timestamp,
+};
+use serde::{
+    Deserialize, Deserializer, Serializer,
+    de::Error as _,
+    ser::{Error as _, SerializeStruct},
+};
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use crate::{
+    repr::ListOf,
+    repr::{
+        ToWire, WireRepr,
+        shape::{self, Shapes, shapes},
+    },
+};
+
+/// Writes the inventory of a line or hold as `session`, `product`, `resource` or `customer`.
+pub(crate) fn write_inventory<M: SerializeStruct>(map: &mut M, entity: &Entity) -> Result<(), M::Error> {
+    match entity {
+        Entity::Session(id) => map.serialize_field("session", &ToWire(id)),
+        Entity::Product(id) => map.serialize_field("product", &ToWire(id)),
+        Entity::Resource(id) => map.serialize_field("resource", &ToWire(id)),
+        Entity::Customer(id) => map.serialize_field("customer", &ToWire(id)),
+        Entity::Venue(_) | Entity::Cart(_) | Entity::Directory | Entity::Cluster => {
+            Err(M::Error::custom("only sessions, products, resources and customers are held of"))
+        }
+    }
+}
+
+/// Seats and prices are two lists, so that a client can send a line's `seats` back as they came.
+impl WireRepr for LineView {
+    fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = match &self.content {
+            Content::Seats(_) | Content::Units { .. } => 4,
+            Content::Places { .. } => 5,
+            Content::Slot { details, .. } => 5 + usize::from(!details.is_empty()),
+        };
+        let mut map = serializer.serialize_struct("Line", fields + usize::from(self.late))?;
+        map.serialize_field("line", &self.line)?;
+        write_inventory(&mut map, &self.entity)?;
+        match &self.content {
+            Content::Seats(seats) => {
+                map.serialize_field("seats", &ListOf(|| seats.iter().map(|priced| ToWire(&priced.seat))))?;
+                map.serialize_field("prices", &ListOf(|| seats.iter().map(|priced| priced.price)))?;
+            }
+            Content::Places { area, quantity, price } => {
+                map.serialize_field("area", &ToWire(area))?;
+                map.serialize_field("quantity", quantity)?;
+                map.serialize_field("price", price)?;
+            }
+            Content::Units { quantity, price } => {
+                map.serialize_field("quantity", quantity)?;
+                map.serialize_field("price", price)?;
+            }
+            Content::Slot { begin, end, price, details } => {
+                map.serialize_field("begin", &ToWire(begin))?;
+                map.serialize_field("end", &ToWire(end))?;
+                map.serialize_field("price", price)?;
+                if !details.is_empty() {
+                    map.serialize_field("details", details)?;
+                }
+            }
+        }
+        if self.late {
+            map.serialize_field("late", &true)?;
+        }
+        map.end()
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LineView, D::Error> {
+        let fields = LineFields::deserialize(deserializer)?;
+        let (line, late) = (fields.line, fields.late);
+        let (entity, content) = fields.content().map_err(D::Error::custom)?;
+        Ok(LineView { line, entity, content, late })
+    }
+
+    fn schema(shapes: &mut Shapes) -> Value {
+        LineFields::schema(shapes)
+    }
+}
+
+shapes! {
+    /// A line of seats, of places in an area, of units of a product, or of a slot of a resource.
+    #[one_of([session, seats, prices] [session, area, quantity, price] [product, quantity, price] [resource, begin, end, price])]
+    struct LineFields as Line {
+        line: u32,
+        session?: Option<Id>,
+        product?: Option<Id>,
+        resource?: Option<Id>,
+        seats?: Option<Vec<Seat>>,
+        /// The price of each seat, in minor units.
+        prices?: Vec<i64> = shape::Each(0..=PRICE_MAX),
+        area?: Option<Id>,
+        quantity?: Option<u32>,
+        begin?: Option<Timestamp>,
+        end?: Option<Timestamp>,
+        /// The price of one place or unit, or of the slot, in minor units.
+        price?: Option<i64> = 0..=PRICE_MAX,
+        /// The details of a slot.
+        details?: SmolStr,
+        /// Whether the checkout holds the units, not this line.
+        late?: bool,
+    }
+}
+
+impl LineFields {
+    fn content(self) -> Result<(Entity, Content), &'static str> {
+        let price = self.price.ok_or("`price` is missing");
+        let quantity = self.quantity.ok_or("`quantity` is missing");
+        match (self.session, self.product, self.resource) {
+            (Some(session), None, None) => {
+                let content = match (self.seats, self.area) {
+                    (Some(seats), None) if seats.len() == self.prices.len() => {
+                        let priced = seats.into_iter().zip(self.prices);
+                        Content::Seats(priced.map(|(seat, price)| PricedSeat { seat, price }).collect())
+                    }
+                    (Some(_), None) => return Err("a line has as many prices as seats"),
+                    (None, Some(area)) => Content::Places { area, quantity: quantity?, price: price? },
+                    (None, None) | (Some(_), Some(_)) => return Err("a line of a session has `seats` or an `area`"),
+                };
+                Ok((Entity::Session(session), content))
+            }
+            (None, Some(product), None) => {
+                Ok((Entity::Product(product), Content::Units { quantity: quantity?, price: price? }))
+            }
+            (None, None, Some(resource)) => {
+                let (begin, end) = (self.begin.ok_or("`begin` is missing")?, self.end.ok_or("`end` is missing")?);
+                Ok((Entity::Resource(resource), Content::Slot { begin, end, price: price?, details: self.details }))
+            }
+            _ => Err("a line is of one `session`, `product` or `resource`"),
+        }
+    }
+}
+
+/// The number of fields of a portion.
+pub(crate) fn portion_fields(portion: &Portion) -> usize {
+    match portion {
+        Portion::Seats(_) | Portion::Units(_) => 1,
+        Portion::Places { .. } | Portion::Slot { .. } | Portion::Quota { .. } => 2,
+    }
+}
+
+/// Writes the fields of a portion.
+pub(crate) fn write_portion<M: SerializeStruct>(map: &mut M, portion: &Portion) -> Result<(), M::Error> {
+    match portion {
+        Portion::Seats(seats) => map.serialize_field("seats", &ListOf(|| seats.as_slice().iter().map(ToWire))),
+        Portion::Places { area, quantity } => {
+            map.serialize_field("area", &ToWire(area))?;
+            map.serialize_field("quantity", quantity)
+        }
+        Portion::Units(quantity) => map.serialize_field("quantity", quantity),
+        Portion::Slot { begin, end } => {
+            map.serialize_field("begin", &ToWire(begin))?;
+            map.serialize_field("end", &ToWire(end))
+        }
+        Portion::Quota { quota, count } => {
+            map.serialize_field("quota", &ToWire(quota))?;
+            map.serialize_field("count", count)
+        }
+    }
+}
+
+/// The fields that a portion may have.
+#[derive(Default)]
+pub(crate) struct PortionFields {
+    pub(crate) seats: Option<Vec<Seat>>,
+    pub(crate) area: Option<Id>,
+    pub(crate) quantity: Option<u32>,
+    pub(crate) begin: Option<Timestamp>,
+    pub(crate) end: Option<Timestamp>,
+    pub(crate) quota: Option<Id>,
+    pub(crate) count: Option<u32>,
+}
+
+impl PortionFields {
+    /// The portion with these fields. `None` if there are no fields.
+    pub(crate) fn portion(self) -> Result<Option<Portion>, &'static str> {
+        let portion = match self {
+            PortionFields { seats: Some(seats), .. } => {
+                Portion::Seats(SeatSet::new(seats).map_err(|_| "these are no seats of a hold")?)
+            }
+            PortionFields { area: Some(area), quantity: Some(quantity), .. } => Portion::Places { area, quantity },
+            PortionFields { quota: Some(quota), count: Some(count), .. } => Portion::Quota { quota, count },
+            PortionFields { begin: Some(begin), end: Some(end), .. } => Portion::Slot { begin, end },
+            PortionFields { area: None, quantity: Some(quantity), .. } => Portion::Units(quantity),
+            PortionFields { area: None, quota: None, begin: None, .. } => return Ok(None),
+            PortionFields { .. } => return Err("what is held is told by half"),
+        };
+        Ok(Some(portion))
+    }
+}

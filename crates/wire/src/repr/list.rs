@@ -1,0 +1,118 @@
+//! Lists with a maximum length.
+
+use std::{fmt, marker::PhantomData};
+
+use serde::{
+    Deserializer, Serialize, Serializer,
+    de::{SeqAccess, Visitor},
+    ser::SerializeSeq,
+};
+
+use super::{FromWire, WireRepr};
+
+/// A list of at most `MAX` values. One more is read, to see that there are too many.
+pub(crate) struct Bounded<const MAX: usize>;
+
+impl<const MAX: usize> Bounded<MAX> {
+    pub(crate) fn serialize<T: WireRepr, S: Serializer>(values: &Vec<T>, serializer: S) -> Result<S::Ok, S::Error> {
+        values.write(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, T: WireRepr, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+        read_list(deserializer, MAX)
+    }
+}
+
+/// [`Bounded`] for an optional list.
+pub(crate) struct OptionalBounded<const MAX: usize>;
+
+impl<const MAX: usize> OptionalBounded<MAX> {
+    pub(crate) fn serialize<T: WireRepr, S: Serializer>(
+        values: &Option<Vec<T>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        values.write(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, T: WireRepr, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Vec<T>>, D::Error> {
+        deserializer.deserialize_option(OptionalListVisitor(ListVisitor { max: MAX, of: PhantomData }))
+    }
+}
+
+/// Entries reserved before a list is read. A larger claimed length is not trusted.
+const RESERVED_ENTRIES: usize = 32;
+
+/// Reads a list of at most this many values and one more.
+pub(super) fn read_list<'de, T: WireRepr, D: Deserializer<'de>>(
+    deserializer: D,
+    max: usize,
+) -> Result<Vec<T>, D::Error> {
+    deserializer.deserialize_seq(ListVisitor { max, of: PhantomData })
+}
+
+struct ListVisitor<T> {
+    max: usize,
+    of: PhantomData<T>,
+}
+
+impl<'de, T: WireRepr> Visitor<'de> for ListVisitor<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+        let mut values = Vec::with_capacity(list.size_hint().unwrap_or(0).min(RESERVED_ENTRIES));
+        while let Some(FromWire(value)) = list.next_element::<FromWire<T>>()? {
+            values.push(value);
+            if values.len() > self.max {
+                while list.next_element::<serde::de::IgnoredAny>()?.is_some() {}
+                break;
+            }
+        }
+        Ok(values)
+    }
+}
+
+struct OptionalListVisitor<T>(ListVisitor<T>);
+
+impl<'de, T: WireRepr> Visitor<'de> for OptionalListVisitor<T> {
+    type Value = Option<Vec<T>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list or nothing")
+    }
+
+    fn visit_none<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_seq(self.0).map(Some)
+    }
+}
+
+/// A list written directly from an iterator that knows its length.
+pub(crate) struct ListOf<F>(pub(crate) F);
+
+impl<F, I> Serialize for ListOf<F>
+where
+    F: Fn() -> I,
+    I: ExactSizeIterator<Item: Serialize>,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let values = (self.0)();
+        let mut list = serializer.serialize_seq(Some(values.len()))?;
+        for value in values {
+            list.serialize_element(&value)?;
+        }
+        list.end()
+    }
+}

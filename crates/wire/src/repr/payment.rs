@@ -1,0 +1,198 @@
+//! Payments, refunds, voids and shipping.
+
+use boxoffice_core::{
+    command::{Payment, Shipping},
+    money::Money,
+    payment::{OnDecline, PaymentStatus, RefundRecord, RefundStatus, VoidRecord, VoidStatus},
+    time::Timestamp,
+};
+use smol_str::SmolStr;
+
+use crate::{
+    limits::{PAYMENT_TEXT_BYTES_MAX, SHIPPING_BYTES_MAX, SOURCE_BYTES_MAX},
+    repr::{repr_of, same_fields, shape::shapes, words},
+};
+
+words! {
+    OnDecline as OnDecline { Release: "release", Keep: "keep" }
+}
+
+shapes! {
+    /// A payment, by kind.
+    #[derive(Default, Eq)]
+    #[one_of([recorded] [gateway])]
+    pub struct PaymentBody as Payment {
+        pub recorded?: Option<RecordedPayment>,
+        pub gateway?: Option<GatewayPayment>,
+    }
+
+    /// A payment that was made elsewhere.
+    #[derive(Eq)]
+    pub struct RecordedPayment {
+        /// The method: cash, card, …
+        pub method: SmolStr = 1..=PAYMENT_TEXT_BYTES_MAX,
+        /// The payer's reference.
+        pub transaction_id: SmolStr = 0..=PAYMENT_TEXT_BYTES_MAX,
+        /// The paid amount. The checkout is refused if the total of the cart differs.
+        pub amount?: Option<Money>,
+    }
+
+    /// A payment through the node's gateway.
+    #[derive(Default, Eq)]
+    pub struct GatewayPayment {
+        /// The token that the client got from the gateway. It is never shown again.
+        pub source!: SmolStr = 1..=SOURCE_BYTES_MAX,
+        /// What happens to the cart if the payment is declined. The server's default if absent.
+        pub on_decline?: Option<OnDecline>,
+    }
+
+    /// A payment without the source, which is secret between the buyer and the gateway.
+    #[one_of([recorded] [gateway])]
+    struct OrderPayment as OrderPayment {
+        recorded?: Option<RecordedPayment>,
+        gateway?: Option<OrderGatewayPayment>,
+    }
+
+    struct OrderGatewayPayment {
+        on_decline?: Option<OnDecline>,
+    }
+
+    /// The figure to compare a cart with: one of the two.
+    #[derive(Copy, Default, Eq)]
+    pub struct Figure {
+        /// The total of the lines.
+        pub total?: Option<Money>,
+        /// The version of the lines, `lines_version` of the cart.
+        pub lines?: Option<u64>,
+    }
+
+    /// A shipping address.
+    #[derive(Default, Eq)]
+    pub struct ShippingBody as Shipping {
+        pub recipient??: SmolStr = 0..=SHIPPING_BYTES_MAX,
+        pub address??: SmolStr = 0..=SHIPPING_BYTES_MAX,
+        pub method??: SmolStr = 0..=SHIPPING_BYTES_MAX,
+    }
+
+    /// The status of a payment.
+    struct PaymentStanding as PaymentStatus {
+        state: SmolStr = ["recorded", "authorized", "captured", "capture_failed"],
+        /// The reason, if it failed.
+        reason?: Option<SmolStr>,
+    }
+
+    /// The status of a refund.
+    struct RefundStanding as RefundStatus {
+        state: SmolStr = ["recorded", "pending", "refunded", "failed"],
+        /// The reason, if it failed.
+        reason?: Option<SmolStr>,
+    }
+
+    /// The status of a void.
+    struct VoidStanding as VoidStatus {
+        state: SmolStr = ["pending", "voided", "failed"],
+        /// The reason, if it failed.
+        reason?: Option<SmolStr>,
+    }
+
+    /// An attempt to pay whose authorization is voided.
+    remote VoidRecord as Void {
+        attempt: u32,
+        status: VoidStatus,
+    }
+
+    /// A refund.
+    remote RefundRecord as Refund {
+        number: u32,
+        at: Timestamp,
+        /// The numbers of the refunded lines.
+        lines: Vec<u32>,
+        amount: Money,
+        reason: SmolStr,
+        status: RefundStatus,
+    }
+}
+
+repr_of! {
+    Payment: OrderPayment,
+    Shipping: ShippingBody,
+    PaymentStatus: PaymentStanding,
+    RefundStatus: RefundStanding,
+    VoidStatus: VoidStanding,
+}
+
+same_fields! {
+    Shipping { recipient, address, method } = ShippingBody { recipient, address, method },
+}
+
+impl From<Payment> for PaymentBody {
+    fn from(payment: Payment) -> PaymentBody {
+        match payment {
+            Payment::Recorded { method, transaction_id } => {
+                // The amount is the order's total, which the order already has.
+                PaymentBody { recorded: Some(RecordedPayment { method, transaction_id, amount: None }), gateway: None }
+            }
+            Payment::Gateway { source, on_decline } => {
+                PaymentBody { recorded: None, gateway: Some(GatewayPayment { source, on_decline }) }
+            }
+        }
+    }
+}
+
+impl From<Payment> for OrderPayment {
+    fn from(payment: Payment) -> OrderPayment {
+        let PaymentBody { recorded, gateway } = payment.into();
+        OrderPayment { recorded, gateway: gateway.map(|paid| OrderGatewayPayment { on_decline: paid.on_decline }) }
+    }
+}
+
+impl TryFrom<OrderPayment> for Payment {
+    type Error = &'static str;
+
+    fn try_from(payment: OrderPayment) -> Result<Payment, &'static str> {
+        match (payment.recorded, payment.gateway) {
+            (Some(RecordedPayment { method, transaction_id, .. }), None) => {
+                Ok(Payment::Recorded { method, transaction_id })
+            }
+            (None, Some(OrderGatewayPayment { on_decline })) => {
+                Ok(Payment::Gateway { source: SmolStr::default(), on_decline })
+            }
+            (None, None) | (Some(_), Some(_)) => Err("a payment says how: `recorded` or `gateway`"),
+        }
+    }
+}
+
+/// Converts statuses from and to their words.
+macro_rules! standings {
+    ($($standing:ident: $status:ident { $($plain:ident: $word:literal),+; $failed:ident: $failed_word:literal })+) => {$(
+        impl From<$status> for $standing {
+            fn from(status: $status) -> $standing {
+                let (state, reason) = match status {
+                    $($status::$plain => ($word, None),)+
+                    $status::$failed { reason } => ($failed_word, Some(reason)),
+                };
+                $standing { state: SmolStr::new_static(state), reason }
+            }
+        }
+
+        impl TryFrom<$standing> for $status {
+            type Error = &'static str;
+
+            fn try_from($standing { state, reason }: $standing) -> Result<$status, &'static str> {
+                match state.as_str() {
+                    $($word => Ok($status::$plain),)+
+                    $failed_word => Ok($status::$failed { reason: reason.unwrap_or_default() }),
+                    _ => Err(concat!("a state is", $(" `", $word, "`,"),+, " or `", $failed_word, "`")),
+                }
+            }
+        }
+    )+};
+}
+
+standings! {
+    PaymentStanding: PaymentStatus {
+        Recorded: "recorded", Authorized: "authorized", Captured: "captured"; CaptureFailed: "capture_failed"
+    }
+    RefundStanding: RefundStatus { Recorded: "recorded", Pending: "pending", Refunded: "refunded"; Failed: "failed" }
+    VoidStanding: VoidStatus { Pending: "pending", Voided: "voided"; Failed: "failed" }
+}

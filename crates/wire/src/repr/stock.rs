@@ -1,0 +1,49 @@
+//! Products.
+
+use boxoffice_core::{
+    answer::{ProductView, StockCounts},
+    command::{HoldPolicy, Limits, ProductDetails},
+    id::Id,
+    money::Money,
+};
+use smol_str::SmolStr;
+
+use crate::{
+    limits::BLOB_BYTES_MAX,
+    repr::{Base64, Price, repr_of, same_fields, shape::shapes, words},
+};
+
+words! {
+    HoldPolicy as HoldPolicy { AtAdd: "at_add", AtCheckout: "at_checkout" }
+}
+
+shapes! {
+    /// Units of a product by state.
+    remote StockCounts {
+        free: u64,
+        held: u64,
+        sold: u64,
+    }
+
+    struct ProductFields as Product {
+        id: Id,
+        name: SmolStr,
+        properties?: Vec<(SmolStr, SmolStr)>,
+        blob?: Vec<u8> as "crate::repr::bytes" = Base64(Some(BLOB_BYTES_MAX)),
+        price: Money = Price,
+        /// The units that are free, held and sold together.
+        stock: u64,
+        hold!: HoldPolicy,
+        hold_ttl_ms?: Option<u64>,
+        limits?: Limits,
+        counts: StockCounts,
+    }
+}
+
+repr_of!(ProductView: ProductFields);
+
+same_fields! {
+    ProductView {
+        id, details: ProductDetails { name, properties, blob, price, stock, hold, hold_ttl_ms, limits }, counts
+    } = ProductFields { id, name, properties, blob, price, stock, hold, hold_ttl_ms, limits, counts },
+}
