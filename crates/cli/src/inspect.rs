@@ -2,7 +2,7 @@
 
 use boxoffice_env::World;
 use boxoffice_node::inspect::{self, InspectedShard, Inspection};
-use boxoffice_storage::past::Totals;
+use boxoffice_storage::history::Totals;
 
 use boxoffice_core::keep::KeptAudit;
 use boxoffice_wire::{
@@ -50,13 +50,13 @@ fn print(inspection: &Inspection) {
         recovery.last_seq,
         if recovery.clean_stop { "sealed: all of it was on the disk" } else { "its last record is not sealed" }
     );
-    if let Some(cut) = &recovery.cut {
+    if let Some(torn_end) = &recovery.torn_end {
         println!(
             "     the last record ({}) was not written whole: {} bytes at {} of {} would be cut off; it was never acknowledged",
-            cut.seq,
-            cut.bytes,
-            cut.offset,
-            cut.file.display()
+            torn_end.seq,
+            torn_end.bytes,
+            torn_end.offset,
+            torn_end.file.display()
         );
     }
     for warning in &inspection.warnings {

@@ -463,7 +463,7 @@ async fn become_member(config: &mut Config, world: &World) -> Outcome {
             ))),
         };
     }
-    let disk = identity::draw_disk(world, &config.node.data_dir).map_err(failed)?;
+    let disk = identity::draw_disk_id(world, &config.node.data_dir).map_err(failed)?;
     let machine = Machine {
         disk,
         peer: config.node.peer_address.as_str().into(),

@@ -14,7 +14,7 @@ use boxoffice_core::{
     portion::Portion,
 };
 use boxoffice_shard::ShardId;
-use boxoffice_storage::past::{PastError, Totals};
+use boxoffice_storage::history::{HistoryStoreError, Totals};
 use boxoffice_wire::{
     payment::StepKey,
     status::{CurrencyTotal, NodeAudit},
@@ -64,7 +64,7 @@ impl NodeHandle {
 /// are, so at every moment the sessions' holds cover the carts' lines.
 fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
     // Before the replicas: whoever writes to the store takes these locks in the same order.
-    let _still = shared.past.still();
+    let _paused = shared.history.pause_writes();
     let mut payments = PaymentCounts::default();
     let states: Vec<(Entity, Arc<State>)> = {
         let replicas: Vec<_> = shared.cells.iter().map(|cell| cell.replica.lock()).collect();
@@ -81,12 +81,12 @@ fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
         books.state(entity, state);
     }
     books.payments_are_counted(payments);
-    let past = books.past(shared, &states).and_then(|()| match depth {
+    let history = books.history(shared, &states).and_then(|()| match depth {
         Depth::Sales => Ok(()),
         Depth::Records => books.records(shared),
     });
     if let Err(error) =
-        past.and_then(|()| books.sales_have_orders(shared)).and_then(|()| books.orders_are_posted(shared))
+        history.and_then(|()| books.sales_have_orders(shared)).and_then(|()| books.orders_are_posted(shared))
     {
         books.violation(format_smolstr!("what has left memory cannot be read: {error}"));
     }
@@ -94,8 +94,8 @@ fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
 }
 
 /// What is kept of an entity that has left memory.
-fn stored(shared: &Shared, entity: &Entity) -> Result<Option<Arc<State>>, PastError> {
-    Ok(shared.past.get(shared.cell_of(entity).id, entity)?.map(|stored| stored.state))
+fn stored(shared: &Shared, entity: &Entity) -> Result<Option<Arc<State>>, HistoryStoreError> {
+    Ok(shared.history.get(shared.cell_of(entity).id, entity)?.map(|stored| stored.state))
 }
 
 /// What inventories and carts say, to be compared.
@@ -210,10 +210,10 @@ impl Books {
     }
 
     /// Adds the sums of what is in the store and not in memory.
-    fn past(&mut self, shared: &Shared, states: &[(Entity, Arc<State>)]) -> Result<(), PastError> {
+    fn history(&mut self, shared: &Shared, states: &[(Entity, Arc<State>)]) -> Result<(), HistoryStoreError> {
         // What is left in the store of a shard that is elsewhere now nobody adds to: it is not of this moment.
         for cell in shared.cells.iter().filter(|cell| !self.far.contains(&cell.id)) {
-            self.left.add(&shared.past.shard(cell.id)?.totals);
+            self.left.add(&shared.history.shard(cell.id)?.totals);
         }
         // What is on its way to the store, or came back, may have a record there beside its state here.
         for (entity, _) in states.iter().filter(|(_, state)| state.may_have_left()) {
@@ -225,15 +225,15 @@ impl Books {
     }
 
     /// Every record is what an entity that has ended must be, its order is sold, and the totals are their sums.
-    fn records(&mut self, shared: &Shared) -> Result<(), PastError> {
+    fn records(&mut self, shared: &Shared) -> Result<(), HistoryStoreError> {
         for cell in &shared.cells {
             if self.far.contains(&cell.id) {
                 continue;
             }
             let mut counted = Totals::default();
-            shared.past.each(cell.id, |stored| {
+            shared.history.for_each_record(cell.id, |stored| {
                 counted.add(&Totals::of(&stored.state));
-                if !shared.past.is_findable(cell.id, &stored.entity) {
+                if !shared.history.may_find(cell.id, &stored.entity) {
                     self.violation(format_smolstr!("P9 the filter hides the record of {}", stored.entity));
                 }
                 let State::Cart(cart) = &*stored.state else { return };
@@ -248,7 +248,7 @@ impl Books {
                     self.order_is_sold(shared, &audit);
                 }
             })?;
-            let said = shared.past.shard(cell.id)?.totals;
+            let said = shared.history.shard(cell.id)?.totals;
             if said != counted {
                 let shard = cell.id;
                 self.violation(format_smolstr!(
@@ -260,7 +260,7 @@ impl Books {
     }
 
     /// Every sale has its order, in memory or in the store.
-    fn sales_have_orders(&mut self, shared: &Shared) -> Result<(), PastError> {
+    fn sales_have_orders(&mut self, shared: &Shared) -> Result<(), HistoryStoreError> {
         let sales = std::mem::take(&mut self.sales);
         for ((entity, hold), sold) in &sales {
             if self.is_far(shared, &Entity::Cart(hold.cart)) {
@@ -282,7 +282,7 @@ impl Books {
     }
 
     /// Every order that its customer has acknowledged is among the purchases, once (P12).
-    fn orders_are_posted(&mut self, shared: &Shared) -> Result<(), PastError> {
+    fn orders_are_posted(&mut self, shared: &Shared) -> Result<(), HistoryStoreError> {
         for (customer, order) in std::mem::take(&mut self.posted) {
             if self.is_far(shared, &Entity::Customer(customer.clone())) {
                 continue;

@@ -80,7 +80,7 @@ pub(crate) struct Replica {
     /// Every entity of the shard that is in memory.
     pub(crate) kept: Kept,
     /// How many batches of the store a snapshot cut now would rest on: what they have is not in `kept`.
-    pub(crate) rests_on: u64,
+    pub(crate) store_batches: u64,
     /// Entities whose changes the feeds want.
     pub(crate) watched: WatchedEntities,
 }

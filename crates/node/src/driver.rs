@@ -17,8 +17,8 @@ use boxoffice_shard::{
 };
 use boxoffice_storage::{
     codec,
+    history::{HistoryStoreError, Replay, ReplayOutcome},
     log::LogWriter,
-    past::{Brought, PastError, Replay},
 };
 use bytes::Bytes;
 use parking_lot::MutexGuard;
@@ -495,23 +495,23 @@ impl Driver {
             }
             let in_memory = replica.kept.contains(&entity);
             if !in_memory {
-                let (replay, past) = (&mut self.replays[usize::from(shard)], &self.shared.past);
+                let (replay, history) = (&mut self.replays[usize::from(shard)], &self.shared.history);
                 let brought = loop {
-                    match replay.bring_back(past, &mut replica.kept, position.index, (&entity, &events)) {
-                        Err(PastError::Store(error)) if error.is_full() => {
+                    match replay.reload(history, &mut replica.kept, position.index, (&entity, &events)) {
+                        Err(HistoryStoreError::Store(error)) if error.is_full() => {
                             MutexGuard::unlocked(&mut replica, || self.shared.wait_for_store(&error));
                         }
                         brought => break brought?,
                     }
                 };
                 match brought {
-                    Brought::New => {}
-                    Brought::Already => {
+                    ReplayOutcome::New => {}
+                    ReplayOutcome::Already => {
                         // It is not as it was right after this entry.
                         changed = None;
                         continue;
                     }
-                    Brought::Back => _ = self.shared.metrics.put_back.fetch_add(1, Ordering::Relaxed),
+                    ReplayOutcome::Back => _ = self.shared.metrics.put_back.fetch_add(1, Ordering::Relaxed),
                 }
             }
             // Somebody may have begun to watch it while the store was waited for.

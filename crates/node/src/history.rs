@@ -11,8 +11,8 @@ use boxoffice_shard::{EntryKind, Record, ShardId, Stamp, Turns};
 use boxoffice_storage::{
     archive_files::{ArchiveError, ArchiveFiles},
     codec,
+    history::HistoryStoreError,
     log::{self, LogError},
-    past::PastError,
 };
 use boxoffice_wire::happening::is_about;
 use bytes::Bytes;
@@ -76,7 +76,7 @@ pub enum HistoryError {
     Archive(#[from] ArchiveError),
     /// The store cannot be read.
     #[error(transparent)]
-    Past(#[from] PastError),
+    Store(#[from] HistoryStoreError),
     /// Something in the log cannot be understood.
     #[error("the log cannot be understood: {0}; was it written by a newer version?")]
     Undecodable(String),
@@ -300,7 +300,7 @@ impl<'a> Back<'a> {
         };
         let (index, state) = match state {
             Some(state) => (index, Some(state)),
-            None => match shared.past.get(cell.id, entity)? {
+            None => match shared.history.get(cell.id, entity)? {
                 Some(stored) => (index.max(stored.index), Some(stored.state)),
                 None => (index, None),
             },

@@ -8,7 +8,7 @@ use std::{
 
 use boxoffice_core::keep::Leaving;
 use boxoffice_shard::ShardId;
-use boxoffice_storage::{archive_files::ArchiveError, past::PastError};
+use boxoffice_storage::{archive_files::ArchiveError, history::HistoryStoreError};
 
 use crate::{driver::pay_disk, error::NodeError, inbox::Inbox, shared::Shared};
 
@@ -147,7 +147,9 @@ impl Work {
             match order {
                 Order::Neighbours => {
                     // Without it an old copy of a disk is recognised by who does not start again in between.
-                    if let Err(error) = shared._directory.note_neighbours(&*shared.world.disk, &shared.witness) {
+                    if let Err(error) =
+                        shared._directory.save_peer_positions(&*shared.world.disk, &shared.peer_positions)
+                    {
                         tracing::warn!(%error, "what other nodes say of their disks is not written down");
                     }
                 }
@@ -182,7 +184,7 @@ impl Work {
                 self.tell_full(shared, None);
                 (went, false)
             }
-            Err(PastError::Store(error)) if error.is_full() => {
+            Err(HistoryStoreError::Store(error)) if error.is_full() => {
                 self.tell_full(shared, Some(&error.to_string()));
                 self.write_again(shared);
                 (Went::Wait(RETRY_MS), true)
@@ -215,10 +217,10 @@ impl Work {
     /// go before the node ends goes after its next start.
     fn clear(&mut self, shared: &Shared) -> Result<Option<Went>, NodeError> {
         let Some(&shard) = self.clears.first() else { return Ok(None) };
-        match shared.past.clear_some(shard) {
+        match shared.history.remove_some(shard) {
             Ok(true) => {}
             Ok(false) => _ = self.clears.remove(0),
-            Err(PastError::Store(error)) if error.is_full() => return Ok(Some(Went::Wait(RETRY_MS))),
+            Err(HistoryStoreError::Store(error)) if error.is_full() => return Ok(Some(Went::Wait(RETRY_MS))),
             Err(error) => return Err(error.into()),
         }
         Ok(Some(Went::On))
@@ -229,13 +231,13 @@ impl Work {
         if !self.fills {
             return None;
         }
-        match shared.past.fill_some() {
+        match shared.history.fill_filter() {
             Ok(true) => Some(FILL_MS),
             Ok(false) => {
                 self.fills = false;
                 None
             }
-            Err(PastError::Store(error)) if error.is_full() => Some(RETRY_MS),
+            Err(HistoryStoreError::Store(error)) if error.is_full() => Some(RETRY_MS),
             Err(error) => {
                 // A lookup that needs what cannot be read ends the node, as it would without a filter.
                 tracing::error!(%error, "the store cannot be read as a whole: lookups of new entities stay slow");
@@ -245,13 +247,13 @@ impl Work {
         }
     }
 
-    fn write(&mut self, shared: &Shared, now_ms: u64) -> Result<Went, PastError> {
+    fn write(&mut self, shared: &Shared, now_ms: u64) -> Result<Went, HistoryStoreError> {
         if !self.batches.is_empty() {
             let count = self.next_batch();
             if self.written.is_empty() {
-                (self.written_ms, self.failures) = (now_ms, shared.past.failures());
+                (self.written_ms, self.failures) = (now_ms, shared.history.failures());
             }
-            shared.past.write(&self.batches[..count])?;
+            shared.history.write(&self.batches[..count])?;
             let left: usize = self.batches[..count].iter().map(|(_, leaving)| leaving.len()).sum();
             shared.metrics.left.fetch_add(left as u64, Ordering::Relaxed);
             self.written.extend(self.batches.drain(..count));
@@ -265,9 +267,9 @@ impl Work {
             };
             return Ok(if self.batches.is_empty() { Went::Wait(left_ms.clamp(1, SYNC_MS)) } else { Went::On });
         }
-        shared.past.sync()?;
+        shared.history.sync()?;
         shared.metrics.history_syncs.fetch_add(1, Ordering::Relaxed);
-        if shared.past.failures() == self.failures {
+        if shared.history.failures() == self.failures {
             self.forget(shared)?;
         } else {
             // A snapshot that was coming in ran out of room meanwhile.
@@ -278,7 +280,7 @@ impl Work {
 
     /// None of what was written and not synced counts as written.
     fn write_again(&mut self, shared: &Shared) {
-        shared.past.write_again();
+        shared.history.will_rewrite();
         let again = std::mem::take(&mut self.written);
         self.batches.splice(0..0, again);
     }
@@ -300,11 +302,11 @@ impl Work {
     }
 
     /// What is durable in the store is taken out of memory, and snapshots cut from now on rest on the store.
-    fn forget(&mut self, shared: &Shared) -> Result<(), PastError> {
+    fn forget(&mut self, shared: &Shared) -> Result<(), HistoryStoreError> {
         for (shard, leaving) in self.written.drain(..) {
-            let batches = shared.past.shard(shard)?.batches;
+            let batches = shared.history.shard(shard)?.batches;
             let mut replica = shared.cells[usize::from(shard)].replica.lock();
-            replica.rests_on = batches;
+            replica.store_batches = batches;
             for leaving in leaving {
                 replica.kept.forget(&leaving.entity, leaving.index);
             }

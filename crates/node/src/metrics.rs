@@ -6,7 +6,7 @@ use std::{
 };
 
 use boxoffice_core::payment::{GatewayOutcome, PaymentCounts};
-use boxoffice_storage::past::Lookups;
+use boxoffice_storage::history::LookupCounts;
 
 /// What a node counts since it was started.
 #[derive(Debug, Default)]
@@ -86,7 +86,7 @@ impl Metrics {
     }
 
     /// The counters in Prometheus' text format, what there is now, lookups that found nothing, and how many frames came damaged.
-    pub(crate) fn text(&self, now: &Gauges, lookups: &Lookups, damaged: u64) -> String {
+    pub(crate) fn text(&self, now: &Gauges, lookups: &LookupCounts, damaged: u64) -> String {
         let damaged = AtomicU64::new(damaged);
         let rows: [(&str, &str, &AtomicU64); 28] = [
             ("boxoffice_commands_total", "Commands received.", &self.commands),

@@ -14,10 +14,10 @@ use boxoffice_feeds::{FeedSettings, Feeds};
 use boxoffice_shard::{Config, Engine, Record, ShardId, SnapshotMeta};
 use boxoffice_storage::{
     archive_files::ArchiveFiles,
+    data_epoch::EpochTracker,
+    history::{HistoryStore, Replay},
     identity::{DataDirectory, Identity, Wanted},
-    lineage::Lineages,
-    log::{self, GroupCommit, Log, LogConfig, Maker, Start},
-    past::{Past, Replay},
+    log::{self, GroupCommit, Log, LogConfig, Preallocation, Start},
     snapshot::{self, Snapshot},
     snapshot_files::SnapshotFiles,
 };
@@ -128,7 +128,7 @@ impl Node {
         runtimes: &Runtimes,
         gate: Option<Gate>,
     ) -> Result<Node, NodeError> {
-        let maker = if gate.is_some() { Maker::Caller } else { Maker::Thread };
+        let preallocation = if gate.is_some() { Preallocation::Inline } else { Preallocation::Background };
         Arc::make_mut(&mut config.rules).gateway = world.gateway.is_configured();
         let joining = config.joining.clone();
         let wanted = Wanted { cluster: None, node: config.node_id, shards: config.shards, joining };
@@ -150,26 +150,27 @@ impl Node {
                 for warning in &newest.warnings {
                     tracing::warn!(shard, "{warning}");
                 }
-                let Snapshot { meta, rests_on, cut } =
+                let Snapshot { meta, store_batches, cut } =
                     snapshot::decode(&newest.payload).map_err(|why| NodeError::BadSnapshot { shard, why })?;
                 cell.replica.lock().kept = Kept::restore(cut);
                 cell.applied.store(meta.position.index, Ordering::Relaxed);
-                rests.push((shard, rests_on));
+                rests.push((shard, store_batches));
                 metas.push(meta);
             }
             cells.push(Arc::new(cell));
         }
         let owner = directory.identity().disk;
-        let past = Past::open(&*world.stores, &directory.history_dir(), &config.history_store, owner, &rests)?;
+        let history =
+            HistoryStore::open(&*world.stores, &directory.history_dir(), &config.history_store, owner, &rests)?;
         let archives = ArchiveFiles::open(Arc::clone(&world.disk), &directory.archive_dir())?;
 
-        let witness = directory.neighbours(&*world.disk)?;
+        let peer_positions = directory.load_peer_positions(&*world.disk)?;
         let division = Division::new(config.replicating);
-        let (log, mut records) = open_log(&config, &world, &directory, (maker, division.replicators()))?;
-        let replays = check_past(&past, &cells, &metas, &records)?;
+        let (log, mut records) = open_log(&config, &world, &directory, (preallocation, division.replicators()))?;
+        let replays = check_history(&history, &cells, &metas, &records)?;
         forget_bad_snapshots(&metas, &mut records);
-        let lineages = Lineages::open(&world, &directory, config.fsync);
-        directory.note_log(&*world.disk)?;
+        let epochs = EpochTracker::open(&world, &directory, config.fsync);
+        directory.record_log_created(&*world.disk)?;
         let identity = directory.identity().clone();
 
         let seed = world.rng.u64();
@@ -200,9 +201,9 @@ impl Node {
         }
 
         let leftover: Vec<_> = (0..=config.shards).filter(|shard| engine_of(*shard).group(*shard).is_none()).collect();
-        leftover.iter().for_each(|shard| past.give_up(*shard));
+        leftover.iter().for_each(|shard| history.mark_dropped(*shard));
 
-        let epoch = lineages.epoch();
+        let epoch = epochs.epoch();
         let (coalesce_ms, depth) = (config.feed_tick_ms, config.feed_depth);
         let feed_settings = FeedSettings { coalesce_ms, depth, epoch, ..FeedSettings::default() };
         let shared = Arc::new_cyclic(|weak: &std::sync::Weak<Shared>| Shared {
@@ -218,7 +219,7 @@ impl Node {
             draining: AtomicBool::new(false),
             read_only: AtomicBool::new(false),
             history_full: AtomicBool::new(false),
-            past,
+            history,
             archives,
             alone: AtomicBool::new(config.peer_address.is_empty()),
             far_histories: Histories::default(),
@@ -228,10 +229,10 @@ impl Node {
             streams: Arc::default(),
             far_feeds: FarFeeds::default(),
             clocks: Clocks::new(&*world.clock),
-            lineages,
+            epochs,
             placing: Notify::new(),
             reached: Mutex::default(),
-            witness,
+            peer_positions,
             run: world.rng.u64(),
             directory_heard_ms: AtomicU64::new(0),
             durable: AtomicU64::new(log.synced_seq()),
@@ -270,8 +271,8 @@ impl Node {
         let mut drivers = Vec::new();
         for (number, (engine, log)) in engines.into_iter().zip(GroupCommit::writers(log)).enumerate() {
             let snapshots = (Arc::clone(&snapshots), snapshots_kept.clone());
-            let past = (Arc::clone(&keeper), replays.clone());
-            let driver = Driver::new(Arc::clone(&shared), (number, engine, log), settle.clone(), snapshots, past);
+            let history = (Arc::clone(&keeper), replays.clone());
+            let driver = Driver::new(Arc::clone(&shared), (number, engine, log), settle.clone(), snapshots, history);
             drivers.push(drive(&shared, driver, number, replication.take())?);
         }
         Ok(Node { handle: NodeHandle { shared, identity }, drivers })
@@ -403,7 +404,7 @@ fn open_log(
     config: &NodeConfig,
     world: &World,
     directory: &DataDirectory,
-    (maker, writers): (Maker, usize),
+    (preallocation, writers): (Preallocation, usize),
 ) -> Result<(Log, Vec<Record>), NodeError> {
     let identity = directory.identity();
     let start = if identity.has_log { Start::Existing } else { Start::New };
@@ -414,13 +415,13 @@ fn open_log(
         Err(error) => undecodable = undecodable.take().or(Some((record.seq, error.to_string()))),
     };
     let (disk, rng) = (Arc::clone(&world.disk), Arc::clone(&world.rng));
-    let log_config = LogConfig { maker, writers, ..LogConfig::new(identity.disk, config.log_segment_bytes) };
+    let log_config = LogConfig { preallocation, writers, ..LogConfig::new(identity.disk, config.log_segment_bytes) };
     let (mut log, recovery) = Log::open(disk, rng, &directory.log_dir(), log_config, start, &mut replay)?;
     if let Some((seq, why)) = undecodable {
         return Err(NodeError::UndecodableRecord { seq, why });
     }
     records.retain(|record| !(planted::is("a vote forgotten") && matches!(record, Record::State { .. })));
-    if let Some(cut) = &recovery.cut {
+    if let Some(cut) = &recovery.torn_end {
         tracing::warn!(file = %cut.file.display(), offset = cut.offset, bytes = cut.bytes, why = cut.why,
             "the end of the log was not written whole and was cut off; it was never acknowledged");
     }
@@ -449,8 +450,8 @@ fn restore(
 
 /// Looks whether the store is of the same moment as snapshots and log; returns for each shard up to where it tells. What
 /// snapshots cut from now on rest on is what the store has now: it was read from there.
-fn check_past(
-    past: &Past,
+fn check_history(
+    history: &HistoryStore,
     cells: &[Arc<ShardCell>],
     metas: &[SnapshotMeta],
     records: &[Record],
@@ -484,10 +485,10 @@ fn check_past(
         let last = ends[at].max(logs[at]);
         // Without snapshot and entries the replica has no state yet, and the store what is left of an earlier one.
         if last > 0 {
-            past.check_ends(cell.id, last)?;
+            history.check_not_ahead(cell.id, last)?;
         }
-        let shard = past.shard(cell.id)?;
-        cell.replica.lock().rests_on = shard.batches;
+        let shard = history.shard(cell.id)?;
+        cell.replica.lock().store_batches = shard.batches;
         replays.push(Replay::new(cell.id, shard.upto));
     }
     Ok(replays)

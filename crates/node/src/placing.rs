@@ -146,7 +146,7 @@ pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
     };
     loop {
         let Some(shared) = weak.upgrade() else { return };
-        shared.lineages.save(&*shared.world.disk);
+        shared.epochs.save(&*shared.world.disk);
         if let Err(error) = keeper.step(&shared) {
             shared.replicators.fail(error);
             return;
@@ -196,7 +196,7 @@ pub(crate) fn judge(shared: &Shared, hello: &PeerHello) -> Result<Taken, NotTake
         )
         .into()),
         Some(_) if planted::is("a disk put back from an old copy is let in") => Ok(Taken::AsTold),
-        Some(_) => match shared.witness.judge(hello) {
+        Some(_) => match shared.peer_positions.check(hello) {
             Ok(()) => Ok(Taken::AsTold),
             Err(why) => Err(NotTaken { why, for_good: true }),
         },

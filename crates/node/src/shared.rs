@@ -24,11 +24,11 @@ use boxoffice_feeds::Feeds;
 use boxoffice_shard::{NodeId, ShardId, ring::shard_of};
 use boxoffice_storage::{
     archive_files::ArchiveFiles,
+    data_epoch::EpochTracker,
+    history::{HistoryStore, HistoryStoreError},
     identity::{ClusterId, DataDirectory},
-    lineage::Lineages,
-    past::{Past, PastError},
+    peer_positions::PeerPositions,
     snapshot_files::SnapshotFiles,
-    witness::Witness,
 };
 use boxoffice_wire::{FirstCommand, joining};
 use bytes::Bytes;
@@ -93,7 +93,7 @@ pub(crate) struct Shared {
     /// The disk has no room for what leaves memory.
     pub(crate) history_full: AtomicBool,
     /// Entities that have left memory. It is closed before the lock on the data directory ends.
-    pub(crate) past: Past,
+    pub(crate) history: HistoryStore,
     /// Old segments of the log, and where those in use are.
     pub(crate) archives: ArchiveFiles,
     pub(crate) log_dir: std::path::PathBuf,
@@ -118,7 +118,7 @@ pub(crate) struct Shared {
     /// What time it is.
     pub(crate) clocks: Clocks,
     /// To which epoch versions belong.
-    pub(crate) lineages: Lineages,
+    pub(crate) epochs: EpochTracker,
     /// Something happened that the keeper of places wants to look at.
     pub(crate) placing: tokio::sync::Notify,
     /// Shards led here that have reached the target configuration of this version.
@@ -126,7 +126,7 @@ pub(crate) struct Shared {
     /// Spreads what is sent without knowing a leader.
     pub(crate) turn: AtomicU16,
     /// How far the disks of the others are, as they have said.
-    pub(crate) witness: Witness,
+    pub(crate) peer_positions: PeerPositions,
     /// Drawn when this process began.
     pub(crate) run: u64,
     /// When the leader of the directory was heard last, if that is another node; monotonic milliseconds.
@@ -153,10 +153,13 @@ impl Shared {
     ///
     /// # Errors
     /// Others than want of room.
-    pub(crate) fn patiently<T>(&self, ask: impl Fn(&Past) -> Result<T, PastError>) -> Result<T, PastError> {
+    pub(crate) fn patiently<T>(
+        &self,
+        ask: impl Fn(&HistoryStore) -> Result<T, HistoryStoreError>,
+    ) -> Result<T, HistoryStoreError> {
         loop {
-            match ask(&self.past) {
-                Err(PastError::Store(error)) if error.is_full() => self.wait_for_store(&error),
+            match ask(&self.history) {
+                Err(HistoryStoreError::Store(error)) if error.is_full() => self.wait_for_store(&error),
                 answer => return answer,
             }
         }

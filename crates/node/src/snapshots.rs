@@ -10,7 +10,7 @@ use std::{
 use boxoffice_core::keep::Cut;
 use boxoffice_shard::{Input as EngineInput, ShardId, SnapshotMeta};
 use boxoffice_storage::{
-    snapshot::{Snapshot, join, state},
+    snapshot::{self, Snapshot},
     snapshot_files::SnapshotFiles,
 };
 
@@ -54,8 +54,8 @@ impl Writer {
                 let thread = thread::Builder::new().name("snapshots".into()).spawn(move || {
                     let mut taken = Vec::new();
                     while next(&cuts, &mut taken) {
-                        for Snapshot { meta, rests_on, cut } in taken.drain(..) {
-                            let written = write(&files, &meta, rests_on, cut);
+                        for Snapshot { meta, store_batches, cut } in taken.drain(..) {
+                            let written = write(&files, &meta, store_batches, cut);
                             report(&weak, &meta, written);
                         }
                     }
@@ -75,8 +75,8 @@ impl Writer {
     ///
     /// # Errors
     /// As the disk says.
-    pub(crate) fn save_now(&self, meta: &SnapshotMeta, rests_on: u64, state: &[u8]) -> Result<(), NodeError> {
-        Ok(self.files.save_reserved(meta.shard, meta.position.index, &join(meta, rests_on, state))?)
+    pub(crate) fn save_now(&self, meta: &SnapshotMeta, store_batches: u64, state: &[u8]) -> Result<(), NodeError> {
+        Ok(self.files.save_reserved(meta.shard, meta.position.index, &snapshot::encode(meta, store_batches, state))?)
     }
 
     /// Removes every snapshot of a shard that has no replica here any more.
@@ -107,8 +107,8 @@ async fn write_as_task(files: Arc<SnapshotFiles>, cuts: Arc<Inbox<Snapshot>>, sh
         if taken.is_empty() && cuts.is_closed() {
             return;
         }
-        for Snapshot { meta, rests_on, cut } in taken.drain(..) {
-            let written = write(&files, &meta, rests_on, cut);
+        for Snapshot { meta, store_batches, cut } in taken.drain(..) {
+            let written = write(&files, &meta, store_batches, cut);
             let Some(disk) = shared.upgrade().map(|shared| Arc::clone(&shared.world.disk)) else { return };
             pay_disk(&*disk).await;
             report(&shared, &meta, written);
@@ -130,8 +130,8 @@ fn report(shared: &Weak<Shared>, meta: &SnapshotMeta, written: Result<(), NodeEr
     }
 }
 
-fn write(files: &SnapshotFiles, meta: &SnapshotMeta, rests_on: u64, cut: Cut) -> Result<(), NodeError> {
-    let bytes = join(meta, rests_on, &state(&cut));
+fn write(files: &SnapshotFiles, meta: &SnapshotMeta, store_batches: u64, cut: Cut) -> Result<(), NodeError> {
+    let bytes = snapshot::encode(meta, store_batches, &snapshot::encode_state(&cut));
     drop(cut);
     Ok(files.save(meta.shard, meta.position.index, &bytes)?)
 }

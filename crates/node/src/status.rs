@@ -102,7 +102,7 @@ impl NodeHandle {
     /// The store or the archives cannot be read.
     pub fn residents(&self) -> Result<Residents, NodeError> {
         let shared = &self.shared;
-        let store_bytes = shared.past.disk_bytes();
+        let store_bytes = shared.history.disk_bytes();
         let mut residents = Residents { store_bytes, archive_bytes: shared.archives.bytes()?, ..Residents::default() };
         for cell in &shared.cells {
             {
@@ -110,7 +110,7 @@ impl NodeHandle {
                 residents.in_memory += kept.len() as u64;
                 residents.leaving += kept.leaving() as u64;
             }
-            residents.left += shared.past.shard(cell.id)?.totals.entities;
+            residents.left += shared.history.shard(cell.id)?.totals.entities;
         }
         Ok(residents)
     }
@@ -152,7 +152,7 @@ impl NodeHandle {
             now.in_memory += kept.len() as u64;
             now.leaving += kept.leaving() as u64;
         }
-        let mut text = self.shared.metrics.text(&now, self.shared.past.lookups(), self.shared.world.net.damaged());
+        let mut text = self.shared.metrics.text(&now, self.shared.history.lookups(), self.shared.world.net.damaged());
         text.push_str(&self.shared.admission.text());
         text.push_str(&self.times_text());
         text
@@ -203,7 +203,7 @@ impl NodeHandle {
             let actors = cell.lead.lock().actors.len() as u64;
             status.under_way += cell.under_way() as u64;
             // A store that cannot be read is said by the audit; here the count is what can be had.
-            let left = shared.past.shard(cell.id).map(|past| past.totals.carts.iter().sum()).unwrap_or(0);
+            let left = shared.history.shard(cell.id).map(|history| history.totals.carts.iter().sum()).unwrap_or(0);
             let (entities, payments, tombstones) = {
                 let kept = &cell.replica.lock().kept;
                 (kept.len() as u64, kept.payments(), kept.tombstones())

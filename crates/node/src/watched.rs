@@ -13,7 +13,7 @@ use boxoffice_core::{
     seat::SeatState,
 };
 use boxoffice_feeds::{Beginning, Commit, DAYS_MAX, FeedSource, News, NoFeed};
-use boxoffice_storage::past::PastError;
+use boxoffice_storage::history::HistoryStoreError;
 
 use crate::{cell::WatchedEntities, shared::Shared};
 
@@ -147,10 +147,10 @@ fn may_rest(entity: &Entity) -> bool {
 
 /// An entity that has left memory.
 fn resting(shared: &Arc<Shared>, entity: &Entity) -> Option<Arc<State>> {
-    match shared.past.get(shared.cell_of(entity).id, entity) {
+    match shared.history.get(shared.cell_of(entity).id, entity) {
         Ok(stored) => stored.map(|stored| stored.state),
         // It is read-only until there is room again; whoever watches asks again.
-        Err(PastError::Store(error)) if error.is_full() => None,
+        Err(HistoryStoreError::Store(error)) if error.is_full() => None,
         Err(error) => {
             shared.replicators.fail(error);
             None

@@ -24,7 +24,7 @@ use boxoffice_node::{
 };
 use boxoffice_storage::{
     fsync::Fsync,
-    identity::{ClusterId, Joining, draw_disk},
+    identity::{ClusterId, Joining, draw_disk_id},
 };
 use boxoffice_wire::FirstCommand;
 use parking_lot::Mutex;
@@ -208,7 +208,7 @@ impl Machine {
 
     /// The identity of its data directory, drawn before the node is one of a cluster.
     pub(crate) fn disk_identity(&self) -> u128 {
-        draw_disk(&self.world(), &self.config.data_dir).expect("a disk without trouble")
+        draw_disk_id(&self.world(), &self.config.data_dir).expect("a disk without trouble")
     }
 
     /// Starts the process for the first time, in the cluster that took it in.

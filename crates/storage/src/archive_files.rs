@@ -132,7 +132,7 @@ impl ArchiveFiles {
     fn fill(&self, aside: &Path, file: &dyn DiskFile, log_dir: &Path, number: u64) -> Result<(), ArchiveError> {
         let mut packer =
             Packer { file, at: HEADER as u64, records: Vec::new(), firsts: BTreeMap::new(), hashes: BTreeSet::new() };
-        let mut packed: Result<(), Packed> = Ok(());
+        let mut packed: Result<(), PackError> = Ok(());
         log::read_segment(&*self.disk, log_dir, number, &mut |record| {
             if packed.is_ok() {
                 packed = packer.pack(record.payload);
@@ -140,10 +140,10 @@ impl ArchiveFiles {
         })?;
         let packed = packed.and_then(|()| Ok(packer.close(number)?));
         packed.map_err(|error| match error {
-            Packed::Bad(why) => {
+            PackError::Bad(why) => {
                 ArchiveError::Damaged { file: log_dir.to_owned(), why: format!("segment {number}: {why}") }
             }
-            Packed::Disk(error) => failed("write", aside)(error),
+            PackError::Disk(error) => failed("write", aside)(error),
         })?;
         let path = self.dir.join(name(number));
         self.disk.rename(aside, &path).map_err(failed("rename", aside))?;
@@ -246,14 +246,14 @@ impl Table {
 }
 
 /// Why a segment cannot be packed.
-enum Packed {
+enum PackError {
     Bad(String),
     Disk(io::Error),
 }
 
-impl From<io::Error> for Packed {
-    fn from(error: io::Error) -> Packed {
-        Packed::Disk(error)
+impl From<io::Error> for PackError {
+    fn from(error: io::Error) -> PackError {
+        PackError::Disk(error)
     }
 }
 
@@ -267,8 +267,8 @@ struct Packer<'a> {
 }
 
 impl Packer<'_> {
-    fn pack(&mut self, payload: &[u8]) -> Result<(), Packed> {
-        let bad = |error: &dyn std::fmt::Display| Packed::Bad(error.to_string());
+    fn pack(&mut self, payload: &[u8]) -> Result<(), PackError> {
+        let bad = |error: &dyn std::fmt::Display| PackError::Bad(error.to_string());
         for record in Record::decode_all(Bytes::copy_from_slice(payload)).map_err(|error| bad(&error))? {
             match &record {
                 Record::Entry { shard, position, kind, payload } => {

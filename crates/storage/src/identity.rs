@@ -10,7 +10,7 @@ use boxoffice_env::{Disk, DiskLock, NodeId, OpenMode, Peer, World};
 use serde::{Deserialize, Serialize};
 
 use crate::log::Start;
-use crate::witness::{self, Witness};
+use crate::peer_positions::{self, PeerPositions};
 
 mod error;
 
@@ -29,7 +29,7 @@ const SNAPSHOTS: &str = "snapshots";
 const HISTORY: &str = "history";
 const ARCHIVE: &str = "archive";
 /// More than the table of a cluster's members needs.
-const NEIGHBOURS_BYTES_MAX: u64 = 1 << 20;
+const PEER_POSITIONS_BYTES_MAX: u64 = 1 << 20;
 /// More than any identity needs; a longer file is none.
 const FILE_BYTES_MAX: u64 = 4096;
 
@@ -83,7 +83,7 @@ pub struct Identity {
 pub struct Joining {
     /// The cluster.
     pub cluster: ClusterId,
-    /// The data directory as the cluster knows it: [`draw_disk`].
+    /// The data directory as the cluster knows it: [`draw_disk_id`].
     pub disk: u128,
     /// Its nodes.
     pub peers: Vec<Peer>,
@@ -202,19 +202,20 @@ impl DataDirectory {
     ///
     /// # Errors
     /// [`IdentityError::Io`].
-    pub fn neighbours(&self, disk: &dyn Disk) -> Result<Witness, IdentityError> {
-        let path = self.path.join(witness::FILE);
+    pub fn load_peer_positions(&self, disk: &dyn Disk) -> Result<PeerPositions, IdentityError> {
+        let path = self.path.join(peer_positions::FILE);
         let file = match disk.open(&path, OpenMode::Read) {
             Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Witness::default()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(PeerPositions::default()),
             Err(error) => return Err(failed("open", &path)(error)),
         };
-        let mut bytes = vec![0; file.length().map_err(failed("measure", &path))?.min(NEIGHBOURS_BYTES_MAX) as usize];
+        let mut bytes =
+            vec![0; file.length().map_err(failed("measure", &path))?.min(PEER_POSITIONS_BYTES_MAX) as usize];
         file.read_exact_at(&mut bytes, 0).map_err(failed("read", &path))?;
-        Ok(Witness::read(&bytes).unwrap_or_else(|why| {
+        Ok(PeerPositions::read(&bytes).unwrap_or_else(|why| {
             // Nobody is recognised by it before they have said something again.
             tracing::warn!(file = %path.display(), why, "what other nodes have said of their disks cannot be read");
-            Witness::default()
+            PeerPositions::default()
         }))
     }
 
@@ -222,9 +223,9 @@ impl DataDirectory {
     ///
     /// # Errors
     /// [`IdentityError::Io`].
-    pub fn note_neighbours(&self, disk: &dyn Disk, witness: &Witness) -> Result<(), IdentityError> {
-        match witness.news() {
-            Some(news) => write_file(disk, &self.path, witness::FILE, &news),
+    pub fn save_peer_positions(&self, disk: &dyn Disk, peer_positions: &PeerPositions) -> Result<(), IdentityError> {
+        match peer_positions.take_unsaved() {
+            Some(news) => write_file(disk, &self.path, peer_positions::FILE, &news),
             None => Ok(()),
         }
     }
@@ -233,7 +234,7 @@ impl DataDirectory {
     ///
     /// # Errors
     /// [`IdentityError::Io`].
-    pub fn note_log(&mut self, disk: &dyn Disk) -> Result<(), IdentityError> {
+    pub fn record_log_created(&mut self, disk: &dyn Disk) -> Result<(), IdentityError> {
         if !self.identity.has_log {
             let identity = Identity { has_log: true, ..self.identity.clone() };
             write(disk, &self.path, &identity)?;
@@ -253,7 +254,7 @@ pub fn history_dir(dir: &Path) -> PathBuf {
 ///
 /// # Errors
 /// [`IdentityError`].
-pub fn draw_disk(world: &World, path: &Path) -> Result<u128, IdentityError> {
+pub fn draw_disk_id(world: &World, path: &Path) -> Result<u128, IdentityError> {
     let disk = &*world.disk;
     disk.create_dir_all(path).map_err(failed("create", path))?;
     let file_path = path.join(DISK);
@@ -470,8 +471,8 @@ mod tests {
         let mut made = open(&world, WANTED).unwrap();
         let first = made.identity().clone();
         assert_eq!((first.node, first.shards, first.has_log), (7, 32, false));
-        made.note_log(&disk).unwrap();
-        made.note_log(&disk).unwrap();
+        made.record_log_created(&disk).unwrap();
+        made.record_log_created(&disk).unwrap();
         drop(made);
         disk.power_cut(&mut || false);
         let wanted = Wanted { cluster: Some(first.cluster), ..WANTED };
@@ -490,7 +491,7 @@ mod tests {
             drop(made);
             let mut again = open(&world, WANTED).unwrap();
             disk.stop_after(stop);
-            let _ = again.note_log(&disk);
+            let _ = again.record_log_created(&disk);
             drop(again);
             let mut turn = 0;
             disk.power_cut(&mut || {

@@ -5,9 +5,9 @@
 //! files are reached through [`boxoffice_env::Disk`] and [`boxoffice_env::Stores`].
 
 // In reading order: whose directory it is, the log, snapshots, what has left memory.
+pub mod data_epoch;
 pub mod identity;
-pub mod lineage;
-pub mod witness;
+pub mod peer_positions;
 
 pub mod codec;
 pub mod fsync;
@@ -17,4 +17,4 @@ pub mod snapshot;
 pub mod snapshot_files;
 
 pub mod archive_files;
-pub mod past;
+pub mod history;

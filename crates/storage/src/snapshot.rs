@@ -9,20 +9,20 @@ pub struct Snapshot {
     /// What it is of.
     pub meta: SnapshotMeta,
     /// How many batches of the store it rests on: without what they have it is not whole.
-    pub rests_on: u64,
+    pub store_batches: u64,
     /// The entities in memory.
     pub cut: Cut,
 }
 
 /// A snapshot's bytes: the length of its description, the description, the batches of the store it rests on, the state.
-pub fn join(meta: &SnapshotMeta, rests_on: u64, state: &[u8]) -> Vec<u8> {
+pub fn encode(meta: &SnapshotMeta, store_batches: u64, state: &[u8]) -> Vec<u8> {
     let described = meta.encode();
     let length = u32::try_from(described.len()).expect("a description is short");
-    [&length.to_le_bytes(), &described[..], &rests_on.to_le_bytes(), state].concat()
+    [&length.to_le_bytes(), &described[..], &store_batches.to_le_bytes(), state].concat()
 }
 
 /// The bytes of the state in a cut.
-pub fn state(cut: &Cut) -> Vec<u8> {
+pub fn encode_state(cut: &Cut) -> Vec<u8> {
     packing::append(cut, Vec::new())
 }
 
@@ -43,6 +43,6 @@ pub fn decode(bytes: &[u8]) -> Result<Snapshot, String> {
     let (described, state) =
         rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or("its description is cut off")?;
     let meta = SnapshotMeta::decode(Bytes::copy_from_slice(described)).map_err(|error| error.to_string())?;
-    let (rests_on, state) = state.split_first_chunk::<8>().ok_or("it is cut off before its state")?;
-    Ok(Snapshot { meta, rests_on: u64::from_le_bytes(*rests_on), cut: decode_state(state)? })
+    let (store_batches, state) = state.split_first_chunk::<8>().ok_or("it is cut off before its state")?;
+    Ok(Snapshot { meta, store_batches: u64::from_le_bytes(*store_batches), cut: decode_state(state)? })
 }

@@ -37,7 +37,7 @@ pub(super) struct LineHold {
 
 impl Line {
     /// Whether this is the hold it rests on, or the one on its customer's quota.
-    pub(super) fn rests_on(&self, cart: CartId, customer: Option<&Id>, entity: &Entity, hold: HoldId) -> bool {
+    pub(super) fn store_batches(&self, cart: CartId, customer: Option<&Id>, entity: &Entity, hold: HoldId) -> bool {
         if let Entity::Customer(id) = entity {
             return customer == Some(id) && self.quota.as_ref().is_some_and(|quota| quota.hold == hold);
         }

@@ -76,7 +76,7 @@ impl Driver {
         let waits_for_room = self.shared.read_only.load(Ordering::Relaxed) && self.log.headroom().no_space;
         let low = self.low_headroom_bytes().is_some() || waits_for_room;
         self.set_read_only(low || self.shared.history_full.load(Ordering::Relaxed));
-        self.log.tend();
+        self.log.maintain();
         self.release_log();
         Ok(())
     }

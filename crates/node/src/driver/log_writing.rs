@@ -6,7 +6,7 @@ use boxoffice_core::planted;
 use boxoffice_shard::{SnapshotMeta, Write, grows_log};
 use boxoffice_storage::{
     fsync::Fsync,
-    log::{Kind, LogError, Mark},
+    log::{Kind, LastEntry, LogError},
 };
 
 use super::Driver;
@@ -84,7 +84,8 @@ impl Driver {
         for received in &write.snapshots {
             self.save(received)?;
         }
-        let marks: Vec<Mark> = write.marks.iter().map(|&(shard, last_index)| Mark { shard, last_index }).collect();
+        let marks: Vec<LastEntry> =
+            write.marks.iter().map(|&(shard, last_index)| LastEntry { shard, last_index }).collect();
         self.note_needed(&marks);
         let room = usize::try_from(self.shared.config.log_segment_bytes).unwrap_or(usize::MAX) / PIECE_SHARE;
         for piece in pieces(&write.records, room) {
@@ -154,8 +155,8 @@ impl Driver {
 
     /// Marks shards of which entries are about to be appended as needed. The first replicator must not release the segment of a
     /// replica that has just begun because its shard had none before.
-    fn note_needed(&self, marks: &[Mark]) {
-        for Mark { shard, .. } in marks {
+    fn note_needed(&self, marks: &[LastEntry]) {
+        for LastEntry { shard, .. } in marks {
             let first_needed = &self.shared.cells[usize::from(*shard)].first_needed;
             if first_needed.load(Ordering::Relaxed) == u64::MAX {
                 first_needed.store(0, Ordering::Release);

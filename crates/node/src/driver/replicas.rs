@@ -125,10 +125,10 @@ impl Driver {
         let why = || "it was announced, and did not come".to_owned();
         let state = self.shared.streams.received(shard, &received.state);
         let state = state.ok_or_else(|| NodeError::BadSnapshot { shard, why: why() })?;
-        let rests_on = self.store_batches(shard)?;
+        let store_batches = self.store_batches(shard)?;
         // No file may rest on what a power cut takes away.
-        self.shared.patiently(|past| past.sync())?;
-        self.snapshots.save_now(&received.meta, rests_on, &state)?;
+        self.shared.patiently(|history| history.sync())?;
+        self.snapshots.save_now(&received.meta, store_batches, &state)?;
         self.restoring.insert(shard, state);
         Ok(())
     }
@@ -142,13 +142,13 @@ impl Driver {
         let kept = Kept::restore(cut);
         self.set_distance(shard, meta.distance_ms);
         let deadline = kept.next_deadline();
-        let rests_on = self.store_batches(shard)?;
+        let store_batches = self.store_batches(shard)?;
         let cell = Arc::clone(&self.shared.cells[usize::from(shard)]);
         let mut replica = cell.replica.lock();
         if !planted::is("a snapshot of a leader that is not taken over") {
             replica.kept = kept;
         }
-        replica.rests_on = rests_on;
+        replica.store_batches = store_batches;
         // What happened in between is not known here.
         self.commits.extend(replica.watched.iter().cloned().map(Commit::lost));
         drop(replica);
@@ -161,15 +161,15 @@ impl Driver {
 
     /// How many batches the store has of a shard.
     fn store_batches(&self, shard: ShardId) -> Result<u64, NodeError> {
-        Ok(self.shared.patiently(|past| past.shard(shard))?.batches)
+        Ok(self.shared.patiently(|history| history.shard(shard))?.batches)
     }
 
     /// Has a snapshot written by the thread that does.
     pub(super) fn cut(&mut self, meta: SnapshotMeta) {
         let replica = self.shared.cells[usize::from(meta.shard)].replica.lock();
-        let (rests_on, cut) = (replica.rests_on, replica.kept.cut());
+        let (store_batches, cut) = (replica.store_batches, replica.kept.cut());
         drop(replica);
-        self.snapshots.write(Snapshot { meta, rests_on, cut });
+        self.snapshots.write(Snapshot { meta, store_batches, cut });
     }
 
     /// What stands for a shard's state in a message to another node, which then pulls it.

@@ -42,8 +42,8 @@ impl PeerInbox for PeerDoor {
         shared.placing.notify_one();
         shared.link_changed(node, up);
         if up {
-            if let Some(lineage) = shared.lineages.linked(node) {
-                let _ = shared.world.net.send(node, Lane::Calls, Message::Lineage(lineage).encode());
+            if let Some(data_epoch) = shared.epochs.linked(node) {
+                let _ = shared.world.net.send(node, Lane::Calls, Message::DataEpoch(data_epoch).encode());
             }
             // A term of the shards may wait for the answer.
             let ask = Message::Time { asked_ms: shared.world.clock.monotonic_ms(), wall_ms: None };
@@ -52,7 +52,7 @@ impl PeerInbox for PeerDoor {
             // then there was no link to be lost.
             shared.far_feeds.begin_anew(&shared, node);
         } else {
-            shared.lineages.unlinked(node);
+            shared.epochs.unlinked(node);
             shared.replicators.unreachable(node);
             shared.calls.lost(&shared, node);
             shared.far_histories.lost(node);
@@ -83,7 +83,7 @@ impl PeerInbox for PeerDoor {
 
 fn consensus(shared: &Arc<Shared>, from: NodeId, mut frame: Bytes) {
     match Standing::take(&mut frame) {
-        Some(standing) => shared.witness.note(from, standing),
+        Some(standing) => shared.peer_positions.record(from, standing),
         None => return not_understood(shared, from, "a frame of consensus ends within its beginning"),
     }
     if let Err(why) = shared.replicators.frame(&shared.metrics, from, frame) {
@@ -138,11 +138,11 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
             shared.clocks.heard(from, read);
             shared.replicators.clock(from, read);
         }
-        Message::Lineage(lineage) => {
-            let Some(others) = shared.lineages.heard(lineage) else { return };
-            shared.feeds.set_epoch(lineage.epoch());
+        Message::DataEpoch(data_epoch) => {
+            let Some(others) = shared.epochs.on_announced(data_epoch) else { return };
+            shared.feeds.set_epoch(data_epoch.epoch());
             for node in others.into_iter().filter(|node| *node != from) {
-                let _ = shared.world.net.send(node, Lane::Calls, Message::Lineage(lineage).encode());
+                let _ = shared.world.net.send(node, Lane::Calls, Message::DataEpoch(data_epoch).encode());
             }
         }
         Message::Reluctant(reluctant) => {

@@ -18,7 +18,7 @@ use std::{
 use boxoffice_core::keep::Cut;
 use boxoffice_env::{Lane, World};
 use boxoffice_shard::{NodeId, ShardId};
-use boxoffice_storage::{past::PastError, snapshot_files::SnapshotError};
+use boxoffice_storage::{history::HistoryStoreError, snapshot_files::SnapshotError};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -105,7 +105,7 @@ impl Streams {
         let mut incoming = self.incoming.lock();
         let may_go = incoming.let_go(shard);
         if may_go {
-            shared.past.give_up(shard);
+            shared.history.mark_dropped(shard);
         }
         may_go
     }
@@ -151,7 +151,7 @@ impl Streams {
         };
         match done {
             Ok(()) => {}
-            Err(PastError::Store(error)) if error.is_full() => {
+            Err(HistoryStoreError::Store(error)) if error.is_full() => {
                 tracing::warn!(node, sends, %error, "a snapshot on its way is given up: it is offered again");
                 if !sends {
                     let begins = self.incoming.lock().gone(node, token);
@@ -162,7 +162,7 @@ impl Streams {
         }
     }
 
-    fn send(&self, shared: &Shared, to: NodeId, token: u64, piece: u64) -> Result<(), PastError> {
+    fn send(&self, shared: &Shared, to: NodeId, token: u64, piece: u64) -> Result<(), HistoryStoreError> {
         let now_ms = shared.world.clock.monotonic_ms();
         let Some(cursor) = self.outgoing.lock().cursor(to, token, piece, now_ms) else {
             let gone = Message::Piece { token, piece, body: message::Body::Gone };
@@ -174,7 +174,7 @@ impl Streams {
             return Ok(());
         };
         let (shard, ends) = (cursor.shard, cursor.ends);
-        let (mut body, after) = cursor.next(&shared.past)?;
+        let (mut body, after) = cursor.next(&shared.history)?;
         {
             let mut outgoing = self.outgoing.lock();
             if outgoing.stands(shard, ends) {
@@ -198,17 +198,17 @@ impl Streams {
         token: u64,
         piece: u64,
         body: message::Body,
-    ) -> Result<(), PastError> {
+    ) -> Result<(), HistoryStoreError> {
         let now_ms = shared.world.clock.monotonic_ms();
         let Some(shard) = self.incoming.lock().expects(from, token, piece, now_ms) else { return Ok(()) };
         match body {
             message::Body::Memory(bytes) => self.incoming.lock().memory(from, token, &bytes),
             message::Body::Records(records) => {
-                let upto = shared.past.import(shard, &records)?;
+                let upto = shared.history.import(shard, &records)?;
                 shared.replicators.imported(shard, upto);
             }
             message::Body::End => {
-                shared.past.sync()?;
+                shared.history.sync()?;
                 let bytes = self.incoming.lock().size(from, token) as u64;
                 match shared.snapshot_files.reserve(shard, bytes + DESCRIPTION_BYTES) {
                     Ok(()) => {}

@@ -31,7 +31,7 @@ use boxoffice_node::{
     overheard::overhear,
     tasks::Gate,
 };
-use boxoffice_storage::identity::{ClusterId, Joining, draw_disk};
+use boxoffice_storage::identity::{ClusterId, Joining, draw_disk_id};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::{
@@ -286,7 +286,7 @@ impl Cluster {
 
     async fn join(&mut self, node: NodeId) {
         let disk = (MemoryDisk::new(), MemoryStores::new());
-        let drawn = draw_disk(&self.world(node, disk.clone()), Path::new("/data")).expect("a data directory");
+        let drawn = draw_disk_id(&self.world(node, disk.clone()), Path::new("/data")).expect("a data directory");
         let (peer, client) = (format!("node-{node}:1").into(), format!("node-{node}:2").into());
         let machine = Box::new(Machine { disk: drawn, peer, client, program: "test".into() });
         let join = Command::Cluster(ClusterCommand::Join { node: Some(node), machine, proof: None });

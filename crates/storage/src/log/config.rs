@@ -1,6 +1,6 @@
 //! How a log is kept: sizes, and what is left free.
 
-use super::{LogError, Maker};
+use super::{LogError, Preallocation};
 
 /// The smallest segment in bytes.
 pub const SEGMENT_BYTES_MIN: u64 = 256 << 10;
@@ -22,7 +22,7 @@ pub struct LogConfig {
     /// Milliseconds between attempts to make a segment on a full disk. Default 1000.
     pub retry_ms: u64,
     /// Who makes the segments. Default a thread.
-    pub maker: Maker,
+    pub preallocation: Preallocation,
     /// How many write to it, each of whom begins every segment with a checkpoint of what is its own. Default 1.
     pub writers: usize,
 }
@@ -36,7 +36,7 @@ impl LogConfig {
             reserve_bytes: (4 << 20).min(segment_bytes / 4),
             keep_free_bytes: segment_bytes / 2,
             retry_ms: 1_000,
-            maker: Maker::Thread,
+            preallocation: Preallocation::Background,
             writers: 1,
         }
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-const ANEW: &str = "do not start this node from it: in a cluster empty its data directory and let \
+const REMEDY: &str = "do not start this node from it: in a cluster empty its data directory and let \
                     it join anew; a single node needs its latest backup";
 
 /// An error of the log, for the operator.

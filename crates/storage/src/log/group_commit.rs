@@ -8,7 +8,7 @@ use std::sync::{
 use boxoffice_core::planted;
 use parking_lot::{Mutex, MutexGuard};
 
-use super::{Headroom, Kind, Log, LogError, Mark};
+use super::{Headroom, Kind, LastEntry, Log, LogError};
 
 /// A log with several writers, each a [`LogWriter`].
 ///
@@ -66,7 +66,7 @@ impl GroupCommit {
     }
 
     /// Does something that may sync the log by itself.
-    fn alone<T>(&self, act: impl FnOnce(&mut Log) -> Result<T, LogError>) -> Result<T, LogError> {
+    fn exclusively<T>(&self, act: impl FnOnce(&mut Log) -> Result<T, LogError>) -> Result<T, LogError> {
         let _syncing = self.syncing.lock();
         let mut log = self.log.lock();
         let done = act(&mut log);
@@ -75,9 +75,13 @@ impl GroupCommit {
     }
 
     /// The log, to append a record to, and, if that would begin a segment, the right to sync.
-    fn to_append(&self, payload_bytes: usize, marks: usize) -> (MutexGuard<'_, Log>, Option<MutexGuard<'_, ()>>) {
+    fn lock_for_append(
+        &self,
+        payload_bytes: usize,
+        last_entries: usize,
+    ) -> (MutexGuard<'_, Log>, Option<MutexGuard<'_, ()>>) {
         let log = self.log.lock();
-        if !log.begins_segment(payload_bytes, marks) {
+        if !log.needs_next_segment(payload_bytes, last_entries) {
             return (log, None);
         }
         drop(log);
@@ -91,8 +95,8 @@ impl LogWriter {
     ///
     /// # Errors
     /// As [`Log::append`].
-    pub fn append(&mut self, kind: Kind, payload: &[u8], marks: &[Mark]) -> Result<(), LogError> {
-        self.append_by(payload.len(), marks.len(), |log| log.append(kind, &[payload], marks))
+    pub fn append(&mut self, kind: Kind, payload: &[u8], last_entries: &[LastEntry]) -> Result<(), LogError> {
+        self.append_with(payload.len(), last_entries.len(), |log| log.append(kind, &[payload], last_entries))
     }
 
     /// As [`Log::append_checkpoint`].
@@ -101,16 +105,16 @@ impl LogWriter {
     /// As [`Log::append`].
     pub fn append_checkpoint(&mut self, payload: &[u8]) -> Result<(), LogError> {
         let writer = self.writer;
-        self.append_by(payload.len(), 0, |log| log.append_checkpoint(writer, payload))
+        self.append_with(payload.len(), 0, |log| log.append_checkpoint(writer, payload))
     }
 
-    fn append_by(
+    fn append_with(
         &mut self,
         payload_bytes: usize,
-        marks: usize,
+        last_entries: usize,
         append: impl FnOnce(&mut Log) -> Result<u64, LogError>,
     ) -> Result<(), LogError> {
-        let (mut log, syncing) = self.group.to_append(payload_bytes, marks);
+        let (mut log, syncing) = self.group.lock_for_append(payload_bytes, last_entries);
         let appended = append(&mut log);
         if syncing.is_some() {
             self.group.synced.store(log.synced_seq(), Ordering::Release);
@@ -132,7 +136,7 @@ impl LogWriter {
     /// # Errors
     /// As [`Log::append`] and [`Log::sync`].
     pub fn seal(&self) -> Result<(), LogError> {
-        self.group.alone(Log::seal)
+        self.group.exclusively(Log::seal)
     }
 
     /// The writer ends in good order. The last one to do so seals the log, the others sync it.
@@ -167,9 +171,9 @@ impl LogWriter {
         self.group.log.lock().discard(number);
     }
 
-    /// As [`Log::tend`].
-    pub fn tend(&self) {
-        self.group.log.lock().tend();
+    /// As [`Log::maintain`].
+    pub fn maintain(&self) {
+        self.group.log.lock().maintain();
     }
 
     /// As [`Log::headroom`].

@@ -22,19 +22,19 @@ mod group_commit;
 mod record;
 mod recovery;
 mod segment;
-mod spare;
+mod segment_allocator;
 
 pub use config::{LogConfig, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
 pub use error::LogError;
 pub use group_commit::{GroupCommit, LogWriter};
-pub use record::{Kind, Mark};
-pub use recovery::{Cut, Recovery, read_segment, segment_numbers};
+pub use record::{Kind, LastEntry};
+pub use recovery::{Recovery, TornEnd, read_segment, segment_numbers};
 pub use segment::FORMAT;
-pub use spare::Maker;
+pub use segment_allocator::Preallocation;
 
-use recovery::Read;
-use segment::{Making, PAGE, Segment};
-use spare::Workshop;
+use recovery::ScannedSegment;
+use segment::{NewSegment, PAGE, Segment};
+use segment_allocator::SegmentAllocator;
 
 /// A write buffer that a large record made larger than this is given back.
 const BUFFER_BYTES_KEPT: usize = 4 << 20;
@@ -85,12 +85,12 @@ impl Headroom {
 
 /// The highest index of each shard in a segment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Marks(BTreeMap<u16, u64>);
+struct LastEntries(BTreeMap<u16, u64>);
 
-impl Marks {
-    fn raise(&mut self, mark: Mark) {
-        let last = self.0.entry(mark.shard).or_default();
-        *last = mark.last_index.max(*last);
+impl LastEntries {
+    fn raise(&mut self, last_entry: LastEntry) {
+        let last = self.0.entry(last_entry.shard).or_default();
+        *last = last_entry.last_index.max(*last);
     }
 
     fn are_below(&self, first_needed: &dyn Fn(u16) -> u64) -> bool {
@@ -99,30 +99,40 @@ impl Marks {
 }
 
 /// A segment with records.
-struct Used {
+struct UsedSegment {
     segment: Segment,
-    marks: Marks,
+    last_entries: LastEntries,
     /// Its newest checkpoint, once it has one of each writer.
     checkpoint_seq: Option<u64>,
     /// The writers whose checkpoint it has.
     checkpoints: BTreeSet<usize>,
 }
 
-impl Used {
-    fn new(segment: Segment) -> Used {
-        Used { segment, marks: Marks::default(), checkpoint_seq: None, checkpoints: BTreeSet::new() }
+impl UsedSegment {
+    fn new(segment: Segment) -> UsedSegment {
+        UsedSegment {
+            segment,
+            last_entries: LastEntries::default(),
+            checkpoint_seq: None,
+            checkpoints: BTreeSet::new(),
+        }
     }
 }
 
-impl From<Read> for Used {
-    fn from(read: Read) -> Used {
+impl From<ScannedSegment> for UsedSegment {
+    fn from(read: ScannedSegment) -> UsedSegment {
         let checkpoints = BTreeSet::new();
-        Used { segment: read.segment, marks: read.marks, checkpoint_seq: read.checkpoint_seq, checkpoints }
+        UsedSegment {
+            segment: read.segment,
+            last_entries: read.last_entries,
+            checkpoint_seq: read.checkpoint_seq,
+            checkpoints,
+        }
     }
 }
 
 /// A sync that is due.
-struct Sync {
+struct PendingSync {
     /// The last record that it makes durable.
     seq: u64,
     file: Arc<dyn DiskFile>,
@@ -132,16 +142,16 @@ struct Sync {
 pub struct Log {
     config: LogConfig,
     dir: PathBuf,
-    workshop: Workshop,
+    allocator: SegmentAllocator,
     /// Segments that nobody needs and that are still to be discarded, oldest first.
     retired: VecDeque<Segment>,
     /// Older segments, oldest first.
-    sealed: VecDeque<Used>,
-    active: Used,
+    older: VecDeque<UsedSegment>,
+    active: UsedSegment,
     /// Where the next record goes in the active segment.
     at: u64,
     /// Bytes from there on of which a write that found no room may have left some.
-    remains: u64,
+    partial_write_bytes: u64,
     next_seq: u64,
     synced: u64,
     /// The sequence number of the last record that [`Log::seal`] wrote.
@@ -186,44 +196,46 @@ impl Log {
         recovery.created = reads.is_empty();
 
         if recovery.created {
-            reads.push(Read::empty(first_segment(&*disk, &*rng, dir, &config)?));
+            reads.push(ScannedSegment::empty(first_segment(&*disk, &*rng, dir, &config)?));
         }
         // What stands after the last segment with records, or with the beginning of one, is spare.
-        let is_cut = |read: &Read| recovery.cut.as_ref().is_some_and(|cut| cut.file == read.segment.path);
+        let is_cut = |read: &ScannedSegment| {
+            recovery.torn_end.as_ref().is_some_and(|torn_end| torn_end.file == read.segment.path)
+        };
         let used = reads.iter().rposition(|read| read.records > 0 || is_cut(read)).unwrap_or(0) + 1;
         let spares = reads.split_off(used);
-        let spares = usable_spares(&*disk, dir, spares, config.segment_bytes)?;
+        let spares = usable_preallocated(&*disk, dir, spares, config.segment_bytes)?;
         let mut active = reads.pop().expect("there is a segment");
         let next_number = active.segment.number + spares.len() as u64 + 1;
 
         // The process before may have ended between a write and its sync, or between the name of a
         // segment and the directory's sync: what was read must not be lost from now on. A sync that
         // failed has left pages that count as written: only what is written again is synced.
-        write_again(&mut active)?;
+        rewrite_tail(&mut active)?;
         disk.sync_dir(dir).map_err(LogError::io("sync", dir))?;
-        if let Some(cut) = &recovery.cut {
+        if let Some(torn_end) = &recovery.torn_end {
             recovery.last_seq += 1;
-            pass_over(&mut active, cut, recovery.last_seq)?;
+            skip_torn_end(&mut active, torn_end, recovery.last_seq)?;
         }
 
-        let workshop = Workshop::open(disk, rng, dir, config.clone(), spares, next_number)
+        let allocator = SegmentAllocator::open(disk, rng, dir, config.clone(), spares, next_number)
             .map_err(LogError::io("start the thread for", dir))?;
         let log = Log {
             config,
             dir: dir.to_owned(),
-            workshop,
+            allocator,
             retired: VecDeque::new(),
-            sealed: reads.into_iter().map(Used::from).collect(),
+            older: reads.into_iter().map(UsedSegment::from).collect(),
             at: active.end as u64,
-            remains: 0,
-            active: Used::from(active),
+            partial_write_bytes: 0,
+            active: UsedSegment::from(active),
             next_seq: recovery.last_seq + 1,
             synced: recovery.last_seq,
             last_seal: if recovery.clean_stop { recovery.last_seq } else { 0 },
             buffer: Vec::new(),
             unusable: None,
         };
-        log.workshop.tend();
+        log.allocator.maintain();
         Ok((log, recovery))
     }
 
@@ -233,24 +245,24 @@ impl Log {
     /// # Errors
     /// [`LogError::Full`] and [`LogError::TooLarge`], with nothing written and the log as before;
     /// [`LogError::Io`], after which it is unusable if a write or sync failed; [`LogError::Unusable`].
-    pub fn append(&mut self, kind: Kind, payload: &[&[u8]], marks: &[Mark]) -> Result<u64, LogError> {
+    pub fn append(&mut self, kind: Kind, payload: &[&[u8]], last_entries: &[LastEntry]) -> Result<u64, LogError> {
         self.check_usable()?;
         let payload_bytes: usize = payload.iter().map(|part| part.len()).sum();
-        let needed = record::record_bytes(payload_bytes, marks.len()) as u64;
+        let needed = record::record_bytes(payload_bytes, last_entries.len()) as u64;
         if needed > self.record_bytes_max() {
             return Err(LogError::TooLarge { bytes: needed, max: self.record_bytes_max() });
         }
-        self.pass_over_remains()?;
+        self.skip_partial_write()?;
         if kind == Kind::Ordinary && self.would_use_reserve(needed) {
             return Err(self.full(needed));
         }
-        if needed > self.rest() {
-            if !self.workshop.wait()? {
+        if needed > self.bytes_left() {
+            if !self.allocator.wait()? {
                 return Err(self.full(needed));
             }
             self.next_segment()?;
         }
-        self.write(Some(kind), payload, marks)
+        self.write(Some(kind), payload, last_entries)
     }
 
     /// Makes all that was appended durable.
@@ -267,10 +279,10 @@ impl Log {
 
     /// What has to be synced to make all that was appended durable, if anything has. Only one sync may be under way at a time:
     /// the system tells one of two that it failed.
-    fn begin_sync(&self) -> Result<Option<Sync>, LogError> {
+    fn begin_sync(&self) -> Result<Option<PendingSync>, LogError> {
         self.check_usable()?;
         let is_due = self.synced < self.last_seq();
-        Ok(is_due.then(|| Sync { seq: self.last_seq(), file: Arc::clone(&self.active.segment.file) }))
+        Ok(is_due.then(|| PendingSync { seq: self.last_seq(), file: Arc::clone(&self.active.segment.file) }))
     }
 
     fn end_sync(&mut self, seq: u64, synced: std::io::Result<()>) -> Result<(), LogError> {
@@ -287,8 +299,8 @@ impl Log {
     /// As [`Log::append`] and [`Log::sync`].
     pub fn seal(&mut self) -> Result<(), LogError> {
         self.sync()?;
-        self.pass_over_remains()?;
-        if self.last_seq() > self.last_seal && self.rest() >= record::LINE as u64 {
+        self.skip_partial_write()?;
+        if self.last_seq() > self.last_seal && self.bytes_left() >= record::LINE as u64 {
             self.last_seal = self.write(None, &[], &[])?;
             self.sync()?;
         }
@@ -301,8 +313,8 @@ impl Log {
     /// # Errors
     /// As [`Log::append`] and [`Log::sync`].
     pub fn note_start(&mut self) -> Result<(), LogError> {
-        self.pass_over_remains()?;
-        match self.rest() >= record::LINE as u64 {
+        self.skip_partial_write()?;
+        match self.bytes_left() >= record::LINE as u64 {
             true => self.last_seal = self.write(None, &[], &[])?,
             false => _ = self.append(Kind::Vital, &[], &[])?,
         }
@@ -340,7 +352,7 @@ impl Log {
         if let Some(&last) = retired.last() {
             self.discard(last);
         }
-        self.workshop.tend();
+        self.allocator.maintain();
         retired.len()
     }
 
@@ -350,16 +362,16 @@ impl Log {
         let synced = self.synced;
         let newest_checkpoint = [&self.active]
             .into_iter()
-            .chain(self.sealed.iter().rev())
+            .chain(self.older.iter().rev())
             .find(|used| used.checkpoint_seq.is_some_and(|seq| seq <= synced))
             .map_or(0, |used| used.segment.number);
         let mut retired = Vec::new();
-        while let Some(oldest) = self.sealed.front() {
+        while let Some(oldest) = self.older.front() {
             let number = oldest.segment.number;
-            if number >= newest_checkpoint || !oldest.marks.are_below(first_needed) {
+            if number >= newest_checkpoint || !oldest.last_entries.are_below(first_needed) {
                 break;
             }
-            let oldest = self.sealed.pop_front().expect("it was just looked at");
+            let oldest = self.older.pop_front().expect("it was just looked at");
             self.retired.push_back(oldest.segment);
             retired.push(number);
         }
@@ -370,24 +382,24 @@ impl Log {
     pub fn discard(&mut self, number: u64) {
         while self.retired.front().is_some_and(|oldest| oldest.number <= number) {
             let oldest = self.retired.pop_front().expect("it was just looked at");
-            self.workshop.release(oldest);
+            self.allocator.release(oldest);
         }
-        self.workshop.tend();
+        self.allocator.maintain();
     }
 
     /// Makes the spare segment and removes released ones, when that is the caller's part
-    /// ([`Maker::Caller`]): call it about once a second. With a thread it does nothing.
-    pub fn tend(&mut self) {
-        self.workshop.tend();
+    /// ([`Preallocation::Inline`]): call it about once a second. With a thread it does nothing.
+    pub fn maintain(&mut self) {
+        self.allocator.maintain();
     }
 
     /// How much may be written without new space on the disk. Ask before taking commands.
     pub fn headroom(&self) -> Headroom {
-        let stock = self.workshop.stock();
+        let preallocated = self.allocator.preallocated();
         Headroom {
-            bytes: self.rest() + stock.ready_bytes,
+            bytes: self.bytes_left() + preallocated.ready_bytes,
             reserve_bytes: self.config.reserve_bytes,
-            no_space: stock.no_space,
+            no_space: preallocated.no_space,
         }
     }
 
@@ -403,12 +415,12 @@ impl Log {
 
     /// Segments with records that are needed, the active one among them.
     pub fn segments(&self) -> usize {
-        self.sealed.len() + 1
+        self.older.len() + 1
     }
 
     /// Released segments whose files are still to be removed.
-    pub fn removals(&self) -> usize {
-        self.workshop.removals()
+    pub fn pending_removals(&self) -> usize {
+        self.allocator.pending_removals()
     }
 
     /// The most bytes that one record may take: payload, 10 bytes a mark, and less than 200 around.
@@ -417,22 +429,23 @@ impl Log {
     }
 
     /// Whether a record goes into the next segment: this one is synced before.
-    fn begins_segment(&self, payload_bytes: usize, marks: usize) -> bool {
-        record::record_bytes(payload_bytes, marks) as u64 > self.rest().saturating_sub(self.remains)
+    fn needs_next_segment(&self, payload_bytes: usize, last_entries: usize) -> bool {
+        record::record_bytes(payload_bytes, last_entries) as u64
+            > self.bytes_left().saturating_sub(self.partial_write_bytes)
     }
 
-    fn rest(&self) -> u64 {
+    fn bytes_left(&self) -> u64 {
         self.active.segment.bytes - self.at
     }
 
     fn would_use_reserve(&self, needed: u64) -> bool {
-        let stock = self.workshop.stock();
-        let room = match needed <= self.rest() {
-            true => self.rest() + stock.ready_bytes,
+        let preallocated = self.allocator.preallocated();
+        let room = match needed <= self.bytes_left() {
+            true => self.bytes_left() + preallocated.ready_bytes,
             // The rest of this segment is left behind.
-            false => stock.ready_bytes.saturating_sub(PAGE as u64),
+            false => preallocated.ready_bytes.saturating_sub(PAGE as u64),
         };
-        stock.no_space && room < needed + self.config.reserve_bytes
+        preallocated.no_space && room < needed + self.config.reserve_bytes
     }
 
     fn full(&self, needed: u64) -> LogError {
@@ -443,33 +456,33 @@ impl Log {
     /// segment proves every earlier one complete.
     fn next_segment(&mut self) -> Result<(), LogError> {
         self.sync()?;
-        let next = Used::new(self.workshop.take());
+        let next = UsedSegment::new(self.allocator.take());
         assert_eq!(next.segment.number, self.active.segment.number + 1, "segments follow each other");
-        self.sealed.push_back(std::mem::replace(&mut self.active, next));
+        self.older.push_back(std::mem::replace(&mut self.active, next));
         self.at = PAGE as u64;
-        self.workshop.note_used(self.at);
+        self.allocator.set_used_bytes(self.at);
         Ok(())
     }
 
-    fn write(&mut self, kind: Option<Kind>, payload: &[&[u8]], marks: &[Mark]) -> Result<u64, LogError> {
+    fn write(&mut self, kind: Option<Kind>, payload: &[&[u8]], last_entries: &[LastEntry]) -> Result<u64, LogError> {
         let seq = self.next_seq;
         let place = (self.active.segment.salt, self.at);
-        record::encode(&mut self.buffer, place, (kind, seq, self.synced), payload, marks);
+        record::encode(&mut self.buffer, place, (kind, seq, self.synced), payload, last_entries);
         let bytes = self.buffer.len() as u64;
-        assert!(bytes <= self.rest(), "record {seq} does not fit where it is written");
+        assert!(bytes <= self.bytes_left(), "record {seq} does not fit where it is written");
         if let Err(error) = self.active.segment.file.write_all_at(&self.buffer, self.at) {
             // Some file systems need new space even here. A part may be written: an unfinished end, which the next
             // record passes over.
-            if spare::is_no_space(&error) {
-                self.remains = bytes;
+            if segment_allocator::is_no_space(&error) {
+                self.partial_write_bytes = bytes;
                 return Err(self.full(bytes));
             }
             return Err(self.fail("write", error));
         }
         self.at += bytes;
-        self.workshop.note_used(self.at);
+        self.allocator.set_used_bytes(self.at);
         self.next_seq += 1;
-        marks.iter().for_each(|&mark| self.active.marks.raise(mark));
+        last_entries.iter().for_each(|&last_entry| self.active.last_entries.raise(last_entry));
         if kind == Some(Kind::Checkpoint) {
             self.active.checkpoint_seq = Some(seq);
         }
@@ -481,23 +494,23 @@ impl Log {
 
     /// Passes over what a write that found no room may have left: a shorter record in its place would leave its end
     /// standing, which looks like damage.
-    fn pass_over_remains(&mut self) -> Result<(), LogError> {
+    fn skip_partial_write(&mut self) -> Result<(), LogError> {
         if planted::is("a record over the remains of a longer one") {
-            self.remains = 0;
+            self.partial_write_bytes = 0;
         }
-        if self.remains == 0 {
+        if self.partial_write_bytes == 0 {
             return Ok(());
         }
         let place = (self.active.segment.salt, self.at);
-        record::encode_passing_over(&mut self.buffer, place, (self.next_seq, self.synced), self.remains);
+        record::encode_skip(&mut self.buffer, place, (self.next_seq, self.synced), self.partial_write_bytes);
         if let Err(error) = self.active.segment.file.write_all_at(&self.buffer, self.at) {
-            if spare::is_no_space(&error) {
-                return Err(self.full(self.remains));
+            if segment_allocator::is_no_space(&error) {
+                return Err(self.full(self.partial_write_bytes));
             }
             return Err(self.fail("write", error));
         }
-        self.at += std::mem::take(&mut self.remains);
-        self.workshop.note_used(self.at);
+        self.at += std::mem::take(&mut self.partial_write_bytes);
+        self.allocator.set_used_bytes(self.at);
         self.next_seq += 1;
         Ok(())
     }
@@ -530,8 +543,8 @@ pub fn inspect(disk: &dyn Disk, dir: &Path, replay: &mut dyn FnMut(Record<'_>)) 
 }
 
 fn first_segment(disk: &dyn Disk, rng: &dyn Rng, dir: &Path, config: &LogConfig) -> Result<Segment, LogError> {
-    let making = Making { number: 1, is_recycled: false, pace: &|_| Ok(segment::LARGE_PIECE) };
-    segment::make(disk, rng, dir, config, &making).map_err(|source| match spare::is_no_space(&source) {
+    let new = NewSegment { number: 1, is_recycled: false, pace: &|_| Ok(segment::LARGE_PIECE) };
+    segment::make(disk, rng, dir, config, &new).map_err(|source| match segment_allocator::is_no_space(&source) {
         true => LogError::Full {
             needed: config.segment_bytes.saturating_add(config.keep_free_bytes),
             left: disk.free_bytes(dir).unwrap_or(0),
@@ -542,7 +555,7 @@ fn first_segment(disk: &dyn Disk, rng: &dyn Rng, dir: &Path, config: &LogConfig)
 }
 
 /// Makes the records of a segment durable: what nothing vouches for is written again before it is synced.
-fn write_again(read: &mut Read) -> Result<(), LogError> {
+fn rewrite_tail(read: &mut ScannedSegment) -> Result<(), LogError> {
     let Segment { file, path, .. } = &read.segment;
     let tail = std::mem::take(&mut read.tail);
     if !planted::is("a log believed as it is read") {
@@ -554,22 +567,22 @@ fn write_again(read: &mut Read) -> Result<(), LogError> {
 
 /// Passes over an unfinished end, durably, before anything new is written behind it. Zeros in its place would not do:
 /// when their sync fails the next start reads zeros, and a power cut brings the unfinished end back.
-fn pass_over(read: &mut Read, cut: &Cut, seq: u64) -> Result<(), LogError> {
+fn skip_torn_end(read: &mut ScannedSegment, torn_end: &TornEnd, seq: u64) -> Result<(), LogError> {
     let Segment { file, path, salt, .. } = &read.segment;
-    let passed = cut.bytes.next_multiple_of(record::LINE as u64);
+    let passed = torn_end.bytes.next_multiple_of(record::LINE as u64);
     let mut header = Vec::new();
-    record::encode_passing_over(&mut header, (*salt, cut.offset), (seq, seq - 1), passed);
-    file.write_all_at(&header, cut.offset).map_err(LogError::io("write", path))?;
+    record::encode_skip(&mut header, (*salt, torn_end.offset), (seq, seq - 1), passed);
+    file.write_all_at(&header, torn_end.offset).map_err(LogError::io("write", path))?;
     file.sync_data().map_err(LogError::io("sync", path))?;
     read.end += passed as usize;
     Ok(())
 }
 
 /// Removes spares from the first of another size on, the last one first: no gap at any time.
-fn usable_spares(
+fn usable_preallocated(
     disk: &dyn Disk,
     dir: &Path,
-    spares: Vec<Read>,
+    spares: Vec<ScannedSegment>,
     segment_bytes: u64,
 ) -> Result<VecDeque<Segment>, LogError> {
     let mut spares: VecDeque<Segment> = spares.into_iter().map(|read| read.segment).collect();

@@ -19,7 +19,7 @@ pub(super) const LINE: usize = 64;
 const STAMP: usize = 8;
 const MAGIC: u32 = u32::from_le_bytes(*b"BXR1");
 const CRC_AT: usize = 52;
-const MARK_BYTES: usize = 10;
+const LAST_ENTRY_BYTES: usize = 10;
 
 /// What a record is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ fn kind(found: u8) -> Option<Option<Kind>> {
 
 /// The last entry of a shard in a record: while it is needed, its segment stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+pub struct LastEntry {
     /// The shard.
     pub shard: u16,
     /// The highest index of its entries in the record.
@@ -63,7 +63,7 @@ pub struct Mark {
 pub(super) struct Header {
     /// `None` for a seal.
     pub(super) kind: Option<Kind>,
-    pub(super) marks: u16,
+    pub(super) last_entries: u16,
     pub(super) payload_bytes: u32,
     pub(super) body_crc: u32,
     pub(super) seq: u64,
@@ -73,7 +73,7 @@ pub(super) struct Header {
 
 impl Header {
     /// Whether it passes over what stands in its body.
-    pub(super) fn passes_over(&self) -> bool {
+    pub(super) fn is_skip(&self) -> bool {
         self.kind.is_none() && self.payload_bytes > 0
     }
 }
@@ -92,8 +92,8 @@ pub(super) enum Found {
 }
 
 /// The bytes that a record takes in its segment.
-pub(super) fn record_bytes(payload_bytes: usize, marks: usize) -> usize {
-    match payload_bytes + marks * MARK_BYTES {
+pub(super) fn record_bytes(payload_bytes: usize, last_entries: usize) -> usize {
+    match payload_bytes + last_entries * LAST_ENTRY_BYTES {
         0 => LINE,
         body => LINE + (body + STAMP).next_multiple_of(LINE),
     }
@@ -105,48 +105,48 @@ pub(super) fn encode(
     (salt, at): (u64, u64),
     (kind, seq, synced): (Option<Kind>, u64, u64),
     payload: &[&[u8]],
-    marks: &[Mark],
+    last_entries: &[LastEntry],
 ) {
     assert!(synced < seq, "record {seq} says it is durable before it is written");
     let payload_bytes: usize = payload.iter().map(|part| part.len()).sum();
-    let whole = record_bytes(payload_bytes, marks.len());
+    let whole = record_bytes(payload_bytes, last_entries.len());
     out.clear();
     out.reserve(whole);
     out.resize(LINE, 0);
     for part in payload {
         out.extend_from_slice(part);
     }
-    for mark in marks {
-        out.extend_from_slice(&mark.shard.to_le_bytes());
-        out.extend_from_slice(&mark.last_index.to_le_bytes());
+    for last_entry in last_entries {
+        out.extend_from_slice(&last_entry.shard.to_le_bytes());
+        out.extend_from_slice(&last_entry.last_index.to_le_bytes());
     }
     out.resize(whole, 0);
     let (header, body) = out.split_at_mut(LINE);
     if !body.is_empty() {
-        close(body, salt, at + LINE as u64);
+        whiten_and_stamp(body, salt, at + LINE as u64);
     }
     let fields = Header {
         kind,
-        marks: u16::try_from(marks.len()).expect("more marks than shards"),
+        last_entries: u16::try_from(last_entries.len()).expect("more marks than shards"),
         payload_bytes: u32::try_from(payload_bytes).expect("payload beyond 4 GiB"),
         body_crc: crc32c::crc32c(body),
         seq,
         synced,
     };
-    fields.close(header, salt, at);
+    fields.whiten_and_stamp(header, salt, at);
 }
 
 /// Writes the header of a seal that passes over `passed` bytes at `at` into `out`; what stands behind the header stays as
 /// it is. So a place that was never finished needs no second content: whichever of the two a power cut leaves, the next
 /// record stands behind it.
-pub(super) fn encode_passing_over(out: &mut Vec<u8>, (salt, at): (u64, u64), (seq, synced): (u64, u64), passed: u64) {
+pub(super) fn encode_skip(out: &mut Vec<u8>, (salt, at): (u64, u64), (seq, synced): (u64, u64), passed: u64) {
     assert!(synced < seq, "record {seq} says it is durable before it is written");
     let passed = usize::try_from(passed).expect("less than a segment");
     assert!(passed >= LINE && passed.is_multiple_of(LINE), "records stand at multiples of {LINE} bytes");
     let payload_bytes = u32::try_from(passed.saturating_sub(LINE + STAMP)).expect("less than a segment");
     out.clear();
     out.resize(LINE, 0);
-    Header { kind: None, marks: 0, payload_bytes, body_crc: 0, seq, synced }.close(out, salt, at);
+    Header { kind: None, last_entries: 0, payload_bytes, body_crc: 0, seq, synced }.whiten_and_stamp(out, salt, at);
 }
 
 /// Looks at the place `at` of the raw segment `bytes`.
@@ -161,13 +161,13 @@ pub(super) fn find(bytes: &[u8], at: usize, salt: u64) -> Found {
             false => Found::Bad("the checksum of its header does not match"),
         };
     };
-    let whole = record_bytes(header.payload_bytes as usize, header.marks as usize);
+    let whole = record_bytes(header.payload_bytes as usize, header.last_entries as usize);
     if whole > bytes.len() - at {
         return Found::Bad("it is longer than its segment");
     }
     let body = &bytes[at + LINE..at + whole];
     let good = body.is_empty()
-        || header.passes_over()
+        || header.is_skip()
         || crc32c::crc32c(body) == header.body_crc && has_stamp(body, salt, (at + LINE) as u64);
     match good {
         true => Found::Whole(header, whole),
@@ -198,24 +198,25 @@ pub(super) fn open<'a>(
     bytes: &[u8],
     (salt, at): (u64, usize),
     header: &Header,
-) -> (&'a [u8], impl Iterator<Item = Mark> + use<'a>) {
-    let whole = record_bytes(header.payload_bytes as usize, header.marks as usize);
+) -> (&'a [u8], impl Iterator<Item = LastEntry> + use<'a>) {
+    let whole = record_bytes(header.payload_bytes as usize, header.last_entries as usize);
     out.clear();
     out.extend_from_slice(&bytes[at + LINE..at + whole]);
     whiten(out, salt, (at + LINE) as u64);
     let (payload, rest) = out.split_at(header.payload_bytes as usize);
-    let marks = rest.chunks_exact(MARK_BYTES).take(header.marks as usize).map(|mark| Mark {
-        shard: u16::from_le_bytes(mark[..2].try_into().expect("two bytes")),
-        last_index: u64::from_le_bytes(mark[2..].try_into().expect("eight bytes")),
-    });
-    (payload, marks)
+    let last_entries =
+        rest.chunks_exact(LAST_ENTRY_BYTES).take(header.last_entries as usize).map(|last_entry| LastEntry {
+            shard: u16::from_le_bytes(last_entry[..2].try_into().expect("two bytes")),
+            last_index: u64::from_le_bytes(last_entry[2..].try_into().expect("eight bytes")),
+        });
+    (payload, last_entries)
 }
 
 impl Header {
     /// Writes the whole header that is to stand at `at` into `out`.
-    fn close(&self, out: &mut [u8], salt: u64, at: u64) {
+    fn whiten_and_stamp(&self, out: &mut [u8], salt: u64, at: u64) {
         self.write(out);
-        close(out, salt, at);
+        whiten_and_stamp(out, salt, at);
         let crc = crc32c::crc32c(&out[..CRC_AT]).to_le_bytes();
         for (byte, crc) in out[CRC_AT..].iter_mut().zip(crc) {
             *byte ^= crc;
@@ -225,7 +226,7 @@ impl Header {
     fn write(&self, out: &mut [u8]) {
         out[0..4].copy_from_slice(&MAGIC.to_le_bytes());
         out[4] = code(self.kind);
-        out[6..8].copy_from_slice(&self.marks.to_le_bytes());
+        out[6..8].copy_from_slice(&self.last_entries.to_le_bytes());
         out[8..12].copy_from_slice(&self.payload_bytes.to_le_bytes());
         out[12..16].copy_from_slice(&self.body_crc.to_le_bytes());
         out[16..24].copy_from_slice(&self.seq.to_le_bytes());
@@ -240,7 +241,7 @@ impl Header {
         }
         Some(Header {
             kind: kind(plain[4])?,
-            marks: u16::from_le_bytes([plain[6], plain[7]]),
+            last_entries: u16::from_le_bytes([plain[6], plain[7]]),
             payload_bytes: u32_at(8),
             body_crc: u32_at(12),
             seq: u64_at(16),
@@ -250,7 +251,7 @@ impl Header {
 }
 
 /// Whitens all of `bytes`, which stand at `at`, but the last eight, and puts the stamp there.
-fn close(bytes: &mut [u8], salt: u64, at: u64) {
+fn whiten_and_stamp(bytes: &mut [u8], salt: u64, at: u64) {
     let end = bytes.len() - STAMP;
     whiten(&mut bytes[..end], salt, at);
     bytes[end..].copy_from_slice(&stamp(salt, at + end as u64));
@@ -292,9 +293,9 @@ mod tests {
 
     const SALT: u64 = 0x0123_4567_89AB_CDEF;
 
-    fn record(at: usize, payload: &[u8], marks: &[Mark]) -> Vec<u8> {
+    fn record(at: usize, payload: &[u8], last_entries: &[LastEntry]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        encode(&mut bytes, (SALT, at as u64), (Some(Kind::Ordinary), 7, 5), &[payload], marks);
+        encode(&mut bytes, (SALT, at as u64), (Some(Kind::Ordinary), 7, 5), &[payload], last_entries);
         let mut segment = vec![0; at];
         segment.extend(bytes);
         segment
@@ -302,18 +303,18 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read() {
-        let marks = [Mark { shard: 3, last_index: 9 }, Mark { shard: 65_535, last_index: u64::MAX }];
+        let last_entries = [LastEntry { shard: 3, last_index: 9 }, LastEntry { shard: 65_535, last_index: u64::MAX }];
         for size in [0, 1, 35, 36, 37, 99, 100, 101, 4_000] {
-            for marks in [&marks[..0], &marks[..1], &marks[..]] {
+            for last_entries in [&last_entries[..0], &last_entries[..1], &last_entries[..]] {
                 let payload: Vec<u8> = (0..size).map(|byte| byte as u8).collect();
-                let segment = record(128, &payload, marks);
+                let segment = record(128, &payload, last_entries);
                 let Found::Whole(header, whole) = find(&segment, 128, SALT) else { panic!("not found: {size} bytes") };
                 assert_eq!(whole, segment.len() - 128);
                 assert_eq!((header.seq, header.synced, header.kind), (7, 5, Some(Kind::Ordinary)));
                 let mut out = Vec::new();
                 let (read, read_marks) = open(&mut out, &segment, (SALT, 128), &header);
                 assert_eq!(read, payload);
-                assert_eq!(read_marks.collect::<Vec<_>>(), marks);
+                assert_eq!(read_marks.collect::<Vec<_>>(), last_entries);
             }
         }
     }
@@ -321,7 +322,7 @@ mod tests {
     #[test]
     fn every_flipped_bit_is_bad_and_no_tear_is() {
         // Zeros are the hardest: unwhitened they would look unwritten.
-        let whole = record(64, &[0; 300], &[Mark { shard: 1, last_index: 1 }]);
+        let whole = record(64, &[0; 300], &[LastEntry { shard: 1, last_index: 1 }]);
         for bit in 64 * 8..whole.len() * 8 {
             let mut flipped = whole.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
@@ -352,7 +353,7 @@ mod tests {
     fn what_is_passed_over_may_be_anything() {
         for passed in [64_u64, 128, 4_096] {
             let mut header = Vec::new();
-            encode_passing_over(&mut header, (SALT, 64), (7, 6), passed);
+            encode_skip(&mut header, (SALT, 64), (7, 6), passed);
             let mut segment = vec![0xA5; 64 + passed as usize];
             segment[64..128].copy_from_slice(&header);
             let Found::Whole(found, whole) = find(&segment, 64, SALT) else { panic!("not found: {passed} bytes") };

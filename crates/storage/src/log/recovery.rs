@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::record::{self, Found, Header, Kind, LINE};
 use super::segment::{self, PAGE, Segment};
-use super::{LogError, Marks, Record};
+use super::{LastEntries, LogError, Record};
 use boxoffice_env::{Disk, OpenMode};
 
 /// What was found in a log.
@@ -32,7 +32,7 @@ pub struct Recovery {
     /// Bytes of whole records that no later record says to be durable: written again when the log is opened.
     pub tail_bytes: u64,
     /// The unfinished end that was cut off, or would be.
-    pub cut: Option<Cut>,
+    pub torn_end: Option<TornEnd>,
     /// The last record is a seal: all was durable when the log was left.
     pub clean_stop: bool,
     /// There was no log; an empty one was made.
@@ -41,7 +41,7 @@ pub struct Recovery {
 
 /// The end of a log that was not finished when the power failed. Nothing in it was known to be durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
+pub struct TornEnd {
     /// The segment.
     pub file: PathBuf,
     /// Where the unfinished record begins, in bytes.
@@ -57,9 +57,9 @@ pub struct Cut {
 }
 
 /// A segment that was read.
-pub(super) struct Read {
+pub(super) struct ScannedSegment {
     pub(super) segment: Segment,
-    pub(super) marks: Marks,
+    pub(super) last_entries: LastEntries,
     pub(super) checkpoint_seq: Option<u64>,
     /// Where the next record would stand.
     pub(super) end: usize,
@@ -75,9 +75,9 @@ pub(super) fn read(
     mut owner: Option<u128>,
     mode: OpenMode,
     replay: &mut dyn FnMut(Record<'_>),
-) -> Result<(Vec<Read>, Recovery), LogError> {
+) -> Result<(Vec<ScannedSegment>, Recovery), LogError> {
     let numbers = numbers(disk, dir)?;
-    let mut reader = Reader {
+    let mut reader = Scanner {
         next_seq: (numbers.first() == Some(&1)).then_some(1),
         recovery: Recovery::default(),
         scratch: Vec::new(),
@@ -95,18 +95,18 @@ pub(super) fn read(
                 return Err(LogError::MissingSegment { number: number - 1, dir: dir.to_owned() });
             }
             ended.get_or_insert_with(|| reader.overtaken(&segment.path, PAGE, "it is empty"));
-            reads.push(Read::empty(segment));
+            reads.push(ScannedSegment::empty(segment));
             continue;
         }
         if let Some(damage) = ended {
             return Err(damage);
         }
         // A segment is synced before the next one is begun.
-        reads.iter_mut().for_each(|read: &mut Read| read.tail = Vec::new());
+        reads.iter_mut().for_each(|read: &mut ScannedSegment| read.tail = Vec::new());
         reader.in_doubt.clear();
         let read = reader.segment(segment, &bytes, replay)?;
-        if let Some(cut) = &reader.recovery.cut {
-            ended = Some(reader.overtaken(&cut.file, read.end, cut.why));
+        if let Some(torn_end) = &reader.recovery.torn_end {
+            ended = Some(reader.overtaken(&torn_end.file, read.end, torn_end.why));
         }
         reads.push(read);
     }
@@ -160,13 +160,20 @@ fn is_zero(bytes: &[u8]) -> bool {
     bytes.chunks(ZEROS.len()).all(|piece| piece == &ZEROS[..piece.len()])
 }
 
-impl Read {
-    pub(super) fn empty(segment: Segment) -> Read {
-        Read { segment, marks: Marks::default(), checkpoint_seq: None, end: PAGE, records: 0, tail: Vec::new() }
+impl ScannedSegment {
+    pub(super) fn empty(segment: Segment) -> ScannedSegment {
+        ScannedSegment {
+            segment,
+            last_entries: LastEntries::default(),
+            checkpoint_seq: None,
+            end: PAGE,
+            records: 0,
+            tail: Vec::new(),
+        }
     }
 }
 
-struct Reader {
+struct Scanner {
     /// The sequence number that must come next; `None` where any may, at the first record after a
     /// release.
     next_seq: Option<u64>,
@@ -176,15 +183,15 @@ struct Reader {
     in_doubt: VecDeque<(u64, usize)>,
 }
 
-impl Reader {
+impl Scanner {
     fn segment(
         &mut self,
         segment: Segment,
         bytes: &[u8],
         replay: &mut dyn FnMut(Record<'_>),
-    ) -> Result<Read, LogError> {
+    ) -> Result<ScannedSegment, LogError> {
         let salt = segment.salt;
-        let mut read = Read::empty(segment);
+        let mut read = ScannedSegment::empty(segment);
         while read.end + LINE <= bytes.len() {
             let (why, torn) = match record::find(bytes, read.end, salt) {
                 Found::Whole(header, whole) if self.next_seq.is_none_or(|seq| seq == header.seq) => {
@@ -198,7 +205,7 @@ impl Reader {
                 Found::Unwritten(why) => (why, true),
                 Found::Bad(why) => (why, false),
             };
-            self.judge(&read, bytes, why, torn)?;
+            self.cut_or_damage(&read, bytes, why, torn)?;
             break;
         }
         self.recovery.segments += 1;
@@ -207,11 +214,11 @@ impl Reader {
         Ok(read)
     }
 
-    fn record(&mut self, read: &mut Read, bytes: &[u8], header: &Header, replay: &mut dyn FnMut(Record<'_>)) {
+    fn record(&mut self, read: &mut ScannedSegment, bytes: &[u8], header: &Header, replay: &mut dyn FnMut(Record<'_>)) {
         let place = (read.segment.salt, read.end);
-        let (payload, marks) = record::open(&mut self.scratch, bytes, place, header);
-        for mark in marks {
-            read.marks.raise(mark);
+        let (payload, last_entries) = record::open(&mut self.scratch, bytes, place, header);
+        for last_entry in last_entries {
+            read.last_entries.raise(last_entry);
         }
         if header.kind == Some(Kind::Checkpoint) {
             read.checkpoint_seq = Some(header.seq);
@@ -223,16 +230,22 @@ impl Reader {
             self.in_doubt.pop_front();
         }
         self.in_doubt.push_back((header.seq, read.end));
-        self.recovery.clean_stop = header.kind.is_none() && !header.passes_over();
+        self.recovery.clean_stop = header.kind.is_none() && !header.is_skip();
         read.records += 1;
         self.next_seq = Some(header.seq + 1);
         self.recovery.records += 1;
-        self.recovery.bytes += record::record_bytes(header.payload_bytes as usize, header.marks as usize) as u64;
+        self.recovery.bytes += record::record_bytes(header.payload_bytes as usize, header.last_entries as usize) as u64;
         self.recovery.last_seq = header.seq;
     }
 
     /// Decides about the bad place at the end of `read`: notes the cut, or returns the damage.
-    fn judge(&mut self, read: &Read, bytes: &[u8], why: &'static str, torn: bool) -> Result<(), LogError> {
+    fn cut_or_damage(
+        &mut self,
+        read: &ScannedSegment,
+        bytes: &[u8],
+        why: &'static str,
+        torn: bool,
+    ) -> Result<(), LogError> {
         let file = &read.segment.path;
         let damaged =
             |seq, why: String| Err(LogError::Damaged { file: file.clone(), offset: read.end as u64, seq, why });
@@ -247,16 +260,16 @@ impl Reader {
         let mut further_records = 0;
         for header in after.filter_map(|at| record::header_at(bytes, at, salt)) {
             if header.synced >= seq {
-                let witness = header.seq;
+                let peer_positions = header.seq;
                 return damaged(
                     Some(seq),
-                    format!("{why}, although it was durable before record {witness} was written"),
+                    format!("{why}, although it was durable before record {peer_positions} was written"),
                 );
             }
             further_records += 1;
         }
         let last = bytes.iter().rposition(|&byte| byte != 0).map_or(read.end, |at| at + 1);
-        self.recovery.cut = Some(Cut {
+        self.recovery.torn_end = Some(TornEnd {
             file: file.clone(),
             offset: read.end as u64,
             bytes: (last - read.end) as u64,

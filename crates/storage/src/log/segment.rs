@@ -43,7 +43,7 @@ pub(super) fn number_in(name: &str) -> Option<u64> {
 }
 
 /// How a segment is made.
-pub(super) struct Making<'a> {
+pub(super) struct NewSegment<'a> {
     pub(super) number: u64,
     /// The file under [`UNFINISHED`] is a released segment of the right size, to be filled anew.
     pub(super) is_recycled: bool,
@@ -58,10 +58,10 @@ pub(super) fn make(
     rng: &dyn Rng,
     dir: &Path,
     config: &LogConfig,
-    making: &Making<'_>,
+    new: &NewSegment<'_>,
 ) -> io::Result<Segment> {
     let unfinished = dir.join(UNFINISHED);
-    let file = match making.is_recycled {
+    let file = match new.is_recycled {
         true => disk.open(&unfinished, OpenMode::Write)?,
         false => {
             let needed = config.segment_bytes.saturating_add(config.keep_free_bytes);
@@ -72,8 +72,8 @@ pub(super) fn make(
             disk.open(&unfinished, OpenMode::Create)?
         }
     };
-    let (number, bytes, salt) = (making.number, config.segment_bytes, rng.u64());
-    if let Err(error) = fill(&*file, &page(number, bytes, config.owner, salt), bytes, making.pace) {
+    let (number, bytes, salt) = (new.number, config.segment_bytes, rng.u64());
+    if let Err(error) = fill(&*file, &page(number, bytes, config.owner, salt), bytes, new.pace) {
         // Half a spare is worth nothing, its space is; the next attempt begins anew.
         let _ = disk.remove(&unfinished);
         return Err(error);

@@ -19,7 +19,7 @@ const FIRST: &str = "/data/log/0000000000000001.log";
 
 fn config() -> LogConfig {
     let config = LogConfig::new(OWNER, SEGMENT_BYTES_MIN);
-    LogConfig { maker: Maker::Caller, keep_free_bytes: 0, ..config }
+    LogConfig { preallocation: Preallocation::Inline, keep_free_bytes: 0, ..config }
 }
 
 type Records = BTreeMap<u64, Vec<u8>>;
@@ -74,7 +74,7 @@ fn records_come_back_in_order_across_restarts() {
         let (mut log, recovery, records) = open(&disk);
         assert_eq!(records, expected);
         assert_eq!(recovery.created, round == 0);
-        assert_eq!(recovery.cut, None);
+        assert_eq!(recovery.torn_end, None);
         assert_eq!(log.last_seq(), expected.len() as u64);
         for size in [0, 1, 100, 1_000, 70_000] {
             let (front, back) = (payload(size, round), payload(3, 9));
@@ -109,11 +109,11 @@ fn any_subset_of_the_last_records_sectors_is_cut_or_whole() {
             drop(log);
             let (mut log, recovery, records) = open(&disk);
             if records.contains_key(&last) {
-                assert_eq!(recovery.cut, None);
+                assert_eq!(recovery.torn_end, None);
                 expected.insert(last, payload(size, 7));
-            } else if let Some(cut) = &recovery.cut {
-                assert_eq!((cut.seq, cut.further_records), (last, 0));
-                assert!(cut.bytes > 0);
+            } else if let Some(torn_end) = &recovery.torn_end {
+                assert_eq!((torn_end.seq, torn_end.further_records), (last, 0));
+                assert!(torn_end.bytes > 0);
             }
             assert_eq!(records, expected, "{size} bytes, sectors {subset:b}");
             // The place is clean again: a shorter record leaves nothing behind it.
@@ -121,7 +121,7 @@ fn any_subset_of_the_last_records_sectors_is_cut_or_whole() {
             expected.insert(again, b"again".to_vec());
             log.sync().unwrap();
             let (_, recovery, records) = open(&disk);
-            assert_eq!((records, recovery.cut), (expected, None));
+            assert_eq!((records, recovery.torn_end), (expected, None));
         }
     }
 }
@@ -146,7 +146,7 @@ fn a_flipped_bit_anywhere_is_damage_or_changes_nothing() {
         match look(&disk) {
             // Behind the end the flipped bit looks like an unfinished record.
             Ok((recovery, records)) => {
-                assert!(at >= end && recovery.cut.is_some(), "flipped at {at}");
+                assert!(at >= end && recovery.torn_end.is_some(), "flipped at {at}");
                 assert_eq!(records, expected);
             }
             Err(LogError::Damaged { .. }) => {
@@ -187,7 +187,7 @@ fn a_sector_lost_from_a_durable_record_is_damage() {
         saved = bytes.to_vec();
         bytes.fill(0);
     });
-    assert_eq!(look(&disk).unwrap().0.cut.unwrap().seq, 2);
+    assert_eq!(look(&disk).unwrap().0.torn_end.unwrap().seq, 2);
     overwrite(&disk, FIRST, lost, &mut |bytes| bytes.copy_from_slice(&saved));
     let (mut log, recovery, _) = open(&disk);
     assert!(!recovery.clean_stop);
@@ -216,7 +216,7 @@ fn what_a_failed_sync_left_readable_is_durable_once_the_log_is_open() {
         // The next process reads the records and gives them out as durable.
         disk.process_end();
         let (mut log, recovery, records) = open(&disk);
-        assert_eq!((recovery.cut, records.len()), (None, 1 + usize::from(lost)));
+        assert_eq!((recovery.torn_end, records.len()), (None, 1 + usize::from(lost)));
         log.sync().unwrap();
         disk.power_cut(&mut || false);
         assert_eq!(open(&disk).2, records);
@@ -256,13 +256,13 @@ fn an_end_that_was_cut_stays_cut_when_that_could_not_be_synced() {
     assert!(open_with(&disk, config()).is_err());
     disk.process_end();
     let (mut log, recovery, _) = open(&disk);
-    assert_eq!(recovery.cut, None, "it is passed over, as far as this process can see");
+    assert_eq!(recovery.torn_end, None, "it is passed over, as far as this process can see");
     put(&mut log, b"short");
     log.sync().unwrap();
     disk.power_cut(&mut || false);
     let (recovery, records) = look(&disk).unwrap();
     assert_eq!(
-        (recovery.cut, records.into_values().collect::<Vec<_>>()),
+        (recovery.torn_end, records.into_values().collect::<Vec<_>>()),
         (None, vec![b"durable".to_vec(), b"short".to_vec()])
     );
 }
@@ -308,10 +308,10 @@ fn an_unsynced_end_of_many_records_is_cut_from_the_first_hole_on() {
         sector != 2
     });
     let (_, recovery, records) = open(&disk);
-    let cut = recovery.cut.unwrap();
-    assert_eq!((cut.seq, cut.further_records), (2, 3));
+    let torn_end = recovery.torn_end.unwrap();
+    assert_eq!((torn_end.seq, torn_end.further_records), (2, 3));
     assert_eq!(records.len(), 1);
-    assert_eq!(look(&disk).unwrap().0.cut, None);
+    assert_eq!(look(&disk).unwrap().0.torn_end, None);
 }
 
 fn fill_segments(log: &mut Log, segments: usize, shard: u16) -> u64 {
@@ -321,9 +321,9 @@ fn fill_segments(log: &mut Log, segments: usize, shard: u16) -> u64 {
             log.append(Kind::Checkpoint, &[b"hard states"], &[]).unwrap();
         }
         index += 1;
-        let mark = Mark { shard, last_index: index };
-        log.append(Kind::Ordinary, &[&payload(20_000, index as u8)], &[mark]).unwrap();
-        log.tend();
+        let last_entry = LastEntry { shard, last_index: index };
+        log.append(Kind::Ordinary, &[&payload(20_000, index as u8)], &[last_entry]).unwrap();
+        log.maintain();
     }
     index
 }
@@ -343,7 +343,7 @@ fn segments_go_when_nobody_needs_them_and_a_checkpoint_stands() {
     // The third ends with the entry before the last: it stays while that one is needed.
     assert_eq!(log.release(&|_| last - 1), 0);
     assert_eq!(log.release(&|_| last), 1, "the last entry is in the fourth");
-    assert_eq!((log.segments(), log.removals()), (1, 0));
+    assert_eq!((log.segments(), log.pending_removals()), (1, 0));
     let seq = log.last_seq();
     drop(log);
     let (log, _, records) = open(&disk);
@@ -398,7 +398,7 @@ fn a_full_disk_leaves_the_reserve_and_heals_by_itself() {
             Ok(_) => appended += 1,
             Err(error) => break error,
         }
-        log.tend();
+        log.maintain();
     };
     assert!(matches!(refused, LogError::Full { .. }), "{refused}");
     assert!(appended > 40, "both segments were used: {appended}");
@@ -416,13 +416,13 @@ fn a_full_disk_leaves_the_reserve_and_heals_by_itself() {
     let last = log.last_seq();
     log.sync().unwrap();
     disk.set_capacity(None);
-    log.tend();
+    log.maintain();
     assert!(!log.headroom().no_space);
     put(&mut log, &record);
     log.sync().unwrap();
     drop(log);
     let (_, recovery, records) = open(&disk);
-    assert_eq!((recovery.last_seq, recovery.cut), (last + 1, None));
+    assert_eq!((recovery.last_seq, recovery.torn_end), (last + 1, None));
     assert_eq!(records.len() as u64, last + 1);
 }
 
@@ -436,13 +436,13 @@ fn a_full_disk_heals_by_releasing_alone() {
         if log.wants_checkpoint(0) {
             log.append(Kind::Checkpoint, &[b"hard states"], &[]).unwrap();
         }
-        let mark = Mark { shard: 1, last_index: last_index + 1 };
-        match log.append(Kind::Ordinary, &[&payload(10_000, 1)], &[mark]) {
+        let last_entry = LastEntry { shard: 1, last_index: last_index + 1 };
+        match log.append(Kind::Ordinary, &[&payload(10_000, 1)], &[last_entry]) {
             Ok(_) => last_index += 1,
             Err(LogError::Full { .. }) => break last_index,
             Err(error) => panic!("{error}"),
         }
-        log.tend();
+        log.maintain();
     };
     for _ in 0..3 {
         let last = write_until_full(&mut log);
@@ -549,7 +549,7 @@ fn records_wiped_from_a_segments_end_are_missed() {
     let (mut log, _, _) = open(&disk);
     while log.segments() < 2 {
         put(&mut log, &payload(20_000, 1));
-        log.tend();
+        log.maintain();
     }
     log.sync().unwrap();
     drop(log);
@@ -593,7 +593,7 @@ fn configurations_have_limits_and_segments_may_change_size() {
 fn a_thread_makes_spares_and_removes_released_segments() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
-    let config = LogConfig { maker: Maker::Thread, ..config() };
+    let config = LogConfig { preallocation: Preallocation::Background, ..config() };
     let open = |replay: &mut dyn FnMut(Record<'_>)| {
         Log::open(Arc::new(OsDisk), Arc::new(OsRng), &path, config.clone(), Start::New, replay)
     };
@@ -603,7 +603,7 @@ fn a_thread_makes_spares_and_removes_released_segments() {
     log.sync().unwrap();
     assert_eq!(log.release(&|_| last), 11);
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
-    while log.removals() > 0 || log.headroom().bytes < SEGMENT_BYTES_MIN {
+    while log.pending_removals() > 0 || log.headroom().bytes < SEGMENT_BYTES_MIN {
         assert!(std::time::Instant::now() < deadline, "the thread does not do its work");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -620,7 +620,7 @@ fn a_thread_makes_spares_and_removes_released_segments() {
 fn a_thread_waits_for_space_and_goes_on() {
     let disk = MemoryDisk::new();
     disk.set_capacity(Some(2 * SEGMENT_BYTES_MIN));
-    let config = LogConfig { maker: Maker::Thread, retry_ms: 5, ..config() };
+    let config = LogConfig { preallocation: Preallocation::Background, retry_ms: 5, ..config() };
     let (mut log, _, _) = open_with(&disk, config).unwrap();
     let record = payload(10_000, 1);
     while log.append(Kind::Ordinary, &[&record], &[]).is_ok() {}

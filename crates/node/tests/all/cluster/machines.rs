@@ -25,7 +25,7 @@ use boxoffice_node::{
     history::HistoryFound,
     node::{Node, NodeHandle, Runtimes},
 };
-use boxoffice_storage::identity::{ClusterId, Joining, draw_disk};
+use boxoffice_storage::identity::{ClusterId, Joining, draw_disk_id};
 use boxoffice_wire::{
     Encoding,
     feed::ProductSnapshot,
@@ -225,7 +225,7 @@ impl Machines {
     pub(crate) fn join(&mut self, node: u64) {
         let (disk, stores) = self.disks.entry(node).or_default().clone();
         let world = World { disk: Arc::new(disk), stores: Arc::new(stores), ..World::alone() };
-        let disk = draw_disk(&world, Path::new("/data")).expect("a data directory");
+        let disk = draw_disk_id(&world, Path::new("/data")).expect("a data directory");
         let at = *self.nodes.keys().find(|known| **known != node).expect("a member");
         // The port is known only when it is bound: what is said here is mended when the node has arrived.
         let machine =

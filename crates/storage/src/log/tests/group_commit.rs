@@ -153,8 +153,8 @@ fn a_segment_has_a_checkpoint_when_each_writer_has_written_one() {
     let fill = |writer: &mut LogWriter| {
         let segments = writer.segments();
         while writer.segments() == segments {
-            writer.tend();
-            writer.append(Kind::Ordinary, &large, &[Mark { shard: 1, last_index: 5 }]).unwrap();
+            writer.maintain();
+            writer.append(Kind::Ordinary, &large, &[LastEntry { shard: 1, last_index: 5 }]).unwrap();
         }
     };
     fill(first);

@@ -123,7 +123,7 @@ impl Owner {
                 // Space returns at times, else nothing more would happen.
                 let bytes = segments * SEGMENT_BYTES_MIN + 5_000;
                 self.disk.set_capacity((segments < 5).then_some(bytes));
-                self.log.as_mut().expect("open").tend();
+                self.log.as_mut().expect("open").maintain();
             }
             Step::FailSync(after) => {
                 self.disk.fail_sync_after(after);
@@ -149,8 +149,8 @@ impl Owner {
         let log = self.log.as_mut().expect("open");
         let seq = log.last_seq() + 1;
         let bytes = payload(size, seq as u8);
-        let mark = Mark { shard: 1, last_index: seq };
-        match log.append(kind, &[&bytes], &[mark]) {
+        let last_entry = LastEntry { shard: 1, last_index: seq };
+        match log.append(kind, &[&bytes], &[last_entry]) {
             // What a write left that found no room is passed over first: that has a number too.
             Ok(given) => {
                 assert!((seq..=seq + 1).contains(&given), "{given} after {}", seq - 1);
@@ -206,11 +206,11 @@ impl Owner {
             }
             Err(error) => panic!("{error}"),
         };
-        let cut = recovery.cut.as_ref().map(|cut| cut.seq);
-        assert!(cut.is_none_or(|cut| cut > self.synced), "a durable record is cut off");
+        let torn_end = recovery.torn_end.as_ref().map(|torn_end| torn_end.seq);
+        assert!(torn_end.is_none_or(|torn_end| torn_end > self.synced), "a durable record is cut off");
         assert!(recovery.last_seq >= self.synced, "durable records are gone");
         // Something else stands in its place.
-        self.written.retain(|seq, _| Some(*seq) != cut);
+        self.written.retain(|seq, _| Some(*seq) != torn_end);
         if std::mem::take(&mut self.was_refused) {
             let synced = self.synced;
             self.written.retain(|seq, _| *seq <= synced || records.contains_key(seq));

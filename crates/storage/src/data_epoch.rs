@@ -32,23 +32,23 @@ const EPOCH_MAX: u64 = (1 << 52) - 1;
 
 /// An epoch, and when it was drawn: the youngest holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Lineage {
+pub struct DataEpoch {
     /// In milliseconds since 1970; 0 for a cluster's first one.
     born_ms: u64,
     epoch: u64,
 }
 
-impl Lineage {
+impl DataEpoch {
     /// A cluster's first one, the same on all its nodes.
-    fn first(cluster: u128) -> Lineage {
-        Lineage { born_ms: 0, epoch: cluster as u64 & EPOCH_MAX }
+    fn first(cluster: u128) -> DataEpoch {
+        DataEpoch { born_ms: 0, epoch: cluster as u64 & EPOCH_MAX }
     }
 
     /// A new one, younger than the one before.
-    fn drawn(cluster: u128, node: NodeId, now_ms: u64, before: Option<Lineage>) -> Lineage {
+    fn new_after(cluster: u128, node: NodeId, now_ms: u64, before: Option<DataEpoch>) -> DataEpoch {
         let born_ms = now_ms.max(before.map_or(1, |before| before.born_ms + 1));
         let seed = [&cluster.to_be_bytes()[..], &node.to_be_bytes(), &born_ms.to_be_bytes()].concat();
-        Lineage { born_ms, epoch: hash64(&seed) & EPOCH_MAX }
+        DataEpoch { born_ms, epoch: hash64(&seed) & EPOCH_MAX }
     }
 
     /// The epoch itself.
@@ -58,7 +58,7 @@ impl Lineage {
 }
 
 /// What a node knows of it.
-pub struct Lineages {
+pub struct EpochTracker {
     path: PathBuf,
     /// The disk tells a file from its copies.
     told: bool,
@@ -66,7 +66,7 @@ pub struct Lineages {
 }
 
 struct Known {
-    lineage: Lineage,
+    data_epoch: DataEpoch,
     /// It is in the file.
     saved: bool,
     /// Nodes with a link to this one.
@@ -75,49 +75,49 @@ struct Known {
 
 /// What the file says.
 struct Saved {
-    lineage: Lineage,
+    data_epoch: DataEpoch,
     place: Place,
 }
 
-impl Lineages {
+impl EpochTracker {
     /// Reads what the data directory says, and draws a new epoch if its data may have been set back.
-    pub fn open(world: &World, directory: &DataDirectory, fsync: Fsync) -> Lineages {
+    pub fn open(world: &World, directory: &DataDirectory, fsync: Fsync) -> EpochTracker {
         let identity = directory.identity();
         let (cluster, node) = (identity.cluster.0, identity.node);
         let path = directory.file(FILE);
         // A simulated disk does not tell, and is never set back.
         let told = matches!(world.disk.place(&directory.file("")), Ok(Some(_)));
         let saved = if told { read(&*world.disk, &path) } else { Ok(None) };
-        let lineage = match &saved {
-            Ok(None) if !told || !identity.has_log => Lineage::first(cluster),
-            Ok(Some((saved, place))) if fits(&saved.place, place, fsync) => saved.lineage,
+        let data_epoch = match &saved {
+            Ok(None) if !told || !identity.has_log => DataEpoch::first(cluster),
+            Ok(Some((saved, place))) if fits(&saved.place, place, fsync) => saved.data_epoch,
             saved => {
-                let before = saved.as_ref().ok().and_then(|saved| saved.as_ref()).map(|(saved, _)| saved.lineage);
-                let drawn = Lineage::drawn(cluster, node, world.clock.wall_ms(), before);
+                let before = saved.as_ref().ok().and_then(|saved| saved.as_ref()).map(|(saved, _)| saved.data_epoch);
+                let new_after = DataEpoch::new_after(cluster, node, world.clock.wall_ms(), before);
                 tracing::warn!(
-                    epoch = drawn.epoch,
+                    epoch = new_after.epoch,
                     "the data may have been set back, by a restore or a power cut: whoever watches begins anew"
                 );
-                drawn
+                new_after
             }
         };
-        let known = Known { lineage, saved: !told, linked: BTreeSet::new() };
-        let lineages = Lineages { path, told, known: Mutex::new(known) };
-        lineages.save(&*world.disk);
-        lineages
+        let known = Known { data_epoch, saved: !told, linked: BTreeSet::new() };
+        let tracker = EpochTracker { path, told, known: Mutex::new(known) };
+        tracker.save(&*world.disk);
+        tracker
     }
 
     /// The epoch.
     pub fn epoch(&self) -> u64 {
-        self.known.lock().lineage.epoch
+        self.known.lock().data_epoch.epoch
     }
 
     /// A link to another node is up: what it is to be told. Nothing but the cluster's first epoch was ever drawn where no disk
     /// tells a file from its copies.
-    pub fn linked(&self, node: NodeId) -> Option<Lineage> {
+    pub fn linked(&self, node: NodeId) -> Option<DataEpoch> {
         let mut known = self.known.lock();
         known.linked.insert(node);
-        self.told.then_some(known.lineage)
+        self.told.then_some(known.data_epoch)
     }
 
     /// A link is lost.
@@ -126,25 +126,25 @@ impl Lineages {
     }
 
     /// Another node has told this one. If it holds from now on, the nodes that are to be told of it.
-    pub fn heard(&self, lineage: Lineage) -> Option<Vec<NodeId>> {
+    pub fn on_announced(&self, data_epoch: DataEpoch) -> Option<Vec<NodeId>> {
         let mut known = self.known.lock();
-        if lineage <= known.lineage {
+        if data_epoch <= known.data_epoch {
             return None;
         }
-        (known.lineage, known.saved) = (lineage, !self.told);
+        (known.data_epoch, known.saved) = (data_epoch, !self.told);
         Some(known.linked.iter().copied().collect())
     }
 
     /// Writes it down if it is not yet. What cannot be written is drawn anew at the next start.
     pub fn save(&self, disk: &dyn Disk) {
-        let lineage = {
+        let data_epoch = {
             let mut known = self.known.lock();
             if std::mem::replace(&mut known.saved, true) {
                 return;
             }
-            known.lineage
+            known.data_epoch
         };
-        if let Err(error) = write(disk, &self.path, lineage) {
+        if let Err(error) = write(disk, &self.path, data_epoch) {
             tracing::warn!(%error, path = %self.path.display(), "the epoch cannot be written down");
         }
     }
@@ -181,11 +181,14 @@ fn parse(text: &str) -> Option<Saved> {
     let mut lines = text.lines();
     let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(" = ").map(str::to_owned);
     let (epoch, born_ms) = (field("epoch")?.parse().ok()?, field("born_ms")?.parse().ok()?);
-    Some(Saved { lineage: Lineage { born_ms, epoch }, place: Place { file: field("file")?, boot: field("boot")? } })
+    Some(Saved {
+        data_epoch: DataEpoch { born_ms, epoch },
+        place: Place { file: field("file")?, boot: field("boot")? },
+    })
 }
 
 /// Writes it to a new file, which then takes the place of the old one.
-fn write(disk: &dyn Disk, path: &Path, lineage: Lineage) -> io::Result<()> {
+fn write(disk: &dyn Disk, path: &Path, data_epoch: DataEpoch) -> io::Result<()> {
     let unfinished = path.with_file_name(UNFINISHED);
     match disk.remove(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -193,7 +196,7 @@ fn write(disk: &dyn Disk, path: &Path, lineage: Lineage) -> io::Result<()> {
     }
     let file = disk.open(&unfinished, OpenMode::Create)?;
     let place = disk.place(&unfinished)?.ok_or_else(unsupported)?;
-    let (Lineage { born_ms, epoch }, Place { file: of, boot }) = (lineage, place);
+    let (DataEpoch { born_ms, epoch }, Place { file: of, boot }) = (data_epoch, place);
     let text = format!("epoch = {epoch}\nborn_ms = {born_ms}\nfile = {of}\nboot = {boot}\n");
     file.write_all_at(text.as_bytes(), 0)?;
     file.sync_data()?;
@@ -205,24 +208,24 @@ fn write(disk: &dyn Disk, path: &Path, lineage: Lineage) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn lineages(lineage: Lineage) -> Lineages {
-        let known = Known { lineage, saved: true, linked: BTreeSet::new() };
-        Lineages { path: PathBuf::new(), told: false, known: Mutex::new(known) }
+    fn tracker(data_epoch: DataEpoch) -> EpochTracker {
+        let known = Known { data_epoch, saved: true, linked: BTreeSet::new() };
+        EpochTracker { path: PathBuf::new(), told: false, known: Mutex::new(known) }
     }
 
     #[test]
     fn the_youngest_epoch_holds() {
-        let first = Lineage::first(7);
-        let drawn = Lineage::drawn(7, 2, 1_000, Some(first));
-        let again = Lineage::drawn(7, 1, 10, Some(drawn));
-        assert!(first < drawn && drawn < again, "also if the clock has gone back");
-        let node = lineages(drawn);
+        let first = DataEpoch::first(7);
+        let new_after = DataEpoch::new_after(7, 2, 1_000, Some(first));
+        let again = DataEpoch::new_after(7, 1, 10, Some(new_after));
+        assert!(first < new_after && new_after < again, "also if the clock has gone back");
+        let node = tracker(new_after);
         node.linked(2);
         node.linked(3);
         node.unlinked(3);
         node.linked(4);
-        assert_eq!((node.heard(first), node.heard(drawn)), (None, None));
-        assert_eq!(node.heard(again), Some(vec![2, 4]));
+        assert_eq!((node.on_announced(first), node.on_announced(new_after)), (None, None));
+        assert_eq!(node.on_announced(again), Some(vec![2, 4]));
         assert_eq!(node.epoch(), again.epoch());
     }
 
@@ -241,7 +244,7 @@ mod tests {
     fn a_file_is_read_as_it_was_written() {
         let text = "epoch = 5\nborn_ms = 6\nfile = 1:2:3\nboot = x\n";
         let saved = parse(text).expect("a good file");
-        assert_eq!((saved.lineage.epoch, saved.lineage.born_ms, saved.place.boot.as_str()), (5, 6, "x"));
+        assert_eq!((saved.data_epoch.epoch, saved.data_epoch.born_ms, saved.place.boot.as_str()), (5, 6, "x"));
         for bad in ["", "epoch = x\nborn_ms = 6\nfile = 1\nboot = x\n", "epoch = 5\nborn_ms = 6\n"] {
             assert!(parse(bad).is_none(), "{bad:?}");
         }

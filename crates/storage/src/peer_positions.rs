@@ -18,36 +18,36 @@ pub const FILE: &str = "neighbours";
 
 /// What the others have told, by node.
 #[derive(Default)]
-pub struct Witness(Mutex<Told>);
+pub struct PeerPositions(Mutex<Recorded>);
 
 #[derive(Default)]
-struct Told {
+struct Recorded {
     nodes: BTreeMap<NodeId, Standing>,
     /// Something was told since it was written down.
-    is_new: bool,
+    is_unsaved: bool,
 }
 
-impl Witness {
+impl PeerPositions {
     /// With what was written down before.
-    pub fn read(bytes: &[u8]) -> Result<Witness, String> {
+    pub fn read(bytes: &[u8]) -> Result<PeerPositions, String> {
         let nodes = packing::read(bytes)?;
-        Ok(Witness(Mutex::new(Told { nodes, is_new: false })))
+        Ok(PeerPositions(Mutex::new(Recorded { nodes, is_unsaved: false })))
     }
 
     /// What is to be written down, if there is anything new.
-    pub fn news(&self) -> Option<Vec<u8>> {
-        let mut told = self.0.lock();
-        std::mem::take(&mut told.is_new).then(|| packing::append(&told.nodes, Vec::new()))
+    pub fn take_unsaved(&self) -> Option<Vec<u8>> {
+        let mut recorded = self.0.lock();
+        std::mem::take(&mut recorded.is_unsaved).then(|| packing::append(&recorded.nodes, Vec::new()))
     }
 
     /// A node has said this on a link on which it had proved who it is.
-    pub fn note(&self, node: NodeId, standing: Standing) {
-        let mut told = self.0.lock();
-        let known = told.nodes.entry(node).or_default();
+    pub fn record(&self, node: NodeId, standing: Standing) {
+        let mut recorded = self.0.lock();
+        let known = recorded.nodes.entry(node).or_default();
         // A frame of an earlier process may come late.
         if known.disk != standing.disk || known.durable < standing.durable {
             *known = standing;
-            told.is_new = true;
+            recorded.is_unsaved = true;
         }
     }
 
@@ -55,10 +55,10 @@ impl Witness {
     ///
     /// # Errors
     /// That it cannot, in words for the node's operator.
-    pub fn judge(&self, hello: &PeerHello) -> Result<(), String> {
-        let told = self.0.lock();
+    pub fn check(&self, hello: &PeerHello) -> Result<(), String> {
+        let recorded = self.0.lock();
         let (node, Standing { disk, run, durable }) = (hello.node, hello.standing);
-        let Some(known) = told.nodes.get(&node).filter(|known| known.disk == disk) else { return Ok(()) };
+        let Some(known) = recorded.nodes.get(&node).filter(|known| known.disk == disk) else { return Ok(()) };
         // A process does not fall behind itself, though its words may overtake each other; the start of another one alone
         // has written a record.
         match known.run == run || durable > known.durable {
@@ -86,32 +86,32 @@ mod tests {
 
     #[test]
     fn only_a_log_that_has_grown_since_follows() {
-        let witness = Witness::default();
-        assert!(witness.judge(&hello(1, 5)).is_ok());
-        witness.note(2, Standing { disk: 1, run: 1, durable: 9 });
-        witness.note(2, Standing { disk: 1, run: 1, durable: 8 });
-        assert!(witness.judge(&hello(1, 9)).is_ok(), "the same process");
-        assert!(witness.judge(&hello(2, 10)).is_ok(), "the next one, with the record of its start");
-        assert!(witness.judge(&hello(1, 3)).is_ok(), "said before, heard after");
+        let peer_positions = PeerPositions::default();
+        assert!(peer_positions.check(&hello(1, 5)).is_ok());
+        peer_positions.record(2, Standing { disk: 1, run: 1, durable: 9 });
+        peer_positions.record(2, Standing { disk: 1, run: 1, durable: 8 });
+        assert!(peer_positions.check(&hello(1, 9)).is_ok(), "the same process");
+        assert!(peer_positions.check(&hello(2, 10)).is_ok(), "the next one, with the record of its start");
+        assert!(peer_positions.check(&hello(1, 3)).is_ok(), "said before, heard after");
         for (run, durable) in [(2, 9), (2, 8), (2, 3)] {
-            let refused = witness.judge(&hello(run, durable)).expect_err("an old copy");
+            let refused = peer_positions.check(&hello(run, durable)).expect_err("an old copy");
             assert!(refused.contains("old copy") && refused.contains("admin replace 2"), "{refused}");
         }
         // Another disk begins anew.
         let mut other = hello(3, 1);
         other.standing.disk = 4;
-        assert!(witness.judge(&other).is_ok());
+        assert!(peer_positions.check(&other).is_ok());
     }
 
     #[test]
     fn what_was_told_is_known_after_a_restart() {
-        let witness = Witness::default();
-        assert_eq!(witness.news(), None);
-        witness.note(2, Standing { disk: 1, run: 1, durable: 9 });
-        let written = witness.news().unwrap();
-        assert_eq!(witness.news(), None);
-        let witness = Witness::read(&written).unwrap();
-        assert!(witness.judge(&hello(2, 9)).is_err() && witness.judge(&hello(2, 10)).is_ok());
+        let peer_positions = PeerPositions::default();
+        assert_eq!(peer_positions.take_unsaved(), None);
+        peer_positions.record(2, Standing { disk: 1, run: 1, durable: 9 });
+        let written = peer_positions.take_unsaved().unwrap();
+        assert_eq!(peer_positions.take_unsaved(), None);
+        let peer_positions = PeerPositions::read(&written).unwrap();
+        assert!(peer_positions.check(&hello(2, 9)).is_err() && peer_positions.check(&hello(2, 10)).is_ok());
     }
 
     #[test]

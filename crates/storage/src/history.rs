@@ -36,8 +36,8 @@ use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 use filter::Filter;
-pub use record::Stored;
-pub use replay::{Brought, Replay};
+pub use record::StoredEntity;
+pub use replay::{Replay, ReplayOutcome};
 pub use totals::Totals;
 
 const OWNER_KEY: &[u8] = b"owner";
@@ -48,23 +48,23 @@ const SHARD_BYTES: usize = size_of::<ShardId>();
 const SCAN: usize = 256;
 
 /// The store of a node, understood.
-pub struct Past {
+pub struct HistoryStore {
     store: Arc<dyn Store>,
     dir: PathBuf,
     /// One batch at a time, and none while the totals are held against the records.
-    writing: Mutex<Writing>,
+    writing: Mutex<WriterState>,
     /// Shards that have no replica here any more, whose records go.
-    given_up: Mutex<BTreeSet<ShardId>>,
+    dropped_shards: Mutex<BTreeSet<ShardId>>,
     failures: AtomicU64,
     filter: Filter,
     /// The last key that was added to the filter of those that the store had at the start.
     filled: Mutex<Option<Bytes>>,
-    lookups: Lookups,
+    lookups: LookupCounts,
 }
 
 /// Lookups of entities that have no record.
 #[derive(Debug, Default)]
-pub struct Lookups {
+pub struct LookupCounts {
     /// Answered by the filter.
     pub filtered: AtomicU64,
     /// Answered by the store.
@@ -73,15 +73,15 @@ pub struct Lookups {
 
 /// What is known of the store by whoever writes to it.
 #[derive(Default)]
-pub struct Writing {
+pub struct WriterState {
     /// What the store says of shards, as it was written last. Empty after a failure: what the store has then, only it knows. What
     /// is read anew is also what may be found.
-    shards: BTreeMap<ShardId, ShardPast>,
+    shards: BTreeMap<ShardId, ShardHistory>,
     /// By shard: what this process has not written itself, or may have written without success, tells up to here at most.
     found: BTreeMap<ShardId, u64>,
 }
 
-impl Writing {
+impl WriterState {
     /// Whether the store may have a record of an entity that leaves. One that began behind everything that was found there, and
     /// leaves for the first time, has none.
     fn may_have(&self, shard: ShardId, leaving: &Leaving) -> bool {
@@ -95,7 +95,7 @@ impl Writing {
 
 /// What the store says of a shard, changed with every batch of its records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShardPast {
+pub struct ShardHistory {
     /// The last place in the shard's log that any record tells up to.
     pub upto: u64,
     /// How many batches there were.
@@ -103,12 +103,12 @@ pub struct ShardPast {
     /// What the records add up to.
     pub totals: Totals,
     /// Records that another node handed over tell up to here at most: they are committed, and may be ahead of the log here.
-    pub ahead: u64,
+    pub imported_upto: u64,
 }
 
 /// Why the store cannot be used with this data directory.
 #[derive(Debug, thiserror::Error)]
-pub enum PastError {
+pub enum HistoryStoreError {
     /// The store itself.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -179,61 +179,61 @@ pub enum PastError {
     },
 }
 
-impl Past {
-    /// Opens the store in `dir`, which belongs to the data directory `owner`. `rests` says for each shard's snapshot how
+impl HistoryStore {
+    /// Opens the store in `dir`, which belongs to the data directory `owner`. `snapshots` says for each shard's snapshot how
     /// many batches of the store it rests on.
     ///
     /// # Errors
-    /// [`PastError`].
+    /// [`HistoryStoreError`].
     pub fn open(
         stores: &dyn Stores,
         dir: &Path,
         settings: &StoreSettings,
         owner: u128,
-        rests: &[(ShardId, u64)],
-    ) -> Result<Past, PastError> {
-        let needs = rests.iter().find(|(_, batches)| *batches > 0);
+        snapshots: &[(ShardId, u64)],
+    ) -> Result<HistoryStore, HistoryStoreError> {
+        let needs = snapshots.iter().find(|(_, batches)| *batches > 0);
         if let Some(&(shard, _)) = needs
             && !stores.exists(dir)
         {
-            return Err(PastError::Missing { dir: dir.to_owned(), shard });
+            return Err(HistoryStoreError::Missing { dir: dir.to_owned(), shard });
         }
         let store = stores.open(dir, settings)?;
-        let past = Past {
+        let history = HistoryStore {
             store,
             dir: dir.to_owned(),
             writing: Mutex::default(),
-            given_up: Mutex::default(),
+            dropped_shards: Mutex::default(),
             failures: AtomicU64::new(0),
             filter: Filter::new(),
             filled: Mutex::default(),
-            lookups: Lookups::default(),
+            lookups: LookupCounts::default(),
         };
         let owner = Bytes::copy_from_slice(&owner.to_be_bytes());
-        match past.store.get(OWNER_KEY)? {
-            Some(found) if found != owner => return Err(PastError::Foreign { dir: past.dir }),
+        match history.store.get(OWNER_KEY)? {
+            Some(found) if found != owner => return Err(HistoryStoreError::Foreign { dir: history.dir }),
             Some(_) => {}
-            None => past.store.write(&[(Bytes::from_static(OWNER_KEY), owner)])?,
+            None => history.store.write(&[(Bytes::from_static(OWNER_KEY), owner)])?,
         }
         // The process before may have ended between a batch and its sync: what is read from now on must not be lost.
-        past.store.sync()?;
-        for &(shard, needed) in rests {
-            let found = past.shard(shard)?.batches;
+        history.store.sync()?;
+        for &(shard, needed) in snapshots {
+            let found = history.shard(shard)?.batches;
             if found < needed {
-                return Err(PastError::Older { dir: past.dir, shard, found, needed });
+                return Err(HistoryStoreError::Older { dir: history.dir, shard, found, needed });
             }
         }
-        Ok(past)
+        Ok(history)
     }
 
     /// Refuses a store that tells of entries the log does not have: they would be given to other events.
     ///
     /// # Errors
-    /// [`PastError::Newer`].
-    pub fn check_ends(&self, shard: ShardId, last: u64) -> Result<(), PastError> {
-        let ShardPast { upto, ahead, .. } = self.shard(shard)?;
-        match upto > last.max(ahead) {
-            true => Err(PastError::Newer { dir: self.dir.clone(), shard, upto, last }),
+    /// [`HistoryStoreError::Newer`].
+    pub fn check_not_ahead(&self, shard: ShardId, last: u64) -> Result<(), HistoryStoreError> {
+        let ShardHistory { upto, imported_upto, .. } = self.shard(shard)?;
+        match upto > last.max(imported_upto) {
+            true => Err(HistoryStoreError::Newer { dir: self.dir.clone(), shard, upto, last }),
             false => Ok(()),
         }
     }
@@ -241,19 +241,19 @@ impl Past {
     /// What the store says of a shard.
     ///
     /// # Errors
-    /// [`PastError::Store`], [`PastError::BadRecord`].
-    pub fn shard(&self, shard: ShardId) -> Result<ShardPast, PastError> {
+    /// [`HistoryStoreError::Store`], [`HistoryStoreError::BadRecord`].
+    pub fn shard(&self, shard: ShardId) -> Result<ShardHistory, HistoryStoreError> {
         match self.store.get(&shard_key(shard))? {
-            Some(bytes) => record::open(&bytes).map_err(|why| self.bad(format!("shard {shard}"), why)),
-            None => Ok(ShardPast::default()),
+            Some(bytes) => record::decode_checked(&bytes).map_err(|why| self.bad(format!("shard {shard}"), why)),
+            None => Ok(ShardHistory::default()),
         }
     }
 
     /// An entity of a shard as it was when it left, if it did.
     ///
     /// # Errors
-    /// [`PastError::Store`], [`PastError::BadRecord`].
-    pub fn get(&self, shard: ShardId, entity: &Entity) -> Result<Option<Stored>, PastError> {
+    /// [`HistoryStoreError::Store`], [`HistoryStoreError::BadRecord`].
+    pub fn get(&self, shard: ShardId, entity: &Entity) -> Result<Option<StoredEntity>, HistoryStoreError> {
         if self.filter.excludes(shard, entity) {
             self.lookups.filtered.fetch_add(1, Ordering::Relaxed);
             return Ok(None);
@@ -270,7 +270,7 @@ impl Past {
     }
 
     /// Lookups that found nothing so far.
-    pub fn lookups(&self) -> &Lookups {
+    pub fn lookups(&self) -> &LookupCounts {
         &self.lookups
     }
 
@@ -278,8 +278,8 @@ impl Past {
     /// whose records are not all added go to the store.
     ///
     /// # Errors
-    /// [`PastError::Store`].
-    pub fn fill_some(&self) -> Result<bool, PastError> {
+    /// [`HistoryStoreError::Store`].
+    pub fn fill_filter(&self) -> Result<bool, HistoryStoreError> {
         let mut filled = self.filled.lock();
         let found = self.store.scan(RECORDS, filled.as_deref(), SCAN)?;
         let Some((last, _)) = found.last() else {
@@ -296,16 +296,16 @@ impl Past {
     }
 
     /// Whether a lookup of this entity may find a record. It is `true` for every record of the store: audits check that.
-    pub fn is_findable(&self, shard: ShardId, entity: &Entity) -> bool {
+    pub fn may_find(&self, shard: ShardId, entity: &Entity) -> bool {
         !self.filter.excludes(shard, entity)
     }
 
     /// Hands every record of a shard to `see`, some at a time.
     ///
     /// # Errors
-    /// [`PastError::Store`], [`PastError::BadRecord`].
-    pub fn each(&self, shard: ShardId, mut see: impl FnMut(Stored)) -> Result<(), PastError> {
-        let prefix = records_of(shard);
+    /// [`HistoryStoreError::Store`], [`HistoryStoreError::BadRecord`].
+    pub fn for_each_record(&self, shard: ShardId, mut see: impl FnMut(StoredEntity)) -> Result<(), HistoryStoreError> {
+        let prefix = records_prefix(shard);
         let mut after: Option<Bytes> = None;
         loop {
             let found = self.store.scan(&prefix, after.as_deref(), SCAN)?;
@@ -318,12 +318,12 @@ impl Past {
     }
 
     /// Keeps entities that leave their shards, with what they add to the totals, in one batch of the store; readers see them when
-    /// this returns, and they are durable after [`Past::sync`]. Before anything is handed in once more that was handed in already, say
-    /// [`Past::write_again`].
+    /// this returns, and they are durable after [`HistoryStore::sync`]. Before anything is handed in once more that was handed in already, say
+    /// [`HistoryStore::will_rewrite`].
     ///
     /// # Errors
-    /// As [`Store::write`]; [`PastError::BadRecord`].
-    pub fn write(&self, leaving: &[(ShardId, Vec<Leaving>)]) -> Result<(), PastError> {
+    /// As [`Store::write`]; [`HistoryStoreError::BadRecord`].
+    pub fn write(&self, leaving: &[(ShardId, Vec<Leaving>)]) -> Result<(), HistoryStoreError> {
         let mut shards: BTreeMap<ShardId, Vec<&Leaving>> = BTreeMap::new();
         for (shard, leaving) in leaving {
             shards.entry(*shard).or_default().extend(leaving);
@@ -332,14 +332,18 @@ impl Past {
     }
 
     /// What was written since the last sync, with or without success, is going to be written again: from now on it is looked for.
-    pub fn write_again(&self) {
+    pub fn will_rewrite(&self) {
         self.writing.lock().shards.clear();
     }
 
-    fn write_batch(&self, shards: &BTreeMap<ShardId, Vec<&Leaving>>, ahead: u64) -> Result<(), PastError> {
+    fn write_batch(
+        &self,
+        shards: &BTreeMap<ShardId, Vec<&Leaving>>,
+        imported_upto: u64,
+    ) -> Result<(), HistoryStoreError> {
         for shard in shards.keys() {
             // What is of the next replica must not go with what was left of the one before.
-            while self.clear_some(*shard)? {}
+            while self.remove_some(*shard)? {}
         }
         let mut writing = self.writing.lock();
         // The totals would be those without a batch that was refused and is there.
@@ -347,7 +351,7 @@ impl Past {
         let mut pairs = Vec::new();
         let mut changed = Vec::with_capacity(shards.len());
         for (&shard, leaving) in shards {
-            let mut past = self.shard_of(&mut writing, shard)?;
+            let mut history = self.shard_for_write(&mut writing, shard)?;
             let mut batch: BTreeMap<Bytes, &Leaving> = BTreeMap::new();
             for leaving in leaving {
                 let known = batch.entry(entity_key(shard, &leaving.entity)).or_insert(leaving);
@@ -362,38 +366,38 @@ impl Past {
                     if before.index >= leaving.index {
                         continue;
                     }
-                    past.totals.subtract(&Totals::of(&before.state));
+                    history.totals.subtract(&Totals::of(&before.state));
                 }
-                past.totals.add(&Totals::of(&leaving.state));
-                past.upto = past.upto.max(leaving.index);
+                history.totals.add(&Totals::of(&leaving.state));
+                history.upto = history.upto.max(leaving.index);
                 pairs.push((key, record::encode(leaving)));
             }
-            past.batches += 1;
-            past.ahead = past.ahead.max(ahead);
-            pairs.push((shard_key(shard), record::seal(&past)));
-            changed.push((shard, past));
+            history.batches += 1;
+            history.imported_upto = history.imported_upto.max(imported_upto);
+            pairs.push((shard_key(shard), record::encode_checked(&history)));
+            changed.push((shard, history));
         }
         self.write_pairs(&mut writing, (&pairs, &[]), changed)
     }
 
     /// What the store says of a shard, read from it once.
-    fn shard_of(&self, writing: &mut Writing, shard: ShardId) -> Result<ShardPast, PastError> {
+    fn shard_for_write(&self, writing: &mut WriterState, shard: ShardId) -> Result<ShardHistory, HistoryStoreError> {
         if let Some(known) = writing.shards.get(&shard) {
             return Ok(known.clone());
         }
-        let past = self.shard(shard)?;
+        let history = self.shard(shard)?;
         let found = writing.found.entry(shard).or_default();
-        *found = (*found).max(past.upto).max(past.ahead);
-        Ok(past)
+        *found = (*found).max(history.upto).max(history.imported_upto);
+        Ok(history)
     }
 
     /// Writes a batch after which the store says this of shards.
     fn write_pairs(
         &self,
-        writing: &mut Writing,
+        writing: &mut WriterState,
         (pairs, gone): (&[Pair], &[Bytes]),
-        changed: Vec<(ShardId, ShardPast)>,
-    ) -> Result<(), PastError> {
+        changed: Vec<(ShardId, ShardHistory)>,
+    ) -> Result<(), HistoryStoreError> {
         // Before the store has it, also where it refuses it: it may be there all the same. What goes comes back if the store is opened
         // anew without this batch.
         self.filter.add(pairs.iter().map(|(key, _)| key).chain(gone));
@@ -403,10 +407,10 @@ impl Past {
             writing.shards.clear();
             return Err(error.into());
         }
-        for (shard, past) in changed {
+        for (shard, history) in changed {
             let found = writing.found.entry(shard).or_default();
-            *found = (*found).max(past.ahead);
-            writing.shards.insert(shard, past);
+            *found = (*found).max(history.imported_upto);
+            writing.shards.insert(shard, history);
         }
         Ok(())
     }
@@ -421,18 +425,18 @@ impl Past {
     /// them, `None` if there are no more.
     ///
     /// # Errors
-    /// [`PastError::Store`].
+    /// [`HistoryStoreError::Store`].
     pub fn export(
         &self,
         shard: ShardId,
         after: Option<&[u8]>,
         bytes: usize,
-    ) -> Result<(Vec<Bytes>, Option<Bytes>), PastError> {
+    ) -> Result<(Vec<Bytes>, Option<Bytes>), HistoryStoreError> {
         let (mut records, mut length) = (Vec::new(), 0);
         let mut last: Option<Bytes> = None;
         while length < bytes {
             let from = last.as_deref().or(after);
-            let found = self.store.scan(&records_of(shard), from, SCAN)?;
+            let found = self.store.scan(&records_prefix(shard), from, SCAN)?;
             if found.is_empty() {
                 return Ok((records, None));
             }
@@ -448,9 +452,9 @@ impl Past {
         Ok((records, last))
     }
 
-    /// The shard has no replica here any more: its records may go. They are only marked; [`Past::clear_some`] removes them.
-    pub fn give_up(&self, shard: ShardId) {
-        self.given_up.lock().insert(shard);
+    /// The shard has no replica here any more: its records may go. They are only marked; [`HistoryStore::remove_some`] removes them.
+    pub fn mark_dropped(&self, shard: ShardId) {
+        self.dropped_shards.lock().insert(shard);
     }
 
     /// Removes some records of a shard that was given up; whether there may be more. Those that are left still add up to the
@@ -458,21 +462,21 @@ impl Past {
     /// as many.
     ///
     /// # Errors
-    /// As [`Store::write`]; [`PastError::BadRecord`].
-    pub fn clear_some(&self, shard: ShardId) -> Result<bool, PastError> {
+    /// As [`Store::write`]; [`HistoryStoreError::BadRecord`].
+    pub fn remove_some(&self, shard: ShardId) -> Result<bool, HistoryStoreError> {
         let mut writing = self.writing.lock();
         // Looked at under the lock: whoever waited for it would take records of the next replica for those of the one before.
-        if !self.given_up.lock().contains(&shard) {
+        if !self.dropped_shards.lock().contains(&shard) {
             return Ok(false);
         }
         self.store.begin()?;
-        let found = self.store.scan(&records_of(shard), None, SCAN)?;
-        let mut past = self.shard_of(&mut writing, shard)?;
+        let found = self.store.scan(&records_prefix(shard), None, SCAN)?;
+        let mut history = self.shard_for_write(&mut writing, shard)?;
         if found.is_empty() {
-            self.given_up.lock().remove(&shard);
-            let left = ShardPast { batches: past.batches, ..ShardPast::default() };
-            if past != left {
-                let pairs = [(shard_key(shard), record::seal(&left))];
+            self.dropped_shards.lock().remove(&shard);
+            let left = ShardHistory { batches: history.batches, ..ShardHistory::default() };
+            if history != left {
+                let pairs = [(shard_key(shard), record::encode_checked(&left))];
                 self.write_pairs(&mut writing, (&pairs, &[]), vec![(shard, left)])?;
             }
             return Ok(false);
@@ -480,26 +484,26 @@ impl Past {
         for (_, bytes) in &found {
             // What cannot be read is not missed.
             if let Ok(stored) = record::decode(bytes) {
-                past.totals.subtract(&Totals::of(&stored.state));
+                history.totals.subtract(&Totals::of(&stored.state));
             }
         }
-        past.batches += 1;
+        history.batches += 1;
         let gone: Vec<Bytes> = found.into_iter().map(|(key, _)| key).collect();
-        let pairs = [(shard_key(shard), record::seal(&past))];
-        self.write_pairs(&mut writing, (&pairs, &gone), vec![(shard, past)])?;
+        let pairs = [(shard_key(shard), record::encode_checked(&history))];
+        self.write_pairs(&mut writing, (&pairs, &gone), vec![(shard, history)])?;
         Ok(true)
     }
 
     /// Takes over records that another node exported; older ones than those here change nothing. Up to where they tell.
     ///
     /// # Errors
-    /// As [`Store::write`]; [`PastError::BadRecord`].
-    pub fn import(&self, shard: ShardId, records: &[Bytes]) -> Result<u64, PastError> {
+    /// As [`Store::write`]; [`HistoryStoreError::BadRecord`].
+    pub fn import(&self, shard: ShardId, records: &[Bytes]) -> Result<u64, HistoryStoreError> {
         let mut taken = Vec::with_capacity(records.len());
         for bytes in records {
             let stored =
                 record::decode(bytes).map_err(|why| self.bad(format!("another node, of shard {shard}"), why))?;
-            let Stored { index, entity, state } = stored;
+            let StoredEntity { index, entity, state } = stored;
             taken.push(Leaving { entity, state, index, began: None });
         }
         let upto = taken.iter().map(|leaving| leaving.index).max().unwrap_or(0);
@@ -511,7 +515,7 @@ impl Past {
     ///
     /// # Errors
     /// As [`Store::sync`].
-    pub fn sync(&self) -> Result<(), PastError> {
+    pub fn sync(&self) -> Result<(), HistoryStoreError> {
         // One that fails must not come between what a batch reads and its writing.
         let mut writing = self.writing.lock();
         self.store.sync().map_err(|error| {
@@ -521,7 +525,7 @@ impl Past {
     }
 
     /// Keeps batches from being written as long as it is held: totals and records then fit together.
-    pub fn still(&self) -> MutexGuard<'_, Writing> {
+    pub fn pause_writes(&self) -> MutexGuard<'_, WriterState> {
         self.writing.lock()
     }
 
@@ -530,8 +534,8 @@ impl Past {
         self.store.disk_bytes()
     }
 
-    fn bad(&self, what: impl ToString, why: String) -> PastError {
-        PastError::BadRecord { dir: self.dir.clone(), what: what.to_string(), why }
+    fn bad(&self, what: impl ToString, why: String) -> HistoryStoreError {
+        HistoryStoreError::BadRecord { dir: self.dir.clone(), what: what.to_string(), why }
     }
 }
 
@@ -541,7 +545,7 @@ fn shard_key(shard: ShardId) -> Bytes {
     key.freeze()
 }
 
-fn records_of(shard: ShardId) -> BytesMut {
+fn records_prefix(shard: ShardId) -> BytesMut {
     let mut key = BytesMut::from(RECORDS);
     key.put_u16(shard);
     key
@@ -558,7 +562,7 @@ fn entity_part(key: &[u8]) -> Option<&[u8]> {
 }
 
 fn entity_key(shard: ShardId, entity: &Entity) -> Bytes {
-    let mut key = records_of(shard);
+    let mut key = records_prefix(shard);
     entity.with_key(|bytes| key.extend_from_slice(bytes));
     key.freeze()
 }

@@ -10,11 +10,11 @@ use boxoffice_core::{
 };
 use boxoffice_shard::ShardId;
 
-use super::{Past, PastError};
+use super::{HistoryStore, HistoryStoreError};
 
 /// What became of an entity that was not in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Brought {
+pub enum ReplayOutcome {
     /// It never left: it begins now.
     New,
     /// It is in memory again.
@@ -49,29 +49,29 @@ impl Replay {
     /// record has that already.
     ///
     /// # Errors
-    /// [`PastError::Store`], [`PastError::BadRecord`].
-    pub fn bring_back(
+    /// [`HistoryStoreError::Store`], [`HistoryStoreError::BadRecord`].
+    pub fn reload(
         &mut self,
-        past: &Past,
+        history: &HistoryStore,
         kept: &mut Kept,
         index: u64,
         (entity, events): (&Entity, &[Event]),
-    ) -> Result<Brought, PastError> {
+    ) -> Result<ReplayOutcome, HistoryStoreError> {
         if index > self.upto {
             self.left.clear();
             if State::begins(events) {
-                return Ok(Brought::New);
+                return Ok(ReplayOutcome::New);
             }
         }
         if self.left.get(entity).is_some_and(|record| *record >= index) {
-            return Ok(Brought::Already);
+            return Ok(ReplayOutcome::Already);
         }
-        let Some(stored) = past.get(self.shard, entity)? else { return Ok(Brought::New) };
+        let Some(stored) = history.get(self.shard, entity)? else { return Ok(ReplayOutcome::New) };
         if stored.index >= index && !planted::is("entries applied twice after a restart") {
             self.left.insert(stored.entity, stored.index);
-            return Ok(Brought::Already);
+            return Ok(ReplayOutcome::Already);
         }
         kept.put_back(stored.entity, stored.state);
-        Ok(Brought::Back)
+        Ok(ReplayOutcome::Back)
     }
 }

@@ -21,7 +21,7 @@ const RECORD_BYTES: usize = 768;
 
 /// An entity as it was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredEntity {
     /// The place in its shard's log up to which it tells: it has every event of the entity up to there.
     pub index: u64,
     /// Which entity.
@@ -31,24 +31,24 @@ pub struct Stored {
 }
 
 pub(super) fn encode(leaving: &Leaving) -> Bytes {
-    seal(&Cut::one(leaving.entity.clone(), Arc::clone(&leaving.state), leaving.index))
+    encode_checked(&Cut::one(leaving.entity.clone(), Arc::clone(&leaving.state), leaving.index))
 }
 
 /// The entity in the bytes of a record.
 ///
 /// # Errors
 /// What is wrong with them.
-pub fn decode(bytes: &[u8]) -> Result<Stored, String> {
-    let cut: Cut = open(bytes)?;
+pub fn decode(bytes: &[u8]) -> Result<StoredEntity, String> {
+    let cut: Cut = decode_checked(bytes)?;
     let mut entities = cut.entities();
     let (Some((entity, state)), None) = (entities.next(), entities.next()) else {
         return Err("it does not hold one entity".into());
     };
-    Ok(Stored { index: cut.index(), entity: entity.clone(), state: Arc::clone(state) })
+    Ok(StoredEntity { index: cut.index(), entity: entity.clone(), state: Arc::clone(state) })
 }
 
 /// A value with version and checksum.
-pub fn seal(value: &impl Serialize) -> Bytes {
+pub fn encode_checked(value: &impl Serialize) -> Bytes {
     let mut bytes = Vec::with_capacity(RECORD_BYTES);
     bytes.push(VERSION);
     let mut bytes = packing::append(value, bytes);
@@ -57,8 +57,8 @@ pub fn seal(value: &impl Serialize) -> Bytes {
     Bytes::from(bytes)
 }
 
-/// What [`seal`] was given.
-pub(super) fn open<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+/// What [`encode_checked`] was given.
+pub(super) fn decode_checked<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let (body, crc) = bytes.split_last_chunk::<CRC_BYTES>().ok_or("it is too short")?;
     if u32::from_le_bytes(*crc) != crc32c::crc32c(body) {
         return Err("its checksum does not match".into());

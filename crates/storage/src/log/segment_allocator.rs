@@ -25,20 +25,20 @@ use super::{LogConfig, LogError};
 
 /// Who makes the spare segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Maker {
+pub enum Preallocation {
     /// A thread of the log's own.
-    Thread,
-    /// The log's caller, in [`Log::tend`](super::Log::tend) and when one is needed: all in one
+    Background,
+    /// The log's caller, in [`Log::maintain`](super::Log::tend) and when one is needed: all in one
     /// order, as a simulation wants it.
-    Caller,
+    Inline,
 }
 
 /// Segments made ahead.
-const SPARES: usize = 1;
+const PREALLOCATED_SEGMENTS: usize = 1;
 /// The rest between two pieces of a spare that is not urgent: 64 MiB take about a second.
-const REST: Duration = Duration::from_millis(4);
+const PIECE_PAUSE: Duration = Duration::from_millis(4);
 
-pub(super) struct Workshop {
+pub(super) struct SegmentAllocator {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -53,30 +53,30 @@ struct Shared {
     is_urgent: AtomicBool,
     /// Bytes of the segment in use that are written.
     used_bytes: AtomicU64,
-    bench: Mutex<Bench>,
+    state: Mutex<AllocatorState>,
     changed: Condvar,
 }
 
 /// What is ready and what is to be done.
-struct Bench {
+struct AllocatorState {
     ready: VecDeque<Segment>,
     next_number: u64,
     released: VecDeque<Segment>,
     /// A released segment has become [`segment::UNFINISHED`].
-    is_one_aside: bool,
+    has_recycled: bool,
     /// Why the last attempt failed; cleared by the next success.
-    trouble: Option<io::Error>,
+    last_error: Option<io::Error>,
 }
 
 /// What the workshop can give.
-pub(super) struct Stock {
+pub(super) struct Preallocated {
     /// Bytes of the segments that are ready.
     pub(super) ready_bytes: u64,
     /// The disk has no room for another.
     pub(super) no_space: bool,
 }
 
-impl Workshop {
+impl SegmentAllocator {
     pub(super) fn open(
         disk: Arc<dyn Disk>,
         rng: Arc<dyn Rng>,
@@ -84,8 +84,9 @@ impl Workshop {
         config: LogConfig,
         ready: VecDeque<Segment>,
         next_number: u64,
-    ) -> io::Result<Workshop> {
-        let bench = Bench { ready, next_number, released: VecDeque::new(), is_one_aside: false, trouble: None };
+    ) -> io::Result<SegmentAllocator> {
+        let state =
+            AllocatorState { ready, next_number, released: VecDeque::new(), has_recycled: false, last_error: None };
         let shared = Arc::new(Shared {
             disk,
             rng,
@@ -94,54 +95,54 @@ impl Workshop {
             stop: AtomicBool::new(false),
             is_urgent: AtomicBool::new(false),
             used_bytes: AtomicU64::new(0),
-            bench: Mutex::new(bench),
+            state: Mutex::new(state),
             changed: Condvar::new(),
         });
-        let thread = match shared.config.maker {
-            Maker::Caller => None,
-            Maker::Thread => {
+        let thread = match shared.config.preallocation {
+            Preallocation::Inline => None,
+            Preallocation::Background => {
                 let shared = shared.clone();
                 let name = std::thread::Builder::new().name("log-spares".to_owned());
                 Some(name.spawn(move || shared.work())?)
             }
         };
-        Ok(Workshop { shared, thread })
+        Ok(SegmentAllocator { shared, thread })
     }
 
-    /// Does what is to be done, if that is the caller's part. Trouble is kept for [`Workshop::stock`].
-    pub(super) fn tend(&self) {
+    /// Does what is to be done, if that is the caller's part. Trouble is kept for [`SegmentAllocator::preallocated`].
+    pub(super) fn maintain(&self) {
         if self.thread.is_none() {
-            let mut bench = self.shared.bench.lock();
-            while self.shared.step(&mut bench) {}
+            let mut state = self.shared.state.lock();
+            while self.shared.step(&mut state) {}
         }
     }
 
-    pub(super) fn stock(&self) -> Stock {
-        let bench = self.shared.bench.lock();
-        Stock {
-            ready_bytes: bench.ready.iter().map(|segment| segment.bytes).sum(),
-            no_space: bench.trouble.as_ref().is_some_and(is_no_space),
+    pub(super) fn preallocated(&self) -> Preallocated {
+        let state = self.shared.state.lock();
+        Preallocated {
+            ready_bytes: state.ready.iter().map(|segment| segment.bytes).sum(),
+            no_space: state.last_error.as_ref().is_some_and(is_no_space),
         }
     }
 
-    /// Whether [`Workshop::take`] would give a segment, waiting for the one being made. `Ok(false)`:
+    /// Whether [`SegmentAllocator::take`] would give a segment, waiting for the one being made. `Ok(false)`:
     /// the disk has no room.
     pub(super) fn wait(&self) -> Result<bool, LogError> {
-        self.tend();
-        let mut bench = self.shared.bench.lock();
+        self.maintain();
+        let mut state = self.shared.state.lock();
         // On a full disk the maker keeps to its own times, however often it is asked.
-        if bench.ready.is_empty() && bench.trouble.is_none() {
+        if state.ready.is_empty() && state.last_error.is_none() {
             self.shared.is_urgent.store(true, Ordering::Relaxed);
             self.shared.changed.notify_all();
         }
-        let waited = self.wait_at(&mut bench);
+        let waited = self.wait_at(&mut state);
         self.shared.is_urgent.store(false, Ordering::Relaxed);
         waited
     }
 
-    fn wait_at(&self, bench: &mut MutexGuard<'_, Bench>) -> Result<bool, LogError> {
-        while bench.ready.is_empty() {
-            match &bench.trouble {
+    fn wait_at(&self, state: &mut MutexGuard<'_, AllocatorState>) -> Result<bool, LogError> {
+        while state.ready.is_empty() {
+            match &state.last_error {
                 Some(error) if is_no_space(error) => return Ok(false),
                 Some(error) => {
                     let source = io::Error::new(error.kind(), error.to_string());
@@ -152,40 +153,40 @@ impl Workshop {
             let thread = self.thread.as_ref();
             assert!(thread.is_some_and(|thread| !thread.is_finished()), "nobody makes the segment that is waited for");
             // Woken by the maker; the time-out only notices that the maker has died.
-            self.shared.changed.wait_for(bench, Duration::from_millis(100));
+            self.shared.changed.wait_for(state, Duration::from_millis(100));
         }
         Ok(true)
     }
 
-    /// Takes the segment that [`Workshop::wait`] found.
+    /// Takes the segment that [`SegmentAllocator::wait`] found.
     pub(super) fn take(&self) -> Segment {
-        let segment = self.shared.bench.lock().ready.pop_front();
+        let segment = self.shared.state.lock().ready.pop_front();
         self.shared.changed.notify_all();
         segment.expect("a segment is taken only after it was waited for")
     }
 
     /// Queues a released segment for removal. There are never more of them than segments.
     pub(super) fn release(&self, segment: Segment) {
-        self.shared.bench.lock().released.push_back(segment);
+        self.shared.state.lock().released.push_back(segment);
         self.shared.changed.notify_all();
     }
 
     /// Tells how much of the segment in use is written; the pace goes by it.
-    pub(super) fn note_used(&self, bytes: u64) {
+    pub(super) fn set_used_bytes(&self, bytes: u64) {
         self.shared.used_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Removals that are still to be made.
-    pub(super) fn removals(&self) -> usize {
-        self.shared.bench.lock().released.len()
+    pub(super) fn pending_removals(&self) -> usize {
+        self.shared.state.lock().released.len()
     }
 }
 
-impl Drop for Workshop {
+impl Drop for SegmentAllocator {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         // The lock makes sure that the thread is either waiting or will see the flag.
-        drop(self.shared.bench.lock());
+        drop(self.shared.state.lock());
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
             // Its panic was reported when it happened; nothing of it is needed any more.
@@ -197,50 +198,50 @@ impl Drop for Workshop {
 impl Shared {
     fn work(&self) {
         let retry = Duration::from_millis(self.config.retry_ms);
-        let mut bench = self.bench.lock();
+        let mut state = self.state.lock();
         while !self.stop.load(Ordering::Relaxed) {
-            if self.step(&mut bench) {
+            if self.step(&mut state) {
                 self.changed.notify_all();
-            } else if bench.trouble.is_some() {
+            } else if state.last_error.is_some() {
                 self.changed.notify_all();
-                self.changed.wait_for(&mut bench, retry);
+                self.changed.wait_for(&mut state, retry);
             } else {
-                self.changed.wait(&mut bench);
+                self.changed.wait(&mut state);
             }
         }
     }
 
     /// Does one thing; `false` when there is nothing to do or it failed. The bench is free meanwhile.
-    fn step(&self, bench: &mut MutexGuard<'_, Bench>) -> bool {
-        if let Some(oldest) = bench.released.front().cloned() {
-            let keeps = !bench.is_one_aside && oldest.bytes == self.config.segment_bytes;
-            let gone = MutexGuard::unlocked(bench, || self.take_away(&oldest.path, keeps));
+    fn step(&self, state: &mut MutexGuard<'_, AllocatorState>) -> bool {
+        if let Some(oldest) = state.released.front().cloned() {
+            let keeps = !state.has_recycled && oldest.bytes == self.config.segment_bytes;
+            let gone = MutexGuard::unlocked(state, || self.unlink(&oldest.path, keeps));
             let gone = gone.map(|is_kept| {
-                bench.released.pop_front();
-                bench.is_one_aside |= is_kept;
+                state.released.pop_front();
+                state.has_recycled |= is_kept;
             });
-            return Self::note(bench, gone, &oldest.path);
+            return Self::record_result(state, gone, &oldest.path);
         }
-        if bench.ready.len() >= SPARES {
+        if state.ready.len() >= PREALLOCATED_SEGMENTS {
             return false;
         }
-        let number = bench.next_number;
+        let number = state.next_number;
         // Whatever comes of it, what was kept aside is then used or removed.
-        let is_recycled = std::mem::take(&mut bench.is_one_aside);
-        let made = MutexGuard::unlocked(bench, || {
-            let making = segment::Making { number, is_recycled, pace: &|done| self.rest(done) };
-            segment::make(&*self.disk, &*self.rng, &self.dir, &self.config, &making)
+        let is_recycled = std::mem::take(&mut state.has_recycled);
+        let made = MutexGuard::unlocked(state, || {
+            let new = segment::NewSegment { number, is_recycled, pace: &|done| self.pace(done) };
+            segment::make(&*self.disk, &*self.rng, &self.dir, &self.config, &new)
         });
         let made = made.map(|segment| {
-            bench.ready.push_back(segment);
-            bench.next_number += 1;
+            state.ready.push_back(segment);
+            state.next_number += 1;
         });
-        Self::note(bench, made, &self.dir)
+        Self::record_result(state, made, &self.dir)
     }
 
     /// Takes the oldest segment's name away, durably, before anything is done to an older or newer one or
     /// to what it holds. Returns whether it is kept aside.
-    fn take_away(&self, path: &Path, keeps: bool) -> io::Result<bool> {
+    fn unlink(&self, path: &Path, keeps: bool) -> io::Result<bool> {
         let kept = match keeps {
             true => self.disk.rename(path, &self.dir.join(segment::UNFINISHED)),
             false => self.disk.remove(path),
@@ -256,16 +257,16 @@ impl Shared {
 
     /// Rests before the next piece of a spare of which `done` bytes are written, if there is time, and
     /// says how large it is to be.
-    fn rest(&self, done: u64) -> io::Result<usize> {
+    fn pace(&self, done: u64) -> io::Result<usize> {
         let is_urgent = || self.is_urgent.load(Ordering::Relaxed);
         let is_stopped = || self.stop.load(Ordering::Relaxed);
         let used = self.used_bytes.load(Ordering::Relaxed);
         let next = done + segment::PIECE as u64;
-        let has_time = self.config.maker == Maker::Thread && next >= 2 * used;
+        let has_time = self.config.preallocation == Preallocation::Background && next >= 2 * used;
         if has_time {
-            let mut bench = self.bench.lock();
+            let mut state = self.state.lock();
             if !is_stopped() && !is_urgent() {
-                self.changed.wait_for(&mut bench, REST);
+                self.changed.wait_for(&mut state, PIECE_PAUSE);
             }
         }
         // It is needed when the segment in use is full; small pieces do not catch up.
@@ -277,19 +278,19 @@ impl Shared {
         }
     }
 
-    fn note(bench: &mut Bench, done: io::Result<()>, place: &Path) -> bool {
+    fn record_result(state: &mut AllocatorState, done: io::Result<()>, place: &Path) -> bool {
         match done {
             Ok(()) => {
-                if bench.trouble.take().is_some() {
+                if state.last_error.take().is_some() {
                     tracing::info!("the log has room again");
                 }
                 true
             }
             Err(error) => {
-                if bench.trouble.is_none() && error.kind() != io::ErrorKind::Interrupted {
+                if state.last_error.is_none() && error.kind() != io::ErrorKind::Interrupted {
                     tracing::warn!(place = %place.display(), %error, "the log's segments cannot be made or removed");
                 }
-                bench.trouble = Some(error);
+                state.last_error = Some(error);
                 false
             }
         }
