@@ -18,7 +18,7 @@ use crate::{
 /// Prints what the data directory holds, and, if asked, the turns in its log.
 pub fn run(args: &Inspect) -> Outcome {
     let wanted = args.turns.as_deref();
-    let inspection = inspect::inspect(&World::alone(), &args.data_dir, |turn| {
+    let inspection = inspect::inspect(&World::standalone(), &args.data_dir, |turn| {
         let entity = turn.entity.to_string();
         if wanted.is_some_and(|wanted| wanted.is_empty() || wanted == entity) {
             let at = rfc3339(turn.at).unwrap_or_else(|| turn.at.0.to_string());

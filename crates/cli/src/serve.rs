@@ -10,7 +10,7 @@ use std::{
 
 use boxoffice_core::{cluster::NODE_MAX, command::Machine};
 use boxoffice_edge::{Certificate, Edge, EdgeConfig, Limits, Runtimes as EdgeRuntimes, TlsFiles, WebConfig};
-use boxoffice_env::{Peer, World, secret::Secret};
+use boxoffice_env::{PeerAddress, World, secret::Secret};
 use boxoffice_links::{PeerConfig, PeerTls, TcpNet};
 use boxoffice_node::{
     contain,
@@ -399,7 +399,7 @@ fn secret_of(peers: &PeersConfig) -> Secret {
 
 /// The operating system's, the gateway that the configuration names, and the links to other nodes if there may be some.
 fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Result<(World, Weak<TcpNet>), Failure> {
-    let mut world = World::alone();
+    let mut world = World::standalone();
     let mut standing = Weak::new();
     if let Some(config) = &config.gateway {
         let gateway = HttpGateway::new(config, runtimes.selling.clone());
@@ -482,7 +482,7 @@ async fn become_member(config: &mut Config, world: &World) -> Outcome {
     config.node.joining = Some(Joining {
         cluster: joined.cluster.parse().map_err(strange)?,
         disk,
-        peers: others.map(|member| Peer { node: member.node, address: member.peer.to_string() }).collect(),
+        peers: others.map(|member| PeerAddress { node: member.node, address: member.peer.to_string() }).collect(),
         generation_min: own.first_generation,
     });
     Ok(())

@@ -18,7 +18,7 @@ pub enum OpenMode {
 
 /// Where a file is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct FileIdentity {
     /// Device, number and birth of the file: a copy has others.
     pub file: String,
     /// The start of the machine that it is read in; empty if that is not known.
@@ -71,7 +71,7 @@ pub trait Disk: Send + Sync {
     ///
     /// # Errors
     /// As the file system says: not the owner's own process, for one.
-    fn close_to_others(&self, _dir: &Path) -> io::Result<()> {
+    fn restrict_to_owner(&self, _dir: &Path) -> io::Result<()> {
         Ok(())
     }
 
@@ -93,13 +93,13 @@ pub trait Disk: Send + Sync {
     ///
     /// # Errors
     /// As the file system says; `NotFound` when there is no such file.
-    fn place(&self, _path: &Path) -> io::Result<Option<Place>> {
+    fn file_identity(&self, _path: &Path) -> io::Result<Option<FileIdentity>> {
         Ok(None)
     }
 
-    /// How long the calls since the last `owed` would have blocked, if they did not: a simulated disk returns at once, and
+    /// How long the calls since the last `take_delay` would have blocked, if they did not: a simulated disk returns at once, and
     /// whoever called it waits for so long before going on. Always nothing for a disk that blocks.
-    fn owed(&self) -> Duration {
+    fn take_delay(&self) -> Duration {
         Duration::ZERO
     }
 }
@@ -142,7 +142,7 @@ pub trait DiskFile: Send + Sync {
 }
 
 #[cfg(test)]
-pub(super) mod promises {
+pub(super) mod contract {
     //! What every disk must do, checked for the real one and for the one in memory alike.
 
     use super::*;

@@ -22,7 +22,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 
 use super::disk::{Disk, OpenMode};
 use super::os_disk::{OsDisk, is_out_of_descriptors, with_descriptor};
-use super::store::{Pair, Store, StoreError, StoreSettings, Stores, is_no_space};
+use super::store::{KeyValue, Store, StoreError, StoreSettings, Stores, is_no_space};
 
 /// The journal may take so much before memtables are written to files: the least that fjall takes.
 const JOURNAL_BYTES: u64 = 64 << 20;
@@ -71,7 +71,7 @@ struct FjallStore {
 
 struct Open {
     /// It takes no more writes.
-    is_spent: bool,
+    is_failed: bool,
     tree: Keyspace,
     // Closed last.
     database: Database,
@@ -80,7 +80,7 @@ struct Open {
 impl Open {
     fn new(dir: &Path, settings: &StoreSettings) -> Result<Open, StoreError> {
         if FjallStores.exists(dir) {
-            write_again(&OsDisk, dir).map_err(|error| match is_no_space(&error) {
+            rewrite_journals(&OsDisk, dir).map_err(|error| match is_no_space(&error) {
                 true => StoreError::full(dir, error),
                 false => StoreError::broken(dir, format!("its journal cannot be written again: {error}")),
             })?;
@@ -93,16 +93,17 @@ impl Open {
                 .max_cached_files(Some(FILES_MAX))
                 .open()
         };
-        let database = patiently(dir, database).map_err(|error| told(dir, &error))?;
+        let database = when_descriptors_allow(dir, database).map_err(|error| store_error(dir, &error))?;
         let options = || KeyspaceCreateOptions::default().max_memtable_size(settings.memtable_bytes);
-        let tree = patiently(dir, || database.keyspace(TREE, options)).map_err(|error| told(dir, &error))?;
-        Ok(Open { is_spent: false, tree, database })
+        let tree = when_descriptors_allow(dir, || database.keyspace(TREE, options))
+            .map_err(|error| store_error(dir, &error))?;
+        Ok(Open { is_failed: false, tree, database })
     }
 }
 
 /// Writes the journals in `dir` again, with the same bytes, and syncs them. Tables are not concerned: one whose sync failed
 /// was never counted among them.
-fn write_again(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+fn rewrite_journals(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
     let Some(_lock) = disk.lock(&dir.join(LOCK))? else {
         // fjall says so.
         return Ok(());
@@ -134,7 +135,7 @@ fn io_error(error: &fjall::Error) -> Option<&io::Error> {
 }
 
 /// What fjall's error means for whoever keeps something in a store.
-fn told(dir: &Path, error: &fjall::Error) -> StoreError {
+fn store_error(dir: &Path, error: &fjall::Error) -> StoreError {
     match (error, io_error(error)) {
         (_, Some(io)) if is_no_space(io) => StoreError::full(dir, io),
         (_, Some(io)) if is_out_of_descriptors(io) => {
@@ -146,7 +147,7 @@ fn told(dir: &Path, error: &fjall::Error) -> StoreError {
 }
 
 /// Asks fjall for what changes nothing, again as long as there is no file descriptor for it.
-fn patiently<T>(dir: &Path, mut ask: impl FnMut() -> Result<T, fjall::Error>) -> Result<T, fjall::Error> {
+fn when_descriptors_allow<T>(dir: &Path, mut ask: impl FnMut() -> Result<T, fjall::Error>) -> Result<T, fjall::Error> {
     let mut last = None;
     let asked = with_descriptor(dir, || match ask() {
         Ok(done) => Ok(done),
@@ -170,13 +171,13 @@ impl FjallStore {
             }
         };
         let open = open.as_ref().ok_or_else(|| StoreError::full(&self.dir, "it is closed until there is room"))?;
-        patiently(&self.dir, || read(open)).map_err(|error| told(&self.dir, &error))
+        when_descriptors_allow(&self.dir, || read(open)).map_err(|error| store_error(&self.dir, &error))
     }
 
     /// Opens it anew if it takes no more writes. Until there is room for that, what is open is read.
     fn reopen(&self) -> Result<(), StoreError> {
         let mut open = self.open.write();
-        if open.as_ref().is_some_and(|open| !open.is_spent) {
+        if open.as_ref().is_some_and(|open| !open.is_failed) {
             return Ok(());
         }
         // Two of them side by side would spoil each other.
@@ -186,16 +187,16 @@ impl FjallStore {
     }
 
     /// What is to become of a store that did not take a write or a sync.
-    fn spent(&self, error: &fjall::Error) -> StoreError {
+    fn fail_open(&self, error: &fjall::Error) -> StoreError {
         if let Some(open) = &mut *self.open.write() {
-            open.is_spent = true;
+            open.is_failed = true;
         }
         match error {
             // Its own thread may have met the full disk before this one, or a want of descriptors: then it only says this.
             fjall::Error::Poisoned if self.poisoned.fetch_add(1, Ordering::Relaxed) < POISONED_MAX => {
                 StoreError::full(&self.dir, error)
             }
-            other => told(&self.dir, other),
+            other => store_error(&self.dir, other),
         }
     }
 
@@ -222,7 +223,7 @@ impl Store for FjallStore {
         self.reopen()
     }
 
-    fn change(&self, batch: &[Pair], gone: &[Bytes]) -> Result<(), StoreError> {
+    fn change(&self, batch: &[KeyValue], gone: &[Bytes]) -> Result<(), StoreError> {
         if batch.is_empty() && gone.is_empty() {
             return Ok(());
         }
@@ -239,7 +240,7 @@ impl Store for FjallStore {
             }
             Ok(all.commit())
         })?;
-        written.map_err(|error| self.spent(&error))
+        written.map_err(|error| self.fail_open(&error))
     }
 
     fn sync(&self) -> Result<(), StoreError> {
@@ -250,13 +251,13 @@ impl Store for FjallStore {
                 Ok(())
             }
             // Its own thread has failed: nothing that was not synced counts.
-            Err(error @ fjall::Error::Poisoned) => Err(self.spent(&error)),
+            Err(error @ fjall::Error::Poisoned) => Err(self.fail_open(&error)),
             // Even a full disk: what the journal lost in the middle takes everything after it along at the next start.
             Err(error) => Err(StoreError::broken(&self.dir, format!("it does not sync: {error}"))),
         }
     }
 
-    fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Pair>, StoreError> {
+    fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
         let from = match after {
             Some(after) if after >= prefix => Bound::Excluded(after),
             Some(_) | None => Bound::Included(prefix),
@@ -282,13 +283,13 @@ impl Store for FjallStore {
 #[cfg(test)]
 mod tests {
     use super::super::memory_disk::MemoryDisk;
-    use super::super::store::promises;
+    use super::super::store::contract;
     use super::*;
 
     #[test]
-    fn it_keeps_the_promises_of_a_store() {
+    fn it_meets_the_contract_of_a_store() {
         let dir = tempfile::tempdir().unwrap();
-        promises::check(&FjallStores, &dir.path().join("data/history"));
+        contract::check(&FjallStores, &dir.path().join("data/history"));
     }
 
     #[test]
@@ -304,7 +305,7 @@ mod tests {
         disk.fail_next_sync();
         assert!(journal.sync_data().is_err());
         disk.process_end();
-        write_again(&disk, dir).unwrap();
+        rewrite_journals(&disk, dir).unwrap();
         disk.power_cut(&mut || false);
         let journal = disk.open(&dir.join("7.jnl"), OpenMode::Read).unwrap();
         let mut read = [0; 7];
@@ -315,7 +316,7 @@ mod tests {
         // Whoever has it open goes on writing it: it is not touched then.
         let held = disk.lock(&dir.join(LOCK)).unwrap();
         let before = disk.changes();
-        write_again(&disk, dir).unwrap();
+        rewrite_journals(&disk, dir).unwrap();
         assert_eq!(disk.changes(), before);
         drop(held);
     }
@@ -330,7 +331,7 @@ mod tests {
         let found = |store: &FjallStore| store.get(b"key").unwrap().unwrap();
         store.write(&pair("one")).unwrap();
         store.sync().unwrap();
-        assert!(store.spent(&fjall::Error::Poisoned).is_full());
+        assert!(store.fail_open(&fjall::Error::Poisoned).is_full());
         // There is no room.
         store.settings.memtable_bytes = u64::MAX / 8;
         assert!(store.write(&pair("two")).unwrap_err().is_full());
@@ -340,7 +341,7 @@ mod tests {
         store.sync().unwrap();
         assert_eq!(found(&store), "two");
         // What happens again and again does not pass.
-        let last = (0..=POISONED_MAX).map(|_| store.spent(&fjall::Error::Poisoned)).last().unwrap();
+        let last = (0..=POISONED_MAX).map(|_| store.fail_open(&fjall::Error::Poisoned)).last().unwrap();
         assert!(!last.is_full(), "{last}");
     }
 

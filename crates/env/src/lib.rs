@@ -22,7 +22,7 @@ pub mod secret;
 pub mod store;
 
 pub use clock::{Clock, OsClock};
-pub use disk::{Disk, DiskFile, DiskLock, OpenMode, Place};
+pub use disk::{Disk, DiskFile, DiskLock, FileIdentity, OpenMode};
 pub use fjall_store::FjallStores;
 pub use gateway::{Gateway, NoGateway};
 #[cfg(any(test, feature = "memory"))]
@@ -30,12 +30,12 @@ pub use memory_disk::MemoryDisk;
 #[cfg(any(test, feature = "memory"))]
 pub use memory_store::MemoryStores;
 pub use net::{
-    Lane, LinkStatus, Local, Net, NoPeers, NodeId, NotSent, NotTaken, Peer, PeerHello, PeerInbox, STANDING_BYTES,
-    Standing, Taken,
+    DURABLE_POSITION_BYTES, DurablePosition, Lane, LinkStatus, Local, Net, NoPeers, NodeId, NotSent, PeerAddress,
+    PeerAdmission, PeerHello, PeerInbox, PeerRejection,
 };
 pub use os_disk::OsDisk;
 pub use rng::{OsRng, Rng};
-pub use store::{Pair, Store, StoreError, StoreSettings, Stores};
+pub use store::{KeyValue, Store, StoreError, StoreSettings, Stores};
 
 /// One node's world. Cloning it shares it.
 #[derive(Clone)]

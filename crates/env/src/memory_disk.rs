@@ -464,7 +464,7 @@ impl DiskFile for MemoryFile {
 
 #[cfg(test)]
 mod tests {
-    use super::super::disk::promises;
+    use super::super::disk::contract;
     use super::*;
 
     fn file(disk: &MemoryDisk, name: &str) -> Arc<dyn DiskFile> {
@@ -473,8 +473,8 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_the_promises_of_a_disk() {
-        promises::check(&MemoryDisk::new(), Path::new("/data/below"));
+    fn it_meets_the_contract_of_a_disk() {
+        contract::check(&MemoryDisk::new(), Path::new("/data/below"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use boxoffice_core::planted;
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
-use super::store::{Pair, Store, StoreError, StoreSettings, Stores};
+use super::store::{KeyValue, Store, StoreError, StoreSettings, Stores};
 
 /// The stores of one machine, by directory; cloning it shares them.
 #[derive(Clone, Default)]
@@ -39,7 +39,7 @@ struct Content {
     has_hole: bool,
     bytes: u64,
     /// A batch that was refused as full, and is in the journal all the same: it shows when the store is opened anew.
-    refused: Option<(Vec<Pair>, Vec<Bytes>)>,
+    refused: Option<(Vec<KeyValue>, Vec<Bytes>)>,
 }
 
 impl MemoryStores {
@@ -142,12 +142,12 @@ impl State {
     }
 }
 
-fn bytes_of(batch: &[Pair]) -> u64 {
+fn bytes_of(batch: &[KeyValue]) -> u64 {
     batch.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum()
 }
 
 impl Content {
-    fn keep(&mut self, batch: &[Pair], gone: &[Bytes]) {
+    fn keep(&mut self, batch: &[KeyValue], gone: &[Bytes]) {
         let replaced = batch.iter().map(|(key, value)| (key.clone(), self.pairs.insert(key.clone(), value.clone())));
         let mut replaced: Vec<_> = replaced.collect();
         replaced.extend(gone.iter().map(|key| (key.clone(), self.pairs.remove(key))));
@@ -223,7 +223,7 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn change(&self, batch: &[Pair], gone: &[Bytes]) -> Result<(), StoreError> {
+    fn change(&self, batch: &[KeyValue], gone: &[Bytes]) -> Result<(), StoreError> {
         let mut state = self.state()?;
         state.change(&self.dir)?;
         let used = state.used_bytes();
@@ -258,7 +258,7 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Pair>, StoreError> {
+    fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
         let state = self.state()?;
         let from = match after {
             Some(after) if after >= prefix => Bound::Excluded(after),
@@ -276,12 +276,12 @@ impl Store for MemoryStore {
 
 #[cfg(test)]
 mod tests {
-    use super::super::store::promises;
+    use super::super::store::contract;
     use super::*;
 
     #[test]
-    fn it_keeps_the_promises_of_a_store() {
-        promises::check(&MemoryStores::new(), Path::new("/data/history"));
+    fn it_meets_the_contract_of_a_store() {
+        contract::check(&MemoryStores::new(), Path::new("/data/history"));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub enum Lane {
 
 /// Another node, as the cluster's table has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Peer {
+pub struct PeerAddress {
     /// Its number.
     pub node: NodeId,
     /// Where its peers reach it: `host:port`. A host's name is looked up each time it is dialed.
@@ -60,17 +60,17 @@ pub struct PeerHello {
     /// How new its copy of the cluster's table is: the table's version; 0 if it has none.
     pub table: u64,
     /// How far its disk is.
-    pub standing: Standing,
+    pub durable_position: DurablePosition,
 }
 
 /// How another node is dealt with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum PeerAdmission {
     /// As the table given to [`Net::set_peers`] says.
-    AsTold,
+    AsListed,
     /// As a member, whatever that table says: it knows a later one. Whoever missed the end of an election, or of a node, may
     /// hear of it only from nodes that came since.
-    Newcomer,
+    Unlisted,
 }
 
 /// Who is told what comes from other nodes. All of it is called on the threads of the links: it must be quick and never wait.
@@ -87,35 +87,35 @@ pub trait PeerInbox: Send + Sync {
     /// How new the cluster's table is here, as in [`PeerHello::table`].
     fn table(&self) -> u64;
 
-    /// How far this node's disk is, as in [`PeerHello::standing`].
-    fn standing(&self) -> Standing {
-        Standing::default()
+    /// How far this node's disk is, as in [`PeerHello::durable_position`].
+    fn durable_position(&self) -> DurablePosition {
+        DurablePosition::default()
     }
 
     /// How this node deals with whoever says this of itself; asked each time, before or after the proof.
     ///
     /// # Errors
     /// Why it does not: it may have been removed, or have another disk than before.
-    fn judge(&self, hello: &PeerHello) -> Result<Taken, NotTaken>;
+    fn admit(&self, hello: &PeerHello) -> Result<PeerAdmission, PeerRejection>;
 
     /// Another node, which has proved that it knows the cluster's secret, says that it will never deal with this one again,
     /// and why in words.
-    fn dismissed(&self, by: NodeId, why: &str);
+    fn removed(&self, by: NodeId, why: &str);
 }
 
 /// Why a node does not deal with another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotTaken {
+pub struct PeerRejection {
     /// In words for the operator of the other node.
     pub why: String,
     /// It never will again: the other node may end.
-    pub for_good: bool,
+    pub permanent: bool,
 }
 
-impl From<String> for NotTaken {
+impl From<String> for PeerRejection {
     /// It may be otherwise in a moment.
-    fn from(why: String) -> NotTaken {
-        NotTaken { why, for_good: false }
+    fn from(why: String) -> PeerRejection {
+        PeerRejection { why, permanent: false }
     }
 }
 
@@ -180,8 +180,8 @@ pub trait Net: Send + Sync {
     fn start(&self, local: Local, inbox: Arc<dyn PeerInbox>, replication: Option<&Handle>);
 
     /// The whole table of nodes to be linked with; links to others are closed, and their calls refused unless they are
-    /// [`Taken::Newcomer`]s, who may link anew. This node itself may be in it.
-    fn set_peers(&self, peers: &[Peer]);
+    /// [`PeerAdmission::Unlisted`]s, who may link anew. This node itself may be in it.
+    fn set_peers(&self, peers: &[PeerAddress]);
 
     /// Queues `frame` for node `to` and returns at once: the number of the connection that took it. Frames of one lane with
     /// the same number come in the order in which they were sent. Nothing is ever sent to oneself.
@@ -204,7 +204,7 @@ pub struct NoPeers;
 impl Net for NoPeers {
     fn start(&self, _local: Local, _inbox: Arc<dyn PeerInbox>, _replication: Option<&Handle>) {}
 
-    fn set_peers(&self, _peers: &[Peer]) {}
+    fn set_peers(&self, _peers: &[PeerAddress]) {}
 
     fn send(&self, to: NodeId, _lane: Lane, _frame: Bytes) -> Result<u64, NotSent> {
         Err(NotSent::Unreachable(to))
@@ -231,12 +231,12 @@ mod tests {
     }
 }
 
-/// Bytes of a [`Standing`].
-pub const STANDING_BYTES: usize = 24;
+/// Bytes of a [`DurablePosition`].
+pub const DURABLE_POSITION_BYTES: usize = 24;
 
 /// What a node says of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct DurablePosition {
     /// Of its data directory's number, the lower half.
     pub disk: u64,
     /// Drawn when its process began.
@@ -245,15 +245,15 @@ pub struct Standing {
     pub durable: u64,
 }
 
-impl Standing {
+impl DurablePosition {
     /// Puts it before a frame.
-    pub fn put(&self, out: &mut Vec<u8>) {
+    pub fn encode(&self, out: &mut Vec<u8>) {
         [self.disk, self.run, self.durable].into_iter().for_each(|word| out.put_u64_le(word));
     }
 
     /// Takes it from the front of a frame; `None` for one that is too short.
-    pub fn take(frame: &mut Bytes) -> Option<Standing> {
-        (frame.len() >= STANDING_BYTES).then(|| Standing {
+    pub fn decode(frame: &mut Bytes) -> Option<DurablePosition> {
+        (frame.len() >= DURABLE_POSITION_BYTES).then(|| DurablePosition {
             disk: frame.get_u64_le(),
             run: frame.get_u64_le(),
             durable: frame.get_u64_le(),

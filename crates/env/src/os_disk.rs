@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::disk::{Disk, DiskFile, DiskLock, OpenMode, Place};
+use super::disk::{Disk, DiskFile, DiskLock, FileIdentity, OpenMode};
 
 /// The permissions of files: read and written by their owner.
 const FILE_MODE: u32 = 0o600;
@@ -103,7 +103,7 @@ impl Disk for OsDisk {
         Ok(())
     }
 
-    fn close_to_others(&self, dir: &Path) -> io::Result<()> {
+    fn restrict_to_owner(&self, dir: &Path) -> io::Result<()> {
         fs::set_permissions(dir, Permissions::from_mode(DIR_MODE))
     }
 
@@ -112,13 +112,13 @@ impl Disk for OsDisk {
         Ok(space.f_bavail.saturating_mul(space.f_frsize))
     }
 
-    fn place(&self, path: &Path) -> io::Result<Option<Place>> {
+    fn file_identity(&self, path: &Path) -> io::Result<Option<FileIdentity>> {
         let found = fs::metadata(path)?;
         // Numbers of files are used again; with its birth it is another file. Some file systems do not know that.
         let born = found.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
         let file = format!("{}:{}:{}", found.dev(), found.ino(), born.map_or(0, |born| born.as_nanos()));
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
-        Ok(Some(Place { file, boot }))
+        Ok(Some(FileIdentity { file, boot }))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
@@ -166,13 +166,13 @@ impl DiskFile for OsFile {
 
 #[cfg(test)]
 mod tests {
-    use super::super::disk::promises;
+    use super::super::disk::contract;
     use super::*;
 
     #[test]
-    fn it_keeps_the_promises_of_a_disk() {
+    fn it_meets_the_contract_of_a_disk() {
         let dir = tempfile::tempdir().unwrap();
-        promises::check(&OsDisk, &dir.path().join("data/below"));
+        contract::check(&OsDisk, &dir.path().join("data/below"));
     }
 
     #[test]
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!([mode(&dir.path().join("data")), mode(&below)], [0o700; 2]);
         assert_eq!([mode(&file), mode(&below.join("lock"))], [0o600; 2]);
         fs::set_permissions(&below, Permissions::from_mode(0o755)).unwrap();
-        OsDisk.close_to_others(&below).unwrap();
+        OsDisk.restrict_to_owner(&below).unwrap();
         assert_eq!(mode(&below), 0o700);
     }
 }

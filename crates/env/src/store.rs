@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 /// A key with its value.
-pub type Pair = (Bytes, Bytes);
+pub type KeyValue = (Bytes, Bytes);
 
 /// A store of keys and values, ordered by key. All calls block; reads may come from any thread.
 pub trait Store: Send + Sync {
@@ -32,7 +32,7 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// [`StoreError::Full`]: nothing of it may count as written, nor of any batch since the last sync; write
     /// all of them again. [`StoreError::Broken`].
-    fn write(&self, batch: &[Pair]) -> Result<(), StoreError> {
+    fn write(&self, batch: &[KeyValue]) -> Result<(), StoreError> {
         self.change(batch, &[])
     }
 
@@ -40,7 +40,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// As [`Store::write`].
-    fn change(&self, batch: &[Pair], gone: &[Bytes]) -> Result<(), StoreError>;
+    fn change(&self, batch: &[KeyValue], gone: &[Bytes]) -> Result<(), StoreError>;
 
     /// Makes all that was written durable.
     ///
@@ -53,7 +53,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Broken`].
-    fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Pair>, StoreError>;
+    fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError>;
 
     /// Bytes on disk, about.
     fn disk_bytes(&self) -> u64;
@@ -145,16 +145,16 @@ pub fn is_no_space(error: &io::Error) -> bool {
 }
 
 #[cfg(test)]
-pub(super) mod promises {
+pub(super) mod contract {
     //! What every store must do, checked for the real one and for the one in memory alike.
 
     use super::*;
 
-    fn pair(key: &str, value: &str) -> Pair {
+    fn pair(key: &str, value: &str) -> KeyValue {
         (Bytes::copy_from_slice(key.as_bytes()), Bytes::copy_from_slice(value.as_bytes()))
     }
 
-    fn keys(pairs: Vec<Pair>) -> Vec<String> {
+    fn keys(pairs: Vec<KeyValue>) -> Vec<String> {
         pairs.into_iter().map(|(key, _)| String::from_utf8(key.to_vec()).unwrap()).collect()
     }
 

@@ -52,7 +52,7 @@ pub(super) async fn keep(inner: Arc<Inner>, neighbour: Arc<Neighbour>, road: Roa
         if let Err(failure) = connect(&inner, &neighbour, road).await {
             neighbour.failed(&failure);
             if let Failure::Dismissed(why) = &failure {
-                inner.inbox().dismissed(neighbour.node, why);
+                inner.inbox().removed(neighbour.node, why);
             }
         }
     }

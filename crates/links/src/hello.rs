@@ -12,7 +12,7 @@
 //! connection, and it covers everything that was said: the secret never travels, and no hello can be changed on the way.
 
 use boxoffice_core::packing;
-use boxoffice_env::{Local, NodeId, PeerHello, Rng, Standing, secret::Secret};
+use boxoffice_env::{DurablePosition, Local, NodeId, PeerHello, Rng, secret::Secret};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
@@ -48,7 +48,7 @@ pub(super) struct Hello {
     /// How new its copy of the cluster's table is.
     table: u64,
     /// How far its disk is.
-    standing: Standing,
+    durable_position: DurablePosition,
 }
 
 /// What cannot be a hello of ours.
@@ -66,7 +66,7 @@ impl Hello {
     /// What this node says to `to`.
     pub(super) fn new(
         (local, life): (&Local, u64),
-        (table, standing): (u64, Standing),
+        (table, durable_position): (u64, DurablePosition),
         (to, road): (NodeId, Road),
         rng: &dyn Rng,
     ) -> Hello {
@@ -83,7 +83,7 @@ impl Hello {
             road: index,
             program: SmolStr::new_static(concat!("boxoffice ", env!("CARGO_PKG_VERSION"))),
             table,
-            standing,
+            durable_position,
         }
     }
 
@@ -124,7 +124,7 @@ impl Hello {
             version: VERSION,
             program,
             table: self.table,
-            standing: self.standing,
+            durable_position: self.durable_position,
         }
     }
 }
@@ -205,7 +205,12 @@ mod tests {
     use boxoffice_env::OsRng;
 
     fn hello(node: NodeId, to: NodeId) -> Hello {
-        Hello::new((&Local { cluster: 7, node, disk: 8 }, 9), (3, Standing::default()), (to, Road::Common), &OsRng)
+        Hello::new(
+            (&Local { cluster: 7, node, disk: 8 }, 9),
+            (3, DurablePosition::default()),
+            (to, Road::Common),
+            &OsRng,
+        )
     }
 
     #[test]

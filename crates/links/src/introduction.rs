@@ -12,7 +12,7 @@ use super::{
     refusal::{Failure, Refusal},
     tls,
 };
-use boxoffice_env::{NodeId, NotTaken, Standing, Taken};
+use boxoffice_env::{DurablePosition, NodeId, PeerAdmission, PeerRejection};
 
 /// The dialer's side: who answered, when both have proved that they know the secret.
 pub(super) async fn dial(inner: &Inner, ends: &mut Ends, to: NodeId, road: Road) -> Result<Hello, Failure> {
@@ -25,7 +25,7 @@ pub(super) async fn dial(inner: &Inner, ends: &mut Ends, to: NodeId, road: Road)
     if hello.road() != road {
         return Err(Failure::OutOfTurn(Kind::Hello));
     }
-    judge(inner, &hello).map_err(|(_, refusal)| refusal)?;
+    admit(inner, &hello).map_err(|(_, refusal)| refusal)?;
     let transcript = Transcript { secret: &inner.config.secret, dialer: &mine, answerer: &heard };
     ends.say(Kind::Proof, &transcript.proof(Side::Dialer)).await?;
     let wrong = || Failure::from(Refusal::WrongSecret { node: to, me: began.local.node });
@@ -74,27 +74,27 @@ pub(super) async fn answer(
     if !transcript.is_proof(Side::Dialer, &shown) {
         return Err(Refusal::WrongSecret { node, me }.into());
     }
-    let taken = judge(inner, &hello).map_err(|(not_taken, refusal)| match not_taken.for_good {
-        true => Refusal::Dismissed { proof: transcript.dismissal(&not_taken.why), words: not_taken.why },
+    let taken = admit(inner, &hello).map_err(|(rejection, refusal)| match rejection.permanent {
+        true => Refusal::Dismissed { proof: transcript.dismissal(&rejection.why), words: rejection.why },
         false => refusal,
     })?;
     let neighbour = match taken {
-        Taken::AsTold => inner.neighbour(node).filter(|neighbour| neighbour.is_member()),
-        Taken::Newcomer => Some(inner.guest(node)),
+        PeerAdmission::AsListed => inner.neighbour(node).filter(|neighbour| neighbour.is_member()),
+        PeerAdmission::Unlisted => Some(inner.guest(node)),
     };
     let neighbour = neighbour.ok_or(Refusal::NotInTable { node })?;
     Ok(Caller { neighbour, proof: transcript.proof(Side::Answerer), hello })
 }
 
 /// What a hello says of this node that changes.
-fn said(inner: &Inner) -> (u64, Standing) {
-    (inner.inbox().table(), inner.inbox().standing())
+fn said(inner: &Inner) -> (u64, DurablePosition) {
+    (inner.inbox().table(), inner.inbox().durable_position())
 }
 
-fn judge(inner: &Inner, hello: &Hello) -> Result<Taken, (NotTaken, Refusal)> {
+fn admit(inner: &Inner, hello: &Hello) -> Result<PeerAdmission, (PeerRejection, Refusal)> {
     let me = inner.began().local.node;
-    inner.inbox().judge(&hello.said()).map_err(|not_taken| {
-        let refusal = Refusal::Judged { node: hello.node, me, reason: not_taken.why.clone() };
-        (not_taken, refusal)
+    inner.inbox().admit(&hello.said()).map_err(|rejection| {
+        let refusal = Refusal::Judged { node: hello.node, me, reason: rejection.why.clone() };
+        (rejection, refusal)
     })
 }

@@ -4,7 +4,7 @@
 use std::{fmt::Debug, path::Path, sync::Arc};
 
 use boxoffice_core::{keep::Cut, packing};
-use boxoffice_env::{Disk, Standing};
+use boxoffice_env::{Disk, DurablePosition};
 use boxoffice_shard::{Record, ShardId};
 use boxoffice_storage::{archive_files::ArchiveFiles, codec, history, snapshot};
 use bytes::Bytes;
@@ -38,11 +38,11 @@ pub type Messages = Vec<(ShardId, Bytes)>;
 /// A frame of the lane of consensus: how far the sender's disk is, and the messages.
 pub fn consensus(bytes: &[u8]) -> Option<(Vec<u8>, Messages)> {
     let mut frame = Bytes::copy_from_slice(bytes);
-    let standing = Standing::take(&mut frame)?;
+    let durable_position = DurablePosition::decode(&mut frame)?;
     let mut messages = Vec::new();
     peer_frame::each(frame, |shard, message| messages.push((shard, message))).ok()?;
     let mut head = Vec::new();
-    standing.put(&mut head);
+    durable_position.encode(&mut head);
     Some((head, messages))
 }
 

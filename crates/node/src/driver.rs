@@ -590,7 +590,7 @@ impl Driver {
     /// Sends every node its messages, in one frame.
     fn flush(&mut self) {
         self.shared.durable.fetch_max(self.log.synced_seq(), Ordering::Relaxed);
-        for (to, frame) in self.outbox.take(self.shared.standing()) {
+        for (to, frame) in self.outbox.take(self.shared.durable_position()) {
             // What is not sent is lost like on a broken link: raft sends it again.
             if let Err(reason) = self.shared.world.net.send(to, Lane::Consensus, frame) {
                 tracing::debug!(%reason, "messages were dropped");
@@ -607,7 +607,7 @@ impl Driver {
 
 /// Waits as long as a simulated disk says that it would have taken.
 pub(crate) async fn pay_disk(disk: &dyn Disk) {
-    let owed = disk.owed();
+    let owed = disk.take_delay();
     if !owed.is_zero() {
         sleep(owed).await;
     }

@@ -19,7 +19,7 @@ use boxoffice_core::{
     payment::{GatewayCall, GatewayOutcome},
     refusal::Refusal,
 };
-use boxoffice_env::{Lane, Standing, StoreError, World};
+use boxoffice_env::{DurablePosition, Lane, StoreError, World};
 use boxoffice_feeds::Feeds;
 use boxoffice_shard::{NodeId, ShardId, ring::shard_of};
 use boxoffice_storage::{
@@ -143,9 +143,9 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// How far this node's disk is.
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn durable_position(&self) -> DurablePosition {
         let disk = self._directory.identity().disk as u64;
-        Standing { disk, run: self.run, durable: self.durable.load(Ordering::Relaxed) }
+        DurablePosition { disk, run: self.run, durable: self.durable.load(Ordering::Relaxed) }
     }
 
     /// Asks the store for what the replication cannot go on without. While there is no room to open it the node is

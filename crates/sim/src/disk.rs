@@ -165,7 +165,7 @@ impl Disk for SimDisk {
         self.files.lock(path)
     }
 
-    fn owed(&self) -> Duration {
+    fn take_delay(&self) -> Duration {
         let now = self.changes();
         let changes = now - std::mem::replace(&mut *self.pace.paid.lock(), now);
         let change_us = self.pace.change_us.load(Ordering::Relaxed);

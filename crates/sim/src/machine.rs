@@ -15,7 +15,7 @@ use boxoffice_core::{
     command::{CartCommand, Command, SessionCommand},
     id::Request,
 };
-use boxoffice_env::{Peer, World};
+use boxoffice_env::{PeerAddress, World};
 use boxoffice_node::{
     config::NodeConfig,
     door::{Failure, ReplyTo},
@@ -217,7 +217,7 @@ impl Machine {
     /// Why it does not start, in words.
     pub(crate) fn join(&self, cluster: u128, peers: &[u64], disk: u128, generation_min: u64) -> Result<(), String> {
         self.set_role(Role::Member);
-        let peers = peers.iter().map(|&node| Peer { node, address: address(node) }).collect();
+        let peers = peers.iter().map(|&node| PeerAddress { node, address: address(node) }).collect();
         let joining = Joining { cluster: ClusterId(cluster), disk, peers, generation_min };
         self.start_with(Some(joining))
     }

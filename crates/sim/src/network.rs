@@ -10,7 +10,7 @@ use std::{
 };
 
 use boxoffice_core::id::{CartId, Entity, HoldId, RequestHash};
-use boxoffice_env::{Lane, LinkStatus, Local, Net, NodeId, NotSent, Peer, PeerHello, PeerInbox, Taken};
+use boxoffice_env::{Lane, LinkStatus, Local, Net, NodeId, NotSent, PeerAddress, PeerAdmission, PeerHello, PeerInbox};
 use boxoffice_node::overheard::{Overheard, overhear};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -372,15 +372,15 @@ impl State {
         let takes = |endpoint: &Endpoint, other: &Endpoint| {
             let Local { cluster, node, disk } = other.local;
             let (version, program, table) = (1, "simulated".into(), other.inbox.table());
-            let standing = other.inbox.standing();
-            match endpoint.inbox.judge(&PeerHello { cluster, node, disk, version, program, table, standing }) {
+            let durable_position = other.inbox.durable_position();
+            match endpoint.inbox.admit(&PeerHello { cluster, node, disk, version, program, table, durable_position }) {
                 // A node that was removed is stopped by the operator.
-                Err(not_taken) if not_taken.why.contains("old copy") => {
-                    other.inbox.dismissed(endpoint.local.node, &not_taken.why);
+                Err(rejection) if rejection.why.contains("old copy") => {
+                    other.inbox.removed(endpoint.local.node, &rejection.why);
                     false
                 }
-                Ok(Taken::AsTold) => endpoint.peers.contains(&node),
-                Ok(Taken::Newcomer) => true,
+                Ok(PeerAdmission::AsListed) => endpoint.peers.contains(&node),
+                Ok(PeerAdmission::Unlisted) => true,
                 Err(_) => false,
             }
         };
@@ -404,7 +404,7 @@ impl Net for SimNet {
         self.network.0.state.lock().nodes.insert(self.node, endpoint);
     }
 
-    fn set_peers(&self, peers: &[Peer]) {
+    fn set_peers(&self, peers: &[PeerAddress]) {
         let mut state = self.network.0.state.lock();
         let Some(endpoint) = state.nodes.get_mut(&self.node) else { return };
         let peers: BTreeSet<NodeId> = peers.iter().map(|peer| peer.node).filter(|node| *node != self.node).collect();

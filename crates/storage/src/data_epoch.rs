@@ -13,7 +13,7 @@ use std::{
 };
 
 use boxoffice_core::id::hash64;
-use boxoffice_env::{Disk, OpenMode, Place, World};
+use boxoffice_env::{Disk, FileIdentity, OpenMode, World};
 use boxoffice_shard::NodeId;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,7 @@ struct Known {
 /// What the file says.
 struct Saved {
     data_epoch: DataEpoch,
-    place: Place,
+    file_identity: FileIdentity,
 }
 
 impl EpochTracker {
@@ -86,11 +86,11 @@ impl EpochTracker {
         let (cluster, node) = (identity.cluster.0, identity.node);
         let path = directory.file(FILE);
         // A simulated disk does not tell, and is never set back.
-        let told = matches!(world.disk.place(&directory.file("")), Ok(Some(_)));
+        let told = matches!(world.disk.file_identity(&directory.file("")), Ok(Some(_)));
         let saved = if told { read(&*world.disk, &path) } else { Ok(None) };
         let data_epoch = match &saved {
             Ok(None) if !told || !identity.has_log => DataEpoch::first(cluster),
-            Ok(Some((saved, place))) if fits(&saved.place, place, fsync) => saved.data_epoch,
+            Ok(Some((saved, file_identity))) if fits(&saved.file_identity, file_identity, fsync) => saved.data_epoch,
             saved => {
                 let before = saved.as_ref().ok().and_then(|saved| saved.as_ref()).map(|(saved, _)| saved.data_epoch);
                 let new_after = DataEpoch::new_after(cluster, node, world.clock.wall_ms(), before);
@@ -151,7 +151,7 @@ impl EpochTracker {
 }
 
 /// Whether a file that says this place of itself is still what it was, and nothing after it was lost.
-fn fits(saved: &Place, found: &Place, fsync: Fsync) -> bool {
+fn fits(saved: &FileIdentity, found: &FileIdentity, fsync: Fsync) -> bool {
     let kept = match fsync {
         Fsync::Always => true,
         Fsync::Interval(_) | Fsync::Never => !found.boot.is_empty() && saved.boot == found.boot,
@@ -164,17 +164,17 @@ fn unsupported() -> io::Error {
 }
 
 /// What the file says, and where it is; `None` if there is none.
-fn read(disk: &dyn Disk, path: &Path) -> io::Result<Option<(Saved, Place)>> {
+fn read(disk: &dyn Disk, path: &Path) -> io::Result<Option<(Saved, FileIdentity)>> {
     let file = match disk.open(path, OpenMode::Read) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let place = disk.place(path)?.ok_or_else(unsupported)?;
+    let file_identity = disk.file_identity(path)?.ok_or_else(unsupported)?;
     let mut bytes = vec![0; file.length()?.min(BYTES_MAX) as usize];
     file.read_exact_at(&mut bytes, 0)?;
     let saved = parse(&String::from_utf8_lossy(&bytes)).ok_or(io::ErrorKind::InvalidData)?;
-    Ok(Some((saved, place)))
+    Ok(Some((saved, file_identity)))
 }
 
 fn parse(text: &str) -> Option<Saved> {
@@ -183,7 +183,7 @@ fn parse(text: &str) -> Option<Saved> {
     let (epoch, born_ms) = (field("epoch")?.parse().ok()?, field("born_ms")?.parse().ok()?);
     Some(Saved {
         data_epoch: DataEpoch { born_ms, epoch },
-        place: Place { file: field("file")?, boot: field("boot")? },
+        file_identity: FileIdentity { file: field("file")?, boot: field("boot")? },
     })
 }
 
@@ -195,8 +195,8 @@ fn write(disk: &dyn Disk, path: &Path, data_epoch: DataEpoch) -> io::Result<()> 
         Ok(()) | Err(_) => {}
     }
     let file = disk.open(&unfinished, OpenMode::Create)?;
-    let place = disk.place(&unfinished)?.ok_or_else(unsupported)?;
-    let (DataEpoch { born_ms, epoch }, Place { file: of, boot }) = (data_epoch, place);
+    let file_identity = disk.file_identity(&unfinished)?.ok_or_else(unsupported)?;
+    let (DataEpoch { born_ms, epoch }, FileIdentity { file: of, boot }) = (data_epoch, file_identity);
     let text = format!("epoch = {epoch}\nborn_ms = {born_ms}\nfile = {of}\nboot = {boot}\n");
     file.write_all_at(text.as_bytes(), 0)?;
     file.sync_data()?;
@@ -231,20 +231,23 @@ mod tests {
 
     #[test]
     fn what_was_set_back_is_recognised() {
-        let place = |file: &str, boot: &str| Place { file: file.into(), boot: boot.into() };
-        let saved = place("1:2:3", "a");
-        assert!(fits(&saved, &place("1:2:3", "b"), Fsync::Always), "every acknowledged change survives a power cut");
-        assert!(!fits(&saved, &place("1:9:4", "a"), Fsync::Always), "a copy");
-        assert!(fits(&saved, &place("1:2:3", "a"), Fsync::Never), "the same life of the machine");
-        assert!(!fits(&saved, &place("1:2:3", "b"), Fsync::Interval(10)), "the machine was off");
-        assert!(!fits(&place("1:2:3", ""), &place("1:2:3", ""), Fsync::Never), "there is no telling");
+        let file_identity = |file: &str, boot: &str| FileIdentity { file: file.into(), boot: boot.into() };
+        let saved = file_identity("1:2:3", "a");
+        assert!(
+            fits(&saved, &file_identity("1:2:3", "b"), Fsync::Always),
+            "every acknowledged change survives a power cut"
+        );
+        assert!(!fits(&saved, &file_identity("1:9:4", "a"), Fsync::Always), "a copy");
+        assert!(fits(&saved, &file_identity("1:2:3", "a"), Fsync::Never), "the same life of the machine");
+        assert!(!fits(&saved, &file_identity("1:2:3", "b"), Fsync::Interval(10)), "the machine was off");
+        assert!(!fits(&file_identity("1:2:3", ""), &file_identity("1:2:3", ""), Fsync::Never), "there is no telling");
     }
 
     #[test]
     fn a_file_is_read_as_it_was_written() {
         let text = "epoch = 5\nborn_ms = 6\nfile = 1:2:3\nboot = x\n";
         let saved = parse(text).expect("a good file");
-        assert_eq!((saved.data_epoch.epoch, saved.data_epoch.born_ms, saved.place.boot.as_str()), (5, 6, "x"));
+        assert_eq!((saved.data_epoch.epoch, saved.data_epoch.born_ms, saved.file_identity.boot.as_str()), (5, 6, "x"));
         for bad in ["", "epoch = x\nborn_ms = 6\nfile = 1\nboot = x\n", "epoch = 5\nborn_ms = 6\n"] {
             assert!(parse(bad).is_none(), "{bad:?}");
         }

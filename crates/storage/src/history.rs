@@ -29,7 +29,7 @@ use std::{
 };
 
 use boxoffice_core::{id::Entity, keep::Leaving, planted};
-use boxoffice_env::{Pair, Store, StoreError, StoreSettings, Stores};
+use boxoffice_env::{KeyValue, Store, StoreError, StoreSettings, Stores};
 use boxoffice_shard::ShardId;
 use bytes::{BufMut, Bytes, BytesMut};
 use parking_lot::{Mutex, MutexGuard};
@@ -395,7 +395,7 @@ impl HistoryStore {
     fn write_pairs(
         &self,
         writing: &mut WriterState,
-        (pairs, gone): (&[Pair], &[Bytes]),
+        (pairs, gone): (&[KeyValue], &[Bytes]),
         changed: Vec<(ShardId, ShardHistory)>,
     ) -> Result<(), HistoryStoreError> {
         // Before the store has it, also where it refuses it: it may be there all the same. What goes comes back if the store is opened

@@ -6,7 +6,7 @@
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use boxoffice_env::{Disk, DiskLock, NodeId, OpenMode, Peer, World};
+use boxoffice_env::{Disk, DiskLock, NodeId, OpenMode, PeerAddress, World};
 use serde::{Deserialize, Serialize};
 
 use crate::log::Start;
@@ -73,7 +73,7 @@ pub struct Identity {
     /// The log has been opened once: that it is missing is an error from then on.
     pub has_log: bool,
     /// Nodes of the cluster that this one joined, where it began to look for the others; none if it founded the cluster.
-    pub peers: Vec<Peer>,
+    pub peers: Vec<PeerAddress>,
     /// Replicas of this node with a lower generation were on another disk, which was lost.
     pub generation_min: u64,
 }
@@ -86,7 +86,7 @@ pub struct Joining {
     /// The data directory as the cluster knows it: [`draw_disk_id`].
     pub disk: u128,
     /// Its nodes.
-    pub peers: Vec<Peer>,
+    pub peers: Vec<PeerAddress>,
     /// Replicas of this node with a lower generation were on a disk that was lost; 0 if none was.
     pub generation_min: u64,
 }
@@ -123,7 +123,7 @@ impl DataDirectory {
         let lock_file = path.join(LOCK);
         let lock = disk.lock(&lock_file).map_err(failed("lock", &lock_file))?;
         let lock = lock.ok_or_else(|| IdentityError::InUse { dir: path.to_owned() })?;
-        if let Err(error) = disk.close_to_others(path) {
+        if let Err(error) = disk.restrict_to_owner(path) {
             tracing::warn!(dir = %path.display(), %error, "others may be able to read the data directory; make it 0700");
         }
         let identity = match read(disk, path)? {
@@ -337,7 +337,7 @@ fn parse(dir: &Path, text: &str) -> Result<Identity, IdentityError> {
         let peer = text.split_once('@').and_then(|(node, address)| Some((node.parse().ok()?, address)));
         let (node, address) =
             peer.ok_or_else(|| unreadable(dir, format!("{FILE}: {text:?} is not a node's number and address")))?;
-        peers.push(Peer { node, address: address.to_owned() });
+        peers.push(PeerAddress { node, address: address.to_owned() });
     }
     let identity = Identity {
         cluster: ClusterId(number("cluster", &fields.cluster)?),
@@ -454,7 +454,7 @@ mod tests {
 
     fn world() -> (World, MemoryDisk) {
         let disk = MemoryDisk::new();
-        (World { disk: Arc::new(disk.clone()), ..World::alone() }, disk)
+        (World { disk: Arc::new(disk.clone()), ..World::standalone() }, disk)
     }
 
     fn open(world: &World, wanted: Wanted) -> Result<DataDirectory, IdentityError> {

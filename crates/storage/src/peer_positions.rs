@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use boxoffice_core::packing;
-use boxoffice_env::{PeerHello, Standing};
+use boxoffice_env::{DurablePosition, PeerHello};
 use boxoffice_shard::NodeId;
 use parking_lot::Mutex;
 
@@ -22,7 +22,7 @@ pub struct PeerPositions(Mutex<Recorded>);
 
 #[derive(Default)]
 struct Recorded {
-    nodes: BTreeMap<NodeId, Standing>,
+    nodes: BTreeMap<NodeId, DurablePosition>,
     /// Something was told since it was written down.
     is_unsaved: bool,
 }
@@ -41,12 +41,12 @@ impl PeerPositions {
     }
 
     /// A node has said this on a link on which it had proved who it is.
-    pub fn record(&self, node: NodeId, standing: Standing) {
+    pub fn record(&self, node: NodeId, durable_position: DurablePosition) {
         let mut recorded = self.0.lock();
         let known = recorded.nodes.entry(node).or_default();
         // A frame of an earlier process may come late.
-        if known.disk != standing.disk || known.durable < standing.durable {
-            *known = standing;
+        if known.disk != durable_position.disk || known.durable < durable_position.durable {
+            *known = durable_position;
             recorded.is_unsaved = true;
         }
     }
@@ -57,7 +57,7 @@ impl PeerPositions {
     /// That it cannot, in words for the node's operator.
     pub fn check(&self, hello: &PeerHello) -> Result<(), String> {
         let recorded = self.0.lock();
-        let (node, Standing { disk, run, durable }) = (hello.node, hello.standing);
+        let (node, DurablePosition { disk, run, durable }) = (hello.node, hello.durable_position);
         let Some(known) = recorded.nodes.get(&node).filter(|known| known.disk == disk) else { return Ok(()) };
         // A process does not fall behind itself, though its words may overtake each other; the start of another one alone
         // has written a record.
@@ -80,16 +80,16 @@ mod tests {
     use super::*;
 
     fn hello(run: u64, durable: u64) -> PeerHello {
-        let standing = Standing { disk: 1, run, durable };
-        PeerHello { cluster: 7, node: 2, disk: 1, version: 3, program: "test".into(), table: 0, standing }
+        let durable_position = DurablePosition { disk: 1, run, durable };
+        PeerHello { cluster: 7, node: 2, disk: 1, version: 3, program: "test".into(), table: 0, durable_position }
     }
 
     #[test]
     fn only_a_log_that_has_grown_since_follows() {
         let peer_positions = PeerPositions::default();
         assert!(peer_positions.check(&hello(1, 5)).is_ok());
-        peer_positions.record(2, Standing { disk: 1, run: 1, durable: 9 });
-        peer_positions.record(2, Standing { disk: 1, run: 1, durable: 8 });
+        peer_positions.record(2, DurablePosition { disk: 1, run: 1, durable: 9 });
+        peer_positions.record(2, DurablePosition { disk: 1, run: 1, durable: 8 });
         assert!(peer_positions.check(&hello(1, 9)).is_ok(), "the same process");
         assert!(peer_positions.check(&hello(2, 10)).is_ok(), "the next one, with the record of its start");
         assert!(peer_positions.check(&hello(1, 3)).is_ok(), "said before, heard after");
@@ -99,7 +99,7 @@ mod tests {
         }
         // Another disk begins anew.
         let mut other = hello(3, 1);
-        other.standing.disk = 4;
+        other.durable_position.disk = 4;
         assert!(peer_positions.check(&other).is_ok());
     }
 
@@ -107,7 +107,7 @@ mod tests {
     fn what_was_told_is_known_after_a_restart() {
         let peer_positions = PeerPositions::default();
         assert_eq!(peer_positions.take_unsaved(), None);
-        peer_positions.record(2, Standing { disk: 1, run: 1, durable: 9 });
+        peer_positions.record(2, DurablePosition { disk: 1, run: 1, durable: 9 });
         let written = peer_positions.take_unsaved().unwrap();
         assert_eq!(peer_positions.take_unsaved(), None);
         let peer_positions = PeerPositions::read(&written).unwrap();
@@ -116,12 +116,12 @@ mod tests {
 
     #[test]
     fn a_standing_goes_before_a_frame() {
-        let standing = Standing { disk: 1, run: 2, durable: 3 };
+        let durable_position = DurablePosition { disk: 1, run: 2, durable: 3 };
         let mut bytes = Vec::new();
-        standing.put(&mut bytes);
+        durable_position.encode(&mut bytes);
         bytes.push(9);
         let mut frame = Bytes::from(bytes);
-        assert_eq!((Standing::take(&mut frame), &frame[..]), (Some(standing), &[9][..]));
-        assert_eq!(Standing::take(&mut frame), None);
+        assert_eq!((DurablePosition::decode(&mut frame), &frame[..]), (Some(durable_position), &[9][..]));
+        assert_eq!(DurablePosition::decode(&mut frame), None);
     }
 }

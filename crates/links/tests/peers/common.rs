@@ -7,8 +7,8 @@ use std::{
 };
 
 use boxoffice_env::{
-    Lane, LinkStatus, Local, Net, NodeId, NotSent, NotTaken, OsClock, OsRng, Peer, PeerHello, PeerInbox, Taken,
-    secret::Secret,
+    Lane, LinkStatus, Local, Net, NodeId, NotSent, OsClock, OsRng, PeerAddress, PeerAdmission, PeerHello, PeerInbox,
+    PeerRejection, secret::Secret,
 };
 use boxoffice_links::{PeerConfig, PeersError, TcpNet};
 use bytes::Bytes;
@@ -36,7 +36,7 @@ pub(crate) struct Seen {
     /// It takes nobody.
     pub(crate) strict: AtomicBool,
     /// … and never will.
-    pub(crate) for_good: AtomicBool,
+    pub(crate) permanent: AtomicBool,
     pub(crate) dismissals: Mutex<Vec<(NodeId, String)>>,
 }
 
@@ -53,16 +53,16 @@ impl PeerInbox for Seen {
         TABLE
     }
 
-    fn judge(&self, hello: &PeerHello) -> Result<Taken, NotTaken> {
+    fn admit(&self, hello: &PeerHello) -> Result<PeerAdmission, PeerRejection> {
         self.judged.lock().push(hello.clone());
         if !self.strict.load(Relaxed) {
-            return Ok(if self.open.load(Relaxed) { Taken::Newcomer } else { Taken::AsTold });
+            return Ok(if self.open.load(Relaxed) { PeerAdmission::Unlisted } else { PeerAdmission::AsListed });
         }
         let why = format!("disk {:x} was removed", hello.disk);
-        Err(NotTaken { why, for_good: self.for_good.load(Relaxed) })
+        Err(PeerRejection { why, permanent: self.permanent.load(Relaxed) })
     }
 
-    fn dismissed(&self, by: NodeId, why: &str) {
+    fn removed(&self, by: NodeId, why: &str) {
         self.dismissals.lock().push((by, why.to_owned()));
     }
 }
@@ -131,7 +131,7 @@ impl Node {
 
     pub(crate) fn knows(&self, others: &[(NodeId, SocketAddr)]) {
         let peers: Vec<_> =
-            others.iter().map(|(node, address)| Peer { node: *node, address: address.to_string() }).collect();
+            others.iter().map(|(node, address)| PeerAddress { node: *node, address: address.to_string() }).collect();
         self.net.set_peers(&peers);
     }
 

@@ -187,7 +187,7 @@ async fn one_the_node_itself_does_not_take() {
 async fn one_who_was_removed_for_good_is_told_and_only_by_who_knows_the_secret() {
     let (one, two) = (Node::new(1), Node::new(2));
     two.seen.strict.store(true, Relaxed);
-    two.seen.for_good.store(true, Relaxed);
+    two.seen.permanent.store(true, Relaxed);
     // It is said to who is in no table, too: who was removed is in none.
     one.knows(&[(2, two.address())]);
     one.says(2, "refused by the other side for good: disk d1 was removed").await;

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::mpsc, thread, time::Duration};
 
-use boxoffice_env::{Lane, Net, NotSent, Peer};
+use boxoffice_env::{Lane, Net, NotSent, PeerAddress};
 use boxoffice_links::PeerConfig;
 use bytes::Bytes;
 use tokio::{net::TcpStream, runtime, sync::oneshot, time::sleep};
@@ -103,8 +103,8 @@ async fn the_table_says_who_is_linked() {
     one.reaches(&two, Lane::Calls, b"again").await;
     // Another address is for the next dial; what stands is left alone.
     one.net.set_peers(&[
-        Peer { node: 2, address: "nowhere.invalid:1".into() },
-        Peer { node: 3, address: three.address().to_string() },
+        PeerAddress { node: 2, address: "nowhere.invalid:1".into() },
+        PeerAddress { node: 3, address: three.address().to_string() },
     ]);
     one.reaches(&two, Lane::Calls, b"still").await;
     assert_eq!((one.told(3), three.told(1)), (vec![true], vec![true]));
@@ -115,9 +115,9 @@ async fn the_table_says_who_is_linked() {
 async fn names_are_looked_up() {
     let (one, two) = (Node::new(1), Node::new(2));
     two.knows(&[(1, one.address())]);
-    one.net.set_peers(&[Peer { node: 2, address: "no port".into() }]);
+    one.net.set_peers(&[PeerAddress { node: 2, address: "no port".into() }]);
     one.says(2, "no port: the address cannot be looked up").await;
-    one.net.set_peers(&[Peer { node: 2, address: format!("localhost:{}", two.address().port()) }]);
+    one.net.set_peers(&[PeerAddress { node: 2, address: format!("localhost:{}", two.address().port()) }]);
     one.linked(2).await;
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use boxoffice_core::{answer::Outcome, host::Input, id::Entity};
-use boxoffice_env::{Lane, NodeId, NotTaken, PeerHello, PeerInbox, Standing, Taken};
+use boxoffice_env::{DurablePosition, Lane, NodeId, PeerAdmission, PeerHello, PeerInbox, PeerRejection};
 use boxoffice_shard::ClockReading;
 use bytes::Bytes;
 
@@ -65,16 +65,16 @@ impl PeerInbox for PeerDoor {
         self.0.upgrade().map_or(0, |shared| crate::placing::version(&shared))
     }
 
-    fn standing(&self) -> Standing {
-        self.0.upgrade().map_or(Standing::default(), |shared| shared.standing())
+    fn durable_position(&self) -> DurablePosition {
+        self.0.upgrade().map_or(DurablePosition::default(), |shared| shared.durable_position())
     }
 
-    fn judge(&self, hello: &PeerHello) -> Result<Taken, NotTaken> {
+    fn admit(&self, hello: &PeerHello) -> Result<PeerAdmission, PeerRejection> {
         let Some(shared) = self.0.upgrade() else { return Err("the node is going down".to_owned().into()) };
-        crate::placing::judge(&shared, hello)
+        crate::placing::admit(&shared, hello)
     }
 
-    fn dismissed(&self, by: NodeId, why: &str) {
+    fn removed(&self, by: NodeId, why: &str) {
         let Some(shared) = self.0.upgrade() else { return };
         tracing::error!(by, why, "another node will not deal with this one again");
         shared.replicators.fail(NodeError::Removed(why.to_owned()));
@@ -82,8 +82,8 @@ impl PeerInbox for PeerDoor {
 }
 
 fn consensus(shared: &Arc<Shared>, from: NodeId, mut frame: Bytes) {
-    match Standing::take(&mut frame) {
-        Some(standing) => shared.peer_positions.record(from, standing),
+    match DurablePosition::decode(&mut frame) {
+        Some(durable_position) => shared.peer_positions.record(from, durable_position),
         None => return not_understood(shared, from, "a frame of consensus ends within its beginning"),
     }
     if let Err(why) = shared.replicators.frame(&shared.metrics, from, frame) {

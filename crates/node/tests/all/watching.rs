@@ -82,7 +82,7 @@ impl Machine {
     fn start(&self) -> Shop {
         let config = NodeConfig { data_dir: PathBuf::from("/data"), shards: 2, ..NodeConfig::default() };
         let world =
-            World { disk: Arc::new(self.disk.clone()), stores: Arc::new(self.stores.clone()), ..World::alone() };
+            World { disk: Arc::new(self.disk.clone()), stores: Arc::new(self.stores.clone()), ..World::standalone() };
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
         let runtimes = Runtimes { selling: runtime.handle().clone(), watching: runtime.handle().clone() };

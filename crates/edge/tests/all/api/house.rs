@@ -41,7 +41,7 @@ impl House {
     /// One behind such a door.
     pub(crate) async fn behind(mut door: EdgeConfig, gateway: Option<GatewayConfig>) -> House {
         let data = tempfile::tempdir().expect("a directory");
-        let mut world = World::alone();
+        let mut world = World::standalone();
         if let Some(config) = &gateway {
             world.gateway = Arc::new(HttpGateway::new(config, Handle::current()).expect("a client"));
         }

@@ -16,7 +16,7 @@ use boxoffice_core::{
     id::{CartId, CartToken, Entity, Id, Request, RequestHash},
     money::{Currency, Money},
 };
-use boxoffice_env::{Gateway, MemoryDisk, MemoryStores, Net, Peer, World, secret::Secret};
+use boxoffice_env::{Gateway, MemoryDisk, MemoryStores, Net, PeerAddress, World, secret::Secret};
 use boxoffice_feeds::{NoFeed, Said, View, Watcher};
 use boxoffice_links::{PeerConfig, TcpNet};
 use boxoffice_node::{
@@ -185,7 +185,7 @@ impl Machines {
         let (disk, stores) = self.disks.entry(node).or_default().clone();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-        let mut alone = World::alone();
+        let mut alone = World::standalone();
         if let Some(gateway) = &self.gateway {
             alone.gateway = Arc::clone(gateway);
         }
@@ -224,7 +224,7 @@ impl Machines {
     /// Asks a member to be taken in, then starts.
     pub(crate) fn join(&mut self, node: u64) {
         let (disk, stores) = self.disks.entry(node).or_default().clone();
-        let world = World { disk: Arc::new(disk), stores: Arc::new(stores), ..World::alone() };
+        let world = World { disk: Arc::new(disk), stores: Arc::new(stores), ..World::standalone() };
         let disk = draw_disk_id(&world, Path::new("/data")).expect("a data directory");
         let at = *self.nodes.keys().find(|known| **known != node).expect("a member");
         // The port is known only when it is bound: what is said here is mended when the node has arrived.
@@ -233,7 +233,8 @@ impl Machines {
         let join = ClusterCommand::Join { node: Some(node), machine: Box::new(machine), proof: None };
         let Answer::Cluster(view) = self.must(at, Command::Cluster(join), disk as u64) else { panic!("a cluster") };
         let others = view.members.iter().filter(|(member, _)| **member != node);
-        let peers = others.map(|(member, known)| Peer { node: *member, address: known.peer.to_string() }).collect();
+        let peers =
+            others.map(|(member, known)| PeerAddress { node: *member, address: known.peer.to_string() }).collect();
         let cluster = ClusterId(self.nodes[&at].node.handle().identity().cluster.0);
         let generation_min = view.members[&node].first_generation;
         self.boot(node, Some(Joining { cluster, disk, peers, generation_min }));
