@@ -414,7 +414,7 @@ fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Result<(World
         });
         let links = PeerConfig {
             tls,
-            strangers_max: shares.strangers,
+            handshakes_max: shares.strangers,
             descriptors_end: shares.ends_of_links(),
             ..PeerConfig::new(peers.listen, secret)
         };

@@ -20,7 +20,9 @@ use boxoffice_core::{
     seat::SeatState,
 };
 use boxoffice_env::OsClock;
-use boxoffice_feeds::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News, NoFeed, Said, View, Watching};
+use boxoffice_feeds::{
+    Commit, FeedEvent, FeedSettings, FeedSource, FeedUpdate, Feeds, InitialState, NoFeed, View, Watching,
+};
 use boxoffice_wire::Encoding;
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -40,14 +42,14 @@ const FRAME_BYTES: usize = 90;
 struct Theatre;
 
 impl FeedSource for Theatre {
-    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
         let Entity::Session(session) = entity else { return Err(NoFeed::NotFound) };
         let counts = SeatCounts { free: SEATS, held: 0, sold: 0, blocked: 0 };
         let (session, seats) = (session.clone(), vec![0; SEATS.div_ceil(4) as usize]);
-        Ok(Beginning::Session(MapView { session, epoch: 0, version: 1, counts, areas: Vec::new(), seats }))
+        Ok(InitialState::Session(MapView { session, epoch: 0, version: 1, counts, areas: Vec::new(), seats }))
     }
 
-    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
         self.begin(entity)
     }
 
@@ -105,9 +107,9 @@ async fn ours(watchers: usize, times: u64) -> Duration {
         watcher.release(feed);
         spawn_local(async move {
             loop {
-                watcher.dirty().await;
+                watcher.ready().await;
                 watcher.pull(Encoding::MsgPack, 1 << 16, |said| match said {
-                    Said::Frame(frame) => taken.take(&frame, watchers),
+                    FeedEvent::Frame(frame) => taken.take(&frame, watchers),
                     said => panic!("{said:?}"),
                 });
             }
@@ -117,8 +119,8 @@ async fn ours(watchers: usize, times: u64) -> Duration {
     taken.all.notified().await;
     rounds(times, &taken, |round| {
         let state = if round % 2 == 0 { SeatState::Held } else { SeatState::Free };
-        let news = News::Session { seats: vec![(7, state)], areas: Vec::new() };
-        feeds.commit(vec![Commit { entity: session.clone(), from: round + 1, to: round + 2, news }]);
+        let update = FeedUpdate::Session { seats: vec![(7, state)], areas: Vec::new() };
+        feeds.commit(vec![Commit { entity: session.clone(), from: round + 1, to: round + 2, update }]);
     })
     .await
 }

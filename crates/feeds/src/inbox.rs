@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use boxoffice_core::id::Entity;
 
-use super::{Commit, News};
+use super::{Commit, FeedUpdate};
 
 /// Commits of one entity that wait one by one; beyond this they are conflated into the last one, as a hub that coalesces
 /// does with all of them.
@@ -33,7 +33,7 @@ impl Inbox {
             let full = coalesce || waiting.len() >= COMMITS_WAITING_MAX;
             match waiting.back_mut() {
                 // The feed is to begin anew, and begins with this one as well.
-                Some(last) if matches!(last.commit.news, News::Lost) => {}
+                Some(last) if matches!(last.commit.update, FeedUpdate::Lost) => {}
                 Some(last) if last.commit.to == commit.from => {
                     if full {
                         last.extend(commit);

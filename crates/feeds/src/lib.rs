@@ -9,20 +9,20 @@
 //! was given.
 
 // In reading order: what comes in, what is said of each kind of entity, the channel of one, the connection's side, the task.
+mod commit;
 mod inbox;
-mod news;
 
 mod reader;
 mod ring;
 
-mod line;
+mod publisher;
 mod purchases;
 mod seats;
 mod states;
 
 mod kinds;
 
-mod mark;
+mod ready;
 mod sync;
 
 mod channel;
@@ -42,12 +42,12 @@ use boxoffice_core::{
 use boxoffice_env::Clock;
 use serde::{Deserialize, Serialize};
 
-pub use news::{Commit, DAYS_MAX, News};
-pub use watcher::{Said, Watcher, Watching};
+pub use commit::{Commit, DAYS_MAX, FeedUpdate};
+pub use watcher::{FeedEvent, Watcher, Watching};
 
 /// An entity as a feed of it begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Beginning {
+pub enum InitialState {
     /// A session's map.
     Session(MapView),
     /// A product's units.
@@ -78,15 +78,15 @@ pub enum Beginning {
     },
 }
 
-impl Beginning {
+impl InitialState {
     /// The version it is of; of a customer the cursor.
     pub(crate) fn version(&self) -> u64 {
         match self {
-            Beginning::Session(map) => map.version,
-            Beginning::Product { version, .. }
-            | Beginning::Resource { version, .. }
-            | Beginning::Cart { version, .. }
-            | Beginning::Customer { newest: version } => *version,
+            InitialState::Session(map) => map.version,
+            InitialState::Product { version, .. }
+            | InitialState::Resource { version, .. }
+            | InitialState::Cart { version, .. }
+            | InitialState::Customer { newest: version } => *version,
         }
     }
 }
@@ -107,23 +107,23 @@ pub trait FeedSource: Send + Sync + 'static {
     /// entity that is watched already when its commits have a gap, and when it is watched in another view.
     ///
     /// # Errors
-    /// [`NoFeed`]; one that is only out of reach is asked for again. After [`NoFeed::Asked`] the answer goes to
-    /// [`Feeds::begun`].
-    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed>;
+    /// [`NoFeed`]; one that is only out of reach is asked for again. After [`NoFeed::Pending`] the answer goes to
+    /// [`Feeds::initial_state`].
+    fn begin(&self, entity: &Entity) -> Result<InitialState, NoFeed>;
 
-    /// The answer to [`NoFeed::Asked`] has not come for [`FeedSettings::patience_ms`]: as [`FeedSource::begin`], of somebody
+    /// The answer to [`NoFeed::Pending`] has not come for [`FeedSettings::answer_timeout_ms`]: as [`FeedSource::begin`], of somebody
     /// else.
     ///
     /// # Errors
     /// As [`FeedSource::begin`].
-    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed>;
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<InitialState, NoFeed>;
 
     /// Whether there may be versions of it that this node is not told of yet.
     fn may_lag(&self, entity: &Entity) -> bool;
 
     /// For how many milliseconds whoever hands in its commits has heard of nobody who leads its shard, and so of nothing that
     /// was committed; `None` if somebody leads. [`Feeds::leaders_changed`] says when it is to be asked again.
-    fn unled_ms(&self, _entity: &Entity) -> Option<u64> {
+    fn leaderless_ms(&self, _entity: &Entity) -> Option<u64> {
         None
     }
 
@@ -131,7 +131,7 @@ pub trait FeedSource: Send + Sync + 'static {
     fn end(&self, entity: &Entity);
 
     /// The purchases of a customer after a cursor, by cursor, up to `limit`; none only if there are none or they cannot be
-    /// read, which the node does not outlive. `None` if another node has them: they go to [`Feeds::turned_to`].
+    /// read, which the node does not outlive. `None` if another node has them: they go to [`Feeds::purchases_page`].
     fn purchases(&self, customer: &Id, after: u64, limit: u32) -> Option<Vec<Purchase>>;
 }
 
@@ -146,7 +146,7 @@ pub struct FeedSettings {
     /// How long an entity without watchers is kept, in milliseconds: they may come back.
     pub linger_ms: u64,
     /// How long the answer of another node is awaited before the next one is asked, in milliseconds.
-    pub patience_ms: u64,
+    pub answer_timeout_ms: u64,
     /// After how many milliseconds without a leader, or without a node to begin anew at, watchers are told that a feed may be
     /// behind: longer than an election takes.
     pub stale_ms: u64,
@@ -156,7 +156,14 @@ pub struct FeedSettings {
 
 impl Default for FeedSettings {
     fn default() -> FeedSettings {
-        FeedSettings { coalesce_ms: 20, depth: 256, linger_ms: 5_000, patience_ms: 300, stale_ms: 2_000, epoch: 0 }
+        FeedSettings {
+            coalesce_ms: 20,
+            depth: 256,
+            linger_ms: 5_000,
+            answer_timeout_ms: 300,
+            stale_ms: 2_000,
+            epoch: 0,
+        }
     }
 }
 
@@ -171,7 +178,7 @@ pub enum NoFeed {
     Unreachable,
     /// Another node was asked; it is known when that answers.
     #[error("another node is asked for it")]
-    Asked,
+    Pending,
 }
 
 /// The live feeds of one node. Clones are the same hub.
@@ -192,17 +199,17 @@ impl Feeds {
         self.hub.commit(commits);
     }
 
-    /// How an entity begins, or that it does not, after [`NoFeed::Asked`]. Never waits.
-    pub fn begun(&self, entity: Entity, outcome: Result<Beginning, NoFeed>) {
-        self.hub.begun(entity, outcome);
+    /// How an entity begins, or that it does not, after [`NoFeed::Pending`]. Never waits.
+    pub fn initial_state(&self, entity: Entity, outcome: Result<InitialState, NoFeed>) {
+        self.hub.initial_state(entity, outcome);
     }
 
     /// Purchases of a customer after a cursor that another node was asked for. Never waits.
-    pub fn turned_to(&self, customer: Id, after: u64, page: Vec<Purchase>) {
-        self.hub.turned_to(Entity::Customer(customer), after, page);
+    pub fn purchases_page(&self, customer: Id, after: u64, page: Vec<Purchase>) {
+        self.hub.purchases_page(Entity::Customer(customer), after, page);
     }
 
-    /// [`FeedSource::unled_ms`] has changed for some entities. Never waits.
+    /// [`FeedSource::leaderless_ms`] has changed for some entities. Never waits.
     pub fn leaders_changed(&self) {
         self.hub.leaders_changed();
     }

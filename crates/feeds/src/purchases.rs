@@ -12,10 +12,10 @@ use boxoffice_wire::{
 };
 
 use super::{
-    FeedSource, News,
-    line::Line,
+    FeedSource, FeedUpdate,
+    publisher::Publisher,
     reader::{Pulled, Reader},
-    ring::{Ring, written},
+    ring::{Ring, frame_from},
 };
 
 /// Deltas that all watchers share; who is behind them reads where the purchases are kept.
@@ -31,7 +31,7 @@ const PAGE: u32 = 400;
 const PAGES_MAX: usize = 16;
 
 /// The feed of a customer; its versions are cursors.
-pub(super) struct Purchases {
+pub(super) struct PurchasePublisher {
     customer: Id,
     newest: u64,
     ring: Ring<PurchasesDelta>,
@@ -39,10 +39,10 @@ pub(super) struct Purchases {
     pages: BTreeMap<u64, Option<Vec<Purchase>>>,
 }
 
-impl Purchases {
+impl PurchasePublisher {
     /// Everything up to this cursor is kept already.
-    pub(super) fn begun(customer: Id, newest: u64) -> Purchases {
-        Purchases { customer, newest, ring: Ring::new(DELTAS_MAX, PURCHASES_MAX), pages: BTreeMap::new() }
+    pub(super) fn from_initial(customer: Id, newest: u64) -> PurchasePublisher {
+        PurchasePublisher { customer, newest, ring: Ring::new(DELTAS_MAX, PURCHASES_MAX), pages: BTreeMap::new() }
     }
 
     /// Purchases after a cursor that are published, as many as fit into one frame.
@@ -81,18 +81,18 @@ impl Purchases {
         let to = at + purchases.len() as u64;
         let snapshot = PurchasesSnapshot { entity: Entity::Customer(self.customer.clone()), from: at, to, purchases };
         let (encoding, feed) = (reader.encoding, reader.feed);
-        reader.give(written(|out| encode::snapshot(encoding, out, feed, &snapshot)));
+        reader.give(frame_from(|out| encode::snapshot(encoding, out, feed, &snapshot)));
         Ok(to)
     }
 }
 
-impl Line for Purchases {
+impl Publisher for PurchasePublisher {
     fn published(&self) -> u64 {
         self.newest
     }
 
-    fn publish(&mut self, to: u64, news: News) {
-        let News::Purchases(purchases) = news else { panic!("a customer is told {news:?}") };
+    fn publish(&mut self, to: u64, update: FeedUpdate) {
+        let FeedUpdate::Purchases(purchases) = update else { panic!("a customer is told {update:?}") };
         let from = std::mem::replace(&mut self.newest, to);
         // A commit may tell of purchases that the feed began with.
         let purchases: Vec<Purchase> = purchases.into_iter().filter(|purchase| purchase.cursor > from).collect();
@@ -131,7 +131,7 @@ impl Line for Purchases {
         (Some(at), Pulled::All)
     }
 
-    fn turned_to(&mut self, after: u64, page: Vec<Purchase>) -> bool {
+    fn purchases_page(&mut self, after: u64, page: Vec<Purchase>) -> bool {
         // Who has none is behind: it is asked again when that was long enough ago.
         if page.is_empty() || self.pages.get(&after) != Some(&None) {
             return false;
@@ -147,7 +147,7 @@ impl Line for Purchases {
         self.pages.retain(|_, page| page.is_some());
     }
 
-    fn over(&self) -> Option<&'static str> {
+    fn end_reason(&self) -> Option<&'static str> {
         None
     }
 }

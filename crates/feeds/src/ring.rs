@@ -17,12 +17,12 @@ impl Encoded {
             Encoding::Json => &mut self.0[0],
             Encoding::MsgPack => &mut self.0[1],
         };
-        place.get_or_insert_with(|| written(write)).clone()
+        place.get_or_insert_with(|| frame_from(write)).clone()
     }
 }
 
 /// A frame of its own.
-pub(super) fn written(write: impl FnOnce(&mut BytesMut)) -> Bytes {
+pub(super) fn frame_from(write: impl FnOnce(&mut BytesMut)) -> Bytes {
     let mut frame = BytesMut::new();
     write(&mut frame);
     // Cut to size: it may be kept for as long as the ring lasts.

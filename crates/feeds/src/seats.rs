@@ -7,17 +7,17 @@ use boxoffice_core::{
 };
 use boxoffice_wire::feed::{CountsDelta, CountsSnapshot, Delta, Snapshot};
 
-use super::{News, line::State};
+use super::{FeedUpdate, publisher::PublishedState};
 
 /// A seat map at a published version, with its counts.
-pub(super) struct Seats {
+pub(super) struct SessionState {
     map: MapView,
     seats: u32,
 }
 
-impl Seats {
+impl SessionState {
     /// The map a feed begins with.
-    pub(super) fn new(map: MapView) -> Seats {
+    pub(super) fn new(map: MapView) -> SessionState {
         let SeatCounts { free, held, sold, blocked } = map.counts;
         let seats = free + held + sold + blocked;
         assert!(
@@ -26,7 +26,7 @@ impl Seats {
             map.session,
             map.seats.len(),
         );
-        Seats { map, seats }
+        SessionState { map, seats }
     }
 
     /// Changes a seat.
@@ -53,7 +53,7 @@ impl Seats {
     }
 }
 
-impl State for Seats {
+impl PublishedState for SessionState {
     type Snapshot = Snapshot;
 
     const IS_SMALL: bool = false;
@@ -64,8 +64,8 @@ impl State for Seats {
         self.map.version
     }
 
-    fn apply(&mut self, to: u64, news: News) -> Option<(Delta, usize)> {
-        let News::Session { seats: changes, areas } = news else { panic!("a session is told {news:?}") };
+    fn apply(&mut self, to: u64, update: FeedUpdate) -> Option<(Delta, usize)> {
+        let FeedUpdate::Session { seats: changes, areas } = update else { panic!("a session is told {update:?}") };
         for (seat, state) in &changes {
             self.change(*seat, *state);
         }
@@ -91,9 +91,9 @@ impl State for Seats {
 }
 
 /// The same, of which watchers are told the counts only. The seats are kept: the counts after a change are counted from them.
-pub(super) struct Counts(pub(super) Seats);
+pub(super) struct SessionCounts(pub(super) SessionState);
 
-impl State for Counts {
+impl PublishedState for SessionCounts {
     type Snapshot = CountsSnapshot;
 
     const IS_SMALL: bool = true;
@@ -103,8 +103,8 @@ impl State for Counts {
         self.0.version()
     }
 
-    fn apply(&mut self, to: u64, news: News) -> Option<(CountsDelta, usize)> {
-        let (Delta { from, to, counts, areas, .. }, _) = self.0.apply(to, news)?;
+    fn apply(&mut self, to: u64, update: FeedUpdate) -> Option<(CountsDelta, usize)> {
+        let (Delta { from, to, counts, areas, .. }, _) = self.0.apply(to, update)?;
         Some((CountsDelta { from, to, counts, areas }, 0))
     }
 

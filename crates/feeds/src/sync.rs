@@ -1,4 +1,4 @@
-//! What [`super::mark`] is built of, by names that a model of weak memory can stand in for (`tests/loom.rs`).
+//! What [`super::ready`] is built of, by names that a model of weak memory can stand in for (`tests/loom.rs`).
 
 pub(super) use std::sync::{
     Arc,

@@ -1,11 +1,11 @@
 //! Watchers of every kind rebuild the map of a session and never see a gap, whatever is committed and however they read.
 //! Those of everything else are in `kinds`.
 
-mod age;
 mod counts;
 mod elsewhere;
 mod kinds;
 mod random;
+mod staleness;
 
 use std::{
     collections::BTreeMap,
@@ -32,7 +32,9 @@ use boxoffice_wire::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News, NoFeed, Said, View, Watcher, Watching};
+use super::{
+    Commit, FeedEvent, FeedSettings, FeedSource, FeedUpdate, Feeds, InitialState, NoFeed, View, Watcher, Watching,
+};
 
 const EPOCH: u64 = 7;
 
@@ -97,8 +99,8 @@ impl Replica {
             areas.push(area.clone());
         }
         session.versions.insert(from + 1, shown);
-        let news = News::Session { seats: changes.to_vec(), areas };
-        session.watched.then(|| Commit { entity: session_of(name), from, to: from + 1, news })
+        let update = FeedUpdate::Session { seats: changes.to_vec(), areas };
+        session.watched.then(|| Commit { entity: session_of(name), from, to: from + 1, update })
     }
 
     fn at(&self, name: &str, version: u64) -> Option<Shown> {
@@ -109,7 +111,7 @@ impl Replica {
         *self.sessions.lock()[&id(name)].versions.last_key_value().expect("there is a first version").0
     }
 
-    fn beginning(&self, id: &Id) -> Result<Beginning, NoFeed> {
+    fn initial(&self, id: &Id) -> Result<InitialState, NoFeed> {
         let mut sessions = self.sessions.lock();
         let found = sessions.get_mut(id).ok_or(NoFeed::NotFound)?;
         found.watched = true;
@@ -123,7 +125,7 @@ impl Replica {
             packed[index / 4] |= (*state as u8) << (index % 4 * 2);
         }
         let (version, counts, areas) = (*version, counts(seats), areas.clone());
-        Ok(Beginning::Session(MapView { session: id.clone(), epoch: 0, version, counts, areas, seats: packed }))
+        Ok(InitialState::Session(MapView { session: id.clone(), epoch: 0, version, counts, areas, seats: packed }))
     }
 
     fn is_watched(&self, name: &str) -> bool {
@@ -132,22 +134,22 @@ impl Replica {
 }
 
 impl FeedSource for Replica {
-    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
         if self.out_of_reach.load(Ordering::Relaxed) {
             return Err(NoFeed::Unreachable);
         }
         let Entity::Session(id) = entity else { return Err(NoFeed::NotFound) };
-        let beginning = self.beginning(id);
+        let initial = self.initial(id);
         let happens = self.on_begin.lock().take();
         happens.into_iter().for_each(|happens| happens());
-        beginning
+        initial
     }
 
     fn may_lag(&self, _entity: &Entity) -> bool {
         self.lags.load(Ordering::Relaxed)
     }
 
-    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
         panic!("{entity} is not awaited")
     }
 
@@ -201,7 +203,7 @@ impl Reader {
     /// Pulls once; whether there is more.
     fn pull(&mut self, bytes_max: usize) -> bool {
         let mut frames = Vec::new();
-        let more = self.watcher.pull(self.encoding, bytes_max, |said| frames.push(frame_of(said)));
+        let more = self.watcher.pull(self.encoding, bytes_max, |event| frames.push(frame_of(event)));
         for frame in frames {
             self.take(&frame);
         }
@@ -262,8 +264,8 @@ fn watch(watcher: &mut Watcher, entity: &Entity, since: Option<Since>) -> Result
     Ok(feed)
 }
 
-fn frame_of(said: Said) -> Bytes {
-    let Said::Frame(frame) = said else { panic!("{said:?}, and nothing is awaited") };
+fn frame_of(event: FeedEvent) -> Bytes {
+    let FeedEvent::Frame(frame) = event else { panic!("{event:?}, and nothing is awaited") };
     frame
 }
 
@@ -348,7 +350,7 @@ fn a_snapshot_then_a_delta_for_each_commit() {
         for seat in 0..5 {
             commit(&feeds, &replica, "hamlet", &[(seat, SeatState::Held)]);
         }
-        reader.watcher.dirty().await;
+        reader.watcher.ready().await;
         wait(1).await;
         reader.settle();
         assert_eq!((reader.snapshots, reader.deltas), (1, 5));
@@ -744,7 +746,7 @@ fn places_that_change_are_told_also_without_seats() {
             feeds.commit(replica.change("hamlet", &[], &[(1, held)]).into_iter().collect());
         }
         wait(20).await;
-        reader.watcher.pull(Encoding::Json, 1_000, |said| frames.push(frame_of(said)));
+        reader.watcher.pull(Encoding::Json, 1_000, |event| frames.push(frame_of(event)));
         let texts: Vec<_> = frames.iter().map(|frame| std::str::from_utf8(frame).expect("JSON")).collect();
         let [text] = texts[..] else { panic!("one delta a tick: {texts:?}") };
         assert!(text.contains(r#""changes":[]"#), "{text}");

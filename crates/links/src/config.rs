@@ -38,7 +38,7 @@ pub struct PeerConfig {
     pub queues: QueueBounds,
     /// Callers that have not introduced themselves yet, at the same time: some kilobytes and a file descriptor each, for as
     /// long as an introduction may take.
-    pub strangers_max: usize,
+    pub handshakes_max: usize,
     /// A caller whose file descriptor has this number or a higher one is closed, and none is accepted for a moment: the rest
     /// is for the node's own files.
     pub descriptors_end: u64,
@@ -72,7 +72,7 @@ impl PeerConfig {
             dial_late_ms: 1_000,
             frame_bytes_max: 64 << 20,
             queues: QueueBounds::default(),
-            strangers_max: 256,
+            handshakes_max: 256,
             descriptors_end: u64::MAX,
         }
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 /// What went over the links with one node since the start.
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct TrafficCounts {
     pub(super) frames_sent: AtomicU64,
     pub(super) bytes_sent: AtomicU64,
     pub(super) frames_received: AtomicU64,
@@ -14,7 +14,7 @@ pub(super) struct Counts {
     pub(super) dropped: AtomicU64,
 }
 
-impl Counts {
+impl TrafficCounts {
     /// A frame is on its way.
     pub(super) fn sent(&self, body: &Bytes) {
         self.frames_sent.fetch_add(1, Relaxed);

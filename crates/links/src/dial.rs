@@ -3,7 +3,7 @@
 //! A connection carries frames both ways, so one side's dial is enough. The node with the smaller number dials; the other
 //! dials as well when it was not dialed for a while. So a link comes about as long as either can reach the other (a wrong
 //! address, a firewall that lets one way through), and two nodes that start at once do not take turns closing each other's
-//! connections: `Neighbour::install` has which one stays.
+//! connections: `Peer::install` has which one stays.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -14,29 +14,28 @@ use tokio::{
 };
 
 use super::{
-    Inner,
-    ends::{Ends, set_up},
-    introduction,
+    Inner, handshake,
     link::Connection,
-    neighbour::Neighbour,
-    queues::Road,
+    peer::Peer,
+    queues::LinkKind,
     refusal::Failure,
+    transport::{Transport, set_up},
 };
 
 /// Addresses tried of those that a host's name stands for.
 const ADDRESSES_TRIED_MAX: usize = 4;
 
 /// Dials whenever the connection does not stand and the node is in the table.
-pub(super) async fn keep(inner: Arc<Inner>, neighbour: Arc<Neighbour>, road: Road) {
-    let index = road.index();
-    let late = inner.began().local.node > neighbour.node;
+pub(super) async fn keep(inner: Arc<Inner>, peer: Arc<Peer>, link_kind: LinkKind) {
+    let index = link_kind.index();
+    let late = inner.started().local.node > peer.node;
     let late = if late { inner.config.dial_late_ms } else { 0 };
     let mut back_off = BackOff::new(inner.config.back_off_ms, inner.config.back_off_max_ms);
-    let mut standing = neighbour.watch();
+    let mut state = peer.watch();
     let mut first = true;
     loop {
         let before_ms = inner.clock.monotonic_ms();
-        if standing.wait_for(|standing| standing.member && !standing.stands[index]).await.is_err() {
+        if state.wait_for(|state| state.listed && !state.connected[index]).await.is_err() {
             return;
         }
         if inner.clock.monotonic_ms().saturating_sub(before_ms) > inner.config.back_off_max_ms {
@@ -45,43 +44,43 @@ pub(super) async fn keep(inner: Arc<Inner>, neighbour: Arc<Neighbour>, road: Roa
         let pause = if first { 0 } else { back_off.next_ms(&*inner.rng) };
         first = false;
         let pause = Duration::from_millis(pause + late);
-        let needless = standing.wait_for(|standing| !standing.member || standing.stands[index]);
+        let needless = state.wait_for(|state| !state.listed || state.connected[index]);
         if timeout(pause, needless).await.is_ok() {
             continue;
         }
-        if let Err(failure) = connect(&inner, &neighbour, road).await {
-            neighbour.failed(&failure);
-            if let Failure::Dismissed(why) = &failure {
-                inner.inbox().removed(neighbour.node, why);
+        if let Err(failure) = connect(&inner, &peer, link_kind).await {
+            peer.dial_failed(&failure);
+            if let Failure::Removed(why) = &failure {
+                inner.inbox().removed(peer.node, why);
             }
         }
     }
 }
 
 /// Dials once; when it returns well, the connection stands.
-async fn connect(inner: &Arc<Inner>, neighbour: &Arc<Neighbour>, road: Road) -> Result<(), Failure> {
+async fn connect(inner: &Arc<Inner>, peer: &Arc<Peer>, link_kind: LinkKind) -> Result<(), Failure> {
     let time = inner.config.handshake();
     let slow = |_| Failure::Slow(time);
-    let stream = timeout(time, reach(&neighbour.address())).await.map_err(slow)??;
+    let stream = timeout(time, reach(&peer.address())).await.map_err(slow)??;
     set_up(&stream, &inner.config)?;
-    let introduced = timeout(time, async {
-        let mut ends = match &inner.tls {
-            None => Ends::plain(stream)?,
-            Some(tls) => tls.connect(stream, neighbour.node).await?,
+    let done = timeout(time, async {
+        let mut transport = match &inner.tls {
+            None => Transport::plain(stream)?,
+            Some(tls) => tls.connect(stream, peer.node).await?,
         };
-        match introduction::dial(inner, &mut ends, neighbour.node, road).await {
-            Ok(hello) => Ok((ends, hello)),
+        match handshake::dial(inner, &mut transport, peer.node, link_kind).await {
+            Ok(hello) => Ok((transport, hello)),
             Err(Failure::Refusal(refusal)) => {
-                ends.refuse(&refusal).await;
+                transport.refuse(&refusal).await;
                 Err(Failure::Refusal(refusal))
             }
             Err(failure) => Err(failure),
         }
     });
-    let (ends, hello) = introduced.await.map_err(slow)??;
-    let connection = Connection::new(&hello, inner.began().local.node, &inner.config);
-    neighbour.install(Arc::clone(&connection), hello.said().program)?;
-    inner.carry(connection, Arc::clone(neighbour), ends, Vec::new());
+    let (transport, hello) = done.await.map_err(slow)??;
+    let connection = Connection::new(&hello, inner.started().local.node, &inner.config);
+    peer.install(Arc::clone(&connection), hello.peer_hello().program)?;
+    inner.spawn_connection(connection, Arc::clone(peer), transport, Vec::new());
     Ok(())
 }
 

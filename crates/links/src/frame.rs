@@ -29,7 +29,7 @@ pub(super) enum Kind {
     /// Nothing is said; the other side is there.
     Heartbeat,
     /// For the node.
-    For(Lane),
+    Data(Lane),
     /// The first frame of each side.
     Hello,
     /// The dialer's proof that it knows the secret.
@@ -39,37 +39,37 @@ pub(super) enum Kind {
     /// The last frame: why the sender closes.
     Refusal,
     /// The last frame to a caller that has proved who it is: a proof, and why the sender never deals with it again.
-    Dismissal,
+    Removed,
 }
 
 impl Kind {
     pub(super) const fn byte(self) -> u8 {
         match self {
             Kind::Heartbeat => 0,
-            Kind::For(Lane::Consensus) => 1,
-            Kind::For(Lane::Calls) => 2,
-            Kind::For(Lane::Feeds) => 3,
-            Kind::For(Lane::Bulk) => 4,
+            Kind::Data(Lane::Consensus) => 1,
+            Kind::Data(Lane::Calls) => 2,
+            Kind::Data(Lane::Feeds) => 3,
+            Kind::Data(Lane::Bulk) => 4,
             Kind::Hello => 16,
             Kind::Proof => 17,
             Kind::Welcome => 18,
             Kind::Refusal => 19,
-            Kind::Dismissal => 20,
+            Kind::Removed => 20,
         }
     }
 
     pub(super) fn read(byte: u8) -> Option<Kind> {
         Some(match byte {
             0 => Kind::Heartbeat,
-            1 => Kind::For(Lane::Consensus),
-            2 => Kind::For(Lane::Calls),
-            3 => Kind::For(Lane::Feeds),
-            4 => Kind::For(Lane::Bulk),
+            1 => Kind::Data(Lane::Consensus),
+            2 => Kind::Data(Lane::Calls),
+            3 => Kind::Data(Lane::Feeds),
+            4 => Kind::Data(Lane::Bulk),
             16 => Kind::Hello,
             17 => Kind::Proof,
             18 => Kind::Welcome,
             19 => Kind::Refusal,
-            20 => Kind::Dismissal,
+            20 => Kind::Removed,
             _ => return None,
         })
     }

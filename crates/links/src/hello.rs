@@ -7,7 +7,7 @@
 //! answerer  Welcome  the same, with its own side's name
 //! ```
 //! Either may say `Refusal` instead, with the reason in words; and the answerer, when the dialer has proved who it is,
-//! `Dismissal`: that it will never deal with it again, with the reason and an HMAC over all of it, for the dialer then ends.
+//! `Removed`: that it will never deal with it again, with the reason and an HMAC over all of it, for the dialer then ends.
 //! The hellos have 32 random bytes each, so a proof is good for one
 //! connection, and it covers everything that was said: the secret never travels, and no hello can be changed on the way.
 
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use smol_str::SmolStr;
 
-use super::queues::Road;
+use super::queues::LinkKind;
 
 /// The version of what is said on a link, hellos and frames, and of the placement: nodes that look for an entity in
 /// different shards must not form a cluster.
@@ -39,11 +39,11 @@ pub(super) struct Hello {
     pub(super) node: NodeId,
     pub(super) disk: u128,
     /// Drawn when its process began: tells a restarted node from the one before.
-    pub(super) life: u64,
+    pub(super) incarnation: u64,
     /// To whom it is said.
     pub(super) to: NodeId,
-    /// [`Road::index`] of the connection.
-    road: u8,
+    /// [`LinkKind::index`] of the connection.
+    link_kind: u8,
     pub(super) program: SmolStr,
     /// How new its copy of the cluster's table is.
     table: u64,
@@ -53,7 +53,7 @@ pub(super) struct Hello {
 
 /// What cannot be a hello of ours.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unfit {
+pub(super) enum BadHello {
     #[error("this is no hello of a node")]
     Foreign,
     #[error("versions {0} and {VERSION} of the link's protocol do not go together; run the same release on all nodes")]
@@ -65,22 +65,22 @@ pub(super) enum Unfit {
 impl Hello {
     /// What this node says to `to`.
     pub(super) fn new(
-        (local, life): (&Local, u64),
+        (local, incarnation): (&Local, u64),
         (table, durable_position): (u64, DurablePosition),
-        (to, road): (NodeId, Road),
+        (to, link_kind): (NodeId, LinkKind),
         rng: &dyn Rng,
     ) -> Hello {
         let mut nonce = [0; 32];
         rng.fill(&mut nonce);
-        let index = u8::try_from(road.index()).expect("there are two roads");
+        let index = u8::try_from(link_kind.index()).expect("there are two roads");
         Hello {
             nonce,
             cluster: local.cluster,
             node: local.node,
             disk: local.disk,
-            life,
+            incarnation,
             to,
-            road: index,
+            link_kind: index,
             program: SmolStr::new_static(concat!("boxoffice ", env!("CARGO_PKG_VERSION"))),
             table,
             durable_position,
@@ -93,30 +93,30 @@ impl Hello {
         packing::append(self, bytes)
     }
 
-    pub(super) fn read(bytes: &[u8]) -> Result<Hello, Unfit> {
-        let (head, said) = bytes.split_at_checked(MAGIC.len() + 2).ok_or(Unfit::Foreign)?;
+    pub(super) fn read(bytes: &[u8]) -> Result<Hello, BadHello> {
+        let (head, peer_hello) = bytes.split_at_checked(MAGIC.len() + 2).ok_or(BadHello::Foreign)?;
         let (magic, version) = head.split_at(MAGIC.len());
         if magic != MAGIC {
-            return Err(Unfit::Foreign);
+            return Err(BadHello::Foreign);
         }
         let version = u16::from_le_bytes([version[0], version[1]]);
         if version != VERSION {
-            return Err(Unfit::Version(version));
+            return Err(BadHello::Version(version));
         }
-        let hello: Hello = packing::read(said).map_err(Unfit::Malformed)?;
-        match Road::from_index(hello.road) {
+        let hello: Hello = packing::read(peer_hello).map_err(BadHello::Malformed)?;
+        match LinkKind::from_index(hello.link_kind) {
             Some(_) => Ok(hello),
-            None => Err(Unfit::Malformed("it is for no connection there is".into())),
+            None => Err(BadHello::Malformed("it is for no connection there is".into())),
         }
     }
 
-    pub(super) fn road(&self) -> Road {
-        Road::from_index(self.road).expect("checked when it was read")
+    pub(super) fn link_kind(&self) -> LinkKind {
+        LinkKind::from_index(self.link_kind).expect("checked when it was read")
     }
 
     /// What the node is told to judge.
-    pub(super) fn said(&self) -> PeerHello {
-        let program = words(self.program.as_bytes()).into();
+    pub(super) fn peer_hello(&self) -> PeerHello {
+        let program = printable(self.program.as_bytes()).into();
         PeerHello {
             cluster: self.cluster,
             node: self.node,
@@ -133,14 +133,14 @@ impl Hello {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Dialer,
-    Answerer,
+    Acceptor,
 }
 
 /// Both hellos of a connection, as they were sent.
 pub(super) struct Transcript<'a> {
     pub(super) secret: &'a Secret,
     pub(super) dialer: &'a [u8],
-    pub(super) answerer: &'a [u8],
+    pub(super) acceptor: &'a [u8],
 }
 
 impl Transcript<'_> {
@@ -155,32 +155,32 @@ impl Transcript<'_> {
     }
 
     /// What the answerer shows with the words by which it dismisses the dialer.
-    pub(super) fn dismissal(&self, words: &str) -> [u8; PROOF_BYTES] {
-        self.dismissing(words.as_bytes()).finalize().into_bytes().into()
+    pub(super) fn removal_proof(&self, reason: &str) -> [u8; PROOF_BYTES] {
+        self.removal_mac(reason.as_bytes()).finalize().into_bytes().into()
     }
 
     /// Whether the answerer has shown that these words are its own; compared in constant time.
-    pub(super) fn is_dismissal(&self, words: &[u8], shown: &[u8]) -> bool {
-        self.dismissing(words).verify_slice(shown).is_ok()
+    pub(super) fn is_removal_proof(&self, reason: &[u8], shown: &[u8]) -> bool {
+        self.removal_mac(reason).verify_slice(shown).is_ok()
     }
 
-    fn dismissing(&self, words: &[u8]) -> Hmac<Sha256> {
+    fn removal_mac(&self, reason: &[u8]) -> Hmac<Sha256> {
         let mut mac = self.over(b"boxoffice link, dismissal: ");
-        mac.update(words);
+        mac.update(reason);
         mac
     }
 
     fn mac(&self, side: Side) -> Hmac<Sha256> {
         self.over(match side {
             Side::Dialer => b"boxoffice link, dialer: ",
-            Side::Answerer => b"boxoffice link, answerer: ",
+            Side::Acceptor => b"boxoffice link, answerer: ",
         })
     }
 
     fn over(&self, what: &[u8]) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(self.secret.as_ref()).expect("HMAC takes keys of any length");
         mac.update(what);
-        for hello in [self.dialer, self.answerer] {
+        for hello in [self.dialer, self.acceptor] {
             mac.update(&(hello.len() as u64).to_le_bytes());
             mac.update(hello);
         }
@@ -189,12 +189,12 @@ impl Transcript<'_> {
 }
 
 /// The most that is taken of a stranger's words, in characters.
-const WORDS_MAX: usize = 400;
+const PRINTABLE_CHARS_MAX: usize = 400;
 
 /// A stranger's words as they may stand in a log: without control characters, and not too many.
-pub(super) fn words(bytes: &[u8]) -> String {
+pub(super) fn printable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    text.chars().take(WORDS_MAX).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+    text.chars().take(PRINTABLE_CHARS_MAX).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 #[cfg(test)]
@@ -208,7 +208,7 @@ mod tests {
         Hello::new(
             (&Local { cluster: 7, node, disk: 8 }, 9),
             (3, DurablePosition::default()),
-            (to, Road::Common),
+            (to, LinkKind::Common),
             &OsRng,
         )
     }
@@ -217,34 +217,34 @@ mod tests {
     fn a_proof_is_for_one_side_of_one_pair_of_hellos_under_one_secret() {
         let (secret, other) = (Secret("sixteen letters!".into()), Secret("sixteen letters?".into()));
         let (one, two, three) = (hello(1, 2).bytes(), hello(2, 1).bytes(), hello(2, 1).bytes());
-        let transcript = Transcript { secret: &secret, dialer: &one, answerer: &two };
+        let transcript = Transcript { secret: &secret, dialer: &one, acceptor: &two };
         let proof = transcript.proof(Side::Dialer);
         assert!(transcript.is_proof(Side::Dialer, &proof));
-        assert!(!transcript.is_proof(Side::Answerer, &proof));
+        assert!(!transcript.is_proof(Side::Acceptor, &proof));
         assert!(!transcript.is_proof(Side::Dialer, &proof[..31]));
         assert!(!transcript.is_proof(Side::Dialer, b""));
-        let dismissal = transcript.dismissal("removed");
-        assert!(transcript.is_dismissal(b"removed", &dismissal));
-        assert!(!transcript.is_dismissal(b"removed!", &dismissal));
-        assert!(!transcript.is_dismissal(b"", &transcript.proof(Side::Answerer)));
-        assert!(!Transcript { secret: &other, ..transcript }.is_dismissal(b"removed", &dismissal));
+        let removal_proof = transcript.removal_proof("removed");
+        assert!(transcript.is_removal_proof(b"removed", &removal_proof));
+        assert!(!transcript.is_removal_proof(b"removed!", &removal_proof));
+        assert!(!transcript.is_removal_proof(b"", &transcript.proof(Side::Acceptor)));
+        assert!(!Transcript { secret: &other, ..transcript }.is_removal_proof(b"removed", &removal_proof));
         assert!(!Transcript { secret: &other, ..transcript }.is_proof(Side::Dialer, &proof));
-        assert!(!Transcript { secret: &secret, dialer: &one, answerer: &three }.is_proof(Side::Dialer, &proof));
-        assert!(!Transcript { secret: &secret, dialer: &two, answerer: &one }.is_proof(Side::Dialer, &proof));
+        assert!(!Transcript { secret: &secret, dialer: &one, acceptor: &three }.is_proof(Side::Dialer, &proof));
+        assert!(!Transcript { secret: &secret, dialer: &two, acceptor: &one }.is_proof(Side::Dialer, &proof));
     }
 
     #[test]
     fn hellos_are_read_as_they_were_said() {
-        let said = hello(3, 4);
-        assert_eq!(Hello::read(&said.bytes()), Ok(said.clone()));
-        let mut later = said.bytes();
+        let peer_hello = hello(3, 4);
+        assert_eq!(Hello::read(&peer_hello.bytes()), Ok(peer_hello.clone()));
+        let mut later = peer_hello.bytes();
         later[8] += 1;
-        assert_eq!(Hello::read(&later), Err(Unfit::Version(VERSION + 1)));
-        assert_eq!(Hello::read(b"GET / HTTP/1.1\r\n"), Err(Unfit::Foreign));
-        assert_eq!(Hello::read(b"box"), Err(Unfit::Foreign));
-        let roads = Hello { road: 2, ..said };
-        assert!(matches!(Hello::read(&roads.bytes()), Err(Unfit::Malformed(_))));
-        assert_eq!(words("a\nb\u{1b}[31mc".as_bytes()), "a b [31mc");
+        assert_eq!(Hello::read(&later), Err(BadHello::Version(VERSION + 1)));
+        assert_eq!(Hello::read(b"GET / HTTP/1.1\r\n"), Err(BadHello::Foreign));
+        assert_eq!(Hello::read(b"box"), Err(BadHello::Foreign));
+        let roads = Hello { link_kind: 2, ..peer_hello };
+        assert!(matches!(Hello::read(&roads.bytes()), Err(BadHello::Malformed(_))));
+        assert_eq!(printable("a\nb\u{1b}[31mc".as_bytes()), "a b [31mc");
     }
 
     proptest! {
@@ -252,7 +252,7 @@ mod tests {
         fn any_bytes_are_safe(bytes in vec(any::<u8>(), 0..200), headed: bool) {
             let bytes = if headed { [&hello(1, 2).bytes()[..10], &bytes].concat() } else { bytes };
             if let Ok(hello) = Hello::read(&bytes) {
-                let _ = hello.said();
+                let _ = hello.peer_hello();
             }
         }
     }

@@ -21,12 +21,12 @@ use tokio::{
 use super::{
     Inner,
     config::PeerConfig,
-    counts::Counts,
-    ends::{Ends, Reader, Writer},
+    counts::TrafficCounts,
     frame::{Decoder, Kind},
-    hello::{Hello, words},
-    pen::Pen,
-    queues::{Pushed, Queues, Road},
+    frame_writer::FrameWriter,
+    hello::{Hello, printable},
+    queues::{LinkKind, Pushed, Queues},
+    transport::{Reader, Transport, Writer},
 };
 
 /// A body up to this length is written together with its neighbours; a longer one by itself, which saves its copy.
@@ -36,14 +36,14 @@ const COPIED_BYTES_MAX: usize = 16 * 1024;
 pub(super) struct Connection {
     /// No other connection of this process has it.
     pub(super) number: u64,
-    pub(super) road: Road,
+    pub(super) link_kind: LinkKind,
     /// Which of the two nodes dialed.
     pub(super) dialer: NodeId,
     /// Of the other node's process.
-    pub(super) life: u64,
+    pub(super) incarnation: u64,
     queues: Mutex<Queues>,
     /// While the writer has nothing to write: whoever pushes may write itself.
-    pen: Mutex<Option<Pen>>,
+    pen: Mutex<Option<FrameWriter>>,
     /// Something waits that did not when the writer last looked.
     wake: Notify,
     closed: Notify,
@@ -52,14 +52,14 @@ pub(super) struct Connection {
 impl Connection {
     /// The connection with the node that said `hello`.
     pub(super) fn new(hello: &Hello, dialer: NodeId, config: &PeerConfig) -> Arc<Connection> {
-        let road = hello.road();
+        let link_kind = hello.link_kind();
         static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
         Arc::new(Connection {
             number: CONNECTIONS.fetch_add(1, Relaxed),
-            road,
+            link_kind,
             dialer,
-            life: hello.life,
-            queues: Mutex::new(Queues::new(road, &config.queues)),
+            incarnation: hello.incarnation,
+            queues: Mutex::new(Queues::new(link_kind, &config.queues)),
             pen: Mutex::new(None),
             wake: Notify::new(),
             closed: Notify::new(),
@@ -67,7 +67,7 @@ impl Connection {
     }
 
     /// Puts a frame behind those that wait, and sees to it that it is written.
-    pub(super) fn push(&self, lane: Lane, frame: Bytes, counts: &Counts) -> Pushed {
+    pub(super) fn push(&self, lane: Lane, frame: Bytes, counts: &TrafficCounts) -> Pushed {
         let pushed = self.queues.lock().push(lane, frame);
         if pushed == (Pushed::Taken { first: true }) && !self.write_at_once(counts) {
             self.wake.notify_one();
@@ -78,7 +78,7 @@ impl Connection {
     /// Writes what waits as far as the socket takes it, which saves the way through another thread; says whether nothing is
     /// left for the writer. Only consensus is worth it, and only its pens are direct: it comes a whole pass at a time, and the
     /// calls of a burst are better written together.
-    fn write_at_once(&self, counts: &Counts) -> bool {
+    fn write_at_once(&self, counts: &TrafficCounts) -> bool {
         let mut pen = self.pen.lock();
         let Some(pen) = pen.as_mut().filter(|pen| pen.is_free()) else { return false };
         let mut batch = Vec::new();
@@ -108,7 +108,7 @@ impl Connection {
 
     /// Says from time to time that this side is there, beside the thread that carries the connection: that one waits for the
     /// disk.
-    pub(super) async fn beat(self: Arc<Connection>, interval: Duration) {
+    pub(super) async fn send_heartbeats(self: Arc<Connection>, interval: Duration) {
         while !self.queues.lock().is_closed() {
             sleep(interval).await;
             // Without its pen the writer is writing; with something left in it, that says enough.
@@ -126,13 +126,13 @@ impl Connection {
     pub(super) async fn run(
         &self,
         inner: &Inner,
-        (node, counts): (NodeId, &Counts),
-        ends: Ends,
+        (node, counts): (NodeId, &TrafficCounts),
+        transport: Transport,
         first: Vec<u8>,
     ) -> Option<String> {
-        let Ends { reader, writer, socket, encoder, decoder, .. } = ends;
-        let pen = Pen::new(encoder, socket, &first);
-        let _no_pen_is_left = NoPenIsLeft(self);
+        let Transport { reader, writer, socket, encoder, decoder, .. } = transport;
+        let pen = FrameWriter::new(encoder, socket, &first);
+        let _drop_frame_writer = DropFrameWriter(self);
         let inbox = inner.inbox();
         tokio::select! {
             biased;
@@ -147,7 +147,7 @@ impl Connection {
         &self,
         mut reader: Reader,
         mut decoder: Decoder,
-        (node, counts): (NodeId, &Counts),
+        (node, counts): (NodeId, &TrafficCounts),
         inner: &Inner,
         inbox: &dyn PeerInbox,
     ) -> String {
@@ -156,14 +156,14 @@ impl Connection {
         loop {
             loop {
                 match decoder.next() {
-                    Ok(Some((Kind::For(lane), body))) if Road::of(lane) == self.road => {
+                    Ok(Some((Kind::Data(lane), body))) if LinkKind::of(lane) == self.link_kind => {
                         counts.frames_received.fetch_add(1, Relaxed);
                         counts.bytes_received.fetch_add(body.len() as u64, Relaxed);
                         inbox.frame(node, lane, body);
                     }
                     Ok(Some((Kind::Heartbeat, _))) => {}
                     Ok(Some((Kind::Refusal, reason))) => {
-                        return format!("refused by the other side: {}", words(&reason));
+                        return format!("refused by the other side: {}", printable(&reason));
                     }
                     Ok(Some((kind, _))) => return format!("the other side spoke out of turn ({kind:?})"),
                     Ok(None) => break,
@@ -183,7 +183,13 @@ impl Connection {
     }
 
     /// Writes what waits, and heartbeats when nothing did for a while; returns why it cannot any more.
-    async fn write(&self, mut writer: Writer, mut pen: Pen, counts: &Counts, config: &PeerConfig) -> String {
+    async fn write(
+        &self,
+        mut writer: Writer,
+        mut pen: FrameWriter,
+        counts: &TrafficCounts,
+        config: &PeerConfig,
+    ) -> String {
         let mut batch = Vec::new();
         loop {
             if let Err(error) = write_batch(&mut writer, &mut pen, &mut batch, counts, config).await {
@@ -206,9 +212,9 @@ impl Connection {
 }
 
 /// What is written with holds the socket open: it goes when the connection ends, however that comes.
-struct NoPenIsLeft<'a>(&'a Connection);
+struct DropFrameWriter<'a>(&'a Connection);
 
-impl Drop for NoPenIsLeft<'_> {
+impl Drop for DropFrameWriter<'_> {
     fn drop(&mut self) {
         *self.0.pen.lock() = None;
     }
@@ -217,9 +223,9 @@ impl Drop for NoPenIsLeft<'_> {
 /// Writes what the pen has, then all of `batch`, with one flush.
 async fn write_batch(
     writer: &mut Writer,
-    pen: &mut Pen,
+    pen: &mut FrameWriter,
     batch: &mut Vec<(Lane, Bytes)>,
-    counts: &Counts,
+    counts: &TrafficCounts,
     config: &PeerConfig,
 ) -> io::Result<()> {
     for (lane, body) in batch.drain(..) {

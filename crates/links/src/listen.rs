@@ -17,11 +17,11 @@ use tokio::{
 
 use super::{
     Inner,
-    ends::{Ends, set_up},
     frame::Kind,
-    introduction::{self, Caller},
+    handshake::{self, Caller},
     link::Connection,
     refusal::Failure,
+    transport::{Transport, set_up},
 };
 
 /// Connections the kernel keeps until they are accepted.
@@ -44,7 +44,7 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Lets callers in for as long as it runs.
 pub(super) async fn accept(inner: Arc<Inner>, listener: TcpListener) {
-    let seats = Arc::new(Semaphore::new(inner.config.strangers_max));
+    let permits = Arc::new(Semaphore::new(inner.config.handshakes_max));
     loop {
         let (stream, address) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -64,9 +64,9 @@ pub(super) async fn accept(inner: Arc<Inner>, listener: TcpListener) {
             continue;
         }
         inner.counts.accepted.fetch_add(1, Relaxed);
-        match Arc::clone(&seats).try_acquire_owned() {
-            Ok(seat) => {
-                inner.spawn(answer(Arc::clone(&inner), stream, address, seat));
+        match Arc::clone(&permits).try_acquire_owned() {
+            Ok(permit) => {
+                inner.spawn(serve(Arc::clone(&inner), stream, address, permit));
             }
             Err(_) => {
                 inner.counts.turned_away.fetch_add(1, Relaxed);
@@ -76,43 +76,43 @@ pub(super) async fn accept(inner: Arc<Inner>, listener: TcpListener) {
 }
 
 /// Hears who calls, and carries the connection if it may stand.
-async fn answer(inner: Arc<Inner>, stream: TcpStream, address: SocketAddr, seat: OwnedSemaphorePermit) {
+async fn serve(inner: Arc<Inner>, stream: TcpStream, address: SocketAddr, permit: OwnedSemaphorePermit) {
     let mut claimed = None;
     let time = inner.config.handshake();
-    let introduced = timeout(time, introduce(&inner, stream, &mut claimed)).await;
-    let (mut ends, caller) = match introduced.unwrap_or(Err((None, Failure::Slow(time)))) {
-        Ok(introduced) => introduced,
-        Err((ends, failure)) => {
-            inner.not_introduced(address, claimed, &failure);
-            if let (Some(ends), Failure::Refusal(refusal)) = (ends, failure) {
-                ends.refuse(&refusal).await;
+    let done = timeout(time, handshake_with(&inner, stream, &mut claimed)).await;
+    let (mut transport, caller) = match done.unwrap_or(Err((None, Failure::Slow(time)))) {
+        Ok(done) => done,
+        Err((transport, failure)) => {
+            inner.handshake_failed(address, claimed, &failure);
+            if let (Some(transport), Failure::Refusal(refusal)) = (transport, failure) {
+                transport.refuse(&refusal).await;
             }
             return;
         }
     };
     let connection = Connection::new(&caller.hello, caller.hello.node, &inner.config);
-    if let Err(refusal) = caller.neighbour.install(Arc::clone(&connection), caller.hello.said().program) {
+    if let Err(refusal) = caller.peer.install(Arc::clone(&connection), caller.hello.peer_hello().program) {
         // It dialed at the same time as this node, or was taken out of the table just now: nothing is wrong.
-        return ends.refuse(&refusal).await;
+        return transport.refuse(&refusal).await;
     }
-    drop(seat);
-    let welcome = ends.encoder.frame(Kind::Welcome, &caller.proof);
-    inner.carry(connection, caller.neighbour, ends, welcome);
+    drop(permit);
+    let welcome = transport.encoder.frame(Kind::Welcome, &caller.proof);
+    inner.spawn_connection(connection, caller.peer, transport, welcome);
 }
 
 /// Up to the caller's proof. When it comes to nothing, there may be ends to say so by.
-async fn introduce(
+async fn handshake_with(
     inner: &Arc<Inner>,
     stream: TcpStream,
     claimed: &mut Option<NodeId>,
-) -> Result<(Ends, Caller), (Option<Ends>, Failure)> {
+) -> Result<(Transport, Caller), (Option<Transport>, Failure)> {
     set_up(&stream, &inner.config).map_err(|error| (None, error.into()))?;
-    let mut ends = match &inner.tls {
-        None => Ends::plain(stream).map_err(|error| (None, error.into()))?,
+    let mut transport = match &inner.tls {
+        None => Transport::plain(stream).map_err(|error| (None, error.into()))?,
         Some(tls) => tls.accept(stream).await.map_err(|error| (None, error.into()))?,
     };
-    match introduction::answer(inner, &mut ends, claimed).await {
-        Ok(caller) => Ok((ends, caller)),
-        Err(failure) => Err((Some(ends), failure)),
+    match handshake::accept(inner, &mut transport, claimed).await {
+        Ok(caller) => Ok((transport, caller)),
+        Err(failure) => Err((Some(transport), failure)),
     }
 }

@@ -47,32 +47,32 @@ impl Default for QueueBounds {
 
 /// Which of the two connections of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Road {
+pub(super) enum LinkKind {
     /// Only consensus.
     Consensus,
     /// Calls, feeds and bulk.
     Common,
 }
 
-impl Road {
-    pub(super) const BOTH: [Road; 2] = [Road::Consensus, Road::Common];
+impl LinkKind {
+    pub(super) const BOTH: [LinkKind; 2] = [LinkKind::Consensus, LinkKind::Common];
 
-    pub(super) fn of(lane: Lane) -> Road {
+    pub(super) fn of(lane: Lane) -> LinkKind {
         match lane {
-            Lane::Consensus => Road::Consensus,
-            Lane::Calls | Lane::Feeds | Lane::Bulk => Road::Common,
+            Lane::Consensus => LinkKind::Consensus,
+            Lane::Calls | Lane::Feeds | Lane::Bulk => LinkKind::Common,
         }
     }
 
     pub(super) fn index(self) -> usize {
         match self {
-            Road::Consensus => 0,
-            Road::Common => 1,
+            LinkKind::Consensus => 0,
+            LinkKind::Common => 1,
         }
     }
 
-    pub(super) fn from_index(index: u8) -> Option<Road> {
-        Road::BOTH.get(usize::from(index)).copied()
+    pub(super) fn from_index(index: u8) -> Option<LinkKind> {
+        LinkKind::BOTH.get(usize::from(index)).copied()
     }
 }
 
@@ -108,11 +108,11 @@ pub(super) enum Pushed {
 }
 
 impl Queues {
-    pub(super) fn new(road: Road, bounds: &QueueBounds) -> Queues {
+    pub(super) fn new(link_kind: LinkKind, bounds: &QueueBounds) -> Queues {
         let queue = |lane, bound| Queue { lane, bound, frames: VecDeque::new(), bytes: 0, share: 0 };
-        let queues = match road {
-            Road::Consensus => vec![queue(Lane::Consensus, bounds.consensus)],
-            Road::Common => {
+        let queues = match link_kind {
+            LinkKind::Consensus => vec![queue(Lane::Consensus, bounds.consensus)],
+            LinkKind::Common => {
                 vec![queue(Lane::Calls, bounds.calls), queue(Lane::Feeds, bounds.feeds), queue(Lane::Bulk, bounds.bulk)]
             }
         };
@@ -207,7 +207,7 @@ mod tests {
     fn a_call_waits_for_one_frame_of_bulk_at_most() {
         let bound = LaneBound { frames: 1_000, bytes: 64 << 20 };
         let bounds = QueueBounds { consensus: bound, calls: bound, feeds: bound, bulk: bound };
-        let mut queues = Queues::new(Road::Common, &bounds);
+        let mut queues = Queues::new(LinkKind::Common, &bounds);
         for _ in 0..256 {
             assert!(matches!(queues.push(Lane::Bulk, frame(256 << 10)), Pushed::Taken { .. }));
         }
@@ -224,7 +224,7 @@ mod tests {
     fn lanes_that_all_wait_share_alike() {
         let bound = LaneBound { frames: 1_000_000, bytes: 1 << 30 };
         let bounds = QueueBounds { consensus: bound, calls: bound, feeds: bound, bulk: bound };
-        let mut queues = Queues::new(Road::Common, &bounds);
+        let mut queues = Queues::new(LinkKind::Common, &bounds);
         for _ in 0..64 {
             queues.push(Lane::Bulk, frame(256 << 10));
         }
@@ -246,7 +246,7 @@ mod tests {
     fn a_full_lane_refuses_and_others_do_not() {
         let bound = LaneBound { frames: 2, bytes: 100 };
         let bounds = QueueBounds { consensus: bound, calls: bound, feeds: bound, bulk: bound };
-        let mut queues = Queues::new(Road::Common, &bounds);
+        let mut queues = Queues::new(LinkKind::Common, &bounds);
         assert_eq!(queues.push(Lane::Calls, frame(500)), Pushed::Taken { first: true });
         assert_eq!(queues.push(Lane::Calls, frame(1)), Pushed::Full);
         assert_eq!(queues.push(Lane::Feeds, frame(1)), Pushed::Taken { first: false });
@@ -259,7 +259,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_taken_comes_out_once_and_in_order(pushes in vec((0..3_usize, 0..300_000_usize), 0..60), every in 1..9_usize) {
-            let mut queues = Queues::new(Road::Common, &QueueBounds::default());
+            let mut queues = Queues::new(LinkKind::Common, &QueueBounds::default());
             let lanes = [Lane::Calls, Lane::Feeds, Lane::Bulk];
             let (mut pushed, mut batch) = (vec![Vec::new(); 3], Vec::new());
             for (number, (lane, bytes)) in pushes.into_iter().enumerate() {

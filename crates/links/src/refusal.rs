@@ -8,14 +8,14 @@ use bytes::Bytes;
 
 use super::{
     frame::{Corrupt, Kind},
-    hello::{Hello, PROOF_BYTES, Unfit},
+    hello::{BadHello, Hello, PROOF_BYTES},
 };
 
 /// This node's no to another.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
     #[error("{0}")]
-    Unfit(Unfit),
+    BadHello(BadHello),
     #[error(
         "node {node} is of cluster {theirs:032x}, node {me} of cluster {ours:032x}: only nodes of one cluster are linked"
     )]
@@ -35,9 +35,9 @@ pub(super) enum Refusal {
     #[error("node {node} is not in the table of the node it calls")]
     NotInTable { node: NodeId },
     #[error("node {me} does not take node {node}: {reason}")]
-    Judged { node: NodeId, me: NodeId, reason: String },
-    #[error("{words}")]
-    Dismissed { words: String, proof: [u8; PROOF_BYTES] },
+    Rejected { node: NodeId, me: NodeId, reason: String },
+    #[error("{reason}")]
+    Removed { reason: String, proof: [u8; PROOF_BYTES] },
     #[error("the connection that node {by} dialed stands already")]
     Linked { by: NodeId },
 }
@@ -45,14 +45,14 @@ pub(super) enum Refusal {
 impl Refusal {
     /// What can be said of another's hello before it has proved anything; `dialed` is whom this side meant to reach, if it
     /// dialed.
-    pub(super) fn of(hello: &Hello, local: &Local, life: u64, dialed: Option<NodeId>) -> Result<(), Refusal> {
+    pub(super) fn of(hello: &Hello, local: &Local, incarnation: u64, dialed: Option<NodeId>) -> Result<(), Refusal> {
         if hello.cluster != local.cluster {
             let (node, theirs) = (hello.node, hello.cluster);
             return Err(Refusal::OtherCluster { node, theirs, me: local.node, ours: local.cluster });
         }
         if hello.node == local.node {
             let dialed = dialed.unwrap_or(hello.to);
-            let itself = hello.life == life;
+            let itself = hello.incarnation == incarnation;
             return Err(if itself {
                 Refusal::Myself { dialed, me: local.node }
             } else {
@@ -67,9 +67,9 @@ impl Refusal {
     }
 
     /// How it is said: the kind of the frame, and its body.
-    pub(super) fn said(&self) -> (Kind, Vec<u8>) {
+    pub(super) fn as_frame(&self) -> (Kind, Vec<u8>) {
         match self {
-            Refusal::Dismissed { words, proof } => (Kind::Dismissal, [&proof[..], words.as_bytes()].concat()),
+            Refusal::Removed { reason, proof } => (Kind::Removed, [&proof[..], reason.as_bytes()].concat()),
             refusal => (Kind::Refusal, refusal.to_string().into_bytes()),
         }
     }
@@ -95,10 +95,10 @@ pub(super) enum Failure {
     Refused(String),
     /// What claims to be the other side's last word: a proof, and the words.
     #[error("refused by the other side for good, out of turn")]
-    Farewell(Bytes),
+    UnverifiedRemoval(Bytes),
     /// The other side's last word, proved.
     #[error("refused by the other side for good: {0}")]
-    Dismissed(String),
+    Removed(String),
     /// Ours.
     #[error("refused: {0}")]
     Refusal(#[from] Refusal),
@@ -109,13 +109,13 @@ impl Failure {
     pub(super) fn refusal(&self) -> Option<String> {
         match self {
             Failure::Refusal(Refusal::Linked { .. }) => None,
-            Failure::Refused(_) | Failure::Dismissed(_) | Failure::Refusal(_) => Some(self.to_string()),
+            Failure::Refused(_) | Failure::Removed(_) | Failure::Refusal(_) => Some(self.to_string()),
             Failure::Io(_)
             | Failure::Ended
             | Failure::Slow(_)
             | Failure::Corrupt(_)
             | Failure::OutOfTurn(_)
-            | Failure::Farewell(_) => None,
+            | Failure::UnverifiedRemoval(_) => None,
         }
     }
 }

@@ -21,7 +21,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::{
     config::{PeerTls, PeersError},
-    ends::Ends,
+    transport::Transport,
 };
 
 /// Both sides' settings, as the files were when they were last read. Links that stand keep those they began with.
@@ -77,22 +77,22 @@ impl Tls {
     }
 
     /// Encrypts a stream that this side dialed; who answers has a certificate of the authority for node `to`.
-    pub(super) async fn connect(&self, stream: TcpStream, to: NodeId) -> io::Result<Ends> {
+    pub(super) async fn connect(&self, stream: TcpStream, to: NodeId) -> io::Result<Transport> {
         let connector = self.sides.read().connector.clone();
         let stream = connector.connect(name(to), stream).await?;
         let (reader, writer) = split(stream);
-        Ok(Ends::sealed(Box::new(reader), Box::new(writer), None))
+        Ok(Transport::sealed(Box::new(reader), Box::new(writer), None))
     }
 
     /// Encrypts a stream that the other side dialed; who calls has a certificate of the authority, for whom is to be seen.
-    pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<Ends> {
+    pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<Transport> {
         let acceptor = self.sides.read().acceptor.clone();
         let stream = acceptor.accept(stream).await?;
         let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
         let shown = shown.map(|certificate| certificate.clone().into_owned());
         let shown = shown.ok_or_else(|| io::Error::other("the caller has shown no certificate"))?;
         let (reader, writer) = split(stream);
-        Ok(Ends::sealed(Box::new(reader), Box::new(writer), Some(shown)))
+        Ok(Transport::sealed(Box::new(reader), Box::new(writer), Some(shown)))
     }
 }
 

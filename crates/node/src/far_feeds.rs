@@ -18,7 +18,7 @@ use boxoffice_core::{
     packing,
 };
 use boxoffice_env::Lane;
-use boxoffice_feeds::{Beginning, Commit, NoFeed};
+use boxoffice_feeds::{Commit, InitialState, NoFeed};
 use boxoffice_shard::{NodeId, ShardId};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub(crate) enum Message {
     /// Not any more.
     Unwatch(Number, Entity),
     /// How it begins; nothing if there is nothing to watch.
-    Begun(Number, Entity, Option<Beginning>),
+    Begun(Number, Entity, Option<InitialState>),
     /// What was committed of it.
     Commit(Number, Commit),
     /// Purchases of a customer after a cursor, so many.
@@ -99,7 +99,7 @@ pub(crate) struct FarFeeds {
 
 impl FarFeeds {
     /// Begins to watch an entity at a node that has it, its preferred leader first. The answer goes to
-    /// [`boxoffice_feeds::Feeds::begun`] after [`NoFeed::Asked`].
+    /// [`boxoffice_feeds::Feeds::initial_state`] after [`NoFeed::Pending`].
     pub(crate) fn begin(&self, shared: &Shared, entity: &Entity) -> NoFeed {
         let homes = homes(shared, entity);
         let rest = self.who_answers(shared, &homes);
@@ -113,7 +113,7 @@ impl FarFeeds {
             None => return self.begin(shared, entity),
         };
         // Without it the answer is on its way through this node.
-        let Some(asking) = asking else { return NoFeed::Asked };
+        let Some(asking) = asking else { return NoFeed::Pending };
         self.is_silent(shared, node);
         self.ask(shared, entity, asking)
     }
@@ -130,7 +130,7 @@ impl FarFeeds {
                 leave(shared, &before, entity);
             }
             if send(shared, node, &Message::Watch(number, entity.clone())) {
-                return NoFeed::Asked;
+                return NoFeed::Pending;
             }
         }
         self.end(shared, entity);
@@ -177,7 +177,7 @@ impl FarFeeds {
         self.silent.lock().retain(|node, _| nodes(*node));
     }
 
-    /// Asks for the purchases of a customer whose shard is elsewhere: they go to [`boxoffice_feeds::Feeds::turned_to`]. Asked once more,
+    /// Asks for the purchases of a customer whose shard is elsewhere: they go to [`boxoffice_feeds::Feeds::purchases_page`]. Asked once more,
     /// it asks somebody else.
     pub(crate) fn turn_to(&self, shared: &Shared, customer: &Id, after: u64, limit: u32) {
         let now_ms = shared.world.clock.monotonic_ms();
@@ -256,14 +256,20 @@ impl FarFeeds {
             Message::Purchases(number, found) => {
                 let page = self.pages.lock().remove(&number);
                 if let Some(Page { customer, after, .. }) = page.filter(|page| page.node == from) {
-                    shared.feeds.turned_to(customer, after, found);
+                    shared.feeds.purchases_page(customer, after, found);
                 }
             }
         }
     }
 
     /// A node has answered; an answer that comes too late is that to a watch which is no more.
-    fn begun(&self, shared: &Shared, (from, number): (NodeId, Number), entity: Entity, beginning: Option<Beginning>) {
+    fn begun(
+        &self,
+        shared: &Shared,
+        (from, number): (NodeId, Number),
+        entity: Entity,
+        beginning: Option<InitialState>,
+    ) {
         let asking = match self.at.lock().get_mut(&entity) {
             Some(watch) if watch.is(from, number) => watch.asking.take(),
             _ => None,
@@ -276,8 +282,8 @@ impl FarFeeds {
                 Err(self.ask(shared, &entity, asking))
             }
         };
-        if outcome != Err(NoFeed::Asked) {
-            shared.feeds.begun(entity, outcome);
+        if outcome != Err(NoFeed::Pending) {
+            shared.feeds.initial_state(entity, outcome);
         }
     }
 

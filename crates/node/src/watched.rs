@@ -12,7 +12,7 @@ use boxoffice_core::{
     keep::{Kept, State},
     seat::SeatState,
 };
-use boxoffice_feeds::{Beginning, Commit, DAYS_MAX, FeedSource, News, NoFeed};
+use boxoffice_feeds::{Commit, DAYS_MAX, FeedSource, FeedUpdate, InitialState, NoFeed};
 use boxoffice_storage::history::HistoryStoreError;
 
 use crate::{cell::WatchedEntities, shared::Shared};
@@ -27,7 +27,7 @@ const PURCHASES_MAX: u32 = 1_000;
 pub(crate) struct Watched(pub(crate) Weak<Shared>);
 
 impl FeedSource for Watched {
-    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
         let shared = self.0.upgrade().ok_or(NoFeed::Unreachable)?;
         if shared.is_elsewhere(entity) {
             return Err(shared.far_feeds.begin(&shared, entity));
@@ -46,7 +46,7 @@ impl FeedSource for Watched {
         }
     }
 
-    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
         let shared = self.0.upgrade().ok_or(NoFeed::Unreachable)?;
         if shared.is_elsewhere(entity) {
             return Err(shared.far_feeds.begin_elsewhere(&shared, entity));
@@ -60,7 +60,7 @@ impl FeedSource for Watched {
         self.0.upgrade().is_some_and(|shared| !shared.is_alone())
     }
 
-    fn unled_ms(&self, entity: &Entity) -> Option<u64> {
+    fn leaderless_ms(&self, entity: &Entity) -> Option<u64> {
         let shared = self.0.upgrade()?;
         let since_ms = match shared.far_feeds.unled_since_ms(entity) {
             Some(since_ms) => since_ms?,
@@ -101,7 +101,7 @@ impl Watched {
     }
 
     /// As [`FeedSource::begin`], for another node's feeds.
-    pub(crate) fn begin_far(&self, entity: &Entity) -> Option<Beginning> {
+    pub(crate) fn begin_far(&self, entity: &Entity) -> Option<InitialState> {
         let shared = self.0.upgrade()?;
         begin_at(&shared, entity, WatchedEntities::begin_far, WatchedEntities::end_far)
     }
@@ -113,7 +113,7 @@ fn begin_at(
     entity: &Entity,
     begin: fn(&mut WatchedEntities, Entity),
     end: fn(&mut WatchedEntities, &Entity),
-) -> Option<Beginning> {
+) -> Option<InitialState> {
     let cell = shared.cell_of(entity);
     let mut replica = cell.replica.lock();
     if let Some(state) = replica.kept.get(entity) {
@@ -129,7 +129,7 @@ fn begin_at(
     begin(&mut replica.watched, entity.clone());
     drop(replica);
     let found = resting(shared, entity).as_deref().and_then(beginning);
-    let found = found.or_else(|| matches!(entity, Entity::Customer(_)).then_some(Beginning::Customer { newest: 0 }));
+    let found = found.or_else(|| matches!(entity, Entity::Customer(_)).then_some(InitialState::Customer { newest: 0 }));
     if found.is_none() {
         end(&mut cell.replica.lock().watched, entity);
     }
@@ -159,13 +159,15 @@ fn resting(shared: &Arc<Shared>, entity: &Entity) -> Option<Arc<State>> {
 }
 
 /// What a feed of an entity begins with; `None` if there is nothing of it to watch.
-fn beginning(state: &State) -> Option<Beginning> {
+fn beginning(state: &State) -> Option<InitialState> {
     Some(match state {
-        State::Session(session) => Beginning::Session(session.map()),
-        State::Product(product) => Beginning::Product { version: product.version(), counts: product.counts() },
-        State::Resource(resource) => Beginning::Resource { version: resource.version(), bookings: resource.booked() },
-        State::Cart(cart) => Beginning::Cart { version: cart.version(), cart: Box::new(cart.view()?) },
-        State::Customer(customer) => Beginning::Customer { newest: customer.newest() },
+        State::Session(session) => InitialState::Session(session.map()),
+        State::Product(product) => InitialState::Product { version: product.version(), counts: product.counts() },
+        State::Resource(resource) => {
+            InitialState::Resource { version: resource.version(), bookings: resource.booked() }
+        }
+        State::Cart(cart) => InitialState::Cart { version: cart.version(), cart: Box::new(cart.view()?) },
+        State::Customer(customer) => InitialState::Customer { newest: customer.newest() },
         State::Venue(_) | State::Directory(_) | State::Cluster(_) => return None,
     })
 }
@@ -209,24 +211,24 @@ impl Before {
     pub(crate) fn commit(self, kept: &Kept, entity: Entity) -> Option<Commit> {
         let state = kept.get(&entity)?;
         let to = state.version();
-        let (from, to, news) = match (self, &*state) {
+        let (from, to, update) = match (self, &*state) {
             (Before::Session(before), State::Session(session)) => {
                 let after = session.map();
                 let (seats, areas) = (changed_seats(&before, &after), changed_areas(&before, &after));
-                (before.version, to, News::Session { seats, areas })
+                (before.version, to, FeedUpdate::Session { seats, areas })
             }
-            (Before::Version(from), State::Product(product)) => (from, to, News::Product(product.counts())),
-            (Before::Version(from), State::Cart(cart)) => (from, to, News::Cart(Box::new(cart.view()?))),
+            (Before::Version(from), State::Product(product)) => (from, to, FeedUpdate::Product(product.counts())),
+            (Before::Version(from), State::Cart(cart)) => (from, to, FeedUpdate::Cart(Box::new(cart.view()?))),
             (Before::Resource(from, days), State::Resource(resource)) => {
-                (from, to, News::Resource { days, bookings: resource.booked() })
+                (from, to, FeedUpdate::Resource { days, bookings: resource.booked() })
             }
             (Before::Customer(from), State::Customer(customer)) => {
                 let page = customer.purchases(from, PURCHASES_MAX).expect("as many as a page may have");
-                (from, page.newest, News::Purchases(page.purchases))
+                (from, page.newest, FeedUpdate::Purchases(page.purchases))
             }
             (_, other) => panic!("{entity} has become something else: {other:?}"),
         };
-        (from < to).then_some(Commit { entity, from, to, news })
+        (from < to).then_some(Commit { entity, from, to, update })
     }
 }
 

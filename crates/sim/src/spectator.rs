@@ -13,7 +13,7 @@ use boxoffice_core::{
     command::{Command, SessionCommand},
     id::{Entity, Id},
 };
-use boxoffice_feeds::{NoFeed, Said, View, Watcher, Watching};
+use boxoffice_feeds::{FeedEvent, NoFeed, View, Watcher, Watching};
 use boxoffice_wire::{
     Encoding,
     body::Resume,
@@ -213,7 +213,7 @@ impl Spectator {
             }
             Ok(Watching::Awaited) => _ = seat.awaited.insert(self.next_tag, subject),
             // A node that lags may not have heard of it yet.
-            Err(NoFeed::NotFound | NoFeed::Unreachable | NoFeed::Asked) => {}
+            Err(NoFeed::NotFound | NoFeed::Unreachable | NoFeed::Pending) => {}
         }
     }
 
@@ -232,17 +232,17 @@ impl Spectator {
         seat.watcher.pull(self.encoding, bytes_max, |word| said.push(word));
         for word in said {
             match word {
-                Said::Begun { tag, feed } => {
+                FeedEvent::Begun { tag, feed } => {
                     let Some(seat) = &mut self.seat else { return };
                     let subject = seat.awaited.remove(&tag).expect("an answer to what was asked");
                     seat.feeds.insert(feed, subject);
                     seat.watcher.release(feed);
                 }
-                Said::Refused { tag, why: _ } => {
+                FeedEvent::Refused { tag, why: _ } => {
                     let Some(seat) = &mut self.seat else { return };
                     seat.awaited.remove(&tag).expect("an answer to what was asked");
                 }
-                Said::Frame(frame) => {
+                FeedEvent::Frame(frame) => {
                     if let Err(what) = self.take(&frame) {
                         self.wrong(&what);
                     }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_feeds::{Said, Watcher};
+use boxoffice_feeds::{FeedEvent, Watcher};
 use boxoffice_node::door::{self, ReplySink};
 use boxoffice_wire::{
     Op, Request, encode,
@@ -309,14 +309,14 @@ impl Connection {
         let mut answers = Vec::new();
         let frames = &mut self.frames;
         let more = watcher.pull(frames.encoding(), FEED_BYTES_PER_TURN, |said| match said {
-            Said::Frame(frame) => {
+            FeedEvent::Frame(frame) => {
                 count += 1;
                 if written.is_ok() {
                     written = frames.write_encoded(&frame);
                 }
             }
-            Said::Begun { tag, feed } => answers.push((tag, Ok(feed))),
-            Said::Refused { tag, why } => answers.push((tag, Err(why))),
+            FeedEvent::Begun { tag, feed } => answers.push((tag, Ok(feed))),
+            FeedEvent::Refused { tag, why } => answers.push((tag, Err(why))),
         });
         if count > 0 {
             self.shared.metrics.feed_frames.fetch_add(count, Ordering::Relaxed);
@@ -369,7 +369,7 @@ impl Connection {
 
 async fn dirty(watcher: Option<&Watcher>) {
     match watcher {
-        Some(watcher) => watcher.dirty().await,
+        Some(watcher) => watcher.ready().await,
         None => std::future::pending().await,
     }
 }

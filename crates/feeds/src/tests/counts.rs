@@ -8,7 +8,7 @@ use boxoffice_wire::{
 };
 
 use super::{
-    super::{NoFeed, Said, View, Watcher, Watching},
+    super::{FeedEvent, NoFeed, View, Watcher, Watching},
     EPOCH, Reader, Replica, commit, counts, hub, session_of, story, wait,
 };
 
@@ -38,9 +38,9 @@ impl Counter {
     /// Takes what is due; everything told is as it is in the replica at that version.
     fn settle(&mut self, replica: &Replica, name: &str) {
         let mut frames = Vec::new();
-        while self.watcher.pull(self.encoding, 1_000, |said| frames.push(said)) {}
-        for said in frames {
-            let Said::Frame(frame) = said else { panic!("{said:?}, and nothing is awaited") };
+        while self.watcher.pull(self.encoding, 1_000, |event| frames.push(event)) {}
+        for event in frames {
+            let FeedEvent::Frame(frame) = event else { panic!("{event:?}, and nothing is awaited") };
             self.bytes += frame.len();
             let Ok(ServerFrame::Feed(_, event)) = ServerFrame::read(self.encoding, &frame) else { panic!("{frame:?}") };
             let (told, areas) = match event.read::<CountsSnapshot>(self.encoding).expect("a readable event") {

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{
-    super::{Beginning, Commit, FeedSource, Feeds, News, NoFeed, Said, View, Watcher, Watching},
+    super::{Commit, FeedEvent, FeedSource, FeedUpdate, Feeds, InitialState, NoFeed, View, Watcher, Watching},
     counts, hub, id, session_of, story, wait,
 };
 
@@ -39,7 +39,7 @@ pub(super) struct Elsewhere {
 impl Elsewhere {
     fn asked(&self, what: &'static str) -> NoFeed {
         self.asked.lock().push(what);
-        self.says.lock().unwrap_or(NoFeed::Asked)
+        self.says.lock().unwrap_or(NoFeed::Pending)
     }
 
     fn was_asked(&self) -> Vec<&'static str> {
@@ -48,7 +48,7 @@ impl Elsewhere {
 }
 
 impl FeedSource for Elsewhere {
-    fn begin(&self, _entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin(&self, _entity: &Entity) -> Result<InitialState, NoFeed> {
         Err(self.asked("begin"))
     }
 
@@ -56,11 +56,11 @@ impl FeedSource for Elsewhere {
         true
     }
 
-    fn begin_elsewhere(&self, _entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin_elsewhere(&self, _entity: &Entity) -> Result<InitialState, NoFeed> {
         Err(self.asked("elsewhere"))
     }
 
-    fn unled_ms(&self, _entity: &Entity) -> Option<u64> {
+    fn leaderless_ms(&self, _entity: &Entity) -> Option<u64> {
         self.unled_since.lock().map(|since| since.elapsed().as_millis() as u64)
     }
 
@@ -79,7 +79,7 @@ pub(super) fn session() -> Entity {
 }
 
 /// The session at a version, at which as many seats are sold.
-pub(super) fn at(version: u64) -> Beginning {
+pub(super) fn at(version: u64) -> InitialState {
     let seats: Vec<SeatState> =
         (0..SEATS as u64).map(|seat| if seat < version { SeatState::Sold } else { SeatState::Free }).collect();
     let mut packed = vec![0; SEATS.div_ceil(4)];
@@ -87,13 +87,18 @@ pub(super) fn at(version: u64) -> Beginning {
         packed[index / 4] |= (*state as u8) << (index % 4 * 2);
     }
     let (session, counts) = (id("hamlet"), counts(&seats));
-    Beginning::Session(MapView { session, epoch: 0, version, counts, areas: Vec::new(), seats: packed })
+    InitialState::Session(MapView { session, epoch: 0, version, counts, areas: Vec::new(), seats: packed })
 }
 
 /// The commit that sells the next seat.
 pub(super) fn to(version: u64) -> Commit {
     let seats = vec![(version as u32 - 1, SeatState::Sold)];
-    Commit { entity: session(), from: version - 1, to: version, news: News::Session { seats, areas: Vec::new() } }
+    Commit {
+        entity: session(),
+        from: version - 1,
+        to: version,
+        update: FeedUpdate::Session { seats, areas: Vec::new() },
+    }
 }
 
 pub(super) fn await_it(watcher: &mut Watcher, tag: u64) {
@@ -115,19 +120,19 @@ pub(super) enum Told {
 pub(super) fn told(watcher: &mut Watcher) -> Vec<Told> {
     let mut told = Vec::new();
     loop {
-        let mut said = Vec::new();
-        watcher.pull(Encoding::Json, 1 << 20, |word| said.push(word));
-        if said.is_empty() {
+        let mut event = Vec::new();
+        watcher.pull(Encoding::Json, 1 << 20, |word| event.push(word));
+        if event.is_empty() {
             return told;
         }
-        for word in said {
+        for word in event {
             told.push(match word {
-                Said::Begun { tag, feed } => {
+                FeedEvent::Begun { tag, feed } => {
                     watcher.release(feed);
                     Told::Begun(tag)
                 }
-                Said::Refused { tag, why } => Told::Refused(tag, why),
-                Said::Frame(frame) => match ServerFrame::read(Encoding::Json, &frame).expect("a frame") {
+                FeedEvent::Refused { tag, why } => Told::Refused(tag, why),
+                FeedEvent::Frame(frame) => match ServerFrame::read(Encoding::Json, &frame).expect("a frame") {
                     ServerFrame::Feed(_, event) => match event.read::<Snapshot>(Encoding::Json).expect("an event") {
                         Event::Snapshot(snapshot) => {
                             assert_eq!(u64::from(snapshot.counts.sold), snapshot.version);
@@ -167,7 +172,7 @@ fn a_watch_waits_for_the_answer_and_commits_that_come_before_it_are_not_lost() {
         wait(50).await;
         assert!(told(&mut one).is_empty());
         // From before the commits: they are told nowhere else.
-        feeds.begun(session(), Ok(at(2)));
+        feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
         assert_eq!(told(&mut one), [Told::Begun(5), Told::Snapshot(4)]);
         assert_eq!(told(&mut other), [Told::Begun(6), Told::Snapshot(4)]);
@@ -185,11 +190,11 @@ fn a_gap_before_the_answer_has_it_asked_again() {
         await_it(&mut watcher, 1);
         feeds.commit(vec![to(5)]);
         wait(50).await;
-        feeds.begun(session(), Ok(at(2)));
+        feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
         assert_eq!(source.was_asked(), ["begin", "begin"]);
         assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(2)]);
-        feeds.begun(session(), Ok(at(5)));
+        feeds.initial_state(session(), Ok(at(5)));
         wait(1).await;
         assert_eq!(told(&mut watcher), [Told::Snapshot(5)]);
     });
@@ -214,7 +219,7 @@ fn somebody_else_is_asked_in_time_and_a_refusal_reaches_everybody() {
         assert_eq!((feeds.counts(), watcher.len()), ((0, 0), 0));
         *source.says.lock() = None;
         await_it(&mut watcher, 2);
-        feeds.begun(session(), Err(NoFeed::NotFound));
+        feeds.initial_state(session(), Err(NoFeed::NotFound));
         wait(1).await;
         assert_eq!(told(&mut watcher), [Told::Refused(2, NoFeed::NotFound)]);
     });
@@ -231,7 +236,7 @@ fn who_watches_twice_is_answered_twice_and_who_leaves_is_not() {
         await_it(&mut gone, 3);
         drop(gone);
         assert_eq!(feeds.counts(), (1, 1));
-        feeds.begun(session(), Ok(at(1)));
+        feeds.initial_state(session(), Ok(at(1)));
         wait(1).await;
         // Once more, when the answer is there and has not been looked at.
         assert_eq!(watcher.watch(&session(), View::Whole, None, 4), Ok(Watching::Awaited));
@@ -252,7 +257,7 @@ fn who_was_asked_is_lost_and_somebody_else_asked_at_once() {
         feeds.commit(vec![Commit::lost(session())]);
         wait(1).await;
         assert_eq!(source.was_asked(), ["begin", "begin"]);
-        feeds.begun(session(), Ok(at(1)));
+        feeds.initial_state(session(), Ok(at(1)));
         wait(1).await;
         assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(1)]);
         // While it begins anew watchers keep what they have, and are told no less than before.
@@ -261,7 +266,7 @@ fn who_was_asked_is_lost_and_somebody_else_asked_at_once() {
         feeds.commit(vec![to(3)]);
         wait(30).await;
         assert!(told(&mut watcher).is_empty());
-        feeds.begun(session(), Ok(at(2)));
+        feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
         assert_eq!(told(&mut watcher), [Told::Snapshot(3)]);
         assert_eq!(source.was_asked(), ["begin"]);
@@ -274,18 +279,18 @@ fn both_views_begin_with_one_answer() {
         let (source, feeds) = begin();
         let (mut whole, mut counter) = (feeds.watcher(), feeds.watcher());
         await_it(&mut whole, 1);
-        feeds.begun(session(), Ok(at(1)));
+        feeds.initial_state(session(), Ok(at(1)));
         wait(1).await;
         assert_eq!(told(&mut whole), [Told::Begun(1), Told::Snapshot(1)]);
         assert_eq!(counter.watch(&session(), View::Counts, None, 2), Ok(Watching::Awaited));
         assert_eq!(source.was_asked(), ["begin", "begin"]);
         // Commits between were told of the watch before this one, and nobody takes them any more.
-        feeds.begun(session(), Ok(at(3)));
+        feeds.initial_state(session(), Ok(at(3)));
         wait(1).await;
         assert_eq!(told(&mut whole), [Told::Snapshot(3)]);
-        let mut said = Vec::new();
-        counter.pull(Encoding::Json, 1_000, |word| said.push(word));
-        assert!(matches!(said[..], [Said::Begun { tag: 2, .. }]), "{said:?}");
+        let mut event = Vec::new();
+        counter.pull(Encoding::Json, 1_000, |word| event.push(word));
+        assert!(matches!(event[..], [FeedEvent::Begun { tag: 2, .. }]), "{event:?}");
     });
 }
 
@@ -297,7 +302,7 @@ fn who_comes_from_a_quicker_node_is_not_told_less_than_it_was() {
         let has = |version| Some(super::since(super::EPOCH, version));
         assert_eq!(watcher.watch(&session(), View::Whole, has(4), 1), Ok(Watching::Awaited));
         assert_eq!(other.watch(&session(), View::Whole, has(7), 2), Ok(Watching::Awaited));
-        feeds.begun(session(), Ok(at(2)));
+        feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
         assert_eq!(told(&mut watcher), [Told::Begun(1)], "it has more than there is here");
         feeds.commit(vec![to(3)]);
@@ -335,20 +340,20 @@ fn pages_of_purchases_are_asked_for_and_asked_for_again() {
         let ada = Entity::Customer(id("ada"));
         let mut watcher = feeds.watcher();
         assert_eq!(watcher.watch(&ada, View::Whole, None, 1), Ok(Watching::Awaited));
-        feeds.begun(ada.clone(), Ok(Beginning::Customer { newest: 3 }));
+        feeds.initial_state(ada.clone(), Ok(InitialState::Customer { newest: 3 }));
         wait(1).await;
         let read = |watcher: &mut Watcher| {
             let mut pages = Vec::new();
-            while watcher.pull(Encoding::MsgPack, 1 << 20, |said| match said {
-                Said::Begun { .. } => {}
-                Said::Frame(frame) => {
+            while watcher.pull(Encoding::MsgPack, 1 << 20, |event| match event {
+                FeedEvent::Begun { .. } => {}
+                FeedEvent::Frame(frame) => {
                     let frame = ServerFrame::read(Encoding::MsgPack, &frame).expect("a frame");
                     let ServerFrame::Feed(_, event) = frame else { panic!("{frame:?}") };
                     let event = event.read::<PurchasesSnapshot>(Encoding::MsgPack).expect("an event");
                     let Event::Snapshot(page) = event else { panic!("{event:?}") };
                     pages.push((page.from, page.to));
                 }
-                said => panic!("{said:?}"),
+                event => panic!("{event:?}"),
             }) {}
             pages
         };
@@ -361,12 +366,12 @@ fn pages_of_purchases_are_asked_for_and_asked_for_again() {
         wait(250).await;
         assert!(read(&mut watcher).is_empty());
         assert_eq!(*source.pages.lock(), [0, 0], "once more when nothing came");
-        feeds.turned_to(id("ada"), 7, vec![purchase(8)]);
-        feeds.turned_to(id("ada"), 0, (1..=2).map(purchase).collect());
+        feeds.purchases_page(id("ada"), 7, vec![purchase(8)]);
+        feeds.purchases_page(id("ada"), 0, (1..=2).map(purchase).collect());
         wait(1).await;
         assert_eq!(read(&mut watcher), [(0, 2)]);
         assert_eq!(*source.pages.lock(), [0, 0, 2]);
-        feeds.turned_to(id("ada"), 2, (3..=4).map(purchase).collect());
+        feeds.purchases_page(id("ada"), 2, (3..=4).map(purchase).collect());
         wait(1).await;
         assert_eq!(read(&mut watcher), [(2, 3)], "what is not published yet is not told");
     });

@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use proptest::prelude::*;
 
 use super::{
-    super::{Beginning, Commit, DAYS_MAX, FeedSource, Feeds, News, NoFeed, Watcher},
+    super::{Commit, DAYS_MAX, FeedSource, FeedUpdate, Feeds, InitialState, NoFeed, Watcher},
     EPOCH, frame_of, hub, id, since, story, wait, watch,
 };
 
@@ -128,18 +128,18 @@ impl Replica {
         let (from, shown) = entry.versions.last_key_value().map(|(from, shown)| (*from, shown.clone()))?;
         let mut to = from + 1;
         let numbers = if let Change::Go(numbers) = change { &numbers[..] } else { &[] };
-        let (shown, news) = match shown {
+        let (shown, update) = match shown {
             Shown::Product(counts) => {
                 let held = numbers.iter().map(|number| u64::from(number % 10)).sum::<u64>();
                 let counts =
                     if numbers.is_empty() { counts } else { StockCounts { free: 1_000 - held, held, sold: 0 } };
-                (Shown::Product(counts), News::Product(counts))
+                (Shown::Product(counts), FeedUpdate::Product(counts))
             }
             Shown::Resource(bookings) => {
                 let days: BTreeSet<u32> = numbers.iter().map(|number| number % 3_000).collect();
                 let bookings = bookings + days.len() as u64;
                 entry.days.insert(to, days.clone());
-                (Shown::Resource(bookings), News::Resource { days: Some(days), bookings })
+                (Shown::Resource(bookings), FeedUpdate::Resource { days: Some(days), bookings })
             }
             Shown::Cart(mut cart) => {
                 let active = cart.state == CartState::Active;
@@ -150,17 +150,17 @@ impl Replica {
                     }
                     Change::Go(_) | Change::End | Change::Inside => {}
                 }
-                (Shown::Cart(cart.clone()), News::Cart(Box::new(cart)))
+                (Shown::Cart(cart.clone()), FeedUpdate::Cart(Box::new(cart)))
             }
             Shown::Customer => {
                 to = from + numbers.len() as u64;
                 let new: Vec<Purchase> = (from + 1..=to).map(purchase).collect();
                 entry.purchases.extend(new.iter().cloned());
-                (Shown::Customer, News::Purchases(new))
+                (Shown::Customer, FeedUpdate::Purchases(new))
             }
         };
         entry.versions.insert(to, shown);
-        (entry.watched && from < to).then(|| Commit { entity: entity.clone(), from, to, news })
+        (entry.watched && from < to).then(|| Commit { entity: entity.clone(), from, to, update })
     }
 
     fn shown(&self, entity: &Entity, version: u64) -> Option<Shown> {
@@ -183,17 +183,17 @@ impl Replica {
 }
 
 impl FeedSource for Replica {
-    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
         let mut entities = self.entities.lock();
         let entry = entities.get_mut(entity).ok_or(NoFeed::NotFound)?;
         entry.watched = true;
         let (version, shown) = entry.versions.last_key_value().ok_or(NoFeed::NotFound)?;
         let version = *version;
         Ok(match shown.clone() {
-            Shown::Product(counts) => Beginning::Product { version, counts },
-            Shown::Resource(bookings) => Beginning::Resource { version, bookings },
-            Shown::Cart(cart) => Beginning::Cart { version, cart: Box::new(cart) },
-            Shown::Customer => Beginning::Customer { newest: version },
+            Shown::Product(counts) => InitialState::Product { version, counts },
+            Shown::Resource(bookings) => InitialState::Resource { version, bookings },
+            Shown::Cart(cart) => InitialState::Cart { version, cart: Box::new(cart) },
+            Shown::Customer => InitialState::Customer { newest: version },
         })
     }
 
@@ -201,7 +201,7 @@ impl FeedSource for Replica {
         false
     }
 
-    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
         panic!("{entity} is not awaited")
     }
 
@@ -255,7 +255,7 @@ impl Reader {
 
     fn pull(&mut self, bytes_max: usize) -> bool {
         let mut frames = Vec::new();
-        let more = self.watcher.pull(self.encoding, bytes_max, |said| frames.push(frame_of(said)));
+        let more = self.watcher.pull(self.encoding, bytes_max, |event| frames.push(frame_of(event)));
         for frame in frames {
             self.take(&frame);
         }
@@ -469,7 +469,7 @@ fn a_customer_is_gone_on_with_from_any_cursor() {
         let mut other = feeds.watcher();
         let mut frames = Vec::new();
         watch(&mut other, &customer(), Some(Since::Cursor(5_000))).expect("it is there");
-        other.pull(Encoding::Json, 1, |said| frames.push(frame_of(said)));
+        other.pull(Encoding::Json, 1, |event| frames.push(frame_of(event)));
         let text = String::from_utf8(frames[0].to_vec()).expect("JSON");
         assert!(text.contains(r#""from":0,"to":400"#), "{text}");
     });

@@ -30,14 +30,14 @@ pub(crate) const TABLE: u64 = 12;
 pub(crate) struct Seen {
     pub(crate) frames: Mutex<Vec<(NodeId, Lane, Bytes)>>,
     pub(crate) links: Mutex<Vec<(NodeId, bool)>>,
-    pub(crate) judged: Mutex<Vec<PeerHello>>,
+    pub(crate) offered: Mutex<Vec<PeerHello>>,
     /// It takes everybody for a newcomer.
     pub(crate) open: AtomicBool,
     /// It takes nobody.
     pub(crate) strict: AtomicBool,
     /// … and never will.
     pub(crate) permanent: AtomicBool,
-    pub(crate) dismissals: Mutex<Vec<(NodeId, String)>>,
+    pub(crate) removals: Mutex<Vec<(NodeId, String)>>,
 }
 
 impl PeerInbox for Seen {
@@ -54,7 +54,7 @@ impl PeerInbox for Seen {
     }
 
     fn admit(&self, hello: &PeerHello) -> Result<PeerAdmission, PeerRejection> {
-        self.judged.lock().push(hello.clone());
+        self.offered.lock().push(hello.clone());
         if !self.strict.load(Relaxed) {
             return Ok(if self.open.load(Relaxed) { PeerAdmission::Unlisted } else { PeerAdmission::AsListed });
         }
@@ -63,7 +63,7 @@ impl PeerInbox for Seen {
     }
 
     fn removed(&self, by: NodeId, why: &str) {
-        self.dismissals.lock().push((by, why.to_owned()));
+        self.removals.lock().push((by, why.to_owned()));
     }
 }
 

@@ -80,7 +80,7 @@ async fn a_certificate_of_another_authority_is_refused_by_both_sides() {
     let two_as_four = Node::with(4, with(other.files("node-4")));
     three.knows(&[(4, two_as_four.address())]);
     two_as_four.knows(&[(3, three.address())]);
-    until("the caller is turned away", || two_as_four.net.port_counts().strangers > 0).await;
+    until("the caller is turned away", || two_as_four.net.port_counts().aborted > 0).await;
     assert_eq!((one.told(2), three.told(4), two_as_four.told(3)), (vec![], vec![], vec![]));
 }
 
@@ -141,7 +141,7 @@ async fn one_side_in_the_clear() {
     one.says(2, "is it encrypted on one side only?").await;
     let (one, two) = (Node::with(1, with(authority.files("node-1"))), Node::new(2));
     know_each_other(&one, &two);
-    until("it is counted", || two.net.port_counts().strangers > 0).await;
+    until("it is counted", || two.net.port_counts().aborted > 0).await;
     assert!(one.told(2).is_empty());
 }
 

@@ -82,7 +82,7 @@ async fn another_cluster() {
     one.says(2, &format!("refused by the other side: {words}")).await;
     two.says(1, &format!("a caller from 127.0.0.1: refused: {words}")).await;
     assert!(two.net.port_counts().refused > 0);
-    assert_eq!(two.seen.judged.lock().len(), 0);
+    assert_eq!(two.seen.offered.lock().len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -157,7 +157,7 @@ async fn one_who_knows_a_later_table_is_let_in() {
     two.seen.open.store(true, Relaxed);
     one.knows(&[(2, two.address())]);
     one.linked(2).await;
-    assert!(two.seen.judged.lock().iter().all(|hello| (hello.node, hello.table) == (1, TABLE)));
+    assert!(two.seen.offered.lock().iter().all(|hello| (hello.node, hello.table) == (1, TABLE)));
     two.reaches(&one, Lane::Calls, b"who led?").await;
     // The table has come, and it is not in it.
     two.seen.open.store(false, Relaxed);
@@ -173,9 +173,9 @@ async fn one_the_node_itself_does_not_take() {
     one.knows(&[(2, two.address())]);
     two.knows(&[(1, one.address())]);
     one.says(2, "refused by the other side: node 2 does not take node 1: disk d1 was removed").await;
-    let judged = two.seen.judged.lock().first().cloned().expect("it was asked");
-    assert_eq!((judged.cluster, judged.node, judged.disk, judged.version), (CLUSTER, 1, 0xd1, VERSION));
-    assert_eq!(judged.program, concat!("boxoffice ", env!("CARGO_PKG_VERSION")));
+    let offered = two.seen.offered.lock().first().cloned().expect("it was asked");
+    assert_eq!((offered.cluster, offered.node, offered.disk, offered.version), (CLUSTER, 1, 0xd1, VERSION));
+    assert_eq!(offered.program, concat!("boxoffice ", env!("CARGO_PKG_VERSION")));
     one.seen.strict.store(true, Relaxed);
     one.says(2, "refused: node 1 does not take node 2: disk d2 was removed").await;
     two.says(1, "refused by the other side: node 1 does not take node 2").await;
@@ -191,7 +191,7 @@ async fn one_who_was_removed_for_good_is_told_and_only_by_who_knows_the_secret()
     // It is said to who is in no table, too: who was removed is in none.
     one.knows(&[(2, two.address())]);
     one.says(2, "refused by the other side for good: disk d1 was removed").await;
-    until("the node itself is told", || one.seen.dismissals.lock().contains(&(2, "disk d1 was removed".into()))).await;
+    until("the node itself is told", || one.seen.removals.lock().contains(&(2, "disk d1 was removed".into()))).await;
     assert_eq!(one.link(2).refused.as_deref(), Some("refused by the other side for good: disk d1 was removed"));
 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -207,7 +207,7 @@ async fn one_who_was_removed_for_good_is_told_and_only_by_who_knows_the_secret()
         }
     });
     three.says(4, "refused: node 4 does not know the secret that node 3 has").await;
-    assert_eq!(*three.seen.dismissals.lock(), []);
+    assert_eq!(*three.seen.removals.lock(), []);
     forger.abort();
 }
 
@@ -235,7 +235,7 @@ async fn strangers_cost_little_and_are_counted() {
     }
     until("all are counted", || {
         let now = two.net.port_counts();
-        (now.strangers - before.strangers, now.refused - before.refused) == (60, 10)
+        (now.aborted - before.aborted, now.refused - before.refused) == (60, 10)
     })
     .await;
     assert_eq!(two.net.port_counts().corrupt, 0);

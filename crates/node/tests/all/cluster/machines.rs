@@ -17,7 +17,7 @@ use boxoffice_core::{
     money::{Currency, Money},
 };
 use boxoffice_env::{Gateway, MemoryDisk, MemoryStores, Net, PeerAddress, World, secret::Secret};
-use boxoffice_feeds::{NoFeed, Said, View, Watcher};
+use boxoffice_feeds::{FeedEvent, NoFeed, View, Watcher};
 use boxoffice_links::{PeerConfig, TcpNet};
 use boxoffice_node::{
     config::NodeConfig,
@@ -121,10 +121,10 @@ impl Watching {
     /// The next version, and the counts with it.
     pub(crate) fn next(&mut self) -> (u64, StockCounts) {
         while self.frames.is_empty() {
-            let waiting = async { tokio::time::timeout(PATIENCE, self.watcher.dirty()).await };
+            let waiting = async { tokio::time::timeout(PATIENCE, self.watcher.ready()).await };
             self.runtime.block_on(waiting).expect("something comes");
             self.watcher.pull(Encoding::MsgPack, 1, |said| match said {
-                Said::Frame(frame) => self.frames.push(frame),
+                FeedEvent::Frame(frame) => self.frames.push(frame),
                 other => panic!("{other:?}, and nothing is awaited"),
             });
         }
@@ -147,11 +147,11 @@ impl Watching {
 fn answered(watcher: &mut Watcher, runtime: &tokio::runtime::Handle) -> Result<u64, NoFeed> {
     let mut answer = None;
     while answer.is_none() {
-        runtime.block_on(async { tokio::time::timeout(PATIENCE, watcher.dirty()).await }).expect("an answer");
+        runtime.block_on(async { tokio::time::timeout(PATIENCE, watcher.ready()).await }).expect("an answer");
         watcher.pull(Encoding::MsgPack, 1, |said| match said {
-            Said::Begun { feed, .. } => answer = Some(Ok(feed)),
-            Said::Refused { why, .. } => answer = Some(Err(why)),
-            Said::Frame(frame) => panic!("{frame:?} before it was answered"),
+            FeedEvent::Begun { feed, .. } => answer = Some(Ok(feed)),
+            FeedEvent::Refused { why, .. } => answer = Some(Err(why)),
+            FeedEvent::Frame(frame) => panic!("{frame:?} before it was answered"),
         });
     }
     answer.expect("it was waited for")

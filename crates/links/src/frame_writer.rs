@@ -7,7 +7,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 
 use super::frame::{Encoder, Kind};
 
-pub(super) struct Pen {
+pub(super) struct FrameWriter {
     encoder: Encoder,
     /// Goes before whatever is written next.
     pub(super) out: BytesMut,
@@ -15,10 +15,10 @@ pub(super) struct Pen {
     socket: Option<TcpStream>,
 }
 
-impl Pen {
+impl FrameWriter {
     /// `first` is written before anything else.
-    pub(super) fn new(encoder: Encoder, socket: Option<TcpStream>, first: &[u8]) -> Pen {
-        Pen { encoder, out: BytesMut::from(first), socket }
+    pub(super) fn new(encoder: Encoder, socket: Option<TcpStream>, first: &[u8]) -> FrameWriter {
+        FrameWriter { encoder, out: BytesMut::from(first), socket }
     }
 
     /// Whether it can write by itself.
@@ -38,7 +38,7 @@ impl Pen {
 
     /// What stands before a body that is written from where it is.
     pub(super) fn head(&mut self, lane: Lane, body: &Bytes) {
-        self.out.extend_from_slice(&self.encoder.head(Kind::For(lane), body));
+        self.out.extend_from_slice(&self.encoder.head(Kind::Data(lane), body));
     }
 
     pub(super) fn heartbeat(&mut self) {

@@ -14,7 +14,7 @@ use tokio::{
 use super::{
     config::PeerConfig,
     frame::{Decoder, Encoder, Kind},
-    hello::words,
+    hello::printable,
     refusal::{Failure, Refusal},
 };
 
@@ -26,12 +26,12 @@ const INTRODUCTION_BYTES_MAX: usize = 1_024;
 const NOT_SENT_BYTES_MAX: u32 = 64 * 1024;
 
 /// How long one who is refused may take to read why.
-const FAREWELL: Duration = Duration::from_millis(500);
+const REFUSAL_READ_TIME: Duration = Duration::from_millis(500);
 
 pub(super) type Reader = Box<dyn AsyncRead + Send + Unpin>;
 pub(super) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
-pub(super) struct Ends {
+pub(super) struct Transport {
     pub(super) reader: Reader,
     pub(super) writer: Writer,
     /// Another handle of the socket, for who writes without waiting; `None` if nobody may.
@@ -42,12 +42,12 @@ pub(super) struct Ends {
     pub(super) certificate: Option<CertificateDer<'static>>,
 }
 
-impl Ends {
+impl Transport {
     /// A connection in the clear.
-    pub(super) fn plain(stream: TcpStream) -> io::Result<Ends> {
+    pub(super) fn plain(stream: TcpStream) -> io::Result<Transport> {
         let socket = SockRef::from(&stream).try_clone()?.into();
         let (reader, writer) = split(stream);
-        Ok(Ends { socket: Some(socket), ..Ends::sealed(Box::new(reader), Box::new(writer), None) })
+        Ok(Transport { socket: Some(socket), ..Transport::sealed(Box::new(reader), Box::new(writer), None) })
     }
 
     /// Whether nothing encrypts.
@@ -56,33 +56,33 @@ impl Ends {
     }
 
     /// The same connection, carried by the runtime this is called on; `direct` if others may write as well, without waiting.
-    pub(super) fn moved_here(self, direct: bool) -> io::Result<Ends> {
+    pub(super) fn moved_to_this_runtime(self, direct: bool) -> io::Result<Transport> {
         let Some(socket) = self.socket else { return Ok(self) };
         let (reader, writer) = TcpStream::from_std(socket.try_clone()?)?.into_split();
         let socket = Some(socket).filter(|_| direct);
-        Ok(Ends { reader: Box::new(reader), writer: Box::new(writer), socket, ..self })
+        Ok(Transport { reader: Box::new(reader), writer: Box::new(writer), socket, ..self })
     }
 
     /// An encrypted connection.
-    pub(super) fn sealed(reader: Reader, writer: Writer, certificate: Option<CertificateDer<'static>>) -> Ends {
+    pub(super) fn sealed(reader: Reader, writer: Writer, certificate: Option<CertificateDer<'static>>) -> Transport {
         let decoder = Decoder::new(INTRODUCTION_BYTES_MAX);
-        Ends { reader, writer, socket: None, encoder: Encoder::default(), decoder, certificate }
+        Transport { reader, writer, socket: None, encoder: Encoder::default(), decoder, certificate }
     }
 
     /// Says one thing.
-    pub(super) async fn say(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
+    pub(super) async fn send(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
         let frame = self.encoder.frame(kind, body);
         self.writer.write_all(&frame).await?;
         Ok(self.writer.flush().await?)
     }
 
     /// Hears what must come next, unless it is a refusal.
-    pub(super) async fn hear(&mut self, awaited: Kind) -> Result<Bytes, Failure> {
+    pub(super) async fn receive(&mut self, awaited: Kind) -> Result<Bytes, Failure> {
         loop {
             match self.decoder.next()? {
                 Some((kind, body)) if kind == awaited => return Ok(body),
-                Some((Kind::Refusal, reason)) => return Err(Failure::Refused(words(&reason))),
-                Some((Kind::Dismissal, body)) => return Err(Failure::Farewell(body)),
+                Some((Kind::Refusal, reason)) => return Err(Failure::Refused(printable(&reason))),
+                Some((Kind::Removed, body)) => return Err(Failure::UnverifiedRemoval(body)),
                 Some((kind, _)) => return Err(Failure::OutOfTurn(kind)),
                 None if self.reader.read_buf(self.decoder.room()).await? == 0 => return Err(Failure::Ended),
                 None => {}
@@ -93,16 +93,16 @@ impl Ends {
     /// Says why not, and waits a little for it to be read: a socket closed with bytes unread resets the connection, and the
     /// reason may be lost with it.
     pub(super) async fn refuse(mut self, refusal: &Refusal) {
-        let farewell = async {
-            let (kind, body) = refusal.said();
-            self.say(kind, &body).await?;
+        let sent = async {
+            let (kind, body) = refusal.as_frame();
+            self.send(kind, &body).await?;
             self.writer.shutdown().await?;
             let mut rest = [0; 1_024];
             while self.reader.read(&mut rest).await? > 0 {}
             Ok::<(), Failure>(())
         };
         // It may have gone already.
-        let _ = timeout(FAREWELL, farewell).await;
+        let _ = timeout(REFUSAL_READ_TIME, sent).await;
     }
 }
 

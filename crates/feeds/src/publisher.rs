@@ -4,24 +4,24 @@ use boxoffice_core::{answer::Purchase, id::Entity};
 use boxoffice_wire::{encode, feed::SnapshotBody};
 
 use super::{
-    News,
+    FeedUpdate,
     reader::{Pulled, Reader},
     ring::{Encoded, Ring},
 };
 
 /// The feed of an entity of whatever kind, from its beginning on.
-pub(super) trait Line: Send {
+pub(super) trait Publisher: Send {
     /// The version that is published; of a customer the cursor.
     fn published(&self) -> u64;
 
     /// Publishes what follows up to version `to`.
-    fn publish(&mut self, to: u64, news: News);
+    fn publish(&mut self, to: u64, update: FeedUpdate);
 
     /// Gives a watcher at `at`, `None` if it has nothing, what follows. Where it is then, and what is left.
     fn pull(&mut self, at: Option<u64>, reader: &mut Reader<'_>) -> (Option<u64>, Pulled);
 
     /// What is kept elsewhere after a cursor came; whether somebody has asked for it.
-    fn turned_to(&mut self, _after: u64, _page: Vec<Purchase>) -> bool {
+    fn purchases_page(&mut self, _after: u64, _page: Vec<Purchase>) -> bool {
         false
     }
 
@@ -29,14 +29,14 @@ pub(super) trait Line: Send {
     fn ask_again(&mut self) {}
 
     /// Why nothing will follow what is published, if so: the name of the refusal that commands get from now on.
-    fn over(&self) -> Option<&'static str>;
+    fn end_reason(&self) -> Option<&'static str>;
 }
 
 /// Deltas of a ring whose snapshots are hardly longer than they.
 const DEPTH_SMALL: usize = 8;
 
 /// A state whose snapshot says all there is to say of it, whatever was missed before.
-pub(super) trait State: Send {
+pub(super) trait PublishedState: Send {
     /// What its snapshots are.
     type Snapshot: SnapshotBody;
 
@@ -51,20 +51,20 @@ pub(super) trait State: Send {
     /// Takes over what is different at version `to`; the delta and what it weighs, `None` if only a snapshot says it. A delta
     /// says how everything is that was touched since the version before, also what is as it was: watchers may have seen a
     /// version between.
-    fn apply(&mut self, to: u64, news: News) -> Option<(DeltaOf<Self>, usize)>;
+    fn apply(&mut self, to: u64, update: FeedUpdate) -> Option<(DeltaOf<Self>, usize)>;
 
     fn snapshot(&self, entity: &Entity, epoch: u64) -> Self::Snapshot;
 
-    /// As [`Line::over`].
-    fn over(&self) -> Option<&'static str> {
+    /// As [`Publisher::end_reason`].
+    fn end_reason(&self) -> Option<&'static str> {
         None
     }
 }
 
-pub(super) type DeltaOf<S> = <<S as State>::Snapshot as SnapshotBody>::Delta;
+pub(super) type DeltaOf<S> = <<S as PublishedState>::Snapshot as SnapshotBody>::Delta;
 
 /// The line of such a state.
-pub(super) struct States<S: State> {
+pub(super) struct StatePublisher<S: PublishedState> {
     entity: Entity,
     epoch: u64,
     state: S,
@@ -73,18 +73,18 @@ pub(super) struct States<S: State> {
     snapshot: Encoded,
 }
 
-impl<S: State> States<S>
+impl<S: PublishedState> StatePublisher<S>
 where
     DeltaOf<S>: Send,
 {
     /// From this state on. It is of this epoch, and its ring keeps `depth` deltas.
-    pub(super) fn begun(entity: &Entity, (epoch, depth): (u64, usize), state: S) -> States<S> {
+    pub(super) fn from_initial(entity: &Entity, (epoch, depth): (u64, usize), state: S) -> StatePublisher<S> {
         let ring = Ring::new(if S::IS_SMALL { depth.min(DEPTH_SMALL) } else { depth }, S::WEIGHT_MAX);
-        States { entity: entity.clone(), epoch, state, ring, snapshot: Encoded::default() }
+        StatePublisher { entity: entity.clone(), epoch, state, ring, snapshot: Encoded::default() }
     }
 }
 
-impl<S: State> Line for States<S>
+impl<S: PublishedState> Publisher for StatePublisher<S>
 where
     DeltaOf<S>: Send,
 {
@@ -92,9 +92,9 @@ where
         self.state.version()
     }
 
-    fn publish(&mut self, to: u64, news: News) {
+    fn publish(&mut self, to: u64, update: FeedUpdate) {
         self.snapshot = Encoded::default();
-        match self.state.apply(to, news) {
+        match self.state.apply(to, update) {
             Some((delta, weight)) => self.ring.push(delta, weight),
             None => self.ring.clear(),
         }
@@ -110,13 +110,13 @@ where
             return (Some(reached), pulled);
         }
         let (encoding, feed) = (reader.encoding, reader.feed);
-        let States { entity, epoch, state, snapshot, .. } = self;
+        let StatePublisher { entity, epoch, state, snapshot, .. } = self;
         let write = |out: &mut _| encode::snapshot(encoding, out, feed, &state.snapshot(entity, *epoch));
         reader.give(snapshot.get(encoding, write));
         (Some(version), Pulled::All)
     }
 
-    fn over(&self) -> Option<&'static str> {
-        self.state.over()
+    fn end_reason(&self) -> Option<&'static str> {
+        self.state.end_reason()
     }
 }

@@ -14,7 +14,7 @@ use crate::{Feeds, Watcher};
 async fn watching(feeds: &Feeds) -> Watcher {
     let mut watcher = feeds.watcher();
     await_it(&mut watcher, 1);
-    feeds.begun(session(), Ok(at(2)));
+    feeds.initial_state(session(), Ok(at(2)));
     wait(1).await;
     assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(2)]);
     watcher
@@ -72,7 +72,7 @@ fn a_feed_that_begins_where_nobody_leads_is_old_from_the_beginning() {
         wait(10_000).await;
         let mut watcher = feeds.watcher();
         await_it(&mut watcher, 1);
-        feeds.begun(session(), Ok(at(2)));
+        feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
         assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(2), Told::Stale(10_001)]);
     });
@@ -88,13 +88,13 @@ fn a_feed_that_cannot_begin_anew_is_old() {
         wait(1_990).await;
         assert!(told(&mut watcher).is_empty());
         wait(20).await;
-        let said = told(&mut watcher);
-        assert!(matches!(said[..], [Told::Stale(2_000..2_020)]), "{said:?}");
+        let event = told(&mut watcher);
+        assert!(matches!(event[..], [Told::Stale(2_000..2_020)]), "{event:?}");
         // A node is there again, and answers after a while.
         *source.says.lock() = None;
         wait(400).await;
         assert!(told(&mut watcher).is_empty());
-        feeds.begun(session(), Ok(at(5)));
+        feeds.initial_state(session(), Ok(at(5)));
         wait(1).await;
         assert_eq!(told(&mut watcher), [Told::Snapshot(5), Told::Stale(0)]);
     });

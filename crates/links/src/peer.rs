@@ -9,40 +9,40 @@ use smol_str::SmolStr;
 use tokio::sync::watch;
 
 use super::{
-    counts::Counts,
+    counts::TrafficCounts,
     link::Connection,
-    queues::{Pushed, Road},
+    queues::{LinkKind, Pushed},
     refusal::{Failure, Refusal},
 };
 
 /// Kept for as long as this node runs, also when the other leaves the table, so that what is told of it stays in order.
-pub(super) struct Neighbour {
+pub(super) struct Peer {
     pub(super) node: NodeId,
     clock: Arc<dyn Clock>,
-    roads: Mutex<[Option<Arc<Connection>>; 2]>,
-    standing: watch::Sender<Standing>,
+    connections: Mutex<[Option<Arc<Connection>>; 2]>,
+    state: watch::Sender<LinkState>,
     notes: Mutex<Notes>,
-    pub(super) counts: Counts,
+    pub(super) counts: TrafficCounts,
 }
 
 /// What decides whether it is dialed and what is told of it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Standing {
+pub(super) struct LinkState {
     /// It is in the table, and dialed.
-    pub(super) member: bool,
+    pub(super) listed: bool,
     /// It may be linked with although it is not in the table.
-    guest: bool,
-    /// By [`Road::index`]: its connection stands.
-    pub(super) stands: [bool; 2],
+    unlisted_allowed: bool,
+    /// By [`LinkKind::index`]: its connection stands.
+    pub(super) connected: [bool; 2],
     /// Connections that were lost.
     losses: u64,
     /// Since when it is up or down, by the wall clock.
     since_ms: u64,
 }
 
-impl Standing {
+impl LinkState {
     pub(super) fn is_up(&self) -> bool {
-        self.stands == [true, true]
+        self.connected == [true, true]
     }
 }
 
@@ -55,58 +55,58 @@ struct Notes {
     refused: Option<String>,
 }
 
-impl Neighbour {
-    pub(super) fn new(node: NodeId, clock: Arc<dyn Clock>) -> Neighbour {
-        let standing = Standing { since_ms: clock.wall_ms(), ..Standing::default() };
-        Neighbour {
+impl Peer {
+    pub(super) fn new(node: NodeId, clock: Arc<dyn Clock>) -> Peer {
+        let state = LinkState { since_ms: clock.wall_ms(), ..LinkState::default() };
+        Peer {
             node,
             clock,
-            roads: Mutex::default(),
-            standing: watch::Sender::new(standing),
+            connections: Mutex::default(),
+            state: watch::Sender::new(state),
             notes: Mutex::default(),
-            counts: Counts::default(),
+            counts: TrafficCounts::default(),
         }
     }
 
     /// It is in the table, at this address. A link that stands is not touched by a new one.
-    pub(super) fn enter(&self, address: &str) {
+    pub(super) fn set_listed(&self, address: &str) {
         address.clone_into(&mut self.notes.lock().address);
-        self.standing.send_if_modified(|standing| !std::mem::replace(&mut standing.member, true));
+        self.state.send_if_modified(|state| !std::mem::replace(&mut state.listed, true));
     }
 
     /// It may link with this node although it is not in the table.
-    pub(super) fn welcome(&self) {
-        self.standing.send_if_modified(|standing| !std::mem::replace(&mut standing.guest, true));
+    pub(super) fn allow_unlisted(&self) {
+        self.state.send_if_modified(|state| !std::mem::replace(&mut state.unlisted_allowed, true));
     }
 
     /// It is no longer to be linked with.
-    pub(super) fn leave(&self, why: &str) {
-        let mut roads = self.roads.lock();
-        self.standing.send_if_modified(|standing| {
-            let before = standing.member || standing.guest;
-            (standing.member, standing.guest) = (false, false);
+    pub(super) fn disallow(&self, why: &str) {
+        let mut connections = self.connections.lock();
+        self.state.send_if_modified(|state| {
+            let before = state.listed || state.unlisted_allowed;
+            (state.listed, state.unlisted_allowed) = (false, false);
             before
         });
-        for road in Road::BOTH {
-            self.take_out(&mut roads, road, why);
+        for link_kind in LinkKind::BOTH {
+            self.remove(&mut connections, link_kind, why);
         }
     }
 
-    pub(super) fn is_member(&self) -> bool {
-        self.standing.borrow().member
+    pub(super) fn is_listed(&self) -> bool {
+        self.state.borrow().listed
     }
 
-    fn may_stand(&self) -> bool {
-        let standing = self.standing.borrow();
-        standing.member || standing.guest
+    fn is_allowed(&self) -> bool {
+        let state = self.state.borrow();
+        state.listed || state.unlisted_allowed
     }
 
     pub(super) fn address(&self) -> String {
         self.notes.lock().address.clone()
     }
 
-    pub(super) fn watch(&self) -> watch::Receiver<Standing> {
-        self.standing.subscribe()
+    pub(super) fn watch(&self) -> watch::Receiver<LinkState> {
+        self.state.subscribe()
     }
 
     /// Makes this verified connection the one of its road. An older one is closed: the other side has given it up, whatever
@@ -116,65 +116,65 @@ impl Neighbour {
     /// # Errors
     /// [`Refusal`] if it may not stand.
     pub(super) fn install(&self, new: Arc<Connection>, program: SmolStr) -> Result<(), Refusal> {
-        let mut roads = self.roads.lock();
-        if !self.may_stand() {
+        let mut connections = self.connections.lock();
+        if !self.is_allowed() {
             return Err(Refusal::NotInTable { node: self.node });
         }
-        let road = new.road;
-        if let Some(old) = &roads[road.index()]
-            && old.life == new.life
+        let link_kind = new.link_kind;
+        if let Some(old) = &connections[link_kind.index()]
+            && old.incarnation == new.incarnation
             && old.dialer < new.dialer
         {
             return Err(Refusal::Linked { by: old.dialer });
         }
-        self.take_out(&mut roads, road, "the other node made a new one");
-        let other = Road::BOTH[1 - road.index()];
-        if roads[other.index()].as_ref().is_some_and(|old| old.life != new.life) {
-            self.take_out(&mut roads, other, "the other node began anew");
+        self.remove(&mut connections, link_kind, "the other node made a new one");
+        let other = LinkKind::BOTH[1 - link_kind.index()];
+        if connections[other.index()].as_ref().is_some_and(|old| old.incarnation != new.incarnation) {
+            self.remove(&mut connections, other, "the other node began anew");
         }
-        roads[road.index()] = Some(new);
+        connections[link_kind.index()] = Some(new);
         self.notes.lock().program = Some(program);
-        self.stand(|standing| standing.stands[road.index()] = true);
+        self.update(|state| state.connected[link_kind.index()] = true);
         Ok(())
     }
 
     /// A connection has ended.
-    pub(super) fn lost(&self, connection: &Arc<Connection>, why: &str) {
-        let mut roads = self.roads.lock();
-        let road = connection.road;
-        if roads[road.index()].as_ref().is_some_and(|standing| Arc::ptr_eq(standing, connection)) {
-            self.take_out(&mut roads, road, why);
+    pub(super) fn on_lost(&self, connection: &Arc<Connection>, why: &str) {
+        let mut connections = self.connections.lock();
+        let link_kind = connection.link_kind;
+        if connections[link_kind.index()].as_ref().is_some_and(|state| Arc::ptr_eq(state, connection)) {
+            self.remove(&mut connections, link_kind, why);
             self.notes.lock().last_error = Some(why.to_owned());
         }
     }
 
-    fn take_out(&self, roads: &mut [Option<Arc<Connection>>; 2], road: Road, why: &str) {
-        let Some(old) = roads[road.index()].take() else { return };
+    fn remove(&self, connections: &mut [Option<Arc<Connection>>; 2], link_kind: LinkKind, why: &str) {
+        let Some(old) = connections[link_kind.index()].take() else { return };
         self.counts.dropped.fetch_add(old.close(), Relaxed);
-        if self.may_stand() {
-            tracing::warn!(node = self.node, ?road, why, "a connection to another node is over");
+        if self.is_allowed() {
+            tracing::warn!(node = self.node, ?link_kind, why, "a connection to another node is over");
         } else {
-            tracing::info!(node = self.node, ?road, why, "left another node");
+            tracing::info!(node = self.node, ?link_kind, why, "left another node");
         }
         self.notes.lock().refused = None;
-        self.stand(|standing| {
-            standing.stands[road.index()] = false;
-            standing.losses += 1;
+        self.update(|state| {
+            state.connected[link_kind.index()] = false;
+            state.losses += 1;
         });
     }
 
-    fn stand(&self, change: impl FnOnce(&mut Standing)) {
-        self.standing.send_modify(|standing| {
-            let before = standing.is_up();
-            change(standing);
-            if standing.is_up() != before {
-                standing.since_ms = self.clock.wall_ms();
+    fn update(&self, change: impl FnOnce(&mut LinkState)) {
+        self.state.send_modify(|state| {
+            let before = state.is_up();
+            change(state);
+            if state.is_up() != before {
+                state.since_ms = self.clock.wall_ms();
             }
         });
     }
 
     /// Keeps what went wrong, and says it in the log unless it is what was said last.
-    pub(super) fn note(&self, what: &str) {
+    pub(super) fn record_error(&self, what: &str) {
         let mut notes = self.notes.lock();
         if notes.last_error.as_deref() != Some(what) {
             tracing::warn!(node = self.node, address = notes.address, "{what}");
@@ -183,14 +183,14 @@ impl Neighbour {
     }
 
     /// A dial came to nothing.
-    pub(super) fn failed(&self, failure: &Failure) {
+    pub(super) fn dial_failed(&self, failure: &Failure) {
         let address = self.address();
-        self.note(&format!("{address}: {failure}"));
+        self.record_error(&format!("{address}: {failure}"));
         self.notes.lock().refused = failure.refusal();
     }
 
     pub(super) fn send(&self, lane: Lane, frame: Bytes) -> Result<u64, NotSent> {
-        let connection = self.roads.lock()[Road::of(lane).index()].clone();
+        let connection = self.connections.lock()[LinkKind::of(lane).index()].clone();
         let Some(connection) = connection else { return Err(NotSent::Unreachable(self.node)) };
         match connection.push(lane, frame, &self.counts) {
             Pushed::Taken { .. } => Ok(connection.number),
@@ -203,21 +203,21 @@ impl Neighbour {
     }
 
     /// Tells the node of each time the link is up and each time it was lost, for as long as it runs.
-    pub(super) async fn tell(&self, inbox: &dyn PeerInbox) {
+    pub(super) async fn report_changes(&self, inbox: &dyn PeerInbox) {
         let mut watch = self.watch();
         // The losses there were when it was told to be up.
         let mut told_up = None;
         loop {
-            let standing = *watch.borrow_and_update();
-            if told_up.is_some_and(|losses| losses != standing.losses) {
+            let state = *watch.borrow_and_update();
+            if told_up.is_some_and(|losses| losses != state.losses) {
                 tracing::warn!(node = self.node, "the link to a node is lost");
                 inbox.link(self.node, false);
                 told_up = None;
             }
-            if standing.is_up() && told_up.is_none() {
+            if state.is_up() && told_up.is_none() {
                 tracing::info!(node = self.node, "a node is linked");
                 inbox.link(self.node, true);
-                told_up = Some(standing.losses);
+                told_up = Some(state.losses);
             }
             if watch.changed().await.is_err() {
                 return;
@@ -226,17 +226,17 @@ impl Neighbour {
     }
 
     pub(super) fn status(&self) -> LinkStatus {
-        let queued = self.roads.lock().iter().flatten().map(|connection| connection.queued()).sum();
-        let standing = *self.standing.borrow();
+        let queued = self.connections.lock().iter().flatten().map(|connection| connection.queued()).sum();
+        let state = *self.state.borrow();
         let notes = self.notes.lock();
         LinkStatus {
             node: self.node,
             address: notes.address.clone(),
-            up: standing.is_up(),
-            since_ms: standing.since_ms,
+            up: state.is_up(),
+            since_ms: state.since_ms,
             program: notes.program.clone(),
             last_error: notes.last_error.clone(),
-            refused: notes.refused.clone().filter(|_| !standing.stands.contains(&true)),
+            refused: notes.refused.clone().filter(|_| !state.connected.contains(&true)),
             frames_sent: self.counts.frames_sent.load(Relaxed),
             bytes_sent: self.counts.bytes_sent.load(Relaxed),
             frames_received: self.counts.frames_received.load(Relaxed),

@@ -1,7 +1,7 @@
 //! The marks by which connections hear that feeds of theirs have something, alone, beside the same of tokio's pieces: one
 //! round is a few changes of each feed of each connection, until every connection has taken the numbers of all its feeds.
 //!
-//! `cargo bench -p boxoffice-feeds --bench marks`
+//! `cargo bench -p boxoffice-feeds --bench ready_flags`
 
 #![allow(clippy::disallowed_methods, reason = "a bench reaches the clock as it likes")]
 
@@ -26,8 +26,8 @@ use sync::{Arc, Mutex, Ordering};
 #[path = "../src/sync.rs"]
 mod sync;
 
-#[path = "../src/mark.rs"]
-mod mark;
+#[path = "../src/ready.rs"]
+mod ready;
 
 /// Changes of a feed before the connection looks: it is told once.
 const CHANGES: usize = 3;
@@ -61,9 +61,9 @@ async fn rounds(times: u64, taken: &Taken, told: &[impl Told]) -> Duration {
     let began = Instant::now();
     for _ in 0..times {
         taken.count.set(0);
-        for mark in told {
+        for ready in told {
             for _ in 0..CHANGES {
-                mark.set();
+                ready.set();
             }
         }
         taken.all.notified().await;
@@ -71,10 +71,10 @@ async fn rounds(times: u64, taken: &Taken, told: &[impl Told]) -> Duration {
     began.elapsed()
 }
 
-/// [`mark::Mark`].
-impl Told for Arc<mark::Mark> {
+/// [`ready::ReadyFlag`].
+impl Told for Arc<ready::ReadyFlag> {
     fn set(&self) {
-        mark::Mark::set(self);
+        ready::ReadyFlag::set(self);
     }
 }
 
@@ -82,17 +82,17 @@ async fn ours(connections: usize, feeds: usize, times: u64) -> Duration {
     let taken = Rc::new(Taken::default());
     let mut told = Vec::new();
     for _ in 0..connections {
-        let dirty = Arc::new(mark::Dirty::default());
-        let marks: Vec<Arc<mark::Mark>> =
-            (0..feeds).map(|feed| Arc::new(mark::Mark::new(feed as u64, Arc::clone(&dirty)))).collect();
-        told.extend(marks.iter().cloned());
+        let ready_list = Arc::new(ready::ReadyList::default());
+        let ready_flags: Vec<Arc<ready::ReadyFlag>> =
+            (0..feeds).map(|feed| Arc::new(ready::ReadyFlag::new(feed as u64, Arc::clone(&ready_list)))).collect();
+        told.extend(ready_flags.iter().cloned());
         let taken = Rc::clone(&taken);
         spawn_local(async move {
             let mut due = VecDeque::new();
             loop {
-                dirty.some().await;
-                dirty.take(&mut due);
-                due.iter().for_each(|feed| marks[*feed as usize].clear());
+                ready_list.some().await;
+                ready_list.take(&mut due);
+                due.iter().for_each(|feed| ready_flags[*feed as usize].clear());
                 taken.take(due.len(), connections * feeds);
                 due.clear();
             }
@@ -122,10 +122,10 @@ async fn notified(connections: usize, feeds: usize, times: u64) -> Duration {
     let mut told = Vec::new();
     for _ in 0..connections {
         let due = Arc::new((Mutex::default(), Notify::new()));
-        let marks: Vec<Arc<Notified>> = (0..feeds as u64)
+        let ready_flags: Vec<Arc<Notified>> = (0..feeds as u64)
             .map(|feed| Arc::new(Notified { feed, marked: AtomicBool::new(false), due: Arc::clone(&due) }))
             .collect();
-        told.extend(marks.iter().cloned());
+        told.extend(ready_flags.iter().cloned());
         let taken = Rc::clone(&taken);
         spawn_local(async move {
             let mut looked = Vec::new();
@@ -133,7 +133,7 @@ async fn notified(connections: usize, feeds: usize, times: u64) -> Duration {
                 due.1.notified().await;
                 looked.append(&mut *due.0.lock());
                 for feed in &looked {
-                    marks[*feed as usize].marked.swap(false, Ordering::AcqRel);
+                    ready_flags[*feed as usize].marked.swap(false, Ordering::AcqRel);
                 }
                 taken.take(looked.len(), connections * feeds);
                 looked.clear();
@@ -163,16 +163,16 @@ async fn sent(connections: usize, feeds: usize, times: u64) -> Duration {
     let mut told = Vec::new();
     for _ in 0..connections {
         let (send, mut due) = mpsc::unbounded_channel();
-        let marks: Vec<Arc<Sent>> = (0..feeds as u64)
+        let ready_flags: Vec<Arc<Sent>> = (0..feeds as u64)
             .map(|feed| Arc::new(Sent { feed, marked: AtomicBool::new(false), due: send.clone() }))
             .collect();
-        told.extend(marks.iter().cloned());
+        told.extend(ready_flags.iter().cloned());
         let taken = Rc::clone(&taken);
         spawn_local(async move {
             let mut looked = Vec::new();
             while due.recv_many(&mut looked, feeds).await > 0 {
                 for feed in &looked {
-                    marks[*feed as usize].marked.swap(false, Ordering::AcqRel);
+                    ready_flags[*feed as usize].marked.swap(false, Ordering::AcqRel);
                 }
                 taken.take(looked.len(), connections * feeds);
                 looked.clear();

@@ -7,13 +7,13 @@ use super::sync::{Arc, AtomicBool, AtomicWaker, Mutex, Ordering};
 
 /// Which feeds of a connection have something: each of them once.
 #[derive(Default)]
-pub(super) struct Dirty {
+pub(super) struct ReadyList {
     feeds: Mutex<Vec<u64>>,
     /// The task that waits: a connection has one.
     waiting: AtomicWaker,
 }
 
-impl Dirty {
+impl ReadyList {
     fn push(&self, feed: u64) {
         let mut feeds = self.feeds.lock();
         feeds.push(feed);
@@ -45,20 +45,20 @@ impl Dirty {
 }
 
 /// "Something is due" of one feed of one connection.
-pub(super) struct Mark {
+pub(super) struct ReadyFlag {
     feed: u64,
-    marked: AtomicBool,
-    connection: Arc<Dirty>,
+    is_set: AtomicBool,
+    connection: Arc<ReadyList>,
 }
 
-impl Mark {
-    pub(super) fn new(feed: u64, connection: Arc<Dirty>) -> Mark {
-        Mark { feed, marked: AtomicBool::new(false), connection }
+impl ReadyFlag {
+    pub(super) fn new(feed: u64, connection: Arc<ReadyList>) -> ReadyFlag {
+        ReadyFlag { feed, is_set: AtomicBool::new(false), connection }
     }
 
     /// Tells the connection, unless it has been told and has not looked yet.
     pub(super) fn set(&self) {
-        if !self.marked.swap(true, Ordering::AcqRel) {
+        if !self.is_set.swap(true, Ordering::AcqRel) {
             self.connection.push(self.feed);
         }
     }
@@ -68,6 +68,6 @@ impl Mark {
     /// A swap, because a plain store may be seen only after what the connection reads next: what is published in between
     /// would neither be read nor told of. Who swaps either sees the publication or is told again.
     pub(super) fn clear(&self) {
-        self.marked.swap(false, Ordering::AcqRel);
+        self.is_set.swap(false, Ordering::AcqRel);
     }
 }

@@ -26,12 +26,12 @@ pub struct Commit {
     /// Its version after; of a customer the cursor.
     pub to: u64,
     /// What is different.
-    pub news: News,
+    pub update: FeedUpdate,
 }
 
 /// What is different after a commit, as it is then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum News {
+pub enum FeedUpdate {
     /// Of a session; a later entry of a seat or an area counts more than an earlier one.
     Session {
         /// Seats by index in layout order, with the state they have now.
@@ -61,37 +61,37 @@ impl Commit {
     /// Says that commits of an entity were not handed in: its feed begins anew.
     pub fn lost(entity: Entity) -> Commit {
         // Behind every version there is, so that there is a gap in front of it.
-        Commit { entity, from: u64::MAX - 1, to: u64::MAX, news: News::Lost }
+        Commit { entity, from: u64::MAX - 1, to: u64::MAX, update: FeedUpdate::Lost }
     }
 
     /// Makes this commit and the next one of the same entity one.
     pub(super) fn absorb(&mut self, next: Commit) {
         assert_eq!(self.to, next.from, "commits of {} have a gap", self.entity);
         self.to = next.to;
-        match (&mut self.news, next.news) {
-            (News::Session { seats, areas }, News::Session { seats: more, areas: others }) => {
+        match (&mut self.update, next.update) {
+            (FeedUpdate::Session { seats, areas }, FeedUpdate::Session { seats: more, areas: others }) => {
                 seats.extend(more);
                 areas.extend(others);
             }
-            (News::Product(counts), News::Product(now)) => *counts = now,
-            (News::Resource { days, bookings }, News::Resource { days: more, bookings: now }) => {
+            (FeedUpdate::Product(counts), FeedUpdate::Product(now)) => *counts = now,
+            (FeedUpdate::Resource { days, bookings }, FeedUpdate::Resource { days: more, bookings: now }) => {
                 *days = union(days.take(), more);
                 *bookings = now;
             }
-            (News::Cart(cart), News::Cart(now)) => *cart = now,
-            (News::Purchases(purchases), News::Purchases(more)) => {
+            (FeedUpdate::Cart(cart), FeedUpdate::Cart(now)) => *cart = now,
+            (FeedUpdate::Purchases(purchases), FeedUpdate::Purchases(more)) => {
                 purchases.extend(more);
                 if purchases.len() > PURCHASES_WAITING_MAX {
                     purchases.clear();
                 }
             }
-            (news, other) => panic!("{other:?} follows {news:?}"),
+            (update, other) => panic!("{other:?} follows {update:?}"),
         }
     }
 
     /// Leaves one entry a seat and an area, the last one, in the order of seats and of areas.
     pub(super) fn reduce(&mut self) {
-        if let News::Session { seats, areas } = &mut self.news {
+        if let FeedUpdate::Session { seats, areas } = &mut self.update {
             seats.sort_by_key(|(seat, _)| *seat);
             keep_last(seats, |(seat, _)| *seat);
             areas.sort_by(|one, other| one.area.cmp(&other.area));
@@ -101,9 +101,13 @@ impl Commit {
 
     /// How many entries it has that [`Commit::reduce`] may make fewer.
     pub(super) fn entries(&self) -> usize {
-        match &self.news {
-            News::Session { seats, areas } => seats.len() + areas.len(),
-            News::Product(_) | News::Resource { .. } | News::Cart(_) | News::Purchases(_) | News::Lost => 0,
+        match &self.update {
+            FeedUpdate::Session { seats, areas } => seats.len() + areas.len(),
+            FeedUpdate::Product(_)
+            | FeedUpdate::Resource { .. }
+            | FeedUpdate::Cart(_)
+            | FeedUpdate::Purchases(_)
+            | FeedUpdate::Lost => 0,
         }
     }
 }
