@@ -1,9 +1,9 @@
 //! The world as a node sees it: clock, random numbers, other nodes, disk, stores, payment gateway.
 //!
-//! The node reaches what lies outside its own memory through these six traits and through nothing
-//! else, so that a simulation can put a world of its own in their place. This crate has the traits, and the operating
-//! system's clock, random numbers, files and stores. Crates above it have the net and the payment gateway. A disk and stores in
-//! memory, which lose what was not synced, are behind the feature `memory`.
+//! A node reaches everything outside its own memory through these six traits, so that a simulation can replace all of it.
+//! This crate implements the clock, random numbers, files and stores with the operating system. The crates `links` and
+//! `payment` implement the net and the gateway. The feature `memory` adds a disk and stores in memory, which lose unsynced
+//! data at a power cut.
 
 use std::sync::Arc;
 
@@ -42,20 +42,20 @@ pub use store::{KeyValue, Store, StoreError, StoreSettings, Stores};
 pub struct World {
     /// Wall and monotonic time.
     pub clock: Arc<dyn Clock>,
-    /// Where random numbers come from.
+    /// Random numbers.
     pub rng: Arc<dyn Rng>,
-    /// The way to the other nodes.
+    /// Frames to other nodes.
     pub net: Arc<dyn Net>,
     /// Files.
     pub disk: Arc<dyn Disk>,
-    /// Keys and values on disk.
+    /// Key-value stores on disk.
     pub stores: Arc<dyn Stores>,
-    /// Who is asked for money.
+    /// The payment gateway.
     pub gateway: Arc<dyn Gateway>,
 }
 
 impl World {
-    /// The operating system's clock, random numbers, files and stores; no other node and no payment gateway.
+    /// The operating system's clock, random numbers, files and stores, without other nodes and without a payment gateway.
     pub fn alone() -> World {
         World {
             clock: Arc::new(OsClock::new()),
