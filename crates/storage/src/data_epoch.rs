@@ -1,10 +1,9 @@
-//! The epoch that versions belong to. Versions of one epoch are of one history: they go on across restarts and are the same
-//! on every node.
+//! The epoch of versions. Versions of one epoch belong to one history, across restarts and on all nodes.
 //!
-//! A restore from a backup, and a power cut where `fsync` is not `always`, set the data back: versions are then used again,
-//! for something else. The data itself does not show that, so a file beside it does. It says which file it is (a copy is
-//! another file) and in which life of the machine it was written. Where it does not fit, a new epoch is drawn, and told to
-//! the other nodes: the youngest holds.
+//! A restore from a backup rolls the data back, and so does a power cut if `fsync` is not `always`. Versions are then reused
+//! for other states. The data does not show that, so a file beside it does. The file contains its own identity (a copy is
+//! another file) and the machine's boot. If they do not match, the node draws a new epoch and announces it to the other nodes.
+//! The youngest epoch wins.
 
 use std::{
     collections::BTreeSet,
@@ -20,122 +19,122 @@ use serde::{Deserialize, Serialize};
 
 use crate::{fsync::Fsync, identity::DataDirectory};
 
-/// The file, and its name while it is written.
+/// The file, and its temporary name.
 const FILE: &str = "epoch";
 const UNFINISHED: &str = "epoch.tmp";
 
-/// Longer than any such file, in bytes.
+/// More than the size of any such file.
 const BYTES_MAX: u64 = 1_024;
 
-/// Epochs have 52 bits, so that any client can hold them.
+/// Epochs have 52 bits, so that a client without 64-bit integers can hold them.
 const EPOCH_MAX: u64 = (1 << 52) - 1;
 
-/// An epoch, and when it was drawn: the youngest holds.
+/// An epoch with the time when it was drawn. The youngest wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DataEpoch {
-    /// In milliseconds since 1970; 0 for a cluster's first one.
+    /// In milliseconds since 1970, 0 for a cluster's first one.
     born_ms: u64,
     epoch: u64,
 }
 
 impl DataEpoch {
-    /// A cluster's first one, the same on all its nodes.
+    /// A cluster's first epoch, the same on all its nodes.
     fn first(cluster: u128) -> DataEpoch {
         DataEpoch { born_ms: 0, epoch: cluster as u64 & EPOCH_MAX }
     }
 
-    /// A new one, younger than the one before.
+    /// A new epoch, younger than `before`.
     fn new_after(cluster: u128, node: NodeId, now_ms: u64, before: Option<DataEpoch>) -> DataEpoch {
         let born_ms = now_ms.max(before.map_or(1, |before| before.born_ms + 1));
         let seed = [&cluster.to_be_bytes()[..], &node.to_be_bytes(), &born_ms.to_be_bytes()].concat();
         DataEpoch { born_ms, epoch: hash64(&seed) & EPOCH_MAX }
     }
 
-    /// The epoch itself.
+    /// The number of the epoch.
     pub fn epoch(self) -> u64 {
         self.epoch
     }
 }
 
-/// What a node knows of it.
+/// A node's current epoch, with its file.
 pub struct EpochTracker {
     path: PathBuf,
     /// The disk tells a file from its copies.
-    told: bool,
+    detects_copies: bool,
     known: Mutex<Known>,
 }
 
 struct Known {
     data_epoch: DataEpoch,
-    /// It is in the file.
+    /// The file has it.
     saved: bool,
     /// Nodes with a link to this one.
     linked: BTreeSet<NodeId>,
 }
 
-/// What the file says.
+/// The content of the file.
 struct Saved {
     data_epoch: DataEpoch,
     file_identity: FileIdentity,
 }
 
 impl EpochTracker {
-    /// Reads what the data directory says, and draws a new epoch if its data may have been set back.
+    /// Reads the epoch from the data directory, or draws a new one if the data may have been rolled back.
     pub fn open(world: &World, directory: &DataDirectory, fsync: Fsync) -> EpochTracker {
         let identity = directory.identity();
         let (cluster, node) = (identity.cluster.0, identity.node);
         let path = directory.file(FILE);
-        // A simulated disk does not tell, and is never set back.
-        let told = matches!(world.disk.file_identity(&directory.file("")), Ok(Some(_)));
-        let saved = if told { read(&*world.disk, &path) } else { Ok(None) };
+        // A simulated disk cannot detect copies, and is never rolled back.
+        let detects_copies = matches!(world.disk.file_identity(&directory.file("")), Ok(Some(_)));
+        let saved = if detects_copies { read(&*world.disk, &path) } else { Ok(None) };
         let data_epoch = match &saved {
-            Ok(None) if !told || !identity.has_log => DataEpoch::first(cluster),
+            Ok(None) if !detects_copies || !identity.has_log => DataEpoch::first(cluster),
             Ok(Some((saved, file_identity))) if fits(&saved.file_identity, file_identity, fsync) => saved.data_epoch,
             saved => {
                 let before = saved.as_ref().ok().and_then(|saved| saved.as_ref()).map(|(saved, _)| saved.data_epoch);
                 let new_after = DataEpoch::new_after(cluster, node, world.clock.wall_ms(), before);
                 tracing::warn!(
                     epoch = new_after.epoch,
-                    "the data may have been set back, by a restore or a power cut: whoever watches begins anew"
+                    "the data may have been rolled back, by a restore or a power cut: every watcher begins anew"
                 );
                 new_after
             }
         };
-        let known = Known { data_epoch, saved: !told, linked: BTreeSet::new() };
-        let tracker = EpochTracker { path, told, known: Mutex::new(known) };
+        let known = Known { data_epoch, saved: !detects_copies, linked: BTreeSet::new() };
+        let tracker = EpochTracker { path, detects_copies, known: Mutex::new(known) };
         tracker.save(&*world.disk);
         tracker
     }
 
-    /// The epoch.
+    /// The number of the current epoch.
     pub fn epoch(&self) -> u64 {
         self.known.lock().data_epoch.epoch
     }
 
-    /// A link to another node is up: what it is to be told. Nothing but the cluster's first epoch was ever drawn where no disk
-    /// tells a file from its copies.
+    /// A link to another node is up. Returns the epoch to be announced to it. Without detection of copies only the cluster's
+    /// first epoch exists, and there is nothing to announce.
     pub fn linked(&self, node: NodeId) -> Option<DataEpoch> {
         let mut known = self.known.lock();
         known.linked.insert(node);
-        self.told.then_some(known.data_epoch)
+        self.detects_copies.then_some(known.data_epoch)
     }
 
-    /// A link is lost.
+    /// A link to another node is lost.
     pub fn unlinked(&self, node: NodeId) {
         self.known.lock().linked.remove(&node);
     }
 
-    /// Another node has told this one. If it holds from now on, the nodes that are to be told of it.
+    /// Another node has announced an epoch. If it wins, returns the nodes to which this one announces it.
     pub fn on_announced(&self, data_epoch: DataEpoch) -> Option<Vec<NodeId>> {
         let mut known = self.known.lock();
         if data_epoch <= known.data_epoch {
             return None;
         }
-        (known.data_epoch, known.saved) = (data_epoch, !self.told);
+        (known.data_epoch, known.saved) = (data_epoch, !self.detects_copies);
         Some(known.linked.iter().copied().collect())
     }
 
-    /// Writes it down if it is not yet. What cannot be written is drawn anew at the next start.
+    /// Saves the epoch if it is not saved. If that fails, the next start draws a new one.
     pub fn save(&self, disk: &dyn Disk) {
         let data_epoch = {
             let mut known = self.known.lock();
@@ -150,7 +149,7 @@ impl EpochTracker {
     }
 }
 
-/// Whether a file that says this place of itself is still what it was, and nothing after it was lost.
+/// Whether a file is still the one that was written, and no data was lost since.
 fn fits(saved: &FileIdentity, found: &FileIdentity, fsync: Fsync) -> bool {
     let kept = match fsync {
         Fsync::Always => true,
@@ -163,7 +162,7 @@ fn unsupported() -> io::Error {
     io::ErrorKind::Unsupported.into()
 }
 
-/// What the file says, and where it is; `None` if there is none.
+/// The content and the identity of the file, `None` if it does not exist.
 fn read(disk: &dyn Disk, path: &Path) -> io::Result<Option<(Saved, FileIdentity)>> {
     let file = match disk.open(path, OpenMode::Read) {
         Ok(file) => file,
@@ -187,7 +186,7 @@ fn parse(text: &str) -> Option<Saved> {
     })
 }
 
-/// Writes it to a new file, which then takes the place of the old one.
+/// Writes a new file, which then replaces the old one.
 fn write(disk: &dyn Disk, path: &Path, data_epoch: DataEpoch) -> io::Result<()> {
     let unfinished = path.with_file_name(UNFINISHED);
     match disk.remove(&unfinished) {
@@ -210,11 +209,11 @@ mod tests {
 
     fn tracker(data_epoch: DataEpoch) -> EpochTracker {
         let known = Known { data_epoch, saved: true, linked: BTreeSet::new() };
-        EpochTracker { path: PathBuf::new(), told: false, known: Mutex::new(known) }
+        EpochTracker { path: PathBuf::new(), detects_copies: false, known: Mutex::new(known) }
     }
 
     #[test]
-    fn the_youngest_epoch_holds() {
+    fn the_youngest_epoch_wins() {
         let first = DataEpoch::first(7);
         let new_after = DataEpoch::new_after(7, 2, 1_000, Some(first));
         let again = DataEpoch::new_after(7, 1, 10, Some(new_after));
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_set_back_is_recognised() {
+    fn a_rollback_is_detected() {
         let file_identity = |file: &str, boot: &str| FileIdentity { file: file.into(), boot: boot.into() };
         let saved = file_identity("1:2:3", "a");
         assert!(
@@ -238,13 +237,13 @@ mod tests {
             "every acknowledged change survives a power cut"
         );
         assert!(!fits(&saved, &file_identity("1:9:4", "a"), Fsync::Always), "a copy");
-        assert!(fits(&saved, &file_identity("1:2:3", "a"), Fsync::Never), "the same life of the machine");
+        assert!(fits(&saved, &file_identity("1:2:3", "a"), Fsync::Never), "the same boot of the machine");
         assert!(!fits(&saved, &file_identity("1:2:3", "b"), Fsync::Interval(10)), "the machine was off");
-        assert!(!fits(&file_identity("1:2:3", ""), &file_identity("1:2:3", ""), Fsync::Never), "there is no telling");
+        assert!(!fits(&file_identity("1:2:3", ""), &file_identity("1:2:3", ""), Fsync::Never), "the boot is unknown");
     }
 
     #[test]
-    fn a_file_is_read_as_it_was_written() {
+    fn a_written_file_is_read_back() {
         let text = "epoch = 5\nborn_ms = 6\nfile = 1:2:3\nboot = x\n";
         let saved = parse(text).expect("a good file");
         assert_eq!((saved.data_epoch.epoch, saved.data_epoch.born_ms, saved.file_identity.boot.as_str()), (5, 6, "x"));

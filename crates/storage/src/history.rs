@@ -1,18 +1,18 @@
-//! Entities that have left memory: the store they are in, by shard and key.
+//! The history store: entities that have left memory, by shard and key.
 //!
-//! **Why nothing is lost or doubled.** An entity is forgotten in memory only when its record is durable in the store; so
-//! at every moment memory and the durable store together have everything, and a snapshot of memory is whole as long as
-//! the store is what it was or newer: it says how many batches the store had, and a start with fewer is refused.
+//! **Why nothing is lost or doubled.** An entity leaves memory only when its record is durable in the store. So memory and
+//! the durable store together are always complete. A snapshot contains memory only and names the number of batches that the
+//! store had. A start with fewer batches is refused.
 //!
-//! A record says up to which place of its shard's log it tells. After a crash the log is applied again from the snapshot
-//! on, over a store that may be ahead of it: events of an entity that is not in memory and whose record tells up to their
-//! place or further are in the record already and are passed over. Events beyond it happen to the record's state, which
-//! is put back into memory first. An entity that the snapshot still has in memory simply lives through its events again
-//! and leaves again; its record is never replaced by an older one. The store is not ahead of what the log is sure to
-//! have: it is handed only what was applied from entries that are synced.
+//! A record contains every event of its entity up to a log index. After a crash the log is replayed from the snapshot on, and
+//! the store may be ahead of it. Events that the record contains are skipped. Later events apply to the record's state, which
+//! is reloaded into memory first. An entity that the snapshot has in memory goes through its events again and leaves again.
+//! An older record never replaces a newer one.
 //!
-//! Nearly every lookup is of an entity that never left. A Bloom filter in memory answers those without the store: `filter.rs` says
-//! why it never hides a record. The keeper fills it after the start.
+//! The store is never ahead of the durable log, because only entities whose entries are synced are written to it.
+//!
+//! Nearly every lookup is for an entity that never left. A Bloom filter in memory answers it without the store. `filter.rs`
+//! says why the filter never hides a record.
 
 mod filter;
 pub mod record;
@@ -41,28 +41,28 @@ pub use replay::{Replay, ReplayOutcome};
 pub use totals::Totals;
 
 const OWNER_KEY: &[u8] = b"owner";
-/// What the keys of all records begin with; the number of the shard follows, then the entity.
+/// The prefix of record keys. The shard's number follows, then the entity's key.
 const RECORDS: &[u8] = b"e";
 const SHARD_BYTES: usize = size_of::<ShardId>();
-/// Records read at a time when all are looked at.
+/// Records read at a time in a scan.
 const SCAN: usize = 256;
 
-/// The store of a node, understood.
+/// A node's store of entities that have left memory.
 pub struct HistoryStore {
     store: Arc<dyn Store>,
     dir: PathBuf,
-    /// One batch at a time, and none while the totals are held against the records.
+    /// Locked by each batch, and while an audit compares the totals with the records.
     writing: Mutex<WriterState>,
-    /// Shards that have no replica here any more, whose records go.
+    /// Shards without a replica here, whose records are to be removed.
     dropped_shards: Mutex<BTreeSet<ShardId>>,
     failures: AtomicU64,
     filter: Filter,
-    /// The last key that was added to the filter of those that the store had at the start.
+    /// The last key that the scan at the start has added to the filter.
     filled: Mutex<Option<Bytes>>,
     lookups: LookupCounts,
 }
 
-/// Lookups of entities that have no record.
+/// Lookups of entities without a record.
 #[derive(Debug, Default)]
 pub struct LookupCounts {
     /// Answered by the filter.
@@ -71,21 +71,20 @@ pub struct LookupCounts {
     pub missed: AtomicU64,
 }
 
-/// What is known of the store by whoever writes to it.
+/// A writer's knowledge of the store.
 #[derive(Default)]
 pub struct WriterState {
-    /// What the store says of shards, as it was written last. Empty after a failure: what the store has then, only it knows. What
-    /// is read anew is also what may be found.
+    /// The shards' summaries as last written. Empty after a failure, because only the store knows then what it has.
     shards: BTreeMap<ShardId, ShardHistory>,
-    /// By shard: what this process has not written itself, or may have written without success, tells up to here at most.
+    /// By shard: the last log index of records that this process did not write itself, or may have written without success.
     found: BTreeMap<ShardId, u64>,
 }
 
 impl WriterState {
-    /// Whether the store may have a record of an entity that leaves. One that began behind everything that was found there, and
-    /// leaves for the first time, has none.
+    /// Whether the store may have a record of a leaving entity. It has none if the entity leaves for the first time and began
+    /// behind every record that was found.
     fn may_have(&self, shard: ShardId, leaving: &Leaving) -> bool {
-        if planted::is("a record that nobody looks for") {
+        if planted::is("a record that is not looked up") {
             return false;
         }
         let found = self.found.get(&shard).copied().unwrap_or(u64::MAX);
@@ -93,38 +92,38 @@ impl WriterState {
     }
 }
 
-/// What the store says of a shard, changed with every batch of its records.
+/// The store's summary of a shard, written with every batch of its records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardHistory {
-    /// The last place in the shard's log that any record tells up to.
+    /// The last log index of any record.
     pub upto: u64,
-    /// How many batches there were.
+    /// The number of batches so far.
     pub batches: u64,
-    /// What the records add up to.
+    /// The sums of the records.
     pub totals: Totals,
-    /// Records that another node handed over tell up to here at most: they are committed, and may be ahead of the log here.
+    /// The last log index of records imported from another node. They are committed, and may be ahead of the log here.
     pub imported_upto: u64,
 }
 
-/// Why the store cannot be used with this data directory.
+/// The store cannot be used with this data directory, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryStoreError {
     /// The store itself.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is none, and there must be.
+    /// A snapshot needs the store, and it does not exist.
     #[error(
-        "the history in {} is gone: the snapshot of shard {shard} rests on it; put the directory back as it was, or restore the \
+        "the history in {} is gone: the snapshot of shard {shard} needs it; put the directory back as it was, or restore the \
          whole data directory from one backup; in a cluster empty it and let the node join anew",
         .dir.display()
     )]
     Missing {
-        /// Where it should be.
+        /// Its directory.
         dir: PathBuf,
         /// A shard that needs it.
         shard: ShardId,
     },
-    /// It lacks what a snapshot needs.
+    /// It lacks batches that a snapshot needs.
     #[error(
         "the history in {} is older than the snapshot of shard {shard}: it has {found} batches of it, {needed} are needed; it was \
          damaged or comes from another backup: restore the whole data directory from one backup, or in a cluster empty it and let \
@@ -138,10 +137,10 @@ pub enum HistoryStoreError {
         shard: ShardId,
         /// Batches it has.
         found: u64,
-        /// Batches that the snapshot rests on.
+        /// Batches that the snapshot needs.
         needed: u64,
     },
-    /// It knows more than the log.
+    /// It is ahead of the log.
     #[error(
         "the history in {} tells of shard {shard} up to entry {upto}, the log and snapshots end at {last}: they are not of the \
          same moment; restore the whole data directory from one backup, or in a cluster empty it and let the node join anew",
@@ -152,9 +151,9 @@ pub enum HistoryStoreError {
         dir: PathBuf,
         /// The shard.
         shard: ShardId,
-        /// Up to where the store tells.
+        /// The last log index in the store.
         upto: u64,
-        /// The last entry.
+        /// The last entry of the log.
         last: u64,
     },
     /// It was made for another data directory.
@@ -163,7 +162,7 @@ pub enum HistoryStoreError {
         /// The store's directory.
         dir: PathBuf,
     },
-    /// A record cannot be understood.
+    /// A record cannot be decoded.
     #[error(
         "the record of {what} in {} cannot be understood: {why}; it is damaged, or was written by a newer version: restore the \
          whole data directory from one backup, or in a cluster empty it and let the node join anew",
@@ -172,16 +171,16 @@ pub enum HistoryStoreError {
     BadRecord {
         /// The store's directory.
         dir: PathBuf,
-        /// Of whom.
+        /// The entity or key.
         what: String,
-        /// What is wrong.
+        /// The cause.
         why: String,
     },
 }
 
 impl HistoryStore {
-    /// Opens the store in `dir`, which belongs to the data directory `owner`. `snapshots` says for each shard's snapshot how
-    /// many batches of the store it rests on.
+    /// Opens the store in `dir` for the data directory `owner`. `snapshots` has the number of batches that each shard's
+    /// snapshot needs.
     ///
     /// # Errors
     /// [`HistoryStoreError`].
@@ -215,7 +214,8 @@ impl HistoryStore {
             Some(_) => {}
             None => history.store.write(&[(Bytes::from_static(OWNER_KEY), owner)])?,
         }
-        // The process before may have ended between a batch and its sync: what is read from now on must not be lost.
+        // The process before may have ended between a batch and its sync. From now on its batches are read, so they must not
+        // be lost.
         history.store.sync()?;
         for &(shard, needed) in snapshots {
             let found = history.shard(shard)?.batches;
@@ -226,7 +226,7 @@ impl HistoryStore {
         Ok(history)
     }
 
-    /// Refuses a store that tells of entries the log does not have: they would be given to other events.
+    /// Refuses a store that has entries which the log does not have, because other events would get their indices.
     ///
     /// # Errors
     /// [`HistoryStoreError::Newer`].
@@ -238,7 +238,7 @@ impl HistoryStore {
         }
     }
 
-    /// What the store says of a shard.
+    /// The summary of a shard.
     ///
     /// # Errors
     /// [`HistoryStoreError::Store`], [`HistoryStoreError::BadRecord`].
@@ -249,7 +249,7 @@ impl HistoryStore {
         }
     }
 
-    /// An entity of a shard as it was when it left, if it did.
+    /// The record of an entity, if it has left memory.
     ///
     /// # Errors
     /// [`HistoryStoreError::Store`], [`HistoryStoreError::BadRecord`].
@@ -269,13 +269,13 @@ impl HistoryStore {
         }
     }
 
-    /// Lookups that found nothing so far.
+    /// Lookups without a result so far.
     pub fn lookups(&self) -> &LookupCounts {
         &self.lookups
     }
 
-    /// Adds some of the records that the store had at the start to the filter; whether there may be more. Lookups in shards
-    /// whose records are not all added go to the store.
+    /// Adds some of the records that the store had at the start to the filter, and returns whether there may be more. Until all
+    /// records of a shard are added, its lookups go to the store.
     ///
     /// # Errors
     /// [`HistoryStoreError::Store`].
@@ -287,7 +287,7 @@ impl HistoryStore {
             return Ok(false);
         };
         self.filter.add(found.iter().map(|(key, _)| key));
-        // Keys are in the order of shards: those before the last one's are whole.
+        // Keys are ordered by shard, so all shards before this one are complete.
         if let Some(shard) = shard_part(last) {
             self.filter.fill_to(u32::from(shard));
         }
@@ -295,16 +295,16 @@ impl HistoryStore {
         Ok(true)
     }
 
-    /// Whether a lookup of this entity may find a record. It is `true` for every record of the store: audits check that.
+    /// Whether a lookup may find a record of this entity. Audits check that it is `true` for every record.
     pub fn may_find(&self, shard: ShardId, entity: &Entity) -> bool {
         !self.filter.excludes(shard, entity)
     }
 
-    /// Hands every record of a shard to `see`, some at a time.
+    /// Calls `visit` with every record of a shard.
     ///
     /// # Errors
     /// [`HistoryStoreError::Store`], [`HistoryStoreError::BadRecord`].
-    pub fn for_each_record(&self, shard: ShardId, mut see: impl FnMut(StoredEntity)) -> Result<(), HistoryStoreError> {
+    pub fn for_each_record(&self, shard: ShardId, mut visit: impl FnMut(StoredEntity)) -> Result<(), HistoryStoreError> {
         let prefix = records_prefix(shard);
         let mut after: Option<Bytes> = None;
         loop {
@@ -312,14 +312,13 @@ impl HistoryStore {
             let Some((last, _)) = found.last() else { return Ok(()) };
             after = Some(last.clone());
             for (key, bytes) in &found {
-                see(record::decode(bytes).map_err(|why| self.bad(format!("{key:?}"), why))?);
+                visit(record::decode(bytes).map_err(|why| self.bad(format!("{key:?}"), why))?);
             }
         }
     }
 
-    /// Keeps entities that leave their shards, with what they add to the totals, in one batch of the store; readers see them when
-    /// this returns, and they are durable after [`HistoryStore::sync`]. Before anything is handed in once more that was handed in already, say
-    /// [`HistoryStore::will_rewrite`].
+    /// Writes entities that leave memory, and the new totals, in one batch. Readers see it when this returns, and it is durable
+    /// after [`HistoryStore::sync`]. Call [`HistoryStore::will_rewrite`] before writing the same entities again.
     ///
     /// # Errors
     /// As [`Store::write`]; [`HistoryStoreError::BadRecord`].
@@ -331,7 +330,7 @@ impl HistoryStore {
         self.write_batch(&shards, 0)
     }
 
-    /// What was written since the last sync, with or without success, is going to be written again: from now on it is looked for.
+    /// Announces that batches since the last sync will be written again. From now on their records are looked up.
     pub fn will_rewrite(&self) {
         self.writing.lock().shards.clear();
     }
@@ -342,11 +341,11 @@ impl HistoryStore {
         imported_upto: u64,
     ) -> Result<(), HistoryStoreError> {
         for shard in shards.keys() {
-            // What is of the next replica must not go with what was left of the one before.
+            // Leftovers of the previous replica go first, so that their removal cannot take records of the next one.
             while self.remove_some(*shard)? {}
         }
         let mut writing = self.writing.lock();
-        // The totals would be those without a batch that was refused and is there.
+        // Without this, the totals could miss a batch that failed and is in the journal all the same.
         self.store.begin()?;
         let mut pairs = Vec::new();
         let mut changed = Vec::with_capacity(shards.len());
@@ -362,7 +361,7 @@ impl HistoryStore {
             for (key, leaving) in batch {
                 let before = if writing.may_have(shard, leaving) { self.get(shard, &leaving.entity)? } else { None };
                 if let Some(before) = before {
-                    // It left at a later place before the crash that made it live through the earlier one again.
+                    // The record is from before a crash, and replay has not reached its index yet.
                     if before.index >= leaving.index {
                         continue;
                     }
@@ -380,7 +379,7 @@ impl HistoryStore {
         self.write_pairs(&mut writing, (&pairs, &[]), changed)
     }
 
-    /// What the store says of a shard, read from it once.
+    /// The summary of a shard, read from the store once.
     fn shard_for_write(&self, writing: &mut WriterState, shard: ShardId) -> Result<ShardHistory, HistoryStoreError> {
         if let Some(known) = writing.shards.get(&shard) {
             return Ok(known.clone());
@@ -391,18 +390,18 @@ impl HistoryStore {
         Ok(history)
     }
 
-    /// Writes a batch after which the store says this of shards.
+    /// Writes a batch that contains the new summaries `changed`.
     fn write_pairs(
         &self,
         writing: &mut WriterState,
         (pairs, gone): (&[KeyValue], &[Bytes]),
         changed: Vec<(ShardId, ShardHistory)>,
     ) -> Result<(), HistoryStoreError> {
-        // Before the store has it, also where it refuses it: it may be there all the same. What goes comes back if the store is opened
-        // anew without this batch.
+        // Before the write, even if it fails, because the batch may be in the journal all the same. Removed keys are added too,
+        // because their records come back if the store is reopened without this batch.
         self.filter.add(pairs.iter().map(|(key, _)| key).chain(gone));
         if let Err(error) = self.store.change(pairs, gone) {
-            // Counted before anybody else writes: see `failures`.
+            // Counted before the lock is released, see `failures`.
             self.failures.fetch_add(1, Ordering::Relaxed);
             writing.shards.clear();
             return Err(error.into());
@@ -415,14 +414,14 @@ impl HistoryStore {
         Ok(())
     }
 
-    /// How many batches could not be written. Each may have taken along what was written before and not synced.
+    /// Batches that failed. Each may have lost the unsynced batches before it.
     pub fn failures(&self) -> u64 {
         let _one = self.writing.lock();
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Some records of a shard as they are kept, from behind this key on, of about so many bytes; and the key of the last of
-    /// them, `None` if there are no more.
+    /// About `bytes` of a shard's encoded records behind the key `after`, with the key of the last one. That is `None` if there
+    /// are no more.
     ///
     /// # Errors
     /// [`HistoryStoreError::Store`].
@@ -452,20 +451,19 @@ impl HistoryStore {
         Ok((records, last))
     }
 
-    /// The shard has no replica here any more: its records may go. They are only marked; [`HistoryStore::remove_some`] removes them.
+    /// Marks the records of a shard without a replica here for removal by [`HistoryStore::remove_some`].
     pub fn mark_dropped(&self, shard: ShardId) {
         self.dropped_shards.lock().insert(shard);
     }
 
-    /// Removes some records of a shard that was given up; whether there may be more. Those that are left still add up to the
-    /// totals, so it may end at any moment and begin again. The count of batches stays: snapshots of a later replica rest on
-    /// as many.
+    /// Removes some records of a dropped shard and returns whether there may be more. The totals stay exact, so the removal can
+    /// be interrupted. The number of batches stays, because snapshots of a later replica need at least as many.
     ///
     /// # Errors
     /// As [`Store::write`]; [`HistoryStoreError::BadRecord`].
     pub fn remove_some(&self, shard: ShardId) -> Result<bool, HistoryStoreError> {
         let mut writing = self.writing.lock();
-        // Looked at under the lock: whoever waited for it would take records of the next replica for those of the one before.
+        // Checked under the lock, because a writer that had it may have written records of the next replica.
         if !self.dropped_shards.lock().contains(&shard) {
             return Ok(false);
         }
@@ -482,7 +480,7 @@ impl HistoryStore {
             return Ok(false);
         }
         for (_, bytes) in &found {
-            // What cannot be read is not missed.
+            // A record that cannot be decoded is not in the totals either.
             if let Ok(stored) = record::decode(bytes) {
                 history.totals.subtract(&Totals::of(&stored.state));
             }
@@ -494,7 +492,7 @@ impl HistoryStore {
         Ok(true)
     }
 
-    /// Takes over records that another node exported; older ones than those here change nothing. Up to where they tell.
+    /// Imports records that another node exported, and returns their last log index. Older records than those here are ignored.
     ///
     /// # Errors
     /// As [`Store::write`]; [`HistoryStoreError::BadRecord`].
@@ -511,12 +509,12 @@ impl HistoryStore {
         Ok(upto)
     }
 
-    /// Makes all that was written durable.
+    /// Makes everything written durable.
     ///
     /// # Errors
     /// As [`Store::sync`].
     pub fn sync(&self) -> Result<(), HistoryStoreError> {
-        // One that fails must not come between what a batch reads and its writing.
+        // A failing sync must not come between the reads and the write of a batch.
         let mut writing = self.writing.lock();
         self.store.sync().map_err(|error| {
             writing.shards.clear();
@@ -524,12 +522,12 @@ impl HistoryStore {
         })
     }
 
-    /// Keeps batches from being written as long as it is held: totals and records then fit together.
+    /// Blocks writers while the guard is held, so that totals and records match.
     pub fn pause_writes(&self) -> MutexGuard<'_, WriterState> {
         self.writing.lock()
     }
 
-    /// Bytes on disk, about.
+    /// Approximate bytes on disk.
     pub fn disk_bytes(&self) -> u64 {
         self.store.disk_bytes()
     }

@@ -1,10 +1,9 @@
-//! What the other nodes have said to be durable on their disks: so a disk that was put back from an old copy is recognised
-//! before it votes for what it has forgotten.
+//! The durable log positions that other nodes have announced. They reveal a disk that was restored from an old copy before it
+//! votes without its lost entries.
 //!
-//! With each frame of consensus a node says up to which record its log is durable; each start of a node writes a record of
-//! its own. So a process that begins with a log which is no longer than what another process of the same data directory
-//! has told stands on an older state of it. What was told is kept in a file too, written now and then: a neighbour that was
-//! started again in between knows it as well.
+//! Each frame of consensus carries the sender's durable position, and each start of a node writes a record. So a process whose
+//! log does not exceed the position that an earlier process of the same data directory announced has an older state of it. The
+//! positions are saved to a file now and then, so that a restarted node knows them as well.
 
 use std::collections::BTreeMap;
 
@@ -16,51 +15,51 @@ use parking_lot::Mutex;
 /// The file in the data directory.
 pub const FILE: &str = "neighbours";
 
-/// What the others have told, by node.
+/// The durable positions of other nodes.
 #[derive(Default)]
 pub struct PeerPositions(Mutex<Recorded>);
 
 #[derive(Default)]
 struct Recorded {
     nodes: BTreeMap<NodeId, DurablePosition>,
-    /// Something was told since it was written down.
+    /// Something was recorded since the last save.
     is_unsaved: bool,
 }
 
 impl PeerPositions {
-    /// With what was written down before.
+    /// Decodes saved positions.
     pub fn read(bytes: &[u8]) -> Result<PeerPositions, String> {
         let nodes = packing::read(bytes)?;
         Ok(PeerPositions(Mutex::new(Recorded { nodes, is_unsaved: false })))
     }
 
-    /// What is to be written down, if there is anything new.
+    /// The positions to be saved, if there is anything new.
     pub fn take_unsaved(&self) -> Option<Vec<u8>> {
         let mut recorded = self.0.lock();
         std::mem::take(&mut recorded.is_unsaved).then(|| packing::append(&recorded.nodes, Vec::new()))
     }
 
-    /// A node has said this on a link on which it had proved who it is.
+    /// Records a position from a frame of a verified link.
     pub fn record(&self, node: NodeId, durable_position: DurablePosition) {
         let mut recorded = self.0.lock();
         let known = recorded.nodes.entry(node).or_default();
-        // A frame of an earlier process may come late.
+        // A frame of an earlier process may arrive late.
         if known.disk != durable_position.disk || known.durable < durable_position.durable {
             *known = durable_position;
             recorded.is_unsaved = true;
         }
     }
 
-    /// Whether what a node says of itself can follow what it said before.
+    /// Checks whether the position in a node's hello can follow the recorded one.
     ///
     /// # Errors
-    /// That it cannot, in words for the node's operator.
+    /// It cannot, in words for the node's operator.
     pub fn check(&self, hello: &PeerHello) -> Result<(), String> {
         let recorded = self.0.lock();
         let (node, DurablePosition { disk, run, durable }) = (hello.node, hello.durable_position);
         let Some(known) = recorded.nodes.get(&node).filter(|known| known.disk == disk) else { return Ok(()) };
-        // A process does not fall behind itself, though its words may overtake each other; the start of another one alone
-        // has written a record.
+        // The same process may announce an older position, because frames overtake each other. Another process has written
+        // at least the record of its start.
         match known.run == run || durable > known.durable {
             true => Ok(()),
             false => Err(format!(
@@ -92,19 +91,19 @@ mod tests {
         peer_positions.record(2, DurablePosition { disk: 1, run: 1, durable: 8 });
         assert!(peer_positions.check(&hello(1, 9)).is_ok(), "the same process");
         assert!(peer_positions.check(&hello(2, 10)).is_ok(), "the next one, with the record of its start");
-        assert!(peer_positions.check(&hello(1, 3)).is_ok(), "said before, heard after");
+        assert!(peer_positions.check(&hello(1, 3)).is_ok(), "sent before, received after");
         for (run, durable) in [(2, 9), (2, 8), (2, 3)] {
             let refused = peer_positions.check(&hello(run, durable)).expect_err("an old copy");
             assert!(refused.contains("old copy") && refused.contains("admin replace 2"), "{refused}");
         }
-        // Another disk begins anew.
+        // Another disk may have any position.
         let mut other = hello(3, 1);
         other.durable_position.disk = 4;
         assert!(peer_positions.check(&other).is_ok());
     }
 
     #[test]
-    fn what_was_told_is_known_after_a_restart() {
+    fn positions_are_known_after_a_restart() {
         let peer_positions = PeerPositions::default();
         assert_eq!(peer_positions.take_unsaved(), None);
         peer_positions.record(2, DurablePosition { disk: 1, run: 1, durable: 9 });
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standing_goes_before_a_frame() {
+    fn a_position_precedes_a_frame() {
         let durable_position = DurablePosition { disk: 1, run: 2, durable: 3 };
         let mut bytes = Vec::new();
         durable_position.encode(&mut bytes);

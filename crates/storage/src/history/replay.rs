@@ -1,4 +1,4 @@
-//! Applying a log again over a store that may be ahead of it: who has left with what is about to happen.
+//! Replays a log over a store that may be ahead of it, and finds the events that records contain already.
 
 use std::collections::BTreeMap;
 
@@ -12,41 +12,39 @@ use boxoffice_shard::ShardId;
 
 use super::{HistoryStore, HistoryStoreError};
 
-/// What became of an entity that was not in memory.
+/// The state of an entity that is not in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayOutcome {
-    /// It never left: it begins now.
+    /// It has no record and begins now.
     New,
-    /// It is in memory again.
+    /// It was reloaded into memory.
     Back,
-    /// It has left with what is about to happen to it.
+    /// Its record contains the event already.
     Already,
 }
 
-/// One shard's log, applied from its snapshot on.
+/// The replay of one shard's log from its snapshot on.
 #[derive(Clone, Debug)]
 pub struct Replay {
     shard: ShardId,
-    /// Up to where the store told at the start, or was told by another node. What begins behind it begins for the first time.
+    /// The last log index that the store had at the start or that was imported. Entities that begin later are new.
     upto: u64,
-    /// Entities that were found to have left, with the place up to which their records tell: they are read once, not at
-    /// every entry. Empty behind `upto`.
+    /// The log indices of records that were found, so that each is read once and not at every entry. Empty behind `upto`.
     left: BTreeMap<Entity, u64>,
 }
 
 impl Replay {
-    /// Of a shard of which the store told up to `upto` when the node started.
+    /// `upto` is the last log index in the store at the start.
     pub fn new(shard: ShardId, upto: u64) -> Replay {
         Replay { shard, upto, left: BTreeMap::new() }
     }
 
-    /// Another node's records came into the store, which tell up to here.
+    /// Records up to this log index were imported from another node.
     pub fn imported(&mut self, upto: u64) {
         self.upto = self.upto.max(upto);
     }
 
-    /// Before something happens at `index` to an entity that is not in memory: puts it back if it has left, unless its
-    /// record has that already.
+    /// Prepares an entity that is not in memory for its `events` at `index`: reloads it, unless its record contains them.
     ///
     /// # Errors
     /// [`HistoryStoreError::Store`], [`HistoryStoreError::BadRecord`].

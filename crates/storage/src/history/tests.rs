@@ -1,4 +1,4 @@
-//! A shard whose entities leave, under every order of writing, syncing, forgetting, snapshots and power cuts, against one
+//! Compares a shard whose entities leave, under every order of writing, syncing, evicting, snapshots and power cuts, with one
 //! whose entities all stay.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
@@ -31,8 +31,8 @@ fn remembered() -> Remembered {
     Remembered::alone(Request { id: RequestHash(1), body: 1 }, Answer::Done)
 }
 
-/// What happens next to a cart that had so many events: it ends, and now and then somebody asks about a hold of it. Every
-/// second one is a tombstone before it is opened.
+/// The next events of a cart that had `had` events. It ends, and later sessions ask about holds of it. Every second cart is a
+/// tombstone before it is opened.
 fn next(id: CartId, had: u64) -> Vec<Event> {
     let was_refused = id.0.is_multiple_of(2);
     let opened = CartEvent::Opened {
@@ -54,7 +54,7 @@ fn next(id: CartId, had: u64) -> Vec<Event> {
         0 => opened,
         1 => CartEvent::Canceled { at: Timestamp(2), remembered: remembered() },
         had if had % 2 == 0 => CartEvent::Disowned { holds: vec![(session, hold(had), 1)] },
-        // The number of what it owes: it owes one message at a time, the first is 0.
+        // It owes one message at a time, and the first one has number 0.
         had => CartEvent::Delivered { numbers: vec![(had - 3) / 2], sold: Vec::new() },
     };
     vec![Event::Cart(event)]
@@ -64,11 +64,11 @@ struct Shard {
     stores: MemoryStores,
     history: HistoryStore,
     kept: Kept,
-    /// Everything that ever happened: entry 1 is the first.
+    /// Every entry, beginning with index 1.
     log: Vec<(Entity, Vec<Event>)>,
     applied: u64,
     replaying: Replay,
-    /// The same without leaving.
+    /// The reference, in which all entities stay in memory.
     all: Kept,
     taken: Vec<Leaving>,
     written: Vec<Leaving>,
@@ -90,7 +90,7 @@ enum Step {
         replayed: u8,
     },
     Replay(u8),
-    /// A piece of the scan that fills the filter.
+    /// One step of the scan that fills the filter.
     Fill,
     /// The disk is full, or has room again.
     Full(bool),
@@ -119,7 +119,7 @@ impl Shard {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Happen(cart) => {
-                // Nobody decides before everything committed is applied.
+                // A decision needs everything committed to be applied.
                 self.replay(u8::MAX);
                 let id = CartId(u128::from(*cart));
                 let entity = Entity::Cart(id);
@@ -137,7 +137,7 @@ impl Shard {
                 }
                 match self.history.write(&[(SHARD, self.taken.clone())]) {
                     Ok(()) => self.written.append(&mut self.taken),
-                    // As the keeper does: all that was not synced is written again, in order.
+                    // As the archive writer does: everything unsynced is written again, in order.
                     Err(HistoryStoreError::Store(error)) if error.is_full() => {
                         self.history.will_rewrite();
                         self.taken.splice(0..0, self.written.drain(..));
@@ -181,7 +181,7 @@ impl Shard {
             Some((applied, store_batches, cut)) => (*applied, *store_batches, Kept::restore(cut.clone())),
             None => (0, 0, Kept::new()),
         };
-        self.history = open(&self.stores, store_batches).expect("what a snapshot rests on is durable");
+        self.history = open(&self.stores, store_batches).expect("the batches that a snapshot needs are durable");
         self.history.check_not_ahead(SHARD, self.log.len() as u64).expect("the store is not ahead of the log");
         let shard = self.history.shard(SHARD).expect("a good store");
         (self.applied, self.kept) = (applied, kept);
@@ -206,7 +206,7 @@ impl Shard {
         }
     }
 
-    /// Memory and store together are as if nobody had ever left, and the totals are exact.
+    /// Memory and store together equal the reference, and the totals are exact.
     fn check(&mut self) {
         self.replay(u8::MAX);
         let mut left = self.history.shard(SHARD).expect("a good store").totals;
@@ -253,7 +253,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_500))]
 
     #[test]
-    fn nothing_is_lost_or_doubled_whatever_the_moment_of_a_crash(steps in steps()) {
+    fn no_crash_loses_or_doubles_an_entity(steps in steps()) {
         let mut shard = Shard::new();
         for step in &steps {
             shard.step(step);
@@ -267,7 +267,7 @@ proptest! {
     }
 }
 
-/// After how many random orders of events a planted bug is found.
+/// Finds a planted bug by random orders of events.
 #[cfg(feature = "planted")]
 fn hunt(bug: &'static str) {
     use boxoffice_core::planted::plant;
@@ -295,11 +295,11 @@ fn hunt(bug: &'static str) {
     assert!(found.is_some(), "it is not found");
 }
 
-/// A record that is not looked for is counted twice, or replaced by an older one: random orders of events find that.
+/// A record that is not looked up is counted twice, or replaced by an older one.
 #[cfg(feature = "planted")]
 #[test]
-fn a_record_that_nobody_looks_for_is_found() {
-    hunt("a record that nobody looks for");
+fn a_record_that_is_not_looked_up_is_found() {
+    hunt("a record that is not looked up");
 }
 
 #[cfg(feature = "planted")]
@@ -319,11 +319,11 @@ fn one_left() -> Shard {
 }
 
 #[test]
-fn a_cart_that_left_is_counted_and_comes_back_for_what_happens_to_it() {
+fn a_cart_that_left_is_counted_once_and_reloaded_for_later_events() {
     let mut shard = one_left();
     let totals = |shard: &Shard| shard.history.shard(SHARD).expect("a good store");
     assert_eq!((totals(&shard).upto, totals(&shard).totals.carts), (2, [0, 0, 0, 1, 0]));
-    // Somebody asks about a hold: it owes a message again, and stays until that is delivered.
+    // A session asks about a hold. The cart owes a message again, and stays until that is delivered.
     shard.step(&Step::Happen(1));
     shard.step(&Step::Take);
     assert_eq!((shard.kept.len(), shard.taken.len()), (1, 0));
@@ -375,7 +375,7 @@ fn a_store_that_does_not_fit_is_refused_by_name() {
     assert!(bad.starts_with("the record of shard 3 in /data/history cannot be understood"), "{bad}");
     stores.remove(dir());
     let gone = refusal(1);
-    assert!(gone.starts_with("the history in /data/history is gone: the snapshot of shard 3 rests on it"), "{gone}");
+    assert!(gone.starts_with("the history in /data/history is gone: the snapshot of shard 3 needs it"), "{gone}");
     assert!(!stores.exists(dir()), "nothing is put in its place");
 }
 
@@ -396,7 +396,7 @@ fn records_of_another_version_or_shape_are_refused() {
 }
 
 #[test]
-fn records_of_a_shard_that_was_given_up_go_in_pieces_and_those_of_the_next_replica_stay() {
+fn records_of_a_dropped_shard_are_removed_in_pieces_and_those_of_the_next_replica_stay() {
     let stores = MemoryStores::new();
     let history = open(&stores, 0).expect("a new store");
     let mut kept = Kept::new();
@@ -414,7 +414,7 @@ fn records_of_a_shard_that_was_given_up_go_in_pieces_and_those_of_the_next_repli
     history.write(&[(other, leaving[..10].to_vec())]).expect("room");
     history.sync().expect("synced");
     let before = history.shard(SHARD).expect("readable");
-    assert!(!history.remove_some(SHARD).expect("readable"), "nobody gave it up");
+    assert!(!history.remove_some(SHARD).expect("readable"), "it was not dropped");
     history.mark_dropped(SHARD);
     assert!(history.remove_some(SHARD).expect("room"));
     let left = |history: &HistoryStore| {
@@ -425,24 +425,24 @@ fn records_of_a_shard_that_was_given_up_go_in_pieces_and_those_of_the_next_repli
     assert_eq!(left(&history), history.shard(SHARD).expect("readable").totals, "what is left adds up");
     assert!(left(&history).entities < 700);
 
-    // A power cut; whoever starts gives it up again. Snapshots of before rest on no more batches than there are.
+    // After a power cut the node drops it again. The store has the batches that earlier snapshots need.
     history.sync().expect("synced");
     stores.power_cut(&mut || false);
     let history = open(&stores, before.batches).expect("enough batches");
     history.mark_dropped(SHARD);
-    // The next replica's history comes: what was left goes first.
+    // The next replica's records come, and the leftovers go first.
     let records: Vec<Bytes> = leaving[..3].iter().map(super::record::encode).collect();
     history.import(SHARD, &records).expect("room");
-    assert!(!history.remove_some(SHARD).expect("readable"), "it is not given up any more");
+    assert!(!history.remove_some(SHARD).expect("readable"), "it is not dropped any more");
     assert_eq!((left(&history).entities, history.shard(SHARD).expect("readable").totals.entities), (3, 3));
     assert_eq!(history.shard(other).expect("readable").totals.entities, 10);
 
     history.mark_dropped(SHARD);
     while history.remove_some(SHARD).expect("room") {}
     let empty = history.shard(SHARD).expect("readable");
-    assert_eq!((empty.upto, empty.ahead, empty.totals), (0, 0, Totals::default()));
+    assert_eq!((empty.upto, empty.imported_upto, empty.totals), (0, 0, Totals::default()));
     assert!(empty.batches > before.batches);
-    history.check_not_ahead(SHARD, 1).expect("it tells of nothing");
+    history.check_not_ahead(SHARD, 1).expect("it has no entries");
 }
 
 /// A cart that has opened and was canceled, as it leaves.
@@ -456,7 +456,7 @@ fn ended(number: u128) -> Vec<Leaving> {
     kept.take_leaving()
 }
 
-/// Records and totals have these two carts, once each.
+/// The records and the totals contain two carts, once each.
 fn has_both(history: &HistoryStore) {
     let mut counted = Totals::default();
     history.for_each_record(SHARD, |stored| counted.add(&Totals::of(&stored.state))).expect("good records");
@@ -464,9 +464,9 @@ fn has_both(history: &HistoryStore) {
     assert_eq!(history.shard(SHARD).expect("good").totals, counted);
 }
 
-/// A batch that found the disk full is in the store all the same once it is opened anew: its records are counted once.
+/// A batch that failed on a full disk shows up when the store is reopened. Its records are counted once.
 #[test]
-fn what_was_refused_and_is_there_is_counted_once() {
+fn a_refused_batch_that_shows_up_later_is_counted_once() {
     let stores = MemoryStores::new();
     let history = open(&stores, 0).expect("a new store");
     let (first, second) = (ended(1), ended(3));
@@ -475,7 +475,7 @@ fn what_was_refused_and_is_there_is_counted_once() {
     stores.set_capacity(Some(stores.used_bytes() + 1));
     assert!(history.write(&[(SHARD, second.clone())]).is_err(), "there is no room");
     stores.set_capacity(None);
-    // All that was not synced is written again, in order.
+    // Everything unsynced is written again, in order.
     history.will_rewrite();
     history.write(&[(SHARD, first)]).expect("room");
     history.write(&[(SHARD, second)]).expect("room");
@@ -483,9 +483,9 @@ fn what_was_refused_and_is_there_is_counted_once() {
     has_both(&history);
 }
 
-/// A full disk is noticed before anything is written, and what was written before is written again.
+/// A full disk is noticed before the write, and earlier batches are written again.
 #[test]
-fn what_is_written_again_is_counted_once() {
+fn a_rewritten_batch_is_counted_once() {
     let stores = MemoryStores::new();
     let history = open(&stores, 0).expect("a new store");
     let (first, second) = (ended(1), ended(3));
@@ -508,14 +508,14 @@ fn finds(history: &HistoryStore, shard: u16, number: u128) -> bool {
     history.get(shard, &cart(number)).expect("a good store").is_some()
 }
 
-/// Lookups that found nothing: answered by the filter, and by the store.
+/// Lookups without a result, answered by the filter and by the store.
 fn lookups(history: &HistoryStore) -> (u64, u64) {
     use std::sync::atomic::Ordering::Relaxed;
     (history.lookups().filtered.load(Relaxed), history.lookups().missed.load(Relaxed))
 }
 
 #[test]
-fn what_left_is_found_before_while_and_after_the_filter_is_filled() {
+fn records_are_found_before_while_and_after_the_filter_is_filled() {
     let stores = MemoryStores::new();
     let all = |history: &HistoryStore, shard, numbers: std::ops::Range<u128>| {
         numbers.into_iter().all(|number| finds(history, shard, number))
@@ -538,12 +538,12 @@ fn what_left_is_found_before_while_and_after_the_filter_is_filled() {
         assert_eq!(lookups(history), (before.0 + filtered, before.1 + missed));
     };
     is_right(&history, 2, 0);
-    // It has read 512 of the first shard's 600, then 168 of the second's.
+    // The scan has read 512 of the first shard's 600 records, then 168 of the second's.
     for _ in 0..2 {
         assert!(history.fill_filter().expect("a good store"));
         is_right(&history, 2, 0);
     }
-    // What comes meanwhile, before and behind the scan.
+    // Records are imported before and behind the scan.
     let imported: Vec<Bytes> = (2_000..2_010).map(|number| super::record::encode(&ended(number)[0])).collect();
     for shard in [0, SHARD, SHARD + 1, SHARD + 2] {
         history.import(shard, &imported).expect("room");
@@ -555,7 +555,7 @@ fn what_left_is_found_before_while_and_after_the_filter_is_filled() {
     for shard in [0, SHARD, SHARD + 1, SHARD + 2] {
         assert!(all(&history, shard, 2_000..2_010));
     }
-    // A shard that is given up, and comes again from another node.
+    // A shard is dropped and imported again from another node.
     let (exported, _) = history.export(SHARD, None, usize::MAX).expect("a good store");
     assert_eq!(exported.len(), 610);
     history.mark_dropped(SHARD);
@@ -566,10 +566,10 @@ fn what_left_is_found_before_while_and_after_the_filter_is_filled() {
     assert!(all(&history, SHARD, 2_000..2_010));
 }
 
-/// What a store has or has not after it was opened anew is in the filter: a batch that it had refused, and records that were removed
+/// The filter contains every record that a reopened store may have: those of a refused batch, and those that were removed
 /// without a sync.
 #[test]
-fn what_a_store_has_that_is_opened_anew_is_found() {
+fn records_of_a_reopened_store_are_found() {
     let stores = MemoryStores::new();
     stores.keep_refused();
     let history = open(&stores, 0).expect("a new store");
@@ -582,7 +582,7 @@ fn what_a_store_has_that_is_opened_anew_is_found() {
     refuse(&history, 1);
     history.write(&[(SHARD, ended(3))]).expect("room");
     assert!(finds(&history, SHARD, 1) && finds(&history, SHARD, 3));
-    // The process ends before the store is opened anew.
+    // The process ends before the store is reopened.
     refuse(&history, 5);
     stores.process_end();
     let history = open(&stores, 0).expect("a good store");

@@ -1,11 +1,11 @@
-//! What the entities of a shard that are in the store add up to.
+//! Sums over the records of a shard.
 
 use std::collections::BTreeMap;
 
 use boxoffice_core::{answer::CartState, keep::State, money::Currency, payment::PaymentStatus};
 use serde::{Deserialize, Serialize};
 
-/// Exact sums, changed in the same batch as what they are of.
+/// Exact sums, written in the same batch as the records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Entities.
@@ -47,7 +47,7 @@ impl Totals {
                     CartState::Canceled => 3,
                     CartState::Expired => 4,
                 });
-                // A cart that nobody opened is not counted.
+                // A cart that was never opened is not counted.
                 if let Some(place) = place {
                     totals.carts[place] = 1;
                 }

@@ -1,4 +1,5 @@
-//! One log for several threads. While one of them syncs, the others append; the next sync is for all of them ("group commit").
+//! One log for several threads ("group commit"). While one of them syncs, the others append, and the next sync covers all of
+//! their records.
 
 use std::sync::{
     Arc,
@@ -15,11 +16,11 @@ use super::{Headroom, Kind, LastEntry, Log, LogError};
 /// A thread that holds both locks took `syncing` first.
 pub struct GroupCommit {
     log: Mutex<Log>,
-    /// Held while a sync is under way.
+    /// Held during a sync.
     syncing: Mutex<()>,
-    /// The last record that is durable.
+    /// The last durable record.
     synced: AtomicU64,
-    /// How many writers have not ended.
+    /// Writers that have not ended.
     writers: AtomicUsize,
 }
 
@@ -32,7 +33,7 @@ pub struct LogWriter {
 }
 
 impl GroupCommit {
-    /// The writers of a log, as many as its [`LogConfig::writers`](super::LogConfig::writers) says.
+    /// The writers of a log, [`LogConfig::writers`](super::LogConfig::writers) of them.
     pub fn writers(log: Log) -> Vec<LogWriter> {
         let (count, appended) = (log.config.writers, log.last_seq());
         let group = Arc::new(GroupCommit {
@@ -44,7 +45,7 @@ impl GroupCommit {
         (0..count).map(|writer| LogWriter { group: Arc::clone(&group), writer, appended }).collect()
     }
 
-    /// Makes the records up to `seq` durable, by a sync of its own (`true`) or by one that began after they were appended.
+    /// Makes the records up to `seq` durable, by its own sync (`true`) or by another one that began after they were appended.
     fn sync(&self, seq: u64) -> Result<bool, LogError> {
         if self.synced.load(Ordering::Acquire) >= seq {
             return Ok(false);
@@ -65,7 +66,7 @@ impl GroupCommit {
         Ok(true)
     }
 
-    /// Does something that may sync the log by itself.
+    /// Runs an action that may sync the log.
     fn exclusively<T>(&self, act: impl FnOnce(&mut Log) -> Result<T, LogError>) -> Result<T, LogError> {
         let _syncing = self.syncing.lock();
         let mut log = self.log.lock();
@@ -74,7 +75,7 @@ impl GroupCommit {
         done
     }
 
-    /// The log, to append a record to, and, if that would begin a segment, the right to sync.
+    /// Locks the log for an append, and syncs too if the append would begin a segment.
     fn lock_for_append(
         &self,
         payload_bytes: usize,
@@ -123,7 +124,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Makes all that this writer appended durable, and perhaps more. `false` if another writer had done so.
+    /// Makes everything that this writer appended durable. `false` if another writer's sync covered it.
     ///
     /// # Errors
     /// As [`Log::sync`].
@@ -139,7 +140,7 @@ impl LogWriter {
         self.group.exclusively(Log::seal)
     }
 
-    /// The writer ends in good order. The last one to do so seals the log, the others sync it.
+    /// Ends the writer in an orderly way. The last one seals the log, the others sync it.
     ///
     /// # Errors
     /// As [`Log::append`] and [`Log::sync`].
@@ -191,7 +192,7 @@ impl LogWriter {
         self.group.log.lock().last_seq()
     }
 
-    /// The last record that is durable.
+    /// The last durable record.
     pub fn synced_seq(&self) -> u64 {
         self.group.synced.load(Ordering::Acquire)
     }

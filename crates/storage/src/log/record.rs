@@ -1,18 +1,19 @@
-//! One record: how it stands in a segment, and how a bad one is told from an unfinished one.
+//! The encoding of a record in a segment, and how a damaged one is told from a torn one.
 //!
 //! ```text
 //! header, 64 bytes          body, when there is any
 //! ┌──────────────┬───────┐  ┌─────────┬───────┬─────────┬───────┐
-//! │ fields + crc │ stamp │  │ payload │ marks │ padding │ stamp │
+//! │ fields + crc │ stamp │  │ payload │ lasts │ padding │ stamp │
 //! └──────────────┴───────┘  └─────────┴───────┴─────────┴───────┘
 //! ```
 //!
-//! Records begin at multiples of 64 bytes, so a header never straddles two sectors of the disk. All but
-//! the stamps is whitened: combined with a stream made from the segment's random salt and the
-//! position. No aligned word of eight bytes that was written is then zero, whatever the payload, and
-//! every byte of a stamp has two bits at least, so one flipped bit does not make it zero: **where a
-//! record shows a zero word or ends in a zero byte, it was not written there.** Checksums are taken over the
-//! whitened bytes, so a record moved to another place or segment is bad as well.
+//! *Lasts* are the last entries of the record's shards. Records begin at multiples of 64 bytes, so a header never straddles
+//! two sectors of the disk.
+//!
+//! Everything but the stamps is *whitened*, that is XORed with a stream made from the segment's random salt and the position.
+//! So no written aligned word of eight bytes is zero, for any payload. Every byte of a stamp has at least two bits, so one
+//! flipped bit does not make it zero. **A record with a zero word, or with a zero byte at its end, was not completely
+//! written.** Checksums cover the whitened bytes, so a record at another place or in another segment is bad as well.
 
 /// Records begin at multiples of this many bytes.
 pub(super) const LINE: usize = 64;
@@ -21,20 +22,20 @@ const MAGIC: u32 = u32::from_le_bytes(*b"BXR1");
 const CRC_AT: usize = 52;
 const LAST_ENTRY_BYTES: usize = 10;
 
-/// What a record is for.
+/// The purpose of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// New entries. Refused when only the reserve is left.
     Ordinary,
-    /// What must be written even when space is short, such as votes; may use the reserve.
+    /// A record that must be written even when space is short, such as votes. It may use the reserve.
     Vital,
-    /// Everything that older segments say and no snapshot does: the hard states of all shards. May
-    /// use the reserve. Once it is durable, older segments may go.
+    /// The hard states of all shards, which are in older segments and in no snapshot. It may use the reserve. Once it is
+    /// durable, older segments may be released.
     Checkpoint,
 }
 
-/// `None` stands for a seal: a record that says only that all before it is durable. A seal with a body passes over a
-/// place that was never finished: nothing is known of what stands there, so nothing of it is checked.
+/// `None` is a seal, which only says that all records before it are durable. A seal with a body skips a torn place, whose bytes
+/// are unknown and therefore not checked.
 fn code(kind: Option<Kind>) -> u8 {
     match kind {
         None => 0,
@@ -49,7 +50,7 @@ fn kind(found: u8) -> Option<Option<Kind>> {
     all.into_iter().find(|&kind| code(kind) == found)
 }
 
-/// The last entry of a shard in a record: while it is needed, its segment stays.
+/// The last entry of a shard in a record. The segment stays while the entry is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastEntry {
     /// The shard.
@@ -58,7 +59,6 @@ pub struct LastEntry {
     pub last_index: u64,
 }
 
-/// The fields of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     /// `None` for a seal.
@@ -67,31 +67,31 @@ pub(super) struct Header {
     pub(super) payload_bytes: u32,
     pub(super) body_crc: u32,
     pub(super) seq: u64,
-    /// The highest sequence number known to be durable when this record was written.
+    /// The last record that was known to be durable when this one was written.
     pub(super) synced: u64,
 }
 
 impl Header {
-    /// Whether it passes over what stands in its body.
+    /// Whether the record skips its body.
     pub(super) fn is_skip(&self) -> bool {
         self.kind.is_none() && self.payload_bytes > 0
     }
 }
 
-/// What is found where a record is looked for.
+/// The state of a record's place.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// A whole record of this many bytes.
+    /// A complete record of this many bytes.
     Whole(Header, usize),
-    /// The header's place was not written.
+    /// The header was not written.
     Nothing,
-    /// A record of which a part was not written.
+    /// A part of the record was not written.
     Unwritten(&'static str),
-    /// A record that was written and is bad.
+    /// The record was written and is damaged.
     Bad(&'static str),
 }
 
-/// The bytes that a record takes in its segment.
+/// The size of a record in its segment.
 pub(super) fn record_bytes(payload_bytes: usize, last_entries: usize) -> usize {
     match payload_bytes + last_entries * LAST_ENTRY_BYTES {
         0 => LINE,
@@ -99,7 +99,7 @@ pub(super) fn record_bytes(payload_bytes: usize, last_entries: usize) -> usize {
     }
 }
 
-/// Writes a record that is to stand at `at` of the segment with `salt` into `out`.
+/// Encodes a record for the position `at` of the segment with `salt` into `out`.
 pub(super) fn encode(
     out: &mut Vec<u8>,
     (salt, at): (u64, u64),
@@ -133,12 +133,11 @@ pub(super) fn encode(
         seq,
         synced,
     };
-    fields.whiten_and_stamp(header, salt, at);
+    fields.encode(header, salt, at);
 }
 
-/// Writes the header of a seal that passes over `passed` bytes at `at` into `out`; what stands behind the header stays as
-/// it is. So a place that was never finished needs no second content: whichever of the two a power cut leaves, the next
-/// record stands behind it.
+/// Encodes the header of a seal that skips `passed` bytes at `at` into `out`. The bytes behind the header stay as they are. So
+/// the next record is found, whether a power cut leaves this header or the torn place.
 pub(super) fn encode_skip(out: &mut Vec<u8>, (salt, at): (u64, u64), (seq, synced): (u64, u64), passed: u64) {
     assert!(synced < seq, "record {seq} says it is durable before it is written");
     let passed = usize::try_from(passed).expect("less than a segment");
@@ -146,10 +145,10 @@ pub(super) fn encode_skip(out: &mut Vec<u8>, (salt, at): (u64, u64), (seq, synce
     let payload_bytes = u32::try_from(passed.saturating_sub(LINE + STAMP)).expect("less than a segment");
     out.clear();
     out.resize(LINE, 0);
-    Header { kind: None, last_entries: 0, payload_bytes, body_crc: 0, seq, synced }.whiten_and_stamp(out, salt, at);
+    Header { kind: None, last_entries: 0, payload_bytes, body_crc: 0, seq, synced }.encode(out, salt, at);
 }
 
-/// Looks at the place `at` of the raw segment `bytes`.
+/// Classifies the place `at` of the raw segment `bytes`.
 pub(super) fn find(bytes: &[u8], at: usize, salt: u64) -> Found {
     let raw = &bytes[at..at + LINE];
     if raw.iter().all(|&byte| byte == 0) {
@@ -176,7 +175,7 @@ pub(super) fn find(bytes: &[u8], at: usize, salt: u64) -> Found {
     }
 }
 
-/// The header at `at`, if a good one stands there, whatever follows.
+/// The header at `at`, if it is valid. Its body may not be.
 pub(super) fn header_at(bytes: &[u8], at: usize, salt: u64) -> Option<Header> {
     let raw = &bytes[at..at + LINE];
     if !has_stamp(raw, salt, at as u64) {
@@ -192,7 +191,7 @@ pub(super) fn header_at(bytes: &[u8], at: usize, salt: u64) -> Option<Header> {
     Header::read(&plain)
 }
 
-/// The payload and marks of the whole record found at `at`, made readable in `out`.
+/// Decodes the payload and last entries of the complete record at `at` into `out`.
 pub(super) fn open<'a>(
     out: &'a mut Vec<u8>,
     bytes: &[u8],
@@ -213,8 +212,8 @@ pub(super) fn open<'a>(
 }
 
 impl Header {
-    /// Writes the whole header that is to stand at `at` into `out`.
-    fn whiten_and_stamp(&self, out: &mut [u8], salt: u64, at: u64) {
+    /// Encodes the header for the position `at` into `out`.
+    fn encode(&self, out: &mut [u8], salt: u64, at: u64) {
         self.write(out);
         whiten_and_stamp(out, salt, at);
         let crc = crc32c::crc32c(&out[..CRC_AT]).to_le_bytes();
@@ -250,7 +249,7 @@ impl Header {
     }
 }
 
-/// Whitens all of `bytes`, which stand at `at`, but the last eight, and puts the stamp there.
+/// Whitens `bytes`, which are for the position `at`, and puts the stamp into the last eight.
 fn whiten_and_stamp(bytes: &mut [u8], salt: u64, at: u64) {
     let end = bytes.len() - STAMP;
     whiten(&mut bytes[..end], salt, at);
@@ -262,7 +261,7 @@ fn has_stamp(bytes: &[u8], salt: u64, at: u64) -> bool {
     bytes[end..] == stamp(salt, at + end as u64)
 }
 
-/// Two bits of every byte are set, so that no single flipped bit makes a byte zero.
+/// Every byte has at least two bits, so that no single flipped bit makes it zero.
 fn stamp(salt: u64, at: u64) -> [u8; STAMP] {
     (stream(salt, at) | 0x1818_1818_1818_1818).to_le_bytes()
 }
@@ -273,11 +272,11 @@ fn is_unwritten(bytes: &[u8]) -> bool {
 
 /// The word of the stream at position `at`, a multiple of eight.
 fn stream(salt: u64, at: u64) -> u64 {
-    // An odd factor: all words of a segment differ, and who does not know the salt knows none.
+    // The factor is odd, so all words of a segment differ. Without the salt none is known.
     salt.wrapping_add((at / 8).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
-/// Whitens, and whitened a second time makes plain.
+/// Whitens plain bytes, or makes whitened bytes plain again.
 fn whiten(bytes: &mut [u8], salt: u64, at: u64) {
     assert!(at.is_multiple_of(8) && bytes.len().is_multiple_of(8), "whitening goes by words");
     let (words, _) = bytes.as_chunks_mut::<8>();
@@ -302,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn a_written_record_is_read_back() {
         let last_entries = [LastEntry { shard: 3, last_index: 9 }, LastEntry { shard: 65_535, last_index: u64::MAX }];
         for size in [0, 1, 35, 36, 37, 99, 100, 101, 4_000] {
             for last_entries in [&last_entries[..0], &last_entries[..1], &last_entries[..]] {
@@ -320,8 +319,8 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_is_bad_and_no_tear_is() {
-        // Zeros are the hardest: unwhitened they would look unwritten.
+    fn every_flipped_bit_is_damage_and_no_tear_is() {
+        // Zeros are the hardest case, because without whitening they would look unwritten.
         let whole = record(64, &[0; 300], &[LastEntry { shard: 1, last_index: 1 }]);
         for bit in 64 * 8..whole.len() * 8 {
             let mut flipped = whole.clone();
@@ -350,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_passed_over_may_be_anything() {
+    fn skipped_bytes_may_be_anything() {
         for passed in [64_u64, 128, 4_096] {
             let mut header = Vec::new();
             encode_skip(&mut header, (SALT, 64), (7, 6), passed);

@@ -1,13 +1,12 @@
-//! Makes segments ahead of time and removes released ones.
+//! Preallocates segments and removes released ones.
 //!
-//! A spare is filled with zeros and synced before it is needed: writing into it then costs a sync of
-//! what is written and nothing for the file's growth, and a full disk is noticed one whole segment
-//! early. One released segment is kept aside to be filled anew as the next spare: that needs no space
-//! and does not change the file system's own books. Others are removed. Both go oldest first, each made
-//! durable before the next, so that a power cut never leaves a gap.
+//! A segment is filled with zeros and synced before it is needed. A later sync then covers records only and no growth of the
+//! file, and a full disk is noticed one whole segment early. One released segment is recycled as the next one, which needs no
+//! space and no change to the file system's metadata. Others are removed. Both go oldest first, each durably before the next,
+//! so that a power cut never leaves a gap.
 //!
-//! The zeros are written at a measured pace, at least twice as fast as the segment in use fills up: a
-//! record's sync then meets few of them.
+//! The zeros are written at a limited pace, at least twice as fast as the active segment fills up. So a record's sync meets
+//! few of them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,25 +16,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use boxoffice_env::{Disk, Rng};
+use boxoffice_env::{Disk, Rng, store::is_no_space};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::segment::{self, Segment};
 use super::{LogConfig, LogError};
 
-/// Who makes the spare segments.
+/// Where segments are preallocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preallocation {
-    /// A thread of the log's own.
+    /// In a thread of the log's own.
     Background,
-    /// The log's caller, in [`Log::maintain`](super::Log::tend) and when one is needed: all in one
-    /// order, as a simulation wants it.
+    /// In [`Log::maintain`](super::Log::maintain), and when a segment is needed. Then all changes have one order, as a
+    /// simulation needs it.
     Inline,
 }
 
-/// Segments made ahead.
 const PREALLOCATED_SEGMENTS: usize = 1;
-/// The rest between two pieces of a spare that is not urgent: 64 MiB take about a second.
+/// The pause between two pieces of a segment that is not urgent. 64 MiB take about a second.
 const PIECE_PAUSE: Duration = Duration::from_millis(4);
 
 pub(super) struct SegmentAllocator {
@@ -49,30 +47,29 @@ struct Shared {
     dir: PathBuf,
     config: LogConfig,
     stop: AtomicBool,
-    /// Somebody waits for the spare.
+    /// The log waits for a segment.
     is_urgent: AtomicBool,
-    /// Bytes of the segment in use that are written.
+    /// Written bytes of the active segment.
     used_bytes: AtomicU64,
     state: Mutex<AllocatorState>,
     changed: Condvar,
 }
 
-/// What is ready and what is to be done.
+
 struct AllocatorState {
     ready: VecDeque<Segment>,
     next_number: u64,
     released: VecDeque<Segment>,
     /// A released segment has become [`segment::UNFINISHED`].
     has_recycled: bool,
-    /// Why the last attempt failed; cleared by the next success.
+    /// The error of the last attempt, cleared by the next success.
     last_error: Option<io::Error>,
 }
 
-/// What the workshop can give.
+/// What the allocator has ready.
 pub(super) struct Preallocated {
-    /// Bytes of the segments that are ready.
     pub(super) ready_bytes: u64,
-    /// The disk has no room for another.
+    /// The disk has no room for another segment.
     pub(super) no_space: bool,
 }
 
@@ -109,7 +106,7 @@ impl SegmentAllocator {
         Ok(SegmentAllocator { shared, thread })
     }
 
-    /// Does what is to be done, if that is the caller's part. Trouble is kept for [`SegmentAllocator::preallocated`].
+    /// Does all pending work if there is no thread for it. An error shows in [`SegmentAllocator::preallocated`].
     pub(super) fn maintain(&self) {
         if self.thread.is_none() {
             let mut state = self.shared.state.lock();
@@ -125,12 +122,11 @@ impl SegmentAllocator {
         }
     }
 
-    /// Whether [`SegmentAllocator::take`] would give a segment, waiting for the one being made. `Ok(false)`:
-    /// the disk has no room.
+    /// Waits until [`SegmentAllocator::take`] has a segment. `Ok(false)` if the disk has no room for one.
     pub(super) fn wait(&self) -> Result<bool, LogError> {
         self.maintain();
         let mut state = self.shared.state.lock();
-        // On a full disk the maker keeps to its own times, however often it is asked.
+        // On a full disk the thread retries at its own pace.
         if state.ready.is_empty() && state.last_error.is_none() {
             self.shared.is_urgent.store(true, Ordering::Relaxed);
             self.shared.changed.notify_all();
@@ -151,32 +147,31 @@ impl SegmentAllocator {
                 None => {}
             }
             let thread = self.thread.as_ref();
-            assert!(thread.is_some_and(|thread| !thread.is_finished()), "nobody makes the segment that is waited for");
-            // Woken by the maker; the time-out only notices that the maker has died.
+            assert!(thread.is_some_and(|thread| !thread.is_finished()), "the thread that makes segments has ended");
+            // The thread wakes this. The time-out only notices that it has died.
             self.shared.changed.wait_for(state, Duration::from_millis(100));
         }
         Ok(true)
     }
 
-    /// Takes the segment that [`SegmentAllocator::wait`] found.
+    /// Takes a segment after [`SegmentAllocator::wait`].
     pub(super) fn take(&self) -> Segment {
         let segment = self.shared.state.lock().ready.pop_front();
         self.shared.changed.notify_all();
         segment.expect("a segment is taken only after it was waited for")
     }
 
-    /// Queues a released segment for removal. There are never more of them than segments.
+    /// Queues a released segment for removal.
     pub(super) fn release(&self, segment: Segment) {
         self.shared.state.lock().released.push_back(segment);
         self.shared.changed.notify_all();
     }
 
-    /// Tells how much of the segment in use is written; the pace goes by it.
+    /// Sets the written bytes of the active segment, which determine the pace.
     pub(super) fn set_used_bytes(&self, bytes: u64) {
         self.shared.used_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Removals that are still to be made.
     pub(super) fn pending_removals(&self) -> usize {
         self.shared.state.lock().released.len()
     }
@@ -189,7 +184,7 @@ impl Drop for SegmentAllocator {
         drop(self.shared.state.lock());
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // Its panic was reported when it happened; nothing of it is needed any more.
+            // Its panic was reported when it happened.
             let _ = thread.join();
         }
     }
@@ -211,7 +206,7 @@ impl Shared {
         }
     }
 
-    /// Does one thing; `false` when there is nothing to do or it failed. The bench is free meanwhile.
+    /// Does one piece of work with the state unlocked. `false` if there was none or it failed.
     fn step(&self, state: &mut MutexGuard<'_, AllocatorState>) -> bool {
         if let Some(oldest) = state.released.front().cloned() {
             let keeps = !state.has_recycled && oldest.bytes == self.config.segment_bytes;
@@ -226,7 +221,7 @@ impl Shared {
             return false;
         }
         let number = state.next_number;
-        // Whatever comes of it, what was kept aside is then used or removed.
+        // Success uses the recycled file, and a failure removes it.
         let is_recycled = std::mem::take(&mut state.has_recycled);
         let made = MutexGuard::unlocked(state, || {
             let new = segment::NewSegment { number, is_recycled, pace: &|done| self.pace(done) };
@@ -239,15 +234,15 @@ impl Shared {
         Self::record_result(state, made, &self.dir)
     }
 
-    /// Takes the oldest segment's name away, durably, before anything is done to an older or newer one or
-    /// to what it holds. Returns whether it is kept aside.
+    /// Durably removes the oldest segment's name before any other segment or its content is touched. Returns whether the file
+    /// was recycled.
     fn unlink(&self, path: &Path, keeps: bool) -> io::Result<bool> {
         let kept = match keeps {
             true => self.disk.rename(path, &self.dir.join(segment::UNFINISHED)),
             false => self.disk.remove(path),
         };
         let is_gone_already = match kept {
-            // An earlier attempt came as far as the sync.
+            // An earlier attempt failed at the sync.
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
             other => other.map(|()| false)?,
         };
@@ -255,8 +250,7 @@ impl Shared {
         Ok(keeps && !is_gone_already)
     }
 
-    /// Rests before the next piece of a spare of which `done` bytes are written, if there is time, and
-    /// says how large it is to be.
+    /// Pauses before the next piece of a segment with `done` written bytes, if there is time, and returns the piece's size.
     fn pace(&self, done: u64) -> io::Result<usize> {
         let is_urgent = || self.is_urgent.load(Ordering::Relaxed);
         let is_stopped = || self.stop.load(Ordering::Relaxed);
@@ -269,7 +263,7 @@ impl Shared {
                 self.changed.wait_for(&mut state, PIECE_PAUSE);
             }
         }
-        // It is needed when the segment in use is full; small pieces do not catch up.
+        // The segment is needed when the active one is full, and small pieces do not catch up.
         let is_late = is_urgent() || next < used;
         match (is_stopped(), is_late) {
             (true, _) => Err(io::ErrorKind::Interrupted.into()),
@@ -297,7 +291,3 @@ impl Shared {
     }
 }
 
-pub(super) fn is_no_space(error: &io::Error) -> bool {
-    use io::ErrorKind::{QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded)
-}

@@ -202,7 +202,7 @@ fn a_sector_lost_from_a_durable_record_is_damage() {
 }
 
 #[test]
-fn what_a_failed_sync_left_readable_is_durable_once_the_log_is_open() {
+fn records_of_a_failed_sync_are_durable_once_the_log_is_open() {
     for lost in 1..4 {
         let disk = MemoryDisk::new();
         let (mut log, ..) = open(&disk);
@@ -224,7 +224,7 @@ fn what_a_failed_sync_left_readable_is_durable_once_the_log_is_open() {
 }
 
 #[test]
-fn only_what_no_later_record_vouches_for_is_written_again() {
+fn only_the_tail_is_rewritten() {
     let disk = MemoryDisk::new();
     let (mut log, ..) = open(&disk);
     for seed in 0..20 {
@@ -240,7 +240,7 @@ fn only_what_no_later_record_vouches_for_is_written_again() {
 }
 
 #[test]
-fn an_end_that_was_cut_stays_cut_when_that_could_not_be_synced() {
+fn a_skipped_end_stays_skipped_if_the_skip_is_not_synced() {
     let disk = MemoryDisk::new();
     let (mut log, ..) = open(&disk);
     put(&mut log, b"durable");
@@ -329,7 +329,7 @@ fn fill_segments(log: &mut Log, segments: usize, shard: u16) -> u64 {
 }
 
 #[test]
-fn segments_go_when_nobody_needs_them_and_a_checkpoint_stands() {
+fn segments_are_released_when_unneeded_and_behind_a_checkpoint() {
     let disk = MemoryDisk::new();
     let (mut log, _, _) = open(&disk);
     let last = fill_segments(&mut log, 4, 5);
@@ -355,7 +355,7 @@ fn segments_go_when_nobody_needs_them_and_a_checkpoint_stands() {
 }
 
 #[test]
-fn marks_are_known_again_after_a_restart() {
+fn last_entries_are_known_after_a_restart() {
     let disk = MemoryDisk::new();
     let (mut log, _, _) = open(&disk);
     let last = fill_segments(&mut log, 3, 5);
@@ -368,7 +368,7 @@ fn marks_are_known_again_after_a_restart() {
 }
 
 #[test]
-fn a_spare_named_by_a_killed_process_is_made_sure_of_before_use() {
+fn a_segment_preallocated_by_a_killed_process_is_synced_before_use() {
     for stop in 0..20 {
         let disk = MemoryDisk::new();
         disk.create_dir_all(Path::new(DIR)).unwrap();
@@ -482,7 +482,7 @@ fn a_failed_sync_ends_the_log() {
 }
 
 #[test]
-fn what_is_too_large_is_refused_and_the_largest_fits() {
+fn a_record_beyond_the_limit_is_refused_and_the_largest_fits() {
     let disk = MemoryDisk::new();
     let (mut log, _, _) = open(&disk);
     let max = log.record_bytes_max() as usize;
@@ -590,7 +590,7 @@ fn configurations_have_limits_and_segments_may_change_size() {
 }
 
 #[test]
-fn a_thread_makes_spares_and_removes_released_segments() {
+fn a_thread_preallocates_and_removes_segments() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
     let config = LogConfig { preallocation: Preallocation::Background, ..config() };

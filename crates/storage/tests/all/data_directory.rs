@@ -28,7 +28,7 @@ fn open(world: &World, path: &Path) -> Result<DataDirectory, IdentityError> {
 }
 
 #[test]
-fn a_node_finds_its_state_again_and_misses_a_log_that_was_deleted() {
+fn a_node_finds_its_state_again_and_notices_a_deleted_log() {
     let world = World::standalone();
     let outer = tempfile::tempdir().unwrap();
     let path = outer.path().join("node/data");

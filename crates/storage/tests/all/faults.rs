@@ -209,7 +209,7 @@ fn place() -> Option<(tempfile::TempDir, PathBuf, PathBuf)> {
 }
 
 #[test]
-fn a_killed_process_loses_what_it_did_not_sync_only_with_the_shim() {
+fn a_killed_process_loses_unsynced_data_only_with_the_shim() {
     let Some((_outer, dir, library)) = place() else {
         return;
     };
@@ -232,7 +232,7 @@ fn a_killed_process_loses_what_it_did_not_sync_only_with_the_shim() {
 }
 
 #[test]
-fn a_process_sees_what_it_wrote_and_the_disk_only_what_was_synced() {
+fn a_process_sees_its_writes_and_the_disk_only_synced_ones() {
     let Some((_outer, dir, library)) = place() else {
         return;
     };

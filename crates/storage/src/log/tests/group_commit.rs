@@ -136,7 +136,7 @@ fn appended_while_another_syncs(bug: Option<&'static str>) -> Records {
 }
 
 #[test]
-fn what_is_appended_while_another_syncs_is_synced_before_its_writer_goes_on() {
+fn a_record_appended_during_a_sync_waits_for_the_next_sync() {
     let found = appended_while_another_syncs(None);
     assert_eq!(found.into_values().collect::<Vec<_>>(), [b"first".to_vec(), b"second".to_vec()]);
     #[cfg(feature = "planted")]
