@@ -55,7 +55,6 @@ pub struct HistoryStore {
     writing: Mutex<WriterState>,
     /// Shards without a replica here, whose records are to be removed.
     dropped_shards: Mutex<BTreeSet<ShardId>>,
-    failures: AtomicU64,
     filter: Filter,
     /// The last key that the scan at the start has added to the filter.
     filled: Mutex<Option<Bytes>>,
@@ -78,6 +77,8 @@ pub struct WriterState {
     shards: BTreeMap<ShardId, ShardHistory>,
     /// By shard: the last log index of records that this process did not write itself, or may have written without success.
     found: BTreeMap<ShardId, u64>,
+    /// Batches that failed.
+    failures: u64,
 }
 
 impl WriterState {
@@ -203,7 +204,7 @@ impl HistoryStore {
             dir: dir.to_owned(),
             writing: Mutex::default(),
             dropped_shards: Mutex::default(),
-            failures: AtomicU64::new(0),
+
             filter: Filter::new(),
             filled: Mutex::default(),
             lookups: LookupCounts::default(),
@@ -401,8 +402,7 @@ impl HistoryStore {
         // because their records come back if the store is reopened without this batch.
         self.filter.add(pairs.iter().map(|(key, _)| key).chain(gone));
         if let Err(error) = self.store.change(pairs, gone) {
-            // Counted before the lock is released, see `failures`.
-            self.failures.fetch_add(1, Ordering::Relaxed);
+            writing.failures += 1;
             writing.shards.clear();
             return Err(error.into());
         }
@@ -416,8 +416,7 @@ impl HistoryStore {
 
     /// Batches that failed. Each may have lost the unsynced batches before it.
     pub fn failures(&self) -> u64 {
-        let _one = self.writing.lock();
-        self.failures.load(Ordering::Relaxed)
+        self.writing.lock().failures
     }
 
     /// About `bytes` of a shard's encoded records behind the key `after`, with the key of the last one. That is `None` if there
@@ -480,7 +479,7 @@ impl HistoryStore {
             return Ok(false);
         }
         for (_, bytes) in &found {
-            // A record that cannot be decoded is not in the totals either.
+            // An unreadable record goes as well. The totals are reset when none is left.
             if let Ok(stored) = record::decode(bytes) {
                 history.totals.subtract(&Totals::of(&stored.state));
             }

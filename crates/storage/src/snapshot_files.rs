@@ -369,7 +369,7 @@ impl SnapshotWriter {
 impl Drop for SnapshotWriter {
     fn drop(&mut self) {
         if !self.is_finished {
-            // What cannot be removed now is removed at the next start.
+            // If this fails, the next start removes it.
             let _ = self.files.disk.remove(&self.aside);
         }
     }

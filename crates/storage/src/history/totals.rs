@@ -86,7 +86,7 @@ impl Totals {
         self.purchases += other.purchases;
     }
 
-    /// Takes away what was added before.
+    /// Reverses [`Totals::add`].
     pub fn subtract(&mut self, other: &Totals) {
         self.entities -= other.entities;
         self.carts.iter_mut().zip(other.carts).for_each(|(sum, less)| *sum -= less);

@@ -144,7 +144,7 @@ fn a_flipped_bit_anywhere_is_damage_or_changes_nothing() {
         first.read_exact_at(&mut byte, at).unwrap();
         first.write_all_at(&[byte[0] ^ 1 << (at % 8)], at).unwrap();
         match look(&disk) {
-            // Behind the end the flipped bit looks like an unfinished record.
+            // Behind the end the flipped bit looks like a torn record.
             Ok((recovery, records)) => {
                 assert!(at >= end && recovery.torn_end.is_some(), "flipped at {at}");
                 assert_eq!(records, expected);
@@ -181,7 +181,7 @@ fn a_sector_lost_from_a_durable_record_is_damage() {
     assert!(error.to_string().contains("durable before record 2"), "{error}");
     overwrite(&disk, FIRST, lost, &mut |bytes| bytes.copy_from_slice(&saved));
 
-    // Nothing vouches for the very last record, unless the log was sealed.
+    // No header proves the very last record durable, unless the log was sealed.
     let lost = second_at.next_multiple_of(512);
     overwrite(&disk, FIRST, lost, &mut |bytes| {
         saved = bytes.to_vec();
@@ -213,7 +213,7 @@ fn records_of_a_failed_sync_are_durable_once_the_log_is_open() {
         }
         disk.fail_next_sync();
         assert!(log.sync().is_err());
-        // The next process reads the records and gives them out as durable.
+        // The next process reads the records and treats them as durable.
         disk.process_end();
         let (mut log, recovery, records) = open(&disk);
         assert_eq!((recovery.torn_end, records.len()), (None, 1 + usize::from(lost)));
@@ -251,7 +251,7 @@ fn a_skipped_end_stays_skipped_if_the_skip_is_not_synced() {
         sectors += 1;
         sectors != 3
     });
-    // The sync of the records succeeds, that of the cut fails.
+    // The sync of the records succeeds, and that of the skip fails.
     disk.fail_sync_after(1);
     assert!(open_with(&disk, config()).is_err());
     disk.process_end();
@@ -279,7 +279,7 @@ fn a_short_write_followed_by_a_shorter_record_is_no_damage() {
             disk.cut_next_write(written);
             let refused = log.append(Kind::Vital, &[&long], &[]);
             assert!(matches!(refused, Err(LogError::Full { .. })), "{refused:?}");
-            // What is left of it is an unfinished end as long as nothing follows.
+            // Its rest is a torn end as long as nothing follows.
             assert_eq!(look(&disk).unwrap().1, expected);
             let next = put(&mut log, &payload(then, 4));
             expected.insert(next, payload(then, 4));
@@ -302,7 +302,7 @@ fn an_unsynced_end_of_many_records_is_cut_from_the_first_hole_on() {
         put(&mut log, &payload(900, seed));
     }
     let mut sector = 0;
-    // The sectors of the first unsynced record but one reach the disk, and all of the others.
+    // All sectors but one of the first unsynced record reach the disk, and all sectors of the others.
     disk.power_cut(&mut || {
         sector += 1;
         sector != 2
@@ -335,12 +335,12 @@ fn segments_are_released_when_unneeded_and_behind_a_checkpoint() {
     let last = fill_segments(&mut log, 4, 5);
     assert!(log.wants_checkpoint(0));
     assert_eq!(log.release(&|_| 0), 0, "all is needed");
-    // The newest checkpoint stands in the third segment: the third and the fourth must stay.
+    // The newest checkpoint is in the third segment, so the third and the fourth must stay.
     assert_eq!(log.release(&|shard| if shard == 5 { last + 1 } else { 0 }), 2);
     log.append(Kind::Checkpoint, &[b"hard states"], &[]).unwrap();
     assert_eq!(log.release(&|_| u64::MAX), 0, "the checkpoint is not durable yet");
     log.sync().unwrap();
-    // The third ends with the entry before the last: it stays while that one is needed.
+    // The third ends with the last entry but one, and stays while that one is needed.
     assert_eq!(log.release(&|_| last - 1), 0);
     assert_eq!(log.release(&|_| last), 1, "the last entry is in the fourth");
     assert_eq!((log.segments(), log.pending_removals()), (1, 0));
@@ -525,7 +525,7 @@ fn a_log_that_is_not_whole_or_not_ours_is_refused_by_name() {
     disk.rename(&path(2), &path(9)).unwrap();
     assert!(matches!(start(OWNER, Start::New), Err(LogError::MissingSegment { number: 2, .. })));
     disk.rename(&path(9), &path(2)).unwrap();
-    // The newest segment with records goes: the spare behind it shows the gap.
+    // Without the newest segment with records, the preallocated one behind it shows the gap.
     disk.rename(&path(4), Path::new("/data/log/away")).unwrap();
     assert!(matches!(start(OWNER, Start::New), Err(LogError::MissingSegment { number: 4, .. })));
     disk.rename(Path::new("/data/log/away"), &path(4)).unwrap();
@@ -609,7 +609,7 @@ fn a_thread_preallocates_and_removes_segments() {
     }
     let seq = log.last_seq();
     drop(log);
-    // The one in use, the spare, and the one kept aside for the next spare.
+    // The active, the preallocated and the recycled segment.
     assert_eq!(std::fs::read_dir(&path).unwrap().count(), 3);
     let mut seqs = Vec::new();
     let (log, _) = open(&mut |record| seqs.push(record.seq)).unwrap();

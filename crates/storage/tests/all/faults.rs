@@ -1,4 +1,4 @@
-//! The log in a process of its own whose power is cut and whose disk is sick.
+//! The log in a process of its own, with power cuts and disk failures.
 //!
 //! Built here: the preload library `tests/faults/shim.c`, which other tests use against the whole program.
 //! Without a C compiler these tests say so and prove nothing.
@@ -33,7 +33,7 @@ fn payload(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at * 7) as u8).collect()
 }
 
-/// The sizes of the records that are in the log once the process is gone.
+/// The sizes of the records in the log after the process ended.
 fn recovered(dir: &Path) -> (Recovery, Vec<usize>) {
     let mut sizes = Vec::new();
     let (_, recovery) = open(dir, &mut |_, bytes| {
@@ -44,7 +44,7 @@ fn recovered(dir: &Path) -> (Recovery, Vec<usize>) {
     (recovery, sizes)
 }
 
-/// Not a test: the process with the log, which does what its standard input says.
+/// Not a test but the process with the log. It executes commands from its standard input.
 #[test]
 #[ignore = "the other tests start it as a process of its own"]
 fn process_with_a_log() {
@@ -145,7 +145,7 @@ impl Process {
         }
     }
 
-    /// Gives a command; `None` when the process dies of it.
+    /// Executes a command. `None` if the process dies of it.
     fn tell(&mut self, command: &str) -> Option<String> {
         let hears = self.hears.as_mut().expect("open");
         writeln!(hears, "{command}").expect("the process listens");
@@ -344,6 +344,6 @@ fn a_failed_sync_is_the_end_and_a_slow_one_is_slow() {
     let after = process.tell("sync").expect("the process lives");
     assert!(after.starts_with("the log cannot be used any more: "), "{after}");
     process.stop();
-    // The system counts the pages of a failed sync as written, so what was not acknowledged may be there whole.
+    // The system counts the pages of a failed sync as written, so an unacknowledged record may be complete.
     assert_eq!(recovered(&dir).1, [10, 20]);
 }
