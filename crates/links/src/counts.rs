@@ -1,10 +1,10 @@
-//! What went over links.
+//! Traffic counters.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 
-/// What went over the links with one node since the start.
+/// Frames exchanged with one node since the start.
 #[derive(Default)]
 pub(super) struct TrafficCounts {
     pub(super) frames_sent: AtomicU64,
@@ -15,7 +15,6 @@ pub(super) struct TrafficCounts {
 }
 
 impl TrafficCounts {
-    /// A frame is on its way.
     pub(super) fn sent(&self, body: &Bytes) {
         self.frames_sent.fetch_add(1, Relaxed);
         self.bytes_sent.fetch_add(body.len() as u64, Relaxed);

@@ -1,9 +1,8 @@
-//! Dialing: each connection of each link, until it stands and again when it was lost.
+//! Dials each connection of each link until it is established, and again after a loss.
 //!
-//! A connection carries frames both ways, so one side's dial is enough. The node with the smaller number dials; the other
-//! dials as well when it was not dialed for a while. So a link comes about as long as either can reach the other (a wrong
-//! address, a firewall that lets one way through), and two nodes that start at once do not take turns closing each other's
-//! connections: `Peer::install` has which one stays.
+//! A connection carries frames both ways, so one side's dial is enough. The node with the smaller number dials. The other one
+//! dials too if it was not dialed for a while. So a link comes up if either node can reach the other, in spite of a wrong
+//! address or a one-way firewall. [`Peer::install`] decides which connection stays if both dialed at once.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -22,10 +21,10 @@ use super::{
     transport::{Transport, set_up},
 };
 
-/// Addresses tried of those that a host's name stands for.
+/// Addresses tried of one host name.
 const ADDRESSES_TRIED_MAX: usize = 4;
 
-/// Dials whenever the connection does not stand and the node is in the table.
+/// Dials while the table lists the node and the connection is missing.
 pub(super) async fn keep(inner: Arc<Inner>, peer: Arc<Peer>, link_kind: LinkKind) {
     let index = link_kind.index();
     let late = inner.started().local.node > peer.node;
@@ -57,7 +56,7 @@ pub(super) async fn keep(inner: Arc<Inner>, peer: Arc<Peer>, link_kind: LinkKind
     }
 }
 
-/// Dials once; when it returns well, the connection stands.
+/// Dials once. On success the connection is established.
 async fn connect(inner: &Arc<Inner>, peer: &Arc<Peer>, link_kind: LinkKind) -> Result<(), Failure> {
     let time = inner.config.handshake();
     let slow = |_| Failure::Slow(time);
@@ -84,7 +83,7 @@ async fn connect(inner: &Arc<Inner>, peer: &Arc<Peer>, link_kind: LinkKind) -> R
     Ok(())
 }
 
-/// A stream to the first address that takes one. Names are looked up each time: the node may have moved.
+/// A stream to the first address that accepts one. Names are resolved each time, because the node may have moved.
 async fn reach(address: &str) -> Result<TcpStream, Failure> {
     let found = lookup_host(address).await;
     let found = found.map_err(|error| io::Error::other(format!("the address cannot be looked up: {error}")))?;
@@ -98,8 +97,7 @@ async fn reach(address: &str) -> Result<TcpStream, Failure> {
     Err(last.into())
 }
 
-/// Pauses that double up to a bound, each shortened by chance up to the half: nodes that lost each other at once do not all
-/// come back at once.
+/// Pauses that double up to a bound. Each is randomly shortened by up to a half, so that nodes do not all dial at once.
 struct BackOff {
     min_ms: u64,
     max_ms: u64,

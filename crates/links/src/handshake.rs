@@ -1,4 +1,4 @@
-//! How the two sides of a new connection come to know each other; `hello` has what they say.
+//! The handshake of a new connection. `hello` has the messages.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use boxoffice_env::{DurablePosition, NodeId, PeerAdmission, PeerRejection};
 
-/// The dialer's side: who answered, when both have proved that they know the secret.
+/// The dialer's side. Returns the acceptor's hello after both have proved that they know the secret.
 pub(super) async fn dial(
     inner: &Inner,
     transport: &mut Transport,
@@ -37,7 +37,7 @@ pub(super) async fn dial(
     let wrong = || Failure::from(Refusal::WrongSecret { node: to, me: started.local.node });
     let shown = match transport.receive(Kind::Welcome).await {
         Err(Failure::UnverifiedRemoval(body)) => {
-            // Whoever could say this without the secret could end any node.
+            // Without the proof any acceptor could end this node.
             let (shown, said) = body.split_at_checked(PROOF_BYTES).ok_or_else(wrong)?;
             let is_proved = transcript.is_removal_proof(said, shown);
             return Err(if is_proved { Failure::Removed(printable(said)) } else { wrong() });
@@ -50,14 +50,14 @@ pub(super) async fn dial(
     Ok(hello)
 }
 
-/// Who called, and what to say so that the connection stands.
+/// A verified caller, and the proof for the `Welcome` frame.
 pub(super) struct Caller {
     pub(super) hello: Hello,
     pub(super) peer: Arc<Peer>,
     pub(super) proof: [u8; PROOF_BYTES],
 }
 
-/// The answerer's side, up to the dialer's proof. `claimed` gets who the caller says it is.
+/// The acceptor's side, up to the dialer's proof. `claimed` receives the node number of the caller's hello.
 pub(super) async fn accept(
     inner: &Arc<Inner>,
     transport: &mut Transport,
@@ -94,7 +94,7 @@ pub(super) async fn accept(
     Ok(Caller { peer, proof: transcript.proof(Side::Acceptor), hello })
 }
 
-/// What a hello says of this node that changes.
+/// The changing parts of this node's hello.
 fn hello_state(inner: &Inner) -> (u64, DurablePosition) {
     (inner.inbox().table(), inner.inbox().durable_position())
 }

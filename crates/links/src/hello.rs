@@ -1,15 +1,17 @@
-//! What the two sides of a new connection say first, and how each proves that it knows the cluster's secret.
+//! The hellos of a new connection, and the proofs that both sides know the cluster's secret.
 //!
 //! ```text
-//! dialer    Hello    magic, version, nonce, who it is, whom it dials, for which road
-//! answerer  Hello    the same of itself
+//! dialer    Hello    magic, version, nonce, its identity, the node it dials, the kind of the connection
+//! acceptor  Hello    the same of itself
 //! dialer    Proof    HMAC-SHA256 under the secret, over its side's name and both hellos
-//! answerer  Welcome  the same, with its own side's name
+//! acceptor  Welcome  the same, with its own side's name
 //! ```
-//! Either may say `Refusal` instead, with the reason in words; and the answerer, when the dialer has proved who it is,
-//! `Removed`: that it will never deal with it again, with the reason and an HMAC over all of it, for the dialer then ends.
-//! The hellos have 32 random bytes each, so a proof is good for one
-//! connection, and it covers everything that was said: the secret never travels, and no hello can be changed on the way.
+//!
+//! Either side may send `Refusal` instead, with the reason. After the dialer's proof the acceptor may send `Removed`: a
+//! permanent refusal with the reason and an HMAC over all of it, because the dialer then ends.
+//!
+//! Each hello has 32 random bytes, so a proof is valid for one connection. The proof covers both hellos, so none can be changed
+//! on the way, and the secret never travels.
 
 use boxoffice_core::packing;
 use boxoffice_env::{DurablePosition, Local, NodeId, PeerHello, Rng, secret::Secret};
@@ -20,38 +22,36 @@ use smol_str::SmolStr;
 
 use super::queues::LinkKind;
 
-/// The version of what is said on a link, hellos and frames, and of the placement: nodes that look for an entity in
-/// different shards must not form a cluster.
+/// The version of hellos and frames, and of the placement, because nodes with different placements must not form a cluster.
 pub(super) const VERSION: u16 = 5;
 
-/// What every hello of every version begins with, followed by the version (u16 LE).
+/// The beginning of every hello of every version. The version (u16 LE) follows.
 const MAGIC: &[u8; 8] = b"boxoffic";
 
 /// Bytes of a proof.
 pub(super) const PROOF_BYTES: usize = 32;
 
-/// The first words of a side.
+/// The first frame of each side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hello {
-    /// Random, so that no proof is good twice.
+    /// Random, so that a proof is valid once.
     pub(super) nonce: [u8; 32],
     pub(super) cluster: u128,
     pub(super) node: NodeId,
     pub(super) disk: u128,
-    /// Drawn when its process began: tells a restarted node from the one before.
+    /// A random number of the process. It changes with a restart.
     pub(super) incarnation: u64,
-    /// To whom it is said.
+    /// The receiver.
     pub(super) to: NodeId,
     /// [`LinkKind::index`] of the connection.
     link_kind: u8,
     pub(super) program: SmolStr,
-    /// How new its copy of the cluster's table is.
+    /// The version of its copy of the cluster's table.
     table: u64,
-    /// How far its disk is.
     durable_position: DurablePosition,
 }
 
-/// What cannot be a hello of ours.
+/// A hello is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BadHello {
     #[error("this is no hello of a node")]
@@ -63,7 +63,7 @@ pub(super) enum BadHello {
 }
 
 impl Hello {
-    /// What this node says to `to`.
+    /// This node's hello to the node `to`.
     pub(super) fn new(
         (local, incarnation): (&Local, u64),
         (table, durable_position): (u64, DurablePosition),
@@ -114,7 +114,7 @@ impl Hello {
         LinkKind::from_index(self.link_kind).expect("checked when it was read")
     }
 
-    /// What the node is told to judge.
+    /// The claims that the node decides about.
     pub(super) fn peer_hello(&self) -> PeerHello {
         let program = printable(self.program.as_bytes()).into();
         PeerHello {
@@ -129,7 +129,7 @@ impl Hello {
     }
 }
 
-/// Which side of a connection proves something.
+/// A side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Dialer,
@@ -144,22 +144,22 @@ pub(super) struct Transcript<'a> {
 }
 
 impl Transcript<'_> {
-    /// What `side` shows.
+    /// The proof of `side`.
     pub(super) fn proof(&self, side: Side) -> [u8; PROOF_BYTES] {
         self.mac(side).finalize().into_bytes().into()
     }
 
-    /// Whether `side` has shown it knows the secret; compared in constant time.
+    /// Whether `side` has proved that it knows the secret, compared in constant time.
     pub(super) fn is_proof(&self, side: Side, shown: &[u8]) -> bool {
         self.mac(side).verify_slice(shown).is_ok()
     }
 
-    /// What the answerer shows with the words by which it dismisses the dialer.
+    /// The acceptor's proof with the reason of a removal.
     pub(super) fn removal_proof(&self, reason: &str) -> [u8; PROOF_BYTES] {
         self.removal_mac(reason.as_bytes()).finalize().into_bytes().into()
     }
 
-    /// Whether the answerer has shown that these words are its own; compared in constant time.
+    /// Whether the acceptor has proved that it sent this reason, compared in constant time.
     pub(super) fn is_removal_proof(&self, reason: &[u8], shown: &[u8]) -> bool {
         self.removal_mac(reason).verify_slice(shown).is_ok()
     }
@@ -188,10 +188,9 @@ impl Transcript<'_> {
     }
 }
 
-/// The most that is taken of a stranger's words, in characters.
 const PRINTABLE_CHARS_MAX: usize = 400;
 
-/// A stranger's words as they may stand in a log: without control characters, and not too many.
+/// A text of an unknown sender for the log, shortened and without control characters.
 pub(super) fn printable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.chars().take(PRINTABLE_CHARS_MAX).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn hellos_are_read_as_they_were_said() {
+    fn hellos_are_read_as_they_were_sent() {
         let peer_hello = hello(3, 4);
         assert_eq!(Hello::read(&peer_hello.bytes()), Ok(peer_hello.clone()));
         let mut later = peer_hello.bytes();

@@ -1,7 +1,8 @@
-//! Links to other nodes over TCP: two connections a pair, kept standing; frames in order, unchanged, bounded.
+//! Links to other nodes over TCP. Each pair of nodes keeps two connections. Frames arrive in order and unchanged, and all
+//! queues are bounded.
 //!
-//! [`TcpNet`] is the [`Net`] of a cluster of processes. It dials and accepts, proves and checks who is at the other end, and carries
-//! frames; what is in them it does not know.
+//! [`TcpNet`] is the [`Net`] of a cluster of processes. It dials and accepts connections, verifies the other node, and carries
+//! frames without knowing their content.
 
 use std::{
     collections::BTreeMap,
@@ -41,19 +42,19 @@ use self::{link::Connection, peer::Peer, queues::LinkKind, refusal::Failure, tls
 
 /// The net of a cluster of processes. Dropping it, or [`TcpNet::close`], ends every link and closes the port.
 ///
-/// What is given to [`Net::start`] is kept until then: an inbox that leads back to this net must not keep it alive.
+/// It keeps the inbox given to [`Net::start`] until then, so the inbox must not keep this net alive.
 pub struct TcpNet(Arc<Inner>);
 
-/// What the tasks of the links share.
+/// The state that all tasks of the links share.
 struct Inner {
     config: PeerConfig,
     tls: Option<Tls>,
     runtime: Handle,
-    /// Where consensus is carried, if not there.
+    /// The runtime that carries consensus, if it is another one.
     replication: OnceLock<Handle>,
     clock: Arc<dyn Clock>,
     rng: Arc<dyn Rng>,
-    /// Drawn at the start: tells this process from the one that was this node before.
+    /// A random number that tells this process from earlier ones of this node.
     incarnation: u64,
     address: SocketAddr,
     listener: Mutex<Option<TcpListener>>,
@@ -61,11 +62,10 @@ struct Inner {
     peers: RwLock<BTreeMap<NodeId, Arc<Peer>>>,
     counts: PortCounters,
     stop: watch::Sender<bool>,
-    /// What was last said of a caller who is nobody's neighbour, so that one who tries on does not fill the log.
+    /// The last warning about an unknown caller, so that a repeated attempt does not fill the log.
     last_warning: Mutex<String>,
 }
 
-/// What is known from the start on.
 struct Started {
     local: Local,
     inbox: Arc<dyn PeerInbox>,
@@ -80,26 +80,27 @@ struct PortCounters {
     corrupt: AtomicU64,
 }
 
-/// What came to the port since the start.
+/// Connections to the port since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounts {
-    /// Connections accepted.
+    /// Accepted connections.
     pub accepted: u64,
-    /// … closed at once, for too many others had not introduced themselves yet.
+    /// Of these, closed at once because too many handshakes were under way.
     pub turned_away: u64,
-    /// … that came to nothing: what was said was no node's, or nothing, or the connection broke.
+    /// Of these, ended before the caller was known to be a node.
     pub aborted: u64,
-    /// … of nodes that were refused.
+    /// Of these, refused nodes.
     pub refused: u64,
-    /// Links' connections closed because what came was damaged.
+    /// Connections of links that were closed because of damaged frames.
     pub corrupt: u64,
 }
 
 impl TcpNet {
-    /// Opens the port; nobody is let in before [`Net::start`]. All work is done on `runtime`, but for what [`Net::start`] says.
+    /// Opens the port. No node is let in before [`Net::start`]. All tasks run on `runtime`, except those that [`Net::start`]
+    /// moves to another one.
     ///
     /// # Errors
-    /// [`PeersError`] when a setting or a file is wrong or the address cannot be had.
+    /// [`PeersError`] if a setting or a file is wrong or the address is not available.
     pub fn new(
         config: PeerConfig,
         runtime: Handle,
@@ -132,7 +133,7 @@ impl TcpNet {
         })))
     }
 
-    /// The address it is bound to.
+    /// The bound address.
     pub fn local_addr(&self) -> SocketAddr {
         self.0.address
     }
@@ -142,16 +143,15 @@ impl TcpNet {
         self.0.tls.is_some()
     }
 
-    /// Reads the certificates again: links that begin from now on are encrypted with them, others go on. Says whether they
-    /// are others than before.
+    /// Reads the certificates again for new links, and returns whether they have changed. Existing links keep theirs.
     ///
     /// # Errors
-    /// They have changed and cannot be used: those before stay.
+    /// They have changed and are not valid. Then the old ones stay in use.
     pub fn reload_certificates(&self) -> Result<bool, PeersError> {
         self.0.tls.as_ref().map_or(Ok(false), Tls::reload)
     }
 
-    /// What came to the port.
+    /// Connections to the port since the start.
     pub fn port_counts(&self) -> PortCounts {
         let counts = &self.0.counts;
         PortCounts {
@@ -163,7 +163,7 @@ impl TcpNet {
         }
     }
 
-    /// Ends every link and closes the port; nothing is told any more, and nothing can be sent.
+    /// Ends every link and closes the port. From now on nothing is reported and nothing can be sent.
     pub fn close(&self) {
         self.0.stop.send_replace(true);
         *self.0.listener.lock() = None;
@@ -181,7 +181,7 @@ impl Drop for TcpNet {
 
 impl Net for TcpNet {
     /// # Panics
-    /// When called a second time.
+    /// If called a second time.
     fn start(&self, local: Local, inbox: Arc<dyn PeerInbox>, replication: Option<&Handle>) {
         let inner = &self.0;
         if let Some(replication) = replication {
@@ -246,7 +246,7 @@ impl Inner {
         self.peers.read().get(&node).cloned()
     }
 
-    /// A node that may be linked with although it is not in the table; it is not dialed.
+    /// Allows a link with a node that the table does not list. It is not dialed.
     fn admit_unlisted(self: &Arc<Inner>, node: NodeId) -> Arc<Peer> {
         let mut peers = self.peers.write();
         let peer = peers.entry(node).or_insert_with(|| self.add_peer(node));
@@ -260,7 +260,7 @@ impl Inner {
         peer
     }
 
-    /// Runs this until it is done or the net is closed.
+    /// Runs a task until it is done or the net is closed.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.spawn_on(&self.runtime, task);
     }
@@ -276,7 +276,7 @@ impl Inner {
         });
     }
 
-    /// Carries frames over a connection that stands, until it ends. `first` is written before anything else.
+    /// Carries the frames of an established connection until it ends. `first` is written before anything else.
     fn spawn_connection(
         self: &Arc<Inner>,
         connection: Arc<Connection>,
@@ -286,28 +286,22 @@ impl Inner {
     ) {
         let replication = self.replication.get();
         let direct = replication.filter(|_| connection.link_kind == LinkKind::Consensus && transport.is_plain());
-        let (inner, carried, may_write) = (Arc::clone(self), Arc::clone(&connection), direct.is_some());
-        let carrying = async move {
-            match transport.moved_to_this_runtime(may_write) {
-                Ok(transport) => {
-                    let (node, counts) = (peer.node, &peer.counts);
-                    if let Some(why) = carried.run(&inner, (node, counts), transport, first).await {
-                        peer.on_lost(&carried, &why);
-                    }
-                }
-                Err(error) => peer.on_lost(&carried, &error.to_string()),
-            }
-        };
-        match direct {
-            Some(replication) => {
-                self.spawn(connection.send_heartbeats(self.config.heartbeat()));
-                self.spawn_on(replication, carrying);
-            }
-            None => self.spawn(carrying),
+        if direct.is_some() {
+            self.spawn(Arc::clone(&connection).send_heartbeats(self.config.heartbeat()));
         }
+        let (inner, is_direct) = (Arc::clone(self), direct.is_some());
+        self.spawn_on(direct.unwrap_or(&self.runtime), async move {
+            let lost = match transport.moved_to_this_runtime(is_direct) {
+                Ok(transport) => connection.run(&inner, (peer.node, &peer.counts), transport, first).await,
+                Err(error) => Some(error.to_string()),
+            };
+            if let Some(why) = lost {
+                peer.on_lost(&connection, &why);
+            }
+        });
     }
 
-    /// Has a neighbour dialed, and told of, from the start on. Not this node itself.
+    /// Dials a peer and reports its link, from the start on. Does nothing for this node itself.
     fn spawn_peer_tasks(self: &Arc<Inner>, peer: &Arc<Peer>) {
         if self.started.get().is_none_or(|started| started.local.node == peer.node) {
             return;
@@ -322,7 +316,7 @@ impl Inner {
         });
     }
 
-    /// A caller did not become a link: it is counted, and said where somebody looks for it.
+    /// Counts a caller that did not become a link, and logs the reason.
     fn handshake_failed(&self, address: SocketAddr, claimed: Option<NodeId>, failure: &Failure) {
         let refused = matches!(failure, Failure::Refusal(_) | Failure::Refused(_));
         let count = if refused && claimed.is_some() { &self.counts.refused } else { &self.counts.aborted };

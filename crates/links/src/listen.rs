@@ -24,17 +24,17 @@ use super::{
     transport::{Transport, set_up},
 };
 
-/// Connections the kernel keeps until they are accepted.
+/// Connections that the kernel queues until they are accepted.
 const BACKLOG: i32 = 256;
 
-/// How long to wait when the process has no descriptors left.
+/// The pause when the process has no file descriptor left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Opens the port.
 pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let domain = socket2::Domain::for_address(address);
     let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
-    // Connections that are over must not keep the next start from having the port.
+    // Ended connections must not block the port at the next start.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -42,20 +42,20 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Lets callers in for as long as it runs.
+/// Accepts connections until it is dropped.
 pub(super) async fn accept(inner: Arc<Inner>, listener: TcpListener) {
     let permits = Arc::new(Semaphore::new(inner.config.handshakes_max));
     loop {
         let (stream, address) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of descriptors, or the caller went away between its knock and our opening.
+                // The process is out of descriptors, or the caller has gone.
                 tracing::warn!(%error, "a node's connection could not be accepted");
                 tokio::time::sleep(ACCEPT_AGAIN).await;
                 continue;
             }
         };
-        // The system gives out the lowest number that is free, so at least as many are in use.
+        // The system assigns the lowest free number, so at least as many are in use.
         if stream.as_raw_fd() as u64 >= inner.config.descriptors_end {
             inner.counts.turned_away.fetch_add(1, Relaxed);
             drop(stream);
@@ -75,7 +75,7 @@ pub(super) async fn accept(inner: Arc<Inner>, listener: TcpListener) {
     }
 }
 
-/// Hears who calls, and carries the connection if it may stand.
+/// Does the handshake with a caller, and starts its connection.
 async fn serve(inner: Arc<Inner>, stream: TcpStream, address: SocketAddr, permit: OwnedSemaphorePermit) {
     let mut claimed = None;
     let time = inner.config.handshake();
@@ -92,7 +92,7 @@ async fn serve(inner: Arc<Inner>, stream: TcpStream, address: SocketAddr, permit
     };
     let connection = Connection::new(&caller.hello, caller.hello.node, &inner.config);
     if let Err(refusal) = caller.peer.install(Arc::clone(&connection), caller.hello.peer_hello().program) {
-        // It dialed at the same time as this node, or was taken out of the table just now: nothing is wrong.
+        // Both nodes dialed at the same time, or the node was just removed from the table. That is no failure.
         return transport.refuse(&refusal).await;
     }
     drop(permit);
@@ -100,7 +100,7 @@ async fn serve(inner: Arc<Inner>, stream: TcpStream, address: SocketAddr, permit
     inner.spawn_connection(connection, caller.peer, transport, welcome);
 }
 
-/// Up to the caller's proof. When it comes to nothing, there may be ends to say so by.
+/// The handshake up to the caller's proof. A failure comes with the transport for the refusal, if there is one.
 async fn handshake_with(
     inner: &Arc<Inner>,
     stream: TcpStream,

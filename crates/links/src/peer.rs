@@ -1,4 +1,4 @@
-//! Another node, as this one deals with it: its place in the table, and the connections that stand.
+//! Another node: whether it is listed in the table, and its connections.
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
@@ -15,7 +15,7 @@ use super::{
     refusal::{Failure, Refusal},
 };
 
-/// Kept for as long as this node runs, also when the other leaves the table, so that what is told of it stays in order.
+/// Another node. It is kept while this node runs, also when it leaves the table, so that reports about it stay in order.
 pub(super) struct Peer {
     pub(super) node: NodeId,
     clock: Arc<dyn Clock>,
@@ -25,18 +25,18 @@ pub(super) struct Peer {
     pub(super) counts: TrafficCounts,
 }
 
-/// What decides whether it is dialed and what is told of it.
+/// The state that decides whether a peer is dialed and what is reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LinkState {
-    /// It is in the table, and dialed.
+    /// The table lists it, and it is dialed.
     pub(super) listed: bool,
-    /// It may be linked with although it is not in the table.
+    /// It may link although the table does not list it.
     unlisted_allowed: bool,
-    /// By [`LinkKind::index`]: its connection stands.
+    /// By [`LinkKind::index`].
     pub(super) connected: [bool; 2],
-    /// Connections that were lost.
+    /// Lost connections.
     losses: u64,
-    /// Since when it is up or down, by the wall clock.
+    /// Wall time of the last change between up and down.
     since_ms: u64,
 }
 
@@ -51,7 +51,7 @@ struct Notes {
     address: String,
     program: Option<SmolStr>,
     last_error: Option<String>,
-    /// The words of the refusal that the last dial ended with, if it was one.
+    /// The reason of the refusal that ended the last dial.
     refused: Option<String>,
 }
 
@@ -68,18 +68,18 @@ impl Peer {
         }
     }
 
-    /// It is in the table, at this address. A link that stands is not touched by a new one.
+    /// The table lists it with this address. A new address does not affect existing connections.
     pub(super) fn set_listed(&self, address: &str) {
         address.clone_into(&mut self.notes.lock().address);
         self.state.send_if_modified(|state| !std::mem::replace(&mut state.listed, true));
     }
 
-    /// It may link with this node although it is not in the table.
+    /// Lets it link although the table does not list it.
     pub(super) fn allow_unlisted(&self) {
         self.state.send_if_modified(|state| !std::mem::replace(&mut state.unlisted_allowed, true));
     }
 
-    /// It is no longer to be linked with.
+    /// Forbids links with it and closes its connections.
     pub(super) fn disallow(&self, why: &str) {
         let mut connections = self.connections.lock();
         self.state.send_if_modified(|state| {
@@ -109,12 +109,11 @@ impl Peer {
         self.state.subscribe()
     }
 
-    /// Makes this verified connection the one of its road. An older one is closed: the other side has given it up, whatever
-    /// it looks like from here. Only when both sides dialed each other at once does the older one stay if the node with the
-    /// smaller number dialed it; the other side decides the same way, so that they keep the same one.
+    /// Installs a verified connection and closes an older one, which the other side has given up even if it looks alive here.
+    /// If both sides dialed at once, the connection that the smaller number dialed stays. Both sides decide alike.
     ///
     /// # Errors
-    /// [`Refusal`] if it may not stand.
+    /// [`Refusal`] if the node is not allowed or the older connection stays.
     pub(super) fn install(&self, new: Arc<Connection>, program: SmolStr) -> Result<(), Refusal> {
         let mut connections = self.connections.lock();
         if !self.is_allowed() {
@@ -138,7 +137,7 @@ impl Peer {
         Ok(())
     }
 
-    /// A connection has ended.
+    /// Removes a connection that has ended, unless a newer one has replaced it.
     pub(super) fn on_lost(&self, connection: &Arc<Connection>, why: &str) {
         let mut connections = self.connections.lock();
         let link_kind = connection.link_kind;
@@ -173,7 +172,7 @@ impl Peer {
         });
     }
 
-    /// Keeps what went wrong, and says it in the log unless it is what was said last.
+    /// Keeps an error, and logs it unless it is the last one again.
     pub(super) fn record_error(&self, what: &str) {
         let mut notes = self.notes.lock();
         if notes.last_error.as_deref() != Some(what) {
@@ -182,7 +181,7 @@ impl Peer {
         }
     }
 
-    /// A dial came to nothing.
+    /// Records a failed dial.
     pub(super) fn dial_failed(&self, failure: &Failure) {
         let address = self.address();
         self.record_error(&format!("{address}: {failure}"));
@@ -202,10 +201,10 @@ impl Peer {
         }
     }
 
-    /// Tells the node of each time the link is up and each time it was lost, for as long as it runs.
+    /// Reports to the node whenever the link is up or lost, until it is dropped.
     pub(super) async fn report_changes(&self, inbox: &dyn PeerInbox) {
         let mut watch = self.watch();
-        // The losses there were when it was told to be up.
+        // The number of losses when the link was reported as up.
         let mut told_up = None;
         loop {
             let state = *watch.borrow_and_update();

@@ -1,5 +1,4 @@
-//! Why a node does not deal with another, and what else may end an introduction. Refusals are said to the other side in these
-//! words, so they name nodes by their numbers.
+//! Refusals and other failures of a handshake. A refusal is sent to the other side in these words, so it names both nodes.
 
 use std::{io, time::Duration};
 
@@ -11,7 +10,7 @@ use super::{
     hello::{BadHello, Hello, PROOF_BYTES},
 };
 
-/// This node's no to another.
+/// This node refuses another one.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
     #[error("{0}")]
@@ -43,8 +42,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// What can be said of another's hello before it has proved anything; `dialed` is whom this side meant to reach, if it
-    /// dialed.
+    /// Checks a hello before the other side has proved anything. `dialed` is the node that this side dialed, if it did.
     pub(super) fn of(hello: &Hello, local: &Local, incarnation: u64, dialed: Option<NodeId>) -> Result<(), Refusal> {
         if hello.cluster != local.cluster {
             let (node, theirs) = (hello.node, hello.cluster);
@@ -66,7 +64,7 @@ impl Refusal {
         Ok(())
     }
 
-    /// How it is said: the kind of the frame, and its body.
+    /// The kind and body of its frame.
     pub(super) fn as_frame(&self) -> (Kind, Vec<u8>) {
         match self {
             Refusal::Removed { reason, proof } => (Kind::Removed, [&proof[..], reason.as_bytes()].concat()),
@@ -75,37 +73,37 @@ impl Refusal {
     }
 }
 
-/// Why an introduction came to nothing.
+/// A handshake failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error(
-        "the other side closed in the middle of the introduction; is its port the one for nodes, and is it encrypted on one side only?"
+        "the other side closed in the middle of the handshake; is its port the one for nodes, and is it encrypted on one side only?"
     )]
     Ended,
-    #[error("the introduction took longer than {} ms", .0.as_millis())]
+    #[error("the handshake took longer than {} ms", .0.as_millis())]
     Slow(Duration),
     #[error("no node of this protocol speaks there ({0}); is it encrypted on one side only?")]
     Corrupt(#[from] Corrupt),
     #[error("the other side spoke out of turn ({0:?})")]
     OutOfTurn(Kind),
-    /// The other side's no.
+    /// The other side refused.
     #[error("refused by the other side: {0}")]
     Refused(String),
-    /// What claims to be the other side's last word: a proof, and the words.
+    /// The other side claims a permanent removal: a proof, and the reason.
     #[error("refused by the other side for good, out of turn")]
     UnverifiedRemoval(Bytes),
-    /// The other side's last word, proved.
+    /// The other side removed this node, with a valid proof.
     #[error("refused by the other side for good: {0}")]
     Removed(String),
-    /// Ours.
+    /// This side refused.
     #[error("refused: {0}")]
     Refusal(#[from] Refusal),
 }
 
 impl Failure {
-    /// The words of a refusal by either side, if that is what it was; not one for a connection that stands already.
+    /// The reason of a refusal by either side, except for a connection that exists already.
     pub(super) fn refusal(&self) -> Option<String> {
         match self {
             Failure::Refusal(Refusal::Linked { .. }) => None,

@@ -1,4 +1,4 @@
-//! The two ends of a connection in this process: what it is read from and written to, frame by frame until it stands.
+//! The reader and writer of a connection, used frame by frame during the handshake.
 
 use std::{io, time::Duration};
 
@@ -18,14 +18,13 @@ use super::{
     refusal::{Failure, Refusal},
 };
 
-/// The longest frame of an introduction: what a stranger may have us keep.
-const INTRODUCTION_BYTES_MAX: usize = 1_024;
+/// The longest frame of a handshake. It bounds the memory that an unknown caller can take.
+const HANDSHAKE_BYTES_MAX: usize = 1_024;
 
-/// Bytes written and not sent yet that a socket may have before it is not writable: what is in the kernel can no longer be
-/// overtaken, so a call would wait for it.
+/// Unsent bytes in the kernel beyond which the socket is not writable. A call would have to wait for them.
 const NOT_SENT_BYTES_MAX: u32 = 64 * 1024;
 
-/// How long one who is refused may take to read why.
+/// The time that a refused caller has to read the reason.
 const REFUSAL_READ_TIME: Duration = Duration::from_millis(500);
 
 pub(super) type Reader = Box<dyn AsyncRead + Send + Unpin>;
@@ -34,28 +33,27 @@ pub(super) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 pub(super) struct Transport {
     pub(super) reader: Reader,
     pub(super) writer: Writer,
-    /// Another handle of the socket, for who writes without waiting; `None` if nobody may.
+    /// A second handle of the socket for writes without waiting, if they are allowed.
     pub(super) socket: Option<std::net::TcpStream>,
     pub(super) encoder: Encoder,
     pub(super) decoder: Decoder,
-    /// The other side's certificate, which the authority vouches for, when the link is encrypted.
+    /// The other side's verified certificate, if the link is encrypted.
     pub(super) certificate: Option<CertificateDer<'static>>,
 }
 
 impl Transport {
-    /// A connection in the clear.
+    /// An unencrypted connection.
     pub(super) fn plain(stream: TcpStream) -> io::Result<Transport> {
         let socket = SockRef::from(&stream).try_clone()?.into();
         let (reader, writer) = split(stream);
         Ok(Transport { socket: Some(socket), ..Transport::sealed(Box::new(reader), Box::new(writer), None) })
     }
 
-    /// Whether nothing encrypts.
     pub(super) fn is_plain(&self) -> bool {
         self.socket.is_some()
     }
 
-    /// The same connection, carried by the runtime this is called on; `direct` if others may write as well, without waiting.
+    /// Registers a plain connection with the current runtime. `direct` allows writes without waiting.
     pub(super) fn moved_to_this_runtime(self, direct: bool) -> io::Result<Transport> {
         let Some(socket) = self.socket else { return Ok(self) };
         let (reader, writer) = TcpStream::from_std(socket.try_clone()?)?.into_split();
@@ -65,18 +63,17 @@ impl Transport {
 
     /// An encrypted connection.
     pub(super) fn sealed(reader: Reader, writer: Writer, certificate: Option<CertificateDer<'static>>) -> Transport {
-        let decoder = Decoder::new(INTRODUCTION_BYTES_MAX);
+        let decoder = Decoder::new(HANDSHAKE_BYTES_MAX);
         Transport { reader, writer, socket: None, encoder: Encoder::default(), decoder, certificate }
     }
 
-    /// Says one thing.
     pub(super) async fn send(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
         let frame = self.encoder.frame(kind, body);
         self.writer.write_all(&frame).await?;
         Ok(self.writer.flush().await?)
     }
 
-    /// Hears what must come next, unless it is a refusal.
+    /// Receives the next frame, which must be of the kind `awaited` unless it is a refusal.
     pub(super) async fn receive(&mut self, awaited: Kind) -> Result<Bytes, Failure> {
         loop {
             match self.decoder.next()? {
@@ -90,8 +87,8 @@ impl Transport {
         }
     }
 
-    /// Says why not, and waits a little for it to be read: a socket closed with bytes unread resets the connection, and the
-    /// reason may be lost with it.
+    /// Sends a refusal and waits a little until it is read. A socket that is closed with unread bytes resets the connection,
+    /// which may lose the reason.
     pub(super) async fn refuse(mut self, refusal: &Refusal) {
         let sent = async {
             let (kind, body) = refusal.as_frame();
@@ -101,12 +98,12 @@ impl Transport {
             while self.reader.read(&mut rest).await? > 0 {}
             Ok::<(), Failure>(())
         };
-        // It may have gone already.
+        // The other side may have gone already.
         let _ = timeout(REFUSAL_READ_TIME, sent).await;
     }
 }
 
-/// Sets what every socket between nodes has.
+/// Sets the options of a socket between nodes.
 pub(super) fn set_up(stream: &TcpStream, config: &PeerConfig) -> io::Result<()> {
     let socket = SockRef::from(stream);
     socket.set_tcp_nodelay(true)?;

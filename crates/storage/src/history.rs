@@ -305,7 +305,11 @@ impl HistoryStore {
     ///
     /// # Errors
     /// [`HistoryStoreError::Store`], [`HistoryStoreError::BadRecord`].
-    pub fn for_each_record(&self, shard: ShardId, mut visit: impl FnMut(StoredEntity)) -> Result<(), HistoryStoreError> {
+    pub fn for_each_record(
+        &self,
+        shard: ShardId,
+        mut visit: impl FnMut(StoredEntity),
+    ) -> Result<(), HistoryStoreError> {
         let prefix = records_prefix(shard);
         let mut after: Option<Bytes> = None;
         loop {

@@ -28,7 +28,7 @@ fn bytes_of(frames: &[(Kind, Vec<u8>)]) -> Vec<u8> {
     frames.iter().flat_map(|(kind, body)| encoder.frame(*kind, body)).collect()
 }
 
-/// Everything the decoder makes of these bytes when they come in pieces that end at `cuts`.
+/// The decoder's frames from these bytes in pieces that end at `cuts`.
 fn decode(bytes: &[u8], cuts: &[Index]) -> (Frames, Result<(), Corrupt>) {
     let mut transport: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
     transport.push(bytes.len());
@@ -74,7 +74,7 @@ proptest! {
             before <= at
         });
         let whole: Vec<_> = whole.cloned().collect();
-        // What came before the changed byte was right; nothing after it is taken, and the change is noticed at once.
+        // Frames before the changed byte are right. Nothing after it is taken, and the change is noticed at once.
         let (made, ended) = decode(&bytes, &cuts);
         prop_assert!(ended.is_err());
         prop_assert_eq!(made, whole);
@@ -98,7 +98,7 @@ proptest! {
     #[test]
     fn any_bytes_are_safe(bytes in vec(any::<u8>(), 0..300), cuts in vec(any::<Index>(), 0..9)) {
         let (made, _) = decode(&bytes, &cuts);
-        // Whatever is taken is what a node would have sent.
+        // Each decoded frame is one that a node could have sent.
         prop_assert!(bytes.starts_with(&bytes_of(&made)));
     }
 }

@@ -1,4 +1,4 @@
-//! Nodes that only have links, and what they were told.
+//! Nodes that only have links, and record what they receive.
 
 use std::{
     net::SocketAddr,
@@ -19,23 +19,23 @@ pub(crate) const SECRET: &str = "the secret of the cluster";
 pub(crate) const CLUSTER: u128 = 0xc1;
 pub(crate) const LANES: [Lane; 4] = [Lane::Consensus, Lane::Calls, Lane::Feeds, Lane::Bulk];
 
-/// How long something may take that must happen: only a broken link takes as long.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The limit for expected events. Only a broken link takes as long.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How new every node's table is.
+/// The version of every node's table.
 pub(crate) const TABLE: u64 = 12;
 
-/// What a node was told.
+/// The calls that a node received.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) frames: Mutex<Vec<(NodeId, Lane, Bytes)>>,
     pub(crate) links: Mutex<Vec<(NodeId, bool)>>,
     pub(crate) offered: Mutex<Vec<PeerHello>>,
-    /// It takes everybody for a newcomer.
+    /// It admits unlisted nodes.
     pub(crate) open: AtomicBool,
-    /// It takes nobody.
+    /// It rejects every node.
     pub(crate) strict: AtomicBool,
-    /// … and never will.
+    /// Its rejections are permanent.
     pub(crate) permanent: AtomicBool,
     pub(crate) removals: Mutex<Vec<(NodeId, String)>>,
 }
@@ -91,7 +91,7 @@ pub(crate) fn open(config: PeerConfig) -> Result<TcpNet, PeersError> {
 }
 
 impl Node {
-    /// A node that has started and knows nobody.
+    /// A started node with an empty table.
     pub(crate) fn new(id: NodeId) -> Node {
         Node::with(id, config())
     }
@@ -139,7 +139,7 @@ impl Node {
         self.net.links().into_iter().find(|link| link.node == node).expect("it is in the table")
     }
 
-    /// Until it was told that the link is up, and nothing since.
+    /// Waits until the last report says that the link is up.
     pub(crate) async fn linked(&self, node: NodeId) {
         until(&format!("node {} is linked with {node}", self.id), || self.told(node).last() == Some(&true)).await;
     }
@@ -148,25 +148,25 @@ impl Node {
         until(&format!("node {} has lost {node}", self.id), || self.told(node).last() == Some(&false)).await;
     }
 
-    /// What it was told of this link so far.
+    /// The reports about this link so far.
     pub(crate) fn told(&self, node: NodeId) -> Vec<bool> {
         self.seen.links.lock().iter().filter(|(of, _)| *of == node).map(|(_, up)| *up).collect()
     }
 
-    /// Waits for these words in what is said of a link.
+    /// Waits for these words in the last error of a link.
     pub(crate) async fn says(&self, node: NodeId, words: &str) {
-        let said = || self.link(node).last_error.unwrap_or_default();
+        let last_error = || self.link(node).last_error.unwrap_or_default();
         let what = format!("node {} says of {node}: {words}", self.id);
-        until_else(&what, || said().contains(words), said).await;
+        until_else(&what, || last_error().contains(words), last_error).await;
     }
 
-    /// What came on this lane from `node`, in order.
+    /// The frames from `node` on this lane, in order.
     pub(crate) fn came(&self, node: NodeId, lane: Lane) -> Vec<Bytes> {
         let frames = self.seen.frames.lock();
         frames.iter().filter(|(from, by, _)| (*from, *by) == (node, lane)).map(|(_, _, frame)| frame.clone()).collect()
     }
 
-    /// Sends, and again while the queue is full or the link is down.
+    /// Sends a frame, and again while the queue is full or the link is down.
     pub(crate) async fn send(&self, to: NodeId, lane: Lane, frame: Bytes) {
         let full = || match self.net.send(to, lane, frame.clone()) {
             Ok(_) => true,
@@ -176,7 +176,7 @@ impl Node {
         until("the queue has room", full).await;
     }
 
-    /// Sends one frame and waits until it has come. It is sent again only if the link was lost since.
+    /// Sends one frame and waits until it has arrived. It is sent again only if the link was lost since.
     pub(crate) async fn reaches(&self, other: &Node, lane: Lane, frame: &'static [u8]) {
         let what = format!("{frame:?} has come to {}", other.id);
         let wait = async {
@@ -190,7 +190,7 @@ impl Node {
                 }
             }
         };
-        assert!(tokio::time::timeout(PATIENCE, wait).await.is_ok(), "this does not happen: {what}");
+        assert!(tokio::time::timeout(TIMEOUT, wait).await.is_ok(), "this does not happen: {what}");
     }
 }
 
@@ -217,7 +217,7 @@ async fn until_else(what: &str, mut done: impl FnMut() -> bool, instead: impl Fn
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    if tokio::time::timeout(PATIENCE, wait).await.is_err() {
+    if tokio::time::timeout(TIMEOUT, wait).await.is_err() {
         panic!("this does not happen: {what}; instead: {}", instead());
     }
 }

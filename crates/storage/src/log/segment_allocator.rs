@@ -55,7 +55,6 @@ struct Shared {
     changed: Condvar,
 }
 
-
 struct AllocatorState {
     ready: VecDeque<Segment>,
     next_number: u64,
@@ -290,4 +289,3 @@ impl Shared {
         }
     }
 }
-
