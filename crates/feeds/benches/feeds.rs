@@ -1,5 +1,5 @@
-//! What telling watchers costs without sockets: one delta from its commit until every watcher's task has taken the frame,
-//! beside tokio's channels doing less (no rings, no positions, no encodings, one feed a connection).
+//! The cost of a fan-out without sockets: one delta from its commit until every watcher's task has taken the frame. Tokio's
+//! channels, which do less (no rings, positions or encodings, and one feed for each connection), are measured beside it.
 //!
 //! `cargo bench -p boxoffice-feeds --bench feeds`
 
@@ -64,7 +64,7 @@ impl FeedSource for Theatre {
     }
 }
 
-/// How many have taken the frame, and who waits until all have.
+/// The number of watchers that have taken the frame, and the waiting bench.
 #[derive(Default)]
 struct Taken {
     count: Cell<usize>,
@@ -125,7 +125,7 @@ async fn ours(watchers: usize, times: u64) -> Duration {
     .await
 }
 
-/// Every frame to everybody; who is too slow loses some and is told how many.
+/// Every frame to every receiver. A slow one loses some and learns how many.
 async fn broadcasts(watchers: usize, times: u64) -> Duration {
     let (tell, _) = broadcast::channel::<Bytes>(256);
     let taken = Rc::new(Taken::default());
@@ -142,7 +142,7 @@ async fn broadcasts(watchers: usize, times: u64) -> Duration {
     rounds(times, &taken, |_| _ = tell.send(frame.clone())).await
 }
 
-/// Only the newest frame, to everybody.
+/// Only the newest frame to every receiver.
 async fn newest(watchers: usize, times: u64) -> Duration {
     let (tell, told) = watch::channel(Bytes::new());
     let taken = Rc::new(Taken::default());

@@ -1,5 +1,5 @@
-//! The marks by which connections hear that feeds of theirs have something, alone, beside the same of tokio's pieces: one
-//! round is a few changes of each feed of each connection, until every connection has taken the numbers of all its feeds.
+//! Ready flags alone, beside the same made of tokio's primitives. One round is a few changes of each feed of each connection,
+//! until every connection has taken the numbers of all its feeds.
 //!
 //! `cargo bench -p boxoffice-feeds --bench ready_flags`
 
@@ -29,16 +29,16 @@ mod sync;
 #[path = "../src/ready.rs"]
 mod ready;
 
-/// Changes of a feed before the connection looks: it is told once.
+/// Changes of a feed before the connection looks. They wake it once.
 const CHANGES: usize = 3;
 
-/// What is told, by a number of the feed that the connection knows.
+/// A notification of one feed.
 trait Told {
-    /// Tells of one change.
+    /// Notifies of one change.
     fn set(&self);
 }
 
-/// How many feeds were taken, and who waits until all are.
+/// The number of taken feeds, and the waiting bench.
 #[derive(Default)]
 struct Taken {
     count: Cell<usize>,
@@ -56,7 +56,7 @@ impl Taken {
 
 /// Times rounds, each until all feeds were taken.
 async fn rounds(times: u64, taken: &Taken, told: &[impl Told]) -> Duration {
-    // The connections wait.
+    // All connections wait now.
     tokio::task::yield_now().await;
     let began = Instant::now();
     for _ in 0..times {
@@ -182,7 +182,7 @@ async fn sent(connections: usize, feeds: usize, times: u64) -> Duration {
     rounds(times, &taken, &told).await
 }
 
-/// A channel of the newest for each feed, and a task a feed and connection that waits for it.
+/// A watch channel for each feed, and a waiting task for each feed and connection.
 impl Told for watch::Sender<()> {
     fn set(&self) {
         self.send_replace(());

@@ -1,4 +1,4 @@
-//! The channel of one entity: what is published of it, and who is to be told.
+//! The channel of one entity: its publisher and its watchers.
 
 use std::sync::{Arc, atomic::AtomicBool};
 
@@ -16,101 +16,87 @@ use super::{
     watchers::Watchers,
 };
 
-/// Entries of what is committed while an answer is awaited, before they are reduced to one a seat and an area.
+/// Buffered entries before they are reduced to one for each seat and area.
 const ENTRIES_MAX: usize = 4_096;
 
-/// One entity's feed on this node, in one view of it.
+/// The feed of one entity on this node, in one view.
 pub(super) struct Channel {
     /// The node's number for it, the same for every connection.
     pub(super) feed: u64,
-    /// Which entity.
     pub(super) entity: Entity,
-    /// How much of it.
     pub(super) view: View,
-    /// Deltas that a watcher may be behind.
+    /// Deltas kept in the ring.
     depth: usize,
     state: Mutex<ChannelState>,
     watchers: Mutex<Watchers>,
-    /// Whether the hub looks at it again when nobody has watched for a while.
+    /// Whether a timer of the hub removes it if it has no watchers.
     pub(super) lingers: AtomicBool,
 }
 
 struct ChannelState {
     phase: Phase,
-    /// The epoch that it begins in the next time.
+    /// The epoch of the next restart.
     epoch: u64,
-    /// The epoch of what is published.
+    /// The epoch of the published state.
     published_epoch: u64,
-    /// How it begins, or begins anew, was asked for and is not known yet.
+    /// The initial state was requested and has not come yet.
     pending: bool,
-    /// How often it was asked for.
+    /// The number of requests so far.
     requests: u64,
-    /// What was committed since it was asked.
+    /// Commits since the request, as one.
     buffered: Option<Commit>,
-    /// Since which monotonic millisecond it is to begin anew and cannot.
+    /// The monotonic millisecond since which it must restart and cannot.
     disconnected_ms: Option<u64>,
-    /// Since which monotonic millisecond it may be behind, when watchers are to know.
+    /// The monotonic millisecond since which it may be stale, if watchers must know.
     stale_since_ms: Option<u64>,
 }
 
 enum Phase {
-    /// There is something to tell.
+    /// The feed has begun.
     Open(Box<dyn Publisher>),
     /// The source has not been asked, or has not answered yet.
     Unknown,
-    /// Why it did not begin, when it was last asked.
+    /// The source refused the last request.
     Refused(NoFeed),
-    /// There is no such entity any more.
+    /// The entity does not exist any more.
     Gone,
 }
 
-/// How old what a channel publishes may be.
+/// Whether a channel's published state may be stale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Staleness {
-    /// Watchers are to know.
+    /// Watchers must know that it may be stale.
     pub(super) is_stale: bool,
-    /// They were not told, or were told otherwise.
+    /// Watchers do not know this value yet.
     pub(super) changed: bool,
-    /// In how many milliseconds they are to know if nothing comes until then.
+    /// Milliseconds until it becomes stale without a change.
     pub(super) again_ms: Option<u64>,
 }
 
-/// What came of a commit, or of the source's answer.
+/// The result of a commit, or of the source's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PublishOutcome {
-    /// There is nothing new in it.
+    /// Nothing has changed.
     Nothing,
-    /// Watchers have something to look at.
+    /// Watchers have something to pull.
     Updated,
-    /// The feed is to begin anew, which was asked for: watchers keep what they have.
+    /// The feed restarts when an answer comes. Watchers keep what they have.
     Requested,
-    /// The feed is to begin anew and cannot yet: watchers keep what they have.
+    /// The feed must restart and cannot yet. Watchers keep what they have.
     RetryLater,
 }
 
-/// Where a watcher stands in a feed. Versions of a customer are cursors.
+/// The position of a watcher in a feed. A customer's versions are cursors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Position {
     /// It needs a snapshot.
     NeedsSnapshot,
-    /// It has this version, of this epoch.
-    At {
-        /// The epoch.
-        epoch: u64,
-        /// The version.
-        version: u64,
-    },
-    /// It has a version the hub has yet to publish: it was told by a node that was quicker, and goes on from there. Or that
-    /// was never there, and when it was waited for long enough the watcher gets a snapshot.
-    ResumeAhead {
-        /// The epoch.
-        epoch: u64,
-        /// The version it has.
-        version: u64,
-        /// The waiting time of the hub until which the node waits for it.
-        waits_until_ms: u64,
-    },
-    /// It was told that nothing more will come.
+    /// It has this version of this epoch.
+    At { epoch: u64, version: u64 },
+    /// It has a version that the hub has not published yet, from a node that was ahead, and resumes there. If the version does
+    /// not come until this waiting time of the hub, it receives a snapshot.
+    ResumeAhead { epoch: u64, version: u64, waits_until_ms: u64 },
+    /// It has received the end of the feed.
     Ended,
 }
 
@@ -143,7 +129,7 @@ impl Channel {
         }
     }
 
-    /// Asks how it begins, if nobody has; says whether the answer is awaited from now on.
+    /// Requests the initial state unless that was done, and returns whether an answer is pending.
     pub(super) fn open(&self, source: &dyn FeedSource) -> bool {
         let mut state = self.state.lock();
         if matches!(state.phase, Phase::Open(_)) || state.pending {
@@ -161,8 +147,8 @@ impl Channel {
         state.pending
     }
 
-    /// Where a watcher who has `since` begins. `may_come` says until when a version that is not published yet is waited for,
-    /// if it may come.
+    /// The position of a new watcher that has `since`. If that is not published yet, `may_come` returns until when the hub
+    /// waits for it, if it may come.
     pub(super) fn resume_position(
         &self,
         since: Option<Since>,
@@ -186,7 +172,7 @@ impl Channel {
         })
     }
 
-    /// What a watcher has of this entity; `None` if that is nothing, or of another epoch.
+    /// The version that a watcher has, `None` without one or in another epoch.
     fn version_of(&self, known: u64, since: Option<Since>) -> Option<u64> {
         match (since?, &self.entity) {
             (Since::Cursor(cursor), Entity::Customer(_)) => Some(cursor),
@@ -199,11 +185,11 @@ impl Channel {
         kinds::publisher(&self.entity, self.view, (epoch, self.depth), initial)
     }
 
-    /// Publishes a commit. A gap in front of it has the feed begun anew, which gives every watcher a snapshot.
+    /// Publishes a commit. After a gap the feed restarts, which gives every watcher a snapshot.
     pub(super) fn publish(&self, commit: Commit, source: &dyn FeedSource) -> PublishOutcome {
         let mut state = self.state.lock();
         if state.pending && !matches!(commit.update, FeedUpdate::Lost) {
-            // The answer may be from before it.
+            // The pending answer may be older than this commit.
             match &mut state.buffered {
                 Some(before) if before.to == commit.from => {
                     before.absorb(commit);
@@ -216,12 +202,12 @@ impl Channel {
             return PublishOutcome::Nothing;
         }
         let Phase::Open(publisher) = &mut state.phase else {
-            // Whoever was asked is lost: somebody else is asked.
+            // The node that was asked is lost, so another one is.
             return if state.pending { self.restart(&mut state, source) } else { PublishOutcome::Nothing };
         };
         let published = publisher.published();
         if commit.to <= published {
-            // What the feed began with has it already.
+            // The initial state contains it.
             return PublishOutcome::Nothing;
         }
         if commit.from <= published {
@@ -237,7 +223,7 @@ impl Channel {
         self.begin_with(state, outcome)
     }
 
-    /// Versions belong to another epoch: it begins anew, at whatever version it has now.
+    /// Restarts the feed in another epoch, at its current version.
     pub(super) fn begin_epoch(&self, epoch: u64, source: &dyn FeedSource) -> PublishOutcome {
         let mut state = self.state.lock();
         let before = std::mem::replace(&mut state.epoch, epoch);
@@ -247,7 +233,7 @@ impl Channel {
         }
     }
 
-    /// The source has answered, or is asked no more.
+    /// The source has answered, or its answer has timed out.
     pub(super) fn on_answer(&self, outcome: Result<InitialState, NoFeed>, source: &dyn FeedSource) -> PublishOutcome {
         let mut state = self.state.lock();
         let pending = std::mem::replace(&mut state.pending, false);
@@ -266,7 +252,8 @@ impl Channel {
         }
     }
 
-    /// Whether another view of the entity was told more than is published here: then commits between may never come.
+    /// Whether an answer for another view of the entity is newer than the published state. Then commits in between may never
+    /// come.
     fn is_behind(&self, state: &ChannelState, outcome: &Result<InitialState, NoFeed>) -> bool {
         match (&state.phase, outcome) {
             (Phase::Open(publisher), Ok(initial)) => {
@@ -286,7 +273,7 @@ impl Channel {
                 state.start_request();
                 PublishOutcome::Requested
             }
-            // Whoever has it is behind what was shown here already, and may stay so; in another epoch that says nothing.
+            // The source is behind the state that watchers have, and may stay behind. Other epochs cannot be compared.
             (Ok(initial), Some(published)) if state.published_epoch == state.epoch && initial.version() < published => {
                 PublishOutcome::RetryLater
             }
@@ -308,7 +295,7 @@ impl Channel {
         }
     }
 
-    /// It is to begin anew and cannot yet.
+    /// Records that the feed must restart and cannot.
     pub(super) fn mark_disconnected(&self, now_ms: u64) {
         let mut state = self.state.lock();
         if matches!(state.phase, Phase::Open(_)) {
@@ -316,8 +303,8 @@ impl Channel {
         }
     }
 
-    /// Looks at how old what is published may be: for how long whoever hands in commits is `leaderless_ms`, or nobody does.
-    /// Watchers are to know from `stale_ms` on.
+    /// Updates the staleness from the time without a leader (`leaderless_ms`) or without a source. From `stale_ms` on watchers
+    /// must know.
     pub(super) fn update_staleness(&self, now_ms: u64, leaderless_ms: Option<u64>, stale_ms: u64) -> Staleness {
         let mut state = self.state.lock();
         if !matches!(state.phase, Phase::Open(_)) {
@@ -331,17 +318,17 @@ impl Channel {
         Staleness { is_stale, changed: is_stale != was_stale, again_ms }
     }
 
-    /// How often the source was asked so far.
+    /// The number of requests to the source so far.
     pub(super) fn requests(&self) -> u64 {
         self.state.lock().requests
     }
 
-    /// Whether the source's answer is awaited.
+    /// Whether an answer of the source is pending.
     pub(super) fn is_pending(&self) -> bool {
         self.state.lock().pending
     }
 
-    /// A page of a customer's purchases came. Whether a watcher has asked for it.
+    /// Stores a page of a customer's purchases, and returns whether a watcher has asked for it.
     pub(super) fn purchases_page(&self, after: u64, page: Vec<Purchase>) -> bool {
         match &mut self.state.lock().phase {
             Phase::Open(publisher) => publisher.purchases_page(after, page),
@@ -349,19 +336,19 @@ impl Channel {
         }
     }
 
-    /// A page that was asked for has not come, if so; whether somebody may wait for one.
-    pub(super) fn ask_again(&self) -> bool {
+    /// Forgets requests for pages that have not come. Returns whether watchers may wait for one.
+    pub(super) fn forget_page_requests(&self) -> bool {
         match &mut self.state.lock().phase {
             Phase::Open(publisher) => {
-                publisher.ask_again();
+                publisher.forget_page_requests();
                 true
             }
             _ => false,
         }
     }
 
-    /// Gives the frames that bring a watcher from `position` to what is published, and moves its position; `knows_stale` is
-    /// whether it knows that this may be old.
+    /// Gives the frames that bring a watcher from `position` to the published state, and moves its position. `knows_stale` is
+    /// whether it knows that this state may be stale.
     pub(super) fn pull(&self, position: &mut Position, knows_stale: &mut bool, reader: &mut Reader<'_>) -> Pulled {
         let mut state = self.state.lock();
         let (stale_since_ms, published_epoch) = (state.stale_since_ms, state.published_epoch);
@@ -374,7 +361,7 @@ impl Channel {
         };
         if let Position::At { epoch, version } | Position::ResumeAhead { epoch, version, .. } = *position
             && epoch != published_epoch
-            // Cursors are good for ever, unless there never was such a purchase.
+            // Cursors are valid in all epochs, unless there never was such a purchase.
             && (!matches!(self.entity, Entity::Customer(_)) || version > publisher.published())
         {
             *position = Position::NeedsSnapshot;
@@ -402,7 +389,7 @@ impl Channel {
         pulled
     }
 
-    /// Tells a watcher that what it sees may be old, or no longer is, unless it knows.
+    /// Tells a watcher that its state may be stale, or no longer is, unless it knows.
     fn send_staleness(&self, stale_since_ms: Option<u64>, knows_stale: &mut bool, reader: &mut Reader<'_>) {
         if *knows_stale != stale_since_ms.is_some() {
             *knows_stale = stale_since_ms.is_some();
@@ -421,33 +408,33 @@ impl Channel {
         }
     }
 
-    /// Adds a watcher; the number it is removed by.
+    /// Adds a watcher and returns its slot.
     pub(super) fn join(&self, ready: Arc<ReadyFlag>) -> usize {
         self.watchers.lock().join(ready)
     }
 
-    /// Removes a watcher; says whether it was the last one.
+    /// Removes a watcher and returns whether it was the last one.
     pub(super) fn leave(&self, slot: usize) -> bool {
         self.watchers.lock().leave(slot)
     }
 
-    /// Whether the source hands in commits for it, or is about to.
+    /// Whether the source hands in its commits, or is about to.
     pub(super) fn is_begun(&self) -> bool {
         let state = self.state.lock();
         state.pending || matches!(state.phase, Phase::Open(_))
     }
 
-    /// How many watch.
+    /// The number of watchers.
     pub(super) fn watching(&self) -> usize {
         self.watchers.lock().len()
     }
 
-    /// All watchers are to be told that there is something; whether none were being told already.
+    /// Has all watchers notified. Returns whether no fan-out was under way.
     pub(super) fn start_fan_out(&self) -> bool {
         self.watchers.lock().start_fan_out()
     }
 
-    /// Tells so many watchers; whether there are more to be told.
+    /// Notifies up to `count` watchers and returns whether more are left.
     pub(super) fn notify(&self, count: usize) -> bool {
         self.watchers.lock().notify(count)
     }

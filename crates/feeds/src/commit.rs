@@ -1,4 +1,4 @@
-//! A commit as the hub is told of it, and two of them as one.
+//! Commits that are handed to the hub, and how several become one.
 
 use std::collections::BTreeSet;
 
@@ -9,62 +9,60 @@ use boxoffice_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Days one delta of a resource names; with more of them its watchers get a snapshot, which says that any may have
-/// changed.
+/// Days that one delta of a resource can name. Beyond it watchers receive a snapshot, which means that any day may have changed.
 pub const DAYS_MAX: usize = 1_024;
 
-/// Purchases of a customer that wait to be published; beyond this they are read again from where they are kept.
+/// A customer's purchases that wait to be published. Beyond it they are read from the store.
 pub(super) const PURCHASES_WAITING_MAX: usize = 1_024;
 
-/// What one pass of the replication thread changed in one entity.
+/// A change of one entity by one pass of the replication thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commit {
-    /// Which entity.
+    /// The entity.
     pub entity: Entity,
-    /// Its version before; of a customer the cursor.
+    /// Its version before, or a customer's cursor.
     pub from: u64,
-    /// Its version after; of a customer the cursor.
+    /// Its version after, or a customer's cursor.
     pub to: u64,
-    /// What is different.
+    /// The changed parts.
     pub update: FeedUpdate,
 }
 
-/// What is different after a commit, as it is then.
+/// The changed parts of an entity with their new state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FeedUpdate {
-    /// Of a session; a later entry of a seat or an area counts more than an earlier one.
+    /// Seats and areas of a session. The last entry of a seat or area counts.
     Session {
-        /// Seats by index in layout order, with the state they have now.
+        /// Seats by index in layout order, with their new state.
         seats: Vec<(u32, SeatState)>,
-        /// Areas as they are now.
+        /// Areas with their new counts.
         areas: Vec<AreaCounts>,
     },
-    /// Of a product: its units.
+    /// The units of a product.
     Product(StockCounts),
-    /// Of a resource.
+    /// The bookings of a resource.
     Resource {
-        /// UTC days on which bookings came, went or became sold, as days since 1970-01-01; `None` for more than
-        /// [`DAYS_MAX`].
+        /// UTC days with changed bookings, as days since 1970-01-01. `None` for more than [`DAYS_MAX`].
         days: Option<BTreeSet<u32>>,
-        /// How many bookings it has now.
+        /// The number of bookings.
         bookings: u64,
     },
-    /// Of a cart: all of it.
+    /// The whole cart.
     Cart(Box<CartView>),
-    /// Of a customer: the purchases between the two cursors, or none if they are to be read where they are kept.
+    /// A customer's purchases between the two cursors, or none if they must be read from the store.
     Purchases(Vec<Purchase>),
-    /// Nobody knows what: the replica was given a whole state.
+    /// Unknown, because the replica received a whole state.
     Lost,
 }
 
 impl Commit {
-    /// Says that commits of an entity were not handed in: its feed begins anew.
+    /// Commits of an entity were not handed in, so its feed must restart.
     pub fn lost(entity: Entity) -> Commit {
-        // Behind every version there is, so that there is a gap in front of it.
+        // Its version is behind all others, so that there is a gap before it.
         Commit { entity, from: u64::MAX - 1, to: u64::MAX, update: FeedUpdate::Lost }
     }
 
-    /// Makes this commit and the next one of the same entity one.
+    /// Merges the next commit of the same entity into this one.
     pub(super) fn absorb(&mut self, next: Commit) {
         assert_eq!(self.to, next.from, "commits of {} have a gap", self.entity);
         self.to = next.to;
@@ -89,7 +87,7 @@ impl Commit {
         }
     }
 
-    /// Leaves one entry a seat and an area, the last one, in the order of seats and of areas.
+    /// Keeps only the last entry of each seat and area, ordered by seat and area.
     pub(super) fn reduce(&mut self) {
         if let FeedUpdate::Session { seats, areas } = &mut self.update {
             seats.sort_by_key(|(seat, _)| *seat);
@@ -99,7 +97,7 @@ impl Commit {
         }
     }
 
-    /// How many entries it has that [`Commit::reduce`] may make fewer.
+    /// The number of entries that [`Commit::reduce`] may reduce.
     pub(super) fn entries(&self) -> usize {
         match &self.update {
             FeedUpdate::Session { seats, areas } => seats.len() + areas.len(),
@@ -118,7 +116,7 @@ fn union(days: Option<BTreeSet<u32>>, more: Option<BTreeSet<u32>>) -> Option<BTr
     (days.len() <= DAYS_MAX).then_some(days)
 }
 
-/// Of neighbours with the same key leaves the last.
+/// Keeps the last of adjacent entries with the same key.
 fn keep_last<T, K: PartialEq>(entries: &mut Vec<T>, key: impl Fn(&T) -> K) {
     entries.dedup_by(|later, kept| {
         let same = key(later) == key(kept);

@@ -1,4 +1,4 @@
-//! The hub: which entities have a channel, and the task that publishes to them.
+//! The hub: the channels of all entities, and the task that publishes to them.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -22,79 +22,77 @@ use super::{
     ready::ReadyFlag,
 };
 
-/// Watchers of one channel told in one go, before other channels, what is new meanwhile and others on the runtime have their
-/// turn.
+/// Watchers of one channel that are notified in one step, before other channels, new commits and other tasks have their turn.
 const FAN_OUT_SLICE: usize = 64;
 
-/// Milliseconds before a feed that could not begin anew is tried again.
+/// Milliseconds before the restart of a feed is tried again.
 const RESTART_MS: u64 = 250;
 
-/// How long a node waits for a version that a watcher has and the node has not, in milliseconds of its waiting time. A replica that
-/// is not cut off lags less. The watcher was shown a committed version, so it comes, unless the cluster was restored from a backup.
+/// How long a node waits for a version that a watcher has and the node has not, in milliseconds of its waiting time. A connected
+/// replica lags less. The version was committed, so it comes, unless the cluster was restored from a backup.
 const AHEAD_MS: u64 = 60_000;
 
-/// How often waiting time is counted, in milliseconds. A node that was paused counts the pause as one such step: it has heard
-/// nothing meanwhile that could have brought the version.
+/// The step of waiting time in milliseconds. A pause of the node counts as one step, because no version can come meanwhile.
 const AHEAD_STEP_MS: u64 = 1_000;
 
-/// What the driver, the connections and the publishing task share.
+/// The state that the driver, the connections and the publishing task share.
 pub(super) struct Hub {
     source: Arc<dyn FeedSource>,
     settings: FeedSettings,
-    /// The epoch that versions belong to.
+    /// The epoch of versions.
     epoch: AtomicU64,
-    /// The epoch that the next round of the task begins with.
+    /// The epoch for the next round of the task.
     next_epoch: AtomicU64,
     clock: Arc<dyn Clock>,
-    /// The only locks that the driver and the links to other nodes take: never held while anything else is waited for.
+    /// `inbox` and `answers` are the only locks that the driver and the links take. They are never held during a wait.
     inbox: Mutex<Inbox>,
     answers: Mutex<Vec<Answer>>,
     table: Mutex<Table>,
-    /// Channels whose watchers are being told, in turn.
+    /// Channels with a fan-out under way, in turn.
     fan_out: Mutex<VecDeque<Arc<Channel>>>,
-    /// Some channels may be behind, and their watchers know.
+    /// Some channels are stale.
     some_are_stale: AtomicBool,
-    /// Waiting time so far, in milliseconds. It only goes on while a watcher has a version that this node has not.
+    /// Waiting time so far, in milliseconds. It only advances while a watcher has a version that this node has not.
     waited_ms: AtomicU64,
     wake: Notify,
 }
 
-/// What another node has answered.
+/// An answer of another node.
 enum Answer {
     InitialState(Entity, Result<InitialState, NoFeed>),
     Page(Entity, u64, Vec<Purchase>),
 }
 
-/// The channels of the node.
+/// The channels of the node, and their timers in monotonic milliseconds.
 struct Table {
     channels: BTreeMap<(Entity, View), Arc<Channel>>,
     next_feed: u64,
-    /// What is looked at again, and the monotonic millisecond of that; each queue in the order of time.
+    /// One queue for each kind, ordered by time.
     deferred: [VecDeque<(u64, Deferred)>; 3],
-    /// Channels with watchers that have more than is published, by feed.
+    /// Channels with watchers ahead of the published state, by feed.
     ahead: BTreeMap<u64, AheadWatchers>,
-    /// At which monotonic millisecond the next step of waiting time is counted. `None` if no watcher is ahead.
+    /// The next step of waiting time. `None` if no watcher is ahead.
     ahead_step_ms: Option<u64>,
-    /// At which monotonic millisecond it is looked at how old things are.
+    /// The next check for stale channels.
     staleness_check_ms: Option<u64>,
 }
 
-/// A channel with watchers that have a version that this node has not.
+/// A channel with watchers ahead of the published state.
 struct AheadWatchers {
     channel: Arc<Channel>,
-    /// The waiting time at which its watchers are told next.
+    /// The waiting time at which its watchers are notified next.
     next_ms: u64,
     /// The waiting time until which the last of them waits.
     last_ms: u64,
 }
 
-/// Why a channel is looked at again.
+/// A timer of a channel.
 enum Deferred {
-    /// Its last watcher left.
+    /// Remove it if it has no watchers.
     RemoveIdle(Arc<Channel>),
-    /// It could not begin anew.
+    /// Restart it after a failed attempt.
     Restart(Entity),
-    /// Another node was asked for how it begins, for the so-manieth time, or for what is kept there.
+    /// The request of this number has no answer, or a page of purchases has not come.
     AnswerTimeout(Arc<Channel>, u64),
 }
 
@@ -147,7 +145,8 @@ impl Hub {
         self.wake.notify_one();
     }
 
-    /// A place among the watchers of an entity's channel, which is made if there is none.
+    /// Adds a watcher to an entity's channel, which is created if needed. Returns the channel, the watcher's slot and its ready
+    /// flag.
     pub(super) fn join(
         &self,
         entity: &Entity,
@@ -167,12 +166,12 @@ impl Hub {
             }
         };
         let ready = ready(channel.feed);
-        // Under the table's lock, so that a channel with watchers is never swept away.
+        // Under the table's lock, so that no channel with watchers is removed.
         let slot = channel.join(Arc::clone(&ready));
         (channel, slot, ready)
     }
 
-    /// Where a new watcher begins; the first one has the feed begun.
+    /// The position of a new watcher. The first watcher starts the feed.
     pub(super) fn begin(&self, channel: &Arc<Channel>, since: Option<Since>) -> Result<Position, NoFeed> {
         if channel.open(&*self.source) {
             self.await_answer(channel);
@@ -181,7 +180,7 @@ impl Hub {
         self.resume_position(channel, since)
     }
 
-    /// Where a watcher begins.
+    /// The position of a watcher after the feed has begun.
     pub(super) fn resume_position(&self, channel: &Arc<Channel>, since: Option<Since>) -> Result<Position, NoFeed> {
         let position = channel.resume_position(since, || {
             let may_come = self.inbox.lock().waits(&channel.entity) || self.source.may_lag(&channel.entity);
@@ -199,7 +198,7 @@ impl Hub {
         self.check_staleness_in(if soon { 0 } else { self.settings.stale_ms });
     }
 
-    /// What begins while nobody leads may be old already.
+    /// A feed that begins without a leader may be stale already.
     fn check_staleness_of(&self, entity: &Entity) {
         if self.source.leaderless_ms(entity).is_some() {
             self.check_staleness_in(0);
@@ -214,7 +213,7 @@ impl Hub {
         self.wake.notify_one();
     }
 
-    /// Has watchers told of what may be old, and of what no longer is.
+    /// Notifies the watchers of channels that have become stale or fresh.
     fn check_staleness(&self, now_ms: u64) {
         let channels: Vec<_> = self.table.lock().channels.values().cloned().collect();
         let mut some_are_stale = false;
@@ -232,7 +231,6 @@ impl Hub {
         self.some_are_stale.store(some_are_stale, Ordering::Relaxed);
     }
 
-    /// The monotonic millisecond it is.
     pub(super) fn now_ms(&self) -> u64 {
         self.clock.monotonic_ms()
     }
@@ -242,23 +240,22 @@ impl Hub {
         self.waited_ms.load(Ordering::Relaxed)
     }
 
-    /// Another node was asked: somebody else is, if it does not answer in time.
+    /// Starts the time-out of a request to another node.
     pub(super) fn await_answer(&self, channel: &Arc<Channel>) {
         self.defer(self.settings.answer_timeout_ms, Deferred::AnswerTimeout(Arc::clone(channel), channel.requests()));
     }
 
-    /// Where a watcher reads what is not in its channel.
     pub(super) fn source(&self) -> &dyn FeedSource {
         &*self.source
     }
 
-    /// Gives a place up; the channel lingers a while when it was the last one.
+    /// Removes a watcher. The channel stays a while after the last one.
     pub(super) fn leave(&self, channel: &Arc<Channel>, slot: usize) {
         if !channel.leave(slot) {
             return;
         }
         if !channel.is_begun() {
-            // There is nothing to come back to.
+            // A returning watcher would find nothing.
             self.table.lock().remove_unwatched(channel, &*self.source);
         } else if !channel.lingers.swap(true, Ordering::Relaxed) {
             self.defer(self.settings.linger_ms, Deferred::RemoveIdle(Arc::clone(channel)));
@@ -274,7 +271,7 @@ impl Hub {
         self.wake.notify_one();
     }
 
-    /// Begins a new epoch if there is one: every feed begins anew.
+    /// Restarts every feed if there is a new epoch.
     fn take_epoch(&self) {
         let epoch = self.next_epoch.load(Ordering::Acquire);
         if self.epoch.swap(epoch, Ordering::AcqRel) == epoch {
@@ -298,13 +295,12 @@ impl Hub {
         self.wake.notify_one();
     }
 
-    /// Publishes what is committed: the first commit after a rest at once, then once a tick. What other nodes answer goes out
-    /// at once.
+    /// Publishes commits: the first one after a pause at once, then once a tick. Answers of other nodes are published at once.
     pub(super) async fn run(&self) {
         let mut next_ms = self.now_ms();
         loop {
             let next_timer_ms = self.run_timers(self.now_ms());
-            // What could not be published a moment ago, because watchers were being told, has woken this already.
+            // Commits that were delayed by a fan-out have consumed their wake-up, so the inbox is checked.
             if !self.is_fanning_out() && self.inbox.lock().is_empty() {
                 match next_timer_ms {
                     Some(until_ms) => tokio::select! {
@@ -321,7 +317,7 @@ impl Hub {
                 if !self.is_fanning_out() {
                     self.wait_until(next_ms).await;
                 }
-                // What is new while watchers are being told of something does not wait for the last of them.
+                // New commits do not wait for the end of a fan-out.
                 let now_ms = self.now_ms();
                 if now_ms >= next_ms {
                     next_ms = now_ms + self.settings.coalesce_ms;
@@ -339,7 +335,7 @@ impl Hub {
         !self.fan_out.lock().is_empty()
     }
 
-    /// Tells a few watchers of the channel whose turn it is.
+    /// Notifies some watchers of the next channel.
     fn fan_out_step(&self) {
         let mut fan_out = self.fan_out.lock();
         if let Some(channel) = fan_out.pop_front()
@@ -395,7 +391,6 @@ impl Hub {
         }
     }
 
-    /// Does what is to be done after a channel was told something.
     fn handle_outcome(&self, channel: &Arc<Channel>, outcome: PublishOutcome) {
         match outcome {
             PublishOutcome::Nothing => {}
@@ -421,7 +416,7 @@ impl Hub {
         self.check_staleness_in(self.settings.stale_ms);
     }
 
-    /// Has all watchers of a channel told, from where those of it are that are being told.
+    /// Has all watchers of a channel notified, from the current position of a fan-out that is under way.
     fn notify(&self, channel: &Arc<Channel>) {
         if channel.start_fan_out() {
             self.fan_out.lock().push_back(Arc::clone(channel));
@@ -434,7 +429,7 @@ impl Hub {
         [View::Whole, View::Counts].into_iter().filter_map(of).collect()
     }
 
-    /// Looks at the channels whose time has come; when to look again.
+    /// Runs all due timers and returns the time of the next one.
     fn run_timers(&self, now_ms: u64) -> Option<u64> {
         if self.table.lock().staleness_check_ms.take_if(|at_ms| *at_ms <= now_ms).is_some() {
             self.check_staleness(now_ms);
@@ -458,13 +453,13 @@ impl Hub {
         }
     }
 
-    /// What was asked of another node has not come in time, if so.
+    /// Asks another node if the answer to request `ask` has not come.
     fn ask_elsewhere(&self, channel: &Arc<Channel>, ask: u64) {
         if channel.watching() == 0 || channel.requests() != ask {
             return;
         }
         if !channel.is_pending() {
-            if channel.ask_again() {
+            if channel.forget_page_requests() {
                 self.notify(channel);
             }
             return;
@@ -477,14 +472,14 @@ impl Hub {
 }
 
 impl Table {
-    /// A watcher of a channel waits until this waiting time. Its watchers are told once for all that wait, however often more come.
+    /// A watcher of a channel waits until this waiting time. One notification serves all of them.
     fn wait_ahead(&mut self, channel: &Arc<Channel>, until_ms: u64, now_ms: u64) {
         let new = || AheadWatchers { channel: Arc::clone(channel), next_ms: until_ms, last_ms: until_ms };
         self.ahead.entry(channel.feed).or_insert_with(new).last_ms = until_ms;
         self.ahead_step_ms.get_or_insert(now_ms + AHEAD_STEP_MS);
     }
 
-    /// Counts a step of waiting time. Returns the channels with watchers that have waited long enough.
+    /// Counts a step of waiting time, and returns the channels with watchers that have waited long enough.
     fn step_ahead(&mut self, waited_ms: u64, now_ms: u64) -> Vec<Arc<Channel>> {
         let mut told = Vec::new();
         self.ahead.retain(|_, ahead| {
@@ -507,7 +502,7 @@ impl Table {
         self.deferred[queue].push_back((at_ms, deferred));
     }
 
-    /// Something whose time has come, or when the next one's comes.
+    /// A due timer, or the time of the next one.
     fn due(&mut self, now_ms: u64) -> (Option<Deferred>, Option<u64>) {
         let is_due = |queue: &&mut VecDeque<(u64, Deferred)>| queue.front().is_some_and(|(at_ms, _)| *at_ms <= now_ms);
         match self.deferred.iter_mut().find(is_due) {
@@ -519,7 +514,7 @@ impl Table {
         }
     }
 
-    /// Removes a channel that nobody watches. Under the table's lock, so that a feed that begins again does so after this.
+    /// Removes a channel without watchers. The table is locked, so that a new feed of the entity begins after this.
     fn remove_unwatched(&mut self, channel: &Arc<Channel>, source: &dyn FeedSource) {
         let key = (channel.entity.clone(), channel.view);
         let known = self.channels.get(&key).is_some_and(|known| Arc::ptr_eq(known, channel));

@@ -1,4 +1,4 @@
-//! Which line an entity has, by its kind.
+//! The publisher of each kind of entity.
 
 use boxoffice_core::id::Entity;
 
@@ -10,7 +10,7 @@ use super::{
     states::{CartFeedState, ProductState, ResourceState},
 };
 
-/// The feed of an entity, from its beginning on. `terms` are its epoch and how many deltas it keeps.
+/// The publisher of an entity with this initial state. `terms` are its epoch and the depth of its ring.
 pub(super) fn publisher(entity: &Entity, view: View, terms: (u64, usize), initial: InitialState) -> Box<dyn Publisher> {
     match initial {
         InitialState::Session(map) => match view {

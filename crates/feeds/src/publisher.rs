@@ -1,4 +1,4 @@
-//! A feed that has begun: what is published of its entity, and how a watcher gets to it from where it is.
+//! The publisher of a feed that has begun. It brings a watcher from its position to the published state.
 
 use boxoffice_core::{answer::Purchase, id::Entity};
 use boxoffice_wire::{encode, feed::SnapshotBody};
@@ -9,48 +9,47 @@ use super::{
     ring::{Encoded, Ring},
 };
 
-/// The feed of an entity of whatever kind, from its beginning on.
+/// The publisher of an entity of any kind.
 pub(super) trait Publisher: Send {
-    /// The version that is published; of a customer the cursor.
+    /// The published version, or a customer's cursor.
     fn published(&self) -> u64;
 
-    /// Publishes what follows up to version `to`.
+    /// Publishes an update to version `to`.
     fn publish(&mut self, to: u64, update: FeedUpdate);
 
-    /// Gives a watcher at `at`, `None` if it has nothing, what follows. Where it is then, and what is left.
+    /// Gives frames to a watcher at version `at`, `None` if it has none. Returns its new version, and what is left.
     fn pull(&mut self, at: Option<u64>, reader: &mut Reader<'_>) -> (Option<u64>, Pulled);
 
-    /// What is kept elsewhere after a cursor came; whether somebody has asked for it.
+    /// Stores a page of purchases after a cursor, and returns whether a watcher has asked for it.
     fn purchases_page(&mut self, _after: u64, _page: Vec<Purchase>) -> bool {
         false
     }
 
-    /// What was asked for has not come: who needs it asks again.
-    fn ask_again(&mut self) {}
+    /// Forgets requests for pages that have not come, so that watchers repeat them.
+    fn forget_page_requests(&mut self) {}
 
-    /// Why nothing will follow what is published, if so: the name of the refusal that commands get from now on.
+    /// The refusal of further commands, if the entity has ended and nothing more will be published.
     fn end_reason(&self) -> Option<&'static str>;
 }
 
-/// Deltas of a ring whose snapshots are hardly longer than they.
+/// The ring's depth if snapshots are hardly longer than deltas.
 const DEPTH_SMALL: usize = 8;
 
-/// A state whose snapshot says all there is to say of it, whatever was missed before.
+/// A state with complete snapshots, which make all earlier deltas superfluous.
 pub(super) trait PublishedState: Send {
-    /// What its snapshots are.
     type Snapshot: SnapshotBody;
 
-    /// Whether a snapshot is hardly longer than a delta: then a short ring is enough.
+    /// Whether a snapshot is hardly longer than a delta, so that a short ring is enough.
     const IS_SMALL: bool;
 
-    /// What the deltas of a ring may weigh together: more than that a snapshot says in fewer bytes.
+    /// The total weight of a ring's deltas. Beyond it a snapshot has fewer bytes.
     const WEIGHT_MAX: usize;
 
     fn version(&self) -> u64;
 
-    /// Takes over what is different at version `to`; the delta and what it weighs, `None` if only a snapshot says it. A delta
-    /// says how everything is that was touched since the version before, also what is as it was: watchers may have seen a
-    /// version between.
+    /// Applies an update to version `to`. Returns the delta and its weight, `None` if only a snapshot can say it. A delta
+    /// contains everything that was touched since the version before, even if its value is the same again, because watchers may
+    /// have seen a version in between.
     fn apply(&mut self, to: u64, update: FeedUpdate) -> Option<(DeltaOf<Self>, usize)>;
 
     fn snapshot(&self, entity: &Entity, epoch: u64) -> Self::Snapshot;
@@ -63,13 +62,13 @@ pub(super) trait PublishedState: Send {
 
 pub(super) type DeltaOf<S> = <<S as PublishedState>::Snapshot as SnapshotBody>::Delta;
 
-/// The line of such a state.
+/// The publisher of a [`PublishedState`].
 pub(super) struct StatePublisher<S: PublishedState> {
     entity: Entity,
     epoch: u64,
     state: S,
     ring: Ring<DeltaOf<S>>,
-    /// The published state, encoded when first asked for.
+    /// The encoded snapshot of the published state, made when it is first needed.
     snapshot: Encoded,
 }
 
@@ -77,7 +76,7 @@ impl<S: PublishedState> StatePublisher<S>
 where
     DeltaOf<S>: Send,
 {
-    /// From this state on. It is of this epoch, and its ring keeps `depth` deltas.
+    /// Begins with this state of this epoch. The ring keeps `depth` deltas.
     pub(super) fn from_initial(entity: &Entity, (epoch, depth): (u64, usize), state: S) -> StatePublisher<S> {
         let ring = Ring::new(if S::IS_SMALL { depth.min(DEPTH_SMALL) } else { depth }, S::WEIGHT_MAX);
         StatePublisher { entity: entity.clone(), epoch, state, ring, snapshot: Encoded::default() }

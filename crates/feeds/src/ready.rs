@@ -1,15 +1,15 @@
-//! "Something is due": how whoever publishes tells connections, once for all that happens until they look. Its orders of
-//! memory are tried exhaustively in `tests/loom.rs`.
+//! Ready flags, by which the publisher wakes a connection once for everything until the connection looks. `tests/loom.rs`
+//! explores their memory orders exhaustively.
 
 use std::{collections::VecDeque, future::poll_fn, task::Poll};
 
 use super::sync::{Arc, AtomicBool, AtomicWaker, Mutex, Ordering};
 
-/// Which feeds of a connection have something: each of them once.
+/// The ready feeds of a connection, each of them once.
 #[derive(Default)]
 pub(super) struct ReadyList {
     feeds: Mutex<Vec<u64>>,
-    /// The task that waits: a connection has one.
+    /// The waiting task. A connection has one.
     waiting: AtomicWaker,
 }
 
@@ -19,32 +19,32 @@ impl ReadyList {
         feeds.push(feed);
         let first = feeds.len() == 1;
         drop(feeds);
-        // Who has been told of one takes all.
+        // One wake-up is enough, because the connection takes all.
         if first {
             self.waiting.wake();
         }
     }
 
-    /// Moves all of them behind what is in `due`.
+    /// Moves all feeds to the end of `due`.
     pub(super) fn take(&self, due: &mut VecDeque<u64>) {
         due.extend(self.feeds.lock().drain(..));
     }
 
-    /// Waits until there is one.
+    /// Waits until a feed is ready.
     pub(super) async fn some(&self) {
         poll_fn(|context| {
             if !self.feeds.lock().is_empty() {
                 return Poll::Ready(());
             }
             self.waiting.register(context.waker());
-            // Who came between the two looks has woken nobody.
+            // A push between the check and the registration has woken no task.
             if self.feeds.lock().is_empty() { Poll::Pending } else { Poll::Ready(()) }
         })
         .await;
     }
 }
 
-/// "Something is due" of one feed of one connection.
+/// The ready flag of one feed of one connection.
 pub(super) struct ReadyFlag {
     feed: u64,
     is_set: AtomicBool,
@@ -56,17 +56,17 @@ impl ReadyFlag {
         ReadyFlag { feed, is_set: AtomicBool::new(false), connection }
     }
 
-    /// Tells the connection, unless it has been told and has not looked yet.
+    /// Adds the feed to the ready list, unless it is there already.
     pub(super) fn set(&self) {
         if !self.is_set.swap(true, Ordering::AcqRel) {
             self.connection.push(self.feed);
         }
     }
 
-    /// The connection looks now: whatever is published after this is told again.
+    /// Clears the flag before the connection pulls. A later publication sets it again.
     ///
-    /// A swap, because a plain store may be seen only after what the connection reads next: what is published in between
-    /// would neither be read nor told of. Who swaps either sees the publication or is told again.
+    /// This is a swap, because a plain store could become visible after the connection's next read. A publication in between
+    /// would be neither read nor flagged.
     pub(super) fn clear(&self) {
         self.is_set.swap(false, Ordering::AcqRel);
     }

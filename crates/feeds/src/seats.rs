@@ -1,4 +1,4 @@
-//! A session's seats and places as the hub has published them.
+//! The published state of a session, whole or as counts.
 
 use boxoffice_core::{
     answer::{MapView, SeatCounts},
@@ -16,7 +16,6 @@ pub(super) struct SessionState {
 }
 
 impl SessionState {
-    /// The map a feed begins with.
     pub(super) fn new(map: MapView) -> SessionState {
         let SeatCounts { free, held, sold, blocked } = map.counts;
         let seats = free + held + sold + blocked;
@@ -29,7 +28,6 @@ impl SessionState {
         SessionState { map, seats }
     }
 
-    /// Changes a seat.
     fn change(&mut self, seat: u32, state: SeatState) {
         assert!(seat < self.seats, "seat {seat} of {} is beyond its {} seats", self.map.session, self.seats);
         let before = self.state(seat);
@@ -57,7 +55,7 @@ impl PublishedState for SessionState {
     type Snapshot = Snapshot;
 
     const IS_SMALL: bool = false;
-    /// Changes of all deltas together.
+    /// Changed seats and areas in all deltas.
     const WEIGHT_MAX: usize = 65_536;
 
     fn version(&self) -> u64 {
@@ -90,7 +88,7 @@ impl PublishedState for SessionState {
     }
 }
 
-/// The same, of which watchers are told the counts only. The seats are kept: the counts after a change are counted from them.
+/// A session of which watchers see only the counts. The seats are needed to update them.
 pub(super) struct SessionCounts(pub(super) SessionState);
 
 impl PublishedState for SessionCounts {
@@ -115,7 +113,7 @@ impl PublishedState for SessionCounts {
     }
 }
 
-/// Where the two bits of a seat are: which byte, shifted by how much.
+/// The byte of a seat's two bits, and their shift.
 fn place(seat: u32) -> (usize, u32) {
     ((seat / 4) as usize, seat % 4 * 2)
 }

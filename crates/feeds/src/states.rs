@@ -1,4 +1,4 @@
-//! Products, resources and carts as the hub has published them.
+//! The published states of products, resources and carts.
 
 use boxoffice_core::{
     answer::{CartState, CartView, StockCounts},
@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 
 use super::{DAYS_MAX, FeedUpdate, publisher::PublishedState};
 
-/// A product's units at a version.
+/// A product's units.
 pub(super) struct ProductState {
     pub(super) version: u64,
     pub(super) counts: StockCounts,
@@ -38,7 +38,7 @@ impl PublishedState for ProductState {
     }
 }
 
-/// How many bookings a resource has at a version.
+/// A resource's number of bookings.
 pub(super) struct ResourceState {
     pub(super) version: u64,
     pub(super) bookings: u64,
@@ -48,7 +48,7 @@ impl PublishedState for ResourceState {
     type Snapshot = ResourceSnapshot;
 
     const IS_SMALL: bool = false;
-    /// Days of all deltas: who would have to look at so many looks at everything.
+    /// Days in all deltas. A watcher with more changed days reads all of them.
     const WEIGHT_MAX: usize = 4 * DAYS_MAX;
 
     fn version(&self) -> u64 {
@@ -69,7 +69,7 @@ impl PublishedState for ResourceState {
     }
 }
 
-/// A cart at a version. Its end is its last state, so it is in whatever comes last.
+/// A cart. Its end is its last state, so the last delta or snapshot contains it.
 pub(super) struct CartFeedState {
     pub(super) version: u64,
     pub(super) cart: Box<CartView>,

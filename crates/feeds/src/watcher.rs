@@ -1,4 +1,4 @@
-//! A connection's side of the hub: the feeds it watches, and what of them is due.
+//! A connection's side of the hub: its feeds, and the ready ones.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -18,38 +18,38 @@ use super::{
 pub struct Watcher {
     hub: Arc<Hub>,
     ready_list: Arc<ReadyList>,
-    /// By their numbers. A tree's smallest node has room for eleven, and most connections watch one.
+    /// Sorted by number. A vector, because most connections watch one feed.
     feeds: Vec<Watched>,
-    /// Feeds to be pulled from, in the order they became dirty.
+    /// Feeds to be pulled, in the order in which they became ready.
     due: VecDeque<u64>,
 }
 
-/// What came of [`Watcher::watch`].
+/// The result of [`Watcher::watch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watching {
-    /// It has begun, with the node's number for the feed; frames come after [`Watcher::release`].
+    /// It has begun, with the node's number for the feed. Frames come after [`Watcher::release`].
     Begun(u64),
-    /// Another node is asked: [`Watcher::pull`] says what comes of it.
+    /// Another node is asked, and [`Watcher::pull`] gives the result.
     Awaited,
 }
 
-/// What a connection gets from [`Watcher::pull`].
+/// An event from [`Watcher::pull`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedEvent {
-    /// A frame for the client, whole.
+    /// A complete frame for the client.
     Frame(Bytes),
-    /// A watch that was awaited has begun; frames come after [`Watcher::release`].
+    /// An awaited watch has begun. Frames come after [`Watcher::release`].
     Begun {
-        /// What the connection calls the watch.
+        /// The connection's tag of the watch.
         tag: u64,
         /// The node's number for the feed.
         feed: u64,
     },
-    /// A watch that was awaited does not begin.
+    /// An awaited watch does not begin.
     Refused {
-        /// What the connection calls the watch.
+        /// The connection's tag of the watch.
         tag: u64,
-        /// Why.
+        /// The reason.
         why: NoFeed,
     },
 }
@@ -60,17 +60,16 @@ struct Watched {
     slot: usize,
     ready: Arc<ReadyFlag>,
     state: WatchState,
-    /// The client knows that what it sees may be old.
+    /// The client knows that its state may be stale.
     knows_stale: bool,
 }
 
-/// How far a feed of the connection has come.
 enum WatchState {
-    /// Whether it begins is not known yet: who waits for it, by their tags, and what the last of them has.
+    /// The answer of another node is pending: the tags of the waiting watches, and the version that the last one has.
     Pending(Vec<u64>, Option<Since>),
-    /// It has begun, and the client is not told its number yet.
+    /// It has begun, and the client does not know its number yet.
     Held(Position),
-    /// Frames are given.
+    /// The client receives frames.
     Open(Position),
 }
 
@@ -79,13 +78,13 @@ impl Watcher {
         Watcher { hub, ready_list: Arc::default(), feeds: Vec::new(), due: VecDeque::new() }
     }
 
-    /// Watches an entity from what the client has, or from a snapshot. Watching it again sets that anew. Whose cart or
-    /// customer it is was looked at before; `tag` is what the connection calls this watch.
+    /// Watches an entity from the version that the client has, or from a snapshot. Another watch of the same entity replaces the
+    /// position. The caller has checked the permission. `tag` is the connection's name of this watch.
     ///
-    /// May wait for the node's replication thread and for its disk, for the first watcher of an entity.
+    /// May wait for the node's replication thread and its disk, for the first watcher of an entity.
     ///
     /// # Errors
-    /// [`NoFeed`]: there is no such entity, or nothing of it to watch, or it is out of reach; a customer is always there.
+    /// [`NoFeed`]. Customers always exist.
     pub fn watch(&mut self, entity: &Entity, view: View, since: Option<Since>, tag: u64) -> Result<Watching, NoFeed> {
         let ready = |feed| Arc::new(ReadyFlag::new(feed, Arc::clone(&self.ready_list)));
         let (channel, slot, ready) = self.hub.join(entity, view, ready);
@@ -105,7 +104,7 @@ impl Watcher {
         if let Ok(index) = index {
             let before = self.feeds.remove(index);
             self.hub.leave(&before.channel, before.slot);
-            // Who waits since before is told together with this one.
+            // Earlier watches that still wait are answered together with this one.
             if let WatchState::Pending(mut tags, _) = before.state {
                 tags.push(tag);
                 watched.state = WatchState::Pending(tags, since);
@@ -117,7 +116,7 @@ impl Watcher {
         Ok(watching)
     }
 
-    /// Where a feed is, or would be.
+    /// The index of a feed, or where it would be inserted.
     fn index_of(&self, feed: u64) -> Result<usize, usize> {
         self.feeds.binary_search_by_key(&feed, |watched| watched.channel.feed)
     }
@@ -127,7 +126,7 @@ impl Watcher {
         self.feeds.get_mut(index)
     }
 
-    /// The client knows the number of a feed: from now on [`Watcher::pull`] gives its frames.
+    /// The client knows the number of a feed, so [`Watcher::pull`] gives its frames from now on.
     pub fn release(&mut self, feed: u64) {
         if let Some(watched) = self.watched(feed)
             && let WatchState::Held(position) = watched.state
@@ -137,7 +136,7 @@ impl Watcher {
         }
     }
 
-    /// Ends a feed; says whether it was watched.
+    /// Ends a feed and returns whether it was watched.
     pub fn unwatch(&mut self, feed: u64) -> bool {
         if matches!(self.watched(feed), None | Some(Watched { state: WatchState::Pending(..), .. })) {
             return false;
@@ -153,32 +152,31 @@ impl Watcher {
         }
     }
 
-    /// How many feeds are watched, or asked for.
+    /// The number of watched or awaited feeds.
     pub fn len(&self) -> usize {
         self.feeds.len()
     }
 
-    /// Whether nothing is watched.
+    /// Whether no feed is watched or awaited.
     pub fn is_empty(&self) -> bool {
         self.feeds.is_empty()
     }
 
-    /// Whether an entity is watched, in whatever view.
+    /// Whether an entity is watched in any view.
     pub fn is_watching(&self, entity: &Entity) -> bool {
         self.feeds.iter().any(|watched| watched.channel.entity == *entity)
     }
 
-    /// Waits until [`Watcher::pull`] may have something to give.
+    /// Waits until [`Watcher::pull`] may give something.
     pub async fn ready(&self) {
         if self.due.is_empty() {
             self.ready_list.some().await;
         }
     }
 
-    /// Gives the frames that are due, whole, in order within each feed, and about `bytes_max` of them at most.
-    /// Says whether more are due.
+    /// Gives about `bytes_max` of the due frames, in order within each feed, and returns whether more are due.
     ///
-    /// May wait for the disk, for purchases of long ago.
+    /// May wait for the disk, for old purchases.
     pub fn pull(&mut self, encoding: Encoding, bytes_max: usize, mut emit: impl FnMut(FeedEvent)) -> bool {
         self.ready_list.take(&mut self.due);
         let mut given = 0;
@@ -193,7 +191,7 @@ impl Watcher {
         false
     }
 
-    /// Pulls from one feed; whether there is more in it.
+    /// Pulls from one feed and returns whether it has more.
     fn pull_one(
         &mut self,
         feed: u64,
@@ -202,7 +200,7 @@ impl Watcher {
         given: &mut usize,
         emit: &mut impl FnMut(FeedEvent),
     ) -> bool {
-        // It may have been given up since it was marked.
+        // The feed may have ended since it became ready.
         let Ok(index) = self.index_of(feed) else { return false };
         let watched = &mut self.feeds[index];
         watched.ready.clear();

@@ -1,22 +1,22 @@
-//! Who is to be told of a feed.
+//! The watchers of a feed, and the fan-out of notifications to them.
 
 use std::sync::Arc;
 
 use super::ready::ReadyFlag;
 
-/// Who watches, in slots that stay where they are while others come and go.
+/// Watchers in slots, which do not move while others come and go.
 #[derive(Default)]
 pub(super) struct Watchers {
     slots: Vec<Option<Arc<ReadyFlag>>>,
     free: Vec<usize>,
-    /// The slot that is told next.
+    /// The slot that is notified next.
     next: usize,
-    /// Slots that are to be told from there on, round the end.
+    /// Slots to be notified from there on, with a wrap at the end.
     left: usize,
 }
 
 impl Watchers {
-    /// Adds a watcher; the number it is removed by.
+    /// Adds a watcher and returns its slot.
     pub(super) fn join(&mut self, ready: Arc<ReadyFlag>) -> usize {
         match self.free.pop() {
             Some(slot) => {
@@ -24,7 +24,7 @@ impl Watchers {
                 slot
             }
             None => {
-                // Who goes round the end passes the new slot as well: without this it would leave the last one out.
+                // A fan-out that wraps passes the new slot as well. Without this it would miss its last one.
                 if self.next + self.left > self.slots.len() {
                     self.left += 1;
                 }
@@ -34,28 +34,27 @@ impl Watchers {
         }
     }
 
-    /// Removes a watcher; says whether it was the last one.
+    /// Removes a watcher and returns whether it was the last one.
     pub(super) fn leave(&mut self, slot: usize) -> bool {
         assert!(self.slots[slot].take().is_some(), "a watcher left twice");
         self.free.push(slot);
         self.free.len() == self.slots.len()
     }
 
-    /// How many watch.
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// All are to be told, from where others are being told, so that news wait for nobody; whether none were.
+    /// Begins a fan-out to all watchers, or extends the one under way from its current slot. Returns whether none was under way.
     pub(super) fn start_fan_out(&mut self) -> bool {
         let was_idle = self.left == 0;
         self.left = self.slots.len();
         was_idle && self.left > 0
     }
 
-    /// Tells so many that there is something; whether there are more to be told.
+    /// Notifies up to `count` watchers and returns whether more are left.
     pub(super) fn notify(&mut self, count: usize) -> bool {
-        // Who comes meanwhile sees what is published already; who leaves leaves its slot empty. Nobody is passed over.
+        // A new watcher sees the published state anyway, and a leaving one leaves its slot empty. So no watcher is missed.
         for _ in 0..count.min(self.left) {
             if self.next >= self.slots.len() {
                 self.next = 0;
@@ -76,7 +75,7 @@ mod tests {
 
     use super::{super::ready::ReadyList, *};
 
-    /// Who was told since it was last asked, by their numbers.
+    /// The watchers that were notified since the last call, by number.
     fn told(ready_list: &ReadyList, ready_flags: &[Arc<ReadyFlag>]) -> BTreeSet<u64> {
         let mut due = VecDeque::new();
         ready_list.take(&mut due);
@@ -85,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_is_told_however_many_come_meanwhile() {
+    fn all_watchers_are_notified_while_others_join() {
         for (before, first, joins) in (1..6).flat_map(|n| (0..=n).flat_map(move |k| (0..4).map(move |j| (n, k, j)))) {
             let ready_list = Arc::new(ReadyList::default());
             let mut watchers = Watchers::default();
@@ -99,7 +98,7 @@ mod tests {
             assert!(watchers.start_fan_out());
             watchers.notify(first);
             told(&ready_list, &ready_flags);
-            // News that come while some have been told, and watchers that come while others are.
+            // An update comes in the middle of a fan-out, and watchers join in the middle of the next one.
             watchers.start_fan_out();
             let mut more = true;
             for _ in 0..joins {
@@ -109,7 +108,7 @@ mod tests {
             while more && watchers.notify(1) {}
             let told = told(&ready_list, &ready_flags);
             assert!((0..before as u64).all(|watcher| told.contains(&watcher)), "{before}, {first}, {joins}: {told:?}");
-            assert!(!watchers.notify(9), "nobody is left");
+            assert!(!watchers.notify(9), "none is left");
         }
     }
 }

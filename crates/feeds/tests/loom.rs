@@ -1,11 +1,10 @@
-//! Marks between who publishes and who watches, in every order of a model of weak memory (loom): whatever is published is read, or
-//! told of once more.
+//! Ready flags in every order of a model of weak memory (loom). Each publication is read, or flagged once more.
 
 use std::collections::VecDeque;
 
 use sync::{Arc, AtomicU64, Ordering};
 
-/// What `ready.rs` is built of, from loom.
+/// The primitives of `ready.rs` from loom.
 mod sync {
     use std::task::Waker;
 
@@ -25,7 +24,7 @@ mod sync {
 
     impl<T> Mutex<T> {
         pub(super) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
-            self.0.lock().expect("nobody panics with it")
+            self.0.lock().expect("no thread panics with it")
         }
     }
 
@@ -51,14 +50,14 @@ use ready::{ReadyFlag, ReadyList};
 
 const FEED: u64 = 3;
 
-/// Every order of the threads with so many switches that nobody asked for.
+/// Explores every order of the threads with up to three preemptions.
 fn explore(story: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(story);
 }
 
-/// Waits for the mark and takes it, as a connection does.
+/// Waits for the ready feed and takes it, as a connection does.
 fn look(ready_list: &ReadyList, ready: &ReadyFlag) {
     let mut due = VecDeque::new();
     loom::future::block_on(ready_list.some());
@@ -67,9 +66,9 @@ fn look(ready_list: &ReadyList, ready: &ReadyFlag) {
     ready.clear();
 }
 
-/// What is published of an entity: a version that is read without a lock, which is the weakest a reader may rely on.
+/// The publication is a version that is read without a lock, the weakest order that a reader may rely on.
 #[test]
-fn what_is_published_is_read_or_told_of_again() {
+fn a_publication_is_read_or_flagged_again() {
     explore(|| {
         let ready_list = Arc::new(ReadyList::default());
         let ready = Arc::new(ReadyFlag::new(FEED, Arc::clone(&ready_list)));
@@ -83,7 +82,7 @@ fn what_is_published_is_read_or_told_of_again() {
                 }
             })
         };
-        // It would wait for ever if what it has not read were not told of.
+        // It would wait for ever for a publication that is neither read nor flagged.
         while published_after(&ready_list, &ready, &published) < 2 {}
         publisher.join().expect("it publishes");
     });
@@ -95,7 +94,7 @@ fn published_after(ready_list: &ReadyList, ready: &ReadyFlag, published: &Atomic
 }
 
 #[test]
-fn two_feeds_of_a_connection_are_both_told_of() {
+fn two_feeds_of_a_connection_both_become_ready() {
     explore(|| {
         let ready_list = Arc::new(ReadyList::default());
         let publishers: Vec<_> = [FEED, FEED + 1]
@@ -117,7 +116,7 @@ fn two_feeds_of_a_connection_are_both_told_of() {
 }
 
 #[test]
-fn two_publishers_mark_a_feed_once() {
+fn two_publishers_flag_a_feed_once() {
     explore(|| {
         let ready_list = Arc::new(ReadyList::default());
         let ready = Arc::new(ReadyFlag::new(FEED, Arc::clone(&ready_list)));

@@ -1,4 +1,4 @@
-//! Watchers of sessions in counts: the counts of every version they are told of, beside watchers of the whole map.
+//! Watchers of a session's counts see the counts of each published version, beside watchers of the whole map.
 
 use boxoffice_core::seat::SeatState;
 use boxoffice_wire::{
@@ -12,7 +12,7 @@ use super::{
     EPOCH, Reader, Replica, commit, counts, hub, session_of, story, wait,
 };
 
-/// Counts as they are at the newest version of which a frame told, which is said as well.
+/// The counts of the newest received version.
 struct Counter {
     watcher: Watcher,
     encoding: Encoding,
@@ -35,7 +35,7 @@ impl Counter {
         Ok(feed)
     }
 
-    /// Takes what is due; everything told is as it is in the replica at that version.
+    /// Pulls all frames and checks each against the replica at its version.
     fn settle(&mut self, replica: &Replica, name: &str) {
         let mut frames = Vec::new();
         while self.watcher.pull(self.encoding, 1_000, |event| frames.push(event)) {}
@@ -68,7 +68,7 @@ impl Counter {
 }
 
 #[test]
-fn counts_are_told_without_seats_and_under_a_number_of_their_own() {
+fn counts_come_without_seats_and_with_their_own_feed_number() {
     story(async {
         let replica = Replica::with(&[("hamlet", 8_000)]);
         let feeds = hub(&replica, 0);
@@ -117,7 +117,7 @@ fn one_view_goes_on_when_the_other_has_no_watchers_any_more() {
 }
 
 #[test]
-fn who_counts_and_is_too_slow_gets_a_snapshot() {
+fn a_slow_watcher_of_counts_gets_a_snapshot() {
     story(async {
         let replica = Replica::with(&[("hamlet", 100)]);
         let feeds = hub(&replica, 0);

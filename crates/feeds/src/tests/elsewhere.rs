@@ -1,4 +1,4 @@
-//! Feeds of entities that another node has: nobody waits for its answer, and nothing is lost while it is awaited.
+//! Feeds of entities on another node. No thread waits for its answer, and nothing is lost while it is pending.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ use super::{
 /// Seats of the only session.
 const SEATS: usize = 8;
 
-/// A source that is asked and never answers by itself; the story does.
+/// A source that never answers by itself. The test sends its answers.
 #[derive(Default)]
 pub(super) struct Elsewhere {
     asked: Mutex<Vec<&'static str>>,
     pages: Mutex<Vec<u64>>,
-    /// What the next question gets at once.
+    /// The immediate answer to the next request.
     pub(super) says: Mutex<Option<NoFeed>>,
-    /// Since when it has no leader.
+    /// The time without a leader.
     pub(super) unled_since: Mutex<Option<Instant>>,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn session() -> Entity {
     session_of("hamlet")
 }
 
-/// The session at a version, at which as many seats are sold.
+/// The session at a version with as many sold seats.
 pub(super) fn at(version: u64) -> InitialState {
     let seats: Vec<SeatState> =
         (0..SEATS as u64).map(|seat| if seat < version { SeatState::Sold } else { SeatState::Free }).collect();
@@ -105,7 +105,7 @@ pub(super) fn await_it(watcher: &mut Watcher, tag: u64) {
     assert_eq!(watcher.watch(&session(), View::Whole, None, tag), Ok(Watching::Awaited));
 }
 
-/// What a connection is told.
+/// An event that a connection receives.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Begun(u64),
@@ -116,7 +116,7 @@ pub(super) enum Told {
     Stale(u64),
 }
 
-/// Everything that is due; what begins is taken up at once.
+/// All due events. Watches that begin are released at once.
 pub(super) fn told(watcher: &mut Watcher) -> Vec<Told> {
     let mut told = Vec::new();
     loop {
@@ -159,7 +159,7 @@ pub(super) fn begin() -> (Arc<Elsewhere>, Feeds) {
 }
 
 #[test]
-fn a_watch_waits_for_the_answer_and_commits_that_come_before_it_are_not_lost() {
+fn a_watch_waits_for_the_answer_and_earlier_commits_are_not_lost() {
     story(async {
         let (source, feeds) = begin();
         let (mut one, mut other) = (feeds.watcher(), feeds.watcher());
@@ -171,7 +171,7 @@ fn a_watch_waits_for_the_answer_and_commits_that_come_before_it_are_not_lost() {
         feeds.commit(vec![to(4)]);
         wait(50).await;
         assert!(told(&mut one).is_empty());
-        // From before the commits: they are told nowhere else.
+        // The answer is older than the commits.
         feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
         assert_eq!(told(&mut one), [Told::Begun(5), Told::Snapshot(4)]);
@@ -183,7 +183,7 @@ fn a_watch_waits_for_the_answer_and_commits_that_come_before_it_are_not_lost() {
 }
 
 #[test]
-fn a_gap_before_the_answer_has_it_asked_again() {
+fn a_gap_before_the_answer_repeats_the_request() {
     story(async {
         let (source, feeds) = begin();
         let mut watcher = feeds.watcher();
@@ -201,7 +201,7 @@ fn a_gap_before_the_answer_has_it_asked_again() {
 }
 
 #[test]
-fn somebody_else_is_asked_in_time_and_a_refusal_reaches_everybody() {
+fn another_node_is_asked_in_time_and_a_refusal_reaches_all_watchers() {
     story(async {
         let (source, feeds) = begin();
         let mut watcher = feeds.watcher();
@@ -226,7 +226,7 @@ fn somebody_else_is_asked_in_time_and_a_refusal_reaches_everybody() {
 }
 
 #[test]
-fn who_watches_twice_is_answered_twice_and_who_leaves_is_not() {
+fn two_watches_get_two_answers_and_an_ended_one_gets_none() {
     story(async {
         let (source, feeds) = begin();
         let mut watcher = feeds.watcher();
@@ -238,7 +238,7 @@ fn who_watches_twice_is_answered_twice_and_who_leaves_is_not() {
         assert_eq!(feeds.counts(), (1, 1));
         feeds.initial_state(session(), Ok(at(1)));
         wait(1).await;
-        // Once more, when the answer is there and has not been looked at.
+        // Again, with an answer that has not been pulled yet.
         assert_eq!(watcher.watch(&session(), View::Whole, None, 4), Ok(Watching::Awaited));
         assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Begun(2), Told::Begun(4), Told::Snapshot(1)]);
         drop(watcher);
@@ -249,7 +249,7 @@ fn who_watches_twice_is_answered_twice_and_who_leaves_is_not() {
 }
 
 #[test]
-fn who_was_asked_is_lost_and_somebody_else_asked_at_once() {
+fn a_lost_source_is_replaced_at_once() {
     story(async {
         let (source, feeds) = begin();
         let mut watcher = feeds.watcher();
@@ -260,7 +260,7 @@ fn who_was_asked_is_lost_and_somebody_else_asked_at_once() {
         feeds.initial_state(session(), Ok(at(1)));
         wait(1).await;
         assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(1)]);
-        // While it begins anew watchers keep what they have, and are told no less than before.
+        // During the restart watchers keep their state and never go back.
         feeds.commit(vec![Commit::lost(session())]);
         wait(30).await;
         feeds.commit(vec![to(3)]);
@@ -284,7 +284,7 @@ fn both_views_begin_with_one_answer() {
         assert_eq!(told(&mut whole), [Told::Begun(1), Told::Snapshot(1)]);
         assert_eq!(counter.watch(&session(), View::Counts, None, 2), Ok(Watching::Awaited));
         assert_eq!(source.was_asked(), ["begin", "begin"]);
-        // Commits between were told of the watch before this one, and nobody takes them any more.
+        // Commits in between went to the earlier watch and do not come again.
         feeds.initial_state(session(), Ok(at(3)));
         wait(1).await;
         assert_eq!(told(&mut whole), [Told::Snapshot(3)]);
@@ -295,7 +295,7 @@ fn both_views_begin_with_one_answer() {
 }
 
 #[test]
-fn who_comes_from_a_quicker_node_is_not_told_less_than_it_was() {
+fn a_watcher_from_a_node_that_was_ahead_never_goes_back() {
     story(async {
         let (_source, feeds) = begin();
         let (mut watcher, mut other) = (feeds.watcher(), feeds.watcher());
@@ -334,7 +334,7 @@ fn purchase(cursor: u64) -> Purchase {
 }
 
 #[test]
-fn pages_of_purchases_are_asked_for_and_asked_for_again() {
+fn requests_for_pages_of_purchases_are_repeated() {
     story(async {
         let (source, feeds) = begin();
         let ada = Entity::Customer(id("ada"));

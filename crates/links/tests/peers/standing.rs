@@ -164,7 +164,7 @@ async fn a_node_that_waits_for_its_disk_stays_linked() {
         one.came(2, Lane::Consensus).iter().any(|message| message[..] == *b"waiting")
     })
     .await;
-    assert_eq!(two.came(1, Lane::Consensus).len(), 1, "nobody reads meanwhile");
+    assert_eq!(two.came(1, Lane::Consensus).len(), 1, "it is not read meanwhile");
     go_on.send(()).expect("it waits");
     until("what came meanwhile is read", || two.came(1, Lane::Consensus).len() == 16).await;
     assert_eq!((one.told(2), two.told(1)), (vec![true], vec![true]));
