@@ -11,7 +11,7 @@ use super::{
 };
 
 #[test]
-fn the_source_is_told_when_the_last_watcher_has_gone() {
+fn the_source_is_released_after_the_last_watcher() {
     story(async {
         let replica = Replica::with(&[("hamlet", 10)]);
         let feeds = hub(&replica, 20);
@@ -39,7 +39,7 @@ fn the_source_is_told_when_the_last_watcher_has_gone() {
 }
 
 #[test]
-fn a_session_that_is_not_there_is_not_kept_and_may_come() {
+fn a_missing_session_has_no_channel_and_may_come_later() {
     story(async {
         let replica = Replica::with(&[]);
         let feeds = hub(&replica, 20);
@@ -54,7 +54,7 @@ fn a_session_that_is_not_there_is_not_kept_and_may_come() {
 }
 
 #[test]
-fn a_feed_that_is_out_of_reach_stays_and_goes_on_when_it_can() {
+fn an_unreachable_feed_stays_and_restarts_later() {
     story(async {
         let replica = Replica::with(&[("hamlet", 10)]);
         let feeds = hub(&replica, 20);
@@ -77,7 +77,7 @@ fn a_feed_that_is_out_of_reach_stays_and_goes_on_when_it_can() {
 }
 
 #[test]
-fn a_feed_does_not_go_back_with_one_who_is_behind() {
+fn a_feed_does_not_go_back_to_a_source_that_is_behind() {
     story(async {
         let replica = Replica::with(&[("hamlet", 10)]);
         let feeds = hub(&replica, 20);

@@ -60,7 +60,7 @@ fn a_tick_makes_one_delta_of_many_commits() {
 /// During a publication an answer and a commit of another entity wake the hub once. The commit is published after the tick,
 /// without any further wake-up.
 #[test]
-fn what_comes_while_others_are_being_told_is_published() {
+fn a_commit_during_a_fan_out_is_published() {
     story(async {
         let replica = Replica::with(&[("hamlet", 10), ("lear", 10)]);
         let feeds = hub(&replica, 20);
@@ -85,7 +85,7 @@ fn what_comes_while_others_are_being_told_is_published() {
 }
 
 #[test]
-fn places_that_change_are_told_also_without_seats() {
+fn changed_places_are_published_without_changed_seats() {
     story(async {
         let replica = Replica::with(&[("hamlet", 10)]);
         let feeds = hub(&replica, 20);
@@ -133,7 +133,7 @@ fn a_gap_in_the_commits_gives_a_snapshot_and_the_end_of_a_session_an_end() {
 }
 
 #[test]
-fn what_comes_with_a_lost_commit_does_not_hide_that_it_was_lost() {
+fn an_old_commit_does_not_hide_a_lost_one() {
     story(async {
         let replica = Replica::with(&[("hamlet", 10)]);
         let feeds = hub(&replica, 20);
@@ -152,7 +152,7 @@ fn what_comes_with_a_lost_commit_does_not_hide_that_it_was_lost() {
 }
 
 #[test]
-fn who_is_too_slow_gets_the_newest_snapshot() {
+fn a_slow_watcher_gets_the_newest_snapshot() {
     story(async {
         let replica = Replica::with(&[("hamlet", 400)]);
         let feeds = hub(&replica, 0);

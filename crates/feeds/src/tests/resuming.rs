@@ -8,7 +8,7 @@ use boxoffice_wire::Encoding;
 use super::{EPOCH, Reader, Replica, commit, hub, id, session_of, since, story, wait, watch};
 
 #[test]
-fn a_resume_gives_what_was_missed_or_a_snapshot() {
+fn a_resume_gives_the_missed_deltas_or_a_snapshot() {
     story(async {
         let replica = Replica::with(&[("hamlet", 400)]);
         let feeds = hub(&replica, 0);
@@ -47,7 +47,7 @@ fn a_resume_gives_what_was_missed_or_a_snapshot() {
 
 /// A map that was read in the middle of a tick has changes that were undone before its end. The delta must contain those too.
 #[test]
-fn a_resume_from_a_version_inside_a_tick_is_answered_by_the_delta_around_it() {
+fn a_resume_inside_a_tick_gets_the_delta_around_it() {
     for (encoding, inside) in [(Encoding::Json, 3), (Encoding::MsgPack, 4), (Encoding::Json, 5), (Encoding::Json, 6)] {
         story(async {
             let replica = Replica::with(&[("hamlet", 10)]);
@@ -81,7 +81,7 @@ fn a_resume_from_a_version_inside_a_tick_is_answered_by_the_delta_around_it() {
 
 /// The data was rolled back from version 6, and version 3 is another state now.
 #[test]
-fn another_epoch_begins_every_feed_anew_at_once() {
+fn another_epoch_restarts_every_feed_at_once() {
     story(async {
         let replica = Replica::with(&[("hamlet", 10)]);
         let feeds = hub(&replica, 0);
@@ -116,7 +116,7 @@ fn another_epoch_begins_every_feed_anew_at_once() {
 }
 
 #[test]
-fn who_is_ahead_of_the_hub_goes_on_where_it_was_or_gets_a_snapshot() {
+fn a_watcher_ahead_of_the_hub_resumes_or_gets_a_snapshot() {
     story(async {
         let replica = Replica::with(&[("hamlet", 10)]);
         let feeds = hub(&replica, 20);
@@ -152,7 +152,7 @@ fn who_is_ahead_of_the_hub_goes_on_where_it_was_or_gets_a_snapshot() {
 }
 
 #[test]
-fn a_node_that_stood_still_has_not_waited_for_what_a_watcher_has() {
+fn a_pause_of_the_node_is_no_waiting_time() {
     story(async {
         let replica = Replica::with(&[("hamlet", 10)]);
         replica.lags.store(true, Ordering::Relaxed);
