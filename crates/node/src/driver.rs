@@ -539,7 +539,7 @@ impl Driver {
 
     /// True time less the shard's running time is this from here on.
     fn set_distance(&self, shard: ShardId, distance_ms: i64) {
-        if planted::is("a correction of the time that nobody hears of") {
+        if planted::is("a correction of the time that is not sent") {
             return;
         }
         let was_ms = self.shared.cells[usize::from(shard)].distance_ms.swap(distance_ms, Ordering::Relaxed);

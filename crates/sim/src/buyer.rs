@@ -22,11 +22,11 @@ use smol_str::SmolStr;
 use tokio::{sync::watch, time::sleep};
 
 use crate::{
-    bank::source,
     client_stub::{ClientStub, Ended},
     clock::{BEGIN_MS, CLOCKS_MS},
     faults::SLOWEST_MS,
     fixture::{Fixture, audit_of},
+    gateway::payment_source,
     portions::{seats_of, shrink},
     rng::{around, rng},
     settings::Settings,
@@ -381,7 +381,7 @@ impl Buyer {
     /// The cart is left to expire. Where nothing is in the way, everything that was told a deadline is free soon after
     /// the cart's own, however late a deadline it was told before.
     async fn expires(&mut self, cart_trace: &mut CartTrace) {
-        if self.client.peace_ms.get().is_none()
+        if self.client.healed_ms.get().is_none()
             || cart_trace.lines.is_empty()
             || !self.client.wall_clocks.were_never_set()
         {
@@ -455,7 +455,7 @@ impl Buyer {
             cart_trace.lets_go(self.client.trace.now_ms());
             let on_decline =
                 *[None, Some(OnDecline::Keep), Some(OnDecline::Release)].choose(&mut self.rng).expect("there are some");
-            Payment::Gateway { source: source(&mut self.rng).into(), on_decline }
+            Payment::Gateway { source: payment_source(&mut self.rng).into(), on_decline }
         } else {
             let transaction_id = SmolStr::from(format!("{:x}", cart_trace.cart.0));
             Payment::Recorded { method: "card".into(), transaction_id }
@@ -510,7 +510,7 @@ impl Buyer {
 
     /// Where nothing is in the way, what was given back is free soon, without being asked about.
     async fn is_freed(&mut self, cart_trace: &CartTrace, entities: &[Entity]) {
-        if self.client.peace_ms.get().is_none() || cart_trace.doubtful {
+        if self.client.healed_ms.get().is_none() || cart_trace.doubtful {
             return;
         }
         sleep(Duration::from_millis(FREED_MS)).await;

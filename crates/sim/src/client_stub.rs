@@ -21,12 +21,12 @@ use tokio::{
 };
 
 use crate::{
-    bank::Webhooks, machine::Machine, network::SimNetwork, oracle::Oracle, rng::around, shown::Times, trace::Trace,
+    gateway::Webhooks, machine::Machine, network::SimNetwork, oracle::Oracle, rng::around, shown::Times, trace::Trace,
     wall_clocks::WallClocks,
 };
 
 /// How long one attempt waits for its answer: some are too impatient for any change of leaders.
-const PATIENCES_MS: [u64; 4] = [300, 1_000, 5_000, 5_000];
+const TIMEOUTS_MS: [u64; 4] = [300, 1_000, 5_000, 5_000];
 /// An answer that comes at the last moment is on its way for so long at the most, in milliseconds.
 const LATE_MS: u64 = 100;
 /// Who is certain that nothing happened gives up so many times as often.
@@ -47,7 +47,7 @@ pub(crate) struct ClientStub {
     /// The cluster's id, once it is founded.
     cluster: OnceLock<u128>,
     /// When everything was healed, in milliseconds of the run.
-    pub(crate) peace_ms: OnceLock<u64>,
+    pub(crate) healed_ms: OnceLock<u64>,
     /// What happens.
     pub(crate) trace: Arc<Trace>,
     /// What was answered.
@@ -118,8 +118,8 @@ impl ClientStub {
         wall_clocks: WallClocks,
         life_ms: u64,
     ) -> ClientStub {
-        let (cluster, peace_ms, oracle) = (OnceLock::new(), OnceLock::new(), Mutex::default());
-        ClientStub { machines, cluster, peace_ms, trace, oracle, wall_clocks, network, life_ms }
+        let (cluster, healed_ms, oracle) = (OnceLock::new(), OnceLock::new(), Mutex::default());
+        ClientStub { machines, cluster, healed_ms, trace, oracle, wall_clocks, network, life_ms }
     }
 
     /// Machines that are members of the cluster.
@@ -146,8 +146,8 @@ impl ClientStub {
     pub(crate) async fn attempt(&self, rng: &mut SmallRng, command: Command, request: Option<Request>) -> door::Result {
         let members = self.members();
         let machine = members.choose(rng).expect("a cluster has members");
-        let patience_ms = *PATIENCES_MS.choose(rng).expect("there are some");
-        self.attempt_at(machine, (command, request), patience_ms).await
+        let timeout_ms = *TIMEOUTS_MS.choose(rng).expect("there are some");
+        self.attempt_at(machine, (command, request), timeout_ms).await
     }
 
     /// One attempt at this node.
@@ -155,12 +155,12 @@ impl ClientStub {
         &self,
         machine: &Machine,
         (command, request): (Command, Option<Request>),
-        patience_ms: u64,
+        timeout_ms: u64,
     ) -> door::Result {
         let (sender, receiver) = oneshot::channel();
-        let reply = ReplyTo::new(Arc::new(Slot(Mutex::new(Some(sender)))), 0).within(patience_ms);
+        let reply = ReplyTo::new(Arc::new(Slot(Mutex::new(Some(sender)))), 0).within(timeout_ms);
         machine.submit(command, request, reply);
-        match timeout(Duration::from_millis(patience_ms + LATE_MS), receiver).await {
+        match timeout(Duration::from_millis(timeout_ms + LATE_MS), receiver).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) | Err(_) => Err(Failure::Unknown),
         }
@@ -304,8 +304,8 @@ impl ClientStub {
     /// A read at this node, tried once.
     pub(crate) async fn read_once(&self, machine: &Machine, who: &str, command: Command) {
         let called_ms = self.trace.now_ms();
-        let patience_ms = PATIENCES_MS[0];
-        match self.attempt_at(machine, (command.clone(), None), patience_ms).await {
+        let timeout_ms = TIMEOUTS_MS[0];
+        match self.attempt_at(machine, (command.clone(), None), timeout_ms).await {
             Ok(outcome) => self.read_was(who, &command, called_ms, &outcome),
             Err(failure) => self.oracle.lock().unanswered(failure),
         }

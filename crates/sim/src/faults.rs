@@ -61,7 +61,7 @@ pub(crate) async fn inject_link_faults(
     let mut rng = rng(seed, "links", 0);
     loop {
         sleep(Duration::from_millis(around(&mut rng, swarm.mean_ms))).await;
-        let _hand = network.hand().lock().await;
+        let _locked = network.fault_lock().lock().await;
         let fault = one_of(&mut rng, &swarm.of_links);
         let one = rng.random_range(1..=nodes);
         let other = (one + rng.random_range(0..nodes - 1)) % nodes + 1;
@@ -106,9 +106,9 @@ pub(crate) async fn inject_all(client: Arc<ClientStub>, swarm: Swarm, seed: u64,
         // A machine that another task has in hand has its fault already.
         let mut dark: Vec<_> = members
             .iter()
-            .filter_map(|machine| Some((machine, machine.hand.try_lock().ok()?)))
+            .filter_map(|machine| Some((machine, machine.fault_lock.try_lock().ok()?)))
             .filter(|(machine, _)| machine.is_member())
-            .map(|(machine, hand)| (off_ms(&mut rng), machine, hand))
+            .map(|(machine, fault_lock)| (off_ms(&mut rng), machine, fault_lock))
             .collect();
         dark.iter().for_each(|(_, machine, _)| machine.power_cut());
         dark.sort_by_key(|(off_ms, machine, _)| (*off_ms, machine.number));
@@ -120,7 +120,7 @@ pub(crate) async fn inject_all(client: Arc<ClientStub>, swarm: Swarm, seed: u64,
             client.trace.note(&format!("all: off for {for_ms} ms more than is told"));
             client.wall_clocks.were_off(for_ms, since_ms);
         }
-        for (off_ms, machine, _hand) in dark {
+        for (off_ms, machine, _locked) in dark {
             let passed_ms = client.trace.now_ms() - since_ms;
             sleep(Duration::from_millis(off_ms.saturating_sub(passed_ms))).await;
             start(machine, &stats);
@@ -136,7 +136,7 @@ pub(crate) async fn inject_outages(client: Arc<ClientStub>, seed: u64, stats: Ar
         sleep(Duration::from_millis(OUTAGE_LEAST_MS + around(&mut rng, OUTAGE_LEAST_MS))).await;
         let members = loop {
             let members = client.members();
-            let is_free = |machine: &Arc<Machine>| machine.hand.try_lock().is_ok();
+            let is_free = |machine: &Arc<Machine>| machine.fault_lock.try_lock().is_ok();
             if members.iter().all(is_free) {
                 break members;
             }
@@ -144,7 +144,7 @@ pub(crate) async fn inject_outages(client: Arc<ClientStub>, seed: u64, stats: Ar
         };
         // No other task has run since they were looked at.
         let mut dark: Vec<_> =
-            members.iter().filter_map(|machine| Some((machine, machine.hand.try_lock().ok()?))).collect();
+            members.iter().filter_map(|machine| Some((machine, machine.fault_lock.try_lock().ok()?))).collect();
         let is_planned = rng.random();
         for (machine, _) in &dark {
             // Who is sick says so before it is stopped.
@@ -162,7 +162,7 @@ pub(crate) async fn inject_outages(client: Arc<ClientStub>, seed: u64, stats: Ar
             client.wall_clocks.were_off(for_ms, client.trace.now_ms());
         }
         dark.shuffle(&mut rng);
-        for (machine, _hand) in dark {
+        for (machine, _locked) in dark {
             sleep(Duration::from_millis(rng.random_range(0..2_000))).await;
             start(machine, &stats);
         }
@@ -208,21 +208,21 @@ pub(crate) async fn inject(
     stats: Arc<Mutex<FaultStats>>,
 ) {
     let (rng, trace) = (rng(seed, "fate", machine.number), Arc::clone(&client.trace));
-    let mut fate = Fate { rng, machine, client, fixture, network, trace, stats };
+    let mut faults = MachineFaults { rng, machine, client, fixture, network, trace, stats };
     loop {
-        let rest_ms = around(&mut fate.rng, swarm.mean_ms);
-        fate.rest(rest_ms).await;
-        let machine = Arc::clone(&fate.machine);
-        let _hand = machine.hand.lock().await;
+        let rest_ms = around(&mut faults.rng, swarm.mean_ms);
+        faults.rest(rest_ms).await;
+        let machine = Arc::clone(&faults.machine);
+        let _locked = machine.fault_lock.lock().await;
         if !machine.is_member() {
             continue;
         }
-        let kind = one_of(&mut fate.rng, &swarm.of_machines);
-        fate.fall(kind).await;
+        let kind = one_of(&mut faults.rng, &swarm.of_machines);
+        faults.inject_fault(kind).await;
     }
 }
 
-struct Fate {
+struct MachineFaults {
     rng: SmallRng,
     machine: Arc<Machine>,
     client: Arc<ClientStub>,
@@ -232,7 +232,7 @@ struct Fate {
     stats: Arc<Mutex<FaultStats>>,
 }
 
-impl Fate {
+impl MachineFaults {
     /// Lets time go by, while others may have the machine in hand.
     async fn rest(&mut self, ms: u64) {
         let until_ms = self.trace.now_ms() + ms;
@@ -243,7 +243,7 @@ impl Fate {
             if machine.failure().is_none() {
                 continue;
             }
-            let _hand = machine.hand.lock().await;
+            let _locked = machine.fault_lock.lock().await;
             if let Some(reason) = machine.failure() {
                 self.ended(&reason, None).await;
             }
@@ -300,7 +300,7 @@ impl Fate {
 
     /// A process that stood still goes on. What it reads first, of what others have sent meanwhile, is chance: it may
     /// hear of clients before it hears that it does not lead any more.
-    async fn goes_on(&mut self) {
+    async fn resume_process(&mut self) {
         if self.rng.random() {
             return self.machine.resume();
         }
@@ -312,7 +312,7 @@ impl Fate {
         self.machine.hear();
     }
 
-    async fn fall(&mut self, fault: Fault) {
+    async fn inject_fault(&mut self, fault: Fault) {
         *self.stats.lock().faults.entry(fault).or_default() += 1;
         self.trace.note(&format!("node {}: {}", self.machine.number, fault.as_str()));
         match fault {
@@ -323,15 +323,15 @@ impl Fate {
             Fault::AimedKill => {
                 let kind = one_of(&mut self.rng, &AIMED_AT);
                 let messages = self.rng.random_range(0..if kind.is_some() { 3 } else { AIMED_MESSAGES });
-                self.network.aim(self.machine.number, kind, messages);
-                let struck = tokio::select! {
+                self.network.plan_kill(self.machine.number, kind, messages);
+                let is_due = tokio::select! {
                     biased;
-                    () = self.network.struck(self.machine.number) => true,
+                    () = self.network.kill_is_due(self.machine.number) => true,
                     // It sends nothing, or has ended.
                     _ = self.machine.failed() => false,
                     () = sleep(Duration::from_millis(AIMED_MS)) => false,
                 };
-                self.trace.note(&format!("node {}: after {kind:?}: {struck}", self.machine.number));
+                self.trace.note(&format!("node {}: after {kind:?}: {is_due}", self.machine.number));
                 self.machine.kill();
                 self.machine.disk().fail_syncs(false);
                 self.restart().await;
@@ -359,7 +359,7 @@ impl Fate {
                     false => around(&mut self.rng, 10_000).min(90_000),
                 };
                 sleep(Duration::from_millis(for_ms)).await;
-                self.goes_on().await;
+                self.resume_process().await;
             }
             Fault::SlowDisk => {
                 let change = Duration::from_millis(one_of(&mut self.rng, &[5, 50, 500]));
@@ -414,11 +414,11 @@ pub(crate) fn heal(machine: &Machine) {
     machine.resume();
 }
 
-/// Sees to it that a machine whose trouble is over has a process; one that runs and `goes_on` is left as it is.
-pub(crate) fn revive(machine: &Machine, goes_on: bool, stats: &Mutex<FaultStats>) {
+/// Sees to it that a machine whose trouble is over has a process; one that runs is left as it is if `keeps_running`.
+pub(crate) fn revive(machine: &Machine, keeps_running: bool, stats: &Mutex<FaultStats>) {
     // The task that has it in hand starts it.
-    let Ok(_hand) = machine.hand.try_lock() else { return };
-    if !machine.is_member() || (goes_on && machine.runs()) {
+    let Ok(_locked) = machine.fault_lock.try_lock() else { return };
+    if !machine.is_member() || (keeps_running && machine.runs()) {
         return;
     }
     // Trouble may have been cut short at any point.

@@ -14,11 +14,11 @@ use rand::rngs::SmallRng;
 use tokio::time::sleep;
 
 use crate::{
-    bank::Bank,
     buyer::{CartTrace, CartTraces, Grant},
     client_stub::ClientStub,
     clock::{BEGIN_MS, CLOCKS_MS},
     fixture::{self, Fixture},
+    gateway::SimGateway,
     leftovers,
     shown::Times,
 };
@@ -40,7 +40,7 @@ pub struct Seen {
 /// Looks at everything; what is wrong goes to the oracle.
 pub(crate) async fn judge(
     client: &ClientStub,
-    (fixture, bank): (&Fixture, &Bank),
+    (fixture, gateway): (&Fixture, &SimGateway),
     cart_traces: &CartTraces,
     walls_are_right: bool,
     rng: &mut SmallRng,
@@ -116,7 +116,7 @@ pub(crate) async fn judge(
         let (Some(audit), Some(before_ms)) = (audits.get(&cart_trace.cart), cart_trace.checkout_ms) else { continue };
         client.disowned(audit, before_ms).into_iter().for_each(&wrong);
     }
-    bank.judge(&audits, &orders).into_iter().for_each(&wrong);
+    gateway.check(&audits, &orders).into_iter().for_each(&wrong);
 
     let mut sales = BTreeMap::new();
     for inventory in fixture.inventories() {

@@ -12,10 +12,10 @@ mod cluster;
 mod faults;
 mod operator;
 
-mod bank;
 mod buyer;
 mod client_stub;
 mod fixture;
+mod gateway;
 mod portions;
 mod spectator;
 mod staff;

@@ -94,7 +94,7 @@ impl LinkModel {
     }
 
     /// Whether anything goes this way.
-    pub fn goes(&self, from: NodeId, to: NodeId) -> bool {
+    pub fn is_open(&self, from: NodeId, to: NodeId) -> bool {
         !self.cut.contains(&(from, to))
     }
 
@@ -118,7 +118,7 @@ impl LinkModel {
     /// Sends a frame at `now_us`.
     pub fn send(&mut self, rng: &mut SmallRng, now_us: u64, delivery: Delivery) {
         let (from, to) = (delivery.from, delivery.to);
-        if !self.goes(from, to) {
+        if !self.is_open(from, to) {
             self.lost += 1;
             return;
         }

@@ -35,9 +35,9 @@ use tokio::{
 };
 
 use crate::{
-    bank::{Bank, Counter},
     clock::{SimClock, Skew},
     disk::SimDisk,
+    gateway::{GatewayClient, SimGateway},
     network::SimNetwork,
     rng::{SimRng, rng},
     settings::Settings,
@@ -66,7 +66,7 @@ pub(crate) struct Machine {
     /// The number of its node.
     pub(crate) number: u64,
     /// Held by the task that does something to it.
-    pub(crate) hand: tokio::sync::Mutex<()>,
+    pub(crate) fault_lock: tokio::sync::Mutex<()>,
     /// What it is to the cluster.
     role: Mutex<Role>,
     /// Its disk.
@@ -81,7 +81,7 @@ pub(crate) struct Machine {
     rng: Arc<SimRng>,
     config: NodeConfig,
     network: SimNetwork,
-    bank: Arc<Bank>,
+    gateway: Arc<SimGateway>,
     trace: Arc<Trace>,
     process: Mutex<Process>,
     /// Processes so far.
@@ -113,9 +113,9 @@ impl Machine {
         settings: &Settings,
         (trace, wall_clocks): (&Arc<Trace>, &WallClocks),
         network: &SimNetwork,
-        bank: &Arc<Bank>,
+        gateway: &Arc<SimGateway>,
     ) -> Machine {
-        let mut lots: SmallRng = rng(settings.seed, "machine", number);
+        let mut draw: SmallRng = rng(settings.seed, "machine", number);
         let rules = settings.rules();
         let config = NodeConfig {
             data_dir: PathBuf::from("/data"),
@@ -125,27 +125,27 @@ impl Machine {
             shards: settings.shards,
             log_segment_bytes: 256 << 10,
             checksum_entries: 1,
-            snapshot_entries: [50, 500, 5_000][lots.random_range(0..3)],
+            snapshot_entries: [50, 500, 5_000][draw.random_range(0..3)],
             fsync: if settings.syncs { Fsync::Always } else { Fsync::Never },
-            history_archive_bytes: [0, 1 << 20][lots.random_range(0..2)],
+            history_archive_bytes: [0, 1 << 20][draw.random_range(0..2)],
             rules: Arc::new(rules),
             overload: settings.overload(),
             ..NodeConfig::default()
         };
         Machine {
             number,
-            hand: tokio::sync::Mutex::new(()),
+            fault_lock: tokio::sync::Mutex::new(()),
             role: Mutex::new(Role::Spare),
             disk: Mutex::new(SimDisk::new(rng(settings.seed, "disk", number))),
             disks: AtomicU64::new(1),
             seed: settings.seed,
             skew: Skew::default(),
             wall_clocks: wall_clocks.all(),
-            drift_ppm: lots.random_range(-200..=200),
+            drift_ppm: draw.random_range(-200..=200),
             rng: Arc::new(SimRng::new(settings.seed, number)),
             config,
             network: network.clone(),
-            bank: Arc::clone(bank),
+            gateway: Arc::clone(gateway),
             trace: Arc::clone(trace),
             process: Mutex::default(),
             lives: AtomicU64::new(0),
@@ -202,7 +202,7 @@ impl Machine {
             net: Arc::new(self.network.net(self.number)),
             disk: Arc::new(self.disk()),
             stores: Arc::new(self.disk()),
-            gateway: Arc::new(Counter(Arc::clone(&self.bank))),
+            gateway: Arc::new(GatewayClient(Arc::clone(&self.gateway))),
         }
     }
 

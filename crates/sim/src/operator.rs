@@ -116,7 +116,7 @@ impl Operator {
 
     /// A node with an empty disk comes.
     async fn add(&mut self, spare: Arc<Machine>) {
-        let _hand = spare.hand.lock().await;
+        let _locked = spare.fault_lock.lock().await;
         self.note(Fault::Join, &spare);
         self.joins(&spare).await;
     }
@@ -145,14 +145,14 @@ impl Operator {
             }
             sleep(Duration::from_millis(LOOK_MS)).await;
         }
-        let _hand = old.hand.lock().await;
+        let _locked = old.fault_lock.lock().await;
         old.set_role(Role::Gone);
         old.kill();
     }
 
     /// A node dies for good, and another one comes.
     async fn remove(&mut self, dead: Arc<Machine>, spare: Arc<Machine>) {
-        let hand = dead.hand.lock().await;
+        let fault_lock = dead.fault_lock.lock().await;
         dead.power_cut();
         if !self.asks(ClusterCommand::Remove { node: dead.number, force: true }).await {
             // Too much would be lost with it.
@@ -161,13 +161,13 @@ impl Operator {
         }
         self.note(Fault::Remove, &dead);
         dead.set_role(Role::Gone);
-        drop(hand);
+        drop(fault_lock);
         self.add(spare).await;
     }
 
     /// A node loses its disk, and comes back under its id.
     async fn replace(&mut self, machine: Arc<Machine>) {
-        let _hand = machine.hand.lock().await;
+        let _locked = machine.fault_lock.lock().await;
         self.note(Fault::LostDisk, &machine);
         self.replaces(&machine).await;
     }
@@ -187,7 +187,7 @@ impl Operator {
     /// if a majority that is up has forgotten it or never heard of it, so all others are in order meanwhile.
     async fn put_back(&mut self, machine: Arc<Machine>) {
         let copy = {
-            let _hand = machine.hand.lock().await;
+            let _locked = machine.fault_lock.lock().await;
             if !machine.is_member() {
                 return;
             }
@@ -199,16 +199,16 @@ impl Operator {
         let age_ms = self.rng.random_range(COPY_AGE_MS);
         sleep(Duration::from_millis(age_ms)).await;
         let network = self.network.clone();
-        let _links = network.hand().lock().await;
+        let _links = network.fault_lock().lock().await;
         let members = self.client.members();
         let mut tries = 0;
-        let hands = loop {
+        let locks = loop {
             let serves = |machine: &Arc<Machine>| machine.handle().is_some_and(|handle| handle.ready().is_ok());
-            let hands: Vec<_> = members.iter().filter_map(|machine| machine.hand.try_lock().ok()).collect();
-            if hands.len() == members.len() && members.iter().all(serves) {
-                break hands;
+            let locks: Vec<_> = members.iter().filter_map(|machine| machine.fault_lock.try_lock().ok()).collect();
+            if locks.len() == members.len() && members.iter().all(serves) {
+                break locks;
             }
-            drop(hands);
+            drop(locks);
             tries += 1;
             if tries > ORDER_TRIES || self.client.members().len() != members.len() {
                 return self.client.trace.note("the operator: nothing is put back while others are not in order");
@@ -255,14 +255,14 @@ impl Operator {
         }
         // The one of this machine is still in hand.
         let of_machine = members.iter().position(|other| other.number == node);
-        let _hand = hands.into_iter().enumerate().find(|(place, _)| Some(*place) == of_machine);
+        let _locked = locks.into_iter().enumerate().find(|(place, _)| Some(*place) == of_machine);
         drop(_links);
         self.replaces(&machine).await;
     }
 
     /// A byte of what is on a node's disk changes by itself. It starts without what is damaged only if it has it twice.
     async fn rot(&mut self, machine: Arc<Machine>) {
-        let _hand = machine.hand.lock().await;
+        let _locked = machine.fault_lock.lock().await;
         machine.power_cut();
         let of_log = one_of(&mut self.rng, &[true, false]);
         let Some(place) = machine.disk().rot(of_log, &mut self.rng) else { return self.starts(&machine) };

@@ -15,13 +15,13 @@ use tokio::{
 };
 
 use crate::{
-    bank::{Bank, Webhooks},
     buyer::{Buyer, CartTraces},
     client_stub::ClientStub,
     cluster,
     faults::{self, FaultStats},
     fixture::Fixture,
     frame_capture::{self, Frames},
+    gateway::{SimGateway, Webhooks},
     judge::{Seen, judge},
     leftovers,
     machine::Machine,
@@ -138,26 +138,26 @@ impl Report {
 }
 
 async fn simulate(settings: Settings) -> Report {
-    let trace = Arc::new(Trace::new(settings.told));
+    let trace = Arc::new(Trace::new(settings.trace));
     let stats = Arc::new(Mutex::new(FaultStats::default()));
     let network = SimNetwork::new(&trace, rng(settings.seed, "ether", 0));
     faults::mend(&network);
-    let carrying = tokio::spawn(network.clone().carry());
-    let (wall_clocks, bank) = (WallClocks::new(), Bank::new(&settings, &trace));
-    let machine = |number| Arc::new(Machine::new(number, &settings, (&trace, &wall_clocks), &network, &bank));
+    let carrying = tokio::spawn(network.clone().run());
+    let (wall_clocks, gateway) = (WallClocks::new(), SimGateway::new(&settings, &trace));
+    let machine = |number| Arc::new(Machine::new(number, &settings, (&trace, &wall_clocks), &network, &gateway));
     let swarm = Swarm::draw(&settings);
     let nodes = settings.nodes + if swarm.is_operated { SPARES } else { 0 };
     let machines: Vec<Arc<Machine>> = (1..=nodes).map(machine).collect();
     let client =
         Arc::new(ClientStub::new(machines, (Arc::clone(&trace), network.clone()), wall_clocks, settings.hold_ttl_ms));
     let webhooks: Arc<dyn Webhooks> = Arc::clone(&client) as _;
-    bank.set_webhooks(Arc::downgrade(&webhooks));
+    gateway.set_webhooks(Arc::downgrade(&webhooks));
     let (fixture, cart_traces) =
         (Arc::new(Fixture::new(settings.hold_ttl_ms)), Arc::new(Mutex::new(CartTraces::default())));
-    let mut lots = rng(settings.seed, "run", 0);
+    let mut run_rng = rng(settings.seed, "run", 0);
 
-    cluster::assemble(&client, settings.nodes as usize, &stats, &mut lots).await;
-    fixture.open(&client, &mut lots).await;
+    cluster::assemble(&client, settings.nodes as usize, &stats, &mut run_rng).await;
+    fixture.open(&client, &mut run_rng).await;
 
     trace.note(&format!("{swarm:?}"));
     let (stop_operator, operator_stops) = watch::channel(false);
@@ -165,7 +165,7 @@ async fn simulate(settings: Settings) -> Report {
         tokio::spawn(operate(Arc::clone(&client), network.clone(), Arc::clone(&stats), settings, operator_stops))
     });
     let of_machines = client.machines.iter().filter(|_| !swarm.of_machines.is_empty());
-    let mut befalling: Vec<_> = of_machines
+    let mut injecting: Vec<_> = of_machines
         .map(|machine| {
             let sold = (Arc::clone(&client), Arc::clone(&fixture), network.clone());
             let (machine, swarm) = (Arc::clone(machine), swarm.clone());
@@ -174,15 +174,15 @@ async fn simulate(settings: Settings) -> Report {
         .collect();
     if swarm.has_blackouts {
         let inject = faults::inject_all(Arc::clone(&client), swarm.clone(), settings.seed, Arc::clone(&stats));
-        befalling.push(tokio::spawn(inject));
+        injecting.push(tokio::spawn(inject));
     }
     if swarm.has_outages {
         let inject = faults::inject_outages(Arc::clone(&client), settings.seed, Arc::clone(&stats));
-        befalling.push(tokio::spawn(inject));
+        injecting.push(tokio::spawn(inject));
     }
     if swarm.sets_clocks {
         let inject = faults::set_clocks(Arc::clone(&client), swarm.clone(), settings.seed, Arc::clone(&stats));
-        befalling.push(tokio::spawn(inject));
+        injecting.push(tokio::spawn(inject));
     }
     let goes_on = swarm.goes_on;
     if !swarm.of_links.is_empty() {
@@ -193,7 +193,7 @@ async fn simulate(settings: Settings) -> Report {
             Arc::clone(&trace),
             Arc::clone(&stats),
         );
-        befalling.push(tokio::spawn(inject));
+        injecting.push(tokio::spawn(inject));
     }
     let (stop, stopped) = watch::channel(false);
     let mut buying: Vec<_> = (0..settings.carts)
@@ -207,22 +207,22 @@ async fn simulate(settings: Settings) -> Report {
     let looking: Vec<_> = (0..SPECTATORS)
         .map(|number| {
             let spectator = Spectator::new(number, &settings, Arc::clone(&client), Arc::clone(&fixture));
-            tokio::spawn(spectator.look_on(looking_stops.clone()))
+            tokio::spawn(spectator.run(looking_stops.clone()))
         })
         .collect();
-    let (desk_of_town, open_town) = (Arc::clone(&client), Arc::clone(&fixture));
+    let (venue_client, open_fixture) = (Arc::clone(&client), Arc::clone(&fixture));
     buying.push(tokio::spawn(async move {
-        let mut lots = rng(settings.seed, "town", 0);
+        let mut venue_rng = rng(settings.seed, "town", 0);
         for round in 1.. {
             if *stopped.borrow() {
                 break;
             }
             sleep(Duration::from_millis(RESTOCK_MS)).await;
             if round % SESSIONS == 0 {
-                open_town.next_session(&desk_of_town, &mut lots).await;
+                open_fixture.next_session(&venue_client, &mut venue_rng).await;
             }
-            let product = open_town.product(&mut lots);
-            open_town.restock(&desk_of_town, &mut lots, product).await;
+            let product = open_fixture.product(&mut venue_rng);
+            open_fixture.restock(&venue_client, &mut venue_rng, product).await;
         }
     }));
 
@@ -240,33 +240,33 @@ async fn simulate(settings: Settings) -> Report {
             wrong.into_iter().for_each(|wrong| client.oracle.lock().violation(wrong));
         }
         if settings.stop_at_first_violation && is_broken() {
-            return end(settings, &client, &bank, &stats, Seen::default()).await;
+            return end(settings, &client, &gateway, &stats, Seen::default()).await;
         }
     }
-    for fate in befalling {
+    for fate in injecting {
         fate.abort();
         // It is gone, or was over.
         let _ = fate.await;
     }
     trace.note("everything is healed");
     faults::mend(&network);
-    bank.heal();
+    gateway.heal();
     stop_operator.send_replace(true);
     client.machines.iter().for_each(|machine| faults::heal(machine));
     // What is not heard any more is not to go on as if it had been.
-    client.machines.iter().filter(|machine| network.spare(machine.number)).for_each(|machine| machine.kill());
+    client.machines.iter().filter(|machine| network.cancel_kill(machine.number)).for_each(|machine| machine.kill());
     // What cannot go on says so.
     sleep(Duration::from_millis(FAILING_MS)).await;
     for machine in &client.machines {
         faults::revive(machine, goes_on, &stats);
     }
     if settings.stop_at_first_violation && is_broken() {
-        return end(settings, &client, &bank, &stats, Seen::default()).await;
+        return end(settings, &client, &gateway, &stats, Seen::default()).await;
     }
     if let Some(operating) = operating {
         let ended = timeout(Duration::from_millis(OPERATION_MS), operating).await;
         if !matches!(ended, Ok(Ok(()))) {
-            cluster::tell(&client, &mut lots).await;
+            cluster::tell(&client, &mut run_rng).await;
             stats
                 .lock()
                 .violations
@@ -280,11 +280,11 @@ async fn simulate(settings: Settings) -> Report {
     let serves = |machine: &Arc<Machine>| machine.handle().is_some_and(|handle| handle.ready().is_ok());
     let all_serve = client.members().iter().all(serves);
     if all_serve {
-        cluster::settled(&client, &stats, &mut lots).await;
+        cluster::settled(&client, &stats, &mut run_rng).await;
         // It is the first.
-        let _ = client.peace_ms.set(client.trace.now_ms());
+        let _ = client.healed_ms.set(client.trace.now_ms());
         sleep(Duration::from_millis(leftovers::OVERDUE_MS)).await;
-        let wrong = leftovers::overdue(&client, &fixture, &cart_traces, settings.rules().grace_ms, &mut lots).await;
+        let wrong = leftovers::overdue(&client, &fixture, &cart_traces, settings.rules().grace_ms, &mut run_rng).await;
         wrong.into_iter().for_each(|wrong| client.oracle.lock().violation(wrong));
         sleep(Duration::from_millis(HEALED_MS)).await;
     }
@@ -326,19 +326,25 @@ async fn simulate(settings: Settings) -> Report {
     let cart_traces = std::mem::take(&mut *cart_traces.lock());
     let seen = match all_serve {
         true => {
-            let seen = judge(&client, (&fixture, &bank), &cart_traces, walls_are_right, &mut lots).await;
-            staff::judge(&client, &fixture, &blocked, &mut lots).await;
+            let seen = judge(&client, (&fixture, &gateway), &cart_traces, walls_are_right, &mut run_rng).await;
+            staff::judge(&client, &fixture, &blocked, &mut run_rng).await;
             seen
         }
         false => Seen::default(),
     };
 
     carrying.abort();
-    end(settings, &client, &bank, &stats, seen).await
+    end(settings, &client, &gateway, &stats, seen).await
 }
 
 /// Ends every process, and says what came of the run.
-async fn end(settings: Settings, client: &ClientStub, bank: &Bank, stats: &Mutex<FaultStats>, seen: Seen) -> Report {
+async fn end(
+    settings: Settings,
+    client: &ClientStub,
+    gateway: &SimGateway,
+    stats: &Mutex<FaultStats>,
+    seen: Seen,
+) -> Report {
     for machine in &client.machines {
         machine.kill();
     }
@@ -346,7 +352,7 @@ async fn end(settings: Settings, client: &ClientStub, bank: &Bank, stats: &Mutex
     sleep(Duration::from_millis(1)).await;
     let (oracle, stats) = (client.oracle.lock(), stats.lock());
     let mut tally = oracle.tally.clone();
-    tally.append(&bank.tally());
+    tally.append(&gateway.tally());
     tally.append(&client.wall_clocks.tally());
     let mut violations: Vec<_> = stats.violations.iter().chain(&oracle.violations).cloned().collect();
     for machine in &client.machines {

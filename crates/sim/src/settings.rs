@@ -35,7 +35,7 @@ pub struct Settings {
     /// The first thing that must not be ends the run: it is looked for, and nothing else matters any more.
     pub stop_at_first_violation: bool,
     /// Tell everything that happens on stderr.
-    pub told: bool,
+    pub trace: bool,
 }
 
 impl Settings {
@@ -51,7 +51,7 @@ impl Settings {
             think_ms: 3_000,
             syncs: true,
             stop_at_first_violation: false,
-            told: false,
+            trace: false,
         }
     }
 

@@ -6,14 +6,14 @@ use tokio::time::Instant;
 /// The trace of a run.
 pub(crate) struct Trace {
     begun: Instant,
-    told: bool,
+    prints: bool,
     hash: Mutex<u64>,
 }
 
 impl Trace {
-    /// Of a run that begins now; `told` prints it as well.
-    pub(crate) fn new(told: bool) -> Trace {
-        Trace { begun: Instant::now(), told, hash: Mutex::new(0xcbf2_9ce4_8422_2325) }
+    /// Of a run that begins now; `prints` prints it as well.
+    pub(crate) fn new(prints: bool) -> Trace {
+        Trace { begun: Instant::now(), prints, hash: Mutex::new(0xcbf2_9ce4_8422_2325) }
     }
 
     /// When the run began.
@@ -33,7 +33,7 @@ impl Trace {
         for byte in at.to_be_bytes().iter().chain(what.as_bytes()) {
             *hash = (*hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        if self.told {
+        if self.prints {
             eprintln!("{:>12.6} {what}", at as f64 / 1e9);
         }
     }

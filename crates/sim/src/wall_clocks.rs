@@ -72,7 +72,7 @@ impl Distances {
 
 impl Changes {
     /// Whether all clocks have been right since long before something was asked.
-    fn steady(&self, called_ms: u64) -> bool {
+    fn was_right_since(&self, called_ms: u64) -> bool {
         self.odd.is_empty() && self.last_ms.is_none_or(|last_ms| last_ms + FINDS_OUT_MS < called_ms)
     }
 
@@ -83,7 +83,7 @@ impl Changes {
     }
 
     /// A time that was told just now is judged.
-    fn judged(&mut self, what: &'static str, called_ms: u64) {
+    fn count_check(&mut self, what: &'static str, called_ms: u64) {
         self.tally.count(what);
         if self.outages.last().is_some_and(|(at_ms, _)| at_ms + FINDS_OUT_MS > called_ms) {
             self.tally.count("of these within 30 s of an outage");
@@ -157,7 +157,7 @@ impl WallClocks {
     /// What is wrong with the times an answer tells, if all clocks were right from long before it was asked.
     pub(crate) fn wrong(&self, answer: &Answer, life_ms: u64, (called_ms, acked_ms): Times) -> Option<String> {
         let mut changes = self.changes.lock();
-        if !changes.steady(called_ms) {
+        if !changes.was_right_since(called_ms) {
             return None;
         }
         // What was told before an outage was told by the wall clocks of that time.
@@ -177,7 +177,7 @@ impl WallClocks {
             }
             _ => return None,
         };
-        changes.judged("told deadlines judged", called_ms);
+        changes.count_check("told deadlines judged", called_ms);
         (!fits).then(|| {
             format!("a deadline is told as {told_ms} ms of the run, asked at {called_ms} and answered at {acked_ms} ms")
         })
@@ -186,10 +186,10 @@ impl WallClocks {
     /// What is wrong with the date of an order that was just decided.
     pub(crate) fn wrong_date(&self, at: Timestamp, (called_ms, acked_ms): Times) -> Option<String> {
         let mut changes = self.changes.lock();
-        if !changes.steady(called_ms) {
+        if !changes.was_right_since(called_ms) {
             return None;
         }
-        changes.judged("dates judged", called_ms);
+        changes.count_check("dates judged", called_ms);
         let off_ms = changes.off_between((called_ms, acked_ms));
         let told_ms = at.0 as i64 - BEGIN_MS as i64 - self.all.get();
         let fits = (called_ms as i64 - TOLD_MS - off_ms..=acked_ms as i64 + TOLD_MS).contains(&told_ms);

@@ -38,7 +38,7 @@ const BUGS: [Bug; 39] = [
     ("a vote forgotten", 3),
     ("actors that outlive a leadership", 3),
     ("a deadline told in running time", 3),
-    ("a correction of the time that nobody hears of", 1),
+    ("a correction of the time that is not sent", 1),
     ("a snapshot of a leader that is not taken over", 3),
     ("deadlines not known after a snapshot", 1),
     ("what is owed not looked for by a new leader", 1),
@@ -92,11 +92,11 @@ fn every_planted_bug_is_found() {
             scope.spawn(|| {
                 while let Some(&(bug, nodes)) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let found = hunt(bug, nodes);
-                    let told = match &found {
+                    let text = match &found {
                         Some((seeds, how)) => format!("{seeds} seeds: {}", how.chars().take(140).collect::<String>()),
                         None => format!("not found in {SEEDS_MAX} seeds"),
                     };
-                    println!("{bug} ({nodes} nodes): {told}");
+                    println!("{bug} ({nodes} nodes): {text}");
                     all.lock().expect("nobody panicked").push((bug, found));
                 }
             });

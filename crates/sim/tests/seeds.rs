@@ -14,8 +14,8 @@ fn number(name: &str, usual: u64) -> u64 {
 #[test]
 fn promises_are_kept_under_trouble() {
     let (first, minutes) = (number("BOXOFFICE_SEED", 1), number("BOXOFFICE_MINUTES", 3));
-    let told = std::env::var("BOXOFFICE_TRACE").is_ok();
-    let settings = Settings { minutes, nodes: number("BOXOFFICE_NODES", 1), told, ..Settings::new(0) };
+    let trace = std::env::var("BOXOFFICE_TRACE").is_ok();
+    let settings = Settings { minutes, nodes: number("BOXOFFICE_NODES", 1), trace, ..Settings::new(0) };
     let seeds = first..first + number("BOXOFFICE_SEEDS", 8);
     let summary = run_many(settings, seeds, 2).expect("it can be simulated");
     println!("{summary}");
@@ -33,7 +33,7 @@ fn the_same_seed_is_the_same_run() {
 #[test]
 fn what_is_lost_is_seen() {
     let settings =
-        Settings { minutes: 5, syncs: false, told: std::env::var("BOXOFFICE_TRACE").is_ok(), ..Settings::new(0) };
+        Settings { minutes: 5, syncs: false, trace: std::env::var("BOXOFFICE_TRACE").is_ok(), ..Settings::new(0) };
     let first = number("BOXOFFICE_SEED", 1);
     let summary = run_many(settings, first..first + number("BOXOFFICE_SEEDS", 4), 2).expect("it can be simulated");
     assert!(summary.failed.len() >= 2, "{summary}");
@@ -41,8 +41,8 @@ fn what_is_lost_is_seen() {
 
 #[test]
 fn a_cluster_of_three_keeps_its_promises() {
-    let told = std::env::var("BOXOFFICE_TRACE").is_ok();
-    let settings = Settings { minutes: number("BOXOFFICE_MINUTES", 2), nodes: 3, told, ..Settings::new(0) };
+    let trace = std::env::var("BOXOFFICE_TRACE").is_ok();
+    let settings = Settings { minutes: number("BOXOFFICE_MINUTES", 2), nodes: 3, trace, ..Settings::new(0) };
     let first = number("BOXOFFICE_SEED", 3);
     let summary = run_many(settings, first..first + number("BOXOFFICE_SEEDS", 120), 2).expect("it can be simulated");
     println!("{summary}");
@@ -64,8 +64,8 @@ fn in_another_process_it_is_the_same_run() {
         .env("BOXOFFICE_CHILD", "1")
         .output()
         .expect("it runs");
-    let told = String::from_utf8_lossy(&child.stdout);
-    assert!(told.contains(&format!("the hash is {hash:016x}.")), "not {hash:016x}: {told}");
+    let trace = String::from_utf8_lossy(&child.stdout);
+    assert!(trace.contains(&format!("the hash is {hash:016x}.")), "not {hash:016x}: {trace}");
 }
 
 /// A node that had just started stood still for 23 s, and took what it had been sent before for the present time. The shards began
