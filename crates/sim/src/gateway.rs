@@ -1,6 +1,7 @@
-//! The payment gateway of a run, with faults of its own: calls are lost, slow, answered late or not at all, declined, decided
-//! after a while and told by webhook, told twice; and for a while it does not answer. It keeps to the contract of
-//! `docs/reference/gateway.md`: a step is done once, however often it is asked for, and a void ends an attempt whatever its
+//! The payment gateway of a run, with faults of its own. Calls are lost, slow, declined, answered late or not at all, or decided
+//! later and reported by webhook, possibly twice. At times the gateway is out.
+//!
+//! It keeps to the contract of `docs/reference/gateway.md`. A repeated step is done once, and a void ends an attempt in any
 //! state. No client may be charged without a sale, and no order stays unpaid (P11).
 
 use std::{
@@ -29,37 +30,37 @@ use crate::{
     trace::Trace,
 };
 
-/// How long a node waits for an answer of its gateway, in milliseconds.
+/// A node's time-out for calls to its gateway, in milliseconds.
 const TIMEOUT_MS: u64 = 4_000;
-/// How long a message takes to the gateway or back when nothing is in its way, in milliseconds, at most.
+/// The longest way of a message in one direction without a fault, in milliseconds.
 const ONE_WAY_MS: u64 = 60;
-/// How often the gateway tells of a step that is not acknowledged.
+/// Attempts to deliver a webhook.
 const WEBHOOKS_MAX: usize = 5;
 
-/// What goes wrong, in hundredths of the calls.
+/// The rates of faults, in hundredths of the calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct GatewayFaults {
     /// The call never arrives.
     lost_call: u32,
-    /// It is done, and the answer is lost.
+    /// The step is done, and the answer is lost.
     lost_answer: u32,
-    /// The call arrives late, at times after the node has given it up.
+    /// The call arrives late, at times after the node's time-out.
     slow: u32,
-    /// It is decided after a while, and told then.
+    /// The step is decided later and reported by webhook.
     pending: u32,
-    /// The gateway tells of it by itself, at any time later and as often as it likes.
+    /// The gateway also sends webhooks, at any later time and several times.
     webhook: u32,
-    /// The payer's side says no.
+    /// The payment is declined.
     declined: u32,
-    /// Another amount is set aside.
+    /// Another amount is authorized.
     other_amount: u32,
     /// A capture, void or refund fails for good.
     refused: u32,
-    /// Calls are not answered for so long, in milliseconds, of every [`OUTAGE_EVERY_MS`].
+    /// The length of the outage in each [`OUTAGE_EVERY_MS`], in milliseconds.
     outage_ms: u64,
 }
 
-/// How often the gateway goes away, in milliseconds.
+/// The interval of outages, in milliseconds.
 const OUTAGE_EVERY_MS: u64 = 120_000;
 
 /// The money of one attempt.
@@ -74,15 +75,14 @@ struct Account {
 #[derive(Default)]
 struct Ledger {
     accounts: BTreeMap<PaymentKey, Account>,
-    /// What was said for good, by attempt and step, with the call it was said to.
+    /// Final outcomes by attempt and step, with their first call.
     outcomes: BTreeMap<(PaymentKey, u32), (GatewayCall, GatewayOutcome)>,
-    /// What must not be.
+    /// Violations.
     wrong: Vec<String>,
-    /// How often what went wrong.
     tally: Tally,
 }
 
-/// The gateway. All machines ask the same one.
+/// The gateway, which all machines share.
 pub(crate) struct SimGateway {
     faults: Mutex<GatewayFaults>,
     rng: Mutex<SmallRng>,
@@ -91,13 +91,13 @@ pub(crate) struct SimGateway {
     webhooks: OnceLock<Weak<dyn Webhooks>>,
 }
 
-/// Where the gateway tells of what it decided by itself.
+/// The receiver of webhooks.
 pub(crate) trait Webhooks: Send + Sync {
-    /// Tells once; whether it was heard.
+    /// Delivers a webhook once, and returns whether it was acknowledged.
     fn deliver<'a>(&'a self, rng: &'a mut SmallRng, paid: Command) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 }
 
-/// A machine's way to the gateway.
+/// A machine's client of the gateway.
 pub(crate) struct GatewayClient(pub(crate) Arc<SimGateway>);
 
 impl Gateway for GatewayClient {
@@ -107,7 +107,7 @@ impl Gateway for GatewayClient {
 }
 
 impl SimGateway {
-    /// With the faults that the seed says.
+    /// A gateway with the faults of the seed.
     pub(crate) fn new(settings: &Settings, trace: &Arc<Trace>) -> Arc<SimGateway> {
         let mut rng = rng(settings.seed, "bank", 0);
         let mut some = |most: u32| if rng.random() { rng.random_range(0..=most) } else { 0 };
@@ -133,24 +133,22 @@ impl SimGateway {
         })
     }
 
-    /// Where it tells of what it decided by itself.
     pub(crate) fn set_webhooks(&self, webhooks: Weak<dyn Webhooks>) {
         self.webhooks.set(webhooks).expect("they are set once");
     }
 
-    /// Ends all trouble with it. What it has refused for good stays refused.
+    /// Ends all faults except declined payments.
     pub(crate) fn heal(&self) {
         let GatewayFaults { declined, .. } = *self.faults.lock();
         *self.faults.lock() = GatewayFaults { declined, ..GatewayFaults::default() };
     }
 
-    /// One time in a hundred so often.
+    /// Whether a fault of this rate happens now.
     fn is_hit(&self, rate: impl Fn(&GatewayFaults) -> u32) -> bool {
         let hundredths = rate(&self.faults.lock());
         self.rng.lock().random_range(0..100) < hundredths
     }
 
-    /// How often what went wrong.
     pub(crate) fn tally(&self) -> Tally {
         self.ledger.lock().tally.clone()
     }
@@ -163,7 +161,7 @@ impl SimGateway {
         self.trace.now_ms() % OUTAGE_EVERY_MS < self.faults.lock().outage_ms
     }
 
-    /// The way of one call there and back.
+    /// Serves one call.
     async fn serve(self: Arc<Self>, call: GatewayCall, done: OnOutcome) {
         let one_way_ms = self.rng.lock().random_range(1..=ONE_WAY_MS);
         let slow_ms = if self.is_hit(|faults| faults.slow) { around(&mut self.rng.lock(), TIMEOUT_MS) } else { 0 };
@@ -177,7 +175,7 @@ impl SimGateway {
         }
         let arrival_ms = one_way_ms + slow_ms;
         if pending || arrival_ms > TIMEOUT_MS {
-            // It is decided after the node has stopped waiting.
+            // The step is decided after the node's time-out.
             self.count("gateway: decided after the node's time-out");
             sleep(Duration::from_millis(arrival_ms.min(TIMEOUT_MS))).await;
             done(unknown());
@@ -208,14 +206,14 @@ impl SimGateway {
         }
     }
 
-    /// Tells by itself how a step ended, until a node has heard it.
+    /// Sends the outcome of a step by webhook until a node has acknowledged it.
     async fn send_webhook(&self, call: &GatewayCall, outcome: GatewayOutcome) {
         let (key, step) = (call.key(), call.step());
         self.count("gateway: webhooks");
         for _ in 0..WEBHOOKS_MAX {
             let Some(webhooks) = self.webhooks.get().and_then(Weak::upgrade) else { return };
             let mut rng = SmallRng::clone(&self.rng.lock());
-            // What was drawn is not drawn again.
+            // The shared generator must not repeat these numbers.
             let _: u64 = self.rng.lock().random();
             let paid = CartCommand::Paid { key, step, outcome: outcome.clone() };
             if webhooks.deliver(&mut rng, Command::Cart(key.cart, paid)).await {
@@ -225,7 +223,7 @@ impl SimGateway {
         }
     }
 
-    /// Hears a call. What was done before is said again.
+    /// Executes a call. A repeated call gets the same outcome.
     fn execute(&self, call: &GatewayCall) -> GatewayOutcome {
         let (refuses, other_amount) = match call.step() {
             PaymentStep::Authorize => {
@@ -252,7 +250,7 @@ impl SimGateway {
         outcome
     }
 
-    /// What is wrong with the money, when nothing is owed any more: by the gateway's books, and by those of the carts.
+    /// Compares the gateway's ledger with the carts after all messages are delivered, and returns the differences.
     pub(crate) fn check(
         &self,
         audits: &BTreeMap<CartId, CartAudit>,
@@ -350,7 +348,7 @@ impl Ledger {
 }
 
 impl Account {
-    /// What is wrong with the money of one attempt.
+    /// Compares the money of one attempt with its cart.
     fn check(&self, audit: &CartAudit, order: Option<&Order>, key: PaymentKey) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut says = |what: &str| wrong.push(format!("{key} {what}: {self:?}, {audit:?}"));
@@ -393,12 +391,12 @@ fn number(step: PaymentStep) -> u32 {
     }
 }
 
-/// Whether a call is another try of the same: a void may have learned the reference meanwhile.
+/// Whether a call repeats another one. A repeated void may have a reference that was learned meanwhile.
 fn same(known: &GatewayCall, call: &GatewayCall) -> bool {
     matches!((known, call), (GatewayCall::Void { .. }, GatewayCall::Void { .. })) || known == call
 }
 
-/// What a buyer has from the gateway.
+/// A random source of payment.
 pub(crate) fn payment_source(rng: &mut SmallRng) -> &'static str {
     ["visa", "cash card", "bank transfer"].choose(rng).expect("there are some")
 }

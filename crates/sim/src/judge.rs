@@ -1,4 +1,4 @@
-//! The last look: everything is read once more after healing, and held against what the buyers were told.
+//! The final check: everything is read once more after healing and compared with the answers that buyers received.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -23,21 +23,21 @@ use crate::{
     shown::Times,
 };
 
-/// How long after healing everything that is owed must have been delivered, in milliseconds.
+/// The limit for the delivery of all messages after healing, in milliseconds.
 const SETTLED_MS: u64 = 180_000;
-/// How often a node is looked at again that has found something.
+/// Audits of a node that has violations, because some are only of the moment.
 const BLUR_LOOKS: usize = 20;
 
-/// What the last look has seen.
+/// The totals of the final check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Orders there are.
+    /// Orders.
     pub orders: u64,
-    /// Carts that have become something.
+    /// Carts that are known.
     pub carts: u64,
 }
 
-/// Looks at everything; what is wrong goes to the oracle.
+/// Checks everything. Violations go to the oracle.
 pub(crate) async fn judge(
     client: &ClientStub,
     (fixture, gateway): (&Fixture, &SimGateway),
@@ -56,7 +56,7 @@ pub(crate) async fn judge(
             continue;
         };
         let mut audit = handle.audit_to(Depth::Records);
-        // Followers apply each shard at its own pace: what is of the moment only is gone soon.
+        // Followers apply each shard at its own pace, so some violations pass.
         for _ in 0..BLUR_LOOKS {
             if audit.violations.is_empty() {
                 break;
@@ -67,7 +67,7 @@ pub(crate) async fn judge(
         seen.orders = seen.orders.max(audit.orders);
         client.trace.note(&format!("node {}: {audit:?}", machine.number));
         audit.violations.iter().for_each(|violation| wrong(format!("node {}: {violation}", machine.number)));
-        // Looked at before any cart is asked: one that is asked looks at the time.
+        // Counted before any cart is read, because a read checks its deadline.
         let left = audit.carts.active + audit.carts.checking_out + audit.holds;
         if walls_are_right && left > 0 {
             let (carts, holds, number) = (audit.carts, audit.holds, machine.number);
@@ -136,7 +136,7 @@ pub(crate) async fn judge(
         sales.extend(found.into_iter().map(|sale| ((inventory.clone(), sale.hold), sale)));
         if let Entity::Session(session) = &inventory {
             let map = Command::Session(session.clone(), SessionCommand::Map);
-            // What it says is judged below, with all other maps.
+            // The map is checked below, with all others.
             let _ = client.read(rng, "judge", map).await;
         }
     }
@@ -175,7 +175,7 @@ async fn order_of(client: &ClientStub, rng: &mut SmallRng, cart: CartId) -> Opti
     }
 }
 
-/// What is wrong with a cart, by what its buyer was told.
+/// Compares a cart with its buyer's answers.
 fn cart(cart_trace: &CartTrace, audit: Option<&CartAudit>, order: Option<&Order>, fixture: &Fixture) -> Vec<String> {
     let mut wrong = Vec::new();
     let Some(audit) = audit else {
@@ -211,7 +211,7 @@ fn cart(cart_trace: &CartTrace, audit: Option<&CartAudit>, order: Option<&Order>
         wrong.push(format!("{:?} was never asked for", audit.refunds));
     }
     if !cart_trace.doubtful && state != CartState::Active {
-        // What the staff wanted back may be there or not.
+        // Lines that the staff revoked may be there or not.
         let stays = |line: &&LineView| !fixture.may_be_gone(cart_trace.cart, line.line, &line.entity);
         let told = cart_trace.lines.values().filter(stays);
         let told: Vec<_> = told.map(|line| (line.line, &line.entity, &line.content)).collect();
@@ -225,7 +225,7 @@ fn cart(cart_trace: &CartTrace, audit: Option<&CartAudit>, order: Option<&Order>
     wrong
 }
 
-/// What is wrong with the sales of a cart: each line of an order that was not refunded is sold to it, and no other.
+/// Checks the sales of a cart. Each line of its order that was not refunded must be sold to it, and nothing else.
 fn sold(audit: &CartAudit, sales: &BTreeMap<(Entity, HoldId), SaleView>) -> Vec<String> {
     if audit.cart.state != CartState::Done {
         return Vec::new();
@@ -236,7 +236,7 @@ fn sold(audit: &CartAudit, sales: &BTreeMap<(Entity, HoldId), SaleView>) -> Vec<
         let sale = sales.get(&(claim.entity.clone(), claim.hold));
         let fits = match (&claim.portion, sale) {
             (Some(needed), Some(sale)) => sale.order == order && sale.portion.covers(needed),
-            // Quotas are used up or given back with what they were for.
+            // Quotas are sold or released with the lines that they belong to.
             (Some(Portion::Quota { .. }), None) => true,
             (Some(_), None) => false,
             (None, sale) => sale.is_none(),
@@ -248,7 +248,7 @@ fn sold(audit: &CartAudit, sales: &BTreeMap<(Entity, HoldId), SaleView>) -> Vec<
     wrong
 }
 
-/// What is wrong with the seats: from one cart to the next, and in every map that was read, in the order of versions.
+/// Checks the grants of each seat and every map that was read, in the order of versions.
 fn seats(client: &ClientStub, cart_traces: &CartTraces, walls_are_right: bool, fixture: &Fixture) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut by_session: BTreeMap<&Id, BTreeMap<u64, Vec<&Grant>>> = BTreeMap::new();
@@ -261,7 +261,7 @@ fn seats(client: &ClientStub, cart_traces: &CartTraces, walls_are_right: bool, f
             let wall_ms = BEGIN_MS + now_ms + client.wall_clocks.off_ms(now_ms);
             may_be_free(grant, (now_ms, wall_ms), cart_traces, walls_are_right, fixture)
         };
-        // Who was last told to have each seat.
+        // The last grant of each seat.
         let mut has: BTreeMap<Seat, &Grant> = BTreeMap::new();
         let mut later = grants.into_iter().peekable();
         let maps = oracle.maps.range((session.clone(), 0)..=(session.clone(), u64::MAX));
@@ -300,7 +300,7 @@ fn may_be_free(
     if canceled || fixture.taken_from(grant.cart).is_some_and(|at_ms| at_ms <= now_ms) {
         return true;
     }
-    // A cart that is still under way when the run ends is in no story: nothing is known of it.
+    // A cart that was under way at the end of the run has no trace.
     let Some(cart_trace) = cart_traces.carts.get(&grant.cart) else { return true };
     let let_go = cart_trace.lets_go_ms.is_some_and(|at_ms| at_ms <= now_ms);
     if let_go || cart_trace.order.is_some() {

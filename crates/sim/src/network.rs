@@ -1,4 +1,4 @@
-//! The net of a run: what links every node to every other, and the task that carries frames from one to the next.
+//! The simulated network: the links between all nodes, and the task that delivers frames.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,23 +23,23 @@ use crate::{
     trace::Trace,
 };
 
-/// A link on which nothing is heard for so long is given up, in milliseconds.
+/// A silent link is closed after this time, in milliseconds.
 const SILENCE_MS: u64 = 3_000;
-/// Links are looked at so often, in milliseconds.
+/// The interval of link updates, in milliseconds.
 const UPDATE_MS: u64 = 100;
 
-/// The net of a run. Clones are the same net.
+/// The network of a run. Clones share it.
 #[derive(Clone)]
 pub(crate) struct SimNetwork(Arc<Inner>);
 
 struct Inner {
-    /// Held by the task that does something to the links.
+    /// Held by the task that injects a fault into the links.
     fault_lock: tokio::sync::Mutex<()>,
     trace: Arc<Trace>,
     state: Mutex<State>,
-    /// Something was sent that arrives before the carrier looks again.
+    /// A frame was sent that arrives before the task wakes.
     sent: Notify,
-    /// When that is, in microseconds of the run.
+    /// The next wake-up of the task, in microseconds of the run.
     wakes_us: AtomicU64,
 }
 
@@ -47,45 +47,43 @@ struct State {
     link_model: LinkModel,
     rng: SmallRng,
     nodes: BTreeMap<NodeId, Endpoint>,
-    /// Links that stand, the lower number first.
+    /// Established links, the lower number first.
     up: BTreeMap<(NodeId, NodeId), u64>,
-    /// How many links there were.
+    /// The number of links so far.
     links: u64,
-    /// Links that a node no longer wants, as its table says.
+    /// Links that a node's new table does not list.
     closed: BTreeSet<(NodeId, NodeId)>,
-    /// Ways on which the last messages of a process that was killed are still under way: who receives them hears of its
-    /// end afterwards.
+    /// Directions with frames of a killed process under way. The receiver learns of its end after them.
     dying: BTreeSet<(NodeId, NodeId)>,
-    /// Nodes that are to be killed when they have sent so many more messages, and who is told then.
     planned_kills: BTreeMap<NodeId, PlannedKill>,
-    /// Holds that their carts said not to be theirs, to which inventory, and when in milliseconds of the run.
+    /// Holds that their carts disowned, with the inventory and the millisecond of the run.
     disowned: BTreeMap<HoldId, (Entity, u64)>,
-    /// Since when nothing was heard on links that stand, in milliseconds of the run.
+    /// The beginning of silence on established links, in milliseconds of the run.
     silent: BTreeMap<(NodeId, NodeId), u64>,
 }
 
-/// A node that is to be killed.
+/// A kill that is due after some messages of a node.
 struct PlannedKill {
-    /// By messages of this kind; of any, if absent.
+    /// The kind of messages to count, or any.
     kind: Option<&'static str>,
-    /// How many it sends before the last.
+    /// Messages before the last one.
     left: u64,
-    /// It has sent it: nothing it says is heard any more.
+    /// The last message was sent. Later ones are dropped.
     is_due: bool,
-    /// Who kills it.
+    /// Wakes the task that kills the node.
     kill_is_due: Arc<Notify>,
 }
 
-/// A process that is linked.
+/// A running process.
 struct Endpoint {
     local: Local,
     inbox: Arc<dyn PeerInbox>,
     peers: BTreeSet<NodeId>,
-    /// It stands still: what comes for it waits.
+    /// The events that wait while the process is paused.
     paused: Option<Vec<NetEvent>>,
 }
 
-/// What a process is told.
+/// An event for a process.
 enum NetEvent {
     Frame(NodeId, Lane, Bytes),
     Link(NodeId, bool),
@@ -100,11 +98,10 @@ impl NetEvent {
     }
 }
 
-/// Things to be told once the lock is free, in order.
+/// Events to be delivered without the lock, in order.
 type Notifications = Vec<(Arc<dyn PeerInbox>, NetEvent)>;
 
 impl SimNetwork {
-    /// A net without anybody.
     pub(crate) fn new(trace: &Arc<Trace>, rng: SmallRng) -> SimNetwork {
         let state = State {
             link_model: LinkModel::default(),
@@ -128,27 +125,25 @@ impl SimNetwork {
         }))
     }
 
-    /// Held by the task that does something to the links.
+    /// Held by the task that injects a fault into the links.
     pub(crate) fn fault_lock(&self) -> &tokio::sync::Mutex<()> {
         &self.0.fault_lock
     }
 
-    /// A node's way into it.
+    /// The network as one node sees it.
     pub(crate) fn net(&self, node: NodeId) -> SimNet {
         SimNet { node, network: self.clone() }
     }
 
-    /// Changes what the fabric is like.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut LinkModel) -> T) -> T {
         change(&mut self.0.state.lock().link_model)
     }
 
-    /// From now on all links are like this.
     pub(crate) fn set_link_faults(&self, link_faults: LinkFaults) {
         self.change(|link_model| link_model.set_link_faults(link_faults));
     }
 
-    /// A process has ended: its links go with it, and what is under way.
+    /// Ends a process with its links and all frames under way.
     pub(crate) fn end(&self, node: NodeId) {
         let notifications = {
             let mut state = self.0.state.lock();
@@ -162,7 +157,7 @@ impl SimNetwork {
         notify(notifications);
     }
 
-    /// A process was killed: what it has sent arrives, as the kernel has it already, and its links go afterwards.
+    /// Ends a killed process. Its sent frames arrive, because the kernel has them, and then its links end.
     pub(crate) fn end_of_process(&self, node: NodeId) {
         {
             let mut state = self.0.state.lock();
@@ -180,31 +175,30 @@ impl SimNetwork {
         self.0.sent.notify_one();
     }
 
-    /// A node is to be killed when it has sent so many more messages, of this kind or of any; [`SimNetwork::kill_is_due`] is
-    /// to be waited for.
+    /// Plans a kill after `left` more messages of this kind, or of any. Wait for [`SimNetwork::kill_is_due`].
     pub(crate) fn plan_kill(&self, node: NodeId, kind: Option<&'static str>, left: u64) {
         let planned = PlannedKill { kind, left, is_due: false, kill_is_due: Arc::new(Notify::new()) };
         self.0.state.lock().planned_kills.insert(node, planned);
     }
 
-    /// When a cart said to an inventory that this hold is not its own, in milliseconds of the run.
+    /// When a cart disowned this hold towards an inventory, in milliseconds of the run.
     pub(crate) fn disowned_ms(&self, hold: HoldId, of: &Entity) -> Option<u64> {
         self.0.state.lock().disowned.get(&hold).filter(|(entity, _)| entity == of).map(|(_, at_ms)| *at_ms)
     }
 
-    /// Whether a cart said so of any of its holds.
+    /// Whether a cart has disowned any hold.
     pub(crate) fn disowns(&self, cart: CartId) -> bool {
         let of = |request, part, attempt| HoldId { cart, request: RequestHash(request), part, attempt };
         let (first, last) = (of(0, 0, 0), of(u64::MAX, u16::MAX, u16::MAX));
         self.0.state.lock().disowned.range(first..=last).next().is_some()
     }
 
-    /// Ends the aim at this node; whether it has sent its last message and is still there.
+    /// Cancels a planned kill, and returns whether it was due.
     pub(crate) fn cancel_kill(&self, node: NodeId) -> bool {
         self.0.state.lock().planned_kills.remove(&node).is_some_and(|planned| planned.is_due)
     }
 
-    /// Resolves when a node that was aimed at has sent its last message.
+    /// Resolves when a planned kill is due.
     pub(crate) async fn kill_is_due(&self, node: NodeId) {
         let due = self.0.state.lock().planned_kills.get(&node).map(|planned| Arc::clone(&planned.kill_is_due));
         match due {
@@ -213,14 +207,14 @@ impl SimNetwork {
         }
     }
 
-    /// A process stands still: nothing is heard of it, and what comes for it waits.
+    /// Pauses a process. It sends nothing, and events for it wait.
     pub(crate) fn pause(&self, node: NodeId) {
         if let Some(endpoint) = self.0.state.lock().nodes.get_mut(&node) {
             endpoint.paused.get_or_insert_default();
         }
     }
 
-    /// It goes on, with what came meanwhile.
+    /// Delivers the waiting events of a process and ends its pause.
     pub(crate) fn resume(&self, node: NodeId) {
         let notifications: Notifications = {
             let mut state = self.0.state.lock();
@@ -231,7 +225,7 @@ impl SimNetwork {
         notify(notifications);
     }
 
-    /// Carries frames, and looks after links, until it is dropped.
+    /// Delivers frames and updates links until it is dropped.
     pub(crate) async fn run(self) {
         let mut update_ms = 0;
         loop {
@@ -255,7 +249,7 @@ impl SimNetwork {
                 }
             }
             notify(notifications);
-            // A node that was told something may have sent something, which is among this.
+            // The delivered events may have caused new frames.
             let next_us = self.0.state.lock().link_model.next_us().unwrap_or(u64::MAX).min(update_ms * 1_000);
             self.0.wakes_us.store(next_us, Ordering::Relaxed);
             let wait = Duration::from_micros(next_us.saturating_sub(now_us).max(1));
@@ -290,7 +284,7 @@ impl State {
         self.deliver(to, NetEvent::Frame(from, LANES[usize::from(lane)], frame), notifications);
     }
 
-    /// A peer that has heard the last of a killed process hears of its end.
+    /// Reports the end of killed processes to peers that have received their last frames.
     fn report_ended_processes(&mut self, notifications: &mut Notifications) {
         let ended: Vec<_> =
             self.dying.iter().copied().filter(|&(from, to)| !self.link_model.is_under_way(from, to)).collect();
@@ -308,7 +302,7 @@ impl State {
         }
     }
 
-    /// The link is lost: both hear of it, and what was under way is lost.
+    /// Loses a link with all frames under way, and reports it to both nodes.
     fn down(&mut self, (one, other): (NodeId, NodeId)) -> Notifications {
         let mut notifications = Notifications::new();
         if self.up.remove(&(one, other)).is_some() {
@@ -321,7 +315,7 @@ impl State {
         notifications
     }
 
-    /// Whether something goes both ways.
+    /// Whether frames pass both ways.
     fn is_connected(&self, (one, other): (NodeId, NodeId)) -> bool {
         let paused = |node| self.nodes.get(&node).is_none_or(|endpoint: &Endpoint| endpoint.paused.is_some());
         self.link_model.is_open(one, other) && self.link_model.is_open(other, one) && !paused(one) && !paused(other)
@@ -335,7 +329,7 @@ impl State {
             .flat_map(|(place, &one)| numbers[place + 1..].iter().map(move |&other| (one, other)));
         let pairs: Vec<_> = pairs.collect();
         for pair in pairs {
-            // A node that is in no table is not dialed.
+            // A node that no table lists is not dialed.
             let knows = |one: NodeId, other| self.nodes[&one].peers.contains(&other);
             let wanted = knows(pair.0, pair.1) || knows(pair.1, pair.0);
             let connected = self.is_connected(pair);
@@ -345,7 +339,7 @@ impl State {
                 (true, true, true) => _ = self.silent.remove(&pair),
                 (true, true, false) => {
                     let since_ms = *self.silent.entry(pair).or_insert(now_ms);
-                    // On a connection nothing goes missing in the middle: a cut is its end, sooner or later.
+                    // A connection loses nothing in the middle, so a cut ends it sooner or later.
                     let is_cut = !self.link_model.is_open(pair.0, pair.1) || !self.link_model.is_open(pair.1, pair.0);
                     if now_ms - since_ms >= SILENCE_MS || (is_cut && now_ms > since_ms) {
                         notifications.extend(self.down(pair));
@@ -362,19 +356,19 @@ impl State {
         }
     }
 
-    /// Whether neither has still to hear of the other's end.
+    /// Whether the end of both earlier processes was reported.
     fn is_end_reported(&self, (one, other): (NodeId, NodeId)) -> bool {
         !self.dying.contains(&(one, other)) && !self.dying.contains(&(other, one))
     }
 
-    /// Whether both deal with each other.
+    /// Whether both nodes admit each other.
     fn agree(&self, (one, other): (NodeId, NodeId)) -> bool {
         let takes = |endpoint: &Endpoint, other: &Endpoint| {
             let Local { cluster, node, disk } = other.local;
             let (version, program, table) = (1, "simulated".into(), other.inbox.table());
             let durable_position = other.inbox.durable_position();
             match endpoint.inbox.admit(&PeerHello { cluster, node, disk, version, program, table, durable_position }) {
-                // A node that was removed is stopped by the operator.
+                // The operator stops a removed node.
                 Err(rejection) if rejection.why.contains("old copy") => {
                     other.inbox.removed(endpoint.local.node, &rejection.why);
                     false
@@ -391,7 +385,7 @@ impl State {
 
 const LANES: [Lane; 4] = [Lane::Consensus, Lane::Calls, Lane::Feeds, Lane::Bulk];
 
-/// A node's way to the others.
+/// The network as one node sees it.
 pub(crate) struct SimNet {
     node: NodeId,
     network: SimNetwork,
@@ -447,7 +441,7 @@ impl Net for SimNet {
     }
 
     fn damaged(&self) -> u64 {
-        // Frames are carried whole: what damages them is tested over real sockets.
+        // Damaged frames are tested over real sockets.
         0
     }
 

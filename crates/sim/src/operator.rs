@@ -1,5 +1,4 @@
-//! The operator: takes nodes into the cluster and out of it, and puts new ones in the place of lost ones, while
-//! everything else goes wrong; by the commands that operators have.
+//! The operator. It adds, removes and replaces nodes with the operators' commands, while all other faults happen.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,20 +22,19 @@ use crate::{
     swarm::Fault,
 };
 
-/// The least time between two pieces of work, in milliseconds.
+/// The shortest time between two operations, in milliseconds.
 const REST_MS: u64 = 15_000;
-/// How often the cluster is asked how far it has come, in milliseconds.
+/// The interval of polling, in milliseconds.
 const LOOK_MS: u64 = 1_000;
-/// How old a copy of a disk is that is put back, in milliseconds.
+/// The age of a restored copy of a disk, in milliseconds.
 const COPY_AGE_MS: std::ops::Range<u64> = 5_000..120_000;
-/// How long a neighbour lags at most when one is put back, in milliseconds.
+/// The longest lag of another node during a restore, in milliseconds.
 const LAG_MS: u64 = 20_000;
-/// A node on an old copy must be refused within this, in milliseconds.
+/// The limit for the refusal of a node on an old copy, in milliseconds.
 const REFUSED_MS: u64 = 30_000;
-/// How often it is tried to have everything else in order for that.
+/// Attempts to find all other nodes serving before a restore.
 const ORDER_TRIES: u64 = 120;
 
-/// Who does it, and to whom.
 struct Operator {
     client: Arc<ClientStub>,
     network: SimNetwork,
@@ -45,7 +43,7 @@ struct Operator {
     stop: watch::Receiver<bool>,
 }
 
-/// Works until told to stop; what is begun is gone through with.
+/// Works until told to stop, and finishes the operation under way.
 pub(crate) async fn operate(
     client: Arc<ClientStub>,
     network: SimNetwork,
@@ -69,7 +67,7 @@ pub(crate) async fn operate(
 }
 
 impl Operator {
-    /// Waits until the cluster is as it should be; `false` if it was told to stop before.
+    /// Waits until all replicas are in place. `false` if it was told to stop before.
     async fn settled(&mut self) -> bool {
         loop {
             if cluster::is_settled(&self.client, &mut self.rng).await {
@@ -114,7 +112,7 @@ impl Operator {
         cluster::view(&self.client, &mut self.rng).await
     }
 
-    /// A node with an empty disk comes.
+    /// Adds a node with an empty disk.
     async fn add(&mut self, spare: Arc<Machine>) {
         let _locked = spare.fault_lock.lock().await;
         self.note(Fault::Join, &spare);
@@ -127,13 +125,13 @@ impl Operator {
         }
     }
 
-    /// A node comes, and another one is drained.
+    /// Adds a node and drains another one.
     async fn exchange(&mut self, spare: Arc<Machine>, old: Arc<Machine>) {
         self.add(spare).await;
         let node = old.number;
-        // It may leave before the operator hears of it.
+        // The node may leave before the operator receives the answer.
         old.set_role(Role::Leaving);
-        // The new one has first to be known as one that serves.
+        // The new node must be known to serve first.
         while !self.asks(ClusterCommand::Drain { node, force: false }).await {
             sleep(Duration::from_millis(LOOK_MS)).await;
         }
@@ -150,12 +148,12 @@ impl Operator {
         old.kill();
     }
 
-    /// A node dies for good, and another one comes.
+    /// Removes a dead node and adds another one.
     async fn remove(&mut self, dead: Arc<Machine>, spare: Arc<Machine>) {
         let fault_lock = dead.fault_lock.lock().await;
         dead.power_cut();
         if !self.asks(ClusterCommand::Remove { node: dead.number, force: true }).await {
-            // Too much would be lost with it.
+            // The removal was refused because data would be lost.
             self.starts(&dead);
             return;
         }
@@ -165,7 +163,7 @@ impl Operator {
         self.add(spare).await;
     }
 
-    /// A node loses its disk, and comes back under its id.
+    /// Replaces a node that lost its disk under the same id.
     async fn replace(&mut self, machine: Arc<Machine>) {
         let _locked = machine.fault_lock.lock().await;
         self.note(Fault::LostDisk, &machine);
@@ -175,16 +173,16 @@ impl Operator {
     async fn replaces(&mut self, machine: &Machine) {
         machine.power_cut();
         machine.lose_disk();
-        // It may have to wait until something else has moved.
+        // The command may have to wait for other moves.
         while !self.asks(ClusterCommand::Replace { node: machine.number }).await {
             sleep(Duration::from_millis(LOOK_MS)).await;
         }
         self.joins(machine).await;
     }
 
-    /// A node is stopped and its disk copied; later it is started on that copy, at times beside a neighbor that lags. A
-    /// node that knows what it has forgotten must refuse it, and say what to do; then that is done. No node can know it
-    /// if a majority that is up has forgotten it or never heard of it, so all others are in order meanwhile.
+    /// Stops a node, copies its disk, and later starts it on that copy, at times beside a lagging node. Another node must refuse
+    /// it and name the remedy, which is then applied. A majority of running nodes must know its lost entries for that, so all
+    /// others serve meanwhile.
     async fn put_back(&mut self, machine: Arc<Machine>) {
         let copy = {
             let _locked = machine.fault_lock.lock().await;
@@ -253,14 +251,14 @@ impl Operator {
                 "node {node} was started on a copy of its disk {age_ms} ms old, beside {lagging:?} that lags: {refused:?}"
             )),
         }
-        // The one of this machine is still in hand.
+        // This machine stays locked.
         let of_machine = members.iter().position(|other| other.number == node);
         let _locked = locks.into_iter().enumerate().find(|(place, _)| Some(*place) == of_machine);
         drop(_links);
         self.replaces(&machine).await;
     }
 
-    /// A byte of what is on a node's disk changes by itself. It starts without what is damaged only if it has it twice.
+    /// Changes a byte on a node's disk. The node may start only if it has another copy of the data.
     async fn rot(&mut self, machine: Arc<Machine>) {
         let _locked = machine.fault_lock.lock().await;
         machine.power_cut();
@@ -277,7 +275,7 @@ impl Operator {
         }
     }
 
-    /// Starts a machine that is in hand. A fault of it may have been cut short without being ended.
+    /// Starts a locked machine. A fault may have been cut short without its end.
     fn starts(&self, machine: &Machine) {
         crate::faults::heal(machine);
         crate::faults::start(machine, &self.stats);

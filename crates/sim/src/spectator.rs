@@ -1,6 +1,6 @@
-//! A watcher: watches sessions, products and customers at whatever node, reads slowly or not at all for a while,
-//! leaves, comes back elsewhere and goes on from what it has. Whatever it is shown at a version must be what everybody
-//! else is shown at that version, in either encoding and from any node, and at the end what is there (P14).
+//! A watcher. It watches sessions, products and customers at any node, reads slowly or pauses, leaves, and resumes at another
+//! node. At each version it must see what all other clients see, in either encoding and from any node, and at the end the
+//! current state (P14).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,21 +38,21 @@ use crate::{
     shown::Shown,
 };
 
-/// How long it looks away between two looks, in milliseconds, around one of these.
+/// Mean pauses between two pulls, in milliseconds.
 const LOOKS_AWAY_MS: [u64; 4] = [30, 300, 3_000, 20_000];
-/// How much it takes with one look, in bytes.
+/// Limits of a pull, in bytes.
 const PULL_BYTES: [usize; 3] = [1, 400, 1 << 16];
-/// One time in so many it leaves, or gives a feed up.
+/// It leaves once in this many pulls, and unwatches a feed as often.
 const LEAVES: u32 = 25;
-/// Customers of whom it looks at all purchases.
+/// Customers whose purchases it watches.
 const CUSTOMERS: usize = 2;
-/// How long after everything was healed and sold it may take until it sees what is there, in milliseconds.
+/// The limit until it sees the final state, in milliseconds after healing.
 const SEES_ALL_MS: u64 = 120_000;
 
-/// What is watched: an entity, in a view of it.
+/// A watched entity in a view.
 type Subject = (Entity, View);
 
-/// What it was shown last.
+/// The last state that it has seen.
 enum LastSeen {
     Session { epoch: u64, version: u64, seats: Vec<u8>, counts: SeatCounts, areas: Vec<AreaCounts> },
     Counts { version: u64 },
@@ -81,14 +81,14 @@ impl LastSeen {
     }
 }
 
-/// Where it looks on, as long as that process lives.
+/// Its watcher at one process of a node.
 struct Attachment {
     machine: Arc<Machine>,
     life: u64,
     watcher: Watcher,
     feeds: BTreeMap<u64, Subject>,
     awaited: BTreeMap<u64, Subject>,
-    /// Feeds of which it is told that they may be behind.
+    /// Feeds that were reported as stale.
     stale: BTreeSet<u64>,
 }
 
@@ -105,14 +105,14 @@ pub(crate) struct Spectator {
 }
 
 impl Spectator {
-    /// The spectator with this number; even ones read JSON, odd ones MessagePack.
+    /// The spectator with this number. Even ones read JSON, odd ones MessagePack.
     pub(crate) fn new(number: u64, settings: &Settings, client: Arc<ClientStub>, fixture: Arc<Fixture>) -> Spectator {
         let encoding = if number.is_multiple_of(2) { Encoding::Json } else { Encoding::MsgPack };
         let (name, rng) = (format!("spectator {number}"), rng(settings.seed, "spectator", number));
         Spectator { name, client, fixture, rng, encoding, attachment: None, last_seen: BTreeMap::new(), next_tag: 0 }
     }
 
-    /// Looks on until told to stop; then until it has seen what is there.
+    /// Watches until told to stop, and then until it has seen the final state.
     pub(crate) async fn run(mut self, stop: watch::Receiver<bool>) {
         while !*stop.borrow() {
             let away_ms = *LOOKS_AWAY_MS.choose(&mut self.rng).expect("there are some");
@@ -133,7 +133,7 @@ impl Spectator {
         }
     }
 
-    /// Where it sits and what it watches there, in words.
+    /// Its node and feeds in words.
     fn position_text(&self) -> String {
         let Some(attachment) = &self.attachment else { return "it sits nowhere".into() };
         let known = attachment.feeds.iter().chain(&attachment.awaited);
@@ -152,7 +152,7 @@ impl Spectator {
             self.attachment = None;
         }
         self.attach();
-        // A node that stands still sends nothing.
+        // A paused node sends nothing.
         if self.attachment.as_ref().is_none_or(|attachment| attachment.machine.handle().is_none()) {
             return;
         }
@@ -164,7 +164,7 @@ impl Spectator {
         self.pull(bytes_max);
     }
 
-    /// Sits down at a node that runs, unless the one it sits at still does.
+    /// Attaches to a running node, unless the current one still runs.
     fn attach(&mut self) {
         let is_running =
             |attachment: &Attachment| attachment.machine.life() == attachment.life && !attachment.machine.is_off();
@@ -193,7 +193,7 @@ impl Spectator {
         subjects
     }
 
-    /// Watches what it does not, each with a chance of one in `odds`.
+    /// Watches further subjects, each with a chance of one in `odds`.
     fn watch_all(&mut self, odds: u32) {
         for subject in self.subjects() {
             if self.rng.random_ratio(1, odds) {
@@ -215,7 +215,7 @@ impl Spectator {
                 attachment.feeds.insert(feed, subject);
             }
             Ok(Watching::Awaited) => _ = attachment.awaited.insert(self.next_tag, subject),
-            // A node that lags may not have heard of it yet.
+            // A lagging node may not know it yet.
             Err(NoFeed::NotFound | NoFeed::Unreachable | NoFeed::Pending) => {}
         }
     }
@@ -254,7 +254,7 @@ impl Spectator {
         }
     }
 
-    /// Takes a frame in; what is wrong with it.
+    /// Processes a frame. The error is a violation.
     fn take(&mut self, frame: &Bytes) -> Result<(), String> {
         let read = ServerFrame::read(self.encoding, frame).map_err(|error| error.to_string())?;
         let ServerFrame::Feed(feed, event) = read else { return Err(format!("{read:?} is not of a feed")) };
@@ -380,7 +380,7 @@ impl Spectator {
         self.client.oracle.lock().shown(&self.name, entity, version, shown);
     }
 
-    /// What it does not see that is there, if anything.
+    /// A subject whose final state it does not see, in words.
     async fn missing(&mut self) -> Option<String> {
         for subject in self.subjects() {
             let audit = self.client.read(&mut self.rng, &self.name, fixture::audit_of(&subject.0)).await?;
@@ -403,7 +403,7 @@ impl Spectator {
                 return Some(format!("{} at {version} has {:?} and it sees {counts:?}", subject.0, audit.counts));
             }
             if let Entity::Session(session) = &subject.0 {
-                // What it says is held against what was shown at its version.
+                // The oracle compares the map with the states that watchers have seen.
                 self.client
                     .read(&mut self.rng, &self.name, Command::Session(session.clone(), SessionCommand::Map))
                     .await?
@@ -415,7 +415,7 @@ impl Spectator {
     }
 }
 
-/// Whether a delta follows what is known: it may begin before it, states being absolute, but not after it.
+/// Checks that a delta follows a version. It may begin before it, because deltas contain states.
 fn follows(of: &impl std::fmt::Display, version: u64, (from, to): (u64, u64)) -> Result<(), String> {
     match from <= version && to > version {
         true => Ok(()),
@@ -423,7 +423,7 @@ fn follows(of: &impl std::fmt::Display, version: u64, (from, to): (u64, u64)) ->
     }
 }
 
-/// Who says what it has is never shown less.
+/// Checks that a resumed watcher does not go back.
 fn not_back(of: &impl std::fmt::Display, at: Option<&LastSeen>, version: u64) -> Result<(), String> {
     match at.map(LastSeen::version).filter(|at| version < *at) {
         None => Ok(()),
@@ -444,7 +444,7 @@ fn apply(delta: &Delta, seats: &mut [u8], mut areas: Vec<AreaCounts>) -> Vec<Are
     areas
 }
 
-/// Seats by state, counted from two bits each.
+/// Counts seats by state, from two bits each.
 fn counted(seats: &[u8], all: u32) -> SeatCounts {
     let mut counts = SeatCounts { free: 0, held: 0, sold: 0, blocked: 0 };
     for seat in 0..all {
