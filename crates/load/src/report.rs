@@ -369,7 +369,7 @@ impl Audit {
 pub struct Verdict {
     /// Whether the run passed.
     pub passed: bool,
-    /// One line for everybody.
+    /// The result in one line.
     pub line: String,
     /// The reasons if the run failed.
     pub reasons: Vec<String>,
