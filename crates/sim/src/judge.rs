@@ -46,110 +46,142 @@ pub(crate) async fn judge(
     rng: &mut SmallRng,
 ) -> Seen {
     leftovers::outlive(client.life_ms()).await;
-    let mut seen = Seen::default();
-    let wrong = |what: String| client.oracle.lock().violation(what);
-    for machine in &client.members() {
-        let owed = || machine.handle().map(|handle| handle.audit()).map(|audit| audit.owed + audit.payments_pending);
-        settle(client, machine.number, owed).await;
-        let Some(handle) = machine.handle() else {
-            wrong(format!("node {} does not serve at the end", machine.number));
-            continue;
-        };
-        let mut audit = handle.audit_to(Depth::Records);
-        // Followers apply each shard at its own pace, so some violations pass.
-        for _ in 0..BLUR_LOOKS {
-            if audit.violations.is_empty() {
-                break;
-            }
-            sleep(Duration::from_millis(500)).await;
-            audit = handle.audit_to(Depth::Records);
-        }
-        seen.orders = seen.orders.max(audit.orders);
-        client.trace.note(&format!("node {}: {audit:?}", machine.number));
-        audit.violations.iter().for_each(|violation| wrong(format!("node {}: {violation}", machine.number)));
-        // Counted before any cart is read, because a read checks its deadline.
-        let left = audit.carts.active + audit.carts.checking_out + audit.holds;
-        if walls_are_right && left > 0 {
-            let (carts, holds, number) = (audit.carts, audit.holds, machine.number);
-            wrong(format!("node {number}: {carts:?} and {holds} holds are left when every life is over"));
-        }
-    }
-
-    let mut audits = BTreeMap::new();
-    for cart_trace in cart_traces.carts.values() {
-        let Some(outcome) = client.read(rng, "judge", fixture::audit_of(&Entity::Cart(cart_trace.cart))).await else {
-            continue;
-        };
-        match outcome {
-            Ok(answered) => match answered.answer {
-                Answer::CartAudit(audit) => _ = audits.insert(cart_trace.cart, *audit),
-                other => wrong(format!("the audit of {} says {other:?}", cart_trace.cart)),
-            },
-            Err(_) if fixture::is_unknown(&outcome) => {}
-            Err(refusal) => wrong(format!("the audit of {} is refused: {refusal}", cart_trace.cart)),
-        }
-    }
-    seen.carts = audits.len() as u64;
-    let mut orders = BTreeMap::new();
-    for cart_trace in cart_traces.carts.values() {
-        let order = match audits.get(&cart_trace.cart).is_some_and(|audit| audit.cart.state == CartState::Done) {
-            true => order_of(client, rng, cart_trace.cart).await,
-            false => None,
-        };
-        orders.extend(order.iter().map(|order| (order.id, Arc::clone(order))));
-        if audits.get(&cart_trace.cart).is_some_and(|audit| audit.cart.state == CartState::Active) {
-            wrong(format!("cart {} lives on when its life is over", cart_trace.cart));
-        }
-        for what in cart(cart_trace, audits.get(&cart_trace.cart), order.as_deref(), fixture) {
-            wrong(format!("cart {}: {what}", cart_trace.cart));
-        }
-        if let Some(expired_ms) = cart_trace.expired_ms.filter(|_| walls_are_right) {
-            let deadline_ms = cart_trace.deadline.0 - BEGIN_MS;
-            wrong(format!(
-                "cart {} had expired at {expired_ms} ms, before its deadline at {deadline_ms} ms",
-                cart_trace.cart
-            ));
-        }
-    }
-
-    for cart_trace in cart_traces.carts.values() {
-        let (Some(audit), Some(before_ms)) = (audits.get(&cart_trace.cart), cart_trace.checkout_ms) else { continue };
-        client.disowned(audit, before_ms).into_iter().for_each(&wrong);
-    }
-    gateway.check(&audits, &orders).into_iter().for_each(&wrong);
-
-    let mut sales = BTreeMap::new();
-    for inventory in fixture.inventories() {
-        let Some(Ok(answered)) = client.read(rng, "judge", fixture::audit_of(&inventory)).await else { continue };
-        let (found, holds, violations) = match answered.answer {
-            Answer::SessionAudit(audit) => (audit.sales, audit.holds, audit.violations),
-            Answer::ProductAudit(audit) => (audit.sales, audit.holds, audit.violations),
-            Answer::ResourceAudit(audit) => (audit.sales, audit.holds, audit.violations),
-            Answer::CustomerAudit(audit) => (audit.sales, audit.holds, audit.violations),
-            other => {
-                wrong(format!("the audit of {inventory} says {other:?}"));
-                continue;
-            }
-        };
-        violations.iter().for_each(|violation| wrong(format!("{inventory}: {violation}")));
-        holds.iter().for_each(|hold| wrong(format!("{inventory} holds {hold:?} when every life is over")));
-        sales.extend(found.into_iter().map(|sale| ((inventory.clone(), sale.hold), sale)));
-        if let Entity::Session(session) = &inventory {
-            let map = Command::Session(session.clone(), SessionCommand::Map);
-            // The map is checked below, with all others.
-            let _ = client.read(rng, "judge", map).await;
-        }
-    }
+    let mut judge = Judge { client, fixture, cart_traces, walls_are_right, rng };
+    let orders = judge.check_nodes().await;
+    let audits = judge.cart_audits().await;
+    let found = judge.check_carts(&audits).await;
+    judge.wrong(gateway.check(&audits, &found));
+    let sales = judge.inventory_sales().await;
     for audit in audits.values() {
-        sold(audit, &sales).into_iter().for_each(|what| wrong(format!("cart {}: {what}", audit.cart.id)));
+        judge.wrong(sold(audit, &sales).into_iter().map(|what| format!("cart {}: {what}", audit.cart.id)));
     }
-    for what in leftovers::purchases(client, fixture, &orders, rng).await {
-        wrong(what);
+    judge.wrong(leftovers::purchases(client, fixture, &found, judge.rng).await);
+    judge.wrong(seats(client, cart_traces, walls_are_right, fixture));
+    Seen { orders, carts: audits.len() as u64 }
+}
+
+struct Judge<'a> {
+    client: &'a ClientStub,
+    fixture: &'a Fixture,
+    cart_traces: &'a CartTraces,
+    walls_are_right: bool,
+    rng: &'a mut SmallRng,
+}
+
+impl Judge<'_> {
+    /// Reports violations.
+    fn wrong(&self, violations: impl IntoIterator<Item = String>) {
+        violations.into_iter().for_each(|what| self.client.oracle.lock().violation(what));
     }
-    for what in seats(client, cart_traces, walls_are_right, fixture) {
-        wrong(what);
+
+    /// Audits every node. Returns the number of orders.
+    async fn check_nodes(&self) -> u64 {
+        let mut orders = 0;
+        for machine in &self.client.members() {
+            let number = machine.number;
+            let owed =
+                || machine.handle().map(|handle| handle.audit()).map(|audit| audit.owed + audit.payments_pending);
+            settle(self.client, number, owed).await;
+            let Some(handle) = machine.handle() else {
+                self.wrong([format!("node {number} does not serve at the end")]);
+                continue;
+            };
+            let mut audit = handle.audit_to(Depth::Records);
+            // Followers apply each shard at its own pace, so some violations pass.
+            for _ in 0..BLUR_LOOKS {
+                if audit.violations.is_empty() {
+                    break;
+                }
+                sleep(Duration::from_millis(500)).await;
+                audit = handle.audit_to(Depth::Records);
+            }
+            orders = orders.max(audit.orders);
+            self.client.trace.note(&format!("node {number}: {audit:?}"));
+            self.wrong(audit.violations.iter().map(|violation| format!("node {number}: {violation}")));
+            // Counted before any cart is read, because a read checks its deadline.
+            let (carts, holds) = (audit.carts, audit.holds);
+            if self.walls_are_right && carts.active + carts.checking_out + holds > 0 {
+                self.wrong([format!("node {number}: {carts:?} and {holds} holds are left when every life is over")]);
+            }
+        }
+        orders
     }
-    seen
+
+    /// The audits of all carts that exist.
+    async fn cart_audits(&mut self) -> BTreeMap<CartId, CartAudit> {
+        let mut audits = BTreeMap::new();
+        for id in self.cart_traces.carts.values().map(|cart_trace| cart_trace.cart) {
+            let audit = fixture::audit_of(&Entity::Cart(id));
+            let Some(outcome) = self.client.read(self.rng, "judge", audit).await else { continue };
+            match outcome {
+                Ok(answered) => match answered.answer {
+                    Answer::CartAudit(audit) => _ = audits.insert(id, *audit),
+                    other => self.wrong([format!("the audit of {id} says {other:?}")]),
+                },
+                Err(_) if fixture::is_unknown(&outcome) => {}
+                Err(refusal) => self.wrong([format!("the audit of {id} is refused: {refusal}")]),
+            }
+        }
+        audits
+    }
+
+    /// Compares each cart with its buyer's answers. Returns the orders.
+    async fn check_carts(&mut self, audits: &BTreeMap<CartId, CartAudit>) -> BTreeMap<OrderId, Arc<Order>> {
+        let mut orders = BTreeMap::new();
+        for cart_trace in self.cart_traces.carts.values() {
+            let id = cart_trace.cart;
+            let audit = audits.get(&id);
+            let state = audit.map(|audit| audit.cart.state);
+            let order = match state {
+                Some(CartState::Done) => order_of(self.client, self.rng, id).await,
+                _ => None,
+            };
+            if state == Some(CartState::Active) {
+                self.wrong([format!("cart {id} lives on when its life is over")]);
+            }
+            let wrong = cart(cart_trace, audit, order.as_deref(), self.fixture);
+            self.wrong(wrong.into_iter().map(|what| format!("cart {id}: {what}")));
+            orders.extend(order.map(|order| (order.id, order)));
+            if let Some(expired_ms) = cart_trace.expired_ms.filter(|_| self.walls_are_right) {
+                let deadline_ms = cart_trace.deadline.0 - BEGIN_MS;
+                let what = format!("cart {id} had expired at {expired_ms} ms, before its deadline at {deadline_ms} ms");
+                self.wrong([what]);
+            }
+        }
+        for cart_trace in self.cart_traces.carts.values() {
+            if let (Some(audit), Some(before_ms)) = (audits.get(&cart_trace.cart), cart_trace.checkout_ms) {
+                self.wrong(self.client.disowned(audit, before_ms));
+            }
+        }
+        orders
+    }
+
+    /// Audits every inventory. Returns the sales. Reads the seat maps, which are checked with all others.
+    async fn inventory_sales(&mut self) -> BTreeMap<(Entity, HoldId), SaleView> {
+        let mut sales = BTreeMap::new();
+        for inventory in self.fixture.inventories() {
+            let audit = fixture::audit_of(&inventory);
+            let Some(Ok(answered)) = self.client.read(self.rng, "judge", audit).await else { continue };
+            let (found, holds, violations) = match answered.answer {
+                Answer::SessionAudit(audit) => (audit.sales, audit.holds, audit.violations),
+                Answer::ProductAudit(audit) => (audit.sales, audit.holds, audit.violations),
+                Answer::ResourceAudit(audit) => (audit.sales, audit.holds, audit.violations),
+                Answer::CustomerAudit(audit) => (audit.sales, audit.holds, audit.violations),
+                other => {
+                    self.wrong([format!("the audit of {inventory} says {other:?}")]);
+                    continue;
+                }
+            };
+            self.wrong(violations.iter().map(|violation| format!("{inventory}: {violation}")));
+            self.wrong(holds.iter().map(|hold| format!("{inventory} holds {hold:?} when every life is over")));
+            sales.extend(found.into_iter().map(|sale| ((inventory.clone(), sale.hold), sale)));
+            if let Entity::Session(session) = &inventory {
+                let map = Command::Session(session.clone(), SessionCommand::Map);
+                let _ = self.client.read(self.rng, "judge", map).await;
+            }
+        }
+        sales
+    }
 }
 
 async fn settle(client: &ClientStub, number: u64, owed: impl Fn() -> Option<u64>) {
