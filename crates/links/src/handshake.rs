@@ -88,7 +88,7 @@ pub(super) async fn accept(
     })?;
     let peer = match taken {
         PeerAdmission::AsListed => inner.peer(node).filter(|peer| peer.is_listed()),
-        PeerAdmission::Unlisted => Some(inner.guest(node)),
+        PeerAdmission::Unlisted => Some(inner.admit_unlisted(node)),
     };
     let peer = peer.ok_or(Refusal::NotInTable { node })?;
     Ok(Caller { peer, proof: transcript.proof(Side::Acceptor), hello })

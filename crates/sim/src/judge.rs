@@ -55,7 +55,8 @@ pub(crate) async fn judge(
     for audit in audits.values() {
         judge.wrong(sold(audit, &sales).into_iter().map(|what| format!("cart {}: {what}", audit.cart.id)));
     }
-    judge.wrong(leftovers::purchases(client, fixture, &found, judge.rng).await);
+    let purchases = leftovers::purchases(client, fixture, &found, judge.rng).await;
+    judge.wrong(purchases);
     judge.wrong(seats(client, cart_traces, walls_are_right, fixture));
     Seen { orders, carts: audits.len() as u64 }
 }

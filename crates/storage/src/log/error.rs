@@ -36,7 +36,7 @@ pub enum LogError {
         max: u64,
     },
     /// A completely written record or page has changed since.
-    #[error("the log is damaged: {} at byte {offset}{}: {why}; {ANEW}", .file.display(), of_record(.seq))]
+    #[error("the log is damaged: {} at byte {offset}{}: {why}; {REMEDY}", .file.display(), of_record(.seq))]
     Damaged {
         /// The segment.
         file: PathBuf,
@@ -48,7 +48,7 @@ pub enum LogError {
         why: String,
     },
     /// A segment between others is gone.
-    #[error("segment {number} of the log in {} is missing; put it back, or else {ANEW}", .dir.display())]
+    #[error("segment {number} of the log in {} is missing; put it back, or else {REMEDY}", .dir.display())]
     MissingSegment {
         /// The segment's number.
         number: u64,
@@ -56,7 +56,7 @@ pub enum LogError {
         dir: PathBuf,
     },
     /// The log existed before and is gone.
-    #[error("the log in {} is gone; put it back, or else {ANEW}", .dir.display())]
+    #[error("the log in {} is gone; put it back, or else {REMEDY}", .dir.display())]
     Missing {
         /// The log's directory.
         dir: PathBuf,
