@@ -56,7 +56,7 @@ pub struct World {
 
 impl World {
     /// The operating system's clock, random numbers, files and stores, without other nodes and without a payment gateway.
-    pub fn alone() -> World {
+    pub fn standalone() -> World {
         World {
             clock: Arc::new(OsClock::new()),
             rng: Arc::new(OsRng),

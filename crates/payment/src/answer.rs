@@ -39,7 +39,7 @@ fn hint(status: StatusCode) -> &'static str {
 impl CallError {
     /// Contains the whole chain of sources, because the first error alone says little.
     pub(super) fn lost(error: &(dyn Error + 'static)) -> CallError {
-        let chain = std::iter::successors(Some(error), |error| error.source());
+        let chain = std::iter::successors(Some(error), |error| (*error).source());
         CallError::Lost(chain.map(ToString::to_string).collect::<Vec<_>>().join(": "))
     }
 }

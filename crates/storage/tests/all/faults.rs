@@ -222,7 +222,7 @@ fn a_killed_process_loses_unsynced_data_only_with_the_shim() {
     assert_eq!(process.must("append 2000"), 7);
     process.kill();
     let (recovery, sizes) = recovered(&dir);
-    assert_eq!((sizes, recovery.cut), (vec![300; 5], None));
+    assert_eq!((sizes, recovery.torn_end), (vec![300; 5], None));
 
     // Without it the page cache survives: killing alone proves nothing about durability.
     let mut process = Process::start(&dir, None);
@@ -285,13 +285,13 @@ fn a_record_torn_at_any_byte_is_cut_off() {
         order(&dir, "");
         let (recovery, sizes) = recovered(&dir);
         match torn {
-            0 => assert_eq!((sizes, recovery.cut), (vec![500], None)),
-            3_072 => assert_eq!((sizes, recovery.cut), (vec![500, 3_000], None)),
+            0 => assert_eq!((sizes, recovery.torn_end), (vec![500], None)),
+            3_072 => assert_eq!((sizes, recovery.torn_end), (vec![500, 3_000], None)),
             _ => {
                 assert_eq!(sizes, [500]);
-                let cut = recovery.cut.expect("the unfinished record is told");
+                let cut = recovery.torn_end.expect("the unfinished record is told");
                 assert_eq!((cut.seq, cut.bytes <= torn), (2, true));
-                assert_eq!(recovered(&dir).0.cut, None, "it is cut once");
+                assert_eq!(recovered(&dir).0.torn_end, None, "it is cut once");
             }
         }
     }
