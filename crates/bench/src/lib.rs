@@ -92,7 +92,7 @@ impl Alone {
         let overload = OverloadSettings { target_ms: 5_000, sustain_ms: 10_000, ..OverloadSettings::default() };
         let config =
             NodeConfig { data_dir: data_dir.to_owned(), fsync, overload, replicating, ..NodeConfig::default() };
-        let node = Node::start(config, World::alone(), &runtimes).expect("a node");
+        let node = Node::start(config, World::standalone(), &runtimes).expect("a node");
         while node.handle().ready().is_err() {
             thread::sleep(Duration::from_millis(1));
         }

@@ -18,7 +18,7 @@ use crate::{
 /// Prints the contents of a data directory and, with a flag, the turns in its log.
 pub fn run(args: &Inspect) -> Outcome {
     let wanted = args.turns.as_deref();
-    let inspection = inspect::inspect(&World::alone(), &args.data_dir, |turn| {
+    let inspection = inspect::inspect(&World::standalone(), &args.data_dir, |turn| {
         let entity = turn.entity.to_string();
         if wanted.is_some_and(|wanted| wanted.is_empty() || wanted == entity) {
             let at = rfc3339(turn.at).unwrap_or_else(|| turn.at.0.to_string());
@@ -50,13 +50,13 @@ fn print(inspection: &Inspection) {
         recovery.last_seq,
         if recovery.clean_stop { "sealed: all of it was on the disk" } else { "its last record is not sealed" }
     );
-    if let Some(cut) = &recovery.cut {
+    if let Some(torn_end) = &recovery.torn_end {
         println!(
             "     the last record ({}) was not written whole: {} bytes at {} of {} would be cut off; it was never acknowledged",
-            cut.seq,
-            cut.bytes,
-            cut.offset,
-            cut.file.display()
+            torn_end.seq,
+            torn_end.bytes,
+            torn_end.offset,
+            torn_end.file.display()
         );
     }
     for warning in &inspection.warnings {

@@ -12,7 +12,7 @@ use crate::{
 /// Runs one seed or many, and prints the report.
 pub fn run_it(args: &Sim) -> Outcome {
     let Sim { seed, seeds, minutes, nodes, carts, shards, trace } = *args;
-    let settings = Settings { minutes, nodes, carts, shards, told: trace, ..Settings::new(seed) };
+    let settings = Settings { minutes, nodes, carts, shards, trace, ..Settings::new(seed) };
     let threads = available_parallelism().map_or(1, usize::from);
     let threads = if seeds == 1 { 1 } else { threads };
     let until = seed.checked_add(seeds).ok_or_else(|| Failure::Usage("there are no such seeds".into()))?;

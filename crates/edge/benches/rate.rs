@@ -24,7 +24,7 @@ use boxoffice_edge::{
     backend::{Member, Reading},
 };
 use boxoffice_env::OsClock;
-use boxoffice_feeds::{Beginning, FeedSettings, FeedSource, Feeds, NoFeed};
+use boxoffice_feeds::{FeedSettings, FeedSource, Feeds, InitialState, NoFeed};
 use boxoffice_node::{access::KeyRing, door::ReplyTo, history::HistoryError};
 use boxoffice_wire::{
     Encoding, Op,
@@ -40,11 +40,11 @@ use tokio_tungstenite::tungstenite::{Message, client::IntoClientRequest, http::H
 struct Empty;
 
 impl FeedSource for Empty {
-    fn begin(&self, _entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin(&self, _entity: &Entity) -> Result<InitialState, NoFeed> {
         Err(NoFeed::NotFound)
     }
 
-    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
         self.begin(entity)
     }
 

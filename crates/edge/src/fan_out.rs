@@ -148,7 +148,7 @@ fn history(entity: Entity, found: Result<HistoryFound, HistoryError>) -> Result<
         Err(
             error @ (HistoryError::Log(_)
             | HistoryError::Archive(_)
-            | HistoryError::Past(_)
+            | HistoryError::Store(_)
             | HistoryError::Undecodable(_)
             | HistoryError::Other { .. }),
         ) => {

@@ -1,19 +1,19 @@
-//! Time: what the wall says, and what has gone by.
+//! Wall time and monotonic time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Where a node reads the time.
+/// A node's source of time.
 ///
-/// Wall time may jump and goes into events; monotonic time never goes back and is for time-outs.
-/// The two must not be mixed.
+/// Wall time may jump and is written to events. Monotonic time never goes back and is for time-outs. The two must not be
+/// mixed.
 pub trait Clock: Send + Sync {
     /// Wall time in milliseconds since 1970 (UTC).
     fn wall_ms(&self) -> u64;
 
-    /// Nanoseconds since a point of this clock's own choosing; never goes back. Goes on while the machine sleeps, where the
-    /// system has such a clock: what a shard promised until 20:00 ends at 20:00 by it.
+    /// Nanoseconds since an arbitrary moment. It never goes back. It includes the machine's sleep where the system has such a
+    /// clock, so that a promise until 20:00 ends at 20:00.
     fn monotonic_ns(&self) -> u64;
 
     /// Milliseconds since the same point as [`Clock::monotonic_ns`].
@@ -28,7 +28,7 @@ pub struct OsClock {
     started_ns: u64,
 }
 
-/// Counts while the machine is suspended as well.
+/// It includes the time in which the machine is suspended.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const MONOTONIC: ClockId = ClockId::Boottime;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -36,7 +36,7 @@ const MONOTONIC: ClockId = ClockId::Monotonic;
 
 fn monotonic_ns() -> u64 {
     let now = clock_gettime(MONOTONIC);
-    // Neither is negative: it counts from the machine's start.
+    // Neither is negative, because it counts from the machine's start.
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
@@ -56,7 +56,7 @@ impl Default for OsClock {
 impl Clock for OsClock {
     #[allow(clippy::disallowed_methods, reason = "this is the one door to the system's clock")]
     fn wall_ms(&self) -> u64 {
-        // A machine whose clock stands before 1970 is told apart from no real time: it reads 0.
+        // A clock before 1970 reads as 0.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wall_time_is_of_this_century_and_monotonic_time_goes_on() {
+    fn wall_time_is_of_this_century_and_monotonic_time_advances() {
         let clock = OsClock::new();
         let year_2020_ms = 1_577_836_800_000;
         assert!(clock.wall_ms() > year_2020_ms);

@@ -16,19 +16,19 @@ pub enum OpenMode {
     Create,
 }
 
-/// Where a file is.
+/// Tells a file from its copies, and one boot of the machine from another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// Device, number and birth of the file: a copy has others.
+pub struct FileIdentity {
+    /// Device, inode and birth of the file. A copy has others.
     pub file: String,
-    /// The start of the machine that it is read in; empty if that is not known.
+    /// The current boot of the machine, empty if it is unknown.
     pub boot: String,
 }
 
 /// The file system below a node.
 ///
-/// The names in a directory (created, renamed, removed) are sure to outlive a power cut only after
-/// [`Disk::sync_dir`], what a file holds only after [`DiskFile::sync_data`].
+/// Created, renamed and removed names survive a power cut only after [`Disk::sync_dir`], the content of a file only after
+/// [`DiskFile::sync_data`].
 pub trait Disk: Send + Sync {
     /// Opens the file at `path`.
     ///
@@ -36,7 +36,7 @@ pub trait Disk: Send + Sync {
     /// As the file system says: `NotFound`, `AlreadyExists`, `StorageFull`, and others.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Gives the file at `from` the name `to`; a file of that name is replaced in one step.
+    /// Gives the file at `from` the name `to`, and atomically replaces a file of that name.
     ///
     /// # Errors
     /// As the file system says.
@@ -45,61 +45,59 @@ pub trait Disk: Send + Sync {
     /// Removes the file at `path`.
     ///
     /// # Errors
-    /// As the file system says; `NotFound` when there is none.
+    /// As the file system says, `NotFound` for a missing file.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// Makes the names in the directory `dir` durable.
     ///
     /// # Errors
-    /// As the file system says; the names are then in doubt.
+    /// As the file system says. The names are then in doubt.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
     /// The names of the files in `dir`, sorted. Directories are left out.
     ///
     /// # Errors
-    /// As the file system says; `NotFound` when there is no such directory.
+    /// As the file system says, `NotFound` for a missing directory.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
-    /// Creates `dir` and the directories above it where they are missing, durably.
+    /// Creates `dir` and its missing parents, durably.
     ///
     /// # Errors
     /// As the file system says.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
 
-    /// Sees to it that nobody but its owner can look into `dir`, which somebody else may have made. Nothing where there are
-    /// no others.
+    /// Makes `dir` accessible to its owner only. A simulated disk does nothing.
     ///
     /// # Errors
-    /// As the file system says: not the owner's own process, for one.
-    fn close_to_others(&self, _dir: &Path) -> io::Result<()> {
+    /// As the file system says, for example if the process does not own `dir`.
+    fn restrict_to_owner(&self, _dir: &Path) -> io::Result<()> {
         Ok(())
     }
 
-    /// Bytes that may still be written on the file system that holds `dir`.
+    /// Free bytes on the file system of `dir`.
     ///
     /// # Errors
     /// As the file system says.
     fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
 
-    /// Takes the exclusive lock on the file at `path`, creating it; it ends with the returned value
-    /// or with the process. `None` when somebody else has it.
+    /// Creates the file at `path` if needed and locks it exclusively. The lock ends with the returned value or with the
+    /// process. `None` if another process has the lock.
     ///
     /// # Errors
     /// As the file system says.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>>;
 
-    /// What tells the file at `path` from every copy of it, and the file system's life since the machine started from those
-    /// before. `None` where there is no telling, as on a simulated disk.
+    /// The identity of the file at `path`. `None` where it cannot be told, as on a simulated disk.
     ///
     /// # Errors
-    /// As the file system says; `NotFound` when there is no such file.
-    fn place(&self, _path: &Path) -> io::Result<Option<Place>> {
+    /// As the file system says, `NotFound` for a missing file.
+    fn file_identity(&self, _path: &Path) -> io::Result<Option<FileIdentity>> {
         Ok(None)
     }
 
-    /// How long the calls since the last `owed` would have blocked, if they did not: a simulated disk returns at once, and
-    /// whoever called it waits for so long before going on. Always nothing for a disk that blocks.
-    fn owed(&self) -> Duration {
+    /// How long the calls since the last `take_delay` would have blocked on a simulated disk. Its calls return at once, and
+    /// the caller waits for this long afterwards. Zero for a real disk.
+    fn take_delay(&self) -> Duration {
         Duration::ZERO
     }
 }
@@ -112,20 +110,20 @@ pub trait DiskFile: Send + Sync {
     /// Fills `bytes` from position `at`.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the file ends before; others as the file system says.
+    /// `UnexpectedEof` if the file ends before, others as the file system says.
     fn read_exact_at(&self, bytes: &mut [u8], at: u64) -> io::Result<()>;
 
-    /// Writes all of `bytes` at position `at`; the file grows where needed.
+    /// Writes all of `bytes` at position `at`. The file grows if needed.
     ///
     /// # Errors
-    /// As the file system says; a part may then be written.
+    /// As the file system says. A part may then be written.
     fn write_all_at(&self, bytes: &[u8], at: u64) -> io::Result<()>;
 
-    /// Makes what was written and the file's length durable.
+    /// Makes the content and length of the file durable.
     ///
     /// # Errors
-    /// As the file system says. What was written since the last success is then lost or not, and a
-    /// later success proves nothing: the caller must not trust this file again.
+    /// As the file system says. Everything written since the last success is then in doubt, and a later success proves
+    /// nothing, so the caller must not trust this file again.
     fn sync_data(&self) -> io::Result<()>;
 
     /// The file's length in bytes.
@@ -134,7 +132,7 @@ pub trait DiskFile: Send + Sync {
     /// As the file system says.
     fn length(&self) -> io::Result<u64>;
 
-    /// Cuts the file to `length` bytes, or lengthens it with zeros.
+    /// Truncates the file to `length` bytes, or extends it with zeros.
     ///
     /// # Errors
     /// As the file system says.
@@ -142,8 +140,8 @@ pub trait DiskFile: Send + Sync {
 }
 
 #[cfg(test)]
-pub(super) mod promises {
-    //! What every disk must do, checked for the real one and for the one in memory alike.
+pub(super) mod contract {
+    //! The contract of every disk, checked for the real one and for the one in memory.
 
     use super::*;
     use std::io::ErrorKind;

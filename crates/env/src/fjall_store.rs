@@ -1,12 +1,11 @@
-//! Stores on the real disk: one log-structured tree of the crate `fjall` each.
+//! Stores on the real disk. Each is one log-structured tree of the crate `fjall`.
 //!
-//! It is made small: one thread, a cache and a memtable of the sizes that the settings say. A batch goes to the
-//! operating system at once and to the disk with a sync. When the disk is full its journal refuses everything from then
-//! on; what is open is then still read, and closed and opened anew before the next write, as soon as there is room: that
-//! drops what was not synced.
+//! A store is small: one thread, and a cache and a memtable of the configured sizes. A batch goes to the operating system at
+//! once and to the disk with a sync. On a full disk fjall's journal fails and refuses every later write. Reads go on. Before
+//! the next write the store is closed and reopened, as soon as there is room. That drops unsynced batches.
 //!
-//! Before fjall opens its journals they are written again with the same bytes: after a failed sync the system keeps their
-//! pages as if they were written, so fjall would read, believe and sync what is not on the disk.
+//! Before fjall opens its journals, they are rewritten with the same bytes. After a failed sync the system keeps their pages
+//! as if they were written, so fjall would otherwise trust data that is not on the disk.
 
 #![allow(clippy::disallowed_methods, reason = "this is a door to the system's files")]
 
@@ -22,25 +21,22 @@ use parking_lot::{RwLock, RwLockReadGuard};
 
 use super::disk::{Disk, OpenMode};
 use super::os_disk::{OsDisk, is_out_of_descriptors, with_descriptor};
-use super::store::{Pair, Store, StoreError, StoreSettings, Stores, is_no_space};
+use super::store::{KeyValue, Store, StoreError, StoreSettings, Stores, is_no_space};
 
-/// The journal may take so much before memtables are written to files: the least that fjall takes.
+/// The journal's size before memtables are written to files. It is fjall's minimum.
 const JOURNAL_BYTES: u64 = 64 << 20;
-/// Files kept open.
 const FILES_MAX: usize = 32;
-/// Beside what is written, room is left for the files that memtables are sorted into.
+/// Free room that a batch leaves for sorted files, in memtables.
 const MEMTABLES_SPARE: u64 = 4;
-/// Journals are written again in pieces of so many bytes; pieces of zeros, which they are made of, are left.
+/// The unit in which journals are rewritten. Pieces of zeros are skipped, because preallocated journals consist of them.
 const PIECE: usize = 256 << 10;
-/// What fjall calls its journals, and the file that it looks at before anything else.
+/// The suffix of fjall's journals, its first file and its lock.
 const JOURNALS: &str = ".jnl";
 const VERSION: &str = "version";
-/// What it locks while it has them open.
 const LOCK: &str = "lock";
-/// fjall's own thread says of what it met only that it does not go on. It is opened anew then, so often without a sync in
-/// between; more is no passing trouble.
+/// How often fjall may fail without naming a cause between two syncs. Its thread may have met a full disk, so the store is
+/// reopened. More failures are no passing trouble.
 const POISONED_MAX: u32 = 3;
-/// The name of its one tree.
 const TREE: &str = "all";
 
 /// The stores of the real disk.
@@ -55,7 +51,7 @@ impl Stores for FjallStores {
     }
 
     fn exists(&self, dir: &Path) -> bool {
-        // What was begun and has no version yet holds nothing.
+        // A store that was not made completely has no version and no data.
         dir.join(VERSION).exists()
     }
 }
@@ -63,24 +59,24 @@ impl Stores for FjallStores {
 struct FjallStore {
     dir: PathBuf,
     settings: StoreSettings,
-    /// `None` where it could not be opened anew after a write that found the disk full.
+    /// `None` if it could not be reopened after it failed.
     open: RwLock<Option<Open>>,
-    /// How often it did not go on since the last sync, for a reason that it does not say.
+    /// Failures without a named cause since the last sync.
     poisoned: AtomicU32,
 }
 
 struct Open {
-    /// It takes no more writes.
-    is_spent: bool,
+    /// It refuses writes until it is reopened.
+    is_failed: bool,
     tree: Keyspace,
-    // Closed last.
+    // Dropped last.
     database: Database,
 }
 
 impl Open {
     fn new(dir: &Path, settings: &StoreSettings) -> Result<Open, StoreError> {
         if FjallStores.exists(dir) {
-            write_again(&OsDisk, dir).map_err(|error| match is_no_space(&error) {
+            rewrite_journals(&OsDisk, dir).map_err(|error| match is_no_space(&error) {
                 true => StoreError::full(dir, error),
                 false => StoreError::broken(dir, format!("its journal cannot be written again: {error}")),
             })?;
@@ -93,18 +89,19 @@ impl Open {
                 .max_cached_files(Some(FILES_MAX))
                 .open()
         };
-        let database = patiently(dir, database).map_err(|error| told(dir, &error))?;
+        let database = when_descriptors_allow(dir, database).map_err(|error| store_error(dir, &error))?;
         let options = || KeyspaceCreateOptions::default().max_memtable_size(settings.memtable_bytes);
-        let tree = patiently(dir, || database.keyspace(TREE, options)).map_err(|error| told(dir, &error))?;
-        Ok(Open { is_spent: false, tree, database })
+        let tree = when_descriptors_allow(dir, || database.keyspace(TREE, options))
+            .map_err(|error| store_error(dir, &error))?;
+        Ok(Open { is_failed: false, tree, database })
     }
 }
 
-/// Writes the journals in `dir` again, with the same bytes, and syncs them. Tables are not concerned: one whose sync failed
-/// was never counted among them.
-fn write_again(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+/// Rewrites the journals in `dir` with the same bytes and syncs them. Tables need no rewriting, because fjall never uses a
+/// table whose sync failed.
+fn rewrite_journals(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
     let Some(_lock) = disk.lock(&dir.join(LOCK))? else {
-        // fjall says so.
+        // fjall reports it.
         return Ok(());
     };
     let names = disk.list(dir)?;
@@ -125,7 +122,7 @@ fn write_again(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
     disk.sync_dir(dir)
 }
 
-/// What the system said, where fjall's error is about that.
+/// The operating system's error behind fjall's error.
 fn io_error(error: &fjall::Error) -> Option<&io::Error> {
     match error {
         fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => Some(error),
@@ -133,8 +130,7 @@ fn io_error(error: &fjall::Error) -> Option<&io::Error> {
     }
 }
 
-/// What fjall's error means for whoever keeps something in a store.
-fn told(dir: &Path, error: &fjall::Error) -> StoreError {
+fn store_error(dir: &Path, error: &fjall::Error) -> StoreError {
     match (error, io_error(error)) {
         (_, Some(io)) if is_no_space(io) => StoreError::full(dir, io),
         (_, Some(io)) if is_out_of_descriptors(io) => {
@@ -145,8 +141,8 @@ fn told(dir: &Path, error: &fjall::Error) -> StoreError {
     }
 }
 
-/// Asks fjall for what changes nothing, again as long as there is no file descriptor for it.
-fn patiently<T>(dir: &Path, mut ask: impl FnMut() -> Result<T, fjall::Error>) -> Result<T, fjall::Error> {
+/// Repeats a read until the process has a file descriptor for it.
+fn when_descriptors_allow<T>(dir: &Path, mut ask: impl FnMut() -> Result<T, fjall::Error>) -> Result<T, fjall::Error> {
     let mut last = None;
     let asked = with_descriptor(dir, || match ask() {
         Ok(done) => Ok(done),
@@ -170,36 +166,36 @@ impl FjallStore {
             }
         };
         let open = open.as_ref().ok_or_else(|| StoreError::full(&self.dir, "it is closed until there is room"))?;
-        patiently(&self.dir, || read(open)).map_err(|error| told(&self.dir, &error))
+        when_descriptors_allow(&self.dir, || read(open)).map_err(|error| store_error(&self.dir, &error))
     }
 
-    /// Opens it anew if it takes no more writes. Until there is room for that, what is open is read.
+    /// Reopens a failed store. Until there is room for that, the failed one serves reads.
     fn reopen(&self) -> Result<(), StoreError> {
         let mut open = self.open.write();
-        if open.as_ref().is_some_and(|open| !open.is_spent) {
+        if open.as_ref().is_some_and(|open| !open.is_failed) {
             return Ok(());
         }
-        // Two of them side by side would spoil each other.
+        // fjall must not have the same directory open twice.
         *open = None;
         *open = Some(Open::new(&self.dir, &self.settings)?);
         Ok(())
     }
 
-    /// What is to become of a store that did not take a write or a sync.
-    fn spent(&self, error: &fjall::Error) -> StoreError {
+    /// Marks the store as failed after a write or sync.
+    fn fail_open(&self, error: &fjall::Error) -> StoreError {
         if let Some(open) = &mut *self.open.write() {
-            open.is_spent = true;
+            open.is_failed = true;
         }
         match error {
-            // Its own thread may have met the full disk before this one, or a want of descriptors: then it only says this.
+            // fjall's thread may have met the full disk first, or a lack of descriptors. Then the cause is not named.
             fjall::Error::Poisoned if self.poisoned.fetch_add(1, Ordering::Relaxed) < POISONED_MAX => {
                 StoreError::full(&self.dir, error)
             }
-            other => told(&self.dir, other),
+            other => store_error(&self.dir, other),
         }
     }
 
-    /// Room for a batch is looked for before it is written: what runs full in the middle must be opened anew.
+    /// Checked before a batch, because a store that runs full in the middle of one must be reopened.
     fn check_room(&self, bytes: u64) -> Result<(), StoreError> {
         let space = rustix::fs::statvfs(&self.dir).map_err(|error| StoreError::broken(&self.dir, error))?;
         let free = space.f_bavail.saturating_mul(space.f_frsize);
@@ -217,12 +213,12 @@ impl Store for FjallStore {
     }
 
     fn begin(&self) -> Result<(), StoreError> {
-        // What is open is read until there is room to open it anew.
+        // Without room for a reopen the failed store goes on serving reads.
         self.check_room(0)?;
         self.reopen()
     }
 
-    fn change(&self, batch: &[Pair], gone: &[Bytes]) -> Result<(), StoreError> {
+    fn change(&self, batch: &[KeyValue], gone: &[Bytes]) -> Result<(), StoreError> {
         if batch.is_empty() && gone.is_empty() {
             return Ok(());
         }
@@ -239,7 +235,7 @@ impl Store for FjallStore {
             }
             Ok(all.commit())
         })?;
-        written.map_err(|error| self.spent(&error))
+        written.map_err(|error| self.fail_open(&error))
     }
 
     fn sync(&self) -> Result<(), StoreError> {
@@ -249,14 +245,14 @@ impl Store for FjallStore {
                 self.poisoned.store(0, Ordering::Relaxed);
                 Ok(())
             }
-            // Its own thread has failed: nothing that was not synced counts.
-            Err(error @ fjall::Error::Poisoned) => Err(self.spent(&error)),
-            // Even a full disk: what the journal lost in the middle takes everything after it along at the next start.
+            // fjall's thread has failed, so everything unsynced is in doubt.
+            Err(error @ fjall::Error::Poisoned) => Err(self.fail_open(&error)),
+            // Even on a full disk: after a hole in the journal the next start drops everything behind it.
             Err(error) => Err(StoreError::broken(&self.dir, format!("it does not sync: {error}"))),
         }
     }
 
-    fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Pair>, StoreError> {
+    fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
         let from = match after {
             Some(after) if after >= prefix => Bound::Excluded(after),
             Some(_) | None => Bound::Included(prefix),
@@ -282,17 +278,17 @@ impl Store for FjallStore {
 #[cfg(test)]
 mod tests {
     use super::super::memory_disk::MemoryDisk;
-    use super::super::store::promises;
+    use super::super::store::contract;
     use super::*;
 
     #[test]
-    fn it_keeps_the_promises_of_a_store() {
+    fn it_meets_the_contract_of_a_store() {
         let dir = tempfile::tempdir().unwrap();
-        promises::check(&FjallStores, &dir.path().join("data/history"));
+        contract::check(&FjallStores, &dir.path().join("data/history"));
     }
 
     #[test]
-    fn what_a_failed_sync_left_in_a_journal_is_durable_before_it_is_read() {
+    fn data_of_a_failed_sync_is_durable_before_it_is_read() {
         let (disk, dir) = (MemoryDisk::new(), Path::new("/data/history"));
         disk.create_dir_all(dir).unwrap();
         let journal = disk.open(&dir.join("7.jnl"), OpenMode::Create).unwrap();
@@ -304,7 +300,7 @@ mod tests {
         disk.fail_next_sync();
         assert!(journal.sync_data().is_err());
         disk.process_end();
-        write_again(&disk, dir).unwrap();
+        rewrite_journals(&disk, dir).unwrap();
         disk.power_cut(&mut || false);
         let journal = disk.open(&dir.join("7.jnl"), OpenMode::Read).unwrap();
         let mut read = [0; 7];
@@ -312,16 +308,16 @@ mod tests {
             journal.read_exact_at(&mut read, at).unwrap();
             assert_eq!(&read, written);
         }
-        // Whoever has it open goes on writing it: it is not touched then.
+        // A journal that another process writes is not touched.
         let held = disk.lock(&dir.join(LOCK)).unwrap();
         let before = disk.changes();
-        write_again(&disk, dir).unwrap();
+        rewrite_journals(&disk, dir).unwrap();
         assert_eq!(disk.changes(), before);
         drop(held);
     }
 
     #[test]
-    fn what_takes_no_write_is_still_read_until_there_is_room_to_open_it_anew() {
+    fn a_failed_store_serves_reads_until_there_is_room_to_reopen_it() {
         let dir = tempfile::tempdir().unwrap();
         let settings = StoreSettings::default();
         let open = RwLock::new(Some(Open::new(dir.path(), &settings).unwrap()));
@@ -330,7 +326,7 @@ mod tests {
         let found = |store: &FjallStore| store.get(b"key").unwrap().unwrap();
         store.write(&pair("one")).unwrap();
         store.sync().unwrap();
-        assert!(store.spent(&fjall::Error::Poisoned).is_full());
+        assert!(store.fail_open(&fjall::Error::Poisoned).is_full());
         // There is no room.
         store.settings.memtable_bytes = u64::MAX / 8;
         assert!(store.write(&pair("two")).unwrap_err().is_full());
@@ -339,13 +335,13 @@ mod tests {
         store.write(&pair("two")).unwrap();
         store.sync().unwrap();
         assert_eq!(found(&store), "two");
-        // What happens again and again does not pass.
-        let last = (0..=POISONED_MAX).map(|_| store.spent(&fjall::Error::Poisoned)).last().unwrap();
+        // A repeated failure is permanent.
+        let last = (0..=POISONED_MAX).map(|_| store.fail_open(&fjall::Error::Poisoned)).last().unwrap();
         assert!(!last.is_full(), "{last}");
     }
 
     #[test]
-    fn it_is_closed_when_it_is_dropped_and_refused_when_it_is_open_or_damaged() {
+    fn a_store_closes_when_dropped_and_is_refused_when_open_or_damaged() {
         let dir = tempfile::tempdir().unwrap();
         let settings = StoreSettings::default();
         let store = FjallStores.open(dir.path(), &settings).unwrap();

@@ -1,9 +1,9 @@
 //! The world as a node sees it: clock, random numbers, other nodes, disk, stores, payment gateway.
 //!
-//! The node reaches what lies outside its own memory through these six traits and through nothing
-//! else, so that a simulation can put a world of its own in their place. This crate has the traits, and the operating
-//! system's clock, random numbers, files and stores. Crates above it have the net and the payment gateway. A disk and stores in
-//! memory, which lose what was not synced, are behind the feature `memory`.
+//! A node reaches everything outside its own memory through these six traits, so that a simulation can replace all of it.
+//! This crate implements the clock, random numbers, files and stores with the operating system. The crates `links` and
+//! `payment` implement the net and the gateway. The feature `memory` adds a disk and stores in memory, which lose unsynced
+//! data at a power cut.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub mod secret;
 pub mod store;
 
 pub use clock::{Clock, OsClock};
-pub use disk::{Disk, DiskFile, DiskLock, OpenMode, Place};
+pub use disk::{Disk, DiskFile, DiskLock, FileIdentity, OpenMode};
 pub use fjall_store::FjallStores;
 pub use gateway::{Gateway, NoGateway};
 #[cfg(any(test, feature = "memory"))]
@@ -30,33 +30,33 @@ pub use memory_disk::MemoryDisk;
 #[cfg(any(test, feature = "memory"))]
 pub use memory_store::MemoryStores;
 pub use net::{
-    Lane, LinkStatus, Local, Net, NoPeers, NodeId, NotSent, NotTaken, Peer, PeerHello, PeerInbox, STANDING_BYTES,
-    Standing, Taken,
+    DURABLE_POSITION_BYTES, DurablePosition, Lane, LinkStatus, Local, Net, NoPeers, NodeId, NotSent, PeerAddress,
+    PeerAdmission, PeerHello, PeerInbox, PeerRejection,
 };
 pub use os_disk::OsDisk;
 pub use rng::{OsRng, Rng};
-pub use store::{Pair, Store, StoreError, StoreSettings, Stores};
+pub use store::{KeyValue, Store, StoreError, StoreSettings, Stores};
 
 /// One node's world. Cloning it shares it.
 #[derive(Clone)]
 pub struct World {
     /// Wall and monotonic time.
     pub clock: Arc<dyn Clock>,
-    /// Where random numbers come from.
+    /// Random numbers.
     pub rng: Arc<dyn Rng>,
-    /// The way to the other nodes.
+    /// Frames to other nodes.
     pub net: Arc<dyn Net>,
     /// Files.
     pub disk: Arc<dyn Disk>,
-    /// Keys and values on disk.
+    /// Key-value stores on disk.
     pub stores: Arc<dyn Stores>,
-    /// Who is asked for money.
+    /// The payment gateway.
     pub gateway: Arc<dyn Gateway>,
 }
 
 impl World {
-    /// The operating system's clock, random numbers, files and stores; no other node and no payment gateway.
-    pub fn alone() -> World {
+    /// The operating system's clock, random numbers, files and stores, without other nodes and without a payment gateway.
+    pub fn standalone() -> World {
         World {
             clock: Arc::new(OsClock::new()),
             rng: Arc::new(OsRng),

@@ -1,11 +1,10 @@
-//! A disk in memory that forgets at a power cut what was not synced.
+//! A disk in memory that loses unsynced data at a power cut.
 //!
-//! What it may forget is the worst a real disk may: of each file any subset of the sectors written
-//! since its last sync, of the names in a directory any of the changes since its last sync.
+//! It may lose whatever a real disk may: any subset of the sectors that were written since the last sync of their file, and
+//! any of the name changes since the last sync of their directory.
 //!
-//! A failed sync does what Linux does: what was to be written counts as clean from then on. It can be read,
-//! by later processes too, no later sync writes it, and a power cut may take it. Only what is written again is
-//! made durable by the next sync.
+//! A failed sync does what Linux does and marks the sectors as clean. They can be read, by later processes too, but no later
+//! sync writes them, and a power cut may take them. Only sectors that are written again become durable with the next sync.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -16,7 +15,7 @@ use parking_lot::Mutex;
 
 use super::disk::{Disk, DiskFile, DiskLock, OpenMode};
 
-/// Bytes that reach a disk together or not at all.
+/// Bytes that a disk writes atomically.
 pub const SECTOR_BYTES: usize = 512;
 
 /// The disk; cloning it shares it.
@@ -33,13 +32,13 @@ struct State {
     name_changes: Vec<NameChange>,
     files: Vec<Content>,
     locks: BTreeSet<PathBuf>,
-    /// Counts power cuts: handles and locks of an earlier time are dead.
+    /// Counts crashes. Handles and locks of an earlier epoch are dead.
     epoch: u64,
     capacity_bytes: Option<u64>,
-    /// The next write puts down only so many bytes, and finds no room for the rest.
+    /// The next write stops after this many bytes because the disk is full.
     short_write: Option<usize>,
     syncs_fail: bool,
-    /// So many more syncs of files work, and the one after them fails.
+    /// File syncs that succeed before one fails.
     syncs_until_one_fails: Option<u64>,
     changes_left: Option<u64>,
     changes: u64,
@@ -56,22 +55,22 @@ enum NameChange {
 struct Content {
     bytes: Vec<u8>,
     durable_length: usize,
-    /// What the disk has of each sector that was changed since the last sync.
+    /// The durable content of each sector that was changed since the last sync.
     before: BTreeMap<usize, OnDisk>,
-    /// The same of sectors that a failed sync was to write: they count as written and are not.
+    /// The durable content of sectors that a failed sync marked as clean.
     lost: BTreeMap<usize, OnDisk>,
 }
 
-/// What the disk has of a sector; nothing if it was not there or empty.
+/// The durable content of a sector. `None` if it is missing or zero.
 type OnDisk = Option<Box<[u8; SECTOR_BYTES]>>;
 
 impl MemoryDisk {
-    /// An empty disk without end.
+    /// An empty disk without a capacity.
     pub fn new() -> MemoryDisk {
         MemoryDisk::default()
     }
 
-    /// Another disk with the same bytes, which no process uses.
+    /// Another disk with the same content that no process uses.
     pub fn copy(&self) -> MemoryDisk {
         let mut state = self.state.lock().clone();
         state.locks.clear();
@@ -79,48 +78,48 @@ impl MemoryDisk {
         MemoryDisk { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// From now on the files may hold `bytes` together; more is refused as `StorageFull`.
+    /// Limits the total bytes of all files. More is refused as `StorageFull`.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.state.lock().capacity_bytes = bytes;
     }
 
-    /// From now on every sync of a file fails, or works again.
+    /// Makes every sync of a file fail, or succeed again.
     pub fn fail_syncs(&self, fail: bool) {
         self.state.lock().syncs_fail = fail;
     }
 
-    /// The next sync of a file fails, and those after it work again.
+    /// Makes only the next sync of a file fail.
     pub fn fail_next_sync(&self) {
         self.fail_sync_after(0);
     }
 
-    /// So many more syncs of files work, one fails, and those after it work again.
+    /// Makes one sync of a file fail after `syncs` successful ones.
     pub fn fail_sync_after(&self, syncs: u64) {
         self.state.lock().syncs_until_one_fails = Some(syncs);
     }
 
-    /// The next write puts down only the sectors within its first `bytes`, never all of them, and is refused as `StorageFull`.
+    /// The next write writes only the sectors within its first `bytes`, never all of them, and fails with `StorageFull`.
     pub fn cut_next_write(&self, bytes: usize) {
         self.state.lock().short_write = Some(bytes);
     }
 
-    /// No write is cut any more.
+    /// Undoes [`MemoryDisk::cut_next_write`].
     pub fn cut_no_write(&self) {
         self.state.lock().short_write = None;
     }
 
-    /// After `changes` more changes (writes, syncs, names) every one fails as if the power had gone,
-    /// until [`MemoryDisk::power_cut`] or [`MemoryDisk::process_end`].
+    /// Makes everything after `changes` more changes (writes, syncs, names) fail, until [`MemoryDisk::power_cut`] or
+    /// [`MemoryDisk::process_end`].
     pub fn stop_after(&self, changes: u64) {
         self.state.lock().changes_left = Some(changes);
     }
 
-    /// How many changes were made so far.
+    /// The number of changes so far.
     pub fn changes(&self) -> u64 {
         self.state.lock().changes
     }
 
-    /// Ends the process that uses the disk: open files and locks end, nothing is forgotten.
+    /// Ends the process that uses the disk. Open files and locks end, and no data is lost.
     pub fn process_end(&self) {
         let mut state = self.state.lock();
         state.epoch += 1;
@@ -128,8 +127,8 @@ impl MemoryDisk {
         state.changes_left = None;
     }
 
-    /// Cuts the power. `keeps` is asked for every unsynced sector, length and change of a name
-    /// whether it had reached the disk, and for every sector that a failed sync was to write. Open files and locks end.
+    /// Cuts the power. `keeps` decides for every unsynced sector, length and name change whether it reached the disk, also for
+    /// the sectors of failed syncs. Open files and locks end.
     pub fn power_cut(&self, keeps: &mut dyn FnMut() -> bool) {
         self.process_end();
         let mut state = self.state.lock();
@@ -202,11 +201,11 @@ impl NameChange {
 }
 
 impl Content {
-    /// Remembers what the sectors of `from..to` hold before they change.
+    /// Saves the durable content of the sectors of `from..to` before they change.
     fn remember(&mut self, from: usize, to: usize) {
         for sector in from / SECTOR_BYTES..to.div_ceil(SECTOR_BYTES) {
             if let Some(on_disk) = self.lost.remove(&sector) {
-                // It was never written; now it will be.
+                // It is dirty again, so the next sync writes it.
                 self.before.insert(sector, on_disk);
                 continue;
             }
@@ -245,8 +244,8 @@ impl Content {
         self.durable_length = self.bytes.len();
     }
 
-    /// The sync fails: its sectors count as written.
-    fn sync_fails(&mut self) {
+    /// A failed sync marks its sectors as clean.
+    fn fail_sync(&mut self) {
         self.lost.append(&mut self.before);
     }
 
@@ -255,7 +254,7 @@ impl Content {
             true => self.bytes.len(),
             false => self.durable_length,
         };
-        self.sync_fails();
+        self.fail_sync();
         for (sector, old) in std::mem::take(&mut self.lost) {
             if keeps() {
                 continue;
@@ -427,7 +426,7 @@ impl DiskFile for MemoryFile {
         let length = state.files[self.id].bytes.len();
         state.room_for((at + bytes.len()).saturating_sub(length))?;
         if let Some(cut) = state.short_write.take() {
-            // Room is found sector by sector.
+            // Whole sectors are written.
             let end = (at + cut.min(bytes.len().saturating_sub(1))) / SECTOR_BYTES * SECTOR_BYTES;
             state.files[self.id].write(&bytes[..end.saturating_sub(at)], at);
             return Err(ErrorKind::StorageFull.into());
@@ -441,7 +440,7 @@ impl DiskFile for MemoryFile {
         let this_one_fails = state.syncs_until_one_fails == Some(0);
         state.syncs_until_one_fails = state.syncs_until_one_fails.take().and_then(|left| left.checked_sub(1));
         if state.syncs_fail || this_one_fails {
-            state.files[self.id].sync_fails();
+            state.files[self.id].fail_sync();
             return Err(io::Error::other("the disk does not sync"));
         }
         state.files[self.id].sync();
@@ -464,7 +463,7 @@ impl DiskFile for MemoryFile {
 
 #[cfg(test)]
 mod tests {
-    use super::super::disk::promises;
+    use super::super::disk::contract;
     use super::*;
 
     fn file(disk: &MemoryDisk, name: &str) -> Arc<dyn DiskFile> {
@@ -473,8 +472,8 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_the_promises_of_a_disk() {
-        promises::check(&MemoryDisk::new(), Path::new("/data/below"));
+    fn it_meets_the_contract_of_a_disk() {
+        contract::check(&MemoryDisk::new(), Path::new("/data/below"));
     }
 
     #[test]
@@ -488,7 +487,7 @@ mod tests {
         drop(file(&disk, "two"));
         let mut answers = [false, false, false, true].into_iter();
         disk.power_cut(&mut || answers.next().unwrap_or(false));
-        assert!(one.length().is_err(), "a handle of the time before");
+        assert!(one.length().is_err(), "a handle from before the power cut");
         assert_eq!(disk.list(Path::new("/data")).unwrap(), ["one"]);
         let one = disk.open(Path::new("/data/one"), OpenMode::Read).unwrap();
         let mut bytes = vec![0; 1_024];
@@ -499,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failed_sync_was_to_write_is_readable_and_lost() {
+    fn data_of_a_failed_sync_is_readable_and_lost() {
         let disk = MemoryDisk::new();
         let path = Path::new("/data/one");
         let one = file(&disk, "one");
@@ -514,7 +513,7 @@ mod tests {
             disk.open(path, OpenMode::Read).unwrap().read_exact_at(&mut bytes, 0).unwrap();
             (bytes[0], bytes[600])
         };
-        // Another process reads it, and its sync has nothing to write but what it writes itself.
+        // Another process reads it, but its sync only writes that process's own sectors.
         disk.process_end();
         assert_eq!(read(), (2, 2));
         let one = disk.open(path, OpenMode::Write).unwrap();

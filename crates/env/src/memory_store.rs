@@ -1,5 +1,5 @@
-//! Stores in memory that forget at a power cut what was not synced: for tests and the simulation. What a failed sync was to
-//! write counts as written, as with [`MemoryDisk`](super::MemoryDisk): no later sync writes it before the store is opened anew.
+//! Stores in memory that lose unsynced batches at a power cut, for tests and the simulation. A failed sync marks its batches
+//! as clean, as in [`MemoryDisk`](super::MemoryDisk). No later sync writes them before the store is reopened.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -10,9 +10,9 @@ use boxoffice_core::planted;
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
-use super::store::{Pair, Store, StoreError, StoreSettings, Stores};
+use super::store::{KeyValue, Store, StoreError, StoreSettings, Stores};
 
-/// The stores of one machine, by directory; cloning it shares them.
+/// The stores of one machine, by directory. Clones share them.
 #[derive(Clone, Default)]
 pub struct MemoryStores {
     state: Arc<Mutex<State>>,
@@ -21,7 +21,7 @@ pub struct MemoryStores {
 #[derive(Clone, Default)]
 struct State {
     stores: BTreeMap<PathBuf, Content>,
-    /// Counts crashes: what was opened at an earlier time is dead.
+    /// Counts crashes. Stores that were opened in an earlier epoch are dead.
     epoch: u64,
     capacity_bytes: Option<u64>,
     syncs_fail: bool,
@@ -33,63 +33,63 @@ struct State {
 #[derive(Clone, Default)]
 struct Content {
     pairs: BTreeMap<Bytes, Bytes>,
-    /// What each batch since the last sync has replaced.
+    /// The values that each batch since the last sync has replaced.
     unsynced: Vec<Vec<(Bytes, Option<Bytes>)>>,
-    /// The first of them were to be written by a sync that failed: what follows them is of no use without them.
+    /// A failed sync has marked the first of them as clean, and the later ones are useless without them.
     has_hole: bool,
     bytes: u64,
-    /// A batch that was refused as full, and is in the journal all the same: it shows when the store is opened anew.
-    refused: Option<(Vec<Pair>, Vec<Bytes>)>,
+    /// A batch that failed with `Full` and is in the journal all the same. It shows when the store is reopened.
+    refused: Option<(Vec<KeyValue>, Vec<Bytes>)>,
 }
 
 impl MemoryStores {
-    /// No store yet, and room without end.
+    /// No store, and no capacity.
     pub fn new() -> MemoryStores {
         MemoryStores::default()
     }
 
-    /// Other stores with the same content, which no process uses.
+    /// Other stores with the same content that no process uses.
     pub fn copy(&self) -> MemoryStores {
         let mut state = self.state.lock().clone();
         state.epoch += 1;
         MemoryStores { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// From now on keys and values may be `bytes` together; more is refused as full.
+    /// Limits the total bytes of keys and values. More is refused as full.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.state.lock().capacity_bytes = bytes;
     }
 
-    /// From now on every sync fails, or works again.
+    /// Makes every sync fail, or succeed again.
     pub fn fail_syncs(&self, fail: bool) {
         self.state.lock().syncs_fail = fail;
     }
 
-    /// From now on a batch that is refused as full is there all the same once the store is opened anew for the next one.
+    /// From now on a batch that is refused as full shows up when the store is reopened for the next batch.
     pub fn keep_refused(&self) {
         self.state.lock().keeps_refused = true;
     }
 
-    /// After `changes` more batches and syncs every one fails as if the power had gone, until
-    /// [`MemoryStores::power_cut`] or [`MemoryStores::process_end`].
+    /// Makes everything after `changes` more batches and syncs fail, until [`MemoryStores::power_cut`] or
+    /// [`MemoryStores::process_end`].
     pub fn stop_after(&self, changes: u64) {
         self.state.lock().changes_left = Some(changes);
     }
 
-    /// How many batches and syncs there were so far.
+    /// The number of batches and syncs so far.
     pub fn changes(&self) -> u64 {
         self.state.lock().changes
     }
 
-    /// Ends the process that uses the stores; nothing is forgotten.
+    /// Ends the process that uses the stores. No data is lost.
     pub fn process_end(&self) {
         let mut state = self.state.lock();
         state.epoch += 1;
         state.changes_left = None;
     }
 
-    /// Cuts the power. `keeps` is asked for each batch since the last sync, in order, whether it had reached the disk;
-    /// after the first that had not, none has.
+    /// Cuts the power. `keeps` decides for each batch since the last sync, in order, whether it reached the disk. After the
+    /// first one that did not, none did.
     pub fn power_cut(&self, keeps: &mut dyn FnMut() -> bool) {
         self.process_end();
         for content in self.state.lock().stores.values_mut() {
@@ -106,12 +106,12 @@ impl MemoryStores {
         self.state.lock().used_bytes()
     }
 
-    /// Takes the store in `dir` away, as an operator might by mistake.
+    /// Removes the store in `dir`, as an operator might by mistake.
     pub fn remove(&self, dir: &Path) {
         self.state.lock().stores.remove(dir);
     }
 
-    /// Changes one byte of what is kept under `key`, as a bad disk might.
+    /// Changes one byte of the value of `key`, as a bad disk might.
     ///
     /// # Panics
     /// If there is no such store or key.
@@ -142,12 +142,12 @@ impl State {
     }
 }
 
-fn bytes_of(batch: &[Pair]) -> u64 {
+fn bytes_of(batch: &[KeyValue]) -> u64 {
     batch.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum()
 }
 
 impl Content {
-    fn keep(&mut self, batch: &[Pair], gone: &[Bytes]) {
+    fn apply(&mut self, batch: &[KeyValue], gone: &[Bytes]) {
         let replaced = batch.iter().map(|(key, value)| (key.clone(), self.pairs.insert(key.clone(), value.clone())));
         let mut replaced: Vec<_> = replaced.collect();
         replaced.extend(gone.iter().map(|key| (key.clone(), self.pairs.remove(key))));
@@ -171,11 +171,11 @@ impl Stores for MemoryStores {
         let epoch = state.epoch;
         let content = state.stores.entry(dir.to_owned()).or_default();
         if !planted::is("a store believed as it is read") {
-            // It is written again with the same bytes.
+            // Opening rewrites the journal.
             content.has_hole = false;
         }
         if let Some((batch, gone)) = content.refused.take() {
-            content.keep(&batch, &gone);
+            content.apply(&batch, &gone);
         }
         Ok(Arc::new(MemoryStore { state: Arc::clone(&self.state), dir: dir.to_owned(), epoch }))
     }
@@ -218,12 +218,12 @@ impl Store for MemoryStore {
             return Err(StoreError::full(&self.dir, "there is no room at all"));
         }
         if let Some((batch, gone)) = content.refused.take() {
-            content.keep(&batch, &gone);
+            content.apply(&batch, &gone);
         }
         Ok(())
     }
 
-    fn change(&self, batch: &[Pair], gone: &[Bytes]) -> Result<(), StoreError> {
+    fn change(&self, batch: &[KeyValue], gone: &[Bytes]) -> Result<(), StoreError> {
         let mut state = self.state()?;
         state.change(&self.dir)?;
         let used = state.used_bytes();
@@ -237,9 +237,9 @@ impl Store for MemoryStore {
             return Err(StoreError::full(&self.dir, "the disk is full"));
         }
         if let Some((batch, gone)) = content.refused.take() {
-            content.keep(&batch, &gone);
+            content.apply(&batch, &gone);
         }
-        content.keep(batch, gone);
+        content.apply(batch, gone);
         Ok(())
     }
 
@@ -258,7 +258,7 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Pair>, StoreError> {
+    fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
         let state = self.state()?;
         let from = match after {
             Some(after) if after >= prefix => Bound::Excluded(after),
@@ -276,12 +276,12 @@ impl Store for MemoryStore {
 
 #[cfg(test)]
 mod tests {
-    use super::super::store::promises;
+    use super::super::store::contract;
     use super::*;
 
     #[test]
-    fn it_keeps_the_promises_of_a_store() {
-        promises::check(&MemoryStores::new(), Path::new("/data/history"));
+    fn it_meets_the_contract_of_a_store() {
+        contract::check(&MemoryStores::new(), Path::new("/data/history"));
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
         ["two", "three", "four"].into_iter().for_each(|value| put(value).unwrap());
         let mut answers = [true, false, true].into_iter();
         stores.power_cut(&mut || answers.next().unwrap());
-        assert!(store.get(b"key").is_err(), "opened in the time before");
+        assert!(store.get(b"key").is_err(), "opened before the power cut");
         let store = stores.open(dir, &StoreSettings::default()).unwrap();
         assert_eq!(store.get(b"key").unwrap().as_deref(), Some(&b"two"[..]));
         stores.set_capacity(Some(0));
@@ -306,20 +306,20 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failed_sync_was_to_write_is_durable_once_it_is_opened_anew() {
+    fn data_of_a_failed_sync_is_durable_after_a_reopen() {
         let dir = Path::new("/data/history");
-        for opened_anew in [false, true] {
+        for reopened in [false, true] {
             let stores = MemoryStores::new();
             let store = stores.open(dir, &StoreSettings::default()).unwrap();
             store.write(&[(Bytes::from_static(b"key"), Bytes::from_static(b"one"))]).unwrap();
             stores.fail_syncs(true);
             assert!(store.sync().is_err());
             stores.fail_syncs(false);
-            let store = if opened_anew { stores.open(dir, &StoreSettings::default()).unwrap() } else { store };
+            let store = if reopened { stores.open(dir, &StoreSettings::default()).unwrap() } else { store };
             store.sync().unwrap();
             stores.power_cut(&mut || false);
             let store = stores.open(dir, &StoreSettings::default()).unwrap();
-            assert_eq!(store.get(b"key").unwrap().is_some(), opened_anew);
+            assert_eq!(store.get(b"key").unwrap().is_some(), reopened);
         }
     }
 }

@@ -7,33 +7,33 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use tokio::runtime::Handle;
 
-/// A node's number in its cluster; never given twice.
+/// A node's number in its cluster. It is never reused.
 pub type NodeId = u64;
 
-/// What a frame is for. Two connections join a pair of nodes: one for [`Lane::Consensus`], one that the other three share by
-/// fair turns.
+/// The purpose of a frame. Two connections join a pair of nodes. One is for [`Lane::Consensus`]. The other three lanes share
+/// the second one by fair turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
-    /// Consensus: small, urgent, and may be dropped, for it is sent again.
+    /// Raft messages. They are small and urgent. They may be dropped, because raft sends again.
     Consensus,
     /// Commands and their answers.
     Calls,
-    /// What watchers of another node's entities are told.
+    /// Live feeds of entities that another node has.
     Feeds,
-    /// Snapshots, in frames of at most 256 KiB: a larger one keeps calls waiting for as long as it takes.
+    /// Snapshots, in frames of at most 256 KiB. A larger frame would delay calls until it is written.
     Bulk,
 }
 
-/// Another node, as the cluster's table has it.
+/// Another node, as listed in the cluster's table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Peer {
+pub struct PeerAddress {
     /// Its number.
     pub node: NodeId,
-    /// Where its peers reach it: `host:port`. A host's name is looked up each time it is dialed.
+    /// `host:port` for other nodes. A host name is resolved at each dial.
     pub address: String,
 }
 
-/// Who this node is.
+/// This node's identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Local {
     /// The cluster's identity.
@@ -44,167 +44,166 @@ pub struct Local {
     pub disk: u128,
 }
 
-/// Who another node says it is. By the time frames of it come, it has proved that it knows the cluster's secret.
+/// The claims of another node about itself. It has proved that it knows the cluster's secret before its first frame comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerHello {
-    /// The cluster's identity: the same as ours, others are refused before they are judged.
+    /// The cluster's identity. It is ours, because other clusters are refused earlier.
     pub cluster: u128,
     /// Its number.
     pub node: NodeId,
     /// The identity of its data directory.
     pub disk: u128,
-    /// The version of the link's protocol it speaks.
+    /// The version of its link protocol.
     pub version: u16,
     /// The program it runs, with its version.
     pub program: SmolStr,
-    /// How new its copy of the cluster's table is: the table's version; 0 if it has none.
+    /// The version of its copy of the cluster's table, 0 without one.
     pub table: u64,
-    /// How far its disk is.
-    pub standing: Standing,
+    /// The durable end of its log.
+    pub durable_position: DurablePosition,
 }
 
-/// How another node is dealt with.
+/// How another node is admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
-    /// As the table given to [`Net::set_peers`] says.
-    AsTold,
-    /// As a member, whatever that table says: it knows a later one. Whoever missed the end of an election, or of a node, may
-    /// hear of it only from nodes that came since.
-    Newcomer,
+pub enum PeerAdmission {
+    /// Only if the table given to [`Net::set_peers`] lists it.
+    AsListed,
+    /// Although that table may not list it, because it shows a later table. A node that missed members' changes may hear of
+    /// them only from members that came since.
+    Unlisted,
 }
 
-/// Who is told what comes from other nodes. All of it is called on the threads of the links: it must be quick and never wait.
+/// Receives what comes from other nodes. The threads of the links call it, so it must be quick and never block.
 pub trait PeerInbox: Send + Sync {
-    /// `from` sent this on `lane`: whole, unchanged, and in the order it was sent on that lane. It may come shortly before
-    /// [`PeerInbox::link`] says that the link is up.
+    /// `from` sent this frame on `lane`. It is whole, unchanged and in the order of its lane. It may come shortly before
+    /// [`PeerInbox::link`] reports the link as up.
     fn frame(&self, from: NodeId, lane: Lane, frame: Bytes);
 
-    /// The link to `node` is up (both its connections stand), or was lost (one of them was). What was sent and not answered
-    /// before a loss may never have come; nor may what was sent by one of the connections before the link was up. The two are
-    /// told by turns, beginning with up.
+    /// The link to `node` is up (both connections stand) or lost (one of them is). Frames that were not answered before a loss
+    /// may never have arrived, nor may frames sent before the link was up. The two reports alternate, beginning with up.
     fn link(&self, node: NodeId, up: bool);
 
-    /// How new the cluster's table is here, as in [`PeerHello::table`].
+    /// The version of this node's table, as in [`PeerHello::table`].
     fn table(&self) -> u64;
 
-    /// How far this node's disk is, as in [`PeerHello::standing`].
-    fn standing(&self) -> Standing {
-        Standing::default()
+    /// The durable end of this node's log, as in [`PeerHello::durable_position`].
+    fn durable_position(&self) -> DurablePosition {
+        DurablePosition::default()
     }
 
-    /// How this node deals with whoever says this of itself; asked each time, before or after the proof.
+    /// Decides about a node with this hello. Called for each new connection, before or after the proof.
     ///
     /// # Errors
-    /// Why it does not: it may have been removed, or have another disk than before.
-    fn judge(&self, hello: &PeerHello) -> Result<Taken, NotTaken>;
+    /// The reason for a rejection: the node was removed, for one, or its disk is another one than before.
+    fn admit(&self, hello: &PeerHello) -> Result<PeerAdmission, PeerRejection>;
 
-    /// Another node, which has proved that it knows the cluster's secret, says that it will never deal with this one again,
-    /// and why in words.
-    fn dismissed(&self, by: NodeId, why: &str);
+    /// Another node, which has proved that it knows the cluster's secret, rejects this one permanently.
+    fn removed(&self, by: NodeId, why: &str);
 }
 
-/// Why a node does not deal with another.
+/// A node refuses to link with another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotTaken {
-    /// In words for the operator of the other node.
+pub struct PeerRejection {
+    /// The reason, for the operator of the other node.
     pub why: String,
-    /// It never will again: the other node may end.
-    pub for_good: bool,
+    /// No later attempt will succeed, so the other node may end.
+    pub permanent: bool,
 }
 
-impl From<String> for NotTaken {
-    /// It may be otherwise in a moment.
-    fn from(why: String) -> NotTaken {
-        NotTaken { why, for_good: false }
+impl From<String> for PeerRejection {
+    /// A rejection that may pass.
+    fn from(why: String) -> PeerRejection {
+        PeerRejection { why, permanent: false }
     }
 }
 
-/// Why a frame was not taken. The frame is dropped; the caller decides whether to send it again.
+/// The frame was dropped before it was queued. The caller decides whether to send it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotSent {
     /// The queue to that node has reached its bound.
     #[error("the queue to node {0} is full; send again later")]
     Full(NodeId),
-    /// No link to that node is known or standing.
+    /// That node is unknown or not linked.
     #[error("node {0} cannot be reached; is it running, and in the cluster's table?")]
     Unreachable(NodeId),
-    /// No frame may be so long: sending it again does not help.
+    /// The frame exceeds the limit, so sending it again does not help.
     #[error("a frame of {bytes} bytes to node {node} is longer than a frame may be")]
     TooLong {
-        /// For whom it was.
+        /// The receiver.
         node: NodeId,
-        /// How long it is.
+        /// Its length.
         bytes: usize,
     },
 }
 
-/// How one link is, for whoever looks after the cluster. Counters are since the node's start.
+/// The state of one link, for operators. Counters are since the node's start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkStatus {
     /// The other node.
     pub node: NodeId,
-    /// Where it is dialed.
+    /// Its address in the table.
     pub address: String,
     /// Whether both connections stand.
     pub up: bool,
-    /// Since when it is up or down, in milliseconds since 1970.
+    /// The last change of `up`, in milliseconds since 1970.
     pub since_ms: u64,
-    /// The program the other node runs, when it has been linked once.
+    /// The program of the other node, once it was linked.
     pub program: Option<SmolStr>,
-    /// The last thing that went wrong with it, in words; it stays when the link is up again.
+    /// The last error. It stays when the link is up again.
     pub last_error: Option<String>,
-    /// The words of a refusal, by either side, if the last attempt to link ended with one.
+    /// The reason of a refusal by either side, if the last attempt to link ended with one.
     pub refused: Option<String>,
     /// Frames written to the connections.
     pub frames_sent: u64,
-    /// Their bytes, without what frames them.
+    /// Bytes of their bodies.
     pub bytes_sent: u64,
-    /// Frames that came.
+    /// Frames read from the connections.
     pub frames_received: u64,
-    /// Their bytes, without what frames them.
+    /// Bytes of their bodies.
     pub bytes_received: u64,
-    /// Frames not taken because a queue was full, and frames lost in the queues of connections that ended.
+    /// Frames dropped because a queue was full, and frames in the queues of connections that ended.
     pub dropped: u64,
     /// Frames that wait to be written.
     pub queued: u64,
 }
 
-/// The way to the other nodes.
+/// Frames to other nodes.
 ///
-/// A frame is delivered whole and at most once, and frames of one lane to one node stay in order as
-/// long as its connection stands; a frame that was taken may still be lost with the connection.
+/// A frame is delivered whole and at most once. Frames of one lane to one node stay in order while its connection stands. A
+/// queued frame may still be lost with the connection.
 pub trait Net: Send + Sync {
-    /// Says who this node is and who is told what comes. Called once, at the node's start; before it, nobody is dialed and
-    /// nobody is let in. `replication` is the runtime of the thread that replicates, if it has one: consensus is best
-    /// carried there. It runs nothing before the node has started, and nothing while it waits for the disk.
+    /// Starts the links. Called once, at the node's start. No node is dialed or let in before.
+    ///
+    /// `replication` is the runtime of the thread that replicates, if it has one. Consensus is best carried there. It runs
+    /// nothing before the node has started, and nothing while it waits for the disk.
     fn start(&self, local: Local, inbox: Arc<dyn PeerInbox>, replication: Option<&Handle>);
 
-    /// The whole table of nodes to be linked with; links to others are closed, and their calls refused unless they are
-    /// [`Taken::Newcomer`]s, who may link anew. This node itself may be in it.
-    fn set_peers(&self, peers: &[Peer]);
+    /// Replaces the table of nodes to link with. Links to other nodes are closed, and their calls are refused unless
+    /// [`PeerAdmission::Unlisted`] lets them in. The table may list this node itself.
+    fn set_peers(&self, peers: &[PeerAddress]);
 
-    /// Queues `frame` for node `to` and returns at once: the number of the connection that took it. Frames of one lane with
-    /// the same number come in the order in which they were sent. Nothing is ever sent to oneself.
+    /// Queues `frame` for node `to` without blocking, and returns the number of the connection that took it. Frames of one
+    /// lane with the same number arrive in the order of sending. A node sends nothing to itself.
     ///
     /// # Errors
     /// [`NotSent`] when the frame was dropped here.
     fn send(&self, to: NodeId, lane: Lane, frame: Bytes) -> Result<u64, NotSent>;
 
-    /// How each link of the table is, in the order of the nodes' numbers.
+    /// The state of each link of the table, by node.
     fn links(&self) -> Vec<LinkStatus>;
 
-    /// Connections of links that were closed because what came was damaged, since the start.
+    /// Connections closed because of damaged frames, since the start.
     fn damaged(&self) -> u64;
 }
 
-/// The net of a cluster of one: there is nobody to reach.
+/// The net of a cluster of one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoPeers;
 
 impl Net for NoPeers {
     fn start(&self, _local: Local, _inbox: Arc<dyn PeerInbox>, _replication: Option<&Handle>) {}
 
-    fn set_peers(&self, _peers: &[Peer]) {}
+    fn set_peers(&self, _peers: &[PeerAddress]) {}
 
     fn send(&self, to: NodeId, _lane: Lane, _frame: Bytes) -> Result<u64, NotSent> {
         Err(NotSent::Unreachable(to))
@@ -224,36 +223,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cluster_of_one_reaches_nobody() {
+    fn a_cluster_of_one_reaches_no_other_node() {
         let refused = NoPeers.send(2, Lane::Calls, Bytes::from_static(b"hello"));
         assert_eq!(refused, Err(NotSent::Unreachable(2)));
         assert_eq!(NoPeers.links(), []);
     }
 }
 
-/// Bytes of a [`Standing`].
-pub const STANDING_BYTES: usize = 24;
+/// Bytes of a [`DurablePosition`].
+pub const DURABLE_POSITION_BYTES: usize = 24;
 
-/// What a node says of itself.
+/// The durable end of a node's log, which the node attaches to its hellos and frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
-    /// Of its data directory's number, the lower half.
+pub struct DurablePosition {
+    /// The lower half of its data directory's number.
     pub disk: u64,
-    /// Drawn when its process began.
+    /// A random number of its process.
     pub run: u64,
-    /// Up to which record its log is durable.
+    /// The last durable record of its log.
     pub durable: u64,
 }
 
-impl Standing {
-    /// Puts it before a frame.
-    pub fn put(&self, out: &mut Vec<u8>) {
+impl DurablePosition {
+    /// Appends it to the beginning of a frame.
+    pub fn encode(&self, out: &mut Vec<u8>) {
         [self.disk, self.run, self.durable].into_iter().for_each(|word| out.put_u64_le(word));
     }
 
-    /// Takes it from the front of a frame; `None` for one that is too short.
-    pub fn take(frame: &mut Bytes) -> Option<Standing> {
-        (frame.len() >= STANDING_BYTES).then(|| Standing {
+    /// Takes it from the front of a frame. `None` if the frame is too short.
+    pub fn decode(frame: &mut Bytes) -> Option<DurablePosition> {
+        (frame.len() >= DURABLE_POSITION_BYTES).then(|| DurablePosition {
             disk: frame.get_u64_le(),
             run: frame.get_u64_le(),
             durable: frame.get_u64_le(),

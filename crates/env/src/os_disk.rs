@@ -1,7 +1,7 @@
 //! The operating system's files.
 //!
-//! A process that has no file descriptor left waits until it has one: others give theirs back, and a disk is not broken by
-//! that. What is written is for the eyes of the process's user only.
+//! A process without a free file descriptor waits for one, because that is no failure of the disk. Only the user of the
+//! process can access the files.
 
 #![allow(clippy::disallowed_methods, reason = "this is the one door to the system's files")]
 
@@ -13,22 +13,20 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::disk::{Disk, DiskFile, DiskLock, OpenMode, Place};
+use super::disk::{Disk, DiskFile, DiskLock, FileIdentity, OpenMode};
 
-/// The permissions of files: read and written by their owner.
 const FILE_MODE: u32 = 0o600;
-/// The same of directories.
 const DIR_MODE: u32 = 0o700;
-/// How long to wait for a file descriptor before it is tried again.
-const AGAIN: Duration = Duration::from_millis(20);
+/// The pause between two attempts to get a file descriptor.
+const RETRY: Duration = Duration::from_millis(20);
 
-/// Whether this answer of the system says that the process, or the system, has no file descriptor left.
+/// Whether the process, or the system, has no file descriptor left.
 pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     use rustix::io::Errno;
     error.raw_os_error().is_some_and(|code| [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).contains(&code))
 }
 
-/// Does something that needs a file descriptor, again and again as long as there is none.
+/// Repeats `attempt` until the process has a file descriptor for it.
 pub(crate) fn with_descriptor<T>(what: &Path, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut waits = false;
     loop {
@@ -37,7 +35,7 @@ pub(crate) fn with_descriptor<T>(what: &Path, mut attempt: impl FnMut() -> io::R
                 if !std::mem::replace(&mut waits, true) {
                     tracing::error!(file = %what.display(), %error, "there is no file descriptor left; waiting for one");
                 }
-                thread::sleep(AGAIN);
+                thread::sleep(RETRY);
             }
             done => {
                 if waits {
@@ -81,7 +79,7 @@ impl Disk for OsDisk {
         for entry in with_descriptor(dir, || fs::read_dir(dir))? {
             let entry = entry?;
             if !entry.file_type()?.is_dir() {
-                // A name that is not text is nobody's here; it is shown with marks in place.
+                // A node writes no name that is not UTF-8.
                 names.push(entry.file_name().to_string_lossy().into_owned());
             }
         }
@@ -103,7 +101,7 @@ impl Disk for OsDisk {
         Ok(())
     }
 
-    fn close_to_others(&self, dir: &Path) -> io::Result<()> {
+    fn restrict_to_owner(&self, dir: &Path) -> io::Result<()> {
         fs::set_permissions(dir, Permissions::from_mode(DIR_MODE))
     }
 
@@ -112,13 +110,13 @@ impl Disk for OsDisk {
         Ok(space.f_bavail.saturating_mul(space.f_frsize))
     }
 
-    fn place(&self, path: &Path) -> io::Result<Option<Place>> {
+    fn file_identity(&self, path: &Path) -> io::Result<Option<FileIdentity>> {
         let found = fs::metadata(path)?;
-        // Numbers of files are used again; with its birth it is another file. Some file systems do not know that.
+        // Inode numbers are reused, so the birth of the file is part of its identity. Some file systems do not know it.
         let born = found.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
         let file = format!("{}:{}:{}", found.dev(), found.ino(), born.map_or(0, |born| born.as_nanos()));
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
-        Ok(Some(Place { file, boot }))
+        Ok(Some(FileIdentity { file, boot }))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
@@ -166,17 +164,17 @@ impl DiskFile for OsFile {
 
 #[cfg(test)]
 mod tests {
-    use super::super::disk::promises;
+    use super::super::disk::contract;
     use super::*;
 
     #[test]
-    fn it_keeps_the_promises_of_a_disk() {
+    fn it_meets_the_contract_of_a_disk() {
         let dir = tempfile::tempdir().unwrap();
-        promises::check(&OsDisk, &dir.path().join("data/below"));
+        contract::check(&OsDisk, &dir.path().join("data/below"));
     }
 
     #[test]
-    fn what_it_makes_is_for_its_owner_only() {
+    fn files_and_directories_are_for_their_owner_only() {
         let dir = tempfile::tempdir().unwrap();
         let below = dir.path().join("data/below");
         OsDisk.create_dir_all(&below).unwrap();
@@ -187,7 +185,7 @@ mod tests {
         assert_eq!([mode(&dir.path().join("data")), mode(&below)], [0o700; 2]);
         assert_eq!([mode(&file), mode(&below.join("lock"))], [0o600; 2]);
         fs::set_permissions(&below, Permissions::from_mode(0o755)).unwrap();
-        OsDisk.close_to_others(&below).unwrap();
+        OsDisk.restrict_to_owner(&below).unwrap();
         assert_eq!(mode(&below), 0o700);
     }
 }

@@ -2,7 +2,7 @@
 
 use rand::TryRngCore;
 
-/// Where a node takes random numbers from: identities, salts, tokens, election time-outs.
+/// A node's source of random numbers, for identities, salts, tokens and election time-outs.
 pub trait Rng: Send + Sync {
     /// Fills `bytes` with random bytes.
     fn fill(&self, bytes: &mut [u8]);
@@ -28,7 +28,7 @@ pub struct OsRng;
 
 impl Rng for OsRng {
     /// # Panics
-    /// When the operating system has no random numbers to give: nothing secret can be made then.
+    /// When the operating system has no random numbers, because nothing secret can be made then.
     fn fill(&self, bytes: &mut [u8]) {
         rand::rngs::OsRng.try_fill_bytes(bytes).expect("the operating system gives no random numbers");
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Something that must not stand in a log.
+/// A text that must not be logged.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 

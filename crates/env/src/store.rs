@@ -1,4 +1,4 @@
-//! A store of keys and values on disk, for what is not needed in memory.
+//! A key-value store on disk, for data that is not needed in memory.
 
 use std::fmt;
 use std::io;
@@ -8,76 +8,76 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 /// A key with its value.
-pub type Pair = (Bytes, Bytes);
+pub type KeyValue = (Bytes, Bytes);
 
-/// A store of keys and values, ordered by key. All calls block; reads may come from any thread.
+/// A key-value store, ordered by key. All calls block. Any thread may read.
 pub trait Store: Send + Sync {
-    /// What is kept under `key`.
+    /// The value of `key`.
     ///
     /// # Errors
     /// [`StoreError::Broken`].
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError>;
 
-    /// What is read from now on is what the next batch is written over. To be called before anything is read that a batch
-    /// depends on: a batch that was refused as full may be there or not, which shows only when the store is opened anew for
-    /// the next one.
+    /// Prepares the next batch: from now on reads see exactly the state that it is written over. Call it before any read that
+    /// the batch depends on. A batch that failed with `Full` may be in the journal all the same, which shows only when the
+    /// store is reopened.
     ///
     /// # Errors
     /// As [`Store::write`].
     fn begin(&self) -> Result<(), StoreError>;
 
-    /// Keeps all of these or none. Readers see them when this returns; they are durable after the next
-    /// [`Store::sync`]. After a power cut there are all batches up to some one, and none after it.
+    /// Writes all of `batch` or nothing. Readers see it when this returns, and it is durable after the next [`Store::sync`].
+    /// A power cut takes batches from the end only.
     ///
     /// # Errors
-    /// [`StoreError::Full`]: nothing of it may count as written, nor of any batch since the last sync; write
-    /// all of them again. [`StoreError::Broken`].
-    fn write(&self, batch: &[Pair]) -> Result<(), StoreError> {
+    /// [`StoreError::Full`]: this batch and all batches since the last sync may be lost, write all of them again.
+    /// [`StoreError::Broken`].
+    fn write(&self, batch: &[KeyValue]) -> Result<(), StoreError> {
         self.change(batch, &[])
     }
 
-    /// As [`Store::write`], and in the same batch forgets what is kept under the keys `gone`.
+    /// As [`Store::write`], and removes the keys `gone` in the same batch.
     ///
     /// # Errors
     /// As [`Store::write`].
-    fn change(&self, batch: &[Pair], gone: &[Bytes]) -> Result<(), StoreError>;
+    fn change(&self, batch: &[KeyValue], gone: &[Bytes]) -> Result<(), StoreError>;
 
-    /// Makes all that was written durable.
+    /// Makes everything written durable.
     ///
     /// # Errors
-    /// [`StoreError::Broken`]: what was written since the last success is in doubt, and a later success proves
-    /// nothing. The node must end.
+    /// [`StoreError::Broken`]: everything written since the last success is in doubt, and a later success proves nothing. The
+    /// node must end.
     fn sync(&self) -> Result<(), StoreError>;
 
-    /// Pairs whose keys begin with `prefix`, in order, from the first key after `after` on, `limit` at most.
+    /// Up to `limit` pairs whose keys begin with `prefix`, in order, behind the key `after`.
     ///
     /// # Errors
     /// [`StoreError::Broken`].
-    fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Pair>, StoreError>;
+    fn scan(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError>;
 
-    /// Bytes on disk, about.
+    /// Approximate bytes on disk.
     fn disk_bytes(&self) -> u64;
 }
 
-/// Where stores are opened.
+/// Opens stores.
 pub trait Stores: Send + Sync {
-    /// Opens the store in `dir`, making it where there is none. What can be read then is durable after the next
-    /// [`Store::sync`], also where a sync has failed in an earlier process.
+    /// Opens the store in `dir`, and makes it if it does not exist. Everything that can be read then is durable after the
+    /// next [`Store::sync`], even if a sync failed in an earlier process.
     ///
     /// # Errors
-    /// [`StoreError::Broken`] when it is damaged, [`StoreError::Full`] when there is no room to make it.
+    /// [`StoreError::Broken`] if it is damaged, [`StoreError::Full`] if there is no room to make it.
     fn open(&self, dir: &Path, settings: &StoreSettings) -> Result<Arc<dyn Store>, StoreError>;
 
-    /// Whether there is one in `dir`.
+    /// Whether `dir` has a store.
     fn exists(&self, dir: &Path) -> bool;
 }
 
 /// How much memory a store may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreSettings {
-    /// For what was read, in bytes.
+    /// Bytes of the block cache.
     pub cache_bytes: u64,
-    /// For what was written and is not sorted into files yet, in bytes.
+    /// Bytes of the memtable, which holds writes until they are sorted into files.
     pub memtable_bytes: u64,
 }
 
@@ -87,7 +87,7 @@ impl Default for StoreSettings {
     }
 }
 
-/// Why a store does not do what it was asked.
+/// A failure of a store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The disk is full.
@@ -95,18 +95,18 @@ pub enum StoreError {
     Full {
         /// The store's directory.
         dir: PathBuf,
-        /// What it says.
+        /// The cause.
         why: String,
     },
-    /// The process has no file descriptor left for it.
+    /// The process has no file descriptor left.
     #[error("the store {} waits for a file descriptor: {why}; raise the limit of them, or lower limits.connections", .dir.display())]
     NoDescriptor {
         /// The store's directory.
         dir: PathBuf,
-        /// What the system says.
+        /// The cause.
         why: String,
     },
-    /// It is damaged, or the disk is.
+    /// The store or the disk is damaged.
     #[error(
         "the store {} cannot be used: {why}; check the disk; if it is damaged, restore the whole data directory from one backup, \
          or in a cluster empty it and let the node join anew",
@@ -115,13 +115,13 @@ pub enum StoreError {
     Broken {
         /// The store's directory.
         dir: PathBuf,
-        /// What it says.
+        /// The cause.
         why: String,
     },
 }
 
 impl StoreError {
-    /// Whether something has run out that comes back, such as room on the disk: it is to be tried again then.
+    /// Whether a retry helps once a resource is free again, such as room on the disk.
     pub fn is_full(&self) -> bool {
         match self {
             StoreError::Full { .. } | StoreError::NoDescriptor { .. } => true,
@@ -138,23 +138,23 @@ impl StoreError {
     }
 }
 
-/// Whether this answer of a file system says that it is full.
+/// Whether the file system is full.
 pub fn is_no_space(error: &io::Error) -> bool {
     use io::ErrorKind::{QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
 #[cfg(test)]
-pub(super) mod promises {
-    //! What every store must do, checked for the real one and for the one in memory alike.
+pub(super) mod contract {
+    //! The contract of every store, checked for the real one and for the one in memory.
 
     use super::*;
 
-    fn pair(key: &str, value: &str) -> Pair {
+    fn pair(key: &str, value: &str) -> KeyValue {
         (Bytes::copy_from_slice(key.as_bytes()), Bytes::copy_from_slice(value.as_bytes()))
     }
 
-    fn keys(pairs: Vec<Pair>) -> Vec<String> {
+    fn keys(pairs: Vec<KeyValue>) -> Vec<String> {
         pairs.into_iter().map(|(key, _)| String::from_utf8(key.to_vec()).unwrap()).collect()
     }
 
@@ -168,7 +168,7 @@ pub(super) mod promises {
         store.write(&[pair("a/3", "three"), pair("a/1", "new"), pair("a", "prefix")]).unwrap();
         assert_eq!(store.get(b"a/1").unwrap().as_deref(), Some(&b"new"[..]));
         store.sync().unwrap();
-        store.change(&[pair("c/1", "kept")], &[Bytes::from_static(b"b/1"), Bytes::from_static(b"nobody")]).unwrap();
+        store.change(&[pair("c/1", "kept")], &[Bytes::from_static(b"b/1"), Bytes::from_static(b"missing")]).unwrap();
         assert_eq!(store.get(b"b/1").unwrap(), None);
         store.sync().unwrap();
         drop(store);

@@ -1,5 +1,5 @@
-//! What telling watchers costs without sockets: one delta from its commit until every watcher's task has taken the frame,
-//! beside tokio's channels doing less (no rings, no positions, no encodings, one feed a connection).
+//! The cost of a fan-out without sockets: one delta from its commit until every watcher's task has taken the frame. Tokio's
+//! channels, which do less (no rings, positions or encodings, and one feed for each connection), are measured beside it.
 //!
 //! `cargo bench -p boxoffice-feeds --bench feeds`
 
@@ -20,7 +20,9 @@ use boxoffice_core::{
     seat::SeatState,
 };
 use boxoffice_env::OsClock;
-use boxoffice_feeds::{Beginning, Commit, FeedSettings, FeedSource, Feeds, News, NoFeed, Said, View, Watching};
+use boxoffice_feeds::{
+    Commit, FeedEvent, FeedSettings, FeedSource, FeedUpdate, Feeds, InitialState, NoFeed, View, Watching,
+};
 use boxoffice_wire::Encoding;
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -40,14 +42,14 @@ const FRAME_BYTES: usize = 90;
 struct Theatre;
 
 impl FeedSource for Theatre {
-    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
         let Entity::Session(session) = entity else { return Err(NoFeed::NotFound) };
         let counts = SeatCounts { free: SEATS, held: 0, sold: 0, blocked: 0 };
         let (session, seats) = (session.clone(), vec![0; SEATS.div_ceil(4) as usize]);
-        Ok(Beginning::Session(MapView { session, epoch: 0, version: 1, counts, areas: Vec::new(), seats }))
+        Ok(InitialState::Session(MapView { session, epoch: 0, version: 1, counts, areas: Vec::new(), seats }))
     }
 
-    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
         self.begin(entity)
     }
 
@@ -62,7 +64,7 @@ impl FeedSource for Theatre {
     }
 }
 
-/// How many have taken the frame, and who waits until all have.
+/// The number of watchers that have taken the frame, and the waiting bench.
 #[derive(Default)]
 struct Taken {
     count: Cell<usize>,
@@ -105,9 +107,9 @@ async fn ours(watchers: usize, times: u64) -> Duration {
         watcher.release(feed);
         spawn_local(async move {
             loop {
-                watcher.dirty().await;
+                watcher.ready().await;
                 watcher.pull(Encoding::MsgPack, 1 << 16, |said| match said {
-                    Said::Frame(frame) => taken.take(&frame, watchers),
+                    FeedEvent::Frame(frame) => taken.take(&frame, watchers),
                     said => panic!("{said:?}"),
                 });
             }
@@ -117,13 +119,13 @@ async fn ours(watchers: usize, times: u64) -> Duration {
     taken.all.notified().await;
     rounds(times, &taken, |round| {
         let state = if round % 2 == 0 { SeatState::Held } else { SeatState::Free };
-        let news = News::Session { seats: vec![(7, state)], areas: Vec::new() };
-        feeds.commit(vec![Commit { entity: session.clone(), from: round + 1, to: round + 2, news }]);
+        let update = FeedUpdate::Session { seats: vec![(7, state)], areas: Vec::new() };
+        feeds.commit(vec![Commit { entity: session.clone(), from: round + 1, to: round + 2, update }]);
     })
     .await
 }
 
-/// Every frame to everybody; who is too slow loses some and is told how many.
+/// Every frame to every receiver. A slow one loses some and learns how many.
 async fn broadcasts(watchers: usize, times: u64) -> Duration {
     let (tell, _) = broadcast::channel::<Bytes>(256);
     let taken = Rc::new(Taken::default());
@@ -140,7 +142,7 @@ async fn broadcasts(watchers: usize, times: u64) -> Duration {
     rounds(times, &taken, |_| _ = tell.send(frame.clone())).await
 }
 
-/// Only the newest frame, to everybody.
+/// Only the newest frame to every receiver.
 async fn newest(watchers: usize, times: u64) -> Duration {
     let (tell, told) = watch::channel(Bytes::new());
     let taken = Rc::new(Taken::default());

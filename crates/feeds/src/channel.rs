@@ -1,4 +1,4 @@
-//! The channel of one entity: what is published of it, and who is to be told.
+//! The channel of one entity: its publisher and its watchers.
 
 use std::sync::{Arc, atomic::AtomicBool};
 
@@ -8,116 +8,102 @@ use parking_lot::Mutex;
 use smol_str::SmolStr;
 
 use super::{
-    Beginning, Commit, FeedSource, News, NoFeed, View, kinds,
-    line::Line,
-    mark::Mark,
+    Commit, FeedSource, FeedUpdate, InitialState, NoFeed, View, kinds,
+    publisher::Publisher,
     reader::{Pulled, Reader},
-    ring::written,
+    ready::ReadyFlag,
+    ring::frame_from,
     watchers::Watchers,
 };
 
-/// Entries of what is committed while an answer is awaited, before they are reduced to one a seat and an area.
+/// Buffered entries before they are reduced to one for each seat and area.
 const ENTRIES_MAX: usize = 4_096;
 
-/// One entity's feed on this node, in one view of it.
+/// The feed of one entity on this node, in one view.
 pub(super) struct Channel {
     /// The node's number for it, the same for every connection.
     pub(super) feed: u64,
-    /// Which entity.
     pub(super) entity: Entity,
-    /// How much of it.
     pub(super) view: View,
-    /// Deltas that a watcher may be behind.
+    /// Deltas kept in the ring.
     depth: usize,
-    inside: Mutex<Inside>,
+    state: Mutex<ChannelState>,
     watchers: Mutex<Watchers>,
-    /// Whether the hub looks at it again when nobody has watched for a while.
+    /// Whether a timer of the hub removes it if it has no watchers.
     pub(super) lingers: AtomicBool,
 }
 
-struct Inside {
-    state: State,
-    /// The epoch that it begins in the next time.
+struct ChannelState {
+    phase: Phase,
+    /// The epoch of the next restart.
     epoch: u64,
-    /// The epoch of what is published.
-    begun_in: u64,
-    /// How it begins, or begins anew, was asked for and is not known yet.
-    asked: bool,
-    /// How often it was asked for.
-    asks: u64,
-    /// What was committed since it was asked.
-    meanwhile: Option<Commit>,
-    /// Since which monotonic millisecond it is to begin anew and cannot.
-    cut_off_ms: Option<u64>,
-    /// Since which monotonic millisecond it may be behind, when watchers are to know.
+    /// The epoch of the published state.
+    published_epoch: u64,
+    /// The initial state was requested and has not come yet.
+    pending: bool,
+    /// The number of requests so far.
+    requests: u64,
+    /// Commits since the request, as one.
+    buffered: Option<Commit>,
+    /// The monotonic millisecond since which it must restart and cannot.
+    disconnected_ms: Option<u64>,
+    /// The monotonic millisecond since which it may be stale, if watchers must know.
     stale_since_ms: Option<u64>,
 }
 
-enum State {
-    /// There is something to tell.
-    Open(Box<dyn Line>),
+enum Phase {
+    /// The feed has begun.
+    Open(Box<dyn Publisher>),
     /// The source has not been asked, or has not answered yet.
     Unknown,
-    /// Why it did not begin, when it was last asked.
+    /// The source refused the last request.
     Refused(NoFeed),
-    /// There is no such entity any more.
+    /// The entity does not exist any more.
     Gone,
 }
 
-/// How old what a channel publishes may be.
+/// Whether a channel's published state may be stale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Age {
-    /// Watchers are to know.
+pub(super) struct Staleness {
+    /// Watchers must know that it may be stale.
     pub(super) is_stale: bool,
-    /// They were not told, or were told otherwise.
-    pub(super) is_news: bool,
-    /// In how many milliseconds they are to know if nothing comes until then.
+    /// Watchers do not know this value yet.
+    pub(super) changed: bool,
+    /// Milliseconds until it becomes stale without a change.
     pub(super) again_ms: Option<u64>,
 }
 
-/// What came of a commit, or of the source's answer.
+/// The result of a commit, or of the source's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Published {
-    /// There is nothing new in it.
+pub(super) enum PublishOutcome {
+    /// Nothing has changed.
     Nothing,
-    /// Watchers have something to look at.
-    News,
-    /// The feed is to begin anew, which was asked for: watchers keep what they have.
-    Asked,
-    /// The feed is to begin anew and cannot yet: watchers keep what they have.
-    Later,
+    /// Watchers have something to pull.
+    Updated,
+    /// The feed restarts when an answer comes. Watchers keep what they have.
+    Requested,
+    /// The feed must restart and cannot yet. Watchers keep what they have.
+    RetryLater,
 }
 
-/// Where a watcher stands in a feed. Versions of a customer are cursors.
+/// The position of a watcher in a feed. A customer's versions are cursors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Position {
     /// It needs a snapshot.
-    Nothing,
-    /// It has this version, of this epoch.
-    At {
-        /// The epoch.
-        epoch: u64,
-        /// The version.
-        version: u64,
-    },
-    /// It has a version the hub has yet to publish: it was told by a node that was quicker, and goes on from there. Or that
-    /// was never there, and when it was waited for long enough the watcher gets a snapshot.
-    Ahead {
-        /// The epoch.
-        epoch: u64,
-        /// The version it has.
-        version: u64,
-        /// The waiting time of the hub until which the node waits for it.
-        waits_until_ms: u64,
-    },
-    /// It was told that nothing more will come.
+    NeedsSnapshot,
+    /// It has this version of this epoch.
+    At { epoch: u64, version: u64 },
+    /// It has a version that the hub has not published yet, from a node that was ahead, and resumes there. If the version does
+    /// not come until this waiting time of the hub, it receives a snapshot.
+    ResumeAhead { epoch: u64, version: u64, waits_until_ms: u64 },
+    /// It has received the end of the feed.
     Ended,
 }
 
-impl Inside {
-    fn ask(&mut self) {
-        self.asked = true;
-        self.asks += 1;
+impl ChannelState {
+    fn start_request(&mut self) {
+        self.pending = true;
+        self.requests += 1;
     }
 }
 
@@ -128,14 +114,14 @@ impl Channel {
             entity,
             view,
             depth,
-            inside: Mutex::new(Inside {
-                state: State::Unknown,
+            state: Mutex::new(ChannelState {
+                phase: Phase::Unknown,
                 epoch,
-                begun_in: epoch,
-                asked: false,
-                asks: 0,
-                meanwhile: None,
-                cut_off_ms: None,
+                published_epoch: epoch,
+                pending: false,
+                requests: 0,
+                buffered: None,
+                disconnected_ms: None,
                 stale_since_ms: None,
             }),
             watchers: Mutex::default(),
@@ -143,50 +129,50 @@ impl Channel {
         }
     }
 
-    /// Asks how it begins, if nobody has; says whether the answer is awaited from now on.
+    /// Requests the initial state unless that was done, and returns whether an answer is pending.
     pub(super) fn open(&self, source: &dyn FeedSource) -> bool {
-        let mut inside = self.inside.lock();
-        if matches!(inside.state, State::Open(_)) || inside.asked {
+        let mut state = self.state.lock();
+        if matches!(state.phase, Phase::Open(_)) || state.pending {
             return false;
         }
-        inside.begun_in = inside.epoch;
-        inside.state = match source.begin(&self.entity) {
-            Ok(beginning) => State::Open(self.begun_with(inside.epoch, beginning)),
-            Err(NoFeed::Asked) => {
-                inside.ask();
-                State::Unknown
+        state.published_epoch = state.epoch;
+        state.phase = match source.begin(&self.entity) {
+            Ok(initial) => Phase::Open(self.publisher_from(state.epoch, initial)),
+            Err(NoFeed::Pending) => {
+                state.start_request();
+                Phase::Unknown
             }
-            Err(why) => State::Refused(why),
+            Err(why) => Phase::Refused(why),
         };
-        inside.asked
+        state.pending
     }
 
-    /// Where a watcher who has `since` begins. `may_come` says until when a version that is not published yet is waited for,
-    /// if it may come.
-    pub(super) fn place(
+    /// The position of a new watcher that has `since`. If that is not published yet, `may_come` returns until when the hub
+    /// waits for it, if it may come.
+    pub(super) fn resume_position(
         &self,
         since: Option<Since>,
         may_come: impl FnOnce() -> Option<u64>,
     ) -> Result<Position, NoFeed> {
-        let inside = self.inside.lock();
-        let line = match &inside.state {
-            State::Open(line) => line,
-            State::Unknown => return Err(NoFeed::Asked),
-            State::Refused(why) => return Err(*why),
-            State::Gone => return Err(NoFeed::NotFound),
+        let state = self.state.lock();
+        let publisher = match &state.phase {
+            Phase::Open(publisher) => publisher,
+            Phase::Unknown => return Err(NoFeed::Pending),
+            Phase::Refused(why) => return Err(*why),
+            Phase::Gone => return Err(NoFeed::NotFound),
         };
-        let (published, epoch) = (line.published(), inside.begun_in);
+        let (published, epoch) = (publisher.published(), state.published_epoch);
         Ok(match self.version_of(epoch, since) {
             Some(version) if version <= published => Position::At { epoch, version },
             Some(version) => {
-                let ahead = |waits_until_ms| Position::Ahead { epoch, version, waits_until_ms };
-                may_come().map_or(Position::Nothing, ahead)
+                let ahead = |waits_until_ms| Position::ResumeAhead { epoch, version, waits_until_ms };
+                may_come().map_or(Position::NeedsSnapshot, ahead)
             }
-            None => Position::Nothing,
+            None => Position::NeedsSnapshot,
         })
     }
 
-    /// What a watcher has of this entity; `None` if that is nothing, or of another epoch.
+    /// The version that a watcher has, `None` without one or in another epoch.
     fn version_of(&self, known: u64, since: Option<Since>) -> Option<u64> {
         match (since?, &self.entity) {
             (Since::Cursor(cursor), Entity::Customer(_)) => Some(cursor),
@@ -195,16 +181,16 @@ impl Channel {
         }
     }
 
-    fn begun_with(&self, epoch: u64, beginning: Beginning) -> Box<dyn Line> {
-        kinds::begun(&self.entity, self.view, (epoch, self.depth), beginning)
+    fn publisher_from(&self, epoch: u64, initial: InitialState) -> Box<dyn Publisher> {
+        kinds::publisher(&self.entity, self.view, (epoch, self.depth), initial)
     }
 
-    /// Publishes a commit. A gap in front of it has the feed begun anew, which gives every watcher a snapshot.
-    pub(super) fn publish(&self, commit: Commit, source: &dyn FeedSource) -> Published {
-        let mut inside = self.inside.lock();
-        if inside.asked && !matches!(commit.news, News::Lost) {
-            // The answer may be from before it.
-            match &mut inside.meanwhile {
+    /// Publishes a commit. After a gap the feed restarts, which gives every watcher a snapshot.
+    pub(super) fn publish(&self, commit: Commit, source: &dyn FeedSource) -> PublishOutcome {
+        let mut state = self.state.lock();
+        if state.pending && !matches!(commit.update, FeedUpdate::Lost) {
+            // The pending answer may be older than this commit.
+            match &mut state.buffered {
                 Some(before) if before.to == commit.from => {
                     before.absorb(commit);
                     if before.entries() > ENTRIES_MAX {
@@ -213,202 +199,203 @@ impl Channel {
                 }
                 other => *other = Some(commit),
             }
-            return Published::Nothing;
+            return PublishOutcome::Nothing;
         }
-        let State::Open(line) = &mut inside.state else {
-            // Whoever was asked is lost: somebody else is asked.
-            return if inside.asked { self.begin_anew(&mut inside, source) } else { Published::Nothing };
+        let Phase::Open(publisher) = &mut state.phase else {
+            // The node that was asked is lost, so another one is.
+            return if state.pending { self.restart(&mut state, source) } else { PublishOutcome::Nothing };
         };
-        let published = line.published();
+        let published = publisher.published();
         if commit.to <= published {
-            // What the feed began with has it already.
-            return Published::Nothing;
+            // The initial state contains it.
+            return PublishOutcome::Nothing;
         }
         if commit.from <= published {
-            line.publish(commit.to, commit.news);
-            return Published::News;
+            publisher.publish(commit.to, commit.update);
+            return PublishOutcome::Updated;
         }
-        self.begin_anew(&mut inside, source)
+        self.restart(&mut state, source)
     }
 
-    fn begin_anew(&self, inside: &mut Inside, source: &dyn FeedSource) -> Published {
-        (inside.asked, inside.meanwhile) = (false, None);
+    fn restart(&self, state: &mut ChannelState, source: &dyn FeedSource) -> PublishOutcome {
+        (state.pending, state.buffered) = (false, None);
         let outcome = source.begin(&self.entity);
-        self.begin_with(inside, outcome)
+        self.begin_with(state, outcome)
     }
 
-    /// Versions belong to another epoch: it begins anew, at whatever version it has now.
-    pub(super) fn begin_epoch(&self, epoch: u64, source: &dyn FeedSource) -> Published {
-        let mut inside = self.inside.lock();
-        let before = std::mem::replace(&mut inside.epoch, epoch);
-        match before != epoch && matches!(inside.state, State::Open(_)) {
-            true => self.begin_anew(&mut inside, source),
-            false => Published::Nothing,
+    /// Restarts the feed in another epoch, at its current version.
+    pub(super) fn begin_epoch(&self, epoch: u64, source: &dyn FeedSource) -> PublishOutcome {
+        let mut state = self.state.lock();
+        let before = std::mem::replace(&mut state.epoch, epoch);
+        match before != epoch && matches!(state.phase, Phase::Open(_)) {
+            true => self.restart(&mut state, source),
+            false => PublishOutcome::Nothing,
         }
     }
 
-    /// The source has answered, or is asked no more.
-    pub(super) fn answered(&self, outcome: Result<Beginning, NoFeed>, source: &dyn FeedSource) -> Published {
-        let mut inside = self.inside.lock();
-        let asked = std::mem::replace(&mut inside.asked, false);
-        if !asked && !self.is_behind(&inside, &outcome) {
-            return Published::Nothing;
+    /// The source has answered, or its answer has timed out.
+    pub(super) fn on_answer(&self, outcome: Result<InitialState, NoFeed>, source: &dyn FeedSource) -> PublishOutcome {
+        let mut state = self.state.lock();
+        let pending = std::mem::replace(&mut state.pending, false);
+        if !pending && !self.is_behind(&state, &outcome) {
+            return PublishOutcome::Nothing;
         }
-        let meanwhile = inside.meanwhile.take();
-        let begun = self.begin_with(&mut inside, outcome);
-        drop(inside);
-        match (begun, meanwhile) {
-            (Published::News, Some(commit)) => match self.publish(commit, source) {
-                Published::Nothing => Published::News,
+        let buffered = state.buffered.take();
+        let begun = self.begin_with(&mut state, outcome);
+        drop(state);
+        match (begun, buffered) {
+            (PublishOutcome::Updated, Some(commit)) => match self.publish(commit, source) {
+                PublishOutcome::Nothing => PublishOutcome::Updated,
                 published => published,
             },
             (begun, _) => begun,
         }
     }
 
-    /// Whether another view of the entity was told more than is published here: then commits between may never come.
-    fn is_behind(&self, inside: &Inside, outcome: &Result<Beginning, NoFeed>) -> bool {
-        match (&inside.state, outcome) {
-            (State::Open(line), Ok(beginning)) => {
-                inside.begun_in != inside.epoch || line.published() < beginning.version()
+    /// Whether an answer for another view of the entity is newer than the published state. Then commits in between may never
+    /// come.
+    fn is_behind(&self, state: &ChannelState, outcome: &Result<InitialState, NoFeed>) -> bool {
+        match (&state.phase, outcome) {
+            (Phase::Open(publisher), Ok(initial)) => {
+                state.published_epoch != state.epoch || publisher.published() < initial.version()
             }
             _ => false,
         }
     }
 
-    fn begin_with(&self, inside: &mut Inside, outcome: Result<Beginning, NoFeed>) -> Published {
-        let published = match &inside.state {
-            State::Open(line) => Some(line.published()),
+    fn begin_with(&self, state: &mut ChannelState, outcome: Result<InitialState, NoFeed>) -> PublishOutcome {
+        let published = match &state.phase {
+            Phase::Open(publisher) => Some(publisher.published()),
             _ => None,
         };
         match (outcome, published) {
-            (Err(NoFeed::Asked), _) => {
-                inside.ask();
-                Published::Asked
+            (Err(NoFeed::Pending), _) => {
+                state.start_request();
+                PublishOutcome::Requested
             }
-            // Whoever has it is behind what was shown here already, and may stay so; in another epoch that says nothing.
-            (Ok(beginning), Some(published)) if inside.begun_in == inside.epoch && beginning.version() < published => {
-                Published::Later
+            // The source is behind the state that watchers have, and may stay behind. Other epochs cannot be compared.
+            (Ok(initial), Some(published)) if state.published_epoch == state.epoch && initial.version() < published => {
+                PublishOutcome::RetryLater
             }
-            (Ok(beginning), _) => {
-                inside.cut_off_ms = None;
-                inside.begun_in = inside.epoch;
-                inside.state = State::Open(self.begun_with(inside.epoch, beginning));
-                Published::News
+            (Ok(initial), _) => {
+                state.disconnected_ms = None;
+                state.published_epoch = state.epoch;
+                state.phase = Phase::Open(self.publisher_from(state.epoch, initial));
+                PublishOutcome::Updated
             }
-            (Err(NoFeed::Unreachable), Some(_)) => Published::Later,
+            (Err(NoFeed::Unreachable), Some(_)) => PublishOutcome::RetryLater,
             (Err(NoFeed::NotFound), Some(_)) => {
-                inside.state = State::Gone;
-                Published::News
+                state.phase = Phase::Gone;
+                PublishOutcome::Updated
             }
             (Err(why), None) => {
-                inside.state = State::Refused(why);
-                Published::News
+                state.phase = Phase::Refused(why);
+                PublishOutcome::Updated
             }
         }
     }
 
-    /// It is to begin anew and cannot yet.
-    pub(super) fn is_cut_off(&self, now_ms: u64) {
-        let mut inside = self.inside.lock();
-        if matches!(inside.state, State::Open(_)) {
-            inside.cut_off_ms.get_or_insert(now_ms);
+    /// Records that the feed must restart and cannot.
+    pub(super) fn mark_disconnected(&self, now_ms: u64) {
+        let mut state = self.state.lock();
+        if matches!(state.phase, Phase::Open(_)) {
+            state.disconnected_ms.get_or_insert(now_ms);
         }
     }
 
-    /// Looks at how old what is published may be: for how long whoever hands in commits is `unled_ms`, or nobody does.
-    /// Watchers are to know from `stale_ms` on.
-    pub(super) fn look_at_age(&self, now_ms: u64, unled_ms: Option<u64>, stale_ms: u64) -> Age {
-        let mut inside = self.inside.lock();
-        if !matches!(inside.state, State::Open(_)) {
-            return Age::default();
+    /// Updates the staleness from the time without a leader (`leaderless_ms`) or without a source. From `stale_ms` on watchers
+    /// must know.
+    pub(super) fn update_staleness(&self, now_ms: u64, leaderless_ms: Option<u64>, stale_ms: u64) -> Staleness {
+        let mut state = self.state.lock();
+        if !matches!(state.phase, Phase::Open(_)) {
+            return Staleness::default();
         }
-        let age_ms = inside.cut_off_ms.map(|since_ms| now_ms.saturating_sub(since_ms)).max(unled_ms);
-        let was_stale = inside.stale_since_ms.is_some();
-        inside.stale_since_ms = age_ms.filter(|age_ms| *age_ms >= stale_ms).map(|age_ms| now_ms.saturating_sub(age_ms));
-        let is_stale = inside.stale_since_ms.is_some();
+        let age_ms = state.disconnected_ms.map(|since_ms| now_ms.saturating_sub(since_ms)).max(leaderless_ms);
+        let was_stale = state.stale_since_ms.is_some();
+        state.stale_since_ms = age_ms.filter(|age_ms| *age_ms >= stale_ms).map(|age_ms| now_ms.saturating_sub(age_ms));
+        let is_stale = state.stale_since_ms.is_some();
         let again_ms = age_ms.filter(|_| !is_stale).map(|age_ms| stale_ms - age_ms);
-        Age { is_stale, is_news: is_stale != was_stale, again_ms }
+        Staleness { is_stale, changed: is_stale != was_stale, again_ms }
     }
 
-    /// How often the source was asked so far.
-    pub(super) fn asks(&self) -> u64 {
-        self.inside.lock().asks
+    /// The number of requests to the source so far.
+    pub(super) fn requests(&self) -> u64 {
+        self.state.lock().requests
     }
 
-    /// Whether the source's answer is awaited.
-    pub(super) fn is_asked(&self) -> bool {
-        self.inside.lock().asked
+    /// Whether an answer of the source is pending.
+    pub(super) fn is_pending(&self) -> bool {
+        self.state.lock().pending
     }
 
-    /// A page of a customer's purchases came. Whether a watcher has asked for it.
-    pub(super) fn turned_to(&self, after: u64, page: Vec<Purchase>) -> bool {
-        match &mut self.inside.lock().state {
-            State::Open(line) => line.turned_to(after, page),
+    /// Stores a page of a customer's purchases, and returns whether a watcher has asked for it.
+    pub(super) fn purchases_page(&self, after: u64, page: Vec<Purchase>) -> bool {
+        match &mut self.state.lock().phase {
+            Phase::Open(publisher) => publisher.purchases_page(after, page),
             _ => false,
         }
     }
 
-    /// A page that was asked for has not come, if so; whether somebody may wait for one.
-    pub(super) fn ask_again(&self) -> bool {
-        match &mut self.inside.lock().state {
-            State::Open(line) => {
-                line.ask_again();
+    /// Forgets requests for pages that have not come. Returns whether watchers may wait for one.
+    pub(super) fn forget_page_requests(&self) -> bool {
+        match &mut self.state.lock().phase {
+            Phase::Open(publisher) => {
+                publisher.forget_page_requests();
                 true
             }
             _ => false,
         }
     }
 
-    /// Gives the frames that bring a watcher from `position` to what is published, and moves its position; `told_stale` is
-    /// whether it knows that this may be old.
-    pub(super) fn pull(&self, position: &mut Position, told_stale: &mut bool, reader: &mut Reader<'_>) -> Pulled {
-        let mut inside = self.inside.lock();
-        let (stale_since_ms, begun_in) = (inside.stale_since_ms, inside.begun_in);
-        let line = match &mut inside.state {
-            State::Open(line) => line,
-            State::Gone | State::Refused(_) | State::Unknown => {
+    /// Gives the frames that bring a watcher from `position` to the published state, and moves its position. `knows_stale` is
+    /// whether it knows that this state may be stale.
+    pub(super) fn pull(&self, position: &mut Position, knows_stale: &mut bool, reader: &mut Reader<'_>) -> Pulled {
+        let mut state = self.state.lock();
+        let (stale_since_ms, published_epoch) = (state.stale_since_ms, state.published_epoch);
+        let publisher = match &mut state.phase {
+            Phase::Open(publisher) => publisher,
+            Phase::Gone | Phase::Refused(_) | Phase::Unknown => {
                 self.end(position, "not_found", reader);
                 return Pulled::All;
             }
         };
-        if let Position::At { epoch, version } | Position::Ahead { epoch, version, .. } = *position
-            && epoch != begun_in
-            // Cursors are good for ever, unless there never was such a purchase.
-            && (!matches!(self.entity, Entity::Customer(_)) || version > line.published())
+        if let Position::At { epoch, version } | Position::ResumeAhead { epoch, version, .. } = *position
+            && epoch != published_epoch
+            // Cursors are valid in all epochs, unless there never was such a purchase.
+            && (!matches!(self.entity, Entity::Customer(_)) || version > publisher.published())
         {
-            *position = Position::Nothing;
+            *position = Position::NeedsSnapshot;
         }
         let at = match *position {
             Position::At { version, .. } => Some(version),
-            Position::Ahead { version, .. } if version <= line.published() => Some(version),
-            Position::Ahead { waits_until_ms, .. } if reader.waited_ms < waits_until_ms => {
-                self.tell_age(stale_since_ms, told_stale, reader);
+            Position::ResumeAhead { version, .. } if version <= publisher.published() => Some(version),
+            Position::ResumeAhead { waits_until_ms, .. } if reader.waited_ms < waits_until_ms => {
+                self.send_staleness(stale_since_ms, knows_stale, reader);
                 return Pulled::All;
             }
-            Position::Ahead { .. } => None,
-            Position::Nothing => None,
+            Position::ResumeAhead { .. } => None,
+            Position::NeedsSnapshot => None,
             Position::Ended => return Pulled::All,
         };
-        let (reached, pulled) = line.pull(at, reader);
+        let (reached, pulled) = publisher.pull(at, reader);
         if let Some(reached) = reached {
-            *position = Position::At { epoch: begun_in, version: reached };
+            *position = Position::At { epoch: published_epoch, version: reached };
         }
-        if let (Pulled::All, Some(why)) = (pulled, line.over()) {
+        if let (Pulled::All, Some(why)) = (pulled, publisher.end_reason()) {
             self.end(position, why, reader);
         } else if pulled == Pulled::All {
-            self.tell_age(stale_since_ms, told_stale, reader);
+            self.send_staleness(stale_since_ms, knows_stale, reader);
         }
         pulled
     }
 
-    /// Tells a watcher that what it sees may be old, or no longer is, unless it knows.
-    fn tell_age(&self, stale_since_ms: Option<u64>, told_stale: &mut bool, reader: &mut Reader<'_>) {
-        if *told_stale != stale_since_ms.is_some() {
-            *told_stale = stale_since_ms.is_some();
+    /// Tells a watcher that its state may be stale, or no longer is, unless it knows.
+    fn send_staleness(&self, stale_since_ms: Option<u64>, knows_stale: &mut bool, reader: &mut Reader<'_>) {
+        if *knows_stale != stale_since_ms.is_some() {
+            *knows_stale = stale_since_ms.is_some();
             let stale_ms = stale_since_ms.map_or(0, |since_ms| (reader.now_ms)().saturating_sub(since_ms).max(1));
             let (encoding, feed) = (reader.encoding, self.feed);
-            reader.give(written(|out| encode::stale(encoding, out, feed, stale_ms)));
+            reader.give(frame_from(|out| encode::stale(encoding, out, feed, stale_ms)));
         }
     }
 
@@ -416,39 +403,39 @@ impl Channel {
         if *position != Position::Ended {
             let ended = Ended { name: SmolStr::new_static(why) };
             let (encoding, feed) = (reader.encoding, self.feed);
-            reader.give(written(|out| encode::ended(encoding, out, feed, &ended)));
+            reader.give(frame_from(|out| encode::ended(encoding, out, feed, &ended)));
             *position = Position::Ended;
         }
     }
 
-    /// Adds a watcher; the number it is removed by.
-    pub(super) fn join(&self, mark: Arc<Mark>) -> usize {
-        self.watchers.lock().join(mark)
+    /// Adds a watcher and returns its slot.
+    pub(super) fn join(&self, ready: Arc<ReadyFlag>) -> usize {
+        self.watchers.lock().join(ready)
     }
 
-    /// Removes a watcher; says whether it was the last one.
+    /// Removes a watcher and returns whether it was the last one.
     pub(super) fn leave(&self, slot: usize) -> bool {
         self.watchers.lock().leave(slot)
     }
 
-    /// Whether the source hands in commits for it, or is about to.
+    /// Whether the source hands in its commits, or is about to.
     pub(super) fn is_begun(&self) -> bool {
-        let inside = self.inside.lock();
-        inside.asked || matches!(inside.state, State::Open(_))
+        let state = self.state.lock();
+        state.pending || matches!(state.phase, Phase::Open(_))
     }
 
-    /// How many watch.
+    /// The number of watchers.
     pub(super) fn watching(&self) -> usize {
         self.watchers.lock().len()
     }
 
-    /// All watchers are to be told that there is something; whether none were being told already.
-    pub(super) fn has_news(&self) -> bool {
-        self.watchers.lock().has_news()
+    /// Has all watchers notified. Returns whether no fan-out was under way.
+    pub(super) fn start_fan_out(&self) -> bool {
+        self.watchers.lock().start_fan_out()
     }
 
-    /// Tells so many watchers; whether there are more to be told.
-    pub(super) fn tell(&self, count: usize) -> bool {
-        self.watchers.lock().tell(count)
+    /// Notifies up to `count` watchers and returns whether more are left.
+    pub(super) fn notify(&self, count: usize) -> bool {
+        self.watchers.lock().notify(count)
     }
 }

@@ -1,4 +1,4 @@
-//! The hub: which entities have a channel, and the task that publishes to them.
+//! The hub: the channels of all entities, and the task that publishes to them.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -16,86 +16,84 @@ use parking_lot::Mutex;
 use tokio::{sync::Notify, time::sleep};
 
 use super::{
-    Beginning, Commit, FeedSettings, FeedSource, NoFeed, View,
-    channel::{Channel, Position, Published},
+    Commit, FeedSettings, FeedSource, InitialState, NoFeed, View,
+    channel::{Channel, Position, PublishOutcome},
     inbox::Inbox,
-    mark::Mark,
+    ready::ReadyFlag,
 };
 
-/// Watchers of one channel told in one go, before other channels, what is new meanwhile and others on the runtime have their
-/// turn.
-const WATCHERS_SLICE: usize = 64;
+/// Watchers of one channel that are notified in one step, before other channels, new commits and other tasks have their turn.
+const FAN_OUT_SLICE: usize = 64;
 
-/// Milliseconds before a feed that could not begin anew is tried again.
-const AGAIN_MS: u64 = 250;
+/// Milliseconds before the restart of a feed is tried again.
+const RESTART_MS: u64 = 250;
 
-/// How long a node waits for a version that a watcher has and the node has not, in milliseconds of its waiting time. A replica that
-/// is not cut off lags less. The watcher was shown a committed version, so it comes, unless the cluster was restored from a backup.
+/// How long a node waits for a version that a watcher has and the node has not, in milliseconds of its waiting time. A connected
+/// replica lags less. The version was committed, so it comes, unless the cluster was restored from a backup.
 const AHEAD_MS: u64 = 60_000;
 
-/// How often waiting time is counted, in milliseconds. A node that was paused counts the pause as one such step: it has heard
-/// nothing meanwhile that could have brought the version.
+/// The step of waiting time in milliseconds. A pause of the node counts as one step, because no version can come meanwhile.
 const AHEAD_STEP_MS: u64 = 1_000;
 
-/// What the driver, the connections and the publishing task share.
+/// The state that the driver, the connections and the publishing task share.
 pub(super) struct Hub {
     source: Arc<dyn FeedSource>,
     settings: FeedSettings,
-    /// The epoch that versions belong to.
+    /// The epoch of versions.
     epoch: AtomicU64,
-    /// The epoch that the next round of the task begins with.
+    /// The epoch for the next round of the task.
     next_epoch: AtomicU64,
     clock: Arc<dyn Clock>,
-    /// The only locks that the driver and the links to other nodes take: never held while anything else is waited for.
+    /// `inbox` and `answers` are the only locks that the driver and the links take. They are never held during a wait.
     inbox: Mutex<Inbox>,
     answers: Mutex<Vec<Answer>>,
     table: Mutex<Table>,
-    /// Channels whose watchers are being told, in turn.
-    telling: Mutex<VecDeque<Arc<Channel>>>,
-    /// Some channels may be behind, and their watchers know.
+    /// Channels with a fan-out under way, in turn.
+    fan_out: Mutex<VecDeque<Arc<Channel>>>,
+    /// Some channels are stale.
     some_are_stale: AtomicBool,
-    /// Waiting time so far, in milliseconds. It only goes on while a watcher has a version that this node has not.
+    /// Waiting time so far, in milliseconds. It only advances while a watcher has a version that this node has not.
     waited_ms: AtomicU64,
     wake: Notify,
 }
 
-/// What another node has answered.
+/// An answer of another node.
 enum Answer {
-    Begun(Entity, Result<Beginning, NoFeed>),
+    InitialState(Entity, Result<InitialState, NoFeed>),
     Page(Entity, u64, Vec<Purchase>),
 }
 
-/// The channels of the node.
+/// The channels of the node, and their timers in monotonic milliseconds.
 struct Table {
     channels: BTreeMap<(Entity, View), Arc<Channel>>,
     next_feed: u64,
-    /// What is looked at again, and the monotonic millisecond of that; each queue in the order of time.
-    later: [VecDeque<(u64, Later)>; 3],
-    /// Channels with watchers that have more than is published, by feed.
-    ahead: BTreeMap<u64, Ahead>,
-    /// At which monotonic millisecond the next step of waiting time is counted. `None` if no watcher is ahead.
+    /// One queue for each kind, ordered by time.
+    deferred: [VecDeque<(u64, Deferred)>; 3],
+    /// Channels with watchers ahead of the published state, by feed.
+    ahead: BTreeMap<u64, AheadWatchers>,
+    /// The next step of waiting time. `None` if no watcher is ahead.
     ahead_step_ms: Option<u64>,
-    /// At which monotonic millisecond it is looked at how old things are.
-    ages_ms: Option<u64>,
+    /// The next check for stale channels.
+    staleness_check_ms: Option<u64>,
 }
 
-/// A channel with watchers that have a version that this node has not.
-struct Ahead {
+/// A channel with watchers ahead of the published state.
+struct AheadWatchers {
     channel: Arc<Channel>,
-    /// The waiting time at which its watchers are told next.
+    /// The waiting time at which its watchers are notified next.
     next_ms: u64,
     /// The waiting time until which the last of them waits.
     last_ms: u64,
 }
 
-/// Why a channel is looked at again.
-enum Later {
-    /// Its last watcher left.
-    Lingers(Arc<Channel>),
-    /// It could not begin anew.
-    Anew(Entity),
-    /// Another node was asked for how it begins, for the so-manieth time, or for what is kept there.
-    Asked(Arc<Channel>, u64),
+/// A timer of a channel.
+enum Deferred {
+    /// Remove it if it has no watchers.
+    RemoveIdle(Arc<Channel>),
+    /// Restart it after a failed attempt.
+    Restart(Entity),
+    /// The request of this number has no answer, or a page of purchases has not come.
+    AnswerTimeout(Arc<Channel>, u64),
 }
 
 impl Hub {
@@ -111,12 +109,12 @@ impl Hub {
             table: Mutex::new(Table {
                 channels: BTreeMap::new(),
                 next_feed: 1,
-                later: Default::default(),
+                deferred: Default::default(),
                 ahead: BTreeMap::new(),
                 ahead_step_ms: None,
-                ages_ms: None,
+                staleness_check_ms: None,
             }),
-            telling: Mutex::default(),
+            fan_out: Mutex::default(),
             some_are_stale: AtomicBool::new(false),
             waited_ms: AtomicU64::new(0),
             wake: Notify::new(),
@@ -137,23 +135,24 @@ impl Hub {
         self.wake.notify_one();
     }
 
-    pub(super) fn begun(&self, entity: Entity, outcome: Result<Beginning, NoFeed>) {
-        self.answers.lock().push(Answer::Begun(entity, outcome));
+    pub(super) fn initial_state(&self, entity: Entity, outcome: Result<InitialState, NoFeed>) {
+        self.answers.lock().push(Answer::InitialState(entity, outcome));
         self.wake.notify_one();
     }
 
-    pub(super) fn turned_to(&self, entity: Entity, after: u64, page: Vec<Purchase>) {
+    pub(super) fn purchases_page(&self, entity: Entity, after: u64, page: Vec<Purchase>) {
         self.answers.lock().push(Answer::Page(entity, after, page));
         self.wake.notify_one();
     }
 
-    /// A place among the watchers of an entity's channel, which is made if there is none.
+    /// Adds a watcher to an entity's channel, which is created if needed. Returns the channel, the watcher's slot and its ready
+    /// flag.
     pub(super) fn join(
         &self,
         entity: &Entity,
         view: View,
-        mark: impl FnOnce(u64) -> Arc<Mark>,
-    ) -> (Arc<Channel>, usize, Arc<Mark>) {
+        ready: impl FnOnce(u64) -> Arc<ReadyFlag>,
+    ) -> (Arc<Channel>, usize, Arc<ReadyFlag>) {
         let mut table = self.table.lock();
         let key = (entity.clone(), view);
         let channel = match table.channels.get(&key) {
@@ -166,73 +165,72 @@ impl Hub {
                 channel
             }
         };
-        let mark = mark(channel.feed);
-        // Under the table's lock, so that a channel with watchers is never swept away.
-        let slot = channel.join(Arc::clone(&mark));
-        (channel, slot, mark)
+        let ready = ready(channel.feed);
+        // Under the table's lock, so that no channel with watchers is removed.
+        let slot = channel.join(Arc::clone(&ready));
+        (channel, slot, ready)
     }
 
-    /// Where a new watcher begins; the first one has the feed begun.
+    /// The position of a new watcher. The first watcher starts the feed.
     pub(super) fn begin(&self, channel: &Arc<Channel>, since: Option<Since>) -> Result<Position, NoFeed> {
         if channel.open(&*self.source) {
             self.await_answer(channel);
         }
-        self.look_at_age_of(&channel.entity);
-        self.place(channel, since)
+        self.check_staleness_of(&channel.entity);
+        self.resume_position(channel, since)
     }
 
-    /// Where a watcher begins.
-    pub(super) fn place(&self, channel: &Arc<Channel>, since: Option<Since>) -> Result<Position, NoFeed> {
-        let placed = channel.place(since, || {
+    /// The position of a watcher after the feed has begun.
+    pub(super) fn resume_position(&self, channel: &Arc<Channel>, since: Option<Since>) -> Result<Position, NoFeed> {
+        let position = channel.resume_position(since, || {
             let may_come = self.inbox.lock().waits(&channel.entity) || self.source.may_lag(&channel.entity);
             may_come.then(|| self.waited_ms() + AHEAD_MS)
         });
-        if let Ok(Position::Ahead { waits_until_ms, .. }) = placed {
+        if let Ok(Position::ResumeAhead { waits_until_ms, .. }) = position {
             self.table.lock().wait_ahead(channel, waits_until_ms, self.now_ms());
             self.wake.notify_one();
         }
-        placed
+        position
     }
 
     pub(super) fn leaders_changed(&self) {
         let soon = self.some_are_stale.load(Ordering::Relaxed);
-        self.look_at_ages_in(if soon { 0 } else { self.settings.stale_ms });
+        self.check_staleness_in(if soon { 0 } else { self.settings.stale_ms });
     }
 
-    /// What begins while nobody leads may be old already.
-    fn look_at_age_of(&self, entity: &Entity) {
-        if self.source.unled_ms(entity).is_some() {
-            self.look_at_ages_in(0);
+    /// A feed that begins without a leader may be stale already.
+    fn check_staleness_of(&self, entity: &Entity) {
+        if self.source.leaderless_ms(entity).is_some() {
+            self.check_staleness_in(0);
         }
     }
 
-    fn look_at_ages_in(&self, wait_ms: u64) {
+    fn check_staleness_in(&self, wait_ms: u64) {
         let at_ms = self.now_ms() + wait_ms;
         let mut table = self.table.lock();
-        table.ages_ms = Some(table.ages_ms.map_or(at_ms, |before_ms| before_ms.min(at_ms)));
+        table.staleness_check_ms = Some(table.staleness_check_ms.map_or(at_ms, |before_ms| before_ms.min(at_ms)));
         drop(table);
         self.wake.notify_one();
     }
 
-    /// Has watchers told of what may be old, and of what no longer is.
-    fn look_at_ages(&self, now_ms: u64) {
+    /// Notifies the watchers of channels that have become stale or fresh.
+    fn check_staleness(&self, now_ms: u64) {
         let channels: Vec<_> = self.table.lock().channels.values().cloned().collect();
         let mut some_are_stale = false;
         for channel in channels {
-            let unled_ms = self.source.unled_ms(&channel.entity);
-            let age = channel.look_at_age(now_ms, unled_ms, self.settings.stale_ms);
-            some_are_stale |= age.is_stale;
-            if age.is_news {
-                self.tell(&channel);
+            let leaderless_ms = self.source.leaderless_ms(&channel.entity);
+            let staleness = channel.update_staleness(now_ms, leaderless_ms, self.settings.stale_ms);
+            some_are_stale |= staleness.is_stale;
+            if staleness.changed {
+                self.notify(&channel);
             }
-            if let Some(again_ms) = age.again_ms {
-                self.look_at_ages_in(again_ms);
+            if let Some(again_ms) = staleness.again_ms {
+                self.check_staleness_in(again_ms);
             }
         }
         self.some_are_stale.store(some_are_stale, Ordering::Relaxed);
     }
 
-    /// The monotonic millisecond it is.
     pub(super) fn now_ms(&self) -> u64 {
         self.clock.monotonic_ms()
     }
@@ -242,26 +240,25 @@ impl Hub {
         self.waited_ms.load(Ordering::Relaxed)
     }
 
-    /// Another node was asked: somebody else is, if it does not answer in time.
+    /// Starts the time-out of a request to another node.
     pub(super) fn await_answer(&self, channel: &Arc<Channel>) {
-        self.look_again(self.settings.patience_ms, Later::Asked(Arc::clone(channel), channel.asks()));
+        self.defer(self.settings.answer_timeout_ms, Deferred::AnswerTimeout(Arc::clone(channel), channel.requests()));
     }
 
-    /// Where a watcher reads what is not in its channel.
     pub(super) fn source(&self) -> &dyn FeedSource {
         &*self.source
     }
 
-    /// Gives a place up; the channel lingers a while when it was the last one.
+    /// Removes a watcher. The channel stays a while after the last one.
     pub(super) fn leave(&self, channel: &Arc<Channel>, slot: usize) {
         if !channel.leave(slot) {
             return;
         }
         if !channel.is_begun() {
-            // There is nothing to come back to.
+            // A returning watcher would find nothing.
             self.table.lock().remove_unwatched(channel, &*self.source);
         } else if !channel.lingers.swap(true, Ordering::Relaxed) {
-            self.look_again(self.settings.linger_ms, Later::Lingers(Arc::clone(channel)));
+            self.defer(self.settings.linger_ms, Deferred::RemoveIdle(Arc::clone(channel)));
         }
     }
 
@@ -274,7 +271,7 @@ impl Hub {
         self.wake.notify_one();
     }
 
-    /// Begins a new epoch if there is one: every feed begins anew.
+    /// Restarts every feed if there is a new epoch.
     fn take_epoch(&self) {
         let epoch = self.next_epoch.load(Ordering::Acquire);
         if self.epoch.swap(epoch, Ordering::AcqRel) == epoch {
@@ -282,8 +279,8 @@ impl Hub {
         }
         let channels: Vec<_> = self.table.lock().channels.values().cloned().collect();
         for channel in channels {
-            let published = channel.begin_epoch(epoch, &*self.source);
-            self.follow(&channel, published);
+            let outcome = channel.begin_epoch(epoch, &*self.source);
+            self.handle_outcome(&channel, outcome);
         }
     }
 
@@ -292,21 +289,20 @@ impl Hub {
         (table.channels.len(), table.channels.values().map(|channel| channel.watching()).sum())
     }
 
-    fn look_again(&self, in_ms: u64, later: Later) {
+    fn defer(&self, in_ms: u64, deferred: Deferred) {
         let at_ms = self.now_ms() + in_ms;
-        self.table.lock().look_again(at_ms, later);
+        self.table.lock().defer(at_ms, deferred);
         self.wake.notify_one();
     }
 
-    /// Publishes what is committed: the first commit after a rest at once, then once a tick. What other nodes answer goes out
-    /// at once.
+    /// Publishes commits: the first one after a pause at once, then once a tick. Answers of other nodes are published at once.
     pub(super) async fn run(&self) {
         let mut next_ms = self.now_ms();
         loop {
-            let look_ms = self.sweep(self.now_ms());
-            // What could not be published a moment ago, because watchers were being told, has woken this already.
-            if !self.is_telling() && self.inbox.lock().is_empty() {
-                match look_ms {
+            let next_timer_ms = self.run_timers(self.now_ms());
+            // Commits that were delayed by a fan-out have consumed their wake-up, so the inbox is checked.
+            if !self.is_fanning_out() && self.inbox.lock().is_empty() {
+                match next_timer_ms {
                     Some(until_ms) => tokio::select! {
                         biased;
                         () = self.wake.notified() => {}
@@ -318,34 +314,34 @@ impl Hub {
             self.take_epoch();
             self.take_answers();
             if !self.inbox.lock().is_empty() {
-                if !self.is_telling() {
+                if !self.is_fanning_out() {
                     self.wait_until(next_ms).await;
                 }
-                // What is new while watchers are being told of something does not wait for the last of them.
+                // New commits do not wait for the end of a fan-out.
                 let now_ms = self.now_ms();
                 if now_ms >= next_ms {
                     next_ms = now_ms + self.settings.coalesce_ms;
                     self.publish();
                 }
             }
-            self.tell_some();
-            if self.is_telling() {
+            self.fan_out_step();
+            if self.is_fanning_out() {
                 tokio::task::yield_now().await;
             }
         }
     }
 
-    fn is_telling(&self) -> bool {
-        !self.telling.lock().is_empty()
+    fn is_fanning_out(&self) -> bool {
+        !self.fan_out.lock().is_empty()
     }
 
-    /// Tells a few watchers of the channel whose turn it is.
-    fn tell_some(&self) {
-        let mut telling = self.telling.lock();
-        if let Some(channel) = telling.pop_front()
-            && channel.tell(WATCHERS_SLICE)
+    /// Notifies some watchers of the next channel.
+    fn fan_out_step(&self) {
+        let mut fan_out = self.fan_out.lock();
+        if let Some(channel) = fan_out.pop_front()
+            && channel.notify(FAN_OUT_SLICE)
         {
-            telling.push_back(channel);
+            fan_out.push_back(channel);
         }
     }
 
@@ -360,23 +356,23 @@ impl Hub {
         let answers = std::mem::take(&mut *self.answers.lock());
         for answer in answers {
             match answer {
-                Answer::Begun(entity, outcome) => self.answered(&entity, &outcome),
+                Answer::InitialState(entity, outcome) => self.on_answer(&entity, &outcome),
                 Answer::Page(entity, after, page) => {
                     let channel = self.table.lock().channels.get(&(entity, View::Whole)).cloned();
-                    if let Some(channel) = channel.filter(|channel| channel.turned_to(after, page)) {
-                        self.tell(&channel);
+                    if let Some(channel) = channel.filter(|channel| channel.purchases_page(after, page)) {
+                        self.notify(&channel);
                     }
                 }
             }
         }
     }
 
-    fn answered(&self, entity: &Entity, outcome: &Result<Beginning, NoFeed>) {
+    fn on_answer(&self, entity: &Entity, outcome: &Result<InitialState, NoFeed>) {
         for channel in self.channels_of(entity) {
-            let published = channel.answered(outcome.clone(), &*self.source);
-            self.follow(&channel, published);
+            let outcome = channel.on_answer(outcome.clone(), &*self.source);
+            self.handle_outcome(&channel, outcome);
         }
-        self.look_at_age_of(entity);
+        self.check_staleness_of(entity);
     }
 
     fn publish(&self) {
@@ -385,46 +381,45 @@ impl Hub {
             let mut channels = self.channels_of(&commit.entity);
             let last = channels.pop();
             for channel in channels {
-                let published = channel.publish(commit.clone(), &*self.source);
-                self.follow(&channel, published);
+                let outcome = channel.publish(commit.clone(), &*self.source);
+                self.handle_outcome(&channel, outcome);
             }
             if let Some(channel) = last {
-                let published = channel.publish(commit, &*self.source);
-                self.follow(&channel, published);
+                let outcome = channel.publish(commit, &*self.source);
+                self.handle_outcome(&channel, outcome);
             }
         }
     }
 
-    /// Does what is to be done after a channel was told something.
-    fn follow(&self, channel: &Arc<Channel>, published: Published) {
-        match published {
-            Published::Nothing => {}
-            Published::News => {
-                self.tell(channel);
+    fn handle_outcome(&self, channel: &Arc<Channel>, outcome: PublishOutcome) {
+        match outcome {
+            PublishOutcome::Nothing => {}
+            PublishOutcome::Updated => {
+                self.notify(channel);
                 if self.some_are_stale.load(Ordering::Relaxed) {
-                    self.look_at_ages_in(0);
+                    self.check_staleness_in(0);
                 }
             }
-            Published::Asked => {
+            PublishOutcome::Requested => {
                 self.await_answer(channel);
-                self.is_cut_off(channel);
+                self.mark_disconnected(channel);
             }
-            Published::Later => {
-                self.look_again(AGAIN_MS, Later::Anew(channel.entity.clone()));
-                self.is_cut_off(channel);
+            PublishOutcome::RetryLater => {
+                self.defer(RESTART_MS, Deferred::Restart(channel.entity.clone()));
+                self.mark_disconnected(channel);
             }
         }
     }
 
-    fn is_cut_off(&self, channel: &Channel) {
-        channel.is_cut_off(self.now_ms());
-        self.look_at_ages_in(self.settings.stale_ms);
+    fn mark_disconnected(&self, channel: &Channel) {
+        channel.mark_disconnected(self.now_ms());
+        self.check_staleness_in(self.settings.stale_ms);
     }
 
-    /// Has all watchers of a channel told, from where those of it are that are being told.
-    fn tell(&self, channel: &Arc<Channel>) {
-        if channel.has_news() {
-            self.telling.lock().push_back(Arc::clone(channel));
+    /// Has all watchers of a channel notified, from the current position of a fan-out that is under way.
+    fn notify(&self, channel: &Arc<Channel>) {
+        if channel.start_fan_out() {
+            self.fan_out.lock().push_back(Arc::clone(channel));
         }
     }
 
@@ -434,57 +429,57 @@ impl Hub {
         [View::Whole, View::Counts].into_iter().filter_map(of).collect()
     }
 
-    /// Looks at the channels whose time has come; when to look again.
-    fn sweep(&self, now_ms: u64) -> Option<u64> {
-        if self.table.lock().ages_ms.take_if(|at_ms| *at_ms <= now_ms).is_some() {
-            self.look_at_ages(now_ms);
+    /// Runs all due timers and returns the time of the next one.
+    fn run_timers(&self, now_ms: u64) -> Option<u64> {
+        if self.table.lock().staleness_check_ms.take_if(|at_ms| *at_ms <= now_ms).is_some() {
+            self.check_staleness(now_ms);
         }
         if self.table.lock().ahead_step_ms.is_some_and(|at_ms| at_ms <= now_ms) {
             let waited_ms = self.waited_ms.fetch_add(AHEAD_STEP_MS, Ordering::Relaxed) + AHEAD_STEP_MS;
             let told = self.table.lock().step_ahead(waited_ms, now_ms);
-            told.iter().for_each(|channel| self.tell(channel));
+            told.iter().for_each(|channel| self.notify(channel));
         }
         loop {
             let (due, next_ms) = self.table.lock().due(now_ms);
             match due {
                 None => return next_ms,
-                Some(Later::Lingers(channel)) => {
+                Some(Deferred::RemoveIdle(channel)) => {
                     channel.lingers.store(false, Ordering::Relaxed);
                     self.table.lock().remove_unwatched(&channel, &*self.source);
                 }
-                Some(Later::Anew(entity)) => self.commit(vec![Commit::lost(entity)]),
-                Some(Later::Asked(channel, ask)) => self.ask_elsewhere(&channel, ask),
+                Some(Deferred::Restart(entity)) => self.commit(vec![Commit::lost(entity)]),
+                Some(Deferred::AnswerTimeout(channel, ask)) => self.ask_elsewhere(&channel, ask),
             }
         }
     }
 
-    /// What was asked of another node has not come in time, if so.
+    /// Asks another node if the answer to request `ask` has not come.
     fn ask_elsewhere(&self, channel: &Arc<Channel>, ask: u64) {
-        if channel.watching() == 0 || channel.asks() != ask {
+        if channel.watching() == 0 || channel.requests() != ask {
             return;
         }
-        if !channel.is_asked() {
-            if channel.ask_again() {
-                self.tell(channel);
+        if !channel.is_pending() {
+            if channel.forget_page_requests() {
+                self.notify(channel);
             }
             return;
         }
         match self.source.begin_elsewhere(&channel.entity) {
-            Err(NoFeed::Asked) => self.await_answer(channel),
-            outcome => self.answered(&channel.entity, &outcome),
+            Err(NoFeed::Pending) => self.await_answer(channel),
+            outcome => self.on_answer(&channel.entity, &outcome),
         }
     }
 }
 
 impl Table {
-    /// A watcher of a channel waits until this waiting time. Its watchers are told once for all that wait, however often more come.
+    /// A watcher of a channel waits until this waiting time. One notification serves all of them.
     fn wait_ahead(&mut self, channel: &Arc<Channel>, until_ms: u64, now_ms: u64) {
-        let new = || Ahead { channel: Arc::clone(channel), next_ms: until_ms, last_ms: until_ms };
+        let new = || AheadWatchers { channel: Arc::clone(channel), next_ms: until_ms, last_ms: until_ms };
         self.ahead.entry(channel.feed).or_insert_with(new).last_ms = until_ms;
         self.ahead_step_ms.get_or_insert(now_ms + AHEAD_STEP_MS);
     }
 
-    /// Counts a step of waiting time. Returns the channels with watchers that have waited long enough.
+    /// Counts a step of waiting time, and returns the channels with watchers that have waited long enough.
     fn step_ahead(&mut self, waited_ms: u64, now_ms: u64) -> Vec<Arc<Channel>> {
         let mut told = Vec::new();
         self.ahead.retain(|_, ahead| {
@@ -498,28 +493,28 @@ impl Table {
         told
     }
 
-    fn look_again(&mut self, at_ms: u64, later: Later) {
-        let queue = match later {
-            Later::Lingers(_) => 0,
-            Later::Anew(_) => 1,
-            Later::Asked(..) => 2,
+    fn defer(&mut self, at_ms: u64, deferred: Deferred) {
+        let queue = match deferred {
+            Deferred::RemoveIdle(_) => 0,
+            Deferred::Restart(_) => 1,
+            Deferred::AnswerTimeout(..) => 2,
         };
-        self.later[queue].push_back((at_ms, later));
+        self.deferred[queue].push_back((at_ms, deferred));
     }
 
-    /// Something whose time has come, or when the next one's comes.
-    fn due(&mut self, now_ms: u64) -> (Option<Later>, Option<u64>) {
-        let is_due = |queue: &&mut VecDeque<(u64, Later)>| queue.front().is_some_and(|(at_ms, _)| *at_ms <= now_ms);
-        match self.later.iter_mut().find(is_due) {
-            Some(queue) => (queue.pop_front().map(|(_, later)| later), None),
+    /// A due timer, or the time of the next one.
+    fn due(&mut self, now_ms: u64) -> (Option<Deferred>, Option<u64>) {
+        let is_due = |queue: &&mut VecDeque<(u64, Deferred)>| queue.front().is_some_and(|(at_ms, _)| *at_ms <= now_ms);
+        match self.deferred.iter_mut().find(is_due) {
+            Some(queue) => (queue.pop_front().map(|(_, deferred)| deferred), None),
             None => {
-                let fronts = self.later.iter().filter_map(|queue| queue.front());
-                (None, fronts.map(|(at_ms, _)| *at_ms).chain(self.ages_ms).chain(self.ahead_step_ms).min())
+                let fronts = self.deferred.iter().filter_map(|queue| queue.front());
+                (None, fronts.map(|(at_ms, _)| *at_ms).chain(self.staleness_check_ms).chain(self.ahead_step_ms).min())
             }
         }
     }
 
-    /// Removes a channel that nobody watches. Under the table's lock, so that a feed that begins again does so after this.
+    /// Removes a channel without watchers. The table is locked, so that a new feed of the entity begins after this.
     fn remove_unwatched(&mut self, channel: &Arc<Channel>, source: &dyn FeedSource) {
         let key = (channel.entity.clone(), channel.view);
         let known = self.channels.get(&key).is_some_and(|known| Arc::ptr_eq(known, channel));

@@ -1,16 +1,16 @@
-//! What was committed and is not published yet, a short list an entity.
+//! Commits that are not published yet, a short list for each entity.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use boxoffice_core::id::Entity;
 
-use super::{Commit, News};
+use super::{Commit, FeedUpdate};
 
-/// Commits of one entity that wait one by one; beyond this they are conflated into the last one, as a hub that coalesces
-/// does with all of them.
+/// Commits of one entity that wait separately. Further ones are merged into the last one, as a hub that coalesces does with
+/// all of them.
 const COMMITS_WAITING_MAX: usize = 64;
 
-/// Entries of one waiting commit before they are first reduced to one a seat and an area.
+/// Entries of one waiting commit before they are first reduced to one for each seat and area.
 const ENTRIES_WAITING: usize = 4_096;
 
 /// Commits waiting for the hub, by entity.
@@ -22,18 +22,18 @@ pub(super) struct Inbox {
 /// One commit, or several conflated.
 struct Waiting {
     commit: Commit,
-    /// When it has so many entries they are reduced.
+    /// The number of entries at which they are reduced.
     reduce_at: usize,
 }
 
 impl Inbox {
-    /// Takes a commit in; `coalesce` if it may become one with the commit before it.
+    /// Adds a commit. `coalesce` merges it into the commit before it.
     pub(super) fn push(&mut self, commit: Commit, coalesce: bool) {
         if let Some(waiting) = self.entities.get_mut(&commit.entity) {
             let full = coalesce || waiting.len() >= COMMITS_WAITING_MAX;
             match waiting.back_mut() {
-                // The feed is to begin anew, and begins with this one as well.
-                Some(last) if matches!(last.commit.news, News::Lost) => {}
+                // The feed restarts, and its initial state contains this commit.
+                Some(last) if matches!(last.commit.update, FeedUpdate::Lost) => {}
                 Some(last) if last.commit.to == commit.from => {
                     if full {
                         last.extend(commit);
@@ -41,7 +41,7 @@ impl Inbox {
                         waiting.push_back(Waiting::new(commit));
                     }
                 }
-                // What waits is from before the feed began anew; what it began with has it all.
+                // Older commits are from before a restart, and the initial state contains them.
                 Some(_) | None => {
                     waiting.clear();
                     waiting.push_back(Waiting::new(commit));
@@ -53,7 +53,6 @@ impl Inbox {
         }
     }
 
-    /// Whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.entities.is_empty()
     }
@@ -63,7 +62,7 @@ impl Inbox {
         self.entities.contains_key(entity)
     }
 
-    /// Everything that waits, in the order of entities and then of commits; entries are one a seat and an area.
+    /// Removes all commits, ordered by entity and version, with one entry for each seat and area.
     pub(super) fn take(&mut self) -> impl Iterator<Item = Commit> + use<> {
         std::mem::take(&mut self.entities).into_values().flatten().map(|mut waiting| {
             waiting.commit.reduce();
@@ -81,7 +80,7 @@ impl Waiting {
         self.commit.absorb(next);
         if self.commit.entries() >= self.reduce_at {
             self.commit.reduce();
-            // At most twice the seats of a layout wait, however long the hub is away.
+            // So at most twice the seats of a layout wait.
             self.reduce_at = (2 * self.commit.entries()).max(ENTRIES_WAITING);
         }
     }

@@ -1,29 +1,35 @@
-//! Which line an entity has, by its kind.
+//! The publisher of each kind of entity.
 
 use boxoffice_core::id::Entity;
 
 use super::{
-    Beginning, View,
-    line::{Line, States},
-    purchases::Purchases,
-    seats::{Counts, Seats},
-    states::{CalendarAt, CartAt, StockAt},
+    InitialState, View,
+    publisher::{Publisher, StatePublisher},
+    purchases::PurchasePublisher,
+    seats::{SessionCounts, SessionState},
+    states::{CartFeedState, ProductState, ResourceState},
 };
 
-/// The feed of an entity, from its beginning on. `terms` are its epoch and how many deltas it keeps.
-pub(super) fn begun(entity: &Entity, view: View, terms: (u64, usize), beginning: Beginning) -> Box<dyn Line> {
-    match beginning {
-        Beginning::Session(map) => match view {
-            View::Whole => Box::new(States::begun(entity, terms, Seats::new(map))),
-            View::Counts => Box::new(States::begun(entity, terms, Counts(Seats::new(map)))),
+/// The publisher of an entity with this initial state. `terms` are its epoch and the depth of its ring.
+pub(super) fn publisher(entity: &Entity, view: View, terms: (u64, usize), initial: InitialState) -> Box<dyn Publisher> {
+    match initial {
+        InitialState::Session(map) => match view {
+            View::Whole => Box::new(StatePublisher::from_initial(entity, terms, SessionState::new(map))),
+            View::Counts => {
+                Box::new(StatePublisher::from_initial(entity, terms, SessionCounts(SessionState::new(map))))
+            }
         },
-        Beginning::Product { version, counts } => Box::new(States::begun(entity, terms, StockAt { version, counts })),
-        Beginning::Resource { version, bookings } => {
-            Box::new(States::begun(entity, terms, CalendarAt { version, bookings }))
+        InitialState::Product { version, counts } => {
+            Box::new(StatePublisher::from_initial(entity, terms, ProductState { version, counts }))
         }
-        Beginning::Cart { version, cart } => Box::new(States::begun(entity, terms, CartAt { version, cart })),
-        Beginning::Customer { newest } => match entity {
-            Entity::Customer(customer) => Box::new(Purchases::begun(customer.clone(), newest)),
+        InitialState::Resource { version, bookings } => {
+            Box::new(StatePublisher::from_initial(entity, terms, ResourceState { version, bookings }))
+        }
+        InitialState::Cart { version, cart } => {
+            Box::new(StatePublisher::from_initial(entity, terms, CartFeedState { version, cart }))
+        }
+        InitialState::Customer { newest } => match entity {
+            Entity::Customer(customer) => Box::new(PurchasePublisher::from_initial(customer.clone(), newest)),
             other => panic!("{other} begins as a customer"),
         },
     }

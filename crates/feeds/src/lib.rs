@@ -1,28 +1,27 @@
-//! The live feeds of one node: what its replicas commit, given to every watcher of an entity.
+//! The live feeds of one node. Watchers of an entity receive what the node's replicas commit.
 //!
-//! The replication thread hands in what was applied ([`Feeds::commit`]), the hub's task publishes it tick by tick, and each
-//! connection pulls encoded frames through its [`Watcher`]. A watcher holds no queue: it has a place in a ring of deltas
-//! that all watchers of the entity share. Who has fallen out of that ring gets the newest snapshot, which says all there
-//! is to say; of a customer's purchases, which say something each, it gets what it has not seen from where they are kept.
+//! The replication thread hands in applied commits ([`Feeds::commit`]). The hub's task publishes them tick by tick, and each
+//! connection pulls encoded frames through its [`Watcher`]. A watcher has no queue, but a position in a ring of deltas that all
+//! watchers of the entity share. A watcher that falls behind the ring receives the latest snapshot instead. A customer's
+//! purchases are read from the store in this case, because each of them matters.
 //!
-//! The crate knows no shard, no other node and no socket. Where an entity is, and how it begins, it asks the [`FeedSource`] that it
-//! was given.
+//! The crate knows no shard, no other node and no socket. The [`FeedSource`] provides the initial state of each feed.
 
-// In reading order: what comes in, what is said of each kind of entity, the channel of one, the connection's side, the task.
+// In reading order: input, the publisher of each kind of entity, the channel of one entity, the connection's side, the task.
+mod commit;
 mod inbox;
-mod news;
 
 mod reader;
 mod ring;
 
-mod line;
+mod publisher;
 mod purchases;
 mod seats;
 mod states;
 
 mod kinds;
 
-mod mark;
+mod ready;
 mod sync;
 
 mod channel;
@@ -42,167 +41,174 @@ use boxoffice_core::{
 use boxoffice_env::Clock;
 use serde::{Deserialize, Serialize};
 
-pub use news::{Commit, DAYS_MAX, News};
-pub use watcher::{Said, Watcher, Watching};
+pub use commit::{Commit, DAYS_MAX, FeedUpdate};
+pub use watcher::{FeedEvent, Watcher, Watching};
 
-/// An entity as a feed of it begins.
+/// The state of an entity with which its feed begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Beginning {
+pub enum InitialState {
     /// A session's map.
     Session(MapView),
     /// A product's units.
     Product {
-        /// At which version.
+        /// Its version.
         version: u64,
         /// Units by state.
         counts: StockCounts,
     },
     /// A resource.
     Resource {
-        /// At which version.
+        /// Its version.
         version: u64,
-        /// How many bookings it has.
+        /// The number of bookings.
         bookings: u64,
     },
     /// A cart.
     Cart {
-        /// At which version.
+        /// Its version.
         version: u64,
         /// The cart.
         cart: Box<CartView>,
     },
-    /// A customer, also one to whom nothing has happened yet.
+    /// A customer, possibly without purchases.
     Customer {
-        /// The cursor of the newest purchase; 0 if there is none.
+        /// The cursor of the newest purchase, 0 without any.
         newest: u64,
     },
 }
 
-impl Beginning {
-    /// The version it is of; of a customer the cursor.
+impl InitialState {
+    /// Its version, or a customer's cursor.
     pub(crate) fn version(&self) -> u64 {
         match self {
-            Beginning::Session(map) => map.version,
-            Beginning::Product { version, .. }
-            | Beginning::Resource { version, .. }
-            | Beginning::Cart { version, .. }
-            | Beginning::Customer { newest: version } => *version,
+            InitialState::Session(map) => map.version,
+            InitialState::Product { version, .. }
+            | InitialState::Resource { version, .. }
+            | InitialState::Cart { version, .. }
+            | InitialState::Customer { newest: version } => *version,
         }
     }
 }
 
-/// How much of an entity a feed tells.
+/// The scope of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum View {
-    /// All there is to tell.
+    /// The whole entity.
     Whole,
-    /// Of a session only how many seats and places there are of each state.
+    /// Only the number of seats and places of a session by state.
     Counts,
 }
 
-/// Where the hub gets what a feed begins with. Implemented over the replica's state, here or on another node. It may wait
-/// for the replication thread and for the disk, but not for another node; the replication thread never waits for the hub.
+/// The source of initial states: a replica here, or another node. It may wait for the replication thread and the disk, but not
+/// for another node. The replication thread never waits for the hub.
 pub trait FeedSource: Send + Sync + 'static {
-    /// The entity as committed now, and from exactly this state on its commits go to [`Feeds::commit`]. Asked again for an
-    /// entity that is watched already when its commits have a gap, and when it is watched in another view.
+    /// The committed state of the entity. From exactly this state on, its commits go to [`Feeds::commit`]. Called again for a
+    /// watched entity after a gap in its commits, and when it is watched in another view.
     ///
     /// # Errors
-    /// [`NoFeed`]; one that is only out of reach is asked for again. After [`NoFeed::Asked`] the answer goes to
-    /// [`Feeds::begun`].
-    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed>;
+    /// [`NoFeed`]. The hub repeats the call after [`NoFeed::Unreachable`]. After [`NoFeed::Pending`] the answer goes to
+    /// [`Feeds::initial_state`].
+    fn begin(&self, entity: &Entity) -> Result<InitialState, NoFeed>;
 
-    /// The answer to [`NoFeed::Asked`] has not come for [`FeedSettings::patience_ms`]: as [`FeedSource::begin`], of somebody
-    /// else.
+    /// As [`FeedSource::begin`], but from another node, because the answer to [`NoFeed::Pending`] has not come within
+    /// [`FeedSettings::answer_timeout_ms`].
     ///
     /// # Errors
     /// As [`FeedSource::begin`].
-    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed>;
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<InitialState, NoFeed>;
 
-    /// Whether there may be versions of it that this node is not told of yet.
+    /// Whether versions may exist that this node has not received yet.
     fn may_lag(&self, entity: &Entity) -> bool;
 
-    /// For how many milliseconds whoever hands in its commits has heard of nobody who leads its shard, and so of nothing that
-    /// was committed; `None` if somebody leads. [`Feeds::leaders_changed`] says when it is to be asked again.
-    fn unled_ms(&self, _entity: &Entity) -> Option<u64> {
+    /// For how many milliseconds the node that hands in commits knows no leader of the entity's shard, and so no commits.
+    /// `None` with a leader. [`Feeds::leaders_changed`] reports changes.
+    fn leaderless_ms(&self, _entity: &Entity) -> Option<u64> {
         None
     }
 
-    /// Nobody watches this entity any more: its commits need not be handed in.
+    /// The entity has no watchers any more, so its commits need not be handed in.
     fn end(&self, entity: &Entity);
 
-    /// The purchases of a customer after a cursor, by cursor, up to `limit`; none only if there are none or they cannot be
-    /// read, which the node does not outlive. `None` if another node has them: they go to [`Feeds::turned_to`].
+    /// Up to `limit` purchases of a customer after a cursor, by cursor. Empty only if there are none, or if they cannot be
+    /// read and the node is about to end. `None` if another node has them, then they go to [`Feeds::purchases_page`].
     fn purchases(&self, customer: &Id, after: u64, limit: u32) -> Option<Vec<Purchase>>;
 }
 
-/// How the hub publishes.
+/// The settings of the hub.
 #[derive(Clone, Copy, Debug)]
 pub struct FeedSettings {
-    /// Commits of so many milliseconds are published as one delta; 0 gives a delta for each commit.
+    /// Commits of this many milliseconds become one delta. 0 gives a delta for each commit.
     pub coalesce_ms: u64,
-    /// How many deltas of an entity are kept for watchers that are behind or come back; one that has missed more gets a
-    /// snapshot. Of what has snapshots hardly longer than a delta, fewer are kept.
+    /// Deltas kept of an entity, for watchers that are behind or come back. Beyond it a watcher receives a snapshot. Fewer are
+    /// kept if a snapshot is hardly longer than a delta.
     pub depth: usize,
-    /// How long an entity without watchers is kept, in milliseconds: they may come back.
+    /// Milliseconds for which the channel of an entity without watchers is kept, because they may come back.
     pub linger_ms: u64,
-    /// How long the answer of another node is awaited before the next one is asked, in milliseconds.
-    pub patience_ms: u64,
-    /// After how many milliseconds without a leader, or without a node to begin anew at, watchers are told that a feed may be
-    /// behind: longer than an election takes.
+    /// Milliseconds before another node is asked when an answer does not come.
+    pub answer_timeout_ms: u64,
+    /// Milliseconds without a leader, or without a source to restart from, before watchers are told that a feed may be stale.
+    /// Longer than an election.
     pub stale_ms: u64,
-    /// The epoch that versions belong to: another one means that no version from before says anything.
+    /// The epoch of versions. Versions of different epochs cannot be compared.
     pub epoch: u64,
 }
 
 impl Default for FeedSettings {
     fn default() -> FeedSettings {
-        FeedSettings { coalesce_ms: 20, depth: 256, linger_ms: 5_000, patience_ms: 300, stale_ms: 2_000, epoch: 0 }
+        FeedSettings {
+            coalesce_ms: 20,
+            depth: 256,
+            linger_ms: 5_000,
+            answer_timeout_ms: 300,
+            stale_ms: 2_000,
+            epoch: 0,
+        }
     }
 }
 
-/// Why a feed does not begin.
+/// A feed does not begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoFeed {
-    /// There is no such entity.
+    /// The entity does not exist.
     #[error("there is nothing to watch")]
     NotFound,
-    /// Nobody who has it can be reached.
+    /// No node with the entity can be reached.
     #[error("no node that has it answers; try again in a moment")]
     Unreachable,
-    /// Another node was asked; it is known when that answers.
+    /// Another node was asked, and its answer decides.
     #[error("another node is asked for it")]
-    Asked,
+    Pending,
 }
 
-/// The live feeds of one node. Clones are the same hub.
+/// The live feeds of one node. Clones share one hub.
 #[derive(Clone)]
 pub struct Feeds {
     hub: Arc<hub::Hub>,
 }
 
 impl Feeds {
-    /// A hub over `source`, whose ticks are of `clock`. Nothing is published before [`Feeds::run`] runs.
+    /// A hub over `source` that takes the time from `clock`. Nothing is published before [`Feeds::run`] runs.
     pub fn new(source: Arc<dyn FeedSource>, settings: FeedSettings, clock: Arc<dyn Clock>) -> Feeds {
         Feeds { hub: Arc::new(hub::Hub::new(source, settings, clock)) }
     }
 
-    /// Hands in what was just applied, once a pass, in order. Never waits for watchers and holds a bounded amount: what the
-    /// hub has not published yet is conflated, an entity having one state at a time.
+    /// Hands in applied commits, once a pass, in order. Never waits for watchers. Commits that the hub has not published yet are
+    /// conflated, so their memory is bounded.
     pub fn commit(&self, commits: Vec<Commit>) {
         self.hub.commit(commits);
     }
 
-    /// How an entity begins, or that it does not, after [`NoFeed::Asked`]. Never waits.
-    pub fn begun(&self, entity: Entity, outcome: Result<Beginning, NoFeed>) {
-        self.hub.begun(entity, outcome);
+    /// The initial state of an entity after [`NoFeed::Pending`]. Never waits.
+    pub fn initial_state(&self, entity: Entity, outcome: Result<InitialState, NoFeed>) {
+        self.hub.initial_state(entity, outcome);
     }
 
-    /// Purchases of a customer after a cursor that another node was asked for. Never waits.
-    pub fn turned_to(&self, customer: Id, after: u64, page: Vec<Purchase>) {
-        self.hub.turned_to(Entity::Customer(customer), after, page);
+    /// A customer's purchases after a cursor, from another node that was asked for them. Never waits.
+    pub fn purchases_page(&self, customer: Id, after: u64, page: Vec<Purchase>) {
+        self.hub.purchases_page(Entity::Customer(customer), after, page);
     }
 
-    /// [`FeedSource::unled_ms`] has changed for some entities. Never waits.
+    /// [`FeedSource::leaderless_ms`] has changed for some entities. Never waits.
     pub fn leaders_changed(&self) {
         self.hub.leaders_changed();
     }
@@ -212,22 +218,22 @@ impl Feeds {
         Watcher::new(Arc::clone(&self.hub))
     }
 
-    /// Publishes until it is dropped. Runs once, on the runtime of the watchers.
+    /// Publishes until it is dropped. Call it once, on the runtime of the watchers.
     pub async fn run(&self) {
         self.hub.run().await;
     }
 
-    /// Versions belong to this epoch from now on. Whoever watches begins anew, with a snapshot. Never waits.
+    /// Begins a new epoch of versions. Every watcher receives a snapshot. Never waits.
     pub fn set_epoch(&self, epoch: u64) {
         self.hub.set_epoch(epoch);
     }
 
-    /// The epoch that versions belong to.
+    /// The epoch of versions.
     pub fn epoch(&self) -> u64 {
         self.hub.epoch()
     }
 
-    /// How many entities have a feed, and how many watchers they have together.
+    /// The number of feeds and of their watchers.
     pub fn counts(&self) -> (usize, usize) {
         self.hub.counts()
     }

@@ -1,4 +1,4 @@
-//! The purchases of a customer as the hub has published them: each says something of its own, so none is passed over.
+//! The publisher of a customer's purchases. Each purchase matters, so none is skipped.
 
 use std::collections::BTreeMap;
 
@@ -12,40 +12,40 @@ use boxoffice_wire::{
 };
 
 use super::{
-    FeedSource, News,
-    line::Line,
+    FeedSource, FeedUpdate,
+    publisher::Publisher,
     reader::{Pulled, Reader},
-    ring::{Ring, written},
+    ring::{Ring, frame_from},
 };
 
-/// Deltas that all watchers share; who is behind them reads where the purchases are kept.
+/// Deltas in the ring. A watcher behind it reads from the store.
 const DELTAS_MAX: usize = 64;
 
-/// Purchases of all deltas of a ring together.
+/// Purchases in all deltas of a ring.
 const PURCHASES_MAX: usize = 1_024;
 
-/// Purchases of one snapshot: as many as are a frame of some fifty kilobytes.
+/// Purchases of one snapshot, a frame of some fifty kilobytes.
 const PAGE: u32 = 400;
 
-/// Pages that came and nobody has read yet; with more of them who waits asks again.
+/// Received pages that no watcher has read yet. Beyond it all are dropped, and watchers ask again.
 const PAGES_MAX: usize = 16;
 
-/// The feed of a customer; its versions are cursors.
-pub(super) struct Purchases {
+/// The publisher of a customer. Its versions are cursors.
+pub(super) struct PurchasePublisher {
     customer: Id,
     newest: u64,
     ring: Ring<PurchasesDelta>,
-    /// Pages of what is kept on another node, by the cursor they follow: asked for, or there.
+    /// Pages from another node by the cursor before them. `None` while a page is requested.
     pages: BTreeMap<u64, Option<Vec<Purchase>>>,
 }
 
-impl Purchases {
-    /// Everything up to this cursor is kept already.
-    pub(super) fn begun(customer: Id, newest: u64) -> Purchases {
-        Purchases { customer, newest, ring: Ring::new(DELTAS_MAX, PURCHASES_MAX), pages: BTreeMap::new() }
+impl PurchasePublisher {
+    /// Begins with all purchases up to the cursor `newest` in the store.
+    pub(super) fn from_initial(customer: Id, newest: u64) -> PurchasePublisher {
+        PurchasePublisher { customer, newest, ring: Ring::new(DELTAS_MAX, PURCHASES_MAX), pages: BTreeMap::new() }
     }
 
-    /// Purchases after a cursor that are published, as many as fit into one frame.
+    /// Published purchases after a cursor, as many as fit into one frame.
     fn page(&mut self, after: u64, source: &dyn FeedSource) -> Result<Vec<Purchase>, Pulled> {
         if after >= self.newest {
             return Ok(Vec::new());
@@ -64,37 +64,37 @@ impl Purchases {
                 }
             },
         };
-        // What is kept may be newer than what is published.
+        // The store may be ahead of the published cursor.
         page.retain(|purchase| purchase.cursor <= self.newest);
         let in_order = (after + 1..).zip(&page).all(|(cursor, purchase)| purchase.cursor == cursor);
         assert!(in_order, "the purchases of {} have a gap after {after}", self.customer);
         Ok(page)
     }
 
-    /// Gives a watcher a snapshot of its own; where it is then.
+    /// Gives a watcher a snapshot of the purchases after its cursor, and returns its new cursor.
     fn give_page(&mut self, at: u64, reader: &mut Reader<'_>) -> Result<u64, Pulled> {
         let purchases = self.page(at, reader.source)?;
         if purchases.is_empty() && at < self.newest {
-            // They cannot be read, which the node does not outlive.
+            // They cannot be read, and the node is about to end.
             return Err(Pulled::All);
         }
         let to = at + purchases.len() as u64;
         let snapshot = PurchasesSnapshot { entity: Entity::Customer(self.customer.clone()), from: at, to, purchases };
         let (encoding, feed) = (reader.encoding, reader.feed);
-        reader.give(written(|out| encode::snapshot(encoding, out, feed, &snapshot)));
+        reader.give(frame_from(|out| encode::snapshot(encoding, out, feed, &snapshot)));
         Ok(to)
     }
 }
 
-impl Line for Purchases {
+impl Publisher for PurchasePublisher {
     fn published(&self) -> u64 {
         self.newest
     }
 
-    fn publish(&mut self, to: u64, news: News) {
-        let News::Purchases(purchases) = news else { panic!("a customer is told {news:?}") };
+    fn publish(&mut self, to: u64, update: FeedUpdate) {
+        let FeedUpdate::Purchases(purchases) = update else { panic!("a customer is told {update:?}") };
         let from = std::mem::replace(&mut self.newest, to);
-        // A commit may tell of purchases that the feed began with.
+        // The initial state may contain some of the purchases already.
         let purchases: Vec<Purchase> = purchases.into_iter().filter(|purchase| purchase.cursor > from).collect();
         if purchases.len() as u64 == to - from {
             let weight = purchases.len();
@@ -107,7 +107,7 @@ impl Line for Purchases {
     fn pull(&mut self, at: Option<u64>, reader: &mut Reader<'_>) -> (Option<u64>, Pulled) {
         let begins = at.is_none();
         let mut at = at.unwrap_or(0);
-        // Who begins is told that it has begun, also where there is nothing yet.
+        // A new watcher receives a snapshot, even an empty one.
         if begins {
             match self.give_page(at, reader) {
                 Ok(reached) => at = reached,
@@ -131,8 +131,8 @@ impl Line for Purchases {
         (Some(at), Pulled::All)
     }
 
-    fn turned_to(&mut self, after: u64, page: Vec<Purchase>) -> bool {
-        // Who has none is behind: it is asked again when that was long enough ago.
+    fn purchases_page(&mut self, after: u64, page: Vec<Purchase>) -> bool {
+        // A node without the purchases is behind, and is asked again after the time-out.
         if page.is_empty() || self.pages.get(&after) != Some(&None) {
             return false;
         }
@@ -143,11 +143,11 @@ impl Line for Purchases {
         true
     }
 
-    fn ask_again(&mut self) {
+    fn forget_page_requests(&mut self) {
         self.pages.retain(|_, page| page.is_some());
     }
 
-    fn over(&self) -> Option<&'static str> {
+    fn end_reason(&self) -> Option<&'static str> {
         None
     }
 }

@@ -1,30 +1,30 @@
-//! A watcher as it is given frames, and what is left for it.
+//! A watcher during a pull.
 
 use boxoffice_wire::Encoding;
 use bytes::Bytes;
 
 use super::FeedSource;
 
-/// What is left for a watcher after it was given frames.
+/// The result of a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pulled {
-    /// Nothing.
+    /// The watcher has everything.
     All,
-    /// More than it wanted.
+    /// The byte limit is reached, and there is more.
     More,
-    /// Something that is kept on another node, which is asked for; the watcher is told when it is there.
+    /// The next frame needs a page from another node. The watcher is notified when it comes.
     Awaited {
-        /// Whether it was asked for just now.
+        /// Whether the page was requested just now.
         newly: bool,
     },
 }
 
-/// A watcher that wants frames, of about this many bytes at most.
+/// A watcher that pulls about `bytes_left` of frames.
 pub(super) struct Reader<'a> {
     pub(super) feed: u64,
     pub(super) encoding: Encoding,
     pub(super) source: &'a dyn FeedSource,
-    /// The monotonic millisecond it is.
+    /// The clock in monotonic milliseconds.
     pub(super) now_ms: &'a dyn Fn() -> u64,
     /// The waiting time of the hub.
     pub(super) waited_ms: u64,
@@ -33,7 +33,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Whether it wants no more for now.
+    /// Whether the byte limit is reached.
     pub(super) fn is_full(&self) -> bool {
         self.bytes_left == 0
     }

@@ -1,4 +1,4 @@
-//! A session's seats and places as the hub has published them.
+//! The published state of a session, whole or as counts.
 
 use boxoffice_core::{
     answer::{MapView, SeatCounts},
@@ -7,17 +7,16 @@ use boxoffice_core::{
 };
 use boxoffice_wire::feed::{CountsDelta, CountsSnapshot, Delta, Snapshot};
 
-use super::{News, line::State};
+use super::{FeedUpdate, publisher::PublishedState};
 
 /// A seat map at a published version, with its counts.
-pub(super) struct Seats {
+pub(super) struct SessionState {
     map: MapView,
     seats: u32,
 }
 
-impl Seats {
-    /// The map a feed begins with.
-    pub(super) fn new(map: MapView) -> Seats {
+impl SessionState {
+    pub(super) fn new(map: MapView) -> SessionState {
         let SeatCounts { free, held, sold, blocked } = map.counts;
         let seats = free + held + sold + blocked;
         assert!(
@@ -26,10 +25,9 @@ impl Seats {
             map.session,
             map.seats.len(),
         );
-        Seats { map, seats }
+        SessionState { map, seats }
     }
 
-    /// Changes a seat.
     fn change(&mut self, seat: u32, state: SeatState) {
         assert!(seat < self.seats, "seat {seat} of {} is beyond its {} seats", self.map.session, self.seats);
         let before = self.state(seat);
@@ -53,19 +51,19 @@ impl Seats {
     }
 }
 
-impl State for Seats {
+impl PublishedState for SessionState {
     type Snapshot = Snapshot;
 
     const IS_SMALL: bool = false;
-    /// Changes of all deltas together.
+    /// Changed seats and areas in all deltas.
     const WEIGHT_MAX: usize = 65_536;
 
     fn version(&self) -> u64 {
         self.map.version
     }
 
-    fn apply(&mut self, to: u64, news: News) -> Option<(Delta, usize)> {
-        let News::Session { seats: changes, areas } = news else { panic!("a session is told {news:?}") };
+    fn apply(&mut self, to: u64, update: FeedUpdate) -> Option<(Delta, usize)> {
+        let FeedUpdate::Session { seats: changes, areas } = update else { panic!("a session is told {update:?}") };
         for (seat, state) in &changes {
             self.change(*seat, *state);
         }
@@ -90,10 +88,10 @@ impl State for Seats {
     }
 }
 
-/// The same, of which watchers are told the counts only. The seats are kept: the counts after a change are counted from them.
-pub(super) struct Counts(pub(super) Seats);
+/// A session of which watchers see only the counts. The seats are needed to update them.
+pub(super) struct SessionCounts(pub(super) SessionState);
 
-impl State for Counts {
+impl PublishedState for SessionCounts {
     type Snapshot = CountsSnapshot;
 
     const IS_SMALL: bool = true;
@@ -103,8 +101,8 @@ impl State for Counts {
         self.0.version()
     }
 
-    fn apply(&mut self, to: u64, news: News) -> Option<(CountsDelta, usize)> {
-        let (Delta { from, to, counts, areas, .. }, _) = self.0.apply(to, news)?;
+    fn apply(&mut self, to: u64, update: FeedUpdate) -> Option<(CountsDelta, usize)> {
+        let (Delta { from, to, counts, areas, .. }, _) = self.0.apply(to, update)?;
         Some((CountsDelta { from, to, counts, areas }, 0))
     }
 
@@ -115,7 +113,7 @@ impl State for Counts {
     }
 }
 
-/// Where the two bits of a seat are: which byte, shifted by how much.
+/// The byte of a seat's two bits, and their shift.
 fn place(seat: u32) -> (usize, u32) {
     ((seat / 4) as usize, seat % 4 * 2)
 }

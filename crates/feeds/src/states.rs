@@ -1,4 +1,4 @@
-//! Products, resources and carts as the hub has published them.
+//! The published states of products, resources and carts.
 
 use boxoffice_core::{
     answer::{CartState, CartView, StockCounts},
@@ -8,15 +8,15 @@ use boxoffice_core::{
 use boxoffice_wire::feed::{CartDelta, CartSnapshot, ProductDelta, ProductSnapshot, ResourceDelta, ResourceSnapshot};
 use smol_str::SmolStr;
 
-use super::{DAYS_MAX, News, line::State};
+use super::{DAYS_MAX, FeedUpdate, publisher::PublishedState};
 
-/// A product's units at a version.
-pub(super) struct StockAt {
+/// A product's units.
+pub(super) struct ProductState {
     pub(super) version: u64,
     pub(super) counts: StockCounts,
 }
 
-impl State for StockAt {
+impl PublishedState for ProductState {
     type Snapshot = ProductSnapshot;
 
     const IS_SMALL: bool = true;
@@ -26,10 +26,10 @@ impl State for StockAt {
         self.version
     }
 
-    fn apply(&mut self, to: u64, news: News) -> Option<(ProductDelta, usize)> {
-        let News::Product(counts) = news else { panic!("a product is told {news:?}") };
+    fn apply(&mut self, to: u64, update: FeedUpdate) -> Option<(ProductDelta, usize)> {
+        let FeedUpdate::Product(counts) = update else { panic!("a product is told {update:?}") };
         let delta = ProductDelta { from: self.version, to, counts };
-        *self = StockAt { version: to, counts };
+        *self = ProductState { version: to, counts };
         Some((delta, 0))
     }
 
@@ -38,25 +38,25 @@ impl State for StockAt {
     }
 }
 
-/// How many bookings a resource has at a version.
-pub(super) struct CalendarAt {
+/// A resource's number of bookings.
+pub(super) struct ResourceState {
     pub(super) version: u64,
     pub(super) bookings: u64,
 }
 
-impl State for CalendarAt {
+impl PublishedState for ResourceState {
     type Snapshot = ResourceSnapshot;
 
     const IS_SMALL: bool = false;
-    /// Days of all deltas: who would have to look at so many looks at everything.
+    /// Days in all deltas. A watcher with more changed days reads all of them.
     const WEIGHT_MAX: usize = 4 * DAYS_MAX;
 
     fn version(&self) -> u64 {
         self.version
     }
 
-    fn apply(&mut self, to: u64, news: News) -> Option<(ResourceDelta, usize)> {
-        let News::Resource { days, bookings } = news else { panic!("a resource is told {news:?}") };
+    fn apply(&mut self, to: u64, update: FeedUpdate) -> Option<(ResourceDelta, usize)> {
+        let FeedUpdate::Resource { days, bookings } = update else { panic!("a resource is told {update:?}") };
         let from = std::mem::replace(&mut self.version, to);
         self.bookings = bookings;
         let days: Vec<u32> = days?.into_iter().collect();
@@ -69,13 +69,13 @@ impl State for CalendarAt {
     }
 }
 
-/// A cart at a version. Its end is its last state, so it is in whatever comes last.
-pub(super) struct CartAt {
+/// A cart. Its end is its last state, so the last delta or snapshot contains it.
+pub(super) struct CartFeedState {
     pub(super) version: u64,
     pub(super) cart: Box<CartView>,
 }
 
-impl State for CartAt {
+impl PublishedState for CartFeedState {
     type Snapshot = CartSnapshot;
 
     // Each delta is a whole cart.
@@ -86,10 +86,10 @@ impl State for CartAt {
         self.version
     }
 
-    fn apply(&mut self, to: u64, news: News) -> Option<(CartDelta, usize)> {
-        let News::Cart(cart) = news else { panic!("a cart is told {news:?}") };
+    fn apply(&mut self, to: u64, update: FeedUpdate) -> Option<(CartDelta, usize)> {
+        let FeedUpdate::Cart(cart) = update else { panic!("a cart is told {update:?}") };
         let delta = CartDelta { from: self.version, to, cart: (*cart).clone() };
-        *self = CartAt { version: to, cart };
+        *self = CartFeedState { version: to, cart };
         Some((delta, 0))
     }
 
@@ -97,7 +97,7 @@ impl State for CartAt {
         CartSnapshot { entity: entity.clone(), epoch, version: self.version, cart: (*self.cart).clone() }
     }
 
-    fn over(&self) -> Option<&'static str> {
+    fn end_reason(&self) -> Option<&'static str> {
         match self.cart.state {
             CartState::Active | CartState::CheckingOut => None,
             state @ (CartState::Done | CartState::Canceled) => {

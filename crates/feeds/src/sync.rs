@@ -1,4 +1,4 @@
-//! What [`super::mark`] is built of, by names that a model of weak memory can stand in for (`tests/loom.rs`).
+//! The primitives of [`super::ready`], which `tests/loom.rs` replaces by a model of weak memory.
 
 pub(super) use std::sync::{
     Arc,

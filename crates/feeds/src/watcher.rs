@@ -1,4 +1,4 @@
-//! A connection's side of the hub: the feeds it watches, and what of them is due.
+//! A connection's side of the hub: its feeds, and the ready ones.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -10,46 +10,46 @@ use super::{
     NoFeed, View,
     channel::{Channel, Position},
     hub::Hub,
-    mark::{Dirty, Mark},
     reader::{Pulled, Reader},
+    ready::{ReadyFlag, ReadyList},
 };
 
 /// The feeds of one connection. Dropping it ends them.
 pub struct Watcher {
     hub: Arc<Hub>,
-    dirty: Arc<Dirty>,
-    /// By their numbers. A tree's smallest node has room for eleven, and most connections watch one.
+    ready_list: Arc<ReadyList>,
+    /// Sorted by number. A vector, because most connections watch one feed.
     feeds: Vec<Watched>,
-    /// Feeds to be pulled from, in the order they became dirty.
+    /// Feeds to be pulled, in the order in which they became ready.
     due: VecDeque<u64>,
 }
 
-/// What came of [`Watcher::watch`].
+/// The result of [`Watcher::watch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watching {
-    /// It has begun, with the node's number for the feed; frames come after [`Watcher::release`].
+    /// It has begun, with the node's number for the feed. Frames come after [`Watcher::release`].
     Begun(u64),
-    /// Another node is asked: [`Watcher::pull`] says what comes of it.
+    /// Another node is asked, and [`Watcher::pull`] gives the result.
     Awaited,
 }
 
-/// What a connection gets from [`Watcher::pull`].
+/// An event from [`Watcher::pull`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
-    /// A frame for the client, whole.
+pub enum FeedEvent {
+    /// A complete frame for the client.
     Frame(Bytes),
-    /// A watch that was awaited has begun; frames come after [`Watcher::release`].
+    /// An awaited watch has begun. Frames come after [`Watcher::release`].
     Begun {
-        /// What the connection calls the watch.
+        /// The connection's tag of the watch.
         tag: u64,
         /// The node's number for the feed.
         feed: u64,
     },
-    /// A watch that was awaited does not begin.
+    /// An awaited watch does not begin.
     Refused {
-        /// What the connection calls the watch.
+        /// The connection's tag of the watch.
         tag: u64,
-        /// Why.
+        /// The reason.
         why: NoFeed,
     },
 }
@@ -58,88 +58,87 @@ pub enum Said {
 struct Watched {
     channel: Arc<Channel>,
     slot: usize,
-    mark: Arc<Mark>,
-    standing: Standing,
-    /// The client knows that what it sees may be old.
-    told_stale: bool,
+    ready: Arc<ReadyFlag>,
+    state: WatchState,
+    /// The client knows that its state may be stale.
+    knows_stale: bool,
 }
 
-/// How far a feed of the connection has come.
-enum Standing {
-    /// Whether it begins is not known yet: who waits for it, by their tags, and what the last of them has.
-    Asked(Vec<u64>, Option<Since>),
-    /// It has begun, and the client is not told its number yet.
+enum WatchState {
+    /// The answer of another node is pending: the tags of the waiting watches, and the version that the last one has.
+    Pending(Vec<u64>, Option<Since>),
+    /// It has begun, and the client does not know its number yet.
     Held(Position),
-    /// Frames are given.
+    /// The client receives frames.
     Open(Position),
 }
 
 impl Watcher {
     pub(super) fn new(hub: Arc<Hub>) -> Watcher {
-        Watcher { hub, dirty: Arc::default(), feeds: Vec::new(), due: VecDeque::new() }
+        Watcher { hub, ready_list: Arc::default(), feeds: Vec::new(), due: VecDeque::new() }
     }
 
-    /// Watches an entity from what the client has, or from a snapshot. Watching it again sets that anew. Whose cart or
-    /// customer it is was looked at before; `tag` is what the connection calls this watch.
+    /// Watches an entity from the version that the client has, or from a snapshot. Another watch of the same entity replaces the
+    /// position. The caller has checked the permission. `tag` is the connection's name of this watch.
     ///
-    /// May wait for the node's replication thread and for its disk, for the first watcher of an entity.
+    /// May wait for the node's replication thread and its disk, for the first watcher of an entity.
     ///
     /// # Errors
-    /// [`NoFeed`]: there is no such entity, or nothing of it to watch, or it is out of reach; a customer is always there.
+    /// [`NoFeed`]. Customers always exist.
     pub fn watch(&mut self, entity: &Entity, view: View, since: Option<Since>, tag: u64) -> Result<Watching, NoFeed> {
-        let mark = |feed| Arc::new(Mark::new(feed, Arc::clone(&self.dirty)));
-        let (channel, slot, mark) = self.hub.join(entity, view, mark);
+        let ready = |feed| Arc::new(ReadyFlag::new(feed, Arc::clone(&self.ready_list)));
+        let (channel, slot, ready) = self.hub.join(entity, view, ready);
         let feed = channel.feed;
-        let (standing, watching) = match self.hub.begin(&channel, since) {
-            Ok(position) => (Standing::Held(position), Watching::Begun(feed)),
-            Err(NoFeed::Asked) => (Standing::Asked(vec![tag], since), Watching::Awaited),
+        let (state, watching) = match self.hub.begin(&channel, since) {
+            Ok(position) => (WatchState::Held(position), Watching::Begun(feed)),
+            Err(NoFeed::Pending) => (WatchState::Pending(vec![tag], since), Watching::Awaited),
             Err(why) => {
                 self.hub.leave(&channel, slot);
                 return Err(why);
             }
         };
-        mark.set();
-        let mut watched = Watched { channel, slot, mark, standing, told_stale: false };
+        ready.set();
+        let mut watched = Watched { channel, slot, ready, state, knows_stale: false };
         let mut watching = watching;
-        let place = self.place(feed);
-        if let Ok(place) = place {
-            let before = self.feeds.remove(place);
+        let index = self.index_of(feed);
+        if let Ok(index) = index {
+            let before = self.feeds.remove(index);
             self.hub.leave(&before.channel, before.slot);
-            // Who waits since before is told together with this one.
-            if let Standing::Asked(mut tags, _) = before.standing {
+            // Earlier watches that still wait are answered together with this one.
+            if let WatchState::Pending(mut tags, _) = before.state {
                 tags.push(tag);
-                watched.standing = Standing::Asked(tags, since);
+                watched.state = WatchState::Pending(tags, since);
                 watching = Watching::Awaited;
             }
         }
-        let (Ok(place) | Err(place)) = place;
-        self.feeds.insert(place, watched);
+        let (Ok(index) | Err(index)) = index;
+        self.feeds.insert(index, watched);
         Ok(watching)
     }
 
-    /// Where a feed is, or would be.
-    fn place(&self, feed: u64) -> Result<usize, usize> {
+    /// The index of a feed, or where it would be inserted.
+    fn index_of(&self, feed: u64) -> Result<usize, usize> {
         self.feeds.binary_search_by_key(&feed, |watched| watched.channel.feed)
     }
 
     fn watched(&mut self, feed: u64) -> Option<&mut Watched> {
-        let place = self.place(feed).ok()?;
-        self.feeds.get_mut(place)
+        let index = self.index_of(feed).ok()?;
+        self.feeds.get_mut(index)
     }
 
-    /// The client knows the number of a feed: from now on [`Watcher::pull`] gives its frames.
+    /// The client knows the number of a feed, so [`Watcher::pull`] gives its frames from now on.
     pub fn release(&mut self, feed: u64) {
         if let Some(watched) = self.watched(feed)
-            && let Standing::Held(position) = watched.standing
+            && let WatchState::Held(position) = watched.state
         {
-            watched.standing = Standing::Open(position);
-            watched.mark.set();
+            watched.state = WatchState::Open(position);
+            watched.ready.set();
         }
     }
 
-    /// Ends a feed; says whether it was watched.
+    /// Ends a feed and returns whether it was watched.
     pub fn unwatch(&mut self, feed: u64) -> bool {
-        if matches!(self.watched(feed), None | Some(Watched { standing: Standing::Asked(..), .. })) {
+        if matches!(self.watched(feed), None | Some(Watched { state: WatchState::Pending(..), .. })) {
             return false;
         }
         self.forget(feed);
@@ -147,89 +146,88 @@ impl Watcher {
     }
 
     fn forget(&mut self, feed: u64) {
-        if let Ok(place) = self.place(feed) {
-            let watched = self.feeds.remove(place);
+        if let Ok(index) = self.index_of(feed) {
+            let watched = self.feeds.remove(index);
             self.hub.leave(&watched.channel, watched.slot);
         }
     }
 
-    /// How many feeds are watched, or asked for.
+    /// The number of watched or awaited feeds.
     pub fn len(&self) -> usize {
         self.feeds.len()
     }
 
-    /// Whether nothing is watched.
+    /// Whether no feed is watched or awaited.
     pub fn is_empty(&self) -> bool {
         self.feeds.is_empty()
     }
 
-    /// Whether an entity is watched, in whatever view.
+    /// Whether an entity is watched in any view.
     pub fn is_watching(&self, entity: &Entity) -> bool {
         self.feeds.iter().any(|watched| watched.channel.entity == *entity)
     }
 
-    /// Waits until [`Watcher::pull`] may have something to give.
-    pub async fn dirty(&self) {
+    /// Waits until [`Watcher::pull`] may give something.
+    pub async fn ready(&self) {
         if self.due.is_empty() {
-            self.dirty.some().await;
+            self.ready_list.some().await;
         }
     }
 
-    /// Gives the frames that are due, whole, in order within each feed, and about `bytes_max` of them at most.
-    /// Says whether more are due.
+    /// Gives about `bytes_max` of the due frames, in order within each feed, and returns whether more are due.
     ///
-    /// May wait for the disk, for purchases of long ago.
-    pub fn pull(&mut self, encoding: Encoding, bytes_max: usize, mut say: impl FnMut(Said)) -> bool {
-        self.dirty.take(&mut self.due);
+    /// May wait for the disk, for old purchases.
+    pub fn pull(&mut self, encoding: Encoding, bytes_max: usize, mut emit: impl FnMut(FeedEvent)) -> bool {
+        self.ready_list.take(&mut self.due);
         let mut given = 0;
         while let Some(feed) = self.due.front().copied() {
             if given >= bytes_max {
                 return true;
             }
-            if !self.pull_one(feed, encoding, bytes_max, &mut given, &mut say) {
+            if !self.pull_one(feed, encoding, bytes_max, &mut given, &mut emit) {
                 self.due.pop_front();
             }
         }
         false
     }
 
-    /// Pulls from one feed; whether there is more in it.
+    /// Pulls from one feed and returns whether it has more.
     fn pull_one(
         &mut self,
         feed: u64,
         encoding: Encoding,
         bytes_max: usize,
         given: &mut usize,
-        say: &mut impl FnMut(Said),
+        emit: &mut impl FnMut(FeedEvent),
     ) -> bool {
-        // It may have been given up since it was marked.
-        let Ok(place) = self.place(feed) else { return false };
-        let watched = &mut self.feeds[place];
-        watched.mark.clear();
-        match &mut watched.standing {
-            Standing::Asked(tags, since) => {
-                let placed = self.hub.place(&watched.channel, *since);
+        // The feed may have ended since it became ready.
+        let Ok(index) = self.index_of(feed) else { return false };
+        let watched = &mut self.feeds[index];
+        watched.ready.clear();
+        match &mut watched.state {
+            WatchState::Pending(tags, since) => {
+                let placed = self.hub.resume_position(&watched.channel, *since);
                 let tags = match placed {
-                    Err(NoFeed::Asked) => return false,
+                    Err(NoFeed::Pending) => return false,
                     _ => std::mem::take(tags),
                 };
                 match placed {
                     Ok(position) => {
-                        watched.standing = Standing::Held(position);
-                        tags.into_iter().for_each(|tag| say(Said::Begun { tag, feed }));
+                        watched.state = WatchState::Held(position);
+                        tags.into_iter().for_each(|tag| emit(FeedEvent::Begun { tag, feed }));
                     }
                     Err(why) => {
                         self.forget(feed);
-                        tags.into_iter().for_each(|tag| say(Said::Refused { tag, why }));
+                        tags.into_iter().for_each(|tag| emit(FeedEvent::Refused { tag, why }));
                     }
                 }
                 false
             }
-            Standing::Held(_) => false,
-            Standing::Open(position) => {
+            WatchState::Held(_) => false,
+            WatchState::Open(position) => {
                 let mut frame = |bytes: Bytes| {
                     *given += bytes.len();
-                    say(Said::Frame(bytes));
+                    emit(FeedEvent::Frame(bytes));
                 };
                 let mut reader = Reader {
                     feed,
@@ -240,7 +238,7 @@ impl Watcher {
                     bytes_left: bytes_max,
                     frame: &mut frame,
                 };
-                let pulled = watched.channel.pull(position, &mut watched.told_stale, &mut reader);
+                let pulled = watched.channel.pull(position, &mut watched.knows_stale, &mut reader);
                 if pulled == (Pulled::Awaited { newly: true }) {
                     self.hub.await_answer(&watched.channel);
                 }

@@ -1,11 +1,10 @@
-//! Marks between who publishes and who watches, in every order of a model of weak memory (loom): whatever is published is read, or
-//! told of once more.
+//! Ready flags in every order of a model of weak memory (loom). Each publication is read, or flagged once more.
 
 use std::collections::VecDeque;
 
 use sync::{Arc, AtomicU64, Ordering};
 
-/// What `mark.rs` is built of, from loom.
+/// The primitives of `ready.rs` from loom.
 mod sync {
     use std::task::Waker;
 
@@ -25,7 +24,7 @@ mod sync {
 
     impl<T> Mutex<T> {
         pub(super) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
-            self.0.lock().expect("nobody panics with it")
+            self.0.lock().expect("no thread panics with it")
         }
     }
 
@@ -44,71 +43,71 @@ mod sync {
     }
 }
 
-#[path = "../src/mark.rs"]
-mod mark;
+#[path = "../src/ready.rs"]
+mod ready;
 
-use mark::{Dirty, Mark};
+use ready::{ReadyFlag, ReadyList};
 
 const FEED: u64 = 3;
 
-/// Every order of the threads with so many switches that nobody asked for.
+/// Explores every order of the threads with up to three preemptions.
 fn explore(story: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(story);
 }
 
-/// Waits for the mark and takes it, as a connection does.
-fn look(dirty: &Dirty, mark: &Mark) {
+/// Waits for the ready feed and takes it, as a connection does.
+fn look(ready_list: &ReadyList, ready: &ReadyFlag) {
     let mut due = VecDeque::new();
-    loom::future::block_on(dirty.some());
-    dirty.take(&mut due);
+    loom::future::block_on(ready_list.some());
+    ready_list.take(&mut due);
     assert!(due.iter().all(|feed| *feed == FEED) && due.len() == 1, "each feed once: {due:?}");
-    mark.clear();
+    ready.clear();
 }
 
-/// What is published of an entity: a version that is read without a lock, which is the weakest a reader may rely on.
+/// The publication is a version that is read without a lock, the weakest order that a reader may rely on.
 #[test]
-fn what_is_published_is_read_or_told_of_again() {
+fn a_publication_is_read_or_flagged_again() {
     explore(|| {
-        let dirty = Arc::new(Dirty::default());
-        let mark = Arc::new(Mark::new(FEED, Arc::clone(&dirty)));
+        let ready_list = Arc::new(ReadyList::default());
+        let ready = Arc::new(ReadyFlag::new(FEED, Arc::clone(&ready_list)));
         let published = Arc::new(AtomicU64::new(0));
         let publisher = {
-            let (mark, published) = (Arc::clone(&mark), Arc::clone(&published));
+            let (ready, published) = (Arc::clone(&ready), Arc::clone(&published));
             loom::thread::spawn(move || {
                 for version in 1..=2 {
                     published.store(version, Ordering::Relaxed);
-                    mark.set();
+                    ready.set();
                 }
             })
         };
-        // It would wait for ever if what it has not read were not told of.
-        while published_after(&dirty, &mark, &published) < 2 {}
+        // It would wait for ever for a publication that is neither read nor flagged.
+        while published_after(&ready_list, &ready, &published) < 2 {}
         publisher.join().expect("it publishes");
     });
 }
 
-fn published_after(dirty: &Dirty, mark: &Mark, published: &AtomicU64) -> u64 {
-    look(dirty, mark);
+fn published_after(ready_list: &ReadyList, ready: &ReadyFlag, published: &AtomicU64) -> u64 {
+    look(ready_list, ready);
     published.load(Ordering::Relaxed)
 }
 
 #[test]
-fn two_feeds_of_a_connection_are_both_told_of() {
+fn two_feeds_of_a_connection_both_become_ready() {
     explore(|| {
-        let dirty = Arc::new(Dirty::default());
+        let ready_list = Arc::new(ReadyList::default());
         let publishers: Vec<_> = [FEED, FEED + 1]
             .into_iter()
             .map(|feed| {
-                let mark = Mark::new(feed, Arc::clone(&dirty));
-                loom::thread::spawn(move || mark.set())
+                let ready = ReadyFlag::new(feed, Arc::clone(&ready_list));
+                loom::thread::spawn(move || ready.set())
             })
             .collect();
         let mut due = VecDeque::new();
         while due.len() < 2 {
-            loom::future::block_on(dirty.some());
-            dirty.take(&mut due);
+            loom::future::block_on(ready_list.some());
+            ready_list.take(&mut due);
         }
         due.make_contiguous().sort_unstable();
         assert_eq!(due, [FEED, FEED + 1]);
@@ -117,20 +116,20 @@ fn two_feeds_of_a_connection_are_both_told_of() {
 }
 
 #[test]
-fn two_publishers_mark_a_feed_once() {
+fn two_publishers_flag_a_feed_once() {
     explore(|| {
-        let dirty = Arc::new(Dirty::default());
-        let mark = Arc::new(Mark::new(FEED, Arc::clone(&dirty)));
+        let ready_list = Arc::new(ReadyList::default());
+        let ready = Arc::new(ReadyFlag::new(FEED, Arc::clone(&ready_list)));
         let publishers: Vec<_> = (0..2)
             .map(|_| {
-                let mark = Arc::clone(&mark);
-                loom::thread::spawn(move || mark.set())
+                let ready = Arc::clone(&ready);
+                loom::thread::spawn(move || ready.set())
             })
             .collect();
         publishers.into_iter().for_each(|publisher| publisher.join().expect("it publishes"));
-        look(&dirty, &mark);
+        look(&ready_list, &ready);
         let mut due = VecDeque::new();
-        dirty.take(&mut due);
+        ready_list.take(&mut due);
         assert!(due.is_empty(), "{due:?}");
     });
 }

@@ -10,7 +10,7 @@ use boxoffice_node::decoders;
 use boxoffice_shard::{EntryKind, Position, Record, SnapshotMeta, Turns, decoders as shard};
 use boxoffice_storage::{
     archive_files::ArchiveFiles,
-    log::{self, Kind, Log, LogConfig, Maker, SEGMENT_BYTES_MIN, Start},
+    log::{self, Kind, Log, LogConfig, Preallocation, SEGMENT_BYTES_MIN, Start},
     snapshot_files::SnapshotFiles,
 };
 use bytes::Bytes;
@@ -117,7 +117,8 @@ fn undamaged() -> MemoryDisk {
 fn make() -> MemoryDisk {
     let disk = MemoryDisk::new();
     let dir = Path::new(LOG);
-    let config = LogConfig { maker: Maker::Caller, keep_free_bytes: 0, ..LogConfig::new(7, SEGMENT_BYTES_MIN) };
+    let config =
+        LogConfig { preallocation: Preallocation::Inline, keep_free_bytes: 0, ..LogConfig::new(7, SEGMENT_BYTES_MIN) };
     let (mut log, _) = Log::open(Arc::new(disk.clone()), Arc::new(OsRng), dir, config, Start::New, &mut |_| ())
         .expect("a log is made");
     for payload in payloads() {

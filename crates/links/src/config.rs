@@ -1,63 +1,61 @@
-//! What may be set about the links to other nodes.
+//! The configuration of the links to other nodes.
 
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
 use super::{frame::FRAME_OVERHEAD, queues::QueueBounds};
 use boxoffice_env::secret::Secret;
 
-/// The shortest secret of a cluster, in bytes: whoever reaches the port has a hello to try guesses on, so a shorter one could be
+/// The shortest secret of a cluster, in bytes. A caller of the port can try guesses against a hello, so a shorter one could be
 /// found.
 pub const CLUSTER_SECRET_BYTES_MIN: usize = 16;
 
-/// The settings of a node's links. [`PeerConfig::new`] has those that serve.
+/// The settings of a node's links. [`PeerConfig::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct PeerConfig {
-    /// Where other nodes connect.
+    /// The address for other nodes.
     pub listen: SocketAddr,
-    /// What every node of the cluster knows and nobody else; at least [`CLUSTER_SECRET_BYTES_MIN`] bytes.
+    /// The secret of the cluster's nodes, at least [`CLUSTER_SECRET_BYTES_MIN`] bytes.
     pub secret: Secret,
-    /// Certificates, if the links are encrypted; either all nodes of a cluster have them or none.
+    /// The certificates of encrypted links. Either all nodes of a cluster have them or none.
     pub tls: Option<PeerTls>,
-    /// A connection that has nothing to say says so each so many milliseconds.
+    /// Milliseconds between heartbeats of an idle connection.
     pub heartbeat_ms: u64,
-    /// A connection on which nothing came for so many milliseconds is closed.
+    /// A connection without received bytes for this many milliseconds is closed.
     pub silence_ms: u64,
-    /// A connection whose other side takes nothing for so many milliseconds is closed, though it may still send.
+    /// A connection whose other side takes no bytes for this many milliseconds is closed, even if it sends.
     pub stall_ms: u64,
-    /// How long connecting, and then each side's introduction, may take, in milliseconds.
+    /// The limit for connecting, and then for the handshake, in milliseconds.
     pub handshake_ms: u64,
-    /// The pause before a node is dialed again the first time, in milliseconds; it doubles each time.
+    /// The pause before the second dial, in milliseconds. It doubles with each further one.
     pub back_off_ms: u64,
-    /// … up to this.
+    /// The longest pause between dials, in milliseconds.
     pub back_off_max_ms: u64,
-    /// The node with the larger number dials only when it has not been dialed for so many milliseconds.
+    /// The node with the larger number dials after it was not dialed for this many milliseconds.
     pub dial_late_ms: u64,
     /// The longest frame, in bytes.
     pub frame_bytes_max: usize,
-    /// How much may wait for one node.
+    /// The bounds of the queues to one node.
     pub queues: QueueBounds,
-    /// Callers that have not introduced themselves yet, at the same time: some kilobytes and a file descriptor each, for as
-    /// long as an introduction may take.
-    pub strangers_max: usize,
-    /// A caller whose file descriptor has this number or a higher one is closed, and none is accepted for a moment: the rest
-    /// is for the node's own files.
+    /// Handshakes of callers at the same time. Each takes some kilobytes and a file descriptor.
+    pub handshakes_max: usize,
+    /// A caller with this file descriptor number or a higher one is closed, and none is accepted for a moment. Higher numbers
+    /// are for the node's own files.
     pub descriptors_end: u64,
 }
 
-/// The files of an encrypted link, all in PEM.
+/// The files of encrypted links, all in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerTls {
-    /// This node's certificate, with those that lead to the authority. Its names must have `node-<id>`, and it must serve for
-    /// both sides of a connection.
+    /// This node's certificate chain. It must have the name `node-<id>` and be valid for both sides of a connection.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    /// The certificates of the authority that all nodes' certificates come from.
+    /// The certificates of the authority of all nodes.
     pub authority: PathBuf,
 }
 
 impl PeerConfig {
-    /// Links by this address and secret, everything else as it serves most.
+    /// The defaults with this address and secret.
     pub fn new(listen: SocketAddr, secret: Secret) -> PeerConfig {
         PeerConfig {
             listen,
@@ -72,12 +70,11 @@ impl PeerConfig {
             dial_late_ms: 1_000,
             frame_bytes_max: 64 << 20,
             queues: QueueBounds::default(),
-            strangers_max: 256,
+            handshakes_max: 256,
             descriptors_end: u64::MAX,
         }
     }
 
-    /// Refuses what could not work.
     pub(super) fn check(&self) -> Result<(), PeersError> {
         let wrong = |what: &str| Err(PeersError::Setting(what.to_owned()));
         if self.secret.0.len() < CLUSTER_SECRET_BYTES_MIN {
@@ -114,29 +111,29 @@ impl PeerConfig {
     }
 }
 
-/// Why a node cannot be linked with others.
+/// A node's links cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PeersError {
-    /// The address cannot be had.
+    /// The address is not available.
     #[error("cannot listen for other nodes on {address}: {error}; is another node running there? (peers.listen)")]
     Listen {
-        /// Which address.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
     /// The secret could be guessed.
     #[error("the cluster's secret is shorter than {CLUSTER_SECRET_BYTES_MIN} bytes (peers.secret)")]
     ShortSecret,
-    /// Settings that do not fit together.
+    /// Settings contradict each other.
     #[error("{0}")]
     Setting(String),
     /// A file of the certificates cannot be used.
     #[error("{}: {what}", .file.display())]
     Tls {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         what: String,
     },
 }

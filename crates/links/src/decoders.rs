@@ -7,13 +7,13 @@ use super::{
     hello,
 };
 
-/// The first words of a side of a connection.
+/// Decodes and encodes a hello.
 pub fn hello(bytes: &[u8]) -> Option<Vec<u8>> {
     hello::Hello::read(bytes).ok().map(|hello| hello.bytes())
 }
 
-/// The kinds and bodies of the frames in a byte stream that arrives `step` bytes at a time; the flag says whether the stream was
-/// refused after them.
+/// The kinds and bodies of the frames in a byte stream that arrives `step` bytes at a time, and whether the stream was refused
+/// after them.
 pub fn frames(bytes: &[u8], step: usize, body_bytes_max: usize) -> (Vec<(u8, Bytes)>, bool) {
     let mut decoder = Decoder::new(body_bytes_max);
     let mut frames = Vec::new();
@@ -30,7 +30,7 @@ pub fn frames(bytes: &[u8], step: usize, body_bytes_max: usize) -> (Vec<(u8, Byt
     (frames, false)
 }
 
-/// The byte stream of these frames; `None` if a kind is not known.
+/// The byte stream of these frames, `None` if a kind is unknown.
 pub fn stream(frames: &[(u8, Bytes)]) -> Option<Vec<u8>> {
     let mut encoder = Encoder::default();
     let mut stream = Vec::new();

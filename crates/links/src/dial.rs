@@ -1,9 +1,8 @@
-//! Dialing: each connection of each link, until it stands and again when it was lost.
+//! Dials each connection of each link until it is established, and again after a loss.
 //!
-//! A connection carries frames both ways, so one side's dial is enough. The node with the smaller number dials; the other
-//! dials as well when it was not dialed for a while. So a link comes about as long as either can reach the other (a wrong
-//! address, a firewall that lets one way through), and two nodes that start at once do not take turns closing each other's
-//! connections: `Neighbour::install` has which one stays.
+//! A connection carries frames both ways, so one side's dial is enough. The node with the smaller number dials. The other one
+//! dials too if it was not dialed for a while. So a link comes up if either node can reach the other, in spite of a wrong
+//! address or a one-way firewall. [`Peer::install`] decides which connection stays if both dialed at once.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -14,29 +13,28 @@ use tokio::{
 };
 
 use super::{
-    Inner,
-    ends::{Ends, set_up},
-    introduction,
+    Inner, handshake,
     link::Connection,
-    neighbour::Neighbour,
-    queues::Road,
+    peer::Peer,
+    queues::LinkKind,
     refusal::Failure,
+    transport::{Transport, set_up},
 };
 
-/// Addresses tried of those that a host's name stands for.
+/// Addresses tried of one host name.
 const ADDRESSES_TRIED_MAX: usize = 4;
 
-/// Dials whenever the connection does not stand and the node is in the table.
-pub(super) async fn keep(inner: Arc<Inner>, neighbour: Arc<Neighbour>, road: Road) {
-    let index = road.index();
-    let late = inner.began().local.node > neighbour.node;
+/// Dials while the table lists the node and the connection is missing.
+pub(super) async fn keep(inner: Arc<Inner>, peer: Arc<Peer>, link_kind: LinkKind) {
+    let index = link_kind.index();
+    let late = inner.started().local.node > peer.node;
     let late = if late { inner.config.dial_late_ms } else { 0 };
     let mut back_off = BackOff::new(inner.config.back_off_ms, inner.config.back_off_max_ms);
-    let mut standing = neighbour.watch();
+    let mut state = peer.watch();
     let mut first = true;
     loop {
         let before_ms = inner.clock.monotonic_ms();
-        if standing.wait_for(|standing| standing.member && !standing.stands[index]).await.is_err() {
+        if state.wait_for(|state| state.listed && !state.connected[index]).await.is_err() {
             return;
         }
         if inner.clock.monotonic_ms().saturating_sub(before_ms) > inner.config.back_off_max_ms {
@@ -45,47 +43,47 @@ pub(super) async fn keep(inner: Arc<Inner>, neighbour: Arc<Neighbour>, road: Roa
         let pause = if first { 0 } else { back_off.next_ms(&*inner.rng) };
         first = false;
         let pause = Duration::from_millis(pause + late);
-        let needless = standing.wait_for(|standing| !standing.member || standing.stands[index]);
+        let needless = state.wait_for(|state| !state.listed || state.connected[index]);
         if timeout(pause, needless).await.is_ok() {
             continue;
         }
-        if let Err(failure) = connect(&inner, &neighbour, road).await {
-            neighbour.failed(&failure);
-            if let Failure::Dismissed(why) = &failure {
-                inner.inbox().dismissed(neighbour.node, why);
+        if let Err(failure) = connect(&inner, &peer, link_kind).await {
+            peer.dial_failed(&failure);
+            if let Failure::Removed(why) = &failure {
+                inner.inbox().removed(peer.node, why);
             }
         }
     }
 }
 
-/// Dials once; when it returns well, the connection stands.
-async fn connect(inner: &Arc<Inner>, neighbour: &Arc<Neighbour>, road: Road) -> Result<(), Failure> {
+/// Dials once. On success the connection is established.
+async fn connect(inner: &Arc<Inner>, peer: &Arc<Peer>, link_kind: LinkKind) -> Result<(), Failure> {
     let time = inner.config.handshake();
     let slow = |_| Failure::Slow(time);
-    let stream = timeout(time, reach(&neighbour.address())).await.map_err(slow)??;
+    let stream = timeout(time, reach(&peer.address())).await.map_err(slow)??;
     set_up(&stream, &inner.config)?;
-    let introduced = timeout(time, async {
-        let mut ends = match &inner.tls {
-            None => Ends::plain(stream)?,
-            Some(tls) => tls.connect(stream, neighbour.node).await?,
+    let done = timeout(time, async {
+        let mut transport = match &inner.tls {
+            None => Transport::plain(stream)?,
+            Some(tls) => tls.connect(stream, peer.node).await?,
         };
-        match introduction::dial(inner, &mut ends, neighbour.node, road).await {
-            Ok(hello) => Ok((ends, hello)),
+        match handshake::dial(inner, &mut transport, peer.node, link_kind).await {
+            Ok(hello) => Ok((transport, hello)),
             Err(Failure::Refusal(refusal)) => {
-                ends.refuse(&refusal).await;
+                transport.refuse(&refusal).await;
                 Err(Failure::Refusal(refusal))
             }
             Err(failure) => Err(failure),
         }
     });
-    let (ends, hello) = introduced.await.map_err(slow)??;
-    let connection = Connection::new(&hello, inner.began().local.node, &inner.config);
-    neighbour.install(Arc::clone(&connection), hello.said().program)?;
-    inner.carry(connection, Arc::clone(neighbour), ends, Vec::new());
+    let (transport, hello) = done.await.map_err(slow)??;
+    let connection = Connection::new(&hello, inner.started().local.node, &inner.config);
+    peer.install(Arc::clone(&connection), hello.peer_hello().program)?;
+    inner.spawn_connection(connection, Arc::clone(peer), transport, Vec::new());
     Ok(())
 }
 
-/// A stream to the first address that takes one. Names are looked up each time: the node may have moved.
+/// A stream to the first address that accepts one. Names are resolved each time, because the node may have moved.
 async fn reach(address: &str) -> Result<TcpStream, Failure> {
     let found = lookup_host(address).await;
     let found = found.map_err(|error| io::Error::other(format!("the address cannot be looked up: {error}")))?;
@@ -99,8 +97,7 @@ async fn reach(address: &str) -> Result<TcpStream, Failure> {
     Err(last.into())
 }
 
-/// Pauses that double up to a bound, each shortened by chance up to the half: nodes that lost each other at once do not all
-/// come back at once.
+/// Pauses that double up to a bound. Each is randomly shortened by up to a half, so that nodes do not all dial at once.
 struct BackOff {
     min_ms: u64,
     max_ms: u64,

@@ -1,81 +1,81 @@
-//! Frames on a connection: how they are told apart, and how a changed one is noticed.
+//! The framing of a connection, which detects changed frames.
 //!
 //! ```text
 //! length of the body: u32 LE | kind: u8 | CRC-32C of the head: u32 LE | CRC-32C of the body: u32 LE | body
 //! ```
-//! The head's checksum is over the frame's number on its connection (u64 LE, from 0; not sent), length and kind; the body's goes on
-//! from it. So a frame that is changed, left out, or comes twice ends the connection, and a changed length does at once: it
-//! would have what follows waited for as its body.
+//! The head's checksum covers the frame's number on its connection (u64 LE, from 0, not sent), length and kind. The body's
+//! checksum continues from it. So a frame that is changed, left out or repeated ends the connection. A changed length is
+//! detected before its body is awaited.
 
 use boxoffice_env::Lane;
 use bytes::{Bytes, BytesMut};
 use crc32c::{crc32c, crc32c_append};
 
-/// Bytes a frame has besides its body.
+/// The length of a frame's head.
 pub(super) const FRAME_OVERHEAD: usize = 13;
 
-/// Room that is made before each read. What a frame claims to be makes no more: its room grows with what came of it.
+/// Room made before each read. A claimed length reserves no memory. The buffer only grows with received bytes.
 const READ_BYTES: usize = 64 * 1024;
 
-/// A body up to this length is copied out of what was read: kept as a part of it, it would keep all of it in memory.
+/// A body up to this length is copied, because a slice would keep the whole buffer in memory.
 const COPIED_BYTES_MAX: usize = 16 * 1024;
 
-/// A buffer that grew beyond this for a long frame is given back.
+/// A buffer that grew beyond this for a long frame is freed.
 const BUFFER_BYTES_KEPT: usize = 256 * 1024;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Nothing is said; the other side is there.
+    /// An empty sign of life.
     Heartbeat,
     /// For the node.
-    For(Lane),
+    Data(Lane),
     /// The first frame of each side.
     Hello,
     /// The dialer's proof that it knows the secret.
     Proof,
-    /// The answerer's proof; the connection stands.
+    /// The acceptor's proof, which establishes the connection.
     Welcome,
-    /// The last frame: why the sender closes.
+    /// The last frame: the reason of a refusal.
     Refusal,
-    /// The last frame to a caller that has proved who it is: a proof, and why the sender never deals with it again.
-    Dismissal,
+    /// The last frame to a verified caller: a proof, and the reason of a permanent refusal.
+    Removed,
 }
 
 impl Kind {
     pub(super) const fn byte(self) -> u8 {
         match self {
             Kind::Heartbeat => 0,
-            Kind::For(Lane::Consensus) => 1,
-            Kind::For(Lane::Calls) => 2,
-            Kind::For(Lane::Feeds) => 3,
-            Kind::For(Lane::Bulk) => 4,
+            Kind::Data(Lane::Consensus) => 1,
+            Kind::Data(Lane::Calls) => 2,
+            Kind::Data(Lane::Feeds) => 3,
+            Kind::Data(Lane::Bulk) => 4,
             Kind::Hello => 16,
             Kind::Proof => 17,
             Kind::Welcome => 18,
             Kind::Refusal => 19,
-            Kind::Dismissal => 20,
+            Kind::Removed => 20,
         }
     }
 
     pub(super) fn read(byte: u8) -> Option<Kind> {
         Some(match byte {
             0 => Kind::Heartbeat,
-            1 => Kind::For(Lane::Consensus),
-            2 => Kind::For(Lane::Calls),
-            3 => Kind::For(Lane::Feeds),
-            4 => Kind::For(Lane::Bulk),
+            1 => Kind::Data(Lane::Consensus),
+            2 => Kind::Data(Lane::Calls),
+            3 => Kind::Data(Lane::Feeds),
+            4 => Kind::Data(Lane::Bulk),
             16 => Kind::Hello,
             17 => Kind::Proof,
             18 => Kind::Welcome,
             19 => Kind::Refusal,
-            20 => Kind::Dismissal,
+            20 => Kind::Removed,
             _ => return None,
         })
     }
 }
 
-/// What came is not what a node sent.
+/// The received bytes are not those that a node sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Corrupt {
     #[error("a frame claims {length} bytes where {max} is the most")]
@@ -86,22 +86,22 @@ pub(super) enum Corrupt {
     Checksum,
 }
 
-/// The checksum of a head: of the first five bytes of frame `number`.
+/// The checksum of the first five bytes of frame `number`.
 fn head_sum(number: u64, head: &[u8]) -> u32 {
     crc32c_append(crc32c(&number.to_le_bytes()), head)
 }
 
-/// Numbers the frames that leave by one connection and gives each its head.
+/// Numbers the frames that are sent on one connection and makes their heads.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
     number: u64,
 }
 
 impl Encoder {
-    /// What goes before `body`.
+    /// The head of a frame with this body.
     ///
     /// # Panics
-    /// When the body is of 4 GiB or more: senders check their bound, which is below.
+    /// If the body has 4 GiB or more. Senders check a lower bound.
     pub(super) fn head(&mut self, kind: Kind, body: &[u8]) -> [u8; FRAME_OVERHEAD] {
         let length = u32::try_from(body.len()).expect("no frame is as long as 4 GiB");
         let mut head = [0; FRAME_OVERHEAD];
@@ -121,12 +121,12 @@ impl Encoder {
     }
 }
 
-/// Makes frames of what came by one connection, whatever the pieces it came in.
+/// Reads frames from the bytes of one connection, in pieces of any size.
 #[derive(Debug)]
 pub(super) struct Decoder {
     read: BytesMut,
     number: u64,
-    /// The longest body taken; short until the other side has proved who it is.
+    /// The longest accepted body. It is short until the other side is verified.
     pub(super) body_bytes_max: usize,
 }
 
@@ -135,16 +135,16 @@ impl Decoder {
         Decoder { read: BytesMut::new(), number: 0, body_bytes_max }
     }
 
-    /// Where the next bytes go: there is room.
+    /// The buffer for the next bytes, with room.
     pub(super) fn room(&mut self) -> &mut BytesMut {
         self.read.reserve(READ_BYTES);
         &mut self.read
     }
 
-    /// The next frame, or nothing before more has come.
+    /// The next frame, `None` if it is not complete.
     ///
     /// # Errors
-    /// [`Corrupt`]: nothing that follows can be told apart any more.
+    /// [`Corrupt`]. Later frames cannot be read either.
     pub(super) fn next(&mut self) -> Result<Option<(Kind, Bytes)>, Corrupt> {
         let Some(head) = self.read.first_chunk::<FRAME_OVERHEAD>() else { return Ok(None) };
         let [a, b, c, d, kind, e, f, g, h, body_sum @ ..] = *head;
@@ -168,7 +168,7 @@ impl Decoder {
         Ok(Some((kind, self.take(end))))
     }
 
-    /// The body of a frame that ends at `end`; it leaves the buffer.
+    /// Removes a frame that ends at `end` from the buffer and returns its body.
     fn take(&mut self, end: usize) -> Bytes {
         let mut whole = self.read.split_to(end);
         if end <= COPIED_BYTES_MAX {

@@ -1,7 +1,8 @@
-//! Links to other nodes over TCP: two connections a pair, kept standing; frames in order, unchanged, bounded.
+//! Links to other nodes over TCP. Each pair of nodes keeps two connections. Frames arrive in order and unchanged, and all
+//! queues are bounded.
 //!
-//! [`TcpNet`] is the [`Net`] of a cluster of processes. It dials and accepts, proves and checks who is at the other end, and carries
-//! frames; what is in them it does not know.
+//! [`TcpNet`] is the [`Net`] of a cluster of processes. It dials and accepts connections, verifies the other node, and carries
+//! frames without knowing their content.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +13,7 @@ use std::{
     },
 };
 
-use boxoffice_env::{Clock, Lane, LinkStatus, Local, Net, NodeId, NotSent, Peer, PeerInbox, Rng};
+use boxoffice_env::{Clock, Lane, LinkStatus, Local, Net, NodeId, NotSent, PeerAddress, PeerInbox, Rng};
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use tokio::{net::TcpListener, runtime::Handle, sync::watch};
@@ -22,84 +23,84 @@ mod counts;
 #[doc(hidden)]
 pub mod decoders;
 mod dial;
-mod ends;
 mod frame;
+mod frame_writer;
+mod handshake;
 mod hello;
-mod introduction;
 mod link;
 mod listen;
-mod neighbour;
-mod pen;
+mod peer;
 mod queues;
 mod refusal;
 mod tls;
+mod transport;
 
 pub use config::{CLUSTER_SECRET_BYTES_MIN, PeerConfig, PeerTls, PeersError};
 pub use queues::{LaneBound, QueueBounds};
 
-use self::{ends::Ends, link::Connection, neighbour::Neighbour, queues::Road, refusal::Failure, tls::Tls};
+use self::{link::Connection, peer::Peer, queues::LinkKind, refusal::Failure, tls::Tls, transport::Transport};
 
 /// The net of a cluster of processes. Dropping it, or [`TcpNet::close`], ends every link and closes the port.
 ///
-/// What is given to [`Net::start`] is kept until then: an inbox that leads back to this net must not keep it alive.
+/// It keeps the inbox given to [`Net::start`] until then, so the inbox must not keep this net alive.
 pub struct TcpNet(Arc<Inner>);
 
-/// What the tasks of the links share.
+/// The state that all tasks of the links share.
 struct Inner {
     config: PeerConfig,
     tls: Option<Tls>,
     runtime: Handle,
-    /// Where consensus is carried, if not there.
+    /// The runtime that carries consensus, if it is another one.
     replication: OnceLock<Handle>,
     clock: Arc<dyn Clock>,
     rng: Arc<dyn Rng>,
-    /// Drawn at the start: tells this process from the one that was this node before.
-    life: u64,
+    /// A random number that tells this process from earlier ones of this node.
+    incarnation: u64,
     address: SocketAddr,
     listener: Mutex<Option<TcpListener>>,
-    began: OnceLock<Began>,
-    neighbours: RwLock<BTreeMap<NodeId, Arc<Neighbour>>>,
-    counts: Counts,
+    started: OnceLock<Started>,
+    peers: RwLock<BTreeMap<NodeId, Arc<Peer>>>,
+    counts: PortCounters,
     stop: watch::Sender<bool>,
-    /// What was last said of a caller who is nobody's neighbour, so that one who tries on does not fill the log.
-    said: Mutex<String>,
+    /// The last warning about an unknown caller, so that a repeated attempt does not fill the log.
+    last_warning: Mutex<String>,
 }
 
-/// What is known from the start on.
-struct Began {
+struct Started {
     local: Local,
     inbox: Arc<dyn PeerInbox>,
 }
 
 #[derive(Default)]
-struct Counts {
+struct PortCounters {
     accepted: AtomicU64,
     turned_away: AtomicU64,
-    strangers: AtomicU64,
+    aborted: AtomicU64,
     refused: AtomicU64,
     corrupt: AtomicU64,
 }
 
-/// What came to the port since the start.
+/// Connections to the port since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounts {
-    /// Connections accepted.
+    /// Accepted connections.
     pub accepted: u64,
-    /// … closed at once, for too many others had not introduced themselves yet.
+    /// Of these, closed at once because too many handshakes were under way.
     pub turned_away: u64,
-    /// … that came to nothing: what was said was no node's, or nothing, or the connection broke.
-    pub strangers: u64,
-    /// … of nodes that were refused.
+    /// Of these, ended before the caller was known to be a node.
+    pub aborted: u64,
+    /// Of these, refused nodes.
     pub refused: u64,
-    /// Links' connections closed because what came was damaged.
+    /// Connections of links that were closed because of damaged frames.
     pub corrupt: u64,
 }
 
 impl TcpNet {
-    /// Opens the port; nobody is let in before [`Net::start`]. All work is done on `runtime`, but for what [`Net::start`] says.
+    /// Opens the port. No node is let in before [`Net::start`]. All tasks run on `runtime`, except those that [`Net::start`]
+    /// moves to another one.
     ///
     /// # Errors
-    /// [`PeersError`] when a setting or a file is wrong or the address cannot be had.
+    /// [`PeersError`] if a setting or a file is wrong or the address is not available.
     pub fn new(
         config: PeerConfig,
         runtime: Handle,
@@ -113,7 +114,7 @@ impl TcpNet {
         let listener = listen::bind(config.listen).map_err(failed)?;
         drop(entered);
         let address = listener.local_addr().map_err(failed)?;
-        let life = rng.u64();
+        let incarnation = rng.u64();
         Ok(TcpNet(Arc::new(Inner {
             config,
             tls,
@@ -121,18 +122,18 @@ impl TcpNet {
             replication: OnceLock::new(),
             clock,
             rng,
-            life,
+            incarnation,
             address,
             listener: Mutex::new(Some(listener)),
-            began: OnceLock::new(),
-            neighbours: RwLock::default(),
-            counts: Counts::default(),
+            started: OnceLock::new(),
+            peers: RwLock::default(),
+            counts: PortCounters::default(),
             stop: watch::Sender::new(false),
-            said: Mutex::default(),
+            last_warning: Mutex::default(),
         })))
     }
 
-    /// The address it is bound to.
+    /// The bound address.
     pub fn local_addr(&self) -> SocketAddr {
         self.0.address
     }
@@ -142,33 +143,32 @@ impl TcpNet {
         self.0.tls.is_some()
     }
 
-    /// Reads the certificates again: links that begin from now on are encrypted with them, others go on. Says whether they
-    /// are others than before.
+    /// Reads the certificates again for new links, and returns whether they have changed. Existing links keep theirs.
     ///
     /// # Errors
-    /// They have changed and cannot be used: those before stay.
+    /// They have changed and are not valid. Then the old ones stay in use.
     pub fn reload_certificates(&self) -> Result<bool, PeersError> {
         self.0.tls.as_ref().map_or(Ok(false), Tls::reload)
     }
 
-    /// What came to the port.
+    /// Connections to the port since the start.
     pub fn port_counts(&self) -> PortCounts {
         let counts = &self.0.counts;
         PortCounts {
             accepted: counts.accepted.load(Relaxed),
             turned_away: counts.turned_away.load(Relaxed),
-            strangers: counts.strangers.load(Relaxed),
+            aborted: counts.aborted.load(Relaxed),
             refused: counts.refused.load(Relaxed),
             corrupt: counts.corrupt.load(Relaxed),
         }
     }
 
-    /// Ends every link and closes the port; nothing is told any more, and nothing can be sent.
+    /// Ends every link and closes the port. From now on nothing is reported and nothing can be sent.
     pub fn close(&self) {
         self.0.stop.send_replace(true);
         *self.0.listener.lock() = None;
-        for neighbour in self.0.neighbours.read().values() {
-            neighbour.leave("this node goes away");
+        for peer in self.0.peers.read().values() {
+            peer.disallow("this node goes away");
         }
     }
 }
@@ -181,33 +181,33 @@ impl Drop for TcpNet {
 
 impl Net for TcpNet {
     /// # Panics
-    /// When called a second time.
+    /// If called a second time.
     fn start(&self, local: Local, inbox: Arc<dyn PeerInbox>, replication: Option<&Handle>) {
         let inner = &self.0;
         if let Some(replication) = replication {
             inner.replication.get_or_init(|| replication.clone());
         }
-        let neighbours = inner.neighbours.write();
-        assert!(inner.began.set(Began { local, inbox }).is_ok(), "a node's net is started once");
+        let peers = inner.peers.write();
+        assert!(inner.started.set(Started { local, inbox }).is_ok(), "a node's net is started once");
         if let Some(listener) = inner.listener.lock().take() {
             inner.spawn(listen::accept(Arc::clone(inner), listener));
         }
-        for neighbour in neighbours.values() {
-            inner.attend(neighbour);
+        for peer in peers.values() {
+            inner.spawn_peer_tasks(peer);
         }
     }
 
-    fn set_peers(&self, peers: &[Peer]) {
+    fn set_peers(&self, listed: &[PeerAddress]) {
         let inner = &self.0;
-        let mut neighbours = inner.neighbours.write();
-        for neighbour in neighbours.values() {
-            if !peers.iter().any(|peer| peer.node == neighbour.node) {
-                neighbour.leave("the node was taken out of the table");
+        let mut peers = inner.peers.write();
+        for peer in peers.values() {
+            if !listed.iter().any(|entry| entry.node == peer.node) {
+                peer.disallow("the node was taken out of the table");
             }
         }
-        for peer in peers {
-            let neighbour = neighbours.entry(peer.node).or_insert_with(|| inner.meet(peer.node));
-            neighbour.enter(&peer.address);
+        for entry in listed {
+            let peer = peers.entry(entry.node).or_insert_with(|| inner.add_peer(entry.node));
+            peer.set_listed(&entry.address);
         }
     }
 
@@ -215,17 +215,17 @@ impl Net for TcpNet {
         if frame.len() > self.0.config.frame_bytes_max {
             return Err(NotSent::TooLong { node: to, bytes: frame.len() });
         }
-        match self.0.neighbours.read().get(&to) {
-            Some(neighbour) => neighbour.send(lane, frame),
+        match self.0.peers.read().get(&to) {
+            Some(peer) => peer.send(lane, frame),
             None => Err(NotSent::Unreachable(to)),
         }
     }
 
     fn links(&self) -> Vec<LinkStatus> {
-        let me = self.0.began.get().map(|began| began.local.node);
-        let neighbours = self.0.neighbours.read();
-        let others = neighbours.values().filter(|neighbour| neighbour.is_member() && Some(neighbour.node) != me);
-        others.map(|neighbour| neighbour.status()).collect()
+        let me = self.0.started.get().map(|started| started.local.node);
+        let peers = self.0.peers.read();
+        let others = peers.values().filter(|peer| peer.is_listed() && Some(peer.node) != me);
+        others.map(|peer| peer.status()).collect()
     }
 
     fn damaged(&self) -> u64 {
@@ -234,33 +234,33 @@ impl Net for TcpNet {
 }
 
 impl Inner {
-    fn began(&self) -> &Began {
-        self.began.get().expect("nothing runs before the start")
+    fn started(&self) -> &Started {
+        self.started.get().expect("nothing runs before the start")
     }
 
     fn inbox(&self) -> &dyn PeerInbox {
-        &*self.began().inbox
+        &*self.started().inbox
     }
 
-    fn neighbour(&self, node: NodeId) -> Option<Arc<Neighbour>> {
-        self.neighbours.read().get(&node).cloned()
+    fn peer(&self, node: NodeId) -> Option<Arc<Peer>> {
+        self.peers.read().get(&node).cloned()
     }
 
-    /// A node that may be linked with although it is not in the table; it is not dialed.
-    fn guest(self: &Arc<Inner>, node: NodeId) -> Arc<Neighbour> {
-        let mut neighbours = self.neighbours.write();
-        let neighbour = neighbours.entry(node).or_insert_with(|| self.meet(node));
-        neighbour.welcome();
-        Arc::clone(neighbour)
+    /// Allows a link with a node that the table does not list. It is not dialed.
+    fn admit_unlisted(self: &Arc<Inner>, node: NodeId) -> Arc<Peer> {
+        let mut peers = self.peers.write();
+        let peer = peers.entry(node).or_insert_with(|| self.add_peer(node));
+        peer.allow_unlisted();
+        Arc::clone(peer)
     }
 
-    fn meet(self: &Arc<Inner>, node: NodeId) -> Arc<Neighbour> {
-        let neighbour = Arc::new(Neighbour::new(node, Arc::clone(&self.clock)));
-        self.attend(&neighbour);
-        neighbour
+    fn add_peer(self: &Arc<Inner>, node: NodeId) -> Arc<Peer> {
+        let peer = Arc::new(Peer::new(node, Arc::clone(&self.clock)));
+        self.spawn_peer_tasks(&peer);
+        peer
     }
 
-    /// Runs this until it is done or the net is closed.
+    /// Runs a task until it is done or the net is closed.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.spawn_on(&self.runtime, task);
     }
@@ -276,56 +276,56 @@ impl Inner {
         });
     }
 
-    /// Carries frames over a connection that stands, until it ends. `first` is written before anything else.
-    fn carry(self: &Arc<Inner>, connection: Arc<Connection>, neighbour: Arc<Neighbour>, ends: Ends, first: Vec<u8>) {
+    /// Carries the frames of an established connection until it ends. `first` is written before anything else.
+    fn spawn_connection(
+        self: &Arc<Inner>,
+        connection: Arc<Connection>,
+        peer: Arc<Peer>,
+        transport: Transport,
+        first: Vec<u8>,
+    ) {
         let replication = self.replication.get();
-        let direct = replication.filter(|_| connection.road == Road::Consensus && ends.is_plain());
-        let (inner, carried, may_write) = (Arc::clone(self), Arc::clone(&connection), direct.is_some());
-        let carrying = async move {
-            match ends.moved_here(may_write) {
-                Ok(ends) => {
-                    let (node, counts) = (neighbour.node, &neighbour.counts);
-                    if let Some(why) = carried.run(&inner, (node, counts), ends, first).await {
-                        neighbour.lost(&carried, &why);
-                    }
-                }
-                Err(error) => neighbour.lost(&carried, &error.to_string()),
-            }
-        };
-        match direct {
-            Some(replication) => {
-                self.spawn(connection.beat(self.config.heartbeat()));
-                self.spawn_on(replication, carrying);
-            }
-            None => self.spawn(carrying),
+        let direct = replication.filter(|_| connection.link_kind == LinkKind::Consensus && transport.is_plain());
+        if direct.is_some() {
+            self.spawn(Arc::clone(&connection).send_heartbeats(self.config.heartbeat()));
         }
+        let (inner, is_direct) = (Arc::clone(self), direct.is_some());
+        self.spawn_on(direct.unwrap_or(&self.runtime), async move {
+            let lost = match transport.moved_to_this_runtime(is_direct) {
+                Ok(transport) => connection.run(&inner, (peer.node, &peer.counts), transport, first).await,
+                Err(error) => Some(error.to_string()),
+            };
+            if let Some(why) = lost {
+                peer.on_lost(&connection, &why);
+            }
+        });
     }
 
-    /// Has a neighbour dialed, and told of, from the start on. Not this node itself.
-    fn attend(self: &Arc<Inner>, neighbour: &Arc<Neighbour>) {
-        if self.began.get().is_none_or(|began| began.local.node == neighbour.node) {
+    /// Dials a peer and reports its link, from the start on. Does nothing for this node itself.
+    fn spawn_peer_tasks(self: &Arc<Inner>, peer: &Arc<Peer>) {
+        if self.started.get().is_none_or(|started| started.local.node == peer.node) {
             return;
         }
-        let (inner, neighbour) = (Arc::clone(self), Arc::clone(neighbour));
+        let (inner, peer) = (Arc::clone(self), Arc::clone(peer));
         self.spawn(async move {
             tokio::join!(
-                neighbour.tell(inner.inbox()),
-                dial::keep(Arc::clone(&inner), Arc::clone(&neighbour), Road::Consensus),
-                dial::keep(Arc::clone(&inner), Arc::clone(&neighbour), Road::Common),
+                peer.report_changes(inner.inbox()),
+                dial::keep(Arc::clone(&inner), Arc::clone(&peer), LinkKind::Consensus),
+                dial::keep(Arc::clone(&inner), Arc::clone(&peer), LinkKind::Common),
             );
         });
     }
 
-    /// A caller did not become a link: it is counted, and said where somebody looks for it.
-    fn not_introduced(&self, address: SocketAddr, claimed: Option<NodeId>, failure: &Failure) {
+    /// Counts a caller that did not become a link, and logs the reason.
+    fn handshake_failed(&self, address: SocketAddr, claimed: Option<NodeId>, failure: &Failure) {
         let refused = matches!(failure, Failure::Refusal(_) | Failure::Refused(_));
-        let count = if refused && claimed.is_some() { &self.counts.refused } else { &self.counts.strangers };
+        let count = if refused && claimed.is_some() { &self.counts.refused } else { &self.counts.aborted };
         count.fetch_add(1, Relaxed);
         let what = format!("a caller from {}: {failure}", address.ip());
-        let me = self.began().local.node;
-        match claimed.filter(|node| *node != me).and_then(|node| self.neighbour(node)) {
-            Some(neighbour) => neighbour.note(&what),
-            None if std::mem::replace(&mut *self.said.lock(), what.clone()) != what => tracing::warn!("{what}"),
+        let me = self.started().local.node;
+        match claimed.filter(|node| *node != me).and_then(|node| self.peer(node)) {
+            Some(peer) => peer.record_error(&what),
+            None if std::mem::replace(&mut *self.last_warning.lock(), what.clone()) != what => tracing::warn!("{what}"),
             None => tracing::debug!("{what}"),
         }
     }

@@ -1,4 +1,4 @@
-//! A connection that stands: what waits for it, its reader and its writer.
+//! An established connection: its queues, reader and writer.
 
 use std::{
     io,
@@ -21,30 +21,30 @@ use tokio::{
 use super::{
     Inner,
     config::PeerConfig,
-    counts::Counts,
-    ends::{Ends, Reader, Writer},
+    counts::TrafficCounts,
     frame::{Decoder, Kind},
-    hello::{Hello, words},
-    pen::Pen,
-    queues::{Pushed, Queues, Road},
+    frame_writer::FrameWriter,
+    hello::{Hello, printable},
+    queues::{LinkKind, Pushed, Queues},
+    transport::{Reader, Transport, Writer},
 };
 
-/// A body up to this length is written together with its neighbours; a longer one by itself, which saves its copy.
+/// A body up to this length is written together with others. A longer one is written without a copy.
 const COPIED_BYTES_MAX: usize = 16 * 1024;
 
-/// What others hold of a connection.
+/// An established connection.
 pub(super) struct Connection {
-    /// No other connection of this process has it.
+    /// Unique in this process.
     pub(super) number: u64,
-    pub(super) road: Road,
-    /// Which of the two nodes dialed.
+    pub(super) link_kind: LinkKind,
+    /// The node that dialed.
     pub(super) dialer: NodeId,
-    /// Of the other node's process.
-    pub(super) life: u64,
+    /// The incarnation of the other node.
+    pub(super) incarnation: u64,
     queues: Mutex<Queues>,
-    /// While the writer has nothing to write: whoever pushes may write itself.
-    pen: Mutex<Option<Pen>>,
-    /// Something waits that did not when the writer last looked.
+    /// The idle frame writer, with which a pushing thread may write itself.
+    idle_writer: Mutex<Option<FrameWriter>>,
+    /// Frames were queued since the writer task last looked.
     wake: Notify,
     closed: Notify,
 }
@@ -52,22 +52,22 @@ pub(super) struct Connection {
 impl Connection {
     /// The connection with the node that said `hello`.
     pub(super) fn new(hello: &Hello, dialer: NodeId, config: &PeerConfig) -> Arc<Connection> {
-        let road = hello.road();
+        let link_kind = hello.link_kind();
         static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
         Arc::new(Connection {
             number: CONNECTIONS.fetch_add(1, Relaxed),
-            road,
+            link_kind,
             dialer,
-            life: hello.life,
-            queues: Mutex::new(Queues::new(road, &config.queues)),
-            pen: Mutex::new(None),
+            incarnation: hello.incarnation,
+            queues: Mutex::new(Queues::new(link_kind, &config.queues)),
+            idle_writer: Mutex::new(None),
             wake: Notify::new(),
             closed: Notify::new(),
         })
     }
 
-    /// Puts a frame behind those that wait, and sees to it that it is written.
-    pub(super) fn push(&self, lane: Lane, frame: Bytes, counts: &Counts) -> Pushed {
+    /// Queues a frame and has it written.
+    pub(super) fn push(&self, lane: Lane, frame: Bytes, counts: &TrafficCounts) -> Pushed {
         let pushed = self.queues.lock().push(lane, frame);
         if pushed == (Pushed::Taken { first: true }) && !self.write_at_once(counts) {
             self.wake.notify_one();
@@ -75,12 +75,13 @@ impl Connection {
         pushed
     }
 
-    /// Writes what waits as far as the socket takes it, which saves the way through another thread; says whether nothing is
-    /// left for the writer. Only consensus is worth it, and only its pens are direct: it comes a whole pass at a time, and the
-    /// calls of a burst are better written together.
-    fn write_at_once(&self, counts: &Counts) -> bool {
-        let mut pen = self.pen.lock();
-        let Some(pen) = pen.as_mut().filter(|pen| pen.is_free()) else { return false };
+    /// Writes queued frames in the pushing thread as far as the socket takes them, and returns whether nothing is left. Only
+    /// consensus does so, because it comes a whole pass at a time. Calls of a burst are better written together.
+    fn write_at_once(&self, counts: &TrafficCounts) -> bool {
+        let mut frame_writer = self.idle_writer.lock();
+        let Some(frame_writer) = frame_writer.as_mut().filter(|frame_writer| frame_writer.is_free()) else {
+            return false;
+        };
         let mut batch = Vec::new();
         let nothing_left = {
             let mut queues = self.queues.lock();
@@ -89,65 +90,66 @@ impl Connection {
         };
         for (lane, body) in batch {
             counts.sent(&body);
-            pen.frame(lane, &body);
+            frame_writer.frame(lane, &body);
         }
-        pen.write_at_once() && nothing_left
+        frame_writer.write_at_once() && nothing_left
     }
 
-    /// Frames that wait.
+    /// The number of queued frames.
     pub(super) fn queued(&self) -> u64 {
         self.queues.lock().len() as u64
     }
 
-    /// Ends it; says how many frames are dropped with it.
+    /// Ends the connection and returns the number of dropped frames.
     pub(super) fn close(&self) -> u64 {
         let left = self.queues.lock().close() as u64;
         self.closed.notify_one();
         left
     }
 
-    /// Says from time to time that this side is there, beside the thread that carries the connection: that one waits for the
-    /// disk.
-    pub(super) async fn beat(self: Arc<Connection>, interval: Duration) {
+    /// Sends heartbeats from another thread than the one that carries the connection, which may wait for the disk.
+    pub(super) async fn send_heartbeats(self: Arc<Connection>, interval: Duration) {
         while !self.queues.lock().is_closed() {
             sleep(interval).await;
-            // Without its pen the writer is writing; with something left in it, that says enough.
-            let mut pen = self.pen.lock();
-            let Some(pen) = pen.as_mut().filter(|pen| pen.is_free()) else { continue };
-            pen.heartbeat();
-            if !pen.write_at_once() {
+            // A busy writer, or one with bytes left, needs no heartbeat.
+            let mut frame_writer = self.idle_writer.lock();
+            let Some(frame_writer) = frame_writer.as_mut().filter(|frame_writer| frame_writer.is_free()) else {
+                continue;
+            };
+            frame_writer.heartbeat();
+            if !frame_writer.write_at_once() {
                 self.wake.notify_one();
             }
         }
     }
 
-    /// Carries frames of and to a node both ways until one side has enough of it. `first` is written before anything else. Why
-    /// it was lost, if it was not closed here.
+    /// Carries frames both ways until the connection ends. `first` is written before anything else. Returns the reason of a
+    /// loss, `None` if this side closed it.
     pub(super) async fn run(
         &self,
         inner: &Inner,
-        (node, counts): (NodeId, &Counts),
-        ends: Ends,
+        (node, counts): (NodeId, &TrafficCounts),
+        transport: Transport,
         first: Vec<u8>,
     ) -> Option<String> {
-        let Ends { reader, writer, socket, encoder, decoder, .. } = ends;
-        let pen = Pen::new(encoder, socket, &first);
-        let _no_pen_is_left = NoPenIsLeft(self);
+        let Transport { reader, writer, socket, encoder, decoder, .. } = transport;
+        let frame_writer = FrameWriter::new(encoder, socket, &first);
+        let _drop_frame_writer = DropFrameWriter(self);
         let inbox = inner.inbox();
         tokio::select! {
             biased;
             () = self.closed.notified() => None,
             why = self.read(reader, decoder, (node, counts), inner, inbox) => Some(why),
-            why = self.write(writer, pen, counts, &inner.config) => Some(why),
+            why = self.write(writer, frame_writer, counts, &inner.config) => Some(why),
         }
     }
 
-    /// Hands over what comes; returns why nothing more does.
+    /// Delivers received frames until the connection fails, and returns the reason.
     async fn read(
         &self,
         mut reader: Reader,
         mut decoder: Decoder,
-        (node, counts): (NodeId, &Counts),
+        (node, counts): (NodeId, &TrafficCounts),
         inner: &Inner,
         inbox: &dyn PeerInbox,
     ) -> String {
@@ -156,14 +158,14 @@ impl Connection {
         loop {
             loop {
                 match decoder.next() {
-                    Ok(Some((Kind::For(lane), body))) if Road::of(lane) == self.road => {
+                    Ok(Some((Kind::Data(lane), body))) if LinkKind::of(lane) == self.link_kind => {
                         counts.frames_received.fetch_add(1, Relaxed);
                         counts.bytes_received.fetch_add(body.len() as u64, Relaxed);
                         inbox.frame(node, lane, body);
                     }
                     Ok(Some((Kind::Heartbeat, _))) => {}
                     Ok(Some((Kind::Refusal, reason))) => {
-                        return format!("refused by the other side: {}", words(&reason));
+                        return format!("refused by the other side: {}", printable(&reason));
                     }
                     Ok(Some((kind, _))) => return format!("the other side spoke out of turn ({kind:?})"),
                     Ok(None) => break,
@@ -182,63 +184,69 @@ impl Connection {
         }
     }
 
-    /// Writes what waits, and heartbeats when nothing did for a while; returns why it cannot any more.
-    async fn write(&self, mut writer: Writer, mut pen: Pen, counts: &Counts, config: &PeerConfig) -> String {
+    /// Writes queued frames, and heartbeats after a pause, until the connection fails. Returns the reason.
+    async fn write(
+        &self,
+        mut writer: Writer,
+        mut frame_writer: FrameWriter,
+        counts: &TrafficCounts,
+        config: &PeerConfig,
+    ) -> String {
         let mut batch = Vec::new();
         loop {
-            if let Err(error) = write_batch(&mut writer, &mut pen, &mut batch, counts, config).await {
+            if let Err(error) = write_batch(&mut writer, &mut frame_writer, &mut batch, counts, config).await {
                 return error.to_string();
             }
             self.queues.lock().take(&mut batch);
             if batch.is_empty() {
-                // Of one whose pen is direct it is said beside this whether it is there.
-                let patience = if pen.is_direct() { Duration::MAX } else { config.heartbeat() };
-                *self.pen.lock() = Some(pen);
-                let woken = timeout(patience, self.wake.notified()).await;
-                pen = self.pen.lock().take().expect("nobody else takes it while this runs");
+                // Heartbeats of a direct connection come from `send_heartbeats`.
+                let heartbeat_in = if frame_writer.is_direct() { Duration::MAX } else { config.heartbeat() };
+                *self.idle_writer.lock() = Some(frame_writer);
+                let woken = timeout(heartbeat_in, self.wake.notified()).await;
+                frame_writer = self.idle_writer.lock().take().expect("only this task takes it");
                 match woken {
                     Ok(()) => self.queues.lock().take(&mut batch),
-                    Err(_) => pen.heartbeat(),
+                    Err(_) => frame_writer.heartbeat(),
                 }
             }
         }
     }
 }
 
-/// What is written with holds the socket open: it goes when the connection ends, however that comes.
-struct NoPenIsLeft<'a>(&'a Connection);
+/// Drops the idle frame writer, which holds the socket open, when the connection ends.
+struct DropFrameWriter<'a>(&'a Connection);
 
-impl Drop for NoPenIsLeft<'_> {
+impl Drop for DropFrameWriter<'_> {
     fn drop(&mut self) {
-        *self.0.pen.lock() = None;
+        *self.0.idle_writer.lock() = None;
     }
 }
 
-/// Writes what the pen has, then all of `batch`, with one flush.
+/// Writes the bytes left in the frame writer, then all of `batch`, with one flush.
 async fn write_batch(
     writer: &mut Writer,
-    pen: &mut Pen,
+    frame_writer: &mut FrameWriter,
     batch: &mut Vec<(Lane, Bytes)>,
-    counts: &Counts,
+    counts: &TrafficCounts,
     config: &PeerConfig,
 ) -> io::Result<()> {
     for (lane, body) in batch.drain(..) {
         counts.sent(&body);
         if body.len() <= COPIED_BYTES_MAX {
-            pen.frame(lane, &body);
+            frame_writer.frame(lane, &body);
         } else {
-            pen.head(lane, &body);
-            write_all(writer, &pen.out, config).await?;
-            pen.out.clear();
+            frame_writer.head(lane, &body);
+            write_all(writer, &frame_writer.out, config).await?;
+            frame_writer.out.clear();
             write_all(writer, &body, config).await?;
         }
     }
-    write_all(writer, &pen.out, config).await?;
-    pen.out.clear();
+    write_all(writer, &frame_writer.out, config).await?;
+    frame_writer.out.clear();
     timeout(config.stall(), writer.flush()).await.unwrap_or_else(|_| Err(stalled(config)))
 }
 
-/// Writes all of it, for as long as the other side takes some.
+/// Writes all of `bytes`, as long as the other side goes on taking some.
 async fn write_all(writer: &mut Writer, mut bytes: &[u8], config: &PeerConfig) -> io::Result<()> {
     while !bytes.is_empty() {
         let written = timeout(config.stall(), writer.write(bytes)).await.unwrap_or_else(|_| Err(stalled(config)))?;

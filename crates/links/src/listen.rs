@@ -17,24 +17,24 @@ use tokio::{
 
 use super::{
     Inner,
-    ends::{Ends, set_up},
     frame::Kind,
-    introduction::{self, Caller},
+    handshake::{self, Caller},
     link::Connection,
     refusal::Failure,
+    transport::{Transport, set_up},
 };
 
-/// Connections the kernel keeps until they are accepted.
+/// Connections that the kernel queues until they are accepted.
 const BACKLOG: i32 = 256;
 
-/// How long to wait when the process has no descriptors left.
+/// The pause when the process has no file descriptor left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Opens the port.
 pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let domain = socket2::Domain::for_address(address);
     let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
-    // Connections that are over must not keep the next start from having the port.
+    // Ended connections must not block the port at the next start.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -42,20 +42,20 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Lets callers in for as long as it runs.
+/// Accepts connections until it is dropped.
 pub(super) async fn accept(inner: Arc<Inner>, listener: TcpListener) {
-    let seats = Arc::new(Semaphore::new(inner.config.strangers_max));
+    let permits = Arc::new(Semaphore::new(inner.config.handshakes_max));
     loop {
         let (stream, address) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of descriptors, or the caller went away between its knock and our opening.
+                // The process is out of descriptors, or the caller has gone.
                 tracing::warn!(%error, "a node's connection could not be accepted");
                 tokio::time::sleep(ACCEPT_AGAIN).await;
                 continue;
             }
         };
-        // The system gives out the lowest number that is free, so at least as many are in use.
+        // The system assigns the lowest free number, so at least as many are in use.
         if stream.as_raw_fd() as u64 >= inner.config.descriptors_end {
             inner.counts.turned_away.fetch_add(1, Relaxed);
             drop(stream);
@@ -64,9 +64,9 @@ pub(super) async fn accept(inner: Arc<Inner>, listener: TcpListener) {
             continue;
         }
         inner.counts.accepted.fetch_add(1, Relaxed);
-        match Arc::clone(&seats).try_acquire_owned() {
-            Ok(seat) => {
-                inner.spawn(answer(Arc::clone(&inner), stream, address, seat));
+        match Arc::clone(&permits).try_acquire_owned() {
+            Ok(permit) => {
+                inner.spawn(serve(Arc::clone(&inner), stream, address, permit));
             }
             Err(_) => {
                 inner.counts.turned_away.fetch_add(1, Relaxed);
@@ -75,44 +75,44 @@ pub(super) async fn accept(inner: Arc<Inner>, listener: TcpListener) {
     }
 }
 
-/// Hears who calls, and carries the connection if it may stand.
-async fn answer(inner: Arc<Inner>, stream: TcpStream, address: SocketAddr, seat: OwnedSemaphorePermit) {
+/// Does the handshake with a caller, and starts its connection.
+async fn serve(inner: Arc<Inner>, stream: TcpStream, address: SocketAddr, permit: OwnedSemaphorePermit) {
     let mut claimed = None;
     let time = inner.config.handshake();
-    let introduced = timeout(time, introduce(&inner, stream, &mut claimed)).await;
-    let (mut ends, caller) = match introduced.unwrap_or(Err((None, Failure::Slow(time)))) {
-        Ok(introduced) => introduced,
-        Err((ends, failure)) => {
-            inner.not_introduced(address, claimed, &failure);
-            if let (Some(ends), Failure::Refusal(refusal)) = (ends, failure) {
-                ends.refuse(&refusal).await;
+    let done = timeout(time, handshake_with(&inner, stream, &mut claimed)).await;
+    let (mut transport, caller) = match done.unwrap_or(Err((None, Failure::Slow(time)))) {
+        Ok(done) => done,
+        Err((transport, failure)) => {
+            inner.handshake_failed(address, claimed, &failure);
+            if let (Some(transport), Failure::Refusal(refusal)) = (transport, failure) {
+                transport.refuse(&refusal).await;
             }
             return;
         }
     };
     let connection = Connection::new(&caller.hello, caller.hello.node, &inner.config);
-    if let Err(refusal) = caller.neighbour.install(Arc::clone(&connection), caller.hello.said().program) {
-        // It dialed at the same time as this node, or was taken out of the table just now: nothing is wrong.
-        return ends.refuse(&refusal).await;
+    if let Err(refusal) = caller.peer.install(Arc::clone(&connection), caller.hello.peer_hello().program) {
+        // Both nodes dialed at the same time, or the node was just removed from the table. That is no failure.
+        return transport.refuse(&refusal).await;
     }
-    drop(seat);
-    let welcome = ends.encoder.frame(Kind::Welcome, &caller.proof);
-    inner.carry(connection, caller.neighbour, ends, welcome);
+    drop(permit);
+    let welcome = transport.encoder.frame(Kind::Welcome, &caller.proof);
+    inner.spawn_connection(connection, caller.peer, transport, welcome);
 }
 
-/// Up to the caller's proof. When it comes to nothing, there may be ends to say so by.
-async fn introduce(
+/// The handshake up to the caller's proof. A failure comes with the transport for the refusal, if there is one.
+async fn handshake_with(
     inner: &Arc<Inner>,
     stream: TcpStream,
     claimed: &mut Option<NodeId>,
-) -> Result<(Ends, Caller), (Option<Ends>, Failure)> {
+) -> Result<(Transport, Caller), (Option<Transport>, Failure)> {
     set_up(&stream, &inner.config).map_err(|error| (None, error.into()))?;
-    let mut ends = match &inner.tls {
-        None => Ends::plain(stream).map_err(|error| (None, error.into()))?,
+    let mut transport = match &inner.tls {
+        None => Transport::plain(stream).map_err(|error| (None, error.into()))?,
         Some(tls) => tls.accept(stream).await.map_err(|error| (None, error.into()))?,
     };
-    match introduction::answer(inner, &mut ends, claimed).await {
-        Ok(caller) => Ok((ends, caller)),
-        Err(failure) => Err((Some(ends), failure)),
+    match handshake::accept(inner, &mut transport, claimed).await {
+        Ok(caller) => Ok((transport, caller)),
+        Err(failure) => Err((Some(transport), failure)),
     }
 }

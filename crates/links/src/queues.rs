@@ -1,36 +1,36 @@
-//! What waits to be written to one connection, and whose turn it is.
+//! The send queues of one connection, and their turns.
 
 use std::collections::VecDeque;
 
 use boxoffice_env::Lane;
 use bytes::Bytes;
 
-/// Bytes a lane may write in its turn while others wait: with all lanes waiting each gets the same share, whatever the length
-/// of its frames. A frame of bulk (256 KiB) takes four rounds, in each of which calls have their 64 KiB.
+/// Bytes that a lane may write in its turn while others wait (deficit round robin). So all waiting lanes get the same share for
+/// any length of frames. A bulk frame of 256 KiB takes four rounds, and calls have 64 KiB in each.
 const QUANTUM_BYTES: usize = 64 * 1024;
 
-/// Bytes taken for one write, or one frame if it is longer: what comes meanwhile waits at most for them.
+/// Bytes of one write, or one longer frame. A new frame waits for one write at most.
 const BATCH_BYTES: usize = 128 * 1024;
 
-/// How much may wait in one lane.
+/// The bound of one lane's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneBound {
     /// Frames.
     pub frames: usize,
-    /// Their bytes. A single frame always has room, even if it is longer.
+    /// Their bytes. A single longer frame fits too.
     pub bytes: usize,
 }
 
-/// How much may wait for one node, in each lane.
+/// The bounds of the queues to one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueBounds {
-    /// Of consensus: some passes of all shards. What is dropped is sent again.
+    /// Some passes of all shards. Dropped frames are sent again.
     pub consensus: LaneBound,
-    /// Of calls: as many as a node lets be under way.
+    /// As many calls as a node has under way.
     pub calls: LaneBound,
-    /// Of feeds: beyond it the watching node starts anew from a snapshot.
+    /// Beyond it the watching node begins anew with a snapshot.
     pub feeds: LaneBound,
-    /// Of bulk: enough to keep the connection busy while the sender makes more.
+    /// Enough to keep the connection busy while the sender prepares more.
     pub bulk: LaneBound,
 }
 
@@ -45,34 +45,34 @@ impl Default for QueueBounds {
     }
 }
 
-/// Which of the two connections of a link.
+/// One of the two connections of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Road {
+pub(super) enum LinkKind {
     /// Only consensus.
     Consensus,
     /// Calls, feeds and bulk.
     Common,
 }
 
-impl Road {
-    pub(super) const BOTH: [Road; 2] = [Road::Consensus, Road::Common];
+impl LinkKind {
+    pub(super) const BOTH: [LinkKind; 2] = [LinkKind::Consensus, LinkKind::Common];
 
-    pub(super) fn of(lane: Lane) -> Road {
+    pub(super) fn of(lane: Lane) -> LinkKind {
         match lane {
-            Lane::Consensus => Road::Consensus,
-            Lane::Calls | Lane::Feeds | Lane::Bulk => Road::Common,
+            Lane::Consensus => LinkKind::Consensus,
+            Lane::Calls | Lane::Feeds | Lane::Bulk => LinkKind::Common,
         }
     }
 
     pub(super) fn index(self) -> usize {
         match self {
-            Road::Consensus => 0,
-            Road::Common => 1,
+            LinkKind::Consensus => 0,
+            LinkKind::Common => 1,
         }
     }
 
-    pub(super) fn from_index(index: u8) -> Option<Road> {
-        Road::BOTH.get(usize::from(index)).copied()
+    pub(super) fn from_index(index: u8) -> Option<LinkKind> {
+        LinkKind::BOTH.get(usize::from(index)).copied()
     }
 }
 
@@ -80,9 +80,9 @@ impl Road {
 #[derive(Debug)]
 pub(super) struct Queues {
     queues: Vec<Queue>,
-    /// Whose turn it is.
+    /// The queue in turn.
     turn: usize,
-    /// No more is taken: the connection has ended.
+    /// The connection has ended.
     closed: bool,
 }
 
@@ -92,14 +92,14 @@ struct Queue {
     bound: LaneBound,
     frames: VecDeque<Bytes>,
     bytes: usize,
-    /// Bytes it may still write in its turn.
+    /// Bytes that it may still write in its turn.
     share: usize,
 }
 
-/// What became of a frame.
+/// The result of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pushed {
-    /// It waits; it is the first to wait if so.
+    /// The frame is queued. `first` if all queues were empty.
     Taken {
         first: bool,
     },
@@ -108,21 +108,21 @@ pub(super) enum Pushed {
 }
 
 impl Queues {
-    pub(super) fn new(road: Road, bounds: &QueueBounds) -> Queues {
+    pub(super) fn new(link_kind: LinkKind, bounds: &QueueBounds) -> Queues {
         let queue = |lane, bound| Queue { lane, bound, frames: VecDeque::new(), bytes: 0, share: 0 };
-        let queues = match road {
-            Road::Consensus => vec![queue(Lane::Consensus, bounds.consensus)],
-            Road::Common => {
+        let queues = match link_kind {
+            LinkKind::Consensus => vec![queue(Lane::Consensus, bounds.consensus)],
+            LinkKind::Common => {
                 vec![queue(Lane::Calls, bounds.calls), queue(Lane::Feeds, bounds.feeds), queue(Lane::Bulk, bounds.bulk)]
             }
         };
         Queues { queues, turn: 0, closed: false }
     }
 
-    /// Takes a frame at the end of its lane.
+    /// Queues a frame in its lane.
     ///
     /// # Panics
-    /// When the lane is not of this connection.
+    /// If the lane belongs to the other connection.
     pub(super) fn push(&mut self, lane: Lane, frame: Bytes) -> Pushed {
         if self.closed {
             return Pushed::Closed;
@@ -138,7 +138,7 @@ impl Queues {
         Pushed::Taken { first }
     }
 
-    /// Moves what is to be written next to `batch`: about [`BATCH_BYTES`], by turns.
+    /// Moves the next frames to `batch`, about [`BATCH_BYTES`] by turns.
     pub(super) fn take(&mut self, batch: &mut Vec<(Lane, Bytes)>) {
         let mut taken = 0;
         while taken < BATCH_BYTES && !self.is_empty() {
@@ -163,7 +163,7 @@ impl Queues {
         queue.share = if queue.frames.is_empty() { 0 } else { queue.share + QUANTUM_BYTES };
     }
 
-    /// Drops what waits and takes no more; says how many frames there were.
+    /// Closes the queues and returns the number of dropped frames.
     pub(super) fn close(&mut self) -> usize {
         self.closed = true;
         let left = self.len();
@@ -171,17 +171,15 @@ impl Queues {
         left
     }
 
-    /// Whether the connection has ended.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Frames that wait.
+    /// The number of queued frames.
     pub(super) fn len(&self) -> usize {
         self.queues.iter().map(|queue| queue.frames.len()).sum()
     }
 
-    /// Whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.queues.iter().all(|queue| queue.frames.is_empty())
     }
@@ -207,7 +205,7 @@ mod tests {
     fn a_call_waits_for_one_frame_of_bulk_at_most() {
         let bound = LaneBound { frames: 1_000, bytes: 64 << 20 };
         let bounds = QueueBounds { consensus: bound, calls: bound, feeds: bound, bulk: bound };
-        let mut queues = Queues::new(Road::Common, &bounds);
+        let mut queues = Queues::new(LinkKind::Common, &bounds);
         for _ in 0..256 {
             assert!(matches!(queues.push(Lane::Bulk, frame(256 << 10)), Pushed::Taken { .. }));
         }
@@ -221,10 +219,10 @@ mod tests {
     }
 
     #[test]
-    fn lanes_that_all_wait_share_alike() {
+    fn waiting_lanes_share_equally() {
         let bound = LaneBound { frames: 1_000_000, bytes: 1 << 30 };
         let bounds = QueueBounds { consensus: bound, calls: bound, feeds: bound, bulk: bound };
-        let mut queues = Queues::new(Road::Common, &bounds);
+        let mut queues = Queues::new(LinkKind::Common, &bounds);
         for _ in 0..64 {
             queues.push(Lane::Bulk, frame(256 << 10));
         }
@@ -246,7 +244,7 @@ mod tests {
     fn a_full_lane_refuses_and_others_do_not() {
         let bound = LaneBound { frames: 2, bytes: 100 };
         let bounds = QueueBounds { consensus: bound, calls: bound, feeds: bound, bulk: bound };
-        let mut queues = Queues::new(Road::Common, &bounds);
+        let mut queues = Queues::new(LinkKind::Common, &bounds);
         assert_eq!(queues.push(Lane::Calls, frame(500)), Pushed::Taken { first: true });
         assert_eq!(queues.push(Lane::Calls, frame(1)), Pushed::Full);
         assert_eq!(queues.push(Lane::Feeds, frame(1)), Pushed::Taken { first: false });
@@ -258,8 +256,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_taken_comes_out_once_and_in_order(pushes in vec((0..3_usize, 0..300_000_usize), 0..60), every in 1..9_usize) {
-            let mut queues = Queues::new(Road::Common, &QueueBounds::default());
+        fn queued_frames_come_out_once_and_in_order(pushes in vec((0..3_usize, 0..300_000_usize), 0..60), every in 1..9_usize) {
+            let mut queues = Queues::new(LinkKind::Common, &QueueBounds::default());
             let lanes = [Lane::Calls, Lane::Feeds, Lane::Bulk];
             let (mut pushed, mut batch) = (vec![Vec::new(); 3], Vec::new());
             for (number, (lane, bytes)) in pushes.into_iter().enumerate() {

@@ -1,5 +1,4 @@
-//! Why a node does not deal with another, and what else may end an introduction. Refusals are said to the other side in these
-//! words, so they name nodes by their numbers.
+//! Refusals and other failures of a handshake. A refusal is sent to the other side in these words, so it names both nodes.
 
 use std::{io, time::Duration};
 
@@ -8,14 +7,14 @@ use bytes::Bytes;
 
 use super::{
     frame::{Corrupt, Kind},
-    hello::{Hello, PROOF_BYTES, Unfit},
+    hello::{BadHello, Hello, PROOF_BYTES},
 };
 
-/// This node's no to another.
+/// This node refuses another one.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
     #[error("{0}")]
-    Unfit(Unfit),
+    BadHello(BadHello),
     #[error(
         "node {node} is of cluster {theirs:032x}, node {me} of cluster {ours:032x}: only nodes of one cluster are linked"
     )]
@@ -35,24 +34,23 @@ pub(super) enum Refusal {
     #[error("node {node} is not in the table of the node it calls")]
     NotInTable { node: NodeId },
     #[error("node {me} does not take node {node}: {reason}")]
-    Judged { node: NodeId, me: NodeId, reason: String },
-    #[error("{words}")]
-    Dismissed { words: String, proof: [u8; PROOF_BYTES] },
+    Rejected { node: NodeId, me: NodeId, reason: String },
+    #[error("{reason}")]
+    Removed { reason: String, proof: [u8; PROOF_BYTES] },
     #[error("the connection that node {by} dialed stands already")]
     Linked { by: NodeId },
 }
 
 impl Refusal {
-    /// What can be said of another's hello before it has proved anything; `dialed` is whom this side meant to reach, if it
-    /// dialed.
-    pub(super) fn of(hello: &Hello, local: &Local, life: u64, dialed: Option<NodeId>) -> Result<(), Refusal> {
+    /// Checks a hello before the other side has proved anything. `dialed` is the node that this side dialed, if it did.
+    pub(super) fn of(hello: &Hello, local: &Local, incarnation: u64, dialed: Option<NodeId>) -> Result<(), Refusal> {
         if hello.cluster != local.cluster {
             let (node, theirs) = (hello.node, hello.cluster);
             return Err(Refusal::OtherCluster { node, theirs, me: local.node, ours: local.cluster });
         }
         if hello.node == local.node {
             let dialed = dialed.unwrap_or(hello.to);
-            let itself = hello.life == life;
+            let itself = hello.incarnation == incarnation;
             return Err(if itself {
                 Refusal::Myself { dialed, me: local.node }
             } else {
@@ -66,56 +64,56 @@ impl Refusal {
         Ok(())
     }
 
-    /// How it is said: the kind of the frame, and its body.
-    pub(super) fn said(&self) -> (Kind, Vec<u8>) {
+    /// The kind and body of its frame.
+    pub(super) fn as_frame(&self) -> (Kind, Vec<u8>) {
         match self {
-            Refusal::Dismissed { words, proof } => (Kind::Dismissal, [&proof[..], words.as_bytes()].concat()),
+            Refusal::Removed { reason, proof } => (Kind::Removed, [&proof[..], reason.as_bytes()].concat()),
             refusal => (Kind::Refusal, refusal.to_string().into_bytes()),
         }
     }
 }
 
-/// Why an introduction came to nothing.
+/// A handshake failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error(
-        "the other side closed in the middle of the introduction; is its port the one for nodes, and is it encrypted on one side only?"
+        "the other side closed in the middle of the handshake; is its port the one for nodes, and is it encrypted on one side only?"
     )]
     Ended,
-    #[error("the introduction took longer than {} ms", .0.as_millis())]
+    #[error("the handshake took longer than {} ms", .0.as_millis())]
     Slow(Duration),
     #[error("no node of this protocol speaks there ({0}); is it encrypted on one side only?")]
     Corrupt(#[from] Corrupt),
     #[error("the other side spoke out of turn ({0:?})")]
     OutOfTurn(Kind),
-    /// The other side's no.
+    /// The other side refused.
     #[error("refused by the other side: {0}")]
     Refused(String),
-    /// What claims to be the other side's last word: a proof, and the words.
+    /// The other side claims a permanent removal: a proof, and the reason.
     #[error("refused by the other side for good, out of turn")]
-    Farewell(Bytes),
-    /// The other side's last word, proved.
+    UnverifiedRemoval(Bytes),
+    /// The other side removed this node, with a valid proof.
     #[error("refused by the other side for good: {0}")]
-    Dismissed(String),
-    /// Ours.
+    Removed(String),
+    /// This side refused.
     #[error("refused: {0}")]
     Refusal(#[from] Refusal),
 }
 
 impl Failure {
-    /// The words of a refusal by either side, if that is what it was; not one for a connection that stands already.
+    /// The reason of a refusal by either side, except for a connection that exists already.
     pub(super) fn refusal(&self) -> Option<String> {
         match self {
             Failure::Refusal(Refusal::Linked { .. }) => None,
-            Failure::Refused(_) | Failure::Dismissed(_) | Failure::Refusal(_) => Some(self.to_string()),
+            Failure::Refused(_) | Failure::Removed(_) | Failure::Refusal(_) => Some(self.to_string()),
             Failure::Io(_)
             | Failure::Ended
             | Failure::Slow(_)
             | Failure::Corrupt(_)
             | Failure::OutOfTurn(_)
-            | Failure::Farewell(_) => None,
+            | Failure::UnverifiedRemoval(_) => None,
         }
     }
 }

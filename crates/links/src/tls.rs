@@ -1,4 +1,4 @@
-//! Encrypted links: both sides show a certificate of the cluster's authority, for the name of the node they say they are.
+//! Encrypted links. Both sides show a certificate of the cluster's authority for their node's name.
 
 use std::{
     fs, io,
@@ -21,14 +21,14 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::{
     config::{PeerTls, PeersError},
-    ends::Ends,
+    transport::Transport,
 };
 
-/// Both sides' settings, as the files were when they were last read. Links that stand keep those they began with.
+/// The settings of both sides from the files last read. Existing links keep theirs.
 pub(super) struct Tls {
     files: PeerTls,
     sides: RwLock<Sides>,
-    /// What was read last, whether it could be used or not.
+    /// The files last read, valid or not.
     read: Mutex<Texts>,
 }
 
@@ -60,10 +60,10 @@ impl Tls {
         Ok(Tls { files: files.clone(), sides, read: Mutex::new(texts) })
     }
 
-    /// Reads the files again; says whether they are others than before.
+    /// Reads the files again, and returns whether they have changed.
     ///
     /// # Errors
-    /// They have changed and cannot be used: new links begin with what was there before.
+    /// They have changed and are not valid. Then the old ones stay in use.
     pub(super) fn reload(&self) -> Result<bool, PeersError> {
         let texts = Texts::read(&self.files)?;
         let mut read = self.read.lock();
@@ -76,23 +76,23 @@ impl Tls {
         Ok(true)
     }
 
-    /// Encrypts a stream that this side dialed; who answers has a certificate of the authority for node `to`.
-    pub(super) async fn connect(&self, stream: TcpStream, to: NodeId) -> io::Result<Ends> {
+    /// Encrypts a stream that this side dialed, and verifies that the acceptor has a certificate for node `to`.
+    pub(super) async fn connect(&self, stream: TcpStream, to: NodeId) -> io::Result<Transport> {
         let connector = self.sides.read().connector.clone();
         let stream = connector.connect(name(to), stream).await?;
         let (reader, writer) = split(stream);
-        Ok(Ends::sealed(Box::new(reader), Box::new(writer), None))
+        Ok(Transport::sealed(Box::new(reader), Box::new(writer), None))
     }
 
-    /// Encrypts a stream that the other side dialed; who calls has a certificate of the authority, for whom is to be seen.
-    pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<Ends> {
+    /// Encrypts a stream that the other side dialed, and verifies its certificate. Its name is checked later.
+    pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<Transport> {
         let acceptor = self.sides.read().acceptor.clone();
         let stream = acceptor.accept(stream).await?;
         let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
         let shown = shown.map(|certificate| certificate.clone().into_owned());
         let shown = shown.ok_or_else(|| io::Error::other("the caller has shown no certificate"))?;
         let (reader, writer) = split(stream);
-        Ok(Ends::sealed(Box::new(reader), Box::new(writer), Some(shown)))
+        Ok(Transport::sealed(Box::new(reader), Box::new(writer), Some(shown)))
     }
 }
 
@@ -136,10 +136,10 @@ impl Sides {
     }
 }
 
-/// Whether this certificate is for the name of `node`.
+/// Checks that a certificate is for the name of `node`.
 ///
 /// # Errors
-/// What it is for instead, in words.
+/// The reason in words.
 pub(super) fn check_name(certificate: &CertificateDer<'_>, node: NodeId) -> Result<(), String> {
     let parsed = ParsedCertificate::try_from(certificate).map_err(|error| error.to_string())?;
     verify_server_name(&parsed, &name(node)).map_err(|error| error.to_string())

@@ -198,6 +198,25 @@ impl Latency {
             Percentiles { p50: ms(0.5), p90: ms(0.9), p99: ms(0.99), p99_9: ms(0.999), p99_99: ms(0.9999) };
         Some(Latency { seed, percentiles })
     }
+
+    /// All figures with their names, in milliseconds.
+    fn rows(&self) -> [(&'static str, f64); 12] {
+        let Latency { seed, percentiles } = self;
+        [
+            ("mean", seed.mean),
+            ("standard deviation", seed.deviation),
+            ("75 percentile", seed.p75),
+            ("95 percentile", seed.p95),
+            ("99 percentile", seed.p99),
+            ("minimum", seed.min),
+            ("maximum", seed.max),
+            ("p50 (histogram)", percentiles.p50),
+            ("p90", percentiles.p90),
+            ("p99", percentiles.p99),
+            ("p99.9", percentiles.p99_9),
+            ("p99.99", percentiles.p99_99),
+        ]
+    }
 }
 
 /// A slice of the run, with the flows that ended in it.
@@ -369,7 +388,7 @@ impl Audit {
 pub struct Verdict {
     /// Whether the run passed.
     pub passed: bool,
-    /// One line for everybody.
+    /// The result in one line.
     pub line: String,
     /// The reasons if the run failed.
     pub reasons: Vec<String>,

@@ -1,4 +1,42 @@
-//! A minimal WebSocket client: it reads whole messages from a stream of bytes and writes masked frames.
+//! A WebSocket client for very many connections: it reads whole messages from bytes and writes masked frames.
+//!
+//! Tungstenite reads the headers. Its connections are not used: each has a buffer of its own and copies every message,
+//! while all connections of a fleet read into one buffer and compare messages there.
+
+use std::{
+    fmt::Display,
+    io::{self, Cursor},
+};
+
+use tokio_tungstenite::tungstenite::protocol::frame::{
+    FrameHeader,
+    coding::{Control, Data, OpCode},
+};
+
+/// The most bytes of the server's answer to the upgrade.
+const HEAD_BYTES_MAX: usize = 4_096;
+
+/// The request that opens a WebSocket with this subprotocol.
+pub(crate) fn upgrade_request(address: impl Display, subprotocol: &str) -> String {
+    format!(
+        "GET /v1/ws HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
+         Sec-WebSocket-Protocol: {subprotocol}\r\n\r\n"
+    )
+}
+
+/// The length of the server's answer to the upgrade. `None` if it is incomplete.
+pub(crate) fn upgrade_answer(bytes: &[u8]) -> io::Result<Option<usize>> {
+    let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
+        let too_long = bytes.len() > HEAD_BYTES_MAX;
+        return if too_long { Err(io::Error::other("the answer to the upgrade is too long")) } else { Ok(None) };
+    };
+    if !bytes.starts_with(b"HTTP/1.1 101 ") {
+        let line = String::from_utf8_lossy(bytes.split(|byte| *byte == b'\r').next().unwrap_or_default());
+        return Err(io::Error::other(format!("the server answers {line}")));
+    }
+    Ok(Some(end + 4))
+}
 
 /// A complete message.
 pub(crate) enum Message<'a> {
@@ -15,13 +53,6 @@ pub(crate) enum Message<'a> {
 /// The peer does not speak WebSocket.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct InvalidFrame;
-
-const CONTINUATION: u8 = 0;
-const TEXT: u8 = 1;
-const BINARY: u8 = 2;
-const CLOSE: u8 = 8;
-const PING: u8 = 9;
-const PONG: u8 = 10;
 
 /// Reads the messages of one connection. It holds no memory between messages.
 #[derive(Default)]
@@ -53,21 +84,21 @@ impl FrameReader {
     /// Passes on the messages of the complete frames at the beginning of `bytes`. Returns the length of those frames.
     fn read_frames(&mut self, bytes: &[u8], on_message: &mut impl FnMut(Message<'_>)) -> Result<usize, InvalidFrame> {
         let mut used = 0;
-        while let Some(Frame { is_last, opcode, payload, length }) = frame(&bytes[used..])? {
+        while let Some((FrameHeader { is_final, opcode, .. }, payload, length)) = frame(&bytes[used..])? {
             used += length;
-            match (opcode, is_last) {
-                (TEXT, true) if self.message.is_empty() => on_message(Message::Text(payload)),
-                (BINARY, true) if self.message.is_empty() => on_message(Message::Binary(payload)),
-                (TEXT, false) if self.message.is_empty() => self.message.extend_from_slice(payload),
-                (CONTINUATION, false) => self.message.extend_from_slice(payload),
-                (CONTINUATION, true) => {
+            match (opcode, is_final) {
+                (OpCode::Data(Data::Text), true) if self.message.is_empty() => on_message(Message::Text(payload)),
+                (OpCode::Data(Data::Binary), true) if self.message.is_empty() => on_message(Message::Binary(payload)),
+                (OpCode::Data(Data::Text), false) if self.message.is_empty() => self.message.extend_from_slice(payload),
+                (OpCode::Data(Data::Continue), false) => self.message.extend_from_slice(payload),
+                (OpCode::Data(Data::Continue), true) => {
                     let mut message = std::mem::take(&mut self.message);
                     message.extend_from_slice(payload);
                     on_message(Message::Text(&message));
                 }
-                (PING, true) => on_message(Message::Ping(payload)),
-                (PONG, true) => {}
-                (CLOSE, true) => {
+                (OpCode::Control(Control::Ping), true) => on_message(Message::Ping(payload)),
+                (OpCode::Control(Control::Pong), true) => {}
+                (OpCode::Control(Control::Close), true) => {
                     let code = payload.first_chunk().map(|code| u16::from_be_bytes(*code));
                     on_message(Message::Close(code));
                 }
@@ -78,63 +109,36 @@ impl FrameReader {
     }
 }
 
-struct Frame<'a> {
-    is_last: bool,
-    opcode: u8,
-    payload: &'a [u8],
-    /// The length including the header.
-    length: usize,
+/// The frame at the beginning: its header, its payload, and its whole length. `None` if it is incomplete.
+fn frame(bytes: &[u8]) -> Result<Option<(FrameHeader, &[u8], usize)>, InvalidFrame> {
+    let mut cursor = Cursor::new(bytes);
+    let Some((header, length)) = FrameHeader::parse(&mut cursor).map_err(|_| InvalidFrame)? else { return Ok(None) };
+    // A server must not mask its frames.
+    let (None, Ok(length)) = (header.mask, usize::try_from(length)) else { return Err(InvalidFrame) };
+    let head = cursor.position() as usize;
+    Ok(bytes[head..].get(..length).map(|payload| (header, payload, head + length)))
 }
 
-/// The frame at the beginning. `None` if it is incomplete.
-fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, InvalidFrame> {
-    let [first, second, rest @ ..] = bytes else { return Ok(None) };
-    let (head, payload_length) = match (second, rest) {
-        // A server must not mask its frames.
-        (128.., _) => return Err(InvalidFrame),
-        (126, [high, low, ..]) => (4, usize::from(u16::from_be_bytes([*high, *low]))),
-        (127, rest) => match rest.first_chunk() {
-            Some(long) => (10, usize::try_from(u64::from_be_bytes(*long)).map_err(|_| InvalidFrame)?),
-            None => return Ok(None),
-        },
-        (126, _) => return Ok(None),
-        (short, _) => (2, usize::from(*short)),
-    };
-    let length = head + payload_length;
-    let payload = bytes.get(head..length);
-    Ok(payload.map(|payload| Frame { is_last: first & 0x80 != 0, opcode: first & 0x0f, payload, length }))
-}
-
-/// Appends a text frame. Its mask is zero, which leaves the text as it is. That is as good as any other mask on a
-/// connection without eavesdroppers.
+/// Appends a text frame.
 pub(crate) fn write_text(out: &mut Vec<u8>, text: &[u8]) {
-    write(out, TEXT, text);
+    write(out, OpCode::Data(Data::Text), text);
 }
 
-/// Appends a binary frame, masked as [`write_text`] does.
+/// Appends a binary frame.
 pub(crate) fn write_binary(out: &mut Vec<u8>, bytes: &[u8]) {
-    write(out, BINARY, bytes);
+    write(out, OpCode::Data(Data::Binary), bytes);
 }
 
 /// Appends a pong.
 pub(crate) fn write_pong(out: &mut Vec<u8>, payload: &[u8]) {
-    write(out, PONG, payload);
+    write(out, OpCode::Control(Control::Pong), payload);
 }
 
-fn write(out: &mut Vec<u8>, opcode: u8, payload: &[u8]) {
-    out.push(0x80 | opcode);
-    match payload.len() {
-        short @ ..126 => out.push(0x80 | short as u8),
-        middle @ ..0x1_0000 => {
-            out.push(0x80 | 126);
-            out.extend_from_slice(&(middle as u16).to_be_bytes());
-        }
-        long => {
-            out.push(0x80 | 127);
-            out.extend_from_slice(&(long as u64).to_be_bytes());
-        }
-    }
-    out.extend_from_slice(&[0; 4]);
+/// Appends a frame. Its mask is zero, which leaves the payload as it is. That is as good as any other mask on a
+/// connection without eavesdroppers.
+fn write(out: &mut Vec<u8>, opcode: OpCode, payload: &[u8]) {
+    let header = FrameHeader { opcode, mask: Some([0; 4]), ..FrameHeader::default() };
+    header.format(payload.len() as u64, out).expect("writing to a vector cannot fail");
     out.extend_from_slice(payload);
 }
 

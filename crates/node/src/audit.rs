@@ -14,7 +14,7 @@ use boxoffice_core::{
     state_map::State,
 };
 use boxoffice_shard::ShardId;
-use boxoffice_storage::past::{PastError, Totals};
+use boxoffice_storage::history::{HistoryStoreError, Totals};
 use boxoffice_wire::{
     payment::StepKey,
     status::{CurrencyTotal, NodeAudit},
@@ -81,12 +81,12 @@ fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
         books.state(entity, state);
     }
     books.payments_are_counted(payments);
-    let past = books.past(shared, &states).and_then(|()| match depth {
+    let history = books.history(shared, &states).and_then(|()| match depth {
         Depth::Sales => Ok(()),
         Depth::Records => books.records(shared),
     });
     if let Err(error) =
-        past.and_then(|()| books.sales_have_orders(shared)).and_then(|()| books.orders_are_posted(shared))
+        history.and_then(|()| books.sales_have_orders(shared)).and_then(|()| books.orders_are_posted(shared))
     {
         books.violation(format_smolstr!("what has left memory cannot be read: {error}"));
     }
@@ -210,7 +210,7 @@ impl Books {
     }
 
     /// Adds the sums of what is in the store and not in memory.
-    fn past(&mut self, shared: &Shared, states: &[(Entity, Arc<State>)]) -> Result<(), PastError> {
+    fn history(&mut self, shared: &Shared, states: &[(Entity, Arc<State>)]) -> Result<(), HistoryStoreError> {
         // What is left in the store of a shard that is elsewhere now nobody adds to: it is not of this moment.
         for cell in shared.cells.iter().filter(|cell| !self.far.contains(&cell.id)) {
             self.left.add(&shared.replication.past.shard(cell.id)?.totals);
@@ -260,7 +260,7 @@ impl Books {
     }
 
     /// Every sale has its order, in memory or in the store.
-    fn sales_have_orders(&mut self, shared: &Shared) -> Result<(), PastError> {
+    fn sales_have_orders(&mut self, shared: &Shared) -> Result<(), HistoryStoreError> {
         let sales = std::mem::take(&mut self.sales);
         for ((entity, hold), sold) in &sales {
             if self.is_far(shared, &Entity::Cart(hold.cart)) {
@@ -282,7 +282,7 @@ impl Books {
     }
 
     /// Every order that its customer has acknowledged is among the purchases, once (P12).
-    fn orders_are_posted(&mut self, shared: &Shared) -> Result<(), PastError> {
+    fn orders_are_posted(&mut self, shared: &Shared) -> Result<(), HistoryStoreError> {
         for (customer, order) in std::mem::take(&mut self.posted) {
             if self.is_far(shared, &Entity::Customer(customer.clone())) {
                 continue;

@@ -7,7 +7,7 @@ use boxoffice_core::{packing, state_map::Cut};
 use boxoffice_env::{Disk, Standing};
 use boxoffice_replication::{peer_frame, transfer::message};
 use boxoffice_shard::{Record, ShardId};
-use boxoffice_storage::{archive_files::ArchiveFiles, codec, past, snapshot};
+use boxoffice_storage::{archive_files::ArchiveFiles, codec, history, snapshot};
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -24,7 +24,7 @@ pub fn described(target: &str, bytes: &[u8]) -> Option<String> {
         "lane_bulk" => text::<message::Message>(bytes),
         "log_entry" => codec::decode(bytes).ok().map(|turn| format!("{turn:?}")),
         "snapshot_state" => text::<Cut>(bytes),
-        "stored" => past::record::decode(bytes).ok().map(|stored| format!("{stored:?}")),
+        "stored" => history::record::decode(bytes).ok().map(|stored| format!("{stored:?}")),
         _ => None,
     }
 }
@@ -39,11 +39,11 @@ pub type Messages = Vec<(ShardId, Bytes)>;
 /// A frame of the lane of consensus: how far the sender's disk is, and the messages.
 pub fn consensus(bytes: &[u8]) -> Option<(Vec<u8>, Messages)> {
     let mut frame = Bytes::copy_from_slice(bytes);
-    let standing = Standing::take(&mut frame)?;
+    let durable_position = DurablePosition::decode(&mut frame)?;
     let mut messages = Vec::new();
     peer_frame::each(frame, |shard, message| messages.push((shard, message))).ok()?;
     let mut head = Vec::new();
-    standing.put(&mut head);
+    durable_position.encode(&mut head);
     Some((head, messages))
 }
 
@@ -82,19 +82,19 @@ pub fn turn(bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// The state of a shard.
 pub fn state(bytes: &[u8]) -> Option<Vec<u8>> {
-    snapshot::decode_state(bytes).ok().map(|cut| snapshot::state(&cut))
+    snapshot::decode_state(bytes).ok().map(|cut| snapshot::encode_state(&cut))
 }
 
 /// A snapshot of a shard, as it is in its file.
 pub fn snapshot(bytes: &[u8]) -> Option<Vec<u8>> {
     let snapshot = snapshot::decode(bytes).ok()?;
-    Some(snapshot::join(&snapshot.meta, snapshot.rests_on, &snapshot::state(&snapshot.cut)))
+    Some(snapshot::encode(&snapshot.meta, snapshot.store_batches, &snapshot::encode_state(&snapshot.cut)))
 }
 
 /// An entity in the store.
 pub fn stored(bytes: &[u8]) -> Option<Vec<u8>> {
-    let stored = past::record::decode(bytes).ok()?;
-    Some(past::record::seal(&Cut::one(stored.entity, stored.state, stored.index)).to_vec())
+    let stored = history::record::decode(bytes).ok()?;
+    Some(history::record::encode_checked(&Cut::one(stored.entity, stored.state, stored.index)).to_vec())
 }
 
 /// The records in the archive of segment `number`.

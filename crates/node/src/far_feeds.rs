@@ -44,7 +44,7 @@ pub(crate) enum Message {
     /// Not any more.
     Unwatch(Number, Entity),
     /// How it begins; nothing if there is nothing to watch.
-    Begun(Number, Entity, Option<Beginning>),
+    Begun(Number, Entity, Option<InitialState>),
     /// What was committed of it.
     Commit(Number, Commit),
     /// Purchases of a customer after a cursor, so many.
@@ -229,7 +229,7 @@ impl FarFeeds {
         self.silent.lock().retain(|node, _| nodes(*node));
     }
 
-    /// Asks for the purchases of a customer whose shard is elsewhere: they go to [`boxoffice_feeds::Feeds::turned_to`]. Asked once more,
+    /// Asks for the purchases of a customer whose shard is elsewhere: they go to [`boxoffice_feeds::Feeds::purchases_page`]. Asked once more,
     /// it asks somebody else.
     pub(crate) fn turn_to(&self, customer: &Id, after: u64, limit: u32) {
         let now_ms = self.world.clock.monotonic_ms();

@@ -11,7 +11,7 @@ use boxoffice_core::{
 };
 use boxoffice_replication::checksums::Checksum;
 use boxoffice_shard::ShardId;
-use boxoffice_storage::lineage::Lineage;
+use boxoffice_storage::data_epoch::DataEpoch;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -75,7 +75,7 @@ pub(crate) enum Message<'a> {
         wall_ms: Option<u64>,
     },
     /// The epoch that the sender knows, told when a link is up and when it hears of a younger one.
-    Lineage(Lineage),
+    DataEpoch(DataEpoch),
     /// The sender should not lead anything, or may again.
     Reluctant(bool),
     /// The receiver was drained and has nothing any more: it is about to be no member.

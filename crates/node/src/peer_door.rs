@@ -45,8 +45,8 @@ impl PeerInbox for PeerDoor {
         shared.placing.notify_one();
         shared.link_changed(node, up);
         if up {
-            if let Some(lineage) = shared.lineages.linked(node) {
-                let _ = shared.world.net.send(node, Lane::Calls, Message::Lineage(lineage).encode());
+            if let Some(data_epoch) = shared.epochs.linked(node) {
+                let _ = shared.world.net.send(node, Lane::Calls, Message::DataEpoch(data_epoch).encode());
             }
             // A term of the shards may wait for the answer.
             let ask = Message::Time { asked_ms: shared.world.clock.monotonic_ms(), wall_ms: None };
@@ -72,12 +72,12 @@ impl PeerInbox for PeerDoor {
         self.0.upgrade().map_or(Standing::default(), |shared| shared.replication.standing())
     }
 
-    fn judge(&self, hello: &PeerHello) -> Result<Taken, NotTaken> {
+    fn admit(&self, hello: &PeerHello) -> Result<PeerAdmission, PeerRejection> {
         let Some(shared) = self.0.upgrade() else { return Err("the node is going down".to_owned().into()) };
         placing::judge(&shared, hello)
     }
 
-    fn dismissed(&self, by: NodeId, why: &str) {
+    fn removed(&self, by: NodeId, why: &str) {
         let Some(shared) = self.0.upgrade() else { return };
         tracing::error!(by, why, "another node will not deal with this one again");
         shared.fail(NodeError::Removed(why.to_owned()));
@@ -125,11 +125,11 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
             shared.clocks.heard(from, read);
             shared.replication.replicators.clock(from, read);
         }
-        Message::Lineage(lineage) => {
-            let Some(others) = shared.lineages.heard(lineage) else { return };
-            shared.feeds.set_epoch(lineage.epoch());
+        Message::DataEpoch(data_epoch) => {
+            let Some(others) = shared.epochs.on_announced(data_epoch) else { return };
+            shared.feeds.set_epoch(data_epoch.epoch());
             for node in others.into_iter().filter(|node| *node != from) {
-                let _ = shared.world.net.send(node, Lane::Calls, Message::Lineage(lineage).encode());
+                let _ = shared.world.net.send(node, Lane::Calls, Message::DataEpoch(data_epoch).encode());
             }
         }
         Message::Reluctant(reluctant) => {

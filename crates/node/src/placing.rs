@@ -19,7 +19,7 @@ use boxoffice_core::{
     planted,
     state_map::State,
 };
-use boxoffice_env::{Lane, NotTaken, Peer, PeerHello, Taken};
+use boxoffice_env::{Lane, PeerAddress, PeerAdmission, PeerHello, PeerRejection};
 use boxoffice_shard::{
     DIRECTORY, Input as EngineInput, NodeId, ReplicaId, ShardId, TargetConfig,
     placement::{self, Situation},
@@ -102,7 +102,7 @@ struct Keeper {
     answers: Arc<Answers>,
     under_way: BTreeSet<Errand>,
     arrived: bool,
-    peers: Vec<Peer>,
+    peers: Vec<PeerAddress>,
     /// By shard: the version of the target configuration that the engine knows.
     told: BTreeMap<ShardId, u64>,
     /// Drained nodes that have nothing any more, and since when they are told.
@@ -147,7 +147,7 @@ pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
     };
     loop {
         let Some(shared) = weak.upgrade() else { return };
-        shared.lineages.save(&*shared.world.disk);
+        shared.epochs.save(&*shared.world.disk);
         if let Err(error) = keeper.step(&shared) {
             shared.fail(error);
             return;
@@ -177,17 +177,17 @@ fn cluster(state: &State) -> &ClusterTable {
 ///
 /// # Errors
 /// Why not.
-pub(crate) fn judge(shared: &Shared, hello: &PeerHello) -> Result<Taken, NotTaken> {
+pub(crate) fn admit(shared: &Shared, hello: &PeerHello) -> Result<PeerAdmission, PeerRejection> {
     // A node that has just joined knows only whom it asked.
-    let Some(state) = table(shared) else { return Ok(Taken::Newcomer) };
+    let Some(state) = table(shared) else { return Ok(PeerAdmission::Unlisted) };
     let node = hello.node;
     let is_later = hello.table > cluster(&state).version();
     match cluster(&state).members().get(&node) {
-        None if is_later => Ok(Taken::Newcomer),
+        None if is_later => Ok(PeerAdmission::Unlisted),
         None => Err(format!("node {node} is not a member; start it with --join").into()),
         // It never comes back, however old this copy of the table is.
         Some(member) if member.state == MemberState::Gone => {
-            Err(NotTaken { why: removed(shared, node, member), for_good: true })
+            Err(PeerRejection { why: removed(shared, node, member), permanent: true })
         }
         Some(member) if !is_later && member.disk.is_some_and(|disk| disk != hello.disk) => Err(format!(
             "node {node} has another data directory ({:032x}) than the cluster knows ({:032x}); if its disk was lost, say so \
@@ -275,7 +275,7 @@ impl Keeper {
         shared.far_feeds.pay();
         if std::mem::replace(&mut self.peers_of, cluster.version()) != cluster.version() {
             let others = cluster.members().iter().filter(|(_, member)| member.state != MemberState::Gone);
-            let peers = others.map(|(node, member)| Peer { node: *node, address: member.peer.to_string() });
+            let peers = others.map(|(node, member)| PeerAddress { node: *node, address: member.peer.to_string() });
             self.tell_peers(shared, peers.filter(|peer| peer.node != self.identity.node).collect());
         }
         for (shard, place) in (0..).zip(cluster.places()) {
@@ -389,7 +389,7 @@ impl Keeper {
         Err(NodeError::NotAMember { node, why })
     }
 
-    fn tell_peers(&mut self, shared: &Shared, mut peers: Vec<Peer>) {
+    fn tell_peers(&mut self, shared: &Shared, mut peers: Vec<PeerAddress>) {
         for peer in &mut peers {
             if let Some(address) = shared.config.peer_routes.get(&peer.node) {
                 peer.address.clone_from(address);

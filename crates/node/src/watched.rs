@@ -84,7 +84,7 @@ fn resting(at: Committed<'_>, entity: &Entity) -> Option<Arc<State>> {
     match at.replication.past.get(at.shards.of(entity).id, entity) {
         Ok(stored) => stored.map(|stored| stored.state),
         // It is read-only until there is room again; whoever watches asks again.
-        Err(PastError::Store(error)) if error.is_full() => None,
+        Err(HistoryStoreError::Store(error)) if error.is_full() => None,
         Err(error) => {
             at.replication.replicators.fail(error);
             None
@@ -93,13 +93,15 @@ fn resting(at: Committed<'_>, entity: &Entity) -> Option<Arc<State>> {
 }
 
 /// What a feed of an entity begins with; `None` if there is nothing of it to watch.
-fn beginning(state: &State) -> Option<Beginning> {
+fn beginning(state: &State) -> Option<InitialState> {
     Some(match state {
-        State::Session(session) => Beginning::Session(session.map()),
-        State::Product(product) => Beginning::Product { version: product.version(), counts: product.counts() },
-        State::Resource(resource) => Beginning::Resource { version: resource.version(), bookings: resource.booked() },
-        State::Cart(cart) => Beginning::Cart { version: cart.version(), cart: Box::new(cart.view()?) },
-        State::Customer(customer) => Beginning::Customer { newest: customer.newest() },
+        State::Session(session) => InitialState::Session(session.map()),
+        State::Product(product) => InitialState::Product { version: product.version(), counts: product.counts() },
+        State::Resource(resource) => {
+            InitialState::Resource { version: resource.version(), bookings: resource.booked() }
+        }
+        State::Cart(cart) => InitialState::Cart { version: cart.version(), cart: Box::new(cart.view()?) },
+        State::Customer(customer) => InitialState::Customer { newest: customer.newest() },
         State::Venue(_) | State::Directory(_) | State::Cluster(_) => return None,
     })
 }
@@ -143,24 +145,24 @@ impl Before {
     pub(crate) fn commit(self, kept: &StateMap, entity: Entity) -> Option<Commit> {
         let state = kept.get(&entity)?;
         let to = state.version();
-        let (from, to, news) = match (self, &*state) {
+        let (from, to, update) = match (self, &*state) {
             (Before::Session(before), State::Session(session)) => {
                 let after = session.map();
                 let (seats, areas) = (changed_seats(&before, &after), changed_areas(&before, &after));
-                (before.version, to, News::Session { seats, areas })
+                (before.version, to, FeedUpdate::Session { seats, areas })
             }
-            (Before::Version(from), State::Product(product)) => (from, to, News::Product(product.counts())),
-            (Before::Version(from), State::Cart(cart)) => (from, to, News::Cart(Box::new(cart.view()?))),
+            (Before::Version(from), State::Product(product)) => (from, to, FeedUpdate::Product(product.counts())),
+            (Before::Version(from), State::Cart(cart)) => (from, to, FeedUpdate::Cart(Box::new(cart.view()?))),
             (Before::Resource(from, days), State::Resource(resource)) => {
-                (from, to, News::Resource { days, bookings: resource.booked() })
+                (from, to, FeedUpdate::Resource { days, bookings: resource.booked() })
             }
             (Before::Customer(from), State::Customer(customer)) => {
                 let page = customer.purchases(from, PURCHASES_MAX).expect("as many as a page may have");
-                (from, page.newest, News::Purchases(page.purchases))
+                (from, page.newest, FeedUpdate::Purchases(page.purchases))
             }
             (_, other) => panic!("{entity} has become something else: {other:?}"),
         };
-        (from < to).then_some(Commit { entity, from, to, news })
+        (from < to).then_some(Commit { entity, from, to, update })
     }
 }
 

@@ -1,4 +1,4 @@
-//! From a response to an outcome: definite only if it is 200, JSON, small, whole, and says what belongs to the step.
+//! Reads an outcome from a response. It is definite only if the response is 200, JSON, small, complete and fits the step.
 
 use std::{error::Error, time::Duration};
 
@@ -8,9 +8,9 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::{HeaderMap, Response, StatusCode, body::Incoming, header::CONTENT_TYPE};
 
-/// Why nothing certain is known.
+/// The outcome of a call is unknown.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Trouble {
+pub(super) enum CallError {
     #[error("no answer within {} ms", .0.as_millis())]
     TooLate(Duration),
     #[error("the connection failed: {0}")]
@@ -25,7 +25,7 @@ pub(super) enum Trouble {
     Misfit(Misfit),
 }
 
-/// What an operator should look at.
+/// A hint for the operator.
 fn hint(status: StatusCode) -> &'static str {
     match status.as_u16() {
         300..=399 => "; redirects are not followed: is payments.url right?",
@@ -36,40 +36,34 @@ fn hint(status: StatusCode) -> &'static str {
     }
 }
 
-impl Trouble {
-    /// With everything that stands behind the error, for its first words say little.
-    pub(super) fn lost(error: &(dyn Error + 'static)) -> Trouble {
-        let mut words = error.to_string();
-        let mut behind = error.source();
-        while let Some(error) = behind {
-            words.push_str(": ");
-            words.push_str(&error.to_string());
-            behind = error.source();
-        }
-        Trouble::Lost(words)
+impl CallError {
+    /// Contains the whole chain of sources, because the first error alone says little.
+    pub(super) fn lost(error: &(dyn Error + 'static)) -> CallError {
+        let chain = std::iter::successors(Some(error), |error| (*error).source());
+        CallError::Lost(chain.map(ToString::to_string).collect::<Vec<_>>().join(": "))
     }
 }
 
-pub(super) async fn read(step: PaymentStep, response: Response<Incoming>) -> Result<GatewayOutcome, Trouble> {
+pub(super) async fn read(step: PaymentStep, response: Response<Incoming>) -> Result<GatewayOutcome, CallError> {
     let (head, body) = response.into_parts();
-    // The body of a refusal is read as well: the connection then serves the next call.
+    // The body of a refusal is read too, so that the connection can be reused.
     let body = whole(body).await;
     match head.status {
-        StatusCode::OK if !is_json(&head.headers) => Err(Trouble::ContentType),
+        StatusCode::OK if !is_json(&head.headers) => Err(CallError::ContentType),
         StatusCode::OK => {
-            let answer = GatewayAnswer::read(&body?).map_err(Trouble::Misfit)?;
-            answer.outcome(step).map_err(Trouble::Misfit)
+            let answer = GatewayAnswer::read(&body?).map_err(CallError::Misfit)?;
+            answer.outcome(step).map_err(CallError::Misfit)
         }
         StatusCode::ACCEPTED => Ok(GatewayOutcome::Unknown { reason: "pending".into() }),
-        other => Err(Trouble::Status(other)),
+        other => Err(CallError::Status(other)),
     }
 }
 
-async fn whole(body: Incoming) -> Result<Bytes, Trouble> {
+async fn whole(body: Incoming) -> Result<Bytes, CallError> {
     match Limited::new(body, GATEWAY_BODY_BYTES_MAX).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Trouble::TooLarge),
-        Err(error) => Err(Trouble::lost(&*error)),
+        Err(error) if error.is::<LengthLimitError>() => Err(CallError::TooLarge),
+        Err(error) => Err(CallError::lost(&*error)),
     }
 }
 

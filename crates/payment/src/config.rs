@@ -1,33 +1,33 @@
-//! What an operator says about the payment gateway.
+//! The configuration of the payment gateway.
 
 use std::{fmt, io, str::FromStr};
 
 use boxoffice_env::secret::Secret;
 use hyper::{Uri, http::uri::PathAndQuery};
 
-/// Where the gateway is and how it is asked.
+/// The configuration of the payment gateway.
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
-    /// Its address; the paths of the contract are below it.
+    /// The base of the contract's paths.
     pub url: GatewayUrl,
-    /// How long one call may take, from connecting to the last byte, in milliseconds.
+    /// The limit for one call, from connecting to the last byte, in milliseconds.
     pub timeout_ms: u64,
-    /// What we show as `Authorization: Bearer`, if anything.
+    /// The token for `Authorization: Bearer`.
     pub api_key: Option<Secret>,
-    /// Calls under way at the same time; beyond this a call is unknown, `busy`, and asked again later.
+    /// Calls under way at the same time. The outcome of a further call is unknown, `busy`, and the call is repeated later.
     pub concurrency: usize,
 }
 
-/// Why a node cannot use the gateway it was told of.
+/// A node cannot use the configured gateway.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// The key has characters that no header may have.
+    /// The key has characters that are not valid in a header.
     #[error("payments.api_key: it cannot stand in a header; only visible ASCII characters can")]
     ApiKey,
-    /// No encryption to be had.
-    #[error("payments.url: https cannot be spoken: {0}")]
+    /// TLS is not available.
+    #[error("payments.url: https is not available: {0}")]
     Tls(rustls::Error),
-    /// There is nothing to tell a true gateway by.
+    /// Without root certificates the gateway cannot be verified.
     #[error(
         "payments.url: the system's root certificates cannot be read ({0}); install ca-certificates, or name a file in \
          SSL_CERT_FILE"
@@ -35,23 +35,23 @@ pub enum GatewayError {
     Roots(io::Error),
 }
 
-/// An address like `https://pay.example/v1`: `http` or `https`, a host, perhaps a port and a path.
+/// An address like `https://pay.example/v1`: `http` or `https`, a host, an optional port and path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayUrl(Uri);
 
-/// What is wrong with a gateway's address.
+/// A gateway's address is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadUrl {
-    /// No address at all.
+    /// It is no URL.
     #[error("it is not an address like https://pay.example/v1")]
     NoAddress,
-    /// Neither `http` nor `https`.
+    /// It has neither `http` nor `https`.
     #[error("it begins with neither http:// nor https://")]
     Scheme,
-    /// A name or password in it.
+    /// It has a user name or password.
     #[error("a user name or password does not belong in it; set payments.api_key")]
     Credentials,
-    /// Something behind the path.
+    /// It has a query or fragment.
     #[error("it ends with its path; `?` and `#` do not belong in it")]
     Query,
 }
@@ -87,7 +87,7 @@ impl GatewayUrl {
         self.0.scheme_str() == Some("https")
     }
 
-    /// The address of a path of the contract, which begins with `/`.
+    /// The address of a path of the contract. The path begins with `/`.
     pub(crate) fn below(&self, path: &str) -> Uri {
         let base = self.0.path().trim_end_matches('/');
         let mut parts = self.0.clone().into_parts();

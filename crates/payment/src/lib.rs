@@ -1,7 +1,7 @@
-//! The client of the payment gateway, over HTTP: bounded calls, each with its idempotency key and a time-out.
+//! The HTTP client of the payment gateway. Calls are bounded, and each has an idempotency key and a time-out.
 //!
-//! It never asks twice by itself: whoever asked hears that the outcome is unknown and asks again with the same key, when the
-//! rules say so. `docs/reference/gateway.md` is the contract.
+//! It never repeats a call. The caller receives an unknown outcome and repeats the call with the same key when the rules say
+//! so. `docs/reference/gateway.md` is the contract.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,29 +27,28 @@ mod config;
 
 pub use config::{BadUrl, GatewayConfig, GatewayError, GatewayUrl};
 
-use answer::Trouble;
+use answer::CallError;
 
-/// How long a connection without work is kept for the next call. Longer than most gateways keep theirs: one that they close
-/// is noticed and left.
+/// How long an idle connection is kept. Most gateways close theirs sooner, which is noticed.
 const KEEP_IDLE: Duration = Duration::from_secs(60);
 
-/// The most a head of an answer may have, in bytes.
+/// The limit for the head of an answer.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// A gateway that is asked over HTTP/1.1. Cloning it shares its connections and its bound.
+/// A gateway over HTTP/1.1. Clones share its connections and its limit of calls.
 #[derive(Clone)]
 pub struct HttpGateway {
-    asking: Arc<Asking>,
-    /// Calls under way; beyond it the next one is unknown, `busy`.
+    calls: Arc<Calls>,
+    /// Limits the calls under way. The outcome of a call beyond it is unknown, `busy`.
     under_way: Arc<Semaphore>,
     runtime: Handle,
 }
 
 impl HttpGateway {
-    /// The gateway at `config.url`. Nothing is connected yet; its calls will run on `runtime`.
+    /// The gateway at `config.url`. It connects with the first call. Calls run on `runtime`.
     ///
     /// # Errors
-    /// [`GatewayError`] if the key cannot stand in a header, or the system has no certificates to tell a true gateway by.
+    /// [`GatewayError`] if the key is not valid in a header, or the system has no root certificates.
     pub fn new(config: &GatewayConfig, runtime: Handle) -> Result<HttpGateway, GatewayError> {
         let authorization = config.api_key.as_ref().map(|key| {
             let mut value = HeaderValue::try_from(format!("Bearer {}", key.0)).map_err(|_| GatewayError::ApiKey)?;
@@ -62,13 +61,13 @@ impl HttpGateway {
             .pool_max_idle_per_host(config.concurrency)
             .http1_max_buf_size(HEAD_BYTES_MAX)
             .build(connector(config)?);
-        let asking = Asking {
+        let calls = Calls {
             client,
             url: config.url.clone(),
             timeout: Duration::from_millis(config.timeout_ms),
             authorization: authorization.transpose()?,
         };
-        Ok(HttpGateway { asking: Arc::new(asking), under_way: Arc::new(Semaphore::new(config.concurrency)), runtime })
+        Ok(HttpGateway { calls: Arc::new(calls), under_way: Arc::new(Semaphore::new(config.concurrency)), runtime })
     }
 }
 
@@ -79,7 +78,7 @@ fn connector(config: &GatewayConfig) -> Result<HttpsConnector<HttpConnector>, Ga
     let tls = if config.url.is_https() {
         tls.with_native_roots().map_err(GatewayError::Roots)?
     } else {
-        // Nobody is asked for a certificate.
+        // No certificate is verified.
         tls.with_root_certificates(RootCertStore::empty())
     };
     let mut tcp = HttpConnector::new();
@@ -94,36 +93,35 @@ impl Gateway for HttpGateway {
         let Ok(permit) = Arc::clone(&self.under_way).try_acquire_owned() else {
             return done(GatewayOutcome::Unknown { reason: "busy: too many payments are under way".into() });
         };
-        let asking = Arc::clone(&self.asking);
+        let calls = Arc::clone(&self.calls);
         self.runtime.spawn(async move {
-            let outcome = asking.outcome(&call).await;
-            // Whoever hears the outcome may call again at once.
+            let outcome = calls.outcome(&call).await;
+            // The receiver of the outcome may call again at once.
             drop(permit);
             done(outcome);
         });
     }
 }
 
-/// What a call needs.
-struct Asking {
+struct Calls {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     url: GatewayUrl,
     timeout: Duration,
     authorization: Option<HeaderValue>,
 }
 
-impl Asking {
+impl Calls {
     async fn outcome(&self, call: &GatewayCall) -> GatewayOutcome {
-        let answered = tokio::time::timeout(self.timeout, self.ask(call)).await;
-        answered.unwrap_or(Err(Trouble::TooLate(self.timeout))).unwrap_or_else(|trouble| {
-            let reason = plain(&trouble.to_string());
-            tracing::warn!(key = %call.key(), step = ?call.step(), %reason, "the payment gateway said nothing certain");
+        let answered = tokio::time::timeout(self.timeout, self.call(call)).await;
+        answered.unwrap_or(Err(CallError::TooLate(self.timeout))).unwrap_or_else(|error| {
+            let reason = plain(&error.to_string());
+            tracing::warn!(key = %call.key(), step = ?call.step(), %reason, "the outcome of a payment call is unknown");
             GatewayOutcome::Unknown { reason }
         })
     }
 
-    async fn ask(&self, call: &GatewayCall) -> Result<GatewayOutcome, Trouble> {
-        let response = self.client.request(self.request(call)).await.map_err(|error| Trouble::lost(&error))?;
+    async fn call(&self, call: &GatewayCall) -> Result<GatewayOutcome, CallError> {
+        let response = self.client.request(self.request(call)).await.map_err(|error| CallError::lost(&error))?;
         answer::read(call.step(), response).await
     }
 
@@ -136,7 +134,7 @@ impl Asking {
             .header(ACCEPT, "application/json")
             .header(USER_AGENT, concat!("boxoffice/", env!("CARGO_PKG_VERSION")))
             .body(Full::new(Bytes::from(body)))
-            .expect("the parts of a request are fit for it");
+            .expect("the parts of a request are valid");
         if let Some(authorization) = &self.authorization {
             request.headers_mut().insert(AUTHORIZATION, authorization.clone());
         }

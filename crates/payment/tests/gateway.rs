@@ -1,4 +1,4 @@
-//! The client of the payment gateway against a real one that misbehaves, over loopback, and its ledger right after.
+//! The client of the payment gateway against the test gateway over loopback, with its faults and its ledger.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -26,7 +26,7 @@ use tokio::{
 const TIMEOUT_MS: u64 = 1_000;
 const SECRET: &str = "a-webhook-secret-of-a-test";
 
-/// A gateway that runs, and a client of it.
+/// A running gateway and its client.
 struct Pair {
     address: SocketAddr,
     client: HttpGateway,
@@ -86,7 +86,7 @@ fn refund(attempt: u32, refund: u32, reference: &str, amount: i64) -> GatewayCal
 
 async fn outcome(client: &HttpGateway, call: GatewayCall) -> GatewayOutcome {
     let (sender, receiver) = oneshot::channel();
-    client.call(call, Box::new(move |outcome| sender.send(outcome).expect("somebody listens")));
+    client.call(call, Box::new(move |outcome| sender.send(outcome).expect("the receiver lives")));
     receiver.await.expect("every call has an outcome")
 }
 
@@ -136,7 +136,7 @@ async fn money_is_set_aside_taken_and_paid_back_over_one_connection() {
 }
 
 #[tokio::test]
-async fn asking_again_changes_nothing() {
+async fn a_repeated_call_changes_nothing() {
     let pair = pair().await;
     for _ in 0..3 {
         assert_eq!(pair.ask(authorize(1, "ok")).await, authorized("auth_1"));
@@ -153,7 +153,7 @@ async fn asking_again_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_no_is_certain() {
+async fn a_refusal_is_definite() {
     let pair = pair().await;
     for (attempt, source, reason) in [(1, "decline", "declined as asked"), (2, "tok_visa", "no such source: tok_visa")]
     {
@@ -164,7 +164,7 @@ async fn a_no_is_certain() {
 }
 
 #[tokio::test]
-async fn another_amount_is_told_as_it_is() {
+async fn another_amount_is_reported() {
     let pair = pair().await;
     let outcome = pair.ask(authorize(1, "amount-2999")).await;
     assert_eq!(outcome, GatewayOutcome::Authorized { reference: "auth_1".into(), amount: euros(2999) });
@@ -173,12 +173,12 @@ async fn another_amount_is_told_as_it_is() {
 }
 
 #[tokio::test]
-async fn slow_is_waited_for_and_too_slow_is_unknown() {
+async fn a_slow_answer_is_awaited_and_a_late_one_is_unknown() {
     let pair = pair().await;
     assert_eq!(pair.ask(authorize(1, "delay-20")).await, authorized("auth_1"));
     assert_unknown(pair.ask(authorize(2, "delay-60000")).await, "no answer within 1000 ms");
     assert_unknown(pair.ask(authorize(3, "timeout")).await, "no answer within 1000 ms");
-    // It was done all the same: that is why it is not a no.
+    // It was done all the same, so the outcome must not be a refusal.
     pair.assert_state(3, ChargeState::Authorized);
     assert_unknown(pair.ask(authorize(3, "timeout")).await, "no answer");
     assert_eq!(pair.ask(void(3)).await, GatewayOutcome::Voided);
@@ -186,7 +186,7 @@ async fn slow_is_waited_for_and_too_slow_is_unknown() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_found_by_asking_again() {
+async fn a_lost_answer_is_found_by_a_repeated_call() {
     let pair = pair().await;
     for _ in 0..2 {
         assert_unknown(pair.ask(authorize(1, "lost-2")).await, "the connection failed");
@@ -197,7 +197,7 @@ async fn a_lost_answer_is_found_by_asking_again() {
 }
 
 #[tokio::test]
-async fn errors_and_rubbish_are_unknown_and_then_it_is_known() {
+async fn errors_and_garbage_are_unknown_until_a_repeated_call() {
     let pair = pair().await;
     for _ in 0..2 {
         assert_unknown(pair.ask(authorize(1, "error-2")).await, "500");
@@ -224,14 +224,14 @@ async fn captures_voids_and_refunds_can_fail_for_good() {
     assert_eq!(pair.ask(refund(2, 1, "auth_2", 1)).await, failed);
     let void_of_taken = GatewayOutcome::Failed { reason: "it was captured; refund it".into() };
     assert_eq!(pair.ask(void(2)).await, void_of_taken);
-    // Nobody is paid for what was never set aside.
+    // Money that was never authorized cannot be captured.
     assert!(matches!(pair.ask(capture(9, "auth_9")).await, GatewayOutcome::Failed { .. }));
     assert!(matches!(pair.ask(refund(1, 1, "auth_1", 1)).await, GatewayOutcome::Failed { .. }));
     assert!(matches!(pair.ask(refund(2, 2, "auth_1", 1)).await, GatewayOutcome::Failed { .. }));
 }
 
 #[tokio::test]
-async fn later_steps_get_lost_as_well() {
+async fn answers_of_later_steps_get_lost_as_well() {
     let pair = pair().await;
     pair.ask(authorize(1, "capture-lost-1+refund-timeout-1")).await;
     assert_unknown(pair.ask(capture(1, "auth_1")).await, "the connection failed");
@@ -249,14 +249,14 @@ async fn an_authorization_that_comes_after_its_void_is_declined() {
     let late = pair.ask(authorize(1, "ok")).await;
     assert_eq!(late, GatewayOutcome::Declined { reason: "it was voided before".into() });
     pair.assert_state(1, ChargeState::Voided);
-    // Who has learned the reference meanwhile may say it in the same void.
+    // A repeated void may contain a reference that was learned meanwhile.
     pair.ask(authorize(2, "ok")).await;
     assert_eq!(pair.ask(void(2)).await, GatewayOutcome::Voided);
     let known = GatewayCall::Void { key: key(2), reference: Some("auth_1".into()) };
     assert_eq!(pair.ask(known).await, GatewayOutcome::Voided);
 }
 
-/// Who takes webhooks: says what each request was, header and body, and answers 200; the first `refusals` get 500.
+/// Receives webhooks and forwards the signature and body of each. It answers 500 to the first `refusals` and then 200.
 async fn listener(mut refusals: u32) -> (SocketAddr, mpsc::Receiver<(String, Vec<u8>)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
@@ -272,13 +272,13 @@ async fn listener(mut refusals: u32) -> (SocketAddr, mpsc::Receiver<(String, Vec
                 continue;
             }
             let signature = head.lines().find_map(|line| line.strip_prefix("boxoffice-signature: "));
-            sender.send((signature.expect("a signature").to_owned(), body)).await.expect("somebody counts");
+            sender.send((signature.expect("a signature").to_owned(), body)).await.expect("the test receives");
         }
     });
     (address, receiver)
 }
 
-/// One request, read by hand: its head and its body.
+/// Reads the head and body of one request.
 async fn request(stream: &mut TcpStream) -> (String, Vec<u8>) {
     let mut bytes = Vec::new();
     loop {
@@ -310,8 +310,8 @@ async fn telling(refusals: u32) -> (Pair, mpsc::Receiver<(String, Vec<u8>)>) {
 }
 
 #[tokio::test]
-async fn a_late_answer_is_pending_and_then_told() {
-    // The first delivery is turned away: it is sent again.
+async fn a_late_answer_is_pending_and_then_sent_by_webhook() {
+    // The first delivery fails and is repeated.
     let (pair, mut told) = telling(1).await;
     assert_unknown(pair.ask(authorize(1, "late-600")).await, "pending");
     pair.assert_state(1, ChargeState::Pending);
@@ -335,7 +335,7 @@ async fn a_void_wins_against_an_authorization_that_is_pending() {
 }
 
 #[tokio::test]
-async fn a_webhook_may_come_twice_and_says_the_same() {
+async fn a_webhook_may_come_twice_with_the_same_content() {
     let (pair, mut told) = telling(0).await;
     assert_eq!(pair.ask(authorize(1, "twice")).await, authorized("auth_1"));
     let first = believed(told.recv().await.expect("it is told"));
@@ -345,7 +345,7 @@ async fn a_webhook_may_come_twice_and_says_the_same() {
 }
 
 #[tokio::test]
-async fn shares_fall_on_the_same_ones_each_time() {
+async fn fault_rates_affect_the_same_calls_each_time() {
     let fates = async |seed| {
         let rates = FaultRates { decline: 0.5, timeout: 0.0, seed };
         let pair = pair_of(Settings { rates, ..Settings::default() }).await;
@@ -367,7 +367,7 @@ async fn shares_fall_on_the_same_ones_each_time() {
 }
 
 #[tokio::test]
-async fn the_key_is_shown() {
+async fn the_api_key_is_sent() {
     let settings = Settings { api_key: Some("sesame".into()), ..Settings::default() };
     let pair = pair_of(settings).await;
     assert_unknown(pair.ask(authorize(1, "ok")).await, "payments.api_key");
@@ -380,16 +380,16 @@ async fn the_key_is_shown() {
 }
 
 #[tokio::test]
-async fn too_many_at_once_are_busy_and_places_come_free_again() {
+async fn calls_beyond_the_limit_are_busy_until_others_end() {
     let pair = pair().await;
     let narrow = client(&GatewayConfig { concurrency: 2, ..config(pair.address) });
     let ask = |call| {
         let (sender, receiver) = oneshot::channel();
-        narrow.call(call, Box::new(move |outcome| sender.send(outcome).expect("somebody listens")));
+        narrow.call(call, Box::new(move |outcome| sender.send(outcome).expect("the receiver lives")));
         receiver
     };
     let waiting = [ask(authorize(1, "timeout")), ask(authorize(2, "timeout"))];
-    // It is answered on the spot, and the gateway never hears of it.
+    // It is answered at once, and the gateway receives nothing.
     let refused = ask(authorize(3, "ok")).try_recv().expect("it is not waited for");
     assert_unknown(refused, "busy");
     for receiver in waiting {
@@ -400,7 +400,7 @@ async fn too_many_at_once_are_busy_and_places_come_free_again() {
 }
 
 #[tokio::test]
-async fn many_at_once_share_connections() {
+async fn parallel_calls_share_connections() {
     let pair = pair().await;
     let wide = Arc::new(client(&GatewayConfig { concurrency: 64, ..config(pair.address) }));
     for round in 0..3 {
@@ -408,7 +408,7 @@ async fn many_at_once_share_connections() {
         for number in 0..64 {
             let (sender, receiver) = oneshot::channel();
             let call = authorize(round * 64 + number, "ok");
-            wide.call(call, Box::new(move |outcome| sender.send(outcome).expect("somebody listens")));
+            wide.call(call, Box::new(move |outcome| sender.send(outcome).expect("the receiver lives")));
             receivers.push(receiver);
         }
         for receiver in receivers {
@@ -421,18 +421,18 @@ async fn many_at_once_share_connections() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_is_not_there_and_one_that_comes_back() {
+async fn a_gateway_may_be_away_and_come_back() {
     let pair = pair().await;
     let address = pair.address;
     assert_eq!(pair.ask(authorize(1, "ok")).await, authorized("auth_1"));
     let client = pair.client.clone();
     drop(pair);
-    // Its kept connection breaks first, then nobody listens; either way nothing is known.
+    // The kept connection breaks first, then the port is closed. Both outcomes are unknown.
     let mut said = Vec::new();
     for _ in 0..5 {
         match outcome(&client, capture(1, "auth_1")).await {
             GatewayOutcome::Unknown { reason } => said.push(reason),
-            other => panic!("nobody is there to say {other:?}"),
+            other => panic!("{other:?} without a gateway"),
         }
     }
     assert!(said.iter().any(|reason| reason.contains("refused")), "{said:?}");
@@ -443,7 +443,7 @@ async fn a_gateway_that_is_not_there_and_one_that_comes_back() {
     running.abort();
 }
 
-/// A gateway of one answer, byte for byte; the connection is closed behind it.
+/// The outcome of a call to a gateway that sends exactly these bytes and closes the connection.
 async fn says(answer: impl Into<Vec<u8>>) -> GatewayOutcome {
     let answer = answer.into();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -451,8 +451,8 @@ async fn says(answer: impl Into<Vec<u8>>) -> GatewayOutcome {
     let answering = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.expect("a caller");
         let (head, _) = request(&mut stream).await;
-        stream.write_all(&answer).await.expect("somebody listens");
-        stream.shutdown().await.expect("somebody listens");
+        stream.write_all(&answer).await.expect("the receiver lives");
+        stream.shutdown().await.expect("the receiver lives");
         head
     });
     let outcome = outcome(&client(&config(address)), authorize(1, "ok")).await;
@@ -469,7 +469,7 @@ fn http(status: &str, kind: &str, body: &str) -> String {
 const YES: &str = r#"{"status":"authorized","reference":"r1","amount":{"amount":3000,"currency":"EUR"}}"#;
 
 #[tokio::test]
-async fn only_a_whole_clear_answer_is_an_outcome() {
+async fn only_a_complete_valid_answer_is_an_outcome() {
     assert_eq!(says(http("200 OK", "application/json", YES)).await, authorized("r1"));
     assert_eq!(says(http("200 OK", "Application/JSON; charset=utf-8", YES)).await, authorized("r1"));
     for (answer, why) in [
@@ -486,7 +486,7 @@ async fn only_a_whole_clear_answer_is_an_outcome() {
         (http("200 OK", "application/json", &YES.replace("3000", "30.5")), "not understood"),
         (http("200 OK", "application/json", ""), "not understood"),
         (http("200 OK", "application/json", &"[".repeat(60_000)), "not understood"),
-        // It closes in the middle of the body, of the head, and before a word.
+        // It closes in the middle of the body, in the head, and before the first byte.
         (http("200 OK", "application/json", YES)[..120].to_owned(), "the connection failed"),
         ("HTTP/1.1 200 OK\r\ncontent-ty".to_owned(), "the connection failed"),
         (String::new(), "the connection failed"),
@@ -502,14 +502,14 @@ async fn only_a_whole_clear_answer_is_an_outcome() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_not_read_to_its_end() {
+async fn an_endless_answer_is_not_read_to_its_end() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let writing = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.expect("a caller");
         request(&mut stream).await;
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
-        stream.write_all(head.as_bytes()).await.expect("somebody listens");
+        stream.write_all(head.as_bytes()).await.expect("the receiver lives");
         let chunk = format!("1000\r\n{}\r\n", " ".repeat(4096));
         let mut written = 0u64;
         while stream.write_all(chunk.as_bytes()).await.is_ok() {
@@ -518,17 +518,17 @@ async fn an_answer_without_end_is_not_read_to_its_end() {
         written
     });
     assert_unknown(outcome(&client(&config(address)), authorize(1, "ok")).await, "longer than 65536 bytes");
-    // The caller hung up; what the sockets hold is all that was sent too much.
+    // The caller has closed, and only the sockets' buffers were sent beyond the limit.
     assert!(writing.await.expect("it ends") < 64 << 20);
 }
 
 #[tokio::test]
-async fn https_is_not_spoken_with_somebody_who_does_not() {
+async fn https_fails_with_a_plain_server() {
     let pair = pair().await;
     let url = format!("https://{}", pair.address).parse().expect("an address");
     match HttpGateway::new(&GatewayConfig { url, ..config(pair.address) }, Handle::current()) {
         Ok(client) => assert_unknown(outcome(&client, authorize(1, "ok")).await, "the connection failed"),
-        // A machine without certificates says so before it asks anybody.
+        // A machine without root certificates fails before any call.
         Err(error) => assert!(error.to_string().contains("root certificates"), "{error}"),
     }
     assert_eq!(pair.charge(1), None);

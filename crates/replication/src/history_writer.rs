@@ -8,7 +8,7 @@ use std::{
 
 use boxoffice_core::state_map::EvictionCandidate;
 use boxoffice_shard::ShardId;
-use boxoffice_storage::{archive_files::ArchiveError, past::PastError};
+use boxoffice_storage::{archive_files::ArchiveError, history::HistoryStoreError};
 
 use crate::{
     error::ReplicationError,
@@ -231,7 +231,7 @@ impl<T: Ticket> Work<T> {
         match replication.past.clear_some(shard) {
             Ok(true) => {}
             Ok(false) => _ = self.clears.remove(0),
-            Err(PastError::Store(error)) if error.is_full() => return Ok(Some(Went::Wait(RETRY_MS))),
+            Err(HistoryStoreError::Store(error)) if error.is_full() => return Ok(Some(Went::Wait(RETRY_MS))),
             Err(error) => return Err(error.into()),
         }
         Ok(Some(Went::On))
@@ -248,7 +248,7 @@ impl<T: Ticket> Work<T> {
                 self.fills = false;
                 None
             }
-            Err(PastError::Store(error)) if error.is_full() => Some(RETRY_MS),
+            Err(HistoryStoreError::Store(error)) if error.is_full() => Some(RETRY_MS),
             Err(error) => {
                 // A lookup that needs what cannot be read ends the node, as it would without a filter.
                 tracing::error!(%error, "the store cannot be read as a whole: lookups of new entities stay slow");

@@ -13,9 +13,9 @@ use boxoffice_env::{StoreSettings, World};
 use boxoffice_shard::{EntryKind, Position, Record, ShardId, Turns};
 use boxoffice_storage::{
     codec,
+    history::{HistoryStore, Replay, ReplayOutcome, Totals},
     identity::{self, Identity},
     log::{self, Recovery},
-    past::{Brought, Past, Replay, Totals},
     snapshot::{self, Snapshot},
     snapshot_files::SnapshotFiles,
 };
@@ -84,7 +84,7 @@ pub fn inspect(world: &World, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -
         return Err(ReplicationError::UndecodableRecord { seq, why });
     }
     let files = SnapshotFiles::open(disk, &dir.join("snapshots"))?;
-    let past = open_past(world, dir, &identity)?;
+    let history = open_history(world, dir, &identity)?;
     let mut warnings = Vec::new();
     let mut shards = Vec::new();
     for shard in 0..=identity.shards {
@@ -97,8 +97,8 @@ pub fn inspect(world: &World, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -
             snapshot = meta.position.index;
         }
         let mut last = snapshot;
-        let mut replay = match &past {
-            Some(past) => Some((Replay::new(shard, past.shard(shard)?.upto), past)),
+        let mut replay = match &history {
+            Some(history) => Some((Replay::new(shard, history.shard(shard)?.upto), history)),
             None => None,
         };
         for (position, payload) in entries.range((shard, snapshot + 1)..=(shard, u64::MAX)).map(|(_, entry)| entry) {
@@ -107,8 +107,8 @@ pub fn inspect(world: &World, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -
                 apply(shard, *position, payload, (&mut kept, replay.as_mut()), &mut see)?;
             }
         }
-        let left = match &past {
-            Some(past) => past.shard(shard)?.totals,
+        let left = match &history {
+            Some(history) => history.shard(shard)?.totals,
             None => Totals::default(),
         };
         shards.push(InspectedShard { shard, snapshot, last, audit: kept.audit(), left });
@@ -121,7 +121,7 @@ fn open_past(world: &World, dir: &Path, identity: &Identity) -> Result<Option<Pa
     if !world.stores.exists(&store) {
         return Ok(None);
     }
-    Ok(Some(Past::open(&*world.stores, &store, &StoreSettings::default(), identity.disk, &[])?))
+    Ok(Some(HistoryStore::open(&*world.stores, &store, &StoreSettings::default(), identity.disk, &[])?))
 }
 
 /// An entry replaces what was written at its place and after it before.
@@ -150,10 +150,10 @@ fn apply(
         let (entity, _, events) = codec::decode(turn).map_err(undecodable)?;
         let turn = InspectedTurn { shard, position, at: Timestamp(stamp.true_ms()), entity, events };
         see(&turn);
-        // As a node that starts from it: see `past`.
+        // As a node that starts from it: see `history`.
         if !kept.contains(&turn.entity)
-            && let Some((replay, past)) = &mut replay
-            && replay.bring_back(past, kept, position.index, (&turn.entity, &turn.events))? == Brought::Already
+            && let Some((replay, history)) = &mut replay
+            && replay.reload(history, kept, position.index, (&turn.entity, &turn.events))? == ReplayOutcome::Already
         {
             continue;
         }

@@ -1,10 +1,10 @@
 //! The messages of one pass for one node, as one frame of the lane of consensus.
 //!
-//! Layout: how far the sender's disk is ([`Standing`]); for each message the shard (2 bytes), its length (4 bytes, both little-endian), and its bytes.
+//! Layout: how far the sender's disk is ([`DurablePosition`]); for each message the shard (2 bytes), its length (4 bytes, both little-endian), and its bytes.
 
 use std::collections::BTreeMap;
 
-use boxoffice_env::{STANDING_BYTES, Standing};
+use boxoffice_env::{DURABLE_POSITION_BYTES, DurablePosition};
 use boxoffice_shard::{NodeId, Outgoing, ShardId};
 use bytes::{Buf, BufMut, Bytes};
 
@@ -33,12 +33,12 @@ impl Outbox {
     }
 
     /// Everything, by node and in order, from a node of which this is true when it is sent.
-    pub(crate) fn take(&mut self, standing: Standing) -> impl Iterator<Item = (NodeId, Bytes)> + use<> {
+    pub(crate) fn take(&mut self, durable_position: DurablePosition) -> impl Iterator<Item = (NodeId, Bytes)> + use<> {
         let frames = std::mem::take(&mut self.frames).into_iter();
         frames.flat_map(move |(to, frames)| {
             frames.into_iter().map(move |messages| {
-                let mut frame = Vec::with_capacity(STANDING_BYTES + messages.len());
-                standing.put(&mut frame);
+                let mut frame = Vec::with_capacity(DURABLE_POSITION_BYTES + messages.len());
+                durable_position.encode(&mut frame);
                 frame.extend_from_slice(&messages);
                 (to, frame.into())
             })
@@ -73,10 +73,10 @@ mod tests {
         Outgoing { to, shard, snapshot: None, bytes: vec![shard as u8; bytes].into() }
     }
 
-    const STANDING: Standing = Standing { disk: 1, run: 2, durable: 3 };
+    const POSITION: DurablePosition = DurablePosition { disk: 1, run: 2, durable: 3 };
 
     fn read(mut frame: Bytes) -> Vec<(ShardId, usize)> {
-        assert_eq!(Standing::take(&mut frame), Some(STANDING));
+        assert_eq!(DurablePosition::decode(&mut frame), Some(POSITION));
         let mut found = Vec::new();
         each(frame, |shard, bytes| found.push((shard, bytes.len()))).unwrap();
         found
@@ -86,9 +86,9 @@ mod tests {
     fn messages_of_a_pass_are_one_frame_a_node() {
         let mut outbox = Outbox::default();
         [message(2, 1, 5), message(3, 1, 7), message(2, 9, 0)].into_iter().for_each(|message| outbox.add(message));
-        let frames: Vec<_> = outbox.take(STANDING).map(|(to, frame)| (to, read(frame))).collect();
+        let frames: Vec<_> = outbox.take(POSITION).map(|(to, frame)| (to, read(frame))).collect();
         assert_eq!(frames, [(2, vec![(1, 5), (9, 0)]), (3, vec![(1, 7)])]);
-        assert_eq!(outbox.take(STANDING).count(), 0);
+        assert_eq!(outbox.take(POSITION).count(), 0);
     }
 
     #[test]
@@ -97,7 +97,7 @@ mod tests {
         [message(2, 1, FRAME_BYTES), message(2, 2, 1), message(2, 3, 1)]
             .into_iter()
             .for_each(|message| outbox.add(message));
-        let frames: Vec<_> = outbox.take(STANDING).map(|(_, frame)| read(frame)).collect();
+        let frames: Vec<_> = outbox.take(POSITION).map(|(_, frame)| read(frame)).collect();
         assert_eq!(frames, [vec![(1, FRAME_BYTES)], vec![(2, 1), (3, 1)]]);
     }
 
@@ -105,8 +105,8 @@ mod tests {
     fn a_frame_cut_anywhere_is_refused() {
         let mut outbox = Outbox::default();
         outbox.add(message(2, 1, 5));
-        let (_, mut whole) = outbox.take(STANDING).next().unwrap();
-        Standing::take(&mut whole);
+        let (_, mut whole) = outbox.take(POSITION).next().unwrap();
+        DurablePosition::decode(&mut whole);
         for length in 1..whole.len() {
             assert!(each(whole.slice(..length), |_, _| ()).is_err(), "{length}");
         }

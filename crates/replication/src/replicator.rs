@@ -16,6 +16,7 @@ use boxoffice_shard::{
 };
 use boxoffice_storage::{
     codec,
+    history::{HistoryStoreError, Replay, ReplayOutcome},
     log::LogWriter,
     past::{Brought, Past, PastError, Replay},
 };
@@ -488,8 +489,8 @@ impl<O: Owner> Replicator<O> {
                     }
                 };
                 match brought {
-                    Brought::New => {}
-                    Brought::Already => {
+                    ReplayOutcome::New => {}
+                    ReplayOutcome::Already => {
                         // It is not as it was right after this entry.
                         changed = None;
                         continue;
@@ -521,7 +522,7 @@ impl<O: Owner> Replicator<O> {
 
     /// True time less the shard's running time is this from here on.
     fn set_distance(&self, shard: ShardId, distance_ms: i64) {
-        if planted::is("a correction of the time that nobody hears of") {
+        if planted::is("a correction of the time that is not sent") {
             return;
         }
         let was_ms = self.replication.shard(shard).distance_ms.swap(distance_ms, Ordering::Relaxed);

@@ -10,7 +10,7 @@ use std::{
 use boxoffice_core::state_map::Cut;
 use boxoffice_shard::{Input as EngineInput, ShardId, SnapshotMeta};
 use boxoffice_storage::{
-    snapshot::{Snapshot, join, state},
+    snapshot::{self, Snapshot},
     snapshot_files::SnapshotFiles,
 };
 
@@ -63,8 +63,8 @@ impl SnapshotWriter {
                 let thread = thread::Builder::new().name("snapshots".into()).spawn(move || {
                     let mut taken = Vec::new();
                     while next(&cuts, &mut taken) {
-                        for Snapshot { meta, rests_on, cut } in taken.drain(..) {
-                            let written = write(&files, &meta, rests_on, cut);
+                        for Snapshot { meta, store_batches, cut } in taken.drain(..) {
+                            let written = write(&files, &meta, store_batches, cut);
                             report(&weak, &meta, written);
                         }
                     }

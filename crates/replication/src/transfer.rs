@@ -18,7 +18,7 @@ use std::{
 use boxoffice_core::state_map::Cut;
 use boxoffice_env::{Lane, World};
 use boxoffice_shard::{NodeId, ShardId};
-use boxoffice_storage::{past::PastError, snapshot_files::SnapshotError};
+use boxoffice_storage::{history::HistoryStoreError, snapshot_files::SnapshotError};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -158,7 +158,7 @@ impl Transfers {
         };
         match done {
             Ok(()) => {}
-            Err(PastError::Store(error)) if error.is_full() => {
+            Err(HistoryStoreError::Store(error)) if error.is_full() => {
                 tracing::warn!(node, sends, %error, "a snapshot on its way is given up: it is offered again");
                 if !sends {
                     let begins = self.incoming.lock().gone(node, token);

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_follows() {
+    fn other_entries_do_not_follow() {
         let refused = [
             follows(3, 3, 9, 900),
             follows(3, 3, 7, 900),

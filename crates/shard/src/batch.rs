@@ -12,7 +12,7 @@ const VERSION: u8 = 2;
 const HEADER_BYTES: usize = 1 + 4 + 8 + 8 + 8 + 8;
 const LENGTH_BYTES: usize = 4;
 
-/// What an entry says about itself.
+/// The header of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// The leadership that proposed the entry.
@@ -25,7 +25,7 @@ pub(crate) struct Header {
     pub(crate) distance_ms: i64,
 }
 
-/// When an entry was proposed, as it says itself.
+/// When an entry was proposed, according to its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// The shard's running time, milliseconds.
@@ -55,17 +55,16 @@ impl Turns {
         self.count as usize
     }
 
-    /// Whether there are none.
+    /// Whether the entry has no turns.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The turns in an entry's payload, as a log keeps it, and when it was proposed: for looking at a log that no
-    /// engine has open.
+    /// The turns in the payload of a log entry, and when it was proposed. For reading a log that no engine has open.
     ///
     /// # Errors
     ///
-    /// [`Malformed`] when this is no such payload.
+    /// [`Malformed`] when the bytes are not such a payload.
     pub fn read(payload: Bytes) -> Result<(Stamp, Turns), Malformed> {
         let (Header { stamp_ms, distance_ms, .. }, turns) = open(payload)?;
         Ok((Stamp { running_ms: stamp_ms, distance_ms }, turns))
@@ -92,7 +91,7 @@ fn split(mut rest: &[u8]) -> (&[u8], &[u8]) {
     rest.split_at(length)
 }
 
-/// How much one turn adds to an entry, bytes.
+/// How many bytes one turn adds to an entry.
 pub(crate) fn cost(turn: &[u8]) -> usize {
     LENGTH_BYTES + turn.len()
 }
@@ -173,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_sealed_is_what_is_opened(
+        fn a_sealed_entry_is_opened(
             turns in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..20),
         ) {
             let payload = sealed(&turns);
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_cut_anywhere_is_refused() {
+    fn a_truncated_payload_is_refused() {
         let whole = sealed(&[b"hold a3".to_vec(), b"release a3".to_vec()]);
         for length in 0..whole.len() {
             assert!(open(Bytes::copy_from_slice(&whole[..length])).is_err(), "{length}");
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_with_more_than_it_says_is_refused() {
+    fn a_payload_with_extra_bytes_is_refused() {
         let mut long = sealed(&[b"hold a3".to_vec()]);
         long.push(0);
         let refusal = open(long.into()).unwrap_err();

@@ -1,7 +1,7 @@
-//! The wall clocks of other machines, as they showed them, and what a majority of a shard's voters confirms.
+//! The wall clocks of other machines, and the time that a majority of a shard's voters confirms.
 //!
-//! Nodes ask each other for the time; half of how long question and answer took is how far such a reading may be off.
-//! The readings are kept against the monotonic clock, so that a step of this machine's wall clock does not change them.
+//! Nodes ask each other for the time. The error of a reading is half of its round trip. A reading is stored relative to
+//! the monotonic clock, so that a step of this machine's wall clock does not change it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,23 +12,23 @@ use crate::snapshot::Members;
 /// Clocks that differ by no more than this agree, in milliseconds.
 pub(crate) const AGREE_MS: i64 = 500;
 
-/// A better reading is kept for so long before a newer one takes its place, in milliseconds.
+/// How long a better reading outranks a newer one, in milliseconds.
 const KEEP_MS: u64 = 5_000;
 
-/// Older readings say nothing, in milliseconds.
+/// Older readings are ignored, in milliseconds.
 const FRESH_MS: u64 = 10_000;
 
-/// A reading that took longer says too little, in milliseconds.
+/// Readings with a longer round trip are ignored, in milliseconds.
 const ROUND_MAX_MS: u64 = 2_000;
 
-/// Another node's answer to the question what its machine's wall clock shows.
+/// Another node's reading of its wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockReading {
-    /// When it was asked, by the monotonic clock of this node, in milliseconds.
+    /// When this node asked, by its monotonic clock, in milliseconds.
     pub asked_ms: u64,
-    /// When the answer came, by the same clock.
+    /// When the answer arrived, by the same clock.
     pub answered_ms: u64,
-    /// What the other node's wall clock showed, milliseconds since 1970.
+    /// The other node's wall clock, milliseconds since 1970.
     pub wall_ms: u64,
 }
 
@@ -37,7 +37,7 @@ pub struct ClockReading {
 pub(crate) enum TrueTime {
     /// A majority of the voters agrees with it.
     Confirmed(u64),
-    /// No majority agrees: the earliest clock that was shown.
+    /// No majority agrees: the earliest of the known clocks.
     Unconfirmed(u64),
 }
 
@@ -57,7 +57,7 @@ impl TrueTime {
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     node: NodeId,
-    // Their wall clock less our monotonic clock, and how far that may be off.
+    // The other wall clock less our monotonic clock, and the error of that.
     shift_ms: i64,
     error_ms: i64,
     mono_ms: u64,
@@ -77,8 +77,8 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    /// A node has answered what its wall clock shows.
-    pub(crate) fn hear(&mut self, node: NodeId, read: ClockReading) {
+    /// Stores the answer of a node.
+    pub(crate) fn record(&mut self, node: NodeId, read: ClockReading) {
         let ClockReading { asked_ms, answered_ms, wall_ms } = read;
         let round_ms = answered_ms.saturating_sub(asked_ms);
         if round_ms > ROUND_MAX_MS {
@@ -88,26 +88,26 @@ impl Clocks {
         let reading = Reading { node, shift_ms, error_ms: (round_ms / 2) as i64, mono_ms: answered_ms };
         let known = self.readings.entry(node).or_insert(reading);
         let is_old = answered_ms.saturating_sub(known.mono_ms) > KEEP_MS;
-        // What contradicts it was set since.
+        // A reading that contradicts the old one means that the clock was set since.
         if is_old || reading.error_ms <= known.error_ms || !known.agrees(&reading, 0) {
             *known = reading;
         }
     }
 
-    /// True time by the voters of a shard, as the node `own` knows it now; `None` as long as no majority of them has
-    /// shown its clock.
+    /// True time according to the voters of a shard, as the node `own` knows it now. `None` until a majority of their
+    /// clocks is known.
     pub(crate) fn true_time(&self, own: NodeId, now: Now, members: &Members) -> Option<TrueTime> {
-        let shown = self.shown(own, now, members);
-        is_majority(&shown, members).then(|| judge(own, now, members, &shown))
+        let known_clocks = self.known_clocks(own, now, members);
+        is_majority(&known_clocks, members).then(|| judge(own, now, members, &known_clocks))
     }
 
-    /// The same, by the nodes whose clocks are known.
+    /// The same, from the clocks that are known, however few.
     pub(crate) fn best_time(&self, own: NodeId, now: Now, members: &Members) -> TrueTime {
-        judge(own, now, members, &self.shown(own, now, members))
+        judge(own, now, members, &self.known_clocks(own, now, members))
     }
 
-    /// The clocks of voters, ours with them; ours first.
-    fn shown(&self, own: NodeId, now: Now, members: &Members) -> Vec<Reading> {
+    /// The known clocks of voters, our own first.
+    fn known_clocks(&self, own: NodeId, now: Now, members: &Members) -> Vec<Reading> {
         let voters = [&members.voters, &members.voters_outgoing].into_iter().flatten();
         let nodes: BTreeSet<NodeId> = voters.map(|replica| replica.node()).collect();
         let ours = Reading { node: own, shift_ms: now.shift_ms(), error_ms: 0, mono_ms: now.mono_ms };
@@ -118,25 +118,26 @@ impl Clocks {
     }
 }
 
-fn judge(own: NodeId, now: Now, members: &Members, shown: &[Reading]) -> TrueTime {
+fn judge(own: NodeId, now: Now, members: &Members, known_clocks: &[Reading]) -> TrueTime {
     let instant = |shift_ms: i64| now.mono_ms.saturating_add_signed(shift_ms);
-    // Our own clock is checked against the others first, then the best known one.
-    let mut judges: Vec<&Reading> = shown.iter().collect();
+    // Our own clock is compared with the others first, then the most exact one.
+    let mut judges: Vec<&Reading> = known_clocks.iter().collect();
     judges.sort_by_key(|reading| (reading.node != own, reading.error_ms, reading.node));
     for judge in judges {
-        let agree: Vec<Reading> = shown.iter().filter(|reading| reading.agrees(judge, AGREE_MS)).copied().collect();
+        let agree: Vec<Reading> =
+            known_clocks.iter().filter(|reading| reading.agrees(judge, AGREE_MS)).copied().collect();
         if is_majority(&agree, members) {
             return TrueTime::Confirmed(instant(judge.shift_ms));
         }
     }
-    let earliest = shown.iter().map(|reading| reading.shift_ms).min();
+    let earliest = known_clocks.iter().map(|reading| reading.shift_ms).min();
     TrueTime::Unconfirmed(instant(earliest.unwrap_or_else(|| now.shift_ms())))
 }
 
-/// Whether these are a majority of the voters, during a joint change of both sides.
-fn is_majority(shown: &[Reading], members: &Members) -> bool {
+/// Whether these are a majority of the voters, and of the outgoing voters during a joint change.
+fn is_majority(known_clocks: &[Reading], members: &Members) -> bool {
     [&members.voters, &members.voters_outgoing].into_iter().filter(|list| !list.is_empty()).all(|list| {
-        let among = list.iter().filter(|replica| shown.iter().any(|reading| reading.node == replica.node()));
+        let among = list.iter().filter(|replica| known_clocks.iter().any(|reading| reading.node == replica.node()));
         2 * among.count() > list.len()
     })
 }
@@ -158,17 +159,17 @@ mod tests {
         Members { voters_outgoing: replicas(outgoing), ..Members::born(replicas(voters)) }
     }
 
-    /// Answered within so long.
+    /// An answer with this round trip.
     fn read(now: Now, wall_ms: u64, round_ms: u64) -> ClockReading {
         ClockReading { asked_ms: now.mono_ms - round_ms, answered_ms: now.mono_ms, wall_ms }
     }
 
-    /// How far true time is ahead of node 1's clock when the others' clocks are so far ahead of it: an error if it is
-    /// not confirmed, `None` if too few have shown theirs.
+    /// How far true time is ahead of node 1's clock when the other clocks are this far ahead of it. An error if it is
+    /// not confirmed, `None` if too few clocks are known.
     fn known(voters: &[NodeId], outgoing: &[NodeId], ahead_ms: &[(NodeId, i64)]) -> Option<Result<i64, i64>> {
         let mut clocks = Clocks::default();
         for (node, ahead_ms) in ahead_ms {
-            clocks.hear(*node, read(now(), WALL.saturating_add_signed(*ahead_ms), 0));
+            clocks.record(*node, read(now(), WALL.saturating_add_signed(*ahead_ms), 0));
         }
         Some(match clocks.true_time(1, now(), &members(voters, outgoing))? {
             TrueTime::Confirmed(ms) => Ok(ms as i64 - WALL as i64),
@@ -182,16 +183,16 @@ mod tests {
     }
 
     #[test]
-    fn a_majority_must_have_shown_its_clock() {
+    fn the_clocks_of_a_majority_must_be_known() {
         assert_eq!(known(&[1, 2, 3], &[], &[]), None);
         assert_eq!(known(&[1, 2, 3], &[], &[(4, 0), (5, 0)]), None, "they have no vote");
         assert_eq!(known(&[1, 2, 3, 4, 5], &[], &[(2, 0)]), None);
-        let nobody = Clocks::default().best_time(1, now(), &members(&[1, 2, 3], &[]));
-        assert_eq!(nobody, TrueTime::Unconfirmed(WALL));
+        let none_confirmed = Clocks::default().best_time(1, now(), &members(&[1, 2, 3], &[]));
+        assert_eq!(none_confirmed, TrueTime::Unconfirmed(WALL));
     }
 
     #[test]
-    fn a_majority_that_agrees_confirms_and_our_own_clock_counts_if_it_is_among_them() {
+    fn an_agreeing_majority_confirms_true_time_and_may_include_our_own_clock() {
         assert_eq!(known(&[1, 2, 3], &[], &[(2, 400), (3, 60_000)]), Some(Ok(0)));
         assert_eq!(known(&[1, 2, 3], &[], &[(2, 60_000), (3, 60_400)]), Some(Ok(60_000)));
         assert_eq!(known(&[1, 2, 3], &[], &[(2, -3_600_000)]), Some(Err(-3_600_000)), "the earlier one");
@@ -208,28 +209,28 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_answer_says_less_and_a_very_slow_one_nothing() {
+    fn a_slow_answer_is_less_exact_and_a_very_slow_one_is_ignored() {
         let (three, mut clocks) = (members(&[1, 2, 3], &[]), Clocks::default());
-        clocks.hear(2, read(now(), WALL - 1_200, 1_500));
+        clocks.record(2, read(now(), WALL - 1_200, 1_500));
         assert_eq!(clocks.true_time(1, now(), &three), Some(TrueTime::Confirmed(WALL)), "it may well be right");
-        clocks.hear(2, read(now(), WALL - 1_200, 20));
+        clocks.record(2, read(now(), WALL - 1_200, 20));
         assert_eq!(clocks.true_time(1, now(), &three), Some(TrueTime::Unconfirmed(WALL - 1_190)));
-        clocks.hear(2, read(now(), WALL, ROUND_MAX_MS + 1));
+        clocks.record(2, read(now(), WALL, ROUND_MAX_MS + 1));
         assert_eq!(clocks.true_time(1, now(), &three), Some(TrueTime::Unconfirmed(WALL - 1_190)));
-        clocks.hear(2, read(now(), WALL, 500));
+        clocks.record(2, read(now(), WALL, 500));
         assert_eq!(clocks.true_time(1, now(), &three), Some(TrueTime::Confirmed(WALL)), "it was set since");
         let later = Now { wall_ms: WALL + FRESH_MS + 1, mono_ms: MONO + FRESH_MS + 1 };
         assert_eq!(clocks.true_time(1, later, &three), None, "what is old says nothing");
     }
 
     #[test]
-    fn clocks_that_are_all_set_are_believed_and_ours_alone_is_not() {
+    fn a_change_of_all_clocks_is_followed_and_of_ours_alone_is_not() {
         let (three, mut clocks) = (members(&[1, 2, 3], &[]), Clocks::default());
-        clocks.hear(2, read(now(), WALL, 0));
-        clocks.hear(3, read(now(), WALL, 0));
+        clocks.record(2, read(now(), WALL, 0));
+        clocks.record(3, read(now(), WALL, 0));
         let set = Now { wall_ms: WALL + 3_600_000, mono_ms: MONO };
         assert_eq!(clocks.true_time(1, set, &three), Some(TrueTime::Confirmed(WALL)));
-        clocks.hear(2, read(set, WALL + 3_600_010, 0));
+        clocks.record(2, read(set, WALL + 3_600_010, 0));
         assert_eq!(clocks.true_time(1, set, &three), Some(TrueTime::Confirmed(WALL + 3_600_000)));
     }
 }

@@ -1,16 +1,16 @@
-//! Little-endian reading of the crate's own byte formats; writing is `bytes::BufMut`.
+//! Little-endian reading of the crate's own byte formats. Writing uses `bytes::BufMut`.
 
 use bytes::{Buf, Bytes};
 
 use crate::name::ReplicaId;
 
-/// A stored or received value that does not have the shape it should have.
+/// A stored or received value is malformed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// The bytes end before the value does.
     #[error("{what} is cut off: {missing} more bytes were expected; the file or frame is damaged")]
     Short {
-        /// What was being read.
+        /// The value being read.
         what: &'static str,
         /// How many bytes are missing at least.
         missing: usize,
@@ -18,23 +18,23 @@ pub enum Malformed {
     /// Bytes are left over after the value.
     #[error("{what} is followed by {extra} bytes that belong to nothing; the file or frame is damaged")]
     Long {
-        /// What was being read.
+        /// The value being read.
         what: &'static str,
         /// How many bytes are left over.
         extra: usize,
     },
-    /// A byte that says which kind or version follows has a value this program does not know.
+    /// A kind or version byte has a value that this program does not know.
     #[error("{what} is {found}, which this version does not know; it was written by a newer version or is damaged")]
     Unknown {
-        /// What was being read.
+        /// The value being read.
         what: &'static str,
         /// The value found.
         found: u8,
     },
-    /// A value contradicts another one beside it.
+    /// A number is not the id of a replica.
     #[error("{what} says {said} where {fits} fits; the file or frame is damaged")]
     Contradiction {
-        /// What was being read.
+        /// The value being read.
         what: &'static str,
         /// The value found.
         said: u64,
@@ -44,7 +44,7 @@ pub enum Malformed {
     /// A number that should name a replica does not.
     #[error("{what} says {found:#x}, which is no replica's id; the file or frame is damaged")]
     Replica {
-        /// What was being read.
+        /// The value being read.
         what: &'static str,
         /// The number found.
         found: u64,
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         ReplicaId::from_bits(found).ok_or(Malformed::Replica { what: self.what, found })
     }
 
-    /// 0 stands for none.
+    /// 0 means none.
     pub(crate) fn replica_if_any(&mut self) -> Result<Option<ReplicaId>, Malformed> {
         match self.u64()? {
             0 => Ok(None),
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A slice of the same memory, not a copy.
+    /// A slice of the same memory, without a copy.
     pub(crate) fn bytes(&mut self, length: usize) -> Result<Bytes, Malformed> {
         self.need(length)?;
         Ok(self.rest.split_to(length))

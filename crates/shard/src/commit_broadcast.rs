@@ -4,21 +4,21 @@
 /// The commit index that followers know, and when the next broadcast is due.
 #[derive(Default)]
 pub(crate) struct CommitBroadcast {
-    told: u64,
+    sent: u64,
     /// When the broadcast is due, in monotonic milliseconds. `None` if the followers know everything.
     pub(crate) due_ms: Option<u64>,
 }
 
 impl CommitBroadcast {
     /// Messages with this commit index were sent.
-    pub(crate) fn told(&mut self, committed: u64) {
-        self.told = committed;
+    pub(crate) fn sent(&mut self, committed: u64) {
+        self.sent = committed;
         self.due_ms = None;
     }
 
     /// Entries up to this index are committed. The broadcast is due at `due_ms` unless one is due already.
     pub(crate) fn committed(&mut self, committed: u64, due_ms: u64) {
-        if committed > self.told {
+        if committed > self.sent {
             self.due_ms.get_or_insert(due_ms);
         }
     }
@@ -29,12 +29,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_told_is_not_told_again_and_what_was_not_is_told_in_time() {
+    fn the_commit_index_is_broadcast_once_and_in_time() {
         let mut news = CommitBroadcast::default();
         news.committed(3, 20);
         news.committed(4, 25);
         assert_eq!(news.due_ms, Some(20), "the first one waits no longer because of the second");
-        news.told(4);
+        news.sent(4);
         news.committed(4, 30);
         assert_eq!(news.due_ms, None);
         news.committed(5, 40);

@@ -1,4 +1,4 @@
-//! What an engine is told at its start.
+//! The configuration of an engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use crate::name::{FOUNDING, NodeId, ReplicaId, ShardId};
 /// Turns queued for a shard in one pass become one entry of at most this many bytes, then a second one.
 pub const ENTRY_BYTES: usize = 256 * 1024;
 
-/// The largest turn that is taken; a bigger one is refused and ends the epoch. Bytes.
+/// The largest turn that is accepted, in bytes. A larger one is refused and ends the epoch.
 pub const TURN_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What a leader appends to one shard before it is committed; beyond this raft refuses. Bytes.
+/// How much a leader appends to one shard before it is committed, in bytes. Raft refuses more.
 pub const UNCOMMITTED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Entries of one shard after which a snapshot is due.
@@ -19,46 +19,46 @@ pub const SNAPSHOT_ENTRIES: u64 = 10_000;
 /// Bytes of one shard's entries after which a snapshot is due.
 pub const SNAPSHOT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Entries kept in memory behind a snapshot, for followers that lag a little. A node that is alone keeps none.
+/// Entries kept in memory behind a snapshot, for followers that lag a little. A single node keeps none.
 pub const TAIL_ENTRIES: u64 = 1_000;
 
-/// Bytes of applied entries that a shard keeps in memory at most, with a snapshot or without. A follower that lags
-/// further gets a snapshot.
+/// Bytes of applied entries that a shard keeps in memory at most. A follower that lags further gets a snapshot.
 pub const TAIL_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The same of all shards of a node together: each may keep an equal part of it …
+/// The same for all shards of a node together. Each may keep an equal part of it …
 pub const NODE_TAIL_BYTES: u64 = 64 * 1024 * 1024;
 
-/// … but so much in any case, or a follower that is one large entry behind would need a snapshot.
+/// … but at least this much. Otherwise a follower that is one large entry behind would need a snapshot.
 pub const TAIL_BYTES_MIN: u64 = 256 * 1024;
 
-/// How long followers may not know that an entry is committed: most hear of it with the next one before. Milliseconds.
+/// How long followers may not know that an entry is committed, in milliseconds. Usually the next entry tells them
+/// sooner.
 pub const COMMIT_BROADCAST_MS: u64 = 15;
 
-/// What an engine is told at its start.
+/// The configuration of an engine.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// This node.
     pub node: NodeId,
-    /// From this the election time-outs are drawn.
+    /// The seed of the election timeouts.
     pub seed: u64,
-    /// How many data shards the cluster has: 1..=`shards`, beside the directory.
+    /// The number of data shards. They are 1..=`shards`; the directory is shard 0.
     pub shards: u16,
-    /// The shards this node has a replica of at its birth, each with its voters. What is on disk outranks it: once
-    /// there is anything, the groups of a node are those it tells of.
+    /// The shards of which this node has a replica at first, each with its voters. A disk that is not empty outranks
+    /// them.
     pub groups: BTreeMap<ShardId, Vec<ReplicaId>>,
-    /// Replicas of this node below this generation are gone, also if the disk does not say so: they were on a disk
-    /// that was lost. 0 for a node that never lost one; otherwise any generation that the directory gave out after
-    /// the loss and before the first replica on the new disk.
+    /// Replicas of this node below this generation are gone, even if the disk does not say so: they were on a lost
+    /// disk. 0 for a node that never lost one. Otherwise any generation that the directory gave out after the loss and
+    /// before the first replica on the new disk.
     pub generation_min: u64,
-    /// Nodes that should not lead while others can: they are going down, or something is wrong with them. May change
-    /// while an engine runs: [`Input::AvoidLeadership`](crate::Input::AvoidLeadership).
+    /// Nodes that should not lead while others can, because they are shutting down or unhealthy.
+    /// [`Input::AvoidLeadership`](crate::Input::AvoidLeadership) changes them while the engine runs.
     pub avoid_leadership: BTreeSet<NodeId>,
-    /// A leader is heard at least this often, ticks.
+    /// The longest interval between two messages of a leader, ticks.
     pub heartbeat_ticks: usize,
-    /// The shortest silence of a leader that starts an election, ticks.
+    /// The shortest election timeout, ticks.
     pub election_ticks_min: usize,
-    /// Every silence of this length has started an election, ticks.
+    /// The longest election timeout, ticks.
     pub election_ticks_max: usize,
     /// See [`ENTRY_BYTES`].
     pub entry_bytes: usize,
@@ -84,7 +84,7 @@ impl Config {
         Config::born(node, seed, shards, &[node])
     }
 
-    /// A node that joins a cluster: it has nothing until a leader sends it something.
+    /// A node that joins a cluster. It has no replica until a leader sends it something.
     pub fn joining(node: NodeId, seed: u64, shards: u16) -> Config {
         Config {
             node,
@@ -107,23 +107,23 @@ impl Config {
         }
     }
 
-    /// One of several nodes that found a cluster together: all are voters of every shard, and all must be told the
-    /// same.
+    /// One of several nodes that found a cluster together. All are voters of every shard, and all must get the same
+    /// list.
     pub fn born(node: NodeId, seed: u64, shards: u16, nodes: &[NodeId]) -> Config {
         let voters: Vec<_> = nodes.iter().map(|node| ReplicaId::new(*node, FOUNDING)).collect();
         let groups = (0..=shards).map(|shard| (shard, voters.clone())).collect();
         Config { groups, ..Config::joining(node, seed, shards) }
     }
 
-    /// The election time-out of this node for a shard and a term, ticks: the same every time it is asked,
-    /// different from node to node, so that elections do not stay split.
+    /// The election timeout of this node for a shard and a term, in ticks. It is deterministic and differs between
+    /// nodes, so that elections do not stay split.
     pub(crate) fn election_ticks(&self, shard: ShardId, term: u64) -> usize {
         let drawn =
             [self.node, u64::from(shard), term].into_iter().fold(self.seed, |drawn, part| scramble(drawn ^ part));
         let span = (self.election_ticks_max - self.election_ticks_min) as u64;
         let extra = usize::try_from(drawn % span).expect("a span of ticks is small");
-        let patience = if self.avoids_leadership() { self.election_ticks_max } else { 0 };
-        self.election_ticks_min + extra + patience
+        let delay = if self.avoids_leadership() { self.election_ticks_max } else { 0 };
+        self.election_ticks_min + extra + delay
     }
 
     /// Whether this node should not lead.
@@ -132,7 +132,7 @@ impl Config {
     }
 }
 
-/// One step of SplitMix64: every bit of the input moves every bit of the output.
+/// One step of SplitMix64: every input bit affects every output bit.
 fn scramble(input: u64) -> u64 {
     let mut mixed = input.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_shards_keep_for_followers_is_bounded() {
+    fn the_entries_kept_for_followers_are_bounded() {
         let of_node = |shards: u16| Config::joining(1, 9, shards).tail_bytes * (u64::from(shards) + 1);
         assert_eq!(of_node(1), 2 * TAIL_BYTES);
         assert!((16..=255).all(|shards| of_node(shards) <= NODE_TAIL_BYTES));

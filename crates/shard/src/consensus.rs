@@ -1,4 +1,4 @@
-//! How raft-rs is set up and what is let in to it.
+//! The configuration of raft-rs, and the messages that it may receive.
 
 use raft::ReadOnlyOption;
 use raft::eraftpb::MessageType;
@@ -7,16 +7,17 @@ use crate::config::Config;
 use crate::envelope;
 use crate::name::ReplicaId;
 
-/// One message carries entries of at most this many bytes, or one entry.
+/// Bytes of entries in one message at most, unless a single entry is larger.
 const MESSAGE_BYTES: u64 = 1024 * 1024;
 
-/// Appends to one follower that are not answered yet, messages.
+/// Unanswered appends to one follower at most, messages.
 const INFLIGHT_MESSAGES: usize = 256;
 
-/// Committed entries handed out in one pass, bytes, or one entry; more matter only at a restart.
+/// Bytes of committed entries returned in one pass at most, unless a single entry is larger. More matter only at a
+/// restart.
 const APPLY_BYTES: u64 = 8 * 1024 * 1024;
 
-/// The settings of one replica, of which everything up to `applied` is in a snapshot.
+/// The settings of one replica. Everything up to `applied` is in a snapshot.
 pub(crate) fn raft_config(config: &Config, replica: ReplicaId, applied: u64) -> raft::Config {
     raft::Config {
         id: replica.bits(),
@@ -28,13 +29,13 @@ pub(crate) fn raft_config(config: &Config, replica: ReplicaId, applied: u64) -> 
         check_quorum: true,
         pre_vote: true,
         min_election_tick: config.election_ticks_min,
-        // A node that should not lead waits up to twice as long.
+        // A node that avoids leadership waits up to twice as long.
         max_election_tick: 2 * config.election_ticks_max,
         read_only_option: ReadOnlyOption::Safe,
-        // Most is told with the next entry; the group tells the rest.
+        // The next entry usually tells followers the commit index; the group broadcasts it otherwise.
         skip_bcast_commit: true,
-        // It adds entries to an empty message that stands for a later place when a follower is probed again
-        // in the same pass; the follower then finds a gap and stops.
+        // It adds entries to an empty message for a later position when a follower is probed twice in a pass. The
+        // follower then finds a gap and stops.
         batch_append: false,
         priority: 0,
         max_uncommitted_size: config.uncommitted_bytes_max,
@@ -42,8 +43,8 @@ pub(crate) fn raft_config(config: &Config, replica: ReplicaId, applied: u64) -> 
     }
 }
 
-/// Whether peers send each other such messages. Proposals and reads are never forwarded: they are only
-/// for the node whose actors decided them.
+/// Whether peers send each other such messages. Proposals and reads are never forwarded: they are only for the node
+/// whose actors decided them.
 pub(crate) fn travels(kind: MessageType) -> bool {
     match kind {
         MessageType::MsgAppend
@@ -68,14 +69,14 @@ pub(crate) fn travels(kind: MessageType) -> bool {
     }
 }
 
-/// Whether only a leader sends such messages. They alone make a replica, or reach one that has heard nothing yet:
-/// a vote is only asked of voters, and those have had a snapshot long since.
+/// Whether only a leader sends such messages. Only they create a replica or reach an empty one. Votes are requested
+/// from voters only, and every voter has had a snapshot.
 pub(crate) fn is_from_leader(kind: MessageType) -> bool {
     matches!(kind, MessageType::MsgAppend | MessageType::MsgSnapshot | MessageType::MsgHeartbeat)
 }
 
-/// Whether a message of another node makes the log longer by what that node has: entries, or a snapshot. A node without
-/// room for it can leave such messages and take all others: raft sends them again.
+/// Whether a peer's message makes the log longer: it carries entries or a snapshot. A node without room can drop such
+/// messages and accept all others, because raft sends them again.
 pub fn grows_log(message: &[u8]) -> bool {
     // The receiver drops malformed messages.
     let Some((_, message)) = envelope::open(message) else { return false };
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_and_snapshots_make_a_log_longer_and_nothing_else_does() {
+    fn only_entries_and_snapshots_make_a_log_longer() {
         let bytes = |kind: MessageType, entries: usize| {
             let mut message = Message::default();
             message.set_msg_type(kind);

@@ -1,5 +1,5 @@
-//! The decoders of this crate that nothing else makes public, for the fuzz tests in `crates/fuzz`. Each decodes some
-//! bytes and encodes the value again; it returns `None` if the bytes are refused.
+//! Private decoders of this crate, for the fuzz tests in `crates/fuzz`. Each decodes some bytes and encodes the value
+//! again. It returns `None` if the bytes are refused.
 
 use bytes::Bytes;
 
@@ -24,7 +24,7 @@ pub fn members(bytes: &[u8]) -> Option<Vec<u8>> {
     read_members_change(bytes).ok()?.write_to_bytes().ok()
 }
 
-/// What raft sends to a follower that needs a snapshot.
+/// A snapshot as raft sends it to a follower.
 pub fn packed_snapshot(bytes: &[u8]) -> Option<Vec<u8>> {
     let (meta, state) = snapshot::unpack(Bytes::copy_from_slice(bytes)).ok()?;
     Some(snapshot::pack(&meta, &state).to_vec())

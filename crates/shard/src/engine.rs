@@ -1,4 +1,4 @@
-//! All shards of a node, driven together: a pass takes every input, and gives one write and all outputs.
+//! All shards of a node, driven together. A pass takes all inputs and returns one write and all outputs.
 
 use bytes::Bytes;
 use slog::Discard;
@@ -20,40 +20,40 @@ use crate::snapshot::SnapshotMeta;
 use crate::status::GroupStatus;
 use crate::target_config::TargetConfig;
 
-/// A write's memory beyond this is not kept for the next one.
+/// The buffer of a write is not reused if it is larger.
 const SPARE_BYTES_MAX: usize = 4 << 20;
 
 /// All shards of a node. One thread owns it and drives it in passes:
 ///
-/// 1. [`step`](Engine::step) with everything that has come in;
-/// 2. send the write's messages, make its snapshots and then its records durable;
-/// 3. [`persisted`](Engine::persisted), and carry out what it puts out;
-/// 4. again, without waiting for inputs, while [`has_ready`](Engine::has_ready).
+/// 1. [`step`](Engine::step) with all inputs that have arrived;
+/// 2. send the messages of the write, make its snapshots and then its records durable;
+/// 3. [`persisted`](Engine::persisted), and handle the outputs;
+/// 4. repeat without waiting for inputs while [`has_ready`](Engine::has_ready).
 ///
 /// The same inputs always give the same outputs.
 pub struct Engine<T> {
     config: Config,
     logger: slog::Logger,
-    // By shard id; a node need not have every shard.
+    // By shard id. A node need not have every shard.
     groups: Vec<Option<Box<Group<T>>>>,
-    // By shard id: the highest generation of this node's replicas that is gone, 0 if none is.
+    // By shard id: the highest generation of this node's replicas that is gone. 0 if none is.
     gone: Vec<u64>,
-    // By shard id: the newest one told, also of shards this node has no replica of.
+    // By shard id: the newest target configuration, also for shards of which this node has no replica.
     targets: Vec<Option<TargetConfig>>,
-    // Records of what is gone; the next write begins with them.
+    // Records of replicas that are gone. The next write begins with them.
     head: Vec<u8>,
     // The shards with something to do in this or the next pass, each once; the flags say which.
     touched: Vec<ShardId>,
     is_touched: Vec<bool>,
-    // What may come out before the write of the pass.
+    // Outputs that need not wait for the write of the pass.
     early: Vec<Output<T>>,
-    // What comes out with the second half of the pass.
+    // Outputs for the second half of the pass.
     out: Vec<Output<T>>,
     now: Now,
     clocks: Clocks,
     phase: Phase,
     dropped: u64,
-    // What the next write's records are put into.
+    // The buffer for the records of the next write.
     spare: Vec<u8>,
 }
 
@@ -66,9 +66,8 @@ enum Phase {
 }
 
 impl<T> Engine<T> {
-    /// Takes up what is on disk: the newest durable snapshot of each shard, if there is one, and all
-    /// records in the order in which they were written. An empty disk is a node at its birth. What is
-    /// committed after the snapshots is applied again in the first passes.
+    /// Restores a node from the newest durable snapshot of each shard and all records, in the order in which they were
+    /// written. An empty disk is a new node. The first passes apply the committed entries after the snapshots again.
     ///
     /// # Errors
     ///
@@ -118,7 +117,7 @@ impl<T> Engine<T> {
         Ok(())
     }
 
-    /// The node's replica of a shard is gone for ever, from the next write on.
+    /// Drops the node's replica of a shard durably, from the next write on.
     fn end_group(&mut self, shard: ShardId) {
         let Some(group) = self.groups[usize::from(shard)].take() else { return };
         let replica = group.replica();
@@ -130,11 +129,11 @@ impl<T> Engine<T> {
         self.out.push(Output::Removed { shard, replica });
     }
 
-    /// The first half of a pass. The write must be carried out before the second half.
+    /// The first half of a pass. The write must be durable before the second half.
     ///
     /// # Panics
     ///
-    /// When the second half of the pass before is missing.
+    /// When the second half of the previous pass is missing.
     pub fn step(&mut self, now: Now, inputs: impl IntoIterator<Item = Input<T>>) -> Write {
         if self.phase == Phase::Stopped {
             return Write::default();
@@ -161,7 +160,7 @@ impl<T> Engine<T> {
         write
     }
 
-    /// Takes back the records of a write that was carried out: the next one goes on in their memory.
+    /// Returns the buffer of a finished write for reuse.
     pub fn recycle(&mut self, mut records: Vec<u8>) {
         if records.capacity() <= SPARE_BYTES_MAX {
             records.clear();
@@ -169,13 +168,13 @@ impl<T> Engine<T> {
         }
     }
 
-    /// What is committed as of the first half of a pass and was durable before it: it may be carried out while the
-    /// write is on its way to the disk, and otherwise comes with [`Engine::persisted`].
+    /// The outputs for entries that were committed and durable before this pass. They may be handled during the write.
+    /// Otherwise [`Engine::persisted`] returns them.
     pub fn decided(&mut self, out: &mut Vec<Output<T>>) {
         out.append(&mut self.early);
     }
 
-    /// The second half of a pass: the write is durable. Appends to `out` what follows from it.
+    /// The second half of a pass, after the write is durable. Appends its outputs to `out`.
     ///
     /// # Panics
     ///
@@ -209,7 +208,7 @@ impl<T> Engine<T> {
         self.touched.truncate(kept);
     }
 
-    /// When a pass is needed even if nothing comes in, monotonic milliseconds.
+    /// When a pass is needed even without inputs, in monotonic milliseconds.
     pub fn due_ms(&self) -> Option<u64> {
         self.groups.iter().flatten().filter_map(|group| group.broadcast_due_ms()).min()
     }
@@ -219,8 +218,8 @@ impl<T> Engine<T> {
         self.phase != Phase::Stopped && !self.touched.is_empty()
     }
 
-    /// What a new part of the log must begin with, so that the parts before it can be removed once every
-    /// shard's entries in them are below [`first_needed`](Engine::first_needed). Call it between passes.
+    /// The records that a new part of the log must begin with. The parts before it can be removed once every shard's
+    /// entries in them are below [`first_needed`](Engine::first_needed). Call it between passes.
     pub fn checkpoint(&self) -> Vec<Record> {
         let gone = (0..=self.config.shards).zip(&self.gone).filter(|(_, generation)| **generation > 0);
         let gone = gone.map(|(shard, generation)| Record::Gone { shard, generation: *generation });
@@ -228,39 +227,39 @@ impl<T> Engine<T> {
         gone.chain(groups.flat_map(|group| group.checkpoint())).collect()
     }
 
-    /// The first entry of a shard that a restart would read from the log; nothing of a shard that this node has no
-    /// replica of is needed.
+    /// The first entry of a shard that a restart would read from the log. `None` if this node has no replica of it:
+    /// nothing is needed then.
     pub fn first_needed(&self, shard: ShardId) -> Option<u64> {
         Some(self.of(shard)?.first_needed())
     }
 
-    /// The shards that this node has a replica of.
+    /// The shards of which this node has a replica.
     pub fn shards(&self) -> impl Iterator<Item = ShardId> {
         self.groups.iter().flatten().map(|group| group.meta().shard)
     }
 
-    /// How this node's replica of a shard is doing.
+    /// The status of this node's replica of a shard.
     pub fn group(&self, shard: ShardId) -> Option<GroupStatus> {
         Some(self.of(shard)?.status(&self.config))
     }
 
-    /// What a snapshot of a shard, cut now, would say about itself. It fits the applied state once all
-    /// outputs so far are carried out.
+    /// The description of a snapshot of a shard that is cut now. It fits the applied state once all outputs so far are
+    /// handled.
     pub fn snapshot_meta(&self, shard: ShardId) -> Option<&SnapshotMeta> {
         Some(self.of(shard)?.meta())
     }
 
-    /// The last entry of a shard that was put out.
+    /// The last entry of a shard that was returned as an output.
     pub fn applied(&self, shard: ShardId) -> Option<Position> {
         Some(self.of(shard)?.meta().position)
     }
 
-    /// True time as a shard has it that this node leads, milliseconds since 1970.
+    /// True time in a shard that this node leads, milliseconds since 1970.
     pub fn true_ms(&self, shard: ShardId) -> Option<u64> {
         self.of(shard)?.true_ms(self.now.mono_ms)
     }
 
-    /// The epoch in which this node takes proposals for a shard.
+    /// The epoch in which this node accepts proposals for a shard.
     pub fn epoch(&self, shard: ShardId) -> Option<Epoch> {
         self.of(shard)?.epoch()
     }
@@ -270,13 +269,13 @@ impl<T> Engine<T> {
         self.of(shard)?.leader().0
     }
 
-    /// When another node that leads a shard was heard last, in monotonic milliseconds; `None` if this process has heard
-    /// none.
+    /// When this process last received a message of another node that leads the shard, in monotonic milliseconds.
+    /// `None` if it never did.
     pub fn leader_heard_ms(&self, shard: ShardId) -> Option<u64> {
         self.of(shard)?.leader_heard_ms()
     }
 
-    /// Messages dropped so far because they were not for this node or not messages at all.
+    /// Messages dropped so far because they were malformed or not for this node.
     pub fn dropped_messages(&self) -> u64 {
         self.dropped
     }
@@ -292,7 +291,7 @@ impl<T> Engine<T> {
         }
     }
 
-    /// Does something with a shard that then has something to do; says whether this node has it.
+    /// Calls `act` on a shard's replica and marks it as having work. Returns whether this node has a replica.
     fn with(&mut self, shard: ShardId, act: impl FnOnce(&mut Group<T>, Now, &Config, &mut Vec<Output<T>>)) -> bool {
         let Some(Some(group)) = self.groups.get_mut(usize::from(shard)) else {
             return false;
@@ -330,7 +329,7 @@ impl<T> Engine<T> {
                 engine.all(|group, config, out| group.tick(now, config, clocks, out));
             }),
             Input::Clock { node, read } => {
-                self.clocks.hear(node, read);
+                self.clocks.record(node, read);
                 self.with_clocks(|engine, now, clocks| {
                     engine.all(|group, _, out| group.begin_when_clocks_are_known(now, clocks, out));
                 });
@@ -374,7 +373,7 @@ impl<T> Engine<T> {
         self.with(shard, |group, _, _, _| group.target(&target));
     }
 
-    /// Whether the message was one for a replica of this node.
+    /// Whether the message was for a replica of this node.
     fn message(&mut self, from: NodeId, shard: ShardId, bytes: &Bytes) -> bool {
         let Some((running_ms, message)) = envelope::open(bytes) else { return false };
         let (Some(sender), Some(to)) = (ReplicaId::from_bits(message.from), ReplicaId::from_bits(message.to)) else {
@@ -398,15 +397,16 @@ impl<T> Engine<T> {
         taken
     }
 
-    /// Whether a leader's message may make this replica: it is newer than all that are known to be gone.
+    /// Whether a leader's message may create this replica: it must be newer than all that are known to be gone.
     fn may_begin(&self, shard: ShardId, replica: ReplicaId) -> bool {
         let Some(gone) = self.gone.get(usize::from(shard)) else { return false };
         let generation = replica.generation();
         generation > (*gone).max(FOUNDING) && generation >= self.config.generation_min
     }
 
-    /// Makes this replica. One that was here before is dead, or there would not be a newer one; what was written of
-    /// it must be known to be void before anything of the new one arrives, so that one waits for the next message.
+    /// Creates a replica. An older replica is dead, or there would not be a newer one. The record that voids its
+    /// entries must be durable before an entry of the new replica arrives. So the new replica waits for the next
+    /// message.
     fn begin_replica(&mut self, shard: ShardId, replica: ReplicaId) -> bool {
         match self.of(shard) {
             Some(group) if group.replica() > replica || group.leads() => false,
@@ -428,7 +428,7 @@ impl<T> Engine<T> {
         self.clocks = clocks;
     }
 
-    /// Does something with every shard; says of each whether it then has something to do.
+    /// Calls `act` on every replica. It returns whether the replica then has work.
     fn all(&mut self, mut act: impl FnMut(&mut Group<T>, &Config, &mut Vec<Output<T>>) -> bool) {
         for place in 0..self.groups.len() {
             let Some(group) = &mut self.groups[place] else {

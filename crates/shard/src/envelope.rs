@@ -1,7 +1,7 @@
-//! What travels between engines: a raft message, and before it the shard's running time as its sender knows it.
+//! The messages between engines: a raft message after the sender's running time of the shard.
 //!
 //! Layout, little-endian: running time 8 bytes, 0 if the sender does not know it; then the message in raft-rs' protobuf
-//! form. On its way a message only gets older, so what it says is never ahead of the shard's time.
+//! form. A delayed message is older, so its running time is never ahead of the shard's time.
 
 use bytes::{Buf, BufMut, Bytes};
 use protobuf::Message as _;
@@ -19,7 +19,7 @@ pub(crate) fn seal(message: &Message, running_ms: Option<u64>) -> Bytes {
     bytes.into()
 }
 
-/// The sender's running time, if it knows it, and the message; `None` if these bytes are no such message.
+/// The sender's running time, if it knows it, and the message. `None` if the bytes are malformed.
 pub(crate) fn open(mut bytes: &[u8]) -> Option<(Option<u64>, Message)> {
     if bytes.len() < HEADER_BYTES {
         return None;
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sealed_is_what_is_opened() {
+    fn a_sealed_entry_is_opened() {
         let mut message = Message::default();
         (message.from, message.to, message.term) = (1 << 40, 2 << 40, 7);
         for running_ms in [None, Some(5)] {

@@ -1,10 +1,10 @@
-//! Looks at raft-rs' protobuf messages before they are parsed: only fields that they have, of the right type, within
-//! the bytes that are there.
+//! Checks raft-rs' protobuf messages before they are parsed. All fields must be known, have the right type and lie
+//! within the bytes.
 //!
-//! The parser (protobuf 2, which raft-rs is built on) descends into groups of unknown fields as deep as they are
-//! nested, until the stack ends (RUSTSEC-2024-0437), and makes room for what a length claims. raft-rs has no groups.
+//! The parser (protobuf 2, which raft-rs uses) follows nested groups of unknown fields without a limit, until the stack
+//! overflows (RUSTSEC-2024-0437). It also allocates whatever a length claims. raft-rs has no groups.
 
-/// What the value of a field is.
+/// The type of a field.
 #[derive(Clone, Copy)]
 enum Kind {
     /// A number, also of an enumeration or a boolean.
@@ -69,7 +69,7 @@ pub(crate) fn may_be_conf_change(bytes: &[u8]) -> bool {
     fit(bytes, CONF_CHANGE).is_some()
 }
 
-/// `None` if something is not as it must be. The recursion is as deep as the constants above are.
+/// `None` if something is wrong. The recursion is as deep as the constants above.
 fn fit(mut rest: &[u8], fields: Fields) -> Option<()> {
     while !rest.is_empty() {
         let tag = varint(&mut rest)?;
@@ -98,7 +98,7 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
     Some(digits.iter().rev().fold(0, |number, digit| number << 7 | u64::from(digit & 0x7f)))
 }
 
-/// Takes a value with its length before it.
+/// Takes a value that its length precedes.
 fn value<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = usize::try_from(varint(rest)?).ok()?;
     let (value, after) = rest.split_at_checked(length)?;
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_raft_writes_may_be_parsed() {
+    fn all_messages_of_raft_may_be_parsed() {
         let bytes = message().write_to_bytes().expect("it is written");
         assert!(may_be_message(&bytes));
         for length in 1..bytes.len() {
@@ -162,13 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn nested_groups_and_claims_are_refused() {
+    fn nested_groups_and_false_lengths_are_refused() {
         let groups = vec![0x0b; 1 << 20];
         assert!(!may_be_message(&groups) && !may_be_conf_change(&groups));
         // The same in an entry, which is field 7.
         let entry = [&[0x3a, 0x80, 0x80, 0x40][..], &groups].concat();
         assert!(!may_be_message(&entry));
-        // Field 12, of 4 GiB; a fixed number; a number without an end; no field of a message.
+        // Field 12, of 4 GiB; a fixed number; an unterminated number; a field that the message does not have.
         for bad in
             [&[0x62, 0xff, 0xff, 0xff, 0xff, 0x0f][..], &[0x11, 0, 0, 0, 0, 0, 0, 0, 0], &[0x10, 0xff], &[0xa8, 1, 0]]
         {

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_heard_is_forgotten_in_time() {
+    fn activity_expires() {
         let [two, three] = [2, 3].map(|node| ReplicaId::new(node, 1));
         let mut activity = FollowerActivity::default();
         activity.record(two);

@@ -39,7 +39,7 @@ pub(crate) struct Group<T> {
     // The term and vote that are on disk, or that this pass writes.
     written: (u64, u64),
     // The leader and term that were announced last.
-    told: Option<(Option<NodeId>, u64)>,
+    announced_leader: Option<(Option<NodeId>, u64)>,
     leadership: Option<Leadership<T>>,
     // Ticks until the leader starts its term without the clocks of its voters.
     clocks_awaited: Option<u32>,
@@ -90,7 +90,7 @@ impl<T> Group<T> {
             raft,
             saved: meta.position.index,
             written: (revived.term, revived.vote.map_or(0, ReplicaId::bits)),
-            told: None,
+            announced_leader: None,
             leadership: None,
             clocks_awaited: None,
             running: None,
@@ -199,7 +199,7 @@ impl<T> Group<T> {
             committed: raft.raft_log.committed,
             applied: self.meta().position.index,
             members,
-            aim_version: self.target.as_ref().map_or(0, |target| target.version),
+            target_version: self.target.as_ref().map_or(0, |target| target.version),
             distance_ms: self.meta().distance_ms,
             confirmed: self.leadership.as_ref().map(|leadership| leadership.confirmed),
             followers: self.followers(config),
@@ -248,14 +248,14 @@ impl<T> Group<T> {
             return true;
         }
         if self.leads() {
-            self.hear(&message);
+            self.on_message(&message);
         }
         let taken = self.raft.step(message).is_ok();
         self.watch(config, out);
         taken
     }
 
-    fn hear(&mut self, message: &Message) {
+    fn on_message(&mut self, message: &Message) {
         if let Some(sender) = ReplicaId::from_bits(message.from) {
             self.follower_activity.record(sender);
         }
@@ -304,8 +304,8 @@ impl<T> Group<T> {
         timely
             || (moved && self.raft.has_ready())
             || self.is_spent()
-            || self.has_aim_open(config)
-            || self.is_to_hand_over(config)
+            || self.is_behind_target(config)
+            || self.must_transfer(config)
     }
 
     pub(crate) fn snapshot_saved(&mut self, config: &Config, replica: ReplicaId, index: u64) {
@@ -366,7 +366,7 @@ impl<T> Group<T> {
         let is_due = self.broadcast_due_ms().is_some_and(|due_ms| due_ms <= now.mono_ms);
         if is_due {
             self.raft.raft.bcast_append();
-            self.commit_broadcast.told(self.raft.raft.raft_log.committed);
+            self.commit_broadcast.sent(self.raft.raft.raft_log.committed);
         }
         is_due
     }
@@ -391,7 +391,7 @@ impl<T> Group<T> {
         let mut ready = self.raft.ready();
         let messages = ready.take_messages();
         if messages.iter().any(|message| message.get_msg_type() == MessageType::MsgAppend) {
-            self.commit_broadcast.told(self.raft.raft.raft_log.committed);
+            self.commit_broadcast.sent(self.raft.raft.raft_log.committed);
         }
         write.messages.extend(messages.iter().map(|message| self.outgoing(message, now)));
         if !ready.snapshot().is_empty() {
@@ -454,8 +454,8 @@ impl<T> Group<T> {
     pub(crate) fn has_ready(&self) -> bool {
         self.raft.has_ready()
             || self.replica_due
-            || self.owes_state()
-            || (!self.is_spent() && self.leadership.as_ref().is_some_and(Leadership::owes_time))
+            || self.state_is_due()
+            || (!self.is_spent() && self.leadership.as_ref().is_some_and(Leadership::time_is_due))
             || (self.needs_reconcile && self.target.is_some() && self.leads())
     }
 

@@ -18,13 +18,13 @@ pub(crate) struct Leadership<T> {
     // Whether a majority of the voters confirms the true time.
     pub(crate) confirmed: bool,
     // Whether the distance from true time has changed since the last entry.
-    owes_time: bool,
+    time_is_due: bool,
     stamp_ms: u64,
     sequence: u64,
     // Accepted in this pass and not in an entry yet.
     turns: VecDeque<Proposed<T>>,
     // Reads of this pass that raft has not received yet.
-    asked: Vec<T>,
+    requested: Vec<T>,
     // Appended and not committed yet, by index.
     waiting: VecDeque<(u64, T)>,
     readings: VecDeque<Reading<T>>,
@@ -62,11 +62,11 @@ impl<T> Leadership<T> {
             epoch,
             time,
             confirmed,
-            owes_time: false,
+            time_is_due: false,
             stamp_ms: time.base_ms,
             sequence: 0,
             turns: VecDeque::new(),
-            asked: Vec::new(),
+            requested: Vec::new(),
             waiting: VecDeque::new(),
             readings: VecDeque::new(),
         }
@@ -76,8 +76,8 @@ impl<T> Leadership<T> {
         self.turns.push_back(proposed);
     }
 
-    pub(crate) fn ask(&mut self, ticket: T) {
-        self.asked.push(ticket);
+    pub(crate) fn request_read(&mut self, ticket: T) {
+        self.requested.push(ticket);
     }
 
     /// How many accepted proposals fit into the next entry. At least one if there is any.
@@ -101,28 +101,28 @@ impl<T> Leadership<T> {
     }
 
     /// Whether the next entry must carry a changed distance from true time.
-    pub(crate) fn owes_time(&self) -> bool {
-        self.owes_time
+    pub(crate) fn time_is_due(&self) -> bool {
+        self.time_is_due
     }
 
     /// Makes the next entry carry the distance, even without turns.
-    pub(crate) fn owe_time(&mut self) {
-        self.owes_time = true;
+    pub(crate) fn require_time(&mut self) {
+        self.time_is_due = true;
     }
 
     /// An entry with the distance was appended.
     pub(crate) fn time_appended(&mut self) {
-        self.owes_time = false;
+        self.time_is_due = false;
     }
 
     /// Compares the shard's time with true time. Returns whether an entry must carry a correction.
-    pub(crate) fn look_at(&mut self, truth: TrueTime, mono_ms: u64) -> bool {
+    pub(crate) fn compare_time(&mut self, truth: TrueTime, mono_ms: u64) -> bool {
         if !self.confirmed && planted::is("a term that begins with the last stamp and stays there") {
             return false;
         }
         self.confirmed = truth.is_confirmed();
         let corrected = self.time.correct(mono_ms, truth);
-        self.owes_time |= corrected;
+        self.time_is_due |= corrected;
         corrected
     }
 
@@ -143,13 +143,13 @@ impl<T> Leadership<T> {
     }
 
     /// Whether there are reads that raft has not received yet.
-    pub(crate) fn has_asked(&self) -> bool {
-        !self.asked.is_empty()
+    pub(crate) fn has_requested_reads(&self) -> bool {
+        !self.requested.is_empty()
     }
 
     /// Raft received the reads as `context`, after everything up to `barrier` was proposed.
     pub(crate) fn begin_reading(&mut self, context: u64, barrier: u64) {
-        let tickets = std::mem::take(&mut self.asked);
+        let tickets = std::mem::take(&mut self.requested);
         self.readings.push_back(Reading { context, barrier, safe: None, tickets });
     }
 
@@ -197,7 +197,7 @@ impl<T> Leadership<T> {
     /// Drops the proposals that were not appended, and the reads that depend on them.
     pub(crate) fn refuse_open(&mut self, why: RejectReason, out: &mut Vec<Output<T>>) {
         let turns = self.turns.drain(..).map(|proposed| proposed.ticket);
-        for ticket in turns.chain(self.asked.drain(..)) {
+        for ticket in turns.chain(self.requested.drain(..)) {
             out.push(lost(self.shard, ticket, why));
         }
     }

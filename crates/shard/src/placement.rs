@@ -1,8 +1,8 @@
-//! Where shards should go next: policy, and nothing but. What comes of it is committed by the directory, and Raft alone
-//! decides who votes.
+//! Where shards should go next. This is policy only: the directory commits it, and Raft alone decides which replicas
+//! vote.
 //!
-//! A plan is the committed table with the fewest moves that give every node its share, a few shards at a time; the
-//! ring's order chooses among nodes with room. The same table always gives the same plan.
+//! A plan takes the committed table and the fewest moves that give every node its share, a few shards at a time. Among
+//! nodes with room, the order of the ring decides. The same table always gives the same plan.
 
 mod leaders;
 mod target;
@@ -15,22 +15,22 @@ use crate::name::{DIRECTORY, NodeId, ShardId};
 
 use target::Target;
 
-/// Shards that are moved at once, if nothing else is wished: each costs a snapshot to another disk.
+/// Shards moved at once by default. Each costs a snapshot to another disk.
 pub const MOVING_MAX: usize = 4;
 
-/// The most voters of the directory's shard: more would make every change of it slower and nothing safer.
+/// The most voters of the directory's shard. More would make every change slower and nothing safer.
 pub const DIRECTORY_VOTERS_MAX: usize = 5;
 
-/// What is known of a cluster when its next moves are thought out.
+/// The state of a cluster from which its next moves are planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Situation {
     /// Its members, each once.
     pub members: Vec<Member>,
-    /// How many copies each data shard is to have; at least 1.
+    /// Copies of each data shard, at least 1.
     pub replicas: usize,
     /// The place of every shard: the directory's first, the others in order.
     pub places: Vec<Place>,
-    /// How many shards may be under way at once; leaders change besides.
+    /// Shards that may move at once. Changes of leaders do not count.
     pub moving_max: usize,
 }
 
@@ -39,20 +39,20 @@ pub struct Situation {
 pub struct Member {
     /// Its id.
     pub node: NodeId,
-    /// What may be expected of it.
+    /// Its state.
     pub state: MemberState,
-    /// Its replicas with a lower generation were on a disk that was lost.
+    /// Replicas of lower generations were on a lost disk.
     pub first_generation: u64,
 }
 
-/// What may be expected of a member.
+/// The state of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberState {
-    /// It has not started yet, or not since its disk was lost: it gets nothing, and keeps its places.
+    /// It has not started yet, or not since its disk was lost. It gets nothing and keeps its places.
     Joining,
-    /// It has copies, and gets more.
+    /// It has copies and can get more.
     Serving,
-    /// What it has is moved away from it.
+    /// Its copies are being moved away.
     Draining,
     /// It does not come back.
     Gone,
@@ -61,47 +61,47 @@ pub enum MemberState {
 /// Where a shard should be, as committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Which shard.
+    /// The shard.
     pub shard: ShardId,
     /// The replicas that should vote.
     pub voters: Vec<Replica>,
-    /// The replicas that should not.
+    /// The replicas that should be learners.
     pub learners: Vec<Replica>,
     /// The node that should lead.
     pub leader: NodeId,
-    /// Whether it is still on its way there.
+    /// Whether the move is not finished.
     pub moving: bool,
-    /// Nodes that may have a replica besides: where it comes from.
+    /// Nodes that may still have an old replica.
     pub leaving: Vec<NodeId>,
 }
 
 /// A replica of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replica {
-    /// On which node.
+    /// The node.
     pub node: NodeId,
     /// Its generation.
     pub generation: u64,
 }
 
-/// Where a shard should go. A node that has no live replica there gets a new one.
+/// Where a shard should go. A node without a live replica there gets a new one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Which shard.
+    /// The shard.
     pub shard: ShardId,
-    /// Nodes with a copy that votes, ascending.
+    /// Nodes whose copies vote, ascending.
     pub voters: Vec<NodeId>,
-    /// Nodes with a copy that does not, ascending.
+    /// Nodes whose copies are learners, ascending.
     pub learners: Vec<NodeId>,
     /// The voter that should lead.
     pub leader: NodeId,
 }
 
-/// The next moves: the directory's first, then away from nodes that are gone, then onto new disks, then the rest, as
-/// many as may be under way at once; and leaders wherever they should change. Empty when nothing is to be done now.
+/// The next moves: the directory first, then shards on nodes that are gone, then on new disks, then the rest, within
+/// the limit of concurrent moves; and all changes of leaders. Empty when there is nothing to do.
 ///
 /// # Panics
-/// If a member is there twice, a place has no voters, or no copies are wanted.
+/// If a member is there twice, a place has no voters, or `replicas` is 0.
 pub fn plan(situation: &Situation) -> Vec<Move> {
     let nodes: BTreeSet<NodeId> = situation.members.iter().map(|member| member.node).collect();
     assert_eq!(nodes.len(), situation.members.len(), "every member is there once");
@@ -122,7 +122,7 @@ pub fn plan(situation: &Situation) -> Vec<Move> {
     let mut taken: Vec<Target> = situation.places.iter().map(Target::of).collect();
     let mut changed = BTreeSet::new();
     for (_, place, target) in wanted {
-        // What is under way already only gets another target configuration.
+        // A shard that moves already only gets another target configuration.
         if !place.moving {
             if room == 0 {
                 continue;
@@ -140,15 +140,15 @@ pub fn plan(situation: &Situation) -> Vec<Move> {
         .collect()
 }
 
-/// Which move comes first.
+/// The order of moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Urgency {
-    /// Where everything else is kept.
+    /// The directory.
     Directory,
-    /// A replica is gone for good.
+    /// A replica is on a node that does not come back.
     Gone,
-    /// A replica was lost with its disk, and there is another one for it.
-    Remade,
+    /// A replica was lost with its disk, and its node has a new disk.
+    DiskLost,
     /// There are not enough copies, or too many, or on the wrong nodes.
     Other,
 }
@@ -156,16 +156,16 @@ enum Urgency {
 impl Situation {
     /// Why a shard is to be moved; `None` if it is where it should be.
     fn urgency(&self, place: &Place, target: &Target) -> Option<Urgency> {
-        let remade = place.all().any(|replica| self.is_to_be_remade(replica));
-        if !remade && *target == Target::of(place) {
+        let disk_lost = place.all().any(|replica| self.lost_its_disk(replica));
+        if !disk_lost && *target == Target::of(place) {
             return None;
         }
         Some(if place.shard == DIRECTORY {
             Urgency::Directory
         } else if place.all().any(|replica| self.state(replica.node) == MemberState::Gone) {
             Urgency::Gone
-        } else if remade {
-            Urgency::Remade
+        } else if disk_lost {
+            Urgency::DiskLost
         } else {
             Urgency::Other
         })
@@ -175,17 +175,17 @@ impl Situation {
     /// reach does not.
     fn is_fixed(&self, place: &Place) -> bool {
         let unreachable =
-            |replica: Replica| self.state(replica.node) == MemberState::Gone || self.is_to_be_remade(replica);
+            |replica: Replica| self.state(replica.node) == MemberState::Gone || self.lost_its_disk(replica);
         place.moving && !place.all().any(unreachable)
     }
 
     /// Whether a replica's disk was lost and its node serves again with another one.
-    fn is_to_be_remade(&self, replica: Replica) -> bool {
-        self.state(replica.node) == MemberState::Serving && !self.is_whole(replica)
+    fn lost_its_disk(&self, replica: Replica) -> bool {
+        self.state(replica.node) == MemberState::Serving && !self.has_its_disk(replica)
     }
 
     /// Whether a replica's disk was not lost.
-    fn is_whole(&self, replica: Replica) -> bool {
+    fn has_its_disk(&self, replica: Replica) -> bool {
         self.member(replica.node).is_some_and(|member| replica.generation >= member.first_generation)
     }
 

@@ -1,5 +1,5 @@
-//! Bugs planted on purpose, one at a time, to see that the tests find them, as in `boxoffice_core::planted`, which this
-//! crate does not use. Without the feature `planted` none is.
+//! Bugs planted on purpose, one at a time, to check that the tests find them. This is `boxoffice_core::planted` for a
+//! crate that does not use the core. Without the feature `planted` there are none.
 
 #[cfg(feature = "planted")]
 mod switch {
@@ -9,7 +9,7 @@ mod switch {
         static BUG: Cell<Option<&'static str>> = const { Cell::new(None) };
     }
 
-    /// From now on this bug is in whatever runs on this thread; or none is.
+    /// Plants this bug in everything that runs on this thread, or removes it.
     pub fn plant(bug: Option<&'static str>) {
         BUG.set(bug);
     }
@@ -25,7 +25,7 @@ pub(crate) use switch::is;
 #[cfg(feature = "planted")]
 pub use switch::plant;
 
-/// Whether this bug is planted: none is.
+/// Whether this bug is planted: never without the feature.
 #[cfg(not(feature = "planted"))]
 #[inline(always)]
 pub(crate) const fn is(_bug: &str) -> bool {

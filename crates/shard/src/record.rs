@@ -1,9 +1,8 @@
-//! What a node writes to its log, and reads back at a restart.
+//! The records that a node writes to its log and reads back at a restart.
 //!
-//! Layout, little-endian: kind 1 byte, shard 2, then by kind: entry: index 8, term 8, entry kind 1,
-//! length 4, payload; state: term 8, vote 8, commit 8; snapshot and reset: index 8; replica: replica 8; gone:
-//! generation 8. Records follow one another without padding; checksums and the cutting-off of an incomplete end are
-//! the log's duty.
+//! Layout, little-endian: kind 1 byte, shard 2, then by kind: entry: index 8, term 8, entry kind 1, length 4, payload;
+//! state: term 8, vote 8, commit 8; snapshot and reset: index 8; replica: replica 8; gone: generation 8. Records follow
+//! one another without padding. The log adds checksums and removes an incomplete end.
 
 use bytes::{BufMut, Bytes};
 
@@ -17,10 +16,10 @@ const RESET: u8 = 4;
 const REPLICA: u8 = 5;
 const GONE: u8 = 6;
 
-/// What the payload of an entry is.
+/// The kind of an entry's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A batch of turns, or nothing: the entry with which a leader begins.
+    /// A batch of turns, or empty: the first entry of a leader.
     Turns,
     /// A change of members, as raft-rs writes it (`ConfChangeV2` of its protobuf definitions).
     Members,
@@ -48,52 +47,52 @@ impl EntryKind {
 pub enum Record {
     /// An entry of the log. It replaces any entry with the same or a higher index.
     Entry {
-        /// Whose log.
+        /// The shard.
         shard: ShardId,
-        /// Where in it.
+        /// Its position.
         position: Position,
-        /// What the payload is.
+        /// The kind of the payload.
         kind: EntryKind,
-        /// The payload; empty for the entry with which a leader begins.
+        /// The payload. Empty for the first entry of a leader.
         payload: Bytes,
     },
-    /// What raft must never forget. The newest one counts.
+    /// The state that raft must not forget. The newest record counts.
     State {
-        /// Whose state.
+        /// The shard.
         shard: ShardId,
         /// The highest term seen.
         term: u64,
-        /// Whom this replica voted for in that term.
+        /// The replica that this replica voted for in that term.
         vote: Option<ReplicaId>,
-        /// A lower bound of what is committed.
+        /// A lower bound of the commit index.
         commit: u64,
     },
-    /// A snapshot up to this place is kept elsewhere, durably; entries up to it are not needed.
+    /// A durable snapshot up to this index exists. The entries up to it are not needed.
     Snapshot {
-        /// Whose snapshot.
+        /// The shard.
         shard: ShardId,
         /// The last entry in it.
         index: u64,
     },
-    /// A snapshot up to this place, kept elsewhere, durably, has replaced the log: entries written before
-    /// this record are void, also those after the place.
+    /// A durable snapshot up to this index has replaced the log. All entries before this record are void, also later
+    /// ones.
     Reset {
-        /// Whose log.
+        /// The shard.
         shard: ShardId,
         /// The last entry in the snapshot.
         index: u64,
     },
-    /// This node has this replica of a shard. It comes before any other record of the shard; what was written of
-    /// another replica is void.
+    /// This node has this replica of a shard. The record precedes all other records of the shard. Records of other
+    /// replicas are void.
     Replica {
-        /// Of which shard.
+        /// The shard.
         shard: ShardId,
-        /// Which one.
+        /// The replica.
         replica: ReplicaId,
     },
-    /// The replicas of a shard that this node had up to this generation are gone for ever.
+    /// This node's replicas of a shard up to this generation are gone for ever.
     Gone {
-        /// Of which shard.
+        /// The shard.
         shard: ShardId,
         /// The highest generation.
         generation: u64,
@@ -147,11 +146,11 @@ impl Record {
         }
     }
 
-    /// Takes one record from the front of `bytes`. An entry's payload shares their memory.
+    /// Takes one record from the front of `bytes`. The payload of an entry shares their memory.
     ///
     /// # Errors
     ///
-    /// [`Malformed`] when the bytes are not a record or only a part of one; `bytes` is then of no use.
+    /// [`Malformed`] when the bytes do not start with a complete record. `bytes` is useless then.
     pub fn decode(bytes: &mut Bytes) -> Result<Record, Malformed> {
         let mut reader = Reader::new("a log record", bytes);
         let kind = reader.u8()?;
@@ -176,11 +175,11 @@ impl Record {
         }
     }
 
-    /// All records of one write, in their order.
+    /// All records of one write, in order.
     ///
     /// # Errors
     ///
-    /// [`Malformed`] when any of them is; nothing of such a write may be used.
+    /// [`Malformed`] when one of them is. Nothing of such a write may be used.
     pub fn decode_all(mut bytes: Bytes) -> Result<Vec<Record>, Malformed> {
         let mut records = Vec::new();
         while !bytes.is_empty() {
@@ -294,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replica_that_cannot_be_is_refused() {
+    fn an_impossible_replica_is_refused() {
         let mut record = bytes(Record::Replica { shard: 1, replica: ReplicaId::new(2, 17) });
         record[8] = 0;
         let refusal = Record::decode_all(record.into()).unwrap_err();

@@ -1,4 +1,4 @@
-//! From snapshots and log records back to the ends of all logs, at a restart.
+//! Rebuilds the tails of all logs from snapshots and records, at a restart.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,16 +17,16 @@ pub(crate) struct Revived {
     pub(crate) tail: Tail,
     pub(crate) term: u64,
     pub(crate) vote: Option<ReplicaId>,
-    /// Changes of members in the tail of which it is not known that they are committed, by index.
+    /// Membership changes in the tail that may be uncommitted, by index.
     pub(crate) changes: Vec<u64>,
-    /// Nothing is on disk yet; a record of the replica must be written before anything else.
+    /// Nothing is on disk yet: a record of the replica must be written first.
     pub(crate) replica_due: bool,
-    /// The entries on disk are not the ones of the tail; a reset must be written before the next ones.
+    /// The entries on disk differ from the tail: a reset must be written before the next ones.
     pub(crate) reset_due: bool,
 }
 
 impl Revived {
-    /// A replica that begins with a leader's first message.
+    /// A replica that a leader's first message creates.
     pub(crate) fn joining(shard: ShardId, replica: ReplicaId) -> Revived {
         let meta = SnapshotMeta::joining(shard, replica);
         let tail = Tail::after(meta.position);
@@ -41,8 +41,8 @@ pub(crate) struct Restored {
     pub(crate) gone: BTreeMap<ShardId, u64>,
 }
 
-/// Puts together what is on disk. What the configuration says of a group counts for a shard of which nothing was ever
-/// written: the first write of a node need not be that of all its shards.
+/// Rebuilds a node from its disk. The configuration applies to shards that have no records: the first write of a node
+/// need not contain all its shards.
 pub(crate) fn replay(
     config: &Config,
     snapshots: impl IntoIterator<Item = SnapshotMeta>,
@@ -68,14 +68,14 @@ pub(crate) fn replay(
     Ok(Restored { revived, gone: found.gone })
 }
 
-/// What was found so far.
+/// The result so far.
 struct Replay<'a> {
     config: &'a Config,
     snapshots: Vec<SnapshotMeta>,
     places: BTreeMap<ShardId, Found>,
     gone: BTreeMap<ShardId, u64>,
-    // Where older parts of the log were removed, the first write may come before the checkpoint that says which
-    // replicas it is of.
+    // Records of a shard whose replica is not known yet. Where older parts of the log were removed, the first write may
+    // precede the checkpoint that names the replicas.
     early: BTreeMap<ShardId, Vec<Record>>,
 }
 
@@ -126,7 +126,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// The newest snapshot of the replica, or how it began. Snapshots of others were left by those that are gone.
+    /// The newest snapshot of the replica, or its start. Snapshots of other replicas are leftovers.
     fn found(&self, shard: ShardId, replica: ReplicaId) -> Found {
         let own = self.snapshots.iter().filter(|meta| meta.shard == shard && meta.replica == replica);
         let newest = own.max_by_key(|meta| meta.position);
@@ -141,7 +141,7 @@ impl Replay<'_> {
         SnapshotMeta::born(shard, replica, together.cloned().unwrap_or_else(|| vec![replica]))
     }
 
-    /// The shards that the log knows nothing of, and that begin here.
+    /// The shards that have no records and start here.
     fn born(&self) -> Result<BTreeMap<ShardId, Revived>, RestoreError> {
         let is_new = |shard: &&ShardId| !self.places.contains_key(shard) && !self.gone.contains_key(shard);
         let replica = ReplicaId::new(self.config.node, FOUNDING);
@@ -156,7 +156,7 @@ impl Replay<'_> {
     }
 }
 
-/// What is found of one shard.
+/// The data found for one shard.
 struct Found {
     meta: SnapshotMeta,
     // Without gaps.
@@ -164,7 +164,7 @@ struct Found {
     term: u64,
     vote: Option<ReplicaId>,
     commit: u64,
-    // The newest snapshot that the log names.
+    // The newest snapshot named in the log.
     named: u64,
 }
 
@@ -194,8 +194,8 @@ impl Found {
         while self.entries.back().is_some_and(|last| last.index >= entry.index) {
             self.entries.pop_back();
         }
-        // Old parts of the log are removed a piece at a time, so entries that a snapshot covers may lack
-        // a beginning. Whether it is only those is checked at the end.
+        // Old parts of the log are removed piece by piece, so entries that a snapshot covers may be missing at the
+        // start. Whether only those are missing is checked at the end.
         if self.entries.back().is_some_and(|last| last.index + 1 < entry.index) {
             self.entries.clear();
         }
@@ -212,13 +212,13 @@ impl Found {
         }
         let mut tail = self.tail()?;
         let last = tail.last();
-        // A log that was not synced may have lost the state that came with its entries or its snapshot.
+        // A log that was not synced may have lost the state that was written with its entries or its snapshot.
         let (term, vote) = match last.term.max(snapshot.term) {
             newer if newer > self.term => (newer, None),
             _ => (self.term, self.vote),
         };
-        // Entries are written before the state that says that they are committed. Where they are not there, another snapshot had
-        // them, and this one is not enough.
+        // Entries are written before the state that commits them. If they are missing, another snapshot had them, and
+        // this one is too old.
         if self.commit > last.index {
             return Err(RestoreError::CommittedMissing { shard, commit: self.commit, found: last.index });
         }
@@ -242,11 +242,11 @@ impl Found {
             return Ok(self.tail_after(snapshot));
         }
         let mut tail = self.tail_after(Position { index: first.index - 1, term: 0 });
-        // A log that ends before the snapshot, or disagrees with it, was being replaced by it.
+        // A log that ends before the snapshot, or contradicts it, was being replaced by it.
         if tail.term_at(snapshot.index) != Some(snapshot.term) {
             return Ok(Tail::after(snapshot));
         }
-        // The term before the first entry is not known, so the first one becomes the place before the rest.
+        // The term before the first entry is unknown, so the first entry becomes the base of the tail.
         tail.forget(first.index);
         Ok(tail)
     }
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_disk_is_a_shard_at_its_birth() {
+    fn an_empty_disk_is_a_new_shard() {
         assert_eq!(revived(None, &[]).unwrap(), (0, at(0, 0), 0, 0, 0));
         let born = replay(&Config::founding(7, 0, 1), None, []).unwrap().revived;
         assert!(born.len() == 2 && born.values().all(|revived| revived.replica_due));
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_replaces_what_was_at_and_after_its_place() {
+    fn an_entry_replaces_those_at_and_after_its_index() {
         let disk = [entries(1..=9, 2), entries(6..=7, 3), state(3, 0, 5)];
         assert_eq!(revived(None, &disk).unwrap(), (0, at(7, 3), 3, 0, 5));
     }
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_that_the_log_names_must_be_there() {
+    fn a_snapshot_named_in_the_log_must_exist() {
         let named = vec![Record::Snapshot { shard: 1, index: 9 }];
         assert_eq!(
             revived(snapshot(8, 2), std::slice::from_ref(&named)),
@@ -379,9 +379,9 @@ mod tests {
         assert_eq!((before, last), (15, at(18, 3)));
     }
 
-    /// A snapshot from the leader was damaged, and the one before it ends where entries begin that this disk never had.
+    /// A snapshot from the leader is damaged, and the previous one ends before the first entry on the disk.
     #[test]
-    fn committed_entries_that_are_nowhere_are_refused() {
+    fn missing_committed_entries_are_refused() {
         let refused = |snapshot, disk: &[Vec<Record>]| revived(snapshot, disk).expect_err("a refusal");
         let missing = |commit, found| RestoreError::CommittedMissing { shard: 1, commit, found };
         assert_eq!(refused(snapshot(31, 2), &[state(3, 7, 39)]), missing(39, 31));
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_the_cluster_does_not_have_is_refused() {
+    fn a_shard_beyond_the_configured_number_is_refused() {
         let record = Record::Snapshot { shard: 9, index: 1 };
         assert_eq!(refused(vec![record]), RestoreError::UnknownShard { shard: 9 });
     }
@@ -437,13 +437,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_disk_outranks_the_configuration() {
+    fn the_disk_outranks_the_configuration() {
         let config = Config::founding(7, 0, 1);
         let disk = [replica(1), entry(1, 1), gone(1), gone(5), replica(6), gone(5), replica(6)];
         // The snapshot is of the first replica.
         let restored = replay(&config, snapshot(15, 2), disk).unwrap();
         assert_eq!(restored.gone, [(1, 5)].into());
-        // Of the other shard nothing was ever written.
+        // The other shard has no records.
         assert_eq!(restored.revived.keys().collect::<Vec<_>>(), [&0, &1]);
         assert!(restored.revived[&0].replica_due);
         let revived = &restored.revived[&1];
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_founder_stays_one_however_it_is_started_again() {
+    fn a_founder_restarts_with_any_configuration() {
         let restored = replay(&Config::joining(7, 0, 1), None, [replica(1)]).unwrap();
         assert_eq!(restored.revived[&1].meta, SnapshotMeta::born(1, own(1), vec![own(1)]));
     }

@@ -1,8 +1,8 @@
-//! Why an engine cannot start from what is on disk.
+//! Why an engine cannot start from its disk.
 
 use crate::name::{NodeId, ReplicaId, ShardId};
 
-/// Why an engine cannot start from what is on disk.
+/// Why an engine cannot start from its disk.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
     /// The disk holds a shard that the configuration does not name.
@@ -11,7 +11,7 @@ pub enum RestoreError {
         /// The shard.
         shard: ShardId,
     },
-    /// There are snapshots, and nothing in the log.
+    /// There are snapshots, but the log is empty.
     #[error(
         "there is a snapshot of shard {shard} and the log is empty; the log was removed: rejoin the cluster as a new node"
     )]
@@ -19,7 +19,7 @@ pub enum RestoreError {
         /// The shard.
         shard: ShardId,
     },
-    /// The log tells something of a shard before it says which replica it is of.
+    /// The log has records of a shard before the one that names the replica.
     #[error(
         "the log tells of shard {shard} without saying of which replica; a part of the log was removed or is damaged"
     )]
@@ -39,14 +39,14 @@ pub enum RestoreError {
         /// This node.
         node: NodeId,
     },
-    /// A generation in the log does not follow the one before it.
+    /// A generation in the log is not higher than the one before it.
     #[error("shard {shard}: the log tells of generation {found} after generation {known}; the log is damaged")]
     Generation {
         /// The shard.
         shard: ShardId,
         /// The generation found.
         found: u64,
-        /// The one known before.
+        /// The previous one.
         known: u64,
     },
     /// Entries between the snapshot and the log are missing.

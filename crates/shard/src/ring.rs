@@ -1,4 +1,4 @@
-//! Which shard a key belongs to, and which nodes a shard should be on.
+//! Maps keys to shards, and shards to nodes.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -7,10 +7,10 @@ use hashring::HashRing;
 
 use crate::name::{NodeId, ShardId};
 
-/// Places of each node on the ring; more would spread better and walk longer.
+/// Points of each node on the ring. More would spread better and take longer to walk.
 const VNODES: u16 = 16;
 
-/// The data shard, 1..=`shards`, of keys whose hash begins with these 16 bits. The same for ever: keys are not moved.
+/// The data shard, 1..=`shards`, of keys whose hash begins with these 16 bits. It never changes: keys are not moved.
 ///
 /// Each shard has one range of prefixes, so entities with the same prefix share a shard for every number of shards. The
 /// ranges differ by one prefix at most.
@@ -35,9 +35,9 @@ pub struct Placement {
     pub leader: NodeId,
 }
 
-/// Where the data shards 1..=`shards` should be: each on `replicas` distinct nodes, or on all if there are fewer, going
-/// round the ring from the shard's place. No node gets more than ⌈shards × replicas / nodes⌉ copies or leads more than
-/// ⌈shards / nodes⌉ shards. It is what to target configuration at; what is true is what was committed.
+/// Where the data shards 1..=`shards` should be: each on `replicas` distinct nodes, or on all if there are fewer, in
+/// the order of the ring from the shard's point on. No node gets more than ⌈shards × replicas / nodes⌉ copies or leads
+/// more than ⌈shards / nodes⌉ shards. This is a goal; the committed placement counts.
 ///
 /// # Panics
 ///
@@ -57,7 +57,7 @@ pub fn place(nodes: &[NodeId], shards: u16, replicas: usize) -> Vec<Placement> {
     placed.map(|((shard, replicas), leader)| Placement { shard, replicas, leader }).collect()
 }
 
-/// One of the places of a node, or the place of a shard, on the ring.
+/// A point on the ring: one of a node, or that of a shard.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Node(NodeId, u16),
@@ -65,7 +65,7 @@ enum Place {
 }
 
 impl Hash for Place {
-    // Explicit bytes: what `derive` would hash is not the same for ever.
+    // Explicit bytes: `derive` may hash differently in another version of Rust.
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
             Place::Node(node, vnode) => {
@@ -81,7 +81,7 @@ impl Hash for Place {
     }
 }
 
-/// The nodes of a cluster on a ring.
+/// The nodes of a cluster, on a hash ring.
 pub(crate) struct Ring {
     ring: HashRing<Place>,
     order: Vec<Place>,
@@ -96,7 +96,7 @@ impl Ring {
         Ring { order: ring.clone().into_iter().collect(), ring, nodes: nodes.len() }
     }
 
-    /// All nodes in the ring's order from a shard's place on.
+    /// All nodes in ring order from a shard's point on.
     pub(crate) fn walk(&self, shard: ShardId) -> Vec<NodeId> {
         let start = self.ring.get(&Place::Shard(shard));
         let start = self.order.iter().position(|place| Some(place) == start);
@@ -112,7 +112,7 @@ impl Ring {
     }
 }
 
-/// Shards being given to nodes.
+/// The assignment in progress.
 struct Table {
     ring: Ring,
     copies: usize,
@@ -148,7 +148,7 @@ impl Table {
         for node in &replicas {
             *self.held.get_mut(node).expect("a node of the ring") += 1;
         }
-        // The last shards may find room only on nodes they are on already.
+        // The last shards may find room only on nodes that they are on already.
         while replicas.len() < self.copies {
             let freed = self.swap(&walk, &replicas);
             replicas.push(freed);
@@ -156,9 +156,9 @@ impl Table {
         self.chosen.push(replicas);
     }
 
-    /// Moves an earlier shard's copy from a full node to one with room, and gives away the place. The copies
-    /// are fewer than the room for them, so there is a node with room; it has fewer shards than the full one,
-    /// so the full one has a shard that it has not.
+    /// Moves an earlier shard's copy from a full node to a node with room, and returns the full node. There are fewer
+    /// copies than places, so some node has room. It has fewer shards than the full one, so the full one has a shard
+    /// that it lacks.
     fn swap(&mut self, walk: &[NodeId], replicas: &[NodeId]) -> NodeId {
         let full = || walk.iter().filter(|node| !replicas.contains(node));
         let roomy = || walk.iter().filter(|node| self.has_room(**node));
@@ -178,8 +178,8 @@ impl Table {
         full
     }
 
-    /// One leader for each shard, the first of its replicas where the bound allows it. With such bounds every
-    /// set of shards has enough nodes to lead them, so a leader is found by moving others if need be.
+    /// One leader for each shard, if the bound allows it the first of its replicas. With such bounds every set of
+    /// shards has enough nodes to lead them, so moving other leaders always succeeds.
     fn leaders(&self) -> Vec<NodeId> {
         let mut led: BTreeMap<NodeId, Vec<usize>> = BTreeMap::new();
         for shard in 0..self.chosen.len() {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn each_shard_has_one_range_of_prefixes_as_long_as_the_others() {
+    fn each_shard_has_one_range_of_prefixes_of_equal_length() {
         for shards in (1..=100).chain([1_000, 4_096]) {
             let mut counts = vec![0_u32; usize::from(shards) + 1];
             let mut last = 1;

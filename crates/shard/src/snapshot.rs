@@ -1,4 +1,4 @@
-//! What a snapshot says about the log it stands for.
+//! The description of a snapshot: its position, and everything that its state does not contain.
 //!
 //! Layout, little-endian: version 1 byte, shard 2, replica 8, index 8, term 8, stamp 8, distance 8, epoch 8, sequence
 //! 8, placed 8, auto-leave 1, then four lists of replica ids, each a count (2) and the ids (8 each).
@@ -15,41 +15,41 @@ const LENGTH_BYTES: usize = 4;
 /// The members of a shard's group, at one position of its log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members {
-    /// Those whose majority decides.
+    /// The voters.
     pub voters: Vec<ReplicaId>,
     /// Replicas that receive everything and do not vote.
     pub learners: Vec<ReplicaId>,
-    /// During a joint change: the voters before it, whose majority must agree too.
+    /// During a joint change: the voters before it. A majority of them must agree as well.
     pub voters_outgoing: Vec<ReplicaId>,
-    /// During a joint change: voters before it that become learners when it ends.
+    /// During a joint change: previous voters that become learners when it ends.
     pub learners_next: Vec<ReplicaId>,
-    /// During a joint change: the leader ends it as soon as it may.
+    /// During a joint change: whether the leader ends it as soon as possible.
     pub auto_leave: bool,
 }
 
 impl Members {
-    /// Members at the birth of a shard: voters only.
+    /// The first members of a shard: voters only.
     pub fn born(mut voters: Vec<ReplicaId>) -> Members {
         voters.sort_unstable();
         Members { voters, ..Members::default() }
     }
 
-    /// Whether the replica receives what is appended.
+    /// Whether the replica is a voter or a learner.
     pub fn contains(&self, replica: ReplicaId) -> bool {
         [&self.voters, &self.learners, &self.voters_outgoing].into_iter().any(|list| list.contains(&replica))
     }
 
-    /// Whether a joint change is open.
+    /// Whether a joint change is in progress.
     pub fn is_joint(&self) -> bool {
         !self.voters_outgoing.is_empty()
     }
 
-    /// Whether `replica` alone decides.
+    /// Whether `replica` is the only voter.
     pub(crate) fn decides_alone(&self, replica: ReplicaId) -> bool {
         self.voters == [replica] && !self.is_joint()
     }
 
-    /// `None` when it names what is no replica: the change of members that made it was not one of ours.
+    /// `None` if an id is not that of a replica: the membership change was not one of ours.
     pub(crate) fn of(state: &ConfState) -> Option<Members> {
         let sorted = |ids: &[u64]| {
             let mut replicas = ids.iter().map(|id| ReplicaId::from_bits(*id)).collect::<Option<Vec<_>>>()?;
@@ -77,33 +77,32 @@ impl Members {
     }
 }
 
-/// Everything about a shard at one place in its log except what its entries said. A node keeps it beside
-/// the applied state of the same place.
+/// Everything about a shard at one position of its log except its state. A node stores it with the applied state of
+/// that position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotMeta {
-    /// Which shard.
+    /// The shard.
     pub shard: ShardId,
-    /// Whose copy of it: a snapshot of a replica that is gone is of no use to the next one.
+    /// The replica. Another replica cannot use the snapshot.
     pub replica: ReplicaId,
-    /// The last entry that is applied.
+    /// The last entry applied.
     pub position: Position,
-    /// The running time stamped into the last entry that is applied, milliseconds.
+    /// The running time in the last entry applied, milliseconds.
     pub stamp_ms: u64,
-    /// The shard's distance there: true time less running time, milliseconds.
+    /// True time less running time there, milliseconds.
     pub distance_ms: i64,
-    /// The epoch of the last turn that is applied.
+    /// The epoch of the last turn applied.
     pub epoch: Epoch,
-    /// The sequence, within that epoch, of the entry it was in.
+    /// The sequence number of its entry within that epoch.
     pub sequence: u64,
-    /// The version of the newest target configuration that a change of members up to there was made for; 0 before the
-    /// first.
+    /// The newest target configuration that a membership change so far was made for; 0 before the first.
     pub placed: u64,
     /// The members of the shard's group. Empty until the replica receives its first message.
     pub members: Members,
 }
 
 impl SnapshotMeta {
-    /// A replica of a shard before the shard's first entry.
+    /// A replica before the first entry of its shard.
     pub(crate) fn born(shard: ShardId, replica: ReplicaId, voters: Vec<ReplicaId>) -> SnapshotMeta {
         SnapshotMeta {
             shard,
@@ -123,7 +122,7 @@ impl SnapshotMeta {
         SnapshotMeta::born(shard, replica, Vec::new())
     }
 
-    /// The bytes to keep.
+    /// Encodes the description.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(128);
         out.put_u8(VERSION);
@@ -145,7 +144,7 @@ impl SnapshotMeta {
         out
     }
 
-    /// Reads back what [`SnapshotMeta::encode`] gave.
+    /// Decodes the description.
     ///
     /// # Errors
     ///
@@ -200,7 +199,7 @@ fn read_replicas(reader: &mut Reader<'_>) -> Result<Vec<ReplicaId>, Malformed> {
     (0..count).map(|_| reader.replica()).collect()
 }
 
-/// What travels to a follower that lags too far behind: the description and the state it describes.
+/// A snapshot as it is sent to a follower: the description and the state.
 pub(crate) fn pack(meta: &SnapshotMeta, state: &[u8]) -> Bytes {
     let meta = meta.encode();
     let mut packed = Vec::with_capacity(LENGTH_BYTES + meta.len() + state.len());
@@ -210,7 +209,7 @@ pub(crate) fn pack(meta: &SnapshotMeta, state: &[u8]) -> Bytes {
     packed.into()
 }
 
-/// Takes apart what [`pack`] made. The state shares the packed memory.
+/// Splits the bytes of [`pack`]. The state shares their memory.
 pub(crate) fn unpack(mut packed: Bytes) -> Result<(SnapshotMeta, Bytes), Malformed> {
     let mut reader = Reader::new("a received snapshot", &mut packed);
     let length = reader.u32()? as usize;
@@ -246,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn a_description_reads_back() {
+    fn a_description_is_decoded() {
         assert_eq!(SnapshotMeta::decode(meta().encode().into()).unwrap(), meta());
         let members = meta().members;
         assert_eq!(Members::of(&members.conf_state()), Some(members));
     }
 
     #[test]
-    fn a_description_cut_or_lengthened_is_refused() {
+    fn a_description_of_the_wrong_length_is_refused() {
         let whole = meta().encode();
         for length in 0..whole.len() {
             let cut = Bytes::copy_from_slice(&whole[..length]);
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packed_snapshot_comes_apart_again() {
+    fn a_packed_snapshot_is_unpacked() {
         let (described, state) = unpack(pack(&meta(), b"state")).unwrap();
         assert_eq!((described, &state[..]), (meta(), &b"state"[..]));
     }

@@ -1,18 +1,18 @@
-//! What an operator may know of a group.
+//! The status of a group, for operators.
 
 use crate::name::{NodeId, ReplicaId};
 use crate::snapshot::Members;
 
-/// What a replica does in its group.
+/// The role of a replica in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// It leads.
     Leader,
     /// It has a vote and follows, or waits for a leader.
     Follower,
-    /// It stands for election.
+    /// It campaigns.
     Candidate,
-    /// It receives everything and has no vote; also one that has not received anything yet.
+    /// It receives everything and does not vote. Also a replica that has received nothing yet.
     Learner,
     /// It is not a member any more and waits to be dropped.
     Retired,
@@ -23,7 +23,7 @@ pub enum Role {
 pub struct GroupStatus {
     /// This node's replica.
     pub replica: ReplicaId,
-    /// What it does.
+    /// Its role.
     pub role: Role,
     /// The raft term.
     pub term: u64,
@@ -33,27 +33,27 @@ pub struct GroupStatus {
     pub last_index: u64,
     /// The last entry known to be committed.
     pub committed: u64,
-    /// The last entry that was put out.
+    /// The last entry returned as an output.
     pub applied: u64,
-    /// The members as of the last entry that was applied.
+    /// The members as of the last entry applied.
     pub members: Members,
-    /// The version of the target configuration last told; 0 before the first.
-    pub aim_version: u64,
-    /// True time less running time as of the last entry that was put out, milliseconds.
+    /// The version of the newest target configuration received; 0 before the first.
+    pub target_version: u64,
+    /// True time less running time as of the last entry returned, milliseconds.
     pub distance_ms: i64,
-    /// On the leader: whether a majority of the voters confirms its true time. Elsewhere `None`.
+    /// On the leader: whether a majority of the voters confirms its true time. `None` on other nodes.
     pub confirmed: Option<bool>,
-    /// On the leader: all other members. Empty elsewhere.
+    /// On the leader: all other members. Empty on other nodes.
     pub followers: Vec<FollowerStatus>,
 }
 
 /// A member as its leader sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FollowerStatus {
-    /// Which.
+    /// The member.
     pub replica: ReplicaId,
     /// The last entry it is known to have.
     pub matched: u64,
-    /// Whether it was heard of within the longest election time-out.
+    /// Whether a message arrived within the longest election timeout.
     pub active: bool,
 }

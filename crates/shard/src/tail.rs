@@ -1,4 +1,4 @@
-//! The end of one shard's log, kept in memory: what raft reads, and what a follower that lags a little gets.
+//! The tail of one shard's log, in memory: raft reads it, and followers that lag a little are served from it.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,29 +8,29 @@ use raft::{GetEntriesContext, RaftState, Storage, StorageError};
 
 use crate::name::{Position, ReplicaId};
 
-/// Bytes an entry takes in a message beside its data; a rough figure is enough for a size limit.
+/// The bytes of an entry in a message beside its data. The size limit needs only an estimate.
 const ENTRY_OVERHEAD_BYTES: u64 = 24;
 
 fn bytes_of(entry: &Entry) -> u64 {
     entry.data.len() as u64
 }
 
-/// Entries without gaps, after a place whose term is known.
+/// Entries without gaps, after a position whose term is known.
 pub(crate) struct Tail {
     hard: HardState,
     conf: ConfState,
     // The entry before the first one kept.
     before: Position,
     entries: VecDeque<Entry>,
-    // What their data take.
+    // The size of their data.
     bytes: u64,
-    // A snapshot that waits for raft to send it, and the followers that raft wanted one for.
+    // A snapshot that waits for raft to send it, and the followers that raft requested one for.
     prepared: Option<Snapshot>,
     wanted: RefCell<Vec<u64>>,
 }
 
 impl Tail {
-    /// An end of a log with nothing after `before`.
+    /// An empty tail after `before`.
     pub(crate) fn after(before: Position) -> Tail {
         Tail {
             hard: HardState::default(),
@@ -43,7 +43,7 @@ impl Tail {
         }
     }
 
-    /// What raft starts with; it is read once, when the group is made.
+    /// The state that raft reads once, when the group is created.
     pub(crate) fn start_with(&mut self, hard: HardState, conf: ConfState) {
         self.hard = hard;
         self.conf = conf;
@@ -69,7 +69,7 @@ impl Tail {
         self.entries.get(self.offset(index)?).map(|entry| entry.term)
     }
 
-    /// The changes of members after `index`.
+    /// The membership changes after `index`.
     pub(crate) fn changes_after(&self, index: u64) -> Vec<u64> {
         let changes = self.entries.iter().filter(|entry| entry.get_entry_type() != EntryType::EntryNormal);
         changes.map(|entry| entry.index).filter(|change| *change > index).collect()
@@ -79,7 +79,7 @@ impl Tail {
         usize::try_from(index.checked_sub(self.first())?).ok()
     }
 
-    /// Puts entries at the end, in place of what was there from the first one's index on.
+    /// Appends entries, replacing existing ones from the index of the first one on.
     pub(crate) fn append(&mut self, entries: &[Entry]) {
         let Some(first) = entries.first() else { return };
         let offset = self.offset(first.index).expect("entries before the kept ones are never written again");
@@ -89,7 +89,7 @@ impl Tail {
         self.entries.extend(entries.iter().cloned());
     }
 
-    /// Forgets everything: the log begins again after a snapshot.
+    /// Drops everything: the log continues after a snapshot.
     pub(crate) fn reset(&mut self, before: Position) {
         self.before = before;
         self.entries.clear();
@@ -97,7 +97,7 @@ impl Tail {
         self.prepared = None;
     }
 
-    /// Forgets the entries up to `index`.
+    /// Drops the entries up to `index`.
     pub(crate) fn forget(&mut self, index: u64) {
         while self.before.index < index {
             let Some(entry) = self.entries.pop_front() else {
@@ -108,7 +108,7 @@ impl Tail {
         }
     }
 
-    /// Forgets what a snapshot up to `index` covers, but for some entries for followers that lag a little.
+    /// Drops the entries that a snapshot up to `index` covers, except some for followers that lag a little.
     pub(crate) fn forget_behind(&mut self, index: u64, entries_max: u64, bytes_max: u64) {
         let index = self.may_be_forgotten(index);
         let covered = self.offset(index + 1).unwrap_or(0).min(self.entries.len());
@@ -123,7 +123,7 @@ impl Tail {
         self.forget(index.saturating_sub(kept));
     }
 
-    /// Drops the oldest entries up to `applied` while all of them take more than this many bytes.
+    /// Drops the oldest entries up to `applied` while all of them together are larger than `bytes_max`.
     pub(crate) fn forget_beyond(&mut self, applied: u64, bytes_max: u64) {
         let until = self.may_be_forgotten(applied);
         while self.bytes > bytes_max && self.before.index < until {
@@ -131,12 +131,12 @@ impl Tail {
         }
     }
 
-    /// A follower that is being given a snapshot goes on behind it.
+    /// A follower that receives a snapshot continues after it, so those entries must stay.
     fn may_be_forgotten(&self, index: u64) -> u64 {
         self.prepared.as_ref().map_or(index, |prepared| index.min(prepared.get_metadata().index))
     }
 
-    /// The followers raft wanted a snapshot for since the last call.
+    /// The followers that raft requested a snapshot for since the last call.
     pub(crate) fn take_wanted(&self) -> impl Iterator<Item = ReplicaId> {
         self.wanted.take().into_iter().filter_map(ReplicaId::from_bits)
     }
@@ -146,8 +146,8 @@ impl Tail {
         self.prepared = snapshot;
     }
 
-    /// A snapshot is of use if the entries after it are still here and it knows its receiver: one without
-    /// the receiver among its members would be refused for ever.
+    /// The kept snapshot, if the entries after it are still here and the receiver is among its members: without that
+    /// the receiver would refuse it for ever.
     fn prepared_for(&self, to: u64, index_min: u64) -> Option<&Snapshot> {
         self.prepared.as_ref().filter(|snapshot| {
             let meta = snapshot.get_metadata();
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_before_the_first_entry_has_a_term_but_no_entry() {
+    fn the_position_before_the_first_entry_has_a_term_but_no_entry() {
         let tail = tail(10, 12);
         assert_eq!((tail.first_index().unwrap(), tail.last_index().unwrap()), (11, 12));
         assert_eq!((tail.term(10).unwrap(), tail.term(11).unwrap()), (1, 2));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn an_append_replaces_what_was_there() {
+    fn an_append_replaces_existing_entries() {
         let mut tail = tail(10, 20);
         tail.append(&[entry(13, 5)]);
         assert_eq!(tail.last(), Position { index: 13, term: 5 });
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_leaves_its_last_term() {
+    fn a_dropped_entry_leaves_its_term() {
         let mut tail = tail(10, 20);
         tail.forget(15);
         assert_eq!((tail.first(), tail.term_at(15), tail.term_at(14)), (16, Some(2), None));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_snapshot_a_few_entries_are_kept() {
+    fn a_few_entries_behind_a_snapshot_are_kept() {
         let first_after = |index, entries_max, bytes_max| {
             let mut tail = tail(10, 20);
             tail.forget_behind(index, entries_max, bytes_max);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_too_many_bytes_is_forgotten_if_it_is_applied() {
+    fn applied_entries_beyond_the_byte_limit_are_dropped() {
         let first_after = |applied, bytes_max| {
             let mut tail = tail(10, 20);
             tail.append(&[entry(19, 3), entry(20, 3)]);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_snapshot_that_is_of_use_is_sent() {
+    fn only_a_useful_snapshot_is_sent() {
         let [one, two, three] = [1, 2, 3].map(|node| ReplicaId::new(node, 1));
         let mut tail = tail(10, 20);
         let mut snapshot = Snapshot::default();

@@ -1,23 +1,22 @@
-//! What a shard's members are to become, and the next change on the way there.
+//! The members that a shard should have, and the next change towards them.
 
 use crate::name::ReplicaId;
 use crate::snapshot::Members;
 
-/// What a shard's members are to become, as the directory has committed it. Raft decides by itself whether a change
-/// is safe; a target configuration only says which one is wanted.
+/// The members that a shard should have, as the directory has committed them. Raft decides whether a change is safe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TargetConfig {
-    /// Counted by the directory for each shard; a higher one outranks all before it.
+    /// Counted by the directory for each shard. A higher version outranks all lower ones.
     pub version: u64,
-    /// Replicas whose majority is to decide. A target configuration without any is not followed.
+    /// The replicas that should vote. A target configuration without voters is ignored.
     pub voters: Vec<ReplicaId>,
-    /// Replicas that are to receive everything without a vote.
+    /// The replicas that should receive everything without a vote.
     pub learners: Vec<ReplicaId>,
-    /// The voter that is to lead when it can; `None` leaves it to elections.
+    /// The preferred leader among the voters. `None` leaves it to elections.
     pub leader: Option<ReplicaId>,
 }
 
-/// One single part of a change of members.
+/// One part of a membership change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Voter(ReplicaId),
@@ -25,17 +24,17 @@ pub(crate) enum Change {
     Remove(ReplicaId),
 }
 
-/// What a leader does next for a target configuration.
+/// The next step of a leader towards a target configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Something else must happen first.
     Wait,
-    /// The members are what they are to be.
-    Arrived,
-    /// All of these at once.
+    /// The members match.
+    Reached,
+    /// Apply all of these at once.
     Change(Vec<Change>),
-    /// Another one must lead to go on.
-    HandOver(ReplicaId),
+    /// Transfer the leadership, since another leader must continue.
+    Transfer(ReplicaId),
 }
 
 impl TargetConfig {
@@ -64,15 +63,15 @@ impl TargetConfig {
             return Step::Wait;
         }
         if self.is_reconciled(members) {
-            return Step::Arrived;
+            return Step::Reached;
         }
-        let guests = self.guests(members, me);
-        if !guests.is_empty() {
-            return Step::Change(guests);
+        let learner_changes = self.learner_changes(members, me);
+        if !learner_changes.is_empty() {
+            return Step::Change(learner_changes);
         }
         let fit = |replica| replica == me || fit(replica);
         if !members.voters.contains(&me) {
-            return self.hand_over(members, me, fit);
+            return self.transfer(members, me, fit);
         }
         // A leader goes last: it must be there to commit the change, and its successor removes it.
         let mut target = self.voters.clone();
@@ -83,7 +82,7 @@ impl TargetConfig {
         if target != members.voters {
             self.exchange(members, &target, fit)
         } else if target != self.voters {
-            self.hand_over(members, me, fit)
+            self.transfer(members, me, fit)
         } else {
             Step::Wait
         }
@@ -91,7 +90,7 @@ impl TargetConfig {
 
     /// Missing replicas are added as learners first. Learners that the target does not contain are removed. A second
     /// replica on the leader's own node must wait: its first message would end the leader.
-    fn guests(&self, members: &Members, me: ReplicaId) -> Vec<Change> {
+    fn learner_changes(&self, members: &Members, me: ReplicaId) -> Vec<Change> {
         let wanted = self.voters.iter().chain(&self.learners);
         let missing = wanted.filter(|replica| !members.contains(**replica) && replica.node() != me.node());
         let unwanted = members.learners.iter().filter(|learner| !self.wants(**learner));
@@ -116,13 +115,13 @@ impl TargetConfig {
         Step::Change(new.chain(leaving).collect())
     }
 
-    fn hand_over(&self, members: &Members, me: ReplicaId, fit: impl Fn(ReplicaId) -> bool) -> Step {
+    fn transfer(&self, members: &Members, me: ReplicaId, fit: impl Fn(ReplicaId) -> bool) -> Step {
         let can = |replica: &ReplicaId| *replica != me && members.voters.contains(replica) && fit(*replica);
         let preferred = self.leader.filter(|leader| self.voters.contains(leader));
         let mut candidates = preferred.into_iter().chain(self.voters.iter().copied());
         // A leader that is not a voter can only be succeeded by a voter.
         let others = members.voters.iter().copied().filter(|_| !members.voters.contains(&me));
-        candidates.find(can).or_else(|| others.into_iter().find(can)).map_or(Step::Wait, Step::HandOver)
+        candidates.find(can).or_else(|| others.into_iter().find(can)).map_or(Step::Wait, Step::Transfer)
     }
 }
 
@@ -161,7 +160,7 @@ mod tests {
         assert_eq!(step(&target, &caught_up, &[2, 3]), Step::Change(vec![Voter(one(2)), Voter(one(3))]));
         let joint = Members { voters_outgoing: all(&[1]), ..members(&[1, 2, 3], &[]) };
         assert_eq!(step(&target, &joint, &[2, 3]), Step::Wait);
-        assert_eq!(step(&target, &members(&[1, 2, 3], &[]), &[]), Step::Arrived);
+        assert_eq!(step(&target, &members(&[1, 2, 3], &[]), &[]), Step::Reached);
     }
 
     #[test]
@@ -181,19 +180,19 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_that_is_not_wanted_goes_last() {
+    fn a_leader_outside_the_target_is_removed_last() {
         let target = target(&[2, 3, 4], &[]);
         let joining = members(&[1, 2, 3], &[4]);
         assert_eq!(step(&target, &joining, &[2, 3, 4]), Step::Change(vec![Voter(one(4))]));
         let together = members(&[1, 2, 3, 4], &[]);
-        assert_eq!(step(&target, &together, &[3]), Step::HandOver(one(3)));
+        assert_eq!(step(&target, &together, &[3]), Step::Transfer(one(3)));
         assert_eq!(step(&target, &together, &[]), Step::Wait);
         let preferring = TargetConfig { leader: Some(one(4)), ..target };
-        assert_eq!(step(&preferring, &together, &[2, 3, 4]), Step::HandOver(one(4)));
+        assert_eq!(step(&preferring, &together, &[2, 3, 4]), Step::Transfer(one(4)));
     }
 
     #[test]
-    fn who_was_joining_and_is_not_wanted_any_more_leaves() {
+    fn a_learner_outside_the_target_is_removed() {
         let expected = vec![Learner(one(5)), Remove(one(4))];
         assert_eq!(step(&target(&[1, 2, 5], &[]), &members(&[1, 2, 3], &[4]), &[2]), Step::Change(expected));
         assert_eq!(step(&target(&[1], &[]), &members(&[1], &[4]), &[]), Step::Change(vec![Remove(one(4))]));
@@ -206,19 +205,19 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_without_a_vote_hands_over_to_whoever_has_one() {
-        assert_eq!(step(&target(&[3], &[1]), &members(&[2], &[1, 3]), &[2, 3]), Step::HandOver(one(2)));
+    fn a_leader_without_a_vote_transfers_leadership_to_a_voter() {
+        assert_eq!(step(&target(&[3], &[1]), &members(&[2], &[1, 3]), &[2, 3]), Step::Transfer(one(2)));
     }
 
     #[test]
-    fn a_leader_does_not_let_in_another_replica_of_its_own_node() {
+    fn a_leader_does_not_add_another_replica_of_its_own_node() {
         let successor = ReplicaId::new(1, 9);
         let target = TargetConfig { version: 7, voters: vec![successor], ..TargetConfig::default() };
         assert_eq!(step(&target, &members(&[1], &[]), &[]), Step::Wait);
     }
 
     #[test]
-    fn an_aim_without_voters_is_not_followed() {
+    fn a_target_without_voters_is_ignored() {
         assert_eq!(step(&target(&[], &[2]), &members(&[1], &[]), &[]), Step::Wait);
     }
 }

@@ -1,17 +1,17 @@
-//! Time as it is handed in, and the time of a shard made from it.
+//! The time of a shard.
 //!
-//! A shard's time has two parts. Its *running time* is stamped into every entry; it never steps, orders everything, and
-//! all deadlines are kept in it. Its *distance*, one number that entries commit, is true time less running time.
+//! A shard's time has two parts. Its *running time* is stamped into every entry. It never steps, it orders everything,
+//! and all deadlines use it. Its *distance* is true time less running time: one number that entries commit.
 //!
-//! Within a leadership running time is monotonic time, so a clock that is stepped changes only the distance, and what
-//! was promised to live for 30 minutes lives for 30 minutes. Between two leaderships running time goes on by the
-//! monotonic clock of any replica that knows it. Only if no such replica has a part in the election (all nodes were
-//! down) does it go on by the true time that a majority of the voters confirms: what was promised until 20:00 then ends
-//! at 20:00.
+//! Within a leadership, running time follows the monotonic clock. A step of the wall clock changes only the distance,
+//! so a hold of 30 minutes lasts 30 minutes. Between two leaderships, running time follows the monotonic clock of any
+//! replica that knows it.
 //!
-//! A replica knows the running time once it has received a reading that fits confirmed true time and the shard's
-//! distance. A reading by itself proves only that the running time is not earlier: the message may have waited for a
-//! link, or in a process that stood still.
+//! If no such replica takes part in the election (all nodes were down), running time follows the true time that a
+//! majority of the voters confirms. A hold until 20:00 then ends at 20:00.
+//!
+//! A replica knows the running time once a reading fits confirmed true time and the shard's distance. A reading alone
+//! proves only a lower bound: the message may have waited in a link or in a stopped process.
 
 use crate::clocks::{AGREE_MS, TrueTime};
 use crate::now::Now;
@@ -20,31 +20,31 @@ use crate::planted;
 /// A shard whose time differs from confirmed true time by more than this is corrected, in milliseconds.
 pub(crate) const CORRECT_MS: i64 = 100;
 
-/// The time of a shard during one epoch: running time is a base plus monotonic time since; true time is the committed
-/// distance ahead of it.
+/// The time of a shard during one epoch. Running time is a base plus the monotonic time since. True time is running
+/// time plus the committed distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardTime {
     /// The shard's running time at the election, milliseconds.
     pub base_ms: u64,
     /// The monotonic clock at the election, milliseconds.
     pub mono_base_ms: u64,
-    /// True time less running time, milliseconds, as the epoch's entries commit it.
+    /// True time less running time, milliseconds, as entries of the epoch commit it.
     pub distance_ms: i64,
 }
 
 impl ShardTime {
-    /// The time of an epoch that begins `now`, after an entry with this stamp and distance. `heard` is the running time
-    /// that a replica's monotonic clock carried on since it was last heard, if any did.
+    /// The time of an epoch that begins `now`, after an entry with this stamp and distance. `received` is the running
+    /// time that this node received, if any.
     pub(crate) fn begin(
         now: Now,
         (stamp_ms, distance_ms): (u64, i64),
-        heard: Option<RunningTime>,
+        received: Option<RunningTime>,
         truth: TrueTime,
     ) -> ShardTime {
         let by_wall_ms = shifted(truth.ms(), distance_ms.saturating_neg());
-        let base_ms = match heard {
-            Some(heard) if heard.is_known || !truth.is_confirmed() => heard.at(now.mono_ms),
-            Some(heard) => heard.at(now.mono_ms).max(by_wall_ms),
+        let base_ms = match received {
+            Some(received) if received.is_known || !truth.is_confirmed() => received.at(now.mono_ms),
+            Some(received) => received.at(now.mono_ms).max(by_wall_ms),
             None => by_wall_ms,
         };
         let base_ms = base_ms.max(stamp_ms);
@@ -58,12 +58,12 @@ impl ShardTime {
         self.base_ms.saturating_add(mono_ms.saturating_sub(self.mono_base_ms))
     }
 
-    /// True time as the shard has it, milliseconds since 1970, when the monotonic clock shows `mono_ms`.
+    /// True time in the shard, milliseconds since 1970, when the monotonic clock shows `mono_ms`.
     pub fn true_ms(&self, mono_ms: u64) -> u64 {
         shifted(self.at(mono_ms), self.distance_ms)
     }
 
-    /// Follows confirmed true time if it is too far off; whether the distance is another one now. Running time stays.
+    /// Corrects the distance if confirmed true time is too far off. Returns whether it changed. Running time stays.
     pub(crate) fn correct(&mut self, mono_ms: u64, truth: TrueTime) -> bool {
         let TrueTime::Confirmed(true_ms) = truth else { return false };
         let ahead_ms = (true_ms as i64).saturating_sub(self.true_ms(mono_ms) as i64);
@@ -78,30 +78,29 @@ impl ShardTime {
     }
 }
 
-/// An instant so far ahead; 1970 at the earliest.
+/// `ms` shifted by `ahead_ms`, not before 1970.
 fn shifted(ms: u64, ahead_ms: i64) -> u64 {
     ms.saturating_add_signed(ahead_ms)
 }
 
-/// The running time of a shard that this node does not lead, as it was last heard, carried on by this node's monotonic
-/// clock. It is never ahead of the leader's by more than the clocks drift.
+/// The last received running time of a shard that this node does not lead, continued by this node's monotonic clock. It
+/// is ahead of the leader's by at most the drift of the clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunningTime {
     running_ms: u64,
     mono_ms: u64,
-    /// A reading did not wait on its way: it fitted true time. Otherwise the running time may be any time later than
-    /// this.
+    /// The reading was not delayed: it fitted true time. Otherwise it is a lower bound.
     is_known: bool,
 }
 
 impl RunningTime {
-    /// Running time as a leader has it now.
+    /// The running time of a leader, now.
     pub(crate) fn known(running_ms: u64, mono_ms: u64) -> RunningTime {
         RunningTime { running_ms, mono_ms, is_known: true }
     }
 
-    /// A reading that has come just now, and true time less `distance_ms` if that is confirmed.
-    pub(crate) fn heard(running_ms: u64, mono_ms: u64, truth: Option<TrueTime>, distance_ms: i64) -> RunningTime {
+    /// A reading that has just arrived, with true time. It is known if confirmed true time less `distance_ms` matches.
+    pub(crate) fn received(running_ms: u64, mono_ms: u64, truth: Option<TrueTime>, distance_ms: i64) -> RunningTime {
         let fits = |true_ms: u64| true_ms.abs_diff(shifted(running_ms, distance_ms)) <= AGREE_MS.unsigned_abs();
         let is_known = matches!(truth, Some(TrueTime::Confirmed(true_ms)) if fits(true_ms));
         RunningTime {
@@ -111,7 +110,7 @@ impl RunningTime {
         }
     }
 
-    /// Whether it is no earlier than the shard's, but for what the clocks drift.
+    /// Whether it is not earlier than the shard's, apart from clock drift.
     pub(crate) fn is_known(&self) -> bool {
         self.is_known
     }
@@ -121,11 +120,11 @@ impl RunningTime {
         self.running_ms.saturating_add(mono_ms.saturating_sub(self.mono_ms))
     }
 
-    /// Takes a newer reading, unless it was so long on its way that what was known before says more.
-    pub(crate) fn hear(&mut self, newer: RunningTime) {
-        // Both are the earliest that it can be. So the later one is known if one of them is.
+    /// Takes a newer reading, unless a delay makes it less exact than the old one.
+    pub(crate) fn update(&mut self, newer: RunningTime) {
+        // Both are lower bounds. So the later one is known if one of them is.
         let is_known = self.is_known || newer.is_known;
-        // A thousandth for clocks that do not run equally fast.
+        // A thousandth for the drift between clocks.
         let drift_ms = newer.mono_ms.saturating_sub(self.mono_ms) / 1_000;
         if newer.running_ms >= self.at(newer.mono_ms).saturating_sub(drift_ms) {
             *self = newer;
@@ -149,8 +148,8 @@ mod tests {
         begun_by(last, lived_ms.map(|lived_ms| RunningTime::known(lived_ms, 7)), truth)
     }
 
-    fn begun_by(last: (u64, i64), heard: Option<RunningTime>, truth: TrueTime) -> (u64, u64) {
-        let time = ShardTime::begin(now(truth.ms()), last, heard, truth);
+    fn begun_by(last: (u64, i64), received: Option<RunningTime>, truth: TrueTime) -> (u64, u64) {
+        let time = ShardTime::begin(now(truth.ms()), last, received, truth);
         assert_eq!((time.at(7 + HOUR), time.true_ms(7 + HOUR)), (time.at(0) + HOUR, time.true_ms(0) + HOUR));
         (time.at(7), time.true_ms(7))
     }
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_moves_nothing_along() {
+    fn downtime_does_not_shift_deadlines() {
         // 90 s after the last stamp, whatever the distance.
         assert_eq!(begun((5_000_000, 0), None, TrueTime::Confirmed(5_090_000)), (5_090_000, 5_090_000));
         let away = (2_000_000, 3_000_000);
@@ -169,12 +168,12 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_were_set_back_while_all_nodes_were_down_change_only_the_distance() {
+    fn clocks_set_back_during_downtime_change_only_the_distance() {
         assert_eq!(begun((5_000_000, 0), None, TrueTime::Confirmed(1_000_000)), (5_000_000, 1_000_000));
     }
 
     #[test]
-    fn a_replica_that_ran_on_knows_better_than_clocks_that_were_set() {
+    fn a_running_replica_outranks_clocks_that_were_set() {
         let lived = Some(5_002_000);
         assert_eq!(begun((5_000_000, 0), lived, TrueTime::Confirmed(5_002_030)), (5_002_000, 5_002_000));
         assert_eq!(begun((5_000_000, 0), lived, TrueTime::Confirmed(8_602_000)), (5_002_000, 8_602_000));
@@ -183,40 +182,40 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_that_may_have_waited_says_only_how_early_it_is_not() {
-        // The message was twenty seconds on its way; the distance is 100 ms.
-        let late = |truth| RunningTime::heard(5_000_000, 7, Some(truth), 100);
+    fn a_delayed_reading_is_only_a_lower_bound() {
+        // The message was delayed by 20 seconds; the distance is 100 ms.
+        let late = |truth| RunningTime::received(5_000_000, 7, Some(truth), 100);
         let truth = TrueTime::Confirmed(5_020_100);
         assert!(!late(truth).is_known());
         assert_eq!(begun_by((4_990_000, 100), Some(late(truth)), truth), (5_020_000, 5_020_100));
-        // The clocks were set back: so early it cannot be.
+        // The clocks were set back: the shard cannot be that early.
         let early = TrueTime::Confirmed(4_000_000);
         assert_eq!(begun_by((3_990_000, 100), Some(late(early)), early), (5_000_000, 4_000_000));
-        // Clocks that do not agree say less than a message.
+        // Clocks that disagree are worth less than a message.
         let doubtful = TrueTime::Unconfirmed(5_020_100);
         assert_eq!(begun_by((4_990_000, 100), Some(late(doubtful)), doubtful), (5_000_000, 5_000_100));
-        assert!(late(TrueTime::Confirmed(5_000_400)).is_known() && !RunningTime::heard(5, 7, None, 0).is_known());
+        assert!(late(TrueTime::Confirmed(5_000_400)).is_known() && !RunningTime::received(5, 7, None, 0).is_known());
     }
 
     #[test]
-    fn what_is_known_once_stays_known() {
-        let mut heard = RunningTime::heard(5_000, 100, None, 0);
-        heard.hear(RunningTime::heard(5_300, 600, Some(TrueTime::Confirmed(5_600)), 0));
+    fn a_known_running_time_stays_known() {
+        let mut received = RunningTime::received(5_000, 100, None, 0);
+        received.update(RunningTime::received(5_300, 600, Some(TrueTime::Confirmed(5_600)), 0));
         assert_eq!(
-            (heard.at(600), heard.is_known()),
+            (received.at(600), received.is_known()),
             (5_500, true),
             "the first one came sooner, and one fits true time"
         );
-        heard.hear(RunningTime::heard(7_500, 1_600, Some(TrueTime::Confirmed(90_000)), 0));
+        received.update(RunningTime::received(7_500, 1_600, Some(TrueTime::Confirmed(90_000)), 0));
         assert_eq!(
-            (heard.at(1_600), heard.is_known()),
+            (received.at(1_600), received.is_known()),
             (7_500, true),
             "the clocks were set, and this one came sooner still"
         );
     }
 
     #[test]
-    fn voters_that_disagree_begin_with_the_earlier_clock_and_not_before_the_last_stamp() {
+    fn disagreeing_voters_begin_with_the_earliest_clock_but_not_before_the_last_stamp() {
         assert_eq!(begun((5_000_000, 0), None, TrueTime::Unconfirmed(5_080_000)), (5_080_000, 5_080_000));
         assert_eq!(begun((5_000_000, 0), None, TrueTime::Unconfirmed(1_000_000)), (5_000_000, 5_000_000));
     }
@@ -225,7 +224,7 @@ mod tests {
     fn a_correction_moves_true_time_and_not_running_time() {
         let mut time = ShardTime { base_ms: 5_000, mono_base_ms: 0, distance_ms: 0 };
         assert!(!time.correct(1_000, TrueTime::Confirmed(6_100)), "close enough");
-        assert!(!time.correct(1_000, TrueTime::Unconfirmed(9_000)), "nobody confirms it");
+        assert!(!time.correct(1_000, TrueTime::Unconfirmed(9_000)), "unconfirmed");
         assert!(time.correct(1_000, TrueTime::Confirmed(9_000)));
         assert_eq!((time.at(1_000), time.true_ms(1_000)), (6_000, 9_000));
         assert!(time.correct(1_000, TrueTime::Confirmed(2_000)));
@@ -233,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn running_time_is_carried_on_and_a_late_message_does_not_take_it_back() {
-        let mut heard = RunningTime::known(5_000, 100);
-        assert_eq!(heard.at(1_100), 6_000);
-        heard.hear(RunningTime::known(5_500, 1_100));
-        assert_eq!(heard.at(1_100), 6_000, "half a second on its way");
-        heard.hear(RunningTime::known(6_400, 1_100));
-        assert_eq!(heard.at(1_200), 6_500, "this one came sooner");
-        heard.hear(RunningTime::known(1_006_000, 1_001_100));
-        assert_eq!(heard.at(1_001_100), 1_006_000, "this node's clock is a little too fast");
+    fn running_time_continues_and_a_late_message_does_not_turn_it_back() {
+        let mut received = RunningTime::known(5_000, 100);
+        assert_eq!(received.at(1_100), 6_000);
+        received.update(RunningTime::known(5_500, 1_100));
+        assert_eq!(received.at(1_100), 6_000, "half a second on its way");
+        received.update(RunningTime::known(6_400, 1_100));
+        assert_eq!(received.at(1_200), 6_500, "this one came sooner");
+        received.update(RunningTime::known(1_006_000, 1_001_100));
+        assert_eq!(received.at(1_001_100), 1_006_000, "this node's clock is a little too fast");
     }
 }

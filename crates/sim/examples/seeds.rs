@@ -1,12 +1,13 @@
-//! `boxoffice sim` without the rest of the program, which builds sooner: many seeds in portions, and what came of each.
-//! `cargo run --release -p boxoffice-sim --example seeds -- FIRST COUNT MINUTES NODES [THREADS]`; 0 nodes are as the seed says.
+//! `boxoffice sim` without the rest of the program, which builds faster.
+//! `cargo run --release -p boxoffice-sim --example seeds -- FIRST COUNT MINUTES NODES [THREADS]`. 0 nodes draws the number from
+//! the seed.
 
 use std::{process::ExitCode, time::Instant};
 
 use boxoffice_sim::{Settings, run_many};
 use rustix::time::{ClockId, clock_gettime};
 
-/// As in the program: much of what a simulation does is to allocate.
+/// As in the program, because a simulation allocates a lot.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

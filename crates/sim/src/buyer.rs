@@ -1,4 +1,4 @@
-//! A buyer: cart after cart, with second thoughts; and what it was told, kept to be judged.
+//! A buyer, which fills cart after cart, and keeps the answers for the final check.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -22,64 +22,62 @@ use smol_str::SmolStr;
 use tokio::{sync::watch, time::sleep};
 
 use crate::{
-    bank::source,
     client_stub::{ClientStub, Ended},
     clock::{BEGIN_MS, CLOCKS_MS},
     faults::SLOWEST_MS,
     fixture::{Fixture, audit_of},
+    gateway::payment_source,
     portions::{seats_of, shrink},
     rng::{around, rng},
     settings::Settings,
     shown::Times,
 };
 
-/// One time in so many an unknown outcome is left unknown.
+/// One in this many unknown outcomes is left unknown.
 const GIVES_UP: u32 = 12;
-/// One granted change in so many is asked for once more, later.
+/// One in this many granted changes is repeated later.
 const REPEATS: u32 = 6;
-/// That is, when so many others wait to be.
+/// The number of changes that wait to be repeated.
 const LATER: usize = 1;
-/// In peace, what was given back is free after so long, in milliseconds.
+/// Without faults, released holds are free after this time, in milliseconds.
 const FREED_MS: u64 = 5_000;
-/// One time in so many a buyer hesitates until its cart is about to expire, or has.
+/// One in this many pauses lasts until the cart is about to expire, or has.
 const HESITATES: u32 = 40;
-/// So long, in thousandths of its cart's life.
+/// The length of that pause, in thousandths of the cart's life.
 const HESITATION: std::ops::Range<u64> = 700..1_050;
 
 /// A cart as its buyer knows it.
 #[derive(Clone, Debug)]
 pub(crate) struct CartTrace {
-    /// Which.
     pub(crate) cart: CartId,
-    /// Who buys.
     pub(crate) customer: Id,
-    /// How some change of it ended is not known, and may never have ended.
+    /// The outcome of some change is unknown.
     pub(crate) doubtful: bool,
-    /// Its lines as told, by number.
+    /// Its lines from answers, by number.
     pub(crate) lines: BTreeMap<u32, LineView>,
-    /// The last deadline told: it may only have been put off since.
+    /// The last deadline from an answer. It may only have been extended since.
     pub(crate) deadline: Timestamp,
-    /// A line that is not known of may have shortened the cart's life.
+    /// An unknown line may have shortened the cart's life.
     pub(crate) forgets_deadline: bool,
-    /// The last that is known to have happened to it was told with that deadline.
+    /// The last known change was answered with that deadline.
     pub(crate) knows_deadline: bool,
-    /// It was told that it has expired, when in truth its deadline was ahead; in milliseconds of the run.
+    /// An answer said that it has expired before its deadline, in milliseconds of the run.
     pub(crate) expired_ms: Option<u64>,
-    /// When something was first asked for that gives a seat back, in milliseconds of the run.
+    /// The first request that gives a seat back, in milliseconds of the run.
     pub(crate) lets_go_ms: Option<u64>,
-    /// A checkout was asked for.
+    /// A checkout was requested.
     pub(crate) asked_checkout: bool,
-    /// When the first was, in milliseconds of the run.
+    /// The first checkout, in milliseconds of the run.
     pub(crate) checkout_ms: Option<u64>,
-    /// How many checkouts were asked for, and whether the last was told for certain that its payment came to nothing.
+    /// The last checkout was certainly refused because of its payment.
     pub(crate) declined: bool,
-    /// It was told that it is canceled.
+    /// An answer said that it is canceled.
     pub(crate) canceled: bool,
-    /// The order it was told of.
+    /// The order from an answer.
     pub(crate) order: Option<Arc<Order>>,
-    /// Refunds it was told of, by number.
+    /// Refunds from answers, by number.
     pub(crate) refunds: BTreeMap<u32, RefundRecord>,
-    /// A refund was asked for.
+    /// A refund was requested.
     pub(crate) asked_refund: bool,
 }
 
@@ -105,12 +103,12 @@ impl CartTrace {
         }
     }
 
-    /// Until when the cart lives for certain.
+    /// The time until which the cart certainly lives.
     pub(crate) fn lives_until(&self) -> Timestamp {
         if self.forgets_deadline { Timestamp(0) } else { self.deadline }
     }
 
-    /// Whether it ends at its deadline, as far as its buyer knows.
+    /// Whether its buyer lets it end at its deadline.
     pub(crate) fn is_left_to_expire(&self) -> bool {
         let is_left = !self.asked_checkout && !self.canceled && !self.doubtful && !self.forgets_deadline;
         is_left && self.knows_deadline
@@ -121,27 +119,21 @@ impl CartTrace {
     }
 }
 
-/// A seat that a cart was told to have.
+/// A seat that was granted to a cart.
 #[derive(Clone, Debug)]
 pub(crate) struct Grant {
-    /// Of which session.
     pub(crate) session: Id,
-    /// Which.
     pub(crate) seat: Seat,
-    /// The session's version when it was held.
+    /// The session's version with the hold.
     pub(crate) version: u64,
-    /// By whom.
     pub(crate) cart: CartId,
-    /// When.
     pub(crate) times: Times,
 }
 
-/// What all buyers were told.
+/// The answers that all buyers received.
 #[derive(Debug, Default)]
 pub(crate) struct CartTraces {
-    /// Every cart, in order of their ids.
     pub(crate) carts: BTreeMap<CartId, CartTrace>,
-    /// Every seat that was granted.
     pub(crate) grants: Vec<Grant>,
 }
 
@@ -154,11 +146,11 @@ pub(crate) struct Buyer {
     rng: SmallRng,
     think_ms: u64,
     hold_ttl_ms: u64,
-    /// How long after a deadline inventories ask.
+    /// The time after a deadline before inventories ask.
     grace_ms: u64,
-    /// One checkout in so many hundred is paid through the gateway.
+    /// Percent of checkouts that are paid through the gateway.
     gateway_percent: u32,
-    /// What was granted, or refused for good, and is asked for once more some time.
+    /// Changes with a final outcome that will be repeated.
     granted: Vec<(Command, Request, Option<Refusal>)>,
 }
 
@@ -173,7 +165,7 @@ impl Buyer {
     ) -> Buyer {
         let rng = rng(settings.seed, "buyer", number);
         let Settings { think_ms, hold_ttl_ms, .. } = *settings;
-        // Who has seconds does not think for longer.
+        // A buyer with a short deadline thinks less.
         let think_ms = think_ms.min(hold_ttl_ms / 3);
         let name = format!("buyer {number}");
         let gateway_percent = settings.gateway_percent();
@@ -181,7 +173,7 @@ impl Buyer {
         Buyer { name, client, fixture, cart_traces, rng, think_ms, hold_ttl_ms, grace_ms, gateway_percent, granted }
     }
 
-    /// Buys until told to stop; a cart that is begun is gone through with.
+    /// Buys until told to stop, and finishes its last cart.
     pub(crate) async fn buy(mut self, stop: watch::Receiver<bool>) {
         while !*stop.borrow() {
             let cart_trace = self.cart().await;
@@ -200,7 +192,7 @@ impl Buyer {
         if self.rng.random_ratio(1, 8) {
             let session = self.fixture.session(&mut self.rng);
             let map = Command::Session(session, SessionCommand::Map);
-            // What it says is judged by the oracle.
+            // The oracle checks the answer.
             let _ = self.client.read(&mut self.rng, &self.name, map).await;
         }
         if self.granted.len() > LATER
@@ -227,7 +219,7 @@ impl Buyer {
             _ => None,
         };
         if let Some((refused, request)) = final_one
-            // There are not many that were refused for good.
+            // Final refusals are rare, so all are repeated.
             && (refused.is_some() || self.rng.random_ratio(1, REPEATS))
         {
             self.granted.push((again, request, refused));
@@ -267,7 +259,7 @@ impl Buyer {
             self.view(&cart_trace).await;
         }
         if cart_trace.order.is_some() && self.rng.random_ratio(1, 3) {
-            // At once, as long as it may not be sold everywhere yet, every second time.
+            // Every second refund comes at once, when some inventories may not have sold yet.
             if self.rng.random() {
                 self.think().await;
             }
@@ -276,7 +268,7 @@ impl Buyer {
         cart_trace
     }
 
-    /// The token of a cart in any shard or, every second time, beside what it wants first.
+    /// The token of a cart in any shard or, every second time, in the shard of its first line.
     fn token(&mut self, first: Option<&WantedLine>) -> CartToken {
         let random = self.rng.random();
         match first.filter(|_| self.rng.random()) {
@@ -285,7 +277,7 @@ impl Buyer {
         }
     }
 
-    /// The customer of the cart, so many times of four; at times another one.
+    /// The customer of the cart in `of_four` of four cases, and rarely another one.
     fn customer(&mut self, cart_trace: &CartTrace, of_four: u32) -> Option<Id> {
         let another = self.rng.random_ratio(1, 50).then(|| self.fixture.customer(&mut self.rng));
         another.or_else(|| self.rng.random_ratio(of_four, 4).then(|| cart_trace.customer.clone()))
@@ -296,7 +288,7 @@ impl Buyer {
         let mut lines: Vec<WantedLine> = first.into_iter().collect();
         for _ in lines.len()..count {
             let wanted = self.fixture.wanted(&mut self.rng);
-            // Several lines of one entity in one command are refused or merged; that is the rules' own test.
+            // Several lines of one entity in one command are tested in the core.
             if lines.iter().all(|line| line.entity != wanted.entity) {
                 lines.push(wanted);
             }
@@ -331,7 +323,7 @@ impl Buyer {
         }
     }
 
-    /// What a cart rests on is none of what it has disowned.
+    /// Checks that a cart has no hold that it has disowned.
     async fn look_at_holds(&mut self, cart_trace: &CartTrace) {
         let (before_ms, audit) = (self.client.trace.now_ms(), audit_of(&Entity::Cart(cart_trace.cart)));
         let Some(Ok(Answered { answer: Answer::CartAudit(audit), .. })) =
@@ -343,8 +335,7 @@ impl Buyer {
         wrong.into_iter().for_each(|wrong| self.client.oracle.lock().violation(wrong));
     }
 
-    /// The cart as it reads, if it does. The oracle judges it; its deadline is the one that was told, whatever has been
-    /// off since.
+    /// Reads the cart. Its deadline must be the last one from an answer, in spite of outages.
     async fn view(&mut self, cart_trace: &CartTrace) -> Option<CartView> {
         let get = Command::Cart(cart_trace.cart, CartCommand::Get);
         let Some(Ok(Answered { answer: Answer::Cart(view), .. })) =
@@ -361,7 +352,7 @@ impl Buyer {
             let (told, reads) = (cart_trace.deadline, view.deadline);
             let mut oracle = self.client.oracle.lock();
             oracle.tally.count("deadlines read as they were told");
-            // The next leader carries time on from the last that it has heard, which may have been on its way for long.
+            // A new leader continues time from the last message, which may be old.
             if !(told.0 - CLOCKS_MS..=told.0 + CLOCKS_MS + SLOWEST_MS).contains(&reads.0) {
                 oracle.violation(format!(
                     "{}: cart {} was told {told:?}, and reads {reads:?}",
@@ -372,16 +363,15 @@ impl Buyer {
         Some(view)
     }
 
-    /// Whether the staff may have had a hand in this cart.
+    /// Whether the staff may have changed this cart.
     fn is_touched(&self, cart_trace: &CartTrace) -> bool {
         let is_canceled = |line: &LineView| self.fixture.may_be_gone(cart_trace.cart, line.line, &line.entity);
         self.fixture.taken_from(cart_trace.cart).is_some() || cart_trace.lines.values().any(is_canceled)
     }
 
-    /// The cart is left to expire. Where nothing is in the way, everything that was told a deadline is free soon after
-    /// the cart's own, however late a deadline it was told before.
+    /// Lets the cart expire. Without faults its holds are free soon after its deadline, even if inventories know a later one.
     async fn expires(&mut self, cart_trace: &mut CartTrace) {
-        if self.client.peace_ms.get().is_none()
+        if self.client.healed_ms.get().is_none()
             || cart_trace.lines.is_empty()
             || !self.client.wall_clocks.were_never_set()
         {
@@ -419,17 +409,17 @@ impl Buyer {
     async fn check_out(&mut self, cart_trace: &mut CartTrace) {
         let through_gateway = self.rng.random_range(0..100) < self.gateway_percent;
         if self.pay(cart_trace, through_gateway).await {
-            // It was not what its buyer saw: now it is looked at again.
+            // The cart has changed, and the buyer looks again.
             self.pay(cart_trace, through_gateway).await;
         }
-        // Another try with another card.
+        // Another attempt with another card.
         if cart_trace.declined && self.rng.random() {
             self.think().await;
             self.pay(cart_trace, true).await;
         }
     }
 
-    /// What the buyer of a cart says to have seen, with the lines that were read; at times a wrong total.
+    /// The buyer's expectation for a checkout, with the cart that it read. At times the total is wrong.
     async fn expects(&mut self, cart_trace: &CartTrace) -> (Expect, Option<CartView>) {
         if self.rng.random() {
             return (Expect::default(), None);
@@ -442,7 +432,7 @@ impl Buyer {
         (Expect { total, lines, paid: None }, Some(view))
     }
 
-    /// Checks out; whether the cart is not what its buyer saw.
+    /// Checks out, and returns whether the cart differs from the expectation.
     async fn pay(&mut self, cart_trace: &mut CartTrace, through_gateway: bool) -> bool {
         let (mut expect, seen) = self.expects(cart_trace).await;
         if !through_gateway && self.rng.random() {
@@ -451,11 +441,11 @@ impl Buyer {
         cart_trace.asked_checkout = true;
         cart_trace.checkout_ms.get_or_insert(self.client.trace.now_ms());
         let payment = if through_gateway {
-            // Declined, it may give everything back.
+            // A declined payment may release everything.
             cart_trace.lets_go(self.client.trace.now_ms());
             let on_decline =
                 *[None, Some(OnDecline::Keep), Some(OnDecline::Release)].choose(&mut self.rng).expect("there are some");
-            Payment::Gateway { source: source(&mut self.rng).into(), on_decline }
+            Payment::Gateway { source: payment_source(&mut self.rng).into(), on_decline }
         } else {
             let transaction_id = SmolStr::from(format!("{:x}", cart_trace.cart.0));
             Payment::Recorded { method: "card".into(), transaction_id }
@@ -483,7 +473,7 @@ impl Buyer {
         matches!(ended, Ended::Known { outcome: Err(Refusal::CartDiffers(_)), maybe: false, .. })
     }
 
-    /// What a buyer did not see is not sold.
+    /// Checks that the order is the cart that the buyer saw.
     fn is_as_seen(&self, order: &Order, expect: &Expect, seen: Option<&CartView>) {
         let Some(seen) = seen else { return };
         let of = |lines: &[LineView]| -> Vec<_> {
@@ -508,16 +498,16 @@ impl Buyer {
         }
     }
 
-    /// Where nothing is in the way, what was given back is free soon, without being asked about.
+    /// Without faults, released holds are free soon, without a question of the inventory.
     async fn is_freed(&mut self, cart_trace: &CartTrace, entities: &[Entity]) {
-        if self.client.peace_ms.get().is_none() || cart_trace.doubtful {
+        if self.client.healed_ms.get().is_none() || cart_trace.doubtful {
             return;
         }
         sleep(Duration::from_millis(FREED_MS)).await;
         self.is_free_of(cart_trace, entities, "it was given back").await;
     }
 
-    /// None of these has a hold of this cart.
+    /// Checks that these entities have no hold of this cart.
     async fn is_free_of(&mut self, cart_trace: &CartTrace, entities: &[Entity], since: &str) {
         for entity in entities {
             let Some(Ok(answered)) = self.client.read(&mut self.rng, &self.name, audit_of(entity)).await else {
@@ -555,7 +545,7 @@ impl Buyer {
     }
 }
 
-/// Whether a guest has the cart: every second one is a guest's.
+/// Whether a guest has the cart. Every second cart is a guest's.
 fn is_guests(cart: CartId) -> bool {
     !cart.0.is_multiple_of(2)
 }

@@ -21,49 +21,44 @@ use tokio::{
 };
 
 use crate::{
-    bank::Webhooks, machine::Machine, network::SimNetwork, oracle::Oracle, rng::around, shown::Times, trace::Trace,
+    gateway::Webhooks, machine::Machine, network::SimNetwork, oracle::Oracle, rng::around, shown::Times, trace::Trace,
     wall_clocks::WallClocks,
 };
 
-/// How long one attempt waits for its answer: some are too impatient for any change of leaders.
-const PATIENCES_MS: [u64; 4] = [300, 1_000, 5_000, 5_000];
-/// An answer that comes at the last moment is on its way for so long at the most, in milliseconds.
+/// Time-outs of attempts. Some are shorter than any change of leaders.
+const TIMEOUTS_MS: [u64; 4] = [300, 1_000, 5_000, 5_000];
+/// The time in which an answer at the time-out still arrives, in milliseconds.
 const LATE_MS: u64 = 100;
-/// Who is certain that nothing happened gives up so many times as often.
+/// A client that knows that nothing happened gives up this many times as often.
 const GIVES_UP_SOONER: u32 = 4;
 
-/// How often something is tried that was granted already.
+/// Attempts of a repeated change.
 const REPEATS: usize = 4;
-/// How long after a pause a node may still take itself for a leader that it no longer is, in milliseconds.
+/// How long after a pause a node may still believe that it leads, in milliseconds.
 const DEPOSED_MS: u64 = 10_000;
 
-/// Longer than any trouble: so long a read is tried.
+/// The limit for a read, longer than any fault.
 const READ_MS: u64 = 600_000;
 
-/// The way to the cluster for everybody who asks.
+/// The client of the cluster that all tasks share.
 pub(crate) struct ClientStub {
-    /// All machines.
     pub(crate) machines: Vec<Arc<Machine>>,
     /// The cluster's id, once it is founded.
     cluster: OnceLock<u128>,
     /// When everything was healed, in milliseconds of the run.
-    pub(crate) peace_ms: OnceLock<u64>,
-    /// What happens.
+    pub(crate) healed_ms: OnceLock<u64>,
     pub(crate) trace: Arc<Trace>,
-    /// What was answered.
     pub(crate) oracle: Mutex<Oracle>,
-    /// What all walls show.
     pub(crate) wall_clocks: WallClocks,
-    /// The links.
     pub(crate) network: SimNetwork,
-    /// How long a cart lives that was just touched, in milliseconds.
+    /// The life of a cart after a touch, in milliseconds.
     life_ms: u64,
 }
 
-/// How a change ended.
+/// The end of a change.
 #[derive(Clone, Debug)]
 pub(crate) enum Ended {
-    /// It was answered; the answer is of one attempt, the first of which began then.
+    /// One attempt was answered.
     Known {
         /// The answer or refusal.
         outcome: Outcome,
@@ -71,15 +66,14 @@ pub(crate) enum Ended {
         called_ms: u64,
         /// When the answer came.
         acked_ms: u64,
-        /// An attempt before it ended without anybody knowing how: if this is a refusal, that one may still take
-        /// effect.
+        /// The outcome of an earlier attempt is unknown. After a refusal that attempt may still take effect.
         maybe: bool,
-        /// What it was asked with.
+        /// The request of all attempts.
         request: Request,
     },
     /// It did not happen.
     Not,
-    /// It may or may not have happened, now or later.
+    /// It may have happened, or may happen later.
     Unknown,
 }
 
@@ -98,7 +92,7 @@ struct Slot(Mutex<Option<oneshot::Sender<door::Result>>>);
 impl ReplySink for Slot {
     fn answer(&self, _: u64, result: door::Result) {
         if let Some(sender) = self.0.lock().take() {
-            // The attempt may have been given up.
+            // The attempt may have timed out.
             let _ = sender.send(result);
         }
     }
@@ -111,15 +105,14 @@ impl Webhooks for ClientStub {
 }
 
 impl ClientStub {
-    /// The way to these machines.
     pub(crate) fn new(
         machines: Vec<Arc<Machine>>,
         (trace, network): (Arc<Trace>, SimNetwork),
         wall_clocks: WallClocks,
         life_ms: u64,
     ) -> ClientStub {
-        let (cluster, peace_ms, oracle) = (OnceLock::new(), OnceLock::new(), Mutex::default());
-        ClientStub { machines, cluster, peace_ms, trace, oracle, wall_clocks, network, life_ms }
+        let (cluster, healed_ms, oracle) = (OnceLock::new(), OnceLock::new(), Mutex::default());
+        ClientStub { machines, cluster, healed_ms, trace, oracle, wall_clocks, network, life_ms }
     }
 
     /// Machines that are members of the cluster.
@@ -127,17 +120,15 @@ impl ClientStub {
         self.machines.iter().filter(|machine| machine.is_member()).cloned().collect()
     }
 
-    /// The cluster is founded.
     pub(crate) fn set_cluster_id(&self, cluster: u128) {
         self.cluster.set(cluster).expect("a cluster is founded once");
     }
 
-    /// How long a cart lives that was just touched, in milliseconds.
+    /// The life of a cart after a touch, in milliseconds.
     pub(crate) fn life_ms(&self) -> u64 {
         self.life_ms
     }
 
-    /// The cluster's id.
     pub(crate) fn cluster_id(&self) -> u128 {
         *self.cluster.get().expect("it was founded at the begin")
     }
@@ -146,8 +137,8 @@ impl ClientStub {
     pub(crate) async fn attempt(&self, rng: &mut SmallRng, command: Command, request: Option<Request>) -> door::Result {
         let members = self.members();
         let machine = members.choose(rng).expect("a cluster has members");
-        let patience_ms = *PATIENCES_MS.choose(rng).expect("there are some");
-        self.attempt_at(machine, (command, request), patience_ms).await
+        let timeout_ms = *TIMEOUTS_MS.choose(rng).expect("there are some");
+        self.attempt_at(machine, (command, request), timeout_ms).await
     }
 
     /// One attempt at this node.
@@ -155,18 +146,18 @@ impl ClientStub {
         &self,
         machine: &Machine,
         (command, request): (Command, Option<Request>),
-        patience_ms: u64,
+        timeout_ms: u64,
     ) -> door::Result {
         let (sender, receiver) = oneshot::channel();
-        let reply = ReplyTo::new(Arc::new(Slot(Mutex::new(Some(sender)))), 0).within(patience_ms);
+        let reply = ReplyTo::new(Arc::new(Slot(Mutex::new(Some(sender)))), 0).within(timeout_ms);
         machine.submit(command, request, reply);
-        match timeout(Duration::from_millis(patience_ms + LATE_MS), receiver).await {
+        match timeout(Duration::from_millis(timeout_ms + LATE_MS), receiver).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) | Err(_) => Err(Failure::Unknown),
         }
     }
 
-    /// A change, tried until it is known how it ended; or, one time in `gives_up` unknowns, left as it is.
+    /// Tries a change until its outcome is known. After one in `gives_up` unknown outcomes it gives up.
     pub(crate) async fn change(&self, rng: &mut SmallRng, who: &str, command: Command, gives_up: u32) -> Ended {
         let number: u64 = rng.random();
         let request = Request { id: RequestHash(number), body: number };
@@ -180,7 +171,7 @@ impl ClientStub {
                 // The first attempt is still under way.
                 Ok(Err(Refusal::InProgress | Refusal::PaymentPending)) => {
                     maybe = true;
-                    // A gateway may be away for longer than anybody waits.
+                    // A gateway may be out for longer than clients wait.
                     if rng.random_range(0..gives_up.saturating_mul(4)) == 0 {
                         return Ended::Unknown;
                     }
@@ -213,8 +204,7 @@ impl ClientStub {
         }
     }
 
-    /// A change that was granted, or refused for good, asked for once more: it is told the same, or nothing is known of
-    /// it.
+    /// Repeats a change with a final outcome. The answer must be the same, or unknown.
     pub(crate) async fn repeat(
         &self,
         rng: &mut SmallRng,
@@ -250,13 +240,12 @@ impl ClientStub {
         }
     }
 
-    /// An attempt was not answered. What gives something back is never shed, and neither is the repeat of what was
-    /// granted: a cart is asked here, for other things may have left memory, or not yet have come to the node that is
-    /// asked.
+    /// Checks an attempt without an answer. A change that gives something back is never shed, nor is the repeat of a granted
+    /// checkout. Only carts are checked, because other entities may have left memory or may not be known at the node yet.
     fn not_answered(&self, who: &str, (command, was_granted): (&Command, bool), failure: Failure) {
         let mut oracle = self.oracle.lock();
         oracle.unanswered(failure);
-        // Too late is another thing: it has no time to try again.
+        // A late attempt is busy with 0 and has no time for another one.
         let Failure::Busy(1..) = failure else { return };
         let Command::Cart(_, of_cart) = command else { return };
         oracle.tally.count("shed");
@@ -264,7 +253,7 @@ impl ClientStub {
             CartCommand::Release { .. } | CartCommand::Cancel | CartCommand::Refund { .. } => {
                 oracle.violation(format!("{who}: {command:?} gives something back and was shed"));
             }
-            // A leader that stood still does not know what its successor granted.
+            // A paused ex-leader does not know what its successor granted.
             CartCommand::Checkout { .. } if was_granted && !self.has_just_gone_on() => {
                 oracle.violation(format!("{who}: {command:?} had an outcome, and its repeat was shed"));
             }
@@ -272,15 +261,14 @@ impl ClientStub {
         }
     }
 
-    /// Whether a node went on a moment ago after it had stood still.
+    /// Whether a node has just resumed after a pause.
     fn has_just_gone_on(&self) -> bool {
         let now_ms = self.trace.now_ms();
         let recent = |went_on_ms: u64| went_on_ms > 0 && now_ms - went_on_ms < DEPOSED_MS;
         self.members().iter().any(|machine| recent(machine.went_on_ms()))
     }
 
-    /// A read, tried until it is answered; `None`, and a violation, if nothing troubles anybody for longer than that
-    /// takes.
+    /// Tries a read until it is answered. `None`, with a violation, if that takes longer than any fault.
     pub(crate) async fn read(&self, rng: &mut SmallRng, who: &str, command: Command) -> Option<Outcome> {
         let until_ms = self.trace.now_ms() + READ_MS;
         loop {
@@ -301,17 +289,17 @@ impl ClientStub {
         }
     }
 
-    /// A read at this node, tried once.
+    /// Tries a read once at this node.
     pub(crate) async fn read_once(&self, machine: &Machine, who: &str, command: Command) {
         let called_ms = self.trace.now_ms();
-        let patience_ms = PATIENCES_MS[0];
-        match self.attempt_at(machine, (command.clone(), None), patience_ms).await {
+        let timeout_ms = TIMEOUTS_MS[0];
+        match self.attempt_at(machine, (command.clone(), None), timeout_ms).await {
             Ok(outcome) => self.read_was(who, &command, called_ms, &outcome),
             Err(failure) => self.oracle.lock().unanswered(failure),
         }
     }
 
-    /// A read that began then was answered just now.
+    /// Checks an answered read.
     fn read_was(&self, who: &str, command: &Command, called_ms: u64, outcome: &Outcome) {
         self.note(who, command, outcome);
         if let Ok(answered) = outcome {
@@ -322,8 +310,8 @@ impl ClientStub {
         }
     }
 
-    /// What is wrong with the holds of a cart that lives or has become an order: one that it had disowned before then
-    /// is no line. Of what an order has bought, the inventory may have asked once more before it was sold.
+    /// Checks the holds of a live cart or an order. A hold that it disowned before `before_ms` must be no line. Later an
+    /// inventory may have asked about a hold of an order once more before its sale.
     pub(crate) fn disowned(&self, audit: &CartAudit, before_ms: u64) -> Option<String> {
         if !matches!(audit.cart.state, CartState::Active | CartState::Done) || !self.network.disowns(audit.cart.id) {
             return None;
@@ -337,7 +325,7 @@ impl ClientStub {
         Some(format!("cart {} has {line:?}, of which it said {at_ms:?} that it is not its own", audit.cart.id))
     }
 
-    /// What is told of times must fit the walls.
+    /// Checks the times in an answer.
     fn look_at_times(&self, oracle: &mut Oracle, who: &str, times: Times, answer: &Answer) {
         let wrong = self.wall_clocks.wrong(answer, self.life_ms, times);
         wrong.into_iter().for_each(|wrong| oracle.violation(format!("{who}: {wrong}")));

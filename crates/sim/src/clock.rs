@@ -1,4 +1,4 @@
-//! A node's clocks: simulated time as this machine's quartz and operator see it.
+//! A node's clocks: simulated time with the drift of the machine's clock and its wrong settings.
 
 use std::sync::{
     Arc,
@@ -8,23 +8,21 @@ use std::sync::{
 use boxoffice_env::Clock;
 use tokio::time::Instant;
 
-/// A deadline that has passed by no more than this may not have passed on another clock.
+/// The tolerance for deadlines by different clocks, in milliseconds.
 pub(crate) const CLOCKS_MS: u64 = 2_000;
 
-/// What all walls show when a run begins: in September 2026.
+/// Wall time at the beginning of a run, in September 2026.
 pub(crate) const BEGIN_MS: u64 = 1_790_000_000_000;
 
-/// How wrong a machine's wall clock is, in milliseconds; it outlives the machine's processes. Clones are the same.
+/// The error of a machine's wall clock in milliseconds. It outlives the machine's processes. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Skew(Arc<AtomicI64>);
 
 impl Skew {
-    /// Sets it: the clock jumps.
     pub(crate) fn set(&self, ms: i64) {
         self.0.store(ms, Ordering::Relaxed);
     }
 
-    /// How wrong it is.
     pub(crate) fn get(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -32,13 +30,13 @@ impl Skew {
 
 /// The clocks of one process.
 pub(crate) struct SimClock {
-    /// When the run began.
+    /// The beginning of the run.
     begun: Instant,
-    /// When the process did.
+    /// The start of the process.
     started: Instant,
-    /// How much too fast its monotonic clock is, in millionths.
+    /// The drift of the monotonic clock, in millionths.
     drift_ppm: i64,
-    /// How wrong this wall clock is, and how far all are ahead.
+    /// The errors of this wall clock and of all wall clocks.
     skews: [Skew; 2],
 }
 

@@ -1,4 +1,4 @@
-//! The machines become one cluster: one founds it, the others join, and every shard gets its copies.
+//! Makes the machines one cluster. One founds it, the others join, and every shard gets its replicas.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use crate::{
     machine::{Machine, Role, address},
 };
 
-/// How long places may take to be as they should when nothing is in the way, in milliseconds.
+/// The limit until all replicas are in place without faults, in milliseconds.
 const SETTLED_MS: u64 = 300_000;
-/// With so many nodes every shard has so many voters.
+/// The voters of each shard, if there are as many nodes.
 const VOTERS: usize = 3;
 
 /// Starts the first `nodes` machines as one cluster.
@@ -39,8 +39,7 @@ pub(crate) async fn assemble(client: &ClientStub, nodes: usize, stats: &Mutex<Fa
     settled(client, stats, rng).await;
 }
 
-/// Asks the cluster to take a machine in, and starts it. A piece of work of the operator's, who has the machine in
-/// hand.
+/// Asks the cluster to take a machine in, and starts it. The operator has locked the machine.
 pub(crate) async fn join(client: &ClientStub, machine: &Machine, rng: &mut SmallRng) -> Result<(), String> {
     let disk = machine.disk_identity();
     let at = address(machine.number);
@@ -56,7 +55,7 @@ pub(crate) async fn join(client: &ClientStub, machine: &Machine, rng: &mut Small
     machine.join(client.cluster_id(), &others, disk, generation_min)
 }
 
-/// Waits until a machine that nothing troubles serves.
+/// Waits until a machine without faults serves.
 pub(crate) async fn recovered(machine: &Machine, stats: &Mutex<FaultStats>) {
     if let Err(reason) = machine.serves().await {
         let what = format!("node {} does not serve although nothing is in its way: {reason}", machine.number);
@@ -64,7 +63,7 @@ pub(crate) async fn recovered(machine: &Machine, stats: &Mutex<FaultStats>) {
     }
 }
 
-/// Waits until every shard has its copies where they should be.
+/// Waits until all replicas are in place.
 pub(crate) async fn settled(client: &ClientStub, stats: &Mutex<FaultStats>, rng: &mut SmallRng) {
     let until_ms = client.trace.now_ms() + SETTLED_MS;
     while !is_settled(client, rng).await {
@@ -77,11 +76,11 @@ pub(crate) async fn settled(client: &ClientStub, stats: &Mutex<FaultStats>, rng:
     }
 }
 
-/// Whether every shard has its copies where they should be, as far as one node says.
+/// Whether all replicas are in place, according to one node.
 pub(crate) async fn is_settled(client: &ClientStub, rng: &mut SmallRng) -> bool {
     let voters = if client.members().len() < VOTERS { 1 } else { VOTERS };
     let Some(view) = view(client, rng).await else { return false };
-    // Nothing moves yet where the place of a lost copy has not been thought out anew.
+    // A lost replica may not have a new place yet, and then nothing moves.
     let is_whole = |replica: &Replica| {
         view.members.get(&replica.node).is_some_and(|member| replica.generation >= member.first_generation)
     };
@@ -90,8 +89,8 @@ pub(crate) async fn is_settled(client: &ClientStub, rng: &mut SmallRng) -> bool 
     view.places.iter().all(is_in_place)
 }
 
-/// Puts into the trace how far everything is.
-pub(crate) async fn tell(client: &ClientStub, rng: &mut SmallRng) {
+/// Writes the state of the cluster to the trace.
+pub(crate) async fn trace_state(client: &ClientStub, rng: &mut SmallRng) {
     let view = view(client, rng).await;
     client.trace.note(&format!("{view:?}"));
     for machine in client.members() {
@@ -101,7 +100,7 @@ pub(crate) async fn tell(client: &ClientStub, rng: &mut SmallRng) {
     }
 }
 
-/// The cluster as some node tells it, if it does.
+/// The cluster's table from a random node.
 pub(crate) async fn view(client: &ClientStub, rng: &mut SmallRng) -> Option<Box<ClusterView>> {
     let answered = client.attempt(rng, Command::Cluster(ClusterCommand::Get), None).await.ok()?;
     match answered.ok()?.answer {

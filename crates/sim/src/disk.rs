@@ -1,4 +1,4 @@
-//! A machine's disk with its store: it may be slow, full, sick, or lose its power at any change.
+//! A machine's disk and store. They may be slow or full, fail, or lose power at any change.
 
 use std::{
     io,
@@ -16,10 +16,10 @@ use boxoffice_env::{
 use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 
-/// With less in it, half of a segment may be its end.
+/// The smallest segment whose first half is certainly not its end.
 const ROTS_FROM: usize = 16 << 10;
 
-/// What outlives the machine's processes. Clones are the same disk.
+/// A machine's disk, which outlives its processes. Clones share it.
 #[derive(Clone)]
 pub(crate) struct SimDisk {
     files: MemoryDisk,
@@ -27,27 +27,25 @@ pub(crate) struct SimDisk {
     pace: Arc<Pace>,
 }
 
-/// How long a change takes at the most on a disk that nothing troubles, in microseconds.
+/// The longest time of a change without a fault, in microseconds.
 const QUICK_US: u64 = 500;
 
-/// How long things take.
 struct Pace {
-    /// A change, at the most, in microseconds.
+    /// The longest time of a change, in microseconds.
     change_us: AtomicU64,
-    /// Changes of files and stores that were waited for.
+    /// Changes of files and stores that the caller has waited for.
     paid: Mutex<u64>,
     rng: Mutex<SmallRng>,
 }
 
 impl SimDisk {
-    /// An empty disk without end.
+    /// An empty disk without a capacity.
     pub(crate) fn new(rng: SmallRng) -> SimDisk {
         let pace = Pace { change_us: AtomicU64::new(QUICK_US), paid: Mutex::new(0), rng: Mutex::new(rng) };
         SimDisk { files: MemoryDisk::new(), stores: MemoryStores::new(), pace: Arc::new(pace) }
     }
 
-    /// Another disk with the same content, copied while no process uses it. The faults of this disk are not in the
-    /// copy.
+    /// Another disk with the same content and without faults. Call it while no process uses this disk.
     pub(crate) fn copy(&self, rng: SmallRng) -> SimDisk {
         let empty = SimDisk::new(rng);
         let copy = SimDisk { files: self.files.copy(), stores: self.stores.copy(), pace: empty.pace };
@@ -56,23 +54,23 @@ impl SimDisk {
         copy
     }
 
-    /// The next write finds no room after so many bytes.
+    /// The next write finds no room after this many bytes.
     pub(crate) fn cut_next_write(&self, bytes: usize) {
         self.files.cut_next_write(bytes);
     }
 
-    /// From now on each change (write, sync, name) takes up to so long, or as long as on a quick disk if that is more.
+    /// Sets the longest time of a change (write, sync, name), at least that of a quick disk.
     pub(crate) fn set_pace(&self, change: Duration) {
         self.pace.change_us.store(QUICK_US.max(change.as_micros() as u64), Ordering::Relaxed);
     }
 
-    /// From now on no sync works, or all do.
+    /// Makes every sync fail, or succeed again.
     pub(crate) fn fail_syncs(&self, fail: bool) {
         self.files.fail_syncs(fail);
         self.stores.fail_syncs(fail);
     }
 
-    /// From now on there is room for `more` bytes of files and as much in stores, or without end.
+    /// Sets the free room of files and of stores to `more` bytes each, or removes the limit.
     pub(crate) fn set_room(&self, more: Option<u64>) {
         self.files.cut_no_write();
         self.files.set_capacity(more.map(|_| u64::MAX));
@@ -82,18 +80,18 @@ impl SimDisk {
         self.stores.set_capacity(more.map(|more| used + more));
     }
 
-    /// The power goes after so many more changes, in whatever is done then; [`SimDisk::power_cut`] is to follow.
+    /// Makes everything after `changes` more changes fail. Call [`SimDisk::power_cut`] afterwards.
     pub(crate) fn stop_after(&self, changes: u64) {
         self.files.stop_after(changes);
     }
 
-    /// The process ends; what it wrote stays.
+    /// Ends the process. No data is lost.
     pub(crate) fn process_end(&self) {
         self.files.process_end();
         self.stores.process_end();
     }
 
-    /// The power goes: of what was not synced, anything may be lost.
+    /// Cuts the power. Any unsynced data may be lost.
     pub(crate) fn power_cut(&self) {
         let mut rng = self.pace.rng.lock();
         let keeps_percent = [0, 50, 100][rng.random_range(0..3)];
@@ -102,9 +100,8 @@ impl SimDisk {
         self.files.power_cut(&mut keeps);
     }
 
-    /// Changes one bit of what is durable of the log, or of the newest snapshot of some shard; where, in words. Nothing
-    /// if there is not enough of it. The end of the log is spared: there, what is damaged cannot be told from what was
-    /// never written whole.
+    /// Changes one bit of the log or of a snapshot, and returns its place. `None` if the file is too short. The end of the log
+    /// is spared, because damage there cannot be told from a torn end.
     pub(crate) fn rot(&self, of_log: bool, rng: &mut SmallRng) -> Option<String> {
         let dir = Path::new(if of_log { "/data/log" } else { "/data/snapshots" });
         let names = self.files.list(dir).ok()?;
@@ -118,7 +115,7 @@ impl SimDisk {
         if of_log && written < ROTS_FROM {
             return None;
         }
-        // Between records there is padding that is never read.
+        // The padding between records is never read.
         let marked: Vec<usize> = (0..written / 2).filter(|at| bytes[*at] != 0).collect();
         let at = *marked.choose(rng)?;
         file.write_all_at(&[bytes[at] ^ 1 << rng.random_range(0..8)], at as u64).ok()?;
@@ -165,14 +162,14 @@ impl Disk for SimDisk {
         self.files.lock(path)
     }
 
-    fn owed(&self) -> Duration {
+    fn take_delay(&self) -> Duration {
         let now = self.changes();
         let changes = now - std::mem::replace(&mut *self.pace.paid.lock(), now);
         let change_us = self.pace.change_us.load(Ordering::Relaxed);
         if changes == 0 {
             return Duration::ZERO;
         }
-        // A spare segment is written in hundreds of pieces; they are not waited for one by one.
+        // A new segment is written in hundreds of pieces, which must not be waited for one by one.
         let changes = changes.min(8);
         Duration::from_micros(self.pace.rng.lock().random_range(0..=change_us * changes))
     }

@@ -18,39 +18,39 @@ use crate::{
     trace::Trace,
 };
 
-/// The least time between two blackouts, in milliseconds.
+/// The shortest time between two blackouts, in milliseconds.
 const BLACKOUT_LEAST_MS: u64 = 20_000;
 
-/// The least time between two settings of all clocks, in milliseconds: long enough to look at what is told by them.
+/// The shortest time between two settings of all clocks, in milliseconds. It leaves time to check answers.
 const SET_LEAST_MS: u64 = 60_000;
 
-/// Around twice as long lies between two outages, in milliseconds.
+/// The shortest time between two outages, in milliseconds.
 const OUTAGE_LEAST_MS: u64 = 25_000;
 
-/// A node is killed when it has sent up to so many messages.
+/// The limit for messages of any kind before a planned kill.
 const AIMED_MESSAGES: u64 = 20;
-/// Or a few of these.
+/// The kinds of messages before a planned kill. `None` is any.
 const AIMED_AT: [Option<&str>; 8] =
     [None, None, Some("hold"), Some("granted"), Some("overdue"), Some("not mine"), Some("not mine"), Some("sell")];
-/// It is killed anyway when it does not send so many within this, in milliseconds.
+/// The limit for the wait for these messages, in milliseconds.
 const AIMED_MS: u64 = 5_000;
 
-/// What a slow link takes at the most, in milliseconds.
+/// The longest additional delay of a link, in milliseconds.
 pub(crate) const SLOWEST_MS: u64 = 5_000;
 
-/// Processes are looked at so often whether they have ended, in milliseconds.
+/// The interval of checks whether a process has ended, in milliseconds.
 const LOOK_MS: u64 = 500;
 
-/// The faults so far, and what should not have happened.
+/// The faults so far, and violations of processes.
 #[derive(Debug, Default)]
 pub(crate) struct FaultStats {
-    /// How often each kind was injected.
+    /// Injected faults by kind.
     pub(crate) faults: BTreeMap<Fault, u64>,
     /// Processes that ended without a reason, or did not start.
     pub(crate) violations: Vec<String>,
 }
 
-/// Injects faults into links until it is dropped. After it, mend them.
+/// Injects faults into links until it is dropped. Call [`mend`] afterwards.
 pub(crate) async fn inject_link_faults(
     network: SimNetwork,
     swarm: Swarm,
@@ -61,7 +61,7 @@ pub(crate) async fn inject_link_faults(
     let mut rng = rng(seed, "links", 0);
     loop {
         sleep(Duration::from_millis(around(&mut rng, swarm.mean_ms))).await;
-        let _hand = network.hand().lock().await;
+        let _locked = network.fault_lock().lock().await;
         let fault = one_of(&mut rng, &swarm.of_links);
         let one = rng.random_range(1..=nodes);
         let other = (one + rng.random_range(0..nodes - 1)) % nodes + 1;
@@ -87,7 +87,7 @@ pub(crate) async fn inject_link_faults(
             }
             _ => {}
         }
-        // Every cut lasts long enough to be noticed.
+        // A cut lasts long enough to be noticed.
         let for_ms = 1_000 + around(&mut rng, 15_000).min(90_000);
         sleep(Duration::from_millis(for_ms)).await;
         mend(&network);
@@ -95,7 +95,7 @@ pub(crate) async fn inject_link_faults(
     }
 }
 
-/// Injects faults into all machines at once until it is dropped. After it, call [`heal`].
+/// Injects faults into all machines at once until it is dropped. Call [`heal`] afterwards.
 pub(crate) async fn inject_all(client: Arc<ClientStub>, swarm: Swarm, seed: u64, stats: Arc<Mutex<FaultStats>>) {
     let mut rng = rng(seed, "all", 0);
     loop {
@@ -103,24 +103,24 @@ pub(crate) async fn inject_all(client: Arc<ClientStub>, swarm: Swarm, seed: u64,
         *stats.lock().faults.entry(Fault::Blackout).or_default() += 1;
         client.trace.note("all: blackout");
         let members = client.members();
-        // A machine that another task has in hand has its fault already.
+        // A machine that another task has locked has its fault already.
         let mut dark: Vec<_> = members
             .iter()
-            .filter_map(|machine| Some((machine, machine.hand.try_lock().ok()?)))
+            .filter_map(|machine| Some((machine, machine.fault_lock.try_lock().ok()?)))
             .filter(|(machine, _)| machine.is_member())
-            .map(|(machine, hand)| (off_ms(&mut rng), machine, hand))
+            .map(|(machine, fault_lock)| (off_ms(&mut rng), machine, fault_lock))
             .collect();
         dark.iter().for_each(|(_, machine, _)| machine.power_cut());
         dark.sort_by_key(|(off_ms, machine, _)| (*off_ms, machine.number));
         let since_ms = client.trace.now_ms();
-        // Nothing happens while everything is off, so hours of it take no time of the run.
+        // Nothing happens while all machines are off, so hours of it take no time of the run.
         if client.machines.iter().all(|machine| machine.is_off()) && rng.random_ratio(1, 3) {
             let for_ms = rng.random_range(60_000..4 * 3_600_000);
             *stats.lock().faults.entry(Fault::Outage).or_default() += 1;
             client.trace.note(&format!("all: off for {for_ms} ms more than is told"));
             client.wall_clocks.were_off(for_ms, since_ms);
         }
-        for (off_ms, machine, _hand) in dark {
+        for (off_ms, machine, _locked) in dark {
             let passed_ms = client.trace.now_ms() - since_ms;
             sleep(Duration::from_millis(off_ms.saturating_sub(passed_ms))).await;
             start(machine, &stats);
@@ -128,26 +128,26 @@ pub(crate) async fn inject_all(client: Arc<ClientStub>, swarm: Swarm, seed: u64,
     }
 }
 
-/// Now and then all machines are off for a while that takes no time of the run, until it is dropped: then [`heal`] is
-/// to follow.
+/// Switches all machines off now and then, for a time that does not pass in the run, until it is dropped. Call [`heal`]
+/// afterwards.
 pub(crate) async fn inject_outages(client: Arc<ClientStub>, seed: u64, stats: Arc<Mutex<FaultStats>>) {
     let mut rng = rng(seed, "outages", 0);
     loop {
         sleep(Duration::from_millis(OUTAGE_LEAST_MS + around(&mut rng, OUTAGE_LEAST_MS))).await;
         let members = loop {
             let members = client.members();
-            let is_free = |machine: &Arc<Machine>| machine.hand.try_lock().is_ok();
+            let is_free = |machine: &Arc<Machine>| machine.fault_lock.try_lock().is_ok();
             if members.iter().all(is_free) {
                 break members;
             }
             sleep(Duration::from_millis(LOOK_MS)).await;
         };
-        // No other task has run since they were looked at.
+        // No other task has run since the check.
         let mut dark: Vec<_> =
-            members.iter().filter_map(|machine| Some((machine, machine.hand.try_lock().ok()?))).collect();
+            members.iter().filter_map(|machine| Some((machine, machine.fault_lock.try_lock().ok()?))).collect();
         let is_planned = rng.random();
         for (machine, _) in &dark {
-            // Who is sick says so before it is stopped.
+            // A failed process reports its failure before it is stopped.
             match is_planned && machine.failure().is_none() {
                 true => machine.kill(),
                 false => machine.power_cut(),
@@ -162,14 +162,14 @@ pub(crate) async fn inject_outages(client: Arc<ClientStub>, seed: u64, stats: Ar
             client.wall_clocks.were_off(for_ms, client.trace.now_ms());
         }
         dark.shuffle(&mut rng);
-        for (machine, _hand) in dark {
+        for (machine, _locked) in dark {
             sleep(Duration::from_millis(rng.random_range(0..2_000))).await;
             start(machine, &stats);
         }
     }
 }
 
-/// Sets all wall clocks at once, now and then, until it is dropped.
+/// Sets all wall clocks together now and then until it is dropped.
 pub(crate) async fn set_clocks(client: Arc<ClientStub>, swarm: Swarm, seed: u64, stats: Arc<Mutex<FaultStats>>) {
     let mut rng = rng(seed, "walls", 0);
     loop {
@@ -182,7 +182,7 @@ pub(crate) async fn set_clocks(client: Arc<ClientStub>, swarm: Swarm, seed: u64,
     }
 }
 
-/// How long a machine stays off: at times no longer than an election takes.
+/// How long a machine stays off. At times it is shorter than an election.
 fn off_ms(rng: &mut SmallRng) -> u64 {
     match rng.random_ratio(1, 3) {
         true => rng.random_range(0..200),
@@ -190,16 +190,16 @@ fn off_ms(rng: &mut SmallRng) -> u64 {
     }
 }
 
-/// Links as they are when nothing troubles them.
+/// Links without faults.
 const FAIR: LinkFaults = LinkFaults { delay_us: 300, jitter_us: 1_000, lost_permille: 0, twice_permille: 0 };
 
-/// Ends all trouble of links.
+/// Ends all faults of links.
 pub(crate) fn mend(network: &SimNetwork) {
     network.change(|link_model| link_model.mend_all());
     network.set_link_faults(FAIR);
 }
 
-/// Injects faults into one machine until it is dropped. After it, call [`heal`].
+/// Injects faults into one machine until it is dropped. Call [`heal`] afterwards.
 pub(crate) async fn inject(
     machine: Arc<Machine>,
     swarm: Swarm,
@@ -208,21 +208,21 @@ pub(crate) async fn inject(
     stats: Arc<Mutex<FaultStats>>,
 ) {
     let (rng, trace) = (rng(seed, "fate", machine.number), Arc::clone(&client.trace));
-    let mut fate = Fate { rng, machine, client, fixture, network, trace, stats };
+    let mut faults = MachineFaults { rng, machine, client, fixture, network, trace, stats };
     loop {
-        let rest_ms = around(&mut fate.rng, swarm.mean_ms);
-        fate.rest(rest_ms).await;
-        let machine = Arc::clone(&fate.machine);
-        let _hand = machine.hand.lock().await;
+        let rest_ms = around(&mut faults.rng, swarm.mean_ms);
+        faults.rest(rest_ms).await;
+        let machine = Arc::clone(&faults.machine);
+        let _locked = machine.fault_lock.lock().await;
         if !machine.is_member() {
             continue;
         }
-        let kind = one_of(&mut fate.rng, &swarm.of_machines);
-        fate.fall(kind).await;
+        let kind = one_of(&mut faults.rng, &swarm.of_machines);
+        faults.inject_fault(kind).await;
     }
 }
 
-struct Fate {
+struct MachineFaults {
     rng: SmallRng,
     machine: Arc<Machine>,
     client: Arc<ClientStub>,
@@ -232,8 +232,8 @@ struct Fate {
     stats: Arc<Mutex<FaultStats>>,
 }
 
-impl Fate {
-    /// Lets time go by, while others may have the machine in hand.
+impl MachineFaults {
+    /// Waits, while other tasks may lock the machine.
     async fn rest(&mut self, ms: u64) {
         let until_ms = self.trace.now_ms() + ms;
         let machine = Arc::clone(&self.machine);
@@ -243,14 +243,14 @@ impl Fate {
             if machine.failure().is_none() {
                 continue;
             }
-            let _hand = machine.hand.lock().await;
+            let _locked = machine.fault_lock.lock().await;
             if let Some(reason) = machine.failure() {
                 self.ended(&reason, None).await;
             }
         }
     }
 
-    /// Lets time go by; a process that ends meanwhile must have this reason, and is started again.
+    /// Waits. A process that ends meanwhile must have this reason, and is started again.
     async fn watch(&mut self, ms: u64, because: Option<Fault>) {
         let until_ms = self.trace.now_ms() + ms;
         loop {
@@ -274,8 +274,8 @@ impl Fate {
         if because.is_none() {
             self.stats.lock().violations.push(format!("node {number} ended without a reason: {reason}"));
         }
-        // What a failed sync has left on the disk is anybody's guess; as long as there is power the next process reads
-        // all of it, and may lose it later.
+        // After a failed sync the content of the disk is unknown. With power the next process reads all of it, and may lose
+        // it later.
         let reads_it = self.rng.random();
         match reads_it {
             true => self.machine.kill(),
@@ -298,9 +298,9 @@ impl Fate {
         start(&self.machine, &self.stats);
     }
 
-    /// A process that stood still goes on. What it reads first, of what others have sent meanwhile, is chance: it may
-    /// hear of clients before it hears that it does not lead any more.
-    async fn goes_on(&mut self) {
+    /// Resumes a paused process. By chance it reads requests of clients before messages of other nodes, so it may still believe
+    /// that it leads.
+    async fn resume_process(&mut self) {
         if self.rng.random() {
             return self.machine.resume();
         }
@@ -312,7 +312,7 @@ impl Fate {
         self.machine.hear();
     }
 
-    async fn fall(&mut self, fault: Fault) {
+    async fn inject_fault(&mut self, fault: Fault) {
         *self.stats.lock().faults.entry(fault).or_default() += 1;
         self.trace.note(&format!("node {}: {}", self.machine.number, fault.as_str()));
         match fault {
@@ -323,15 +323,15 @@ impl Fate {
             Fault::AimedKill => {
                 let kind = one_of(&mut self.rng, &AIMED_AT);
                 let messages = self.rng.random_range(0..if kind.is_some() { 3 } else { AIMED_MESSAGES });
-                self.network.aim(self.machine.number, kind, messages);
-                let struck = tokio::select! {
+                self.network.plan_kill(self.machine.number, kind, messages);
+                let is_due = tokio::select! {
                     biased;
-                    () = self.network.struck(self.machine.number) => true,
-                    // It sends nothing, or has ended.
+                    () = self.network.kill_is_due(self.machine.number) => true,
+                    // The process sends nothing, or has ended.
                     _ = self.machine.failed() => false,
                     () = sleep(Duration::from_millis(AIMED_MS)) => false,
                 };
-                self.trace.note(&format!("node {}: after {kind:?}: {struck}", self.machine.number));
+                self.trace.note(&format!("node {}: after {kind:?}: {is_due}", self.machine.number));
                 self.machine.kill();
                 self.machine.disk().fail_syncs(false);
                 self.restart().await;
@@ -353,13 +353,13 @@ impl Fate {
             }
             Fault::Pause => {
                 self.machine.pause();
-                // Every third is over before anybody else is elected.
+                // Every third pause is shorter than an election.
                 let for_ms = match self.rng.random_ratio(1, 3) {
                     true => self.rng.random_range(1..900),
                     false => around(&mut self.rng, 10_000).min(90_000),
                 };
                 sleep(Duration::from_millis(for_ms)).await;
-                self.goes_on().await;
+                self.resume_process().await;
             }
             Fault::SlowDisk => {
                 let change = Duration::from_millis(one_of(&mut self.rng, &[5, 50, 500]));
@@ -397,14 +397,14 @@ impl Fate {
     }
 }
 
-/// Starts a machine's process; that it does not start is noted.
+/// Starts a machine's process. A failure is a violation.
 pub(crate) fn start(machine: &Machine, stats: &Mutex<FaultStats>) {
     if let Err(reason) = machine.start() {
         stats.lock().violations.push(format!("node {} does not start: {reason}", machine.number));
     }
 }
 
-/// Ends all trouble of a machine; [`revive`] is to follow.
+/// Ends all faults of a machine. Call [`revive`] afterwards.
 pub(crate) fn heal(machine: &Machine) {
     let disk = machine.disk();
     disk.set_pace(Duration::ZERO);
@@ -414,14 +414,14 @@ pub(crate) fn heal(machine: &Machine) {
     machine.resume();
 }
 
-/// Sees to it that a machine whose trouble is over has a process; one that runs and `goes_on` is left as it is.
-pub(crate) fn revive(machine: &Machine, goes_on: bool, stats: &Mutex<FaultStats>) {
-    // The task that has it in hand starts it.
-    let Ok(_hand) = machine.hand.try_lock() else { return };
-    if !machine.is_member() || (goes_on && machine.runs()) {
+/// Restarts a healed machine, unless it runs and `keeps_running`.
+pub(crate) fn revive(machine: &Machine, keeps_running: bool, stats: &Mutex<FaultStats>) {
+    // The task that has locked the machine starts it.
+    let Ok(_locked) = machine.fault_lock.try_lock() else { return };
+    if !machine.is_member() || (keeps_running && machine.runs()) {
         return;
     }
-    // Trouble may have been cut short at any point.
+    // A fault may have been cut short at any point.
     machine.power_cut();
     start(machine, stats);
 }

@@ -1,4 +1,4 @@
-//! What is sold in a run: a theatre whose sessions follow each other, an area in each, products, resources, quotas.
+//! The catalogue of a run: a theatre with consecutive sessions, an area in each, products, resources and quotas.
 
 use std::{
     collections::BTreeMap,
@@ -29,37 +29,35 @@ use crate::{
     settings::QUOTA_MAX,
 };
 
-/// Rows of the hall, and seats of each.
+/// The rows of the hall, and the seats of each.
 pub(crate) const SIDE: u16 = 8;
 /// Places of a session's area.
 const PLACES: u32 = 60;
-/// Products: the first has a quota; of the third, units are set aside only at the checkout; the fourth has both; how
-/// the last is sold changes each time it is put.
+/// Products. The first has a quota. Units of the third are held at the checkout only. The fourth has both. The last changes its
+/// policy each time it is put.
 const PRODUCTS: u64 = 5;
-/// One that is set aside at the checkout, and of which there is soon too little.
+/// A product that is held at the checkout and soon sold out.
 const SCARCE: u64 = 2;
-/// Resources.
 const RESOURCES: u64 = 2;
-/// Customers.
 const CUSTOMERS: u64 = 12;
-/// So long from the begin of a run is what is booked in it, so that no jump of a clock makes it past.
+/// Slots are this long after the begin of a run, so that no clock jump passes them.
 const LATER_MS: u64 = 400 * 24 * 3_600_000;
 const HOUR_MS: u64 = 3_600_000;
 
-/// What is sold at the moment.
+/// The catalogue of a run.
 #[derive(Default)]
 pub(crate) struct Fixture {
-    /// Sessions that were opened.
+    /// Opened sessions, `s0`, `s1` and so on. The newest two are on sale.
     sessions: AtomicU64,
-    /// Sessions are `s0`, `s1` and so on; the newest two are sold.
+    /// Changes of products so far.
     puts: AtomicU64,
-    /// How long carts live by the rules, in milliseconds.
+    /// The life of carts by the rules, in milliseconds.
     hold_ttl_ms: u64,
     /// Carts that buyers fill.
     carts: Mutex<Vec<CartId>>,
-    /// Lines of carts that the staff has asked back, and when it first did.
+    /// Lines that the staff has revoked, with the first time.
     taken: Mutex<BTreeMap<(CartId, u32), u64>>,
-    /// Sessions that the staff has asked to cancel, and when.
+    /// Sessions that the staff has canceled, with the time.
     canceled: Mutex<BTreeMap<Id, u64>>,
 }
 
@@ -76,7 +74,6 @@ fn euros(amount: i64) -> Money {
 }
 
 impl Fixture {
-    /// A fixture in which carts live so long.
     pub(crate) fn new(hold_ttl_ms: u64) -> Fixture {
         Fixture { hold_ttl_ms, ..Fixture::default() }
     }
@@ -96,17 +93,17 @@ impl Fixture {
         self.carts.lock().choose(rng).copied()
     }
 
-    /// The staff is about to take a line away.
+    /// The staff is about to revoke a line.
     pub(crate) fn takes_away(&self, cart: CartId, line: u32, now_ms: u64) {
         self.taken.lock().entry((cart, line)).or_insert(now_ms);
     }
 
-    /// When the staff first wanted this line.
+    /// When the staff first revoked this line.
     pub(crate) fn taken_away(&self, cart: CartId, line: u32) -> Option<u64> {
         self.taken.lock().get(&(cart, line)).copied()
     }
 
-    /// When the staff first wanted any line of this cart.
+    /// When the staff first revoked any line of this cart.
     pub(crate) fn taken_from(&self, cart: CartId) -> Option<u64> {
         self.taken.lock().range((cart, 0)..=(cart, u32::MAX)).map(|(_, at_ms)| *at_ms).min()
     }
@@ -116,23 +113,23 @@ impl Fixture {
         self.canceled.lock().entry(session.clone()).or_insert(now_ms);
     }
 
-    /// When the staff wanted to cancel this session.
+    /// When the staff canceled this session.
     pub(crate) fn canceled_ms(&self, session: &Id) -> Option<u64> {
         self.canceled.lock().get(session).copied()
     }
 
-    /// Sessions that the staff wanted to cancel.
+    /// Sessions that the staff has canceled.
     pub(crate) fn canceled(&self) -> Vec<Id> {
         self.canceled.lock().keys().cloned().collect()
     }
 
-    /// Whether a line may have been taken away by another than its buyer.
+    /// Whether the staff may have removed a line.
     pub(crate) fn may_be_gone(&self, cart: CartId, line: u32, entity: &Entity) -> bool {
         let canceled = matches!(entity, Entity::Session(session) if self.canceled_ms(session).is_some());
         canceled || self.taken_away(cart, line).is_some()
     }
 
-    /// A time to live of one session's or product's own, or none.
+    /// A random life for one session or product, or none.
     fn own_ttl_ms(&self, rng: &mut SmallRng) -> Option<u64> {
         match rng.random_range(0..4) {
             0 => Some(self.hold_ttl_ms / 2),
@@ -141,12 +138,12 @@ impl Fixture {
         }
     }
 
-    /// Sessions that were opened.
+    /// The number of opened sessions.
     pub(crate) fn sessions(&self) -> u64 {
         self.sessions.load(Ordering::Relaxed)
     }
 
-    /// Everything inventories are made of.
+    /// All inventories.
     pub(crate) fn inventories(&self) -> Vec<Entity> {
         let sessions = (0..self.sessions()).map(|number| Entity::Session(id(&format!("s{number}"))));
         let resources = (0..RESOURCES).map(|number| Entity::Resource(id(&format!("r{number}"))));
@@ -154,23 +151,21 @@ impl Fixture {
         sessions.chain(products).chain(resources).chain(self.customers().map(Entity::Customer)).collect()
     }
 
-    /// All products.
     pub(crate) fn products(&self) -> impl Iterator<Item = Id> + use<> {
         (0..PRODUCTS).map(|number| id(&format!("p{number}")))
     }
 
-    /// All customers.
     pub(crate) fn customers(&self) -> impl Iterator<Item = Id> + use<> {
         (0..CUSTOMERS).map(|number| id(&format!("c{number}")))
     }
 
-    /// The sessions that are sold now.
+    /// The sessions on sale.
     pub(crate) fn sold_now(&self) -> Vec<Id> {
         let end = self.sessions();
         (end.saturating_sub(2)..end).map(|number| id(&format!("s{number}"))).collect()
     }
 
-    /// Makes the hall and everything that is there from the begin; what is missing at the end was left unknown.
+    /// Creates the hall and the first session, products and resources.
     pub(crate) async fn open(&self, client: &ClientStub, rng: &mut SmallRng) {
         let run = Run {
             gap: 0,
@@ -211,7 +206,7 @@ impl Fixture {
         }
     }
 
-    /// Puts a product, with more units each time.
+    /// Puts a product with more units each time.
     pub(crate) async fn restock(&self, client: &ClientStub, rng: &mut SmallRng, number: u64) {
         let units = if number == SCARCE { 3 } else { 40 };
         let stock = units * (1 + self.puts.fetch_add(1, Ordering::Relaxed));
@@ -236,7 +231,7 @@ impl Fixture {
     pub(crate) async fn next_session(&self, client: &ClientStub, rng: &mut SmallRng) {
         let number = self.sessions();
         let begin = BEGIN_MS + LATER_MS + number * HOUR_MS;
-        // Of every other session a customer may have only so much.
+        // Every other session has a quota for customers.
         let per_customer = (number % 2 == 1).then(|| CustomerLimit { quota: id("guests"), max: QUOTA_MAX });
         let area = Area { id: id("floor"), name: "Floor".into(), capacity: PLACES, price: euros(300) };
         let new = NewSession {
@@ -255,7 +250,7 @@ impl Fixture {
         self.sessions.store(number + 1, Ordering::Relaxed);
     }
 
-    /// A command of the fixture itself has one outcome, however long it takes.
+    /// Executes a command until it succeeds.
     async fn must(&self, client: &ClientStub, rng: &mut SmallRng, command: Command) {
         let told = format!("{command:?}");
         let ended = client.change(rng, "town", command, u32::MAX).await;
@@ -264,23 +259,23 @@ impl Fixture {
         }
     }
 
-    /// Some product.
+    /// A random product.
     pub(crate) fn product(&self, rng: &mut SmallRng) -> u64 {
         rng.random_range(0..PRODUCTS)
     }
 
-    /// A customer.
+    /// A random customer.
     pub(crate) fn customer(&self, rng: &mut SmallRng) -> Id {
         id(&format!("c{}", rng.random_range(0..CUSTOMERS)))
     }
 
-    /// A session that is sold now.
+    /// A random session on sale.
     pub(crate) fn session(&self, rng: &mut SmallRng) -> Id {
         let newest = self.sessions() - 1;
         id(&format!("s{}", rng.random_range(newest.saturating_sub(1)..=newest)))
     }
 
-    /// Something to put into a cart.
+    /// A random line to put into a cart.
     pub(crate) fn wanted(&self, rng: &mut SmallRng) -> WantedLine {
         let session = Entity::Session(self.session(rng));
         match rng.random_range(0..12) {
@@ -319,7 +314,7 @@ impl Fixture {
     }
 }
 
-/// The command that has an inventory say everything it knows.
+/// The audit command of an entity.
 pub(crate) fn audit_of(entity: &Entity) -> Command {
     use boxoffice_core::command::{CartCommand, CustomerCommand, SessionCommand};
     match entity {
@@ -332,13 +327,13 @@ pub(crate) fn audit_of(entity: &Entity) -> Command {
     }
 }
 
-/// The state of a seat in a whole map: two bits a seat.
+/// The state of a seat in a map with two bits a seat.
 pub(crate) fn state_in(seats: &[u8], seat: Seat) -> u8 {
     let number = usize::from(seat.row) * usize::from(SIDE) + usize::from(seat.seat);
     seats[number / 4] >> (number % 4 * 2) & 3
 }
 
-/// Whether it is not known.
+/// Whether the entity does not exist.
 pub(crate) fn is_unknown(outcome: &Outcome) -> bool {
     matches!(outcome, Err(refusal) if refusal.name() == "not_found")
 }

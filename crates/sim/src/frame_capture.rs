@@ -1,4 +1,4 @@
-//! Copies the frames that nodes send each other during a run: real inputs for tests of what decodes them.
+//! Copies the frames between nodes during a run, as real inputs for tests of decoders.
 
 use std::{cell::RefCell, mem::take};
 
@@ -18,7 +18,7 @@ pub(crate) fn begin() {
     FRAMES.set(Some(Frames::new()));
 }
 
-/// Ends it; the frames since [`begin`].
+/// Ends the copying and returns the frames since [`begin`].
 pub(crate) fn end() -> Frames {
     FRAMES.with_borrow_mut(take).unwrap_or_default()
 }

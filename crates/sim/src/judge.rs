@@ -1,4 +1,4 @@
-//! The last look: everything is read once more after healing, and held against what the buyers were told.
+//! The final check: everything is read once more after healing and compared with the answers that buyers received.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -14,142 +14,175 @@ use rand::rngs::SmallRng;
 use tokio::time::sleep;
 
 use crate::{
-    bank::Bank,
     buyer::{CartTrace, CartTraces, Grant},
     client_stub::ClientStub,
     clock::{BEGIN_MS, CLOCKS_MS},
     fixture::{self, Fixture},
+    gateway::SimGateway,
     leftovers,
     shown::Times,
 };
 
-/// How long after healing everything that is owed must have been delivered, in milliseconds.
+/// The limit for the delivery of all messages after healing, in milliseconds.
 const SETTLED_MS: u64 = 180_000;
-/// How often a node is looked at again that has found something.
+/// Audits of a node that has violations, because some are only of the moment.
 const BLUR_LOOKS: usize = 20;
 
-/// What the last look has seen.
+/// The totals of the final check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Orders there are.
+    /// Orders.
     pub orders: u64,
-    /// Carts that have become something.
+    /// Carts that are known.
     pub carts: u64,
 }
 
-/// Looks at everything; what is wrong goes to the oracle.
+/// Checks everything. Violations go to the oracle.
 pub(crate) async fn judge(
     client: &ClientStub,
-    (fixture, bank): (&Fixture, &Bank),
+    (fixture, gateway): (&Fixture, &SimGateway),
     cart_traces: &CartTraces,
     walls_are_right: bool,
     rng: &mut SmallRng,
 ) -> Seen {
     leftovers::outlive(client.life_ms()).await;
-    let mut seen = Seen::default();
-    let wrong = |what: String| client.oracle.lock().violation(what);
-    for machine in &client.members() {
-        let owed = || machine.handle().map(|handle| handle.audit()).map(|audit| audit.owed + audit.payments_pending);
-        settle(client, machine.number, owed).await;
-        let Some(handle) = machine.handle() else {
-            wrong(format!("node {} does not serve at the end", machine.number));
-            continue;
-        };
-        let mut audit = handle.audit_to(Depth::Records);
-        // Followers apply each shard at its own pace: what is of the moment only is gone soon.
-        for _ in 0..BLUR_LOOKS {
-            if audit.violations.is_empty() {
-                break;
-            }
-            sleep(Duration::from_millis(500)).await;
-            audit = handle.audit_to(Depth::Records);
-        }
-        seen.orders = seen.orders.max(audit.orders);
-        client.trace.note(&format!("node {}: {audit:?}", machine.number));
-        audit.violations.iter().for_each(|violation| wrong(format!("node {}: {violation}", machine.number)));
-        // Looked at before any cart is asked: one that is asked looks at the time.
-        let left = audit.carts.active + audit.carts.checking_out + audit.holds;
-        if walls_are_right && left > 0 {
-            let (carts, holds, number) = (audit.carts, audit.holds, machine.number);
-            wrong(format!("node {number}: {carts:?} and {holds} holds are left when every life is over"));
-        }
-    }
-
-    let mut audits = BTreeMap::new();
-    for cart_trace in cart_traces.carts.values() {
-        let Some(outcome) = client.read(rng, "judge", fixture::audit_of(&Entity::Cart(cart_trace.cart))).await else {
-            continue;
-        };
-        match outcome {
-            Ok(answered) => match answered.answer {
-                Answer::CartAudit(audit) => _ = audits.insert(cart_trace.cart, *audit),
-                other => wrong(format!("the audit of {} says {other:?}", cart_trace.cart)),
-            },
-            Err(_) if fixture::is_unknown(&outcome) => {}
-            Err(refusal) => wrong(format!("the audit of {} is refused: {refusal}", cart_trace.cart)),
-        }
-    }
-    seen.carts = audits.len() as u64;
-    let mut orders = BTreeMap::new();
-    for cart_trace in cart_traces.carts.values() {
-        let order = match audits.get(&cart_trace.cart).is_some_and(|audit| audit.cart.state == CartState::Done) {
-            true => order_of(client, rng, cart_trace.cart).await,
-            false => None,
-        };
-        orders.extend(order.iter().map(|order| (order.id, Arc::clone(order))));
-        if audits.get(&cart_trace.cart).is_some_and(|audit| audit.cart.state == CartState::Active) {
-            wrong(format!("cart {} lives on when its life is over", cart_trace.cart));
-        }
-        for what in cart(cart_trace, audits.get(&cart_trace.cart), order.as_deref(), fixture) {
-            wrong(format!("cart {}: {what}", cart_trace.cart));
-        }
-        if let Some(expired_ms) = cart_trace.expired_ms.filter(|_| walls_are_right) {
-            let deadline_ms = cart_trace.deadline.0 - BEGIN_MS;
-            wrong(format!(
-                "cart {} had expired at {expired_ms} ms, before its deadline at {deadline_ms} ms",
-                cart_trace.cart
-            ));
-        }
-    }
-
-    for cart_trace in cart_traces.carts.values() {
-        let (Some(audit), Some(before_ms)) = (audits.get(&cart_trace.cart), cart_trace.checkout_ms) else { continue };
-        client.disowned(audit, before_ms).into_iter().for_each(&wrong);
-    }
-    bank.judge(&audits, &orders).into_iter().for_each(&wrong);
-
-    let mut sales = BTreeMap::new();
-    for inventory in fixture.inventories() {
-        let Some(Ok(answered)) = client.read(rng, "judge", fixture::audit_of(&inventory)).await else { continue };
-        let (found, holds, violations) = match answered.answer {
-            Answer::SessionAudit(audit) => (audit.sales, audit.holds, audit.violations),
-            Answer::ProductAudit(audit) => (audit.sales, audit.holds, audit.violations),
-            Answer::ResourceAudit(audit) => (audit.sales, audit.holds, audit.violations),
-            Answer::CustomerAudit(audit) => (audit.sales, audit.holds, audit.violations),
-            other => {
-                wrong(format!("the audit of {inventory} says {other:?}"));
-                continue;
-            }
-        };
-        violations.iter().for_each(|violation| wrong(format!("{inventory}: {violation}")));
-        holds.iter().for_each(|hold| wrong(format!("{inventory} holds {hold:?} when every life is over")));
-        sales.extend(found.into_iter().map(|sale| ((inventory.clone(), sale.hold), sale)));
-        if let Entity::Session(session) = &inventory {
-            let map = Command::Session(session.clone(), SessionCommand::Map);
-            // What it says is judged below, with all other maps.
-            let _ = client.read(rng, "judge", map).await;
-        }
-    }
+    let mut judge = Judge { client, fixture, cart_traces, walls_are_right, rng };
+    let orders = judge.check_nodes().await;
+    let audits = judge.cart_audits().await;
+    let found = judge.check_carts(&audits).await;
+    judge.wrong(gateway.check(&audits, &found));
+    let sales = judge.inventory_sales().await;
     for audit in audits.values() {
-        sold(audit, &sales).into_iter().for_each(|what| wrong(format!("cart {}: {what}", audit.cart.id)));
+        judge.wrong(sold(audit, &sales).into_iter().map(|what| format!("cart {}: {what}", audit.cart.id)));
     }
-    for what in leftovers::purchases(client, fixture, &orders, rng).await {
-        wrong(what);
+    let purchases = leftovers::purchases(client, fixture, &found, judge.rng).await;
+    judge.wrong(purchases);
+    judge.wrong(seats(client, cart_traces, walls_are_right, fixture));
+    Seen { orders, carts: audits.len() as u64 }
+}
+
+struct Judge<'a> {
+    client: &'a ClientStub,
+    fixture: &'a Fixture,
+    cart_traces: &'a CartTraces,
+    walls_are_right: bool,
+    rng: &'a mut SmallRng,
+}
+
+impl Judge<'_> {
+    /// Reports violations.
+    fn wrong(&self, violations: impl IntoIterator<Item = String>) {
+        violations.into_iter().for_each(|what| self.client.oracle.lock().violation(what));
     }
-    for what in seats(client, cart_traces, walls_are_right, fixture) {
-        wrong(what);
+
+    /// Audits every node. Returns the number of orders.
+    async fn check_nodes(&self) -> u64 {
+        let mut orders = 0;
+        for machine in &self.client.members() {
+            let number = machine.number;
+            let owed =
+                || machine.handle().map(|handle| handle.audit()).map(|audit| audit.owed + audit.payments_pending);
+            settle(self.client, number, owed).await;
+            let Some(handle) = machine.handle() else {
+                self.wrong([format!("node {number} does not serve at the end")]);
+                continue;
+            };
+            let mut audit = handle.audit_to(Depth::Records);
+            // Followers apply each shard at its own pace, so some violations pass.
+            for _ in 0..BLUR_LOOKS {
+                if audit.violations.is_empty() {
+                    break;
+                }
+                sleep(Duration::from_millis(500)).await;
+                audit = handle.audit_to(Depth::Records);
+            }
+            orders = orders.max(audit.orders);
+            self.client.trace.note(&format!("node {number}: {audit:?}"));
+            self.wrong(audit.violations.iter().map(|violation| format!("node {number}: {violation}")));
+            // Counted before any cart is read, because a read checks its deadline.
+            let (carts, holds) = (audit.carts, audit.holds);
+            if self.walls_are_right && carts.active + carts.checking_out + holds > 0 {
+                self.wrong([format!("node {number}: {carts:?} and {holds} holds are left when every life is over")]);
+            }
+        }
+        orders
     }
-    seen
+
+    /// The audits of all carts that exist.
+    async fn cart_audits(&mut self) -> BTreeMap<CartId, CartAudit> {
+        let mut audits = BTreeMap::new();
+        for id in self.cart_traces.carts.values().map(|cart_trace| cart_trace.cart) {
+            let audit = fixture::audit_of(&Entity::Cart(id));
+            let Some(outcome) = self.client.read(self.rng, "judge", audit).await else { continue };
+            match outcome {
+                Ok(answered) => match answered.answer {
+                    Answer::CartAudit(audit) => _ = audits.insert(id, *audit),
+                    other => self.wrong([format!("the audit of {id} says {other:?}")]),
+                },
+                Err(_) if fixture::is_unknown(&outcome) => {}
+                Err(refusal) => self.wrong([format!("the audit of {id} is refused: {refusal}")]),
+            }
+        }
+        audits
+    }
+
+    /// Compares each cart with its buyer's answers. Returns the orders.
+    async fn check_carts(&mut self, audits: &BTreeMap<CartId, CartAudit>) -> BTreeMap<OrderId, Arc<Order>> {
+        let mut orders = BTreeMap::new();
+        for cart_trace in self.cart_traces.carts.values() {
+            let id = cart_trace.cart;
+            let audit = audits.get(&id);
+            let state = audit.map(|audit| audit.cart.state);
+            let order = match state {
+                Some(CartState::Done) => order_of(self.client, self.rng, id).await,
+                _ => None,
+            };
+            if state == Some(CartState::Active) {
+                self.wrong([format!("cart {id} lives on when its life is over")]);
+            }
+            let wrong = cart(cart_trace, audit, order.as_deref(), self.fixture);
+            self.wrong(wrong.into_iter().map(|what| format!("cart {id}: {what}")));
+            orders.extend(order.map(|order| (order.id, order)));
+            if let Some(expired_ms) = cart_trace.expired_ms.filter(|_| self.walls_are_right) {
+                let deadline_ms = cart_trace.deadline.0 - BEGIN_MS;
+                let what = format!("cart {id} had expired at {expired_ms} ms, before its deadline at {deadline_ms} ms");
+                self.wrong([what]);
+            }
+        }
+        for cart_trace in self.cart_traces.carts.values() {
+            if let (Some(audit), Some(before_ms)) = (audits.get(&cart_trace.cart), cart_trace.checkout_ms) {
+                self.wrong(self.client.disowned(audit, before_ms));
+            }
+        }
+        orders
+    }
+
+    /// Audits every inventory. Returns the sales. Reads the seat maps, which are checked with all others.
+    async fn inventory_sales(&mut self) -> BTreeMap<(Entity, HoldId), SaleView> {
+        let mut sales = BTreeMap::new();
+        for inventory in self.fixture.inventories() {
+            let audit = fixture::audit_of(&inventory);
+            let Some(Ok(answered)) = self.client.read(self.rng, "judge", audit).await else { continue };
+            let (found, holds, violations) = match answered.answer {
+                Answer::SessionAudit(audit) => (audit.sales, audit.holds, audit.violations),
+                Answer::ProductAudit(audit) => (audit.sales, audit.holds, audit.violations),
+                Answer::ResourceAudit(audit) => (audit.sales, audit.holds, audit.violations),
+                Answer::CustomerAudit(audit) => (audit.sales, audit.holds, audit.violations),
+                other => {
+                    self.wrong([format!("the audit of {inventory} says {other:?}")]);
+                    continue;
+                }
+            };
+            self.wrong(violations.iter().map(|violation| format!("{inventory}: {violation}")));
+            self.wrong(holds.iter().map(|hold| format!("{inventory} holds {hold:?} when every life is over")));
+            sales.extend(found.into_iter().map(|sale| ((inventory.clone(), sale.hold), sale)));
+            if let Entity::Session(session) = &inventory {
+                let map = Command::Session(session.clone(), SessionCommand::Map);
+                let _ = self.client.read(self.rng, "judge", map).await;
+            }
+        }
+        sales
+    }
 }
 
 async fn settle(client: &ClientStub, number: u64, owed: impl Fn() -> Option<u64>) {
@@ -175,7 +208,7 @@ async fn order_of(client: &ClientStub, rng: &mut SmallRng, cart: CartId) -> Opti
     }
 }
 
-/// What is wrong with a cart, by what its buyer was told.
+/// Compares a cart with its buyer's answers.
 fn cart(cart_trace: &CartTrace, audit: Option<&CartAudit>, order: Option<&Order>, fixture: &Fixture) -> Vec<String> {
     let mut wrong = Vec::new();
     let Some(audit) = audit else {
@@ -211,7 +244,7 @@ fn cart(cart_trace: &CartTrace, audit: Option<&CartAudit>, order: Option<&Order>
         wrong.push(format!("{:?} was never asked for", audit.refunds));
     }
     if !cart_trace.doubtful && state != CartState::Active {
-        // What the staff wanted back may be there or not.
+        // Lines that the staff revoked may be there or not.
         let stays = |line: &&LineView| !fixture.may_be_gone(cart_trace.cart, line.line, &line.entity);
         let told = cart_trace.lines.values().filter(stays);
         let told: Vec<_> = told.map(|line| (line.line, &line.entity, &line.content)).collect();
@@ -225,7 +258,7 @@ fn cart(cart_trace: &CartTrace, audit: Option<&CartAudit>, order: Option<&Order>
     wrong
 }
 
-/// What is wrong with the sales of a cart: each line of an order that was not refunded is sold to it, and no other.
+/// Checks the sales of a cart. Each line of its order that was not refunded must be sold to it, and nothing else.
 fn sold(audit: &CartAudit, sales: &BTreeMap<(Entity, HoldId), SaleView>) -> Vec<String> {
     if audit.cart.state != CartState::Done {
         return Vec::new();
@@ -236,7 +269,7 @@ fn sold(audit: &CartAudit, sales: &BTreeMap<(Entity, HoldId), SaleView>) -> Vec<
         let sale = sales.get(&(claim.entity.clone(), claim.hold));
         let fits = match (&claim.portion, sale) {
             (Some(needed), Some(sale)) => sale.order == order && sale.portion.covers(needed),
-            // Quotas are used up or given back with what they were for.
+            // Quotas are sold or released with the lines that they belong to.
             (Some(Portion::Quota { .. }), None) => true,
             (Some(_), None) => false,
             (None, sale) => sale.is_none(),
@@ -248,7 +281,7 @@ fn sold(audit: &CartAudit, sales: &BTreeMap<(Entity, HoldId), SaleView>) -> Vec<
     wrong
 }
 
-/// What is wrong with the seats: from one cart to the next, and in every map that was read, in the order of versions.
+/// Checks the grants of each seat and every map that was read, in the order of versions.
 fn seats(client: &ClientStub, cart_traces: &CartTraces, walls_are_right: bool, fixture: &Fixture) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut by_session: BTreeMap<&Id, BTreeMap<u64, Vec<&Grant>>> = BTreeMap::new();
@@ -261,7 +294,7 @@ fn seats(client: &ClientStub, cart_traces: &CartTraces, walls_are_right: bool, f
             let wall_ms = BEGIN_MS + now_ms + client.wall_clocks.off_ms(now_ms);
             may_be_free(grant, (now_ms, wall_ms), cart_traces, walls_are_right, fixture)
         };
-        // Who was last told to have each seat.
+        // The last grant of each seat.
         let mut has: BTreeMap<Seat, &Grant> = BTreeMap::new();
         let mut later = grants.into_iter().peekable();
         let maps = oracle.maps.range((session.clone(), 0)..=(session.clone(), u64::MAX));
@@ -300,7 +333,7 @@ fn may_be_free(
     if canceled || fixture.taken_from(grant.cart).is_some_and(|at_ms| at_ms <= now_ms) {
         return true;
     }
-    // A cart that is still under way when the run ends is in no story: nothing is known of it.
+    // A cart that was under way at the end of the run has no trace.
     let Some(cart_trace) = cart_traces.carts.get(&grant.cart) else { return true };
     let let_go = cart_trace.lets_go_ms.is_some_and(|at_ms| at_ms <= now_ms);
     if let_go || cart_trace.order.is_some() {

@@ -1,5 +1,5 @@
-//! What must not be left at the end: carts that live and holds that stand when every life and grace is over, orders
-//! that their customers do not have, and purchases that are no order.
+//! Checks for leftovers at the end: live carts and holds after every life and grace, orders that are missing at their customers,
+//! and purchases without an order.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -19,21 +19,20 @@ use crate::{
     fixture::{Fixture, audit_of},
 };
 
-/// Messages that are told again, and clocks that do not agree, take so long in addition, in milliseconds.
+/// Additional time for repeated messages and different clocks, in milliseconds.
 const SLACK_MS: u64 = 15_000;
-/// How long after its cart's deadline and the grace a hold may stand when nothing is in the way, in milliseconds.
+/// The limit for a hold after its cart's deadline and the grace without faults, in milliseconds.
 pub(crate) const OVERDUE_MS: u64 = 10_000;
 /// Purchases that one read asks for.
 const PAGE: u32 = 1_000;
 
-/// Waits until every cart that is not touched any more is over, and everything it held is free.
+/// Waits until every untouched cart has ended and its holds are free.
 pub(crate) async fn outlive(hold_ttl_ms: u64) {
     let rules = Rules::default();
     sleep(Duration::from_millis(hold_ttl_ms + rules.confirm_ms + rules.grace_ms + SLACK_MS)).await;
 }
 
-/// Holds of carts that have expired long ago, although nothing is in the way any more: whatever deadline was told of
-/// them, they end soon after their cart.
+/// Holds of carts that have expired long ago. Without faults they end soon after their cart, even with a later deadline.
 pub(crate) async fn overdue(
     client: &ClientStub,
     fixture: &Fixture,
@@ -76,7 +75,7 @@ pub(crate) async fn overdue(
     wrong
 }
 
-/// Orders that are not among their customers' purchases, and purchases that are not what was ordered.
+/// Orders that are missing in their customers' purchases, and purchases that differ from their orders.
 pub(crate) async fn purchases(
     client: &ClientStub,
     fixture: &Fixture,
@@ -103,7 +102,7 @@ pub(crate) async fn purchases(
                     {
                         missing.remove(&purchase.order);
                     }
-                    // What buyers of whom nothing is told have bought is not among the orders.
+                    // Orders of carts without a trace are not known.
                     None => {}
                     Some(order) => wrong.push(format!("{customer} has {purchase:?} of {order:?}")),
                 }

@@ -1,8 +1,8 @@
-//! The simulation: real nodes, actors and all, in a simulated world on one thread, where everything that happens
-//! follows from a seed. Buyers buy, machines lose their power, stand still and have sick disks; then everything is
-//! healed, and what the buyers were told is held against what there is.
+//! The simulation. It runs real nodes with all actors in a simulated world on one thread, and everything follows from a seed.
+//! Buyers buy while machines lose power, pause and have failing disks. Then everything is healed, and the final state is
+//! compared with the answers that buyers received.
 
-// In reading order: what a run is, its faults, who buys, who judges, the world below.
+// In reading order: runs, faults, clients, checks, the world below.
 mod many;
 mod run;
 mod settings;
@@ -12,10 +12,10 @@ mod cluster;
 mod faults;
 mod operator;
 
-mod bank;
 mod buyer;
 mod client_stub;
 mod fixture;
+mod gateway;
 mod portions;
 mod spectator;
 mod staff;

@@ -1,7 +1,7 @@
-//! The fabric between nodes: frames on their way, with delay, loss, repetition and cuts. Pure: time and dice come in.
+//! A model of the links between nodes, with delay, loss, duplication and cuts. It is pure: time and randomness are parameters.
 //!
-//! The first lane is consensus': its frames may be lost, repeated and overtaken one by one. The others are connections:
-//! what is sent arrives in order, and a cut breaks all of it.
+//! Frames of the first lane (consensus) are lost, duplicated and reordered one by one. The other lanes are connections. Their
+//! frames arrive in order, and a cut loses all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,58 +11,58 @@ use rand::{Rng, rngs::SmallRng};
 /// A node's number.
 pub type NodeId = u64;
 
-/// The lane whose frames go one by one.
+/// The lane of independent frames.
 pub const LOOSE_LANE: u8 = 0;
 
-/// How rough all links are.
+/// The faults of all links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkFaults {
-    /// The least a frame takes, in microseconds.
+    /// The shortest delay of a frame, in microseconds.
     pub delay_us: u64,
-    /// What may come on top, in microseconds.
+    /// The longest additional delay, in microseconds.
     pub jitter_us: u64,
-    /// Loose frames lost of a thousand.
+    /// Lost loose frames of a thousand.
     pub lost_permille: u32,
-    /// Loose frames that come twice of a thousand.
+    /// Duplicated loose frames of a thousand.
     pub twice_permille: u32,
 }
 
-/// A frame that has arrived.
+/// A frame with its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// From whom.
+    /// The sender.
     pub from: NodeId,
-    /// For whom.
+    /// The receiver.
     pub to: NodeId,
-    /// On which lane.
+    /// The lane.
     pub lane: u8,
-    /// What it says.
+    /// The content.
     pub frame: Bytes,
 }
 
-/// Frames on their way.
+/// All links and the frames under way.
 #[derive(Default)]
 pub struct LinkModel {
     link_faults: LinkFaults,
-    /// Added to every frame of these links, in microseconds.
+    /// Additional delays of single directions, in microseconds.
     slow: BTreeMap<(NodeId, NodeId), u64>,
-    /// Nothing goes this way.
+    /// Interrupted directions.
     cut: BTreeSet<(NodeId, NodeId)>,
-    /// By arrival, then in the order sent.
+    /// By arrival, then in the order of sending.
     under_way: BTreeMap<(u64, u64), Delivery>,
-    /// When the last frame of an ordered lane arrives.
+    /// The arrival of the last frame of an ordered lane.
     last_us: BTreeMap<(NodeId, NodeId, u8), u64>,
     sent: u64,
     lost: u64,
 }
 
 impl LinkModel {
-    /// From now on all links are like this.
+    /// Sets the faults of all links.
     pub fn set_link_faults(&mut self, link_faults: LinkFaults) {
         self.link_faults = link_faults;
     }
 
-    /// From now on frames this way take so much longer; 0 ends it.
+    /// Sets the additional delay of a direction. 0 ends it.
     pub fn set_slow(&mut self, from: NodeId, to: NodeId, more_us: u64) {
         match more_us {
             0 => _ = self.slow.remove(&(from, to)),
@@ -70,47 +70,47 @@ impl LinkModel {
         }
     }
 
-    /// Nothing goes this way any more, and what was under way is lost; `true` if it went before.
+    /// Interrupts a direction and loses its frames under way. `true` if it was open.
     pub fn cut(&mut self, from: NodeId, to: NodeId) -> bool {
         self.drain(from, to);
         self.cut.insert((from, to))
     }
 
-    /// What is under way this way is lost.
+    /// Loses the frames under way in a direction.
     pub fn drain(&mut self, from: NodeId, to: NodeId) {
         self.under_way.retain(|_, delivery| (delivery.from, delivery.to) != (from, to));
         self.last_us.retain(|&(one, other, _), _| (one, other) != (from, to));
     }
 
-    /// Frames go this way again; `true` if they did not before.
+    /// Opens a direction again. `true` if it was interrupted.
     pub fn mend(&mut self, from: NodeId, to: NodeId) -> bool {
         self.cut.remove(&(from, to))
     }
 
-    /// All links are whole and none is slow.
+    /// Ends all cuts and additional delays.
     pub fn mend_all(&mut self) {
         self.cut.clear();
         self.slow.clear();
     }
 
-    /// Whether anything goes this way.
-    pub fn goes(&self, from: NodeId, to: NodeId) -> bool {
+    /// Whether frames pass in a direction.
+    pub fn is_open(&self, from: NodeId, to: NodeId) -> bool {
         !self.cut.contains(&(from, to))
     }
 
-    /// A node has ended: what is under way to it and from it is lost.
+    /// Ends a node and loses the frames under way to it and from it.
     pub fn end(&mut self, node: NodeId) {
         self.under_way.retain(|_, delivery| delivery.from != node && delivery.to != node);
         self.last_us.retain(|&(one, other, _), _| one != node && other != node);
     }
 
-    /// A node was killed: what is under way to it is lost, what it has sent arrives.
+    /// Ends a killed node and loses the frames under way to it. Its own frames arrive.
     pub fn end_of_receiver(&mut self, node: NodeId) {
         self.under_way.retain(|_, delivery| delivery.to != node);
         self.last_us.retain(|&(_, other, _), _| other != node);
     }
 
-    /// Whether something is under way this way.
+    /// Whether a frame is under way in a direction.
     pub fn is_under_way(&self, from: NodeId, to: NodeId) -> bool {
         self.under_way.values().any(|delivery| (delivery.from, delivery.to) == (from, to))
     }
@@ -118,7 +118,7 @@ impl LinkModel {
     /// Sends a frame at `now_us`.
     pub fn send(&mut self, rng: &mut SmallRng, now_us: u64, delivery: Delivery) {
         let (from, to) = (delivery.from, delivery.to);
-        if !self.goes(from, to) {
+        if !self.is_open(from, to) {
             self.lost += 1;
             return;
         }
@@ -146,7 +146,7 @@ impl LinkModel {
         self.under_way.insert((at_us, self.sent), delivery);
     }
 
-    /// What has arrived by `now_us`, in order.
+    /// The frames that have arrived by `now_us`, in order.
     pub fn arrived(&mut self, now_us: u64) -> Vec<Delivery> {
         let mut arrived = Vec::new();
         while let Some(first) = self.under_way.first_entry().filter(|first| first.key().0 <= now_us) {
@@ -155,7 +155,7 @@ impl LinkModel {
         arrived
     }
 
-    /// When the next frame arrives.
+    /// The arrival of the next frame, in microseconds.
     pub fn next_us(&self) -> Option<u64> {
         self.under_way.first_key_value().map(|((at_us, _), _)| *at_us)
     }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_goes_one_way_and_takes_what_is_under_way() {
+    fn a_cut_interrupts_one_direction_and_loses_frames_under_way() {
         let (mut link_model, mut rng) = (LinkModel::default(), rng(3, "fabric", 0));
         link_model.send(&mut rng, 0, frame(1, 1));
         assert!(link_model.cut(1, 2) && !link_model.cut(1, 2));

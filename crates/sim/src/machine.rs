@@ -1,4 +1,4 @@
-//! A machine: what a node's process runs on, and what outlives it.
+//! A machine with its disk, clock and current process.
 
 use std::{
     path::PathBuf,
@@ -15,7 +15,7 @@ use boxoffice_core::{
     command::{CartCommand, Command, SessionCommand},
     id::Request,
 };
-use boxoffice_env::{Peer, World};
+use boxoffice_env::{PeerAddress, World};
 use boxoffice_node::{
     config::NodeConfig,
     door::{Failure, ReplyTo},
@@ -24,7 +24,7 @@ use boxoffice_node::{
 };
 use boxoffice_storage::{
     fsync::Fsync,
-    identity::{ClusterId, Joining, draw_disk},
+    identity::{ClusterId, Joining, draw_disk_id},
 };
 use boxoffice_wire::FirstCommand;
 use parking_lot::Mutex;
@@ -35,9 +35,9 @@ use tokio::{
 };
 
 use crate::{
-    bank::{Bank, Counter},
     clock::{SimClock, Skew},
     disk::SimDisk,
+    gateway::{GatewayClient, SimGateway},
     network::SimNetwork,
     rng::{SimRng, rng},
     settings::Settings,
@@ -45,17 +45,17 @@ use crate::{
     wall_clocks::WallClocks,
 };
 
-/// How long a node may take from its start until it serves, when nothing is in its way.
+/// The limit for a node's start without faults, in milliseconds.
 const START_MS: u64 = 60_000;
 
-/// What a machine is to the cluster.
+/// A machine's role in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Nothing yet.
+    /// It was never a member.
     Spare,
     /// A member.
     Member,
-    /// A member that is drained: its process may end, since it is none any more.
+    /// A draining member. Its process may end when it is removed.
     Leaving,
     /// It was a member.
     Gone,
@@ -65,31 +65,28 @@ pub(crate) enum Role {
 pub(crate) struct Machine {
     /// The number of its node.
     pub(crate) number: u64,
-    /// Held by the task that does something to it.
-    pub(crate) hand: tokio::sync::Mutex<()>,
-    /// What it is to the cluster.
+    /// Held by the task that injects a fault or operates it.
+    pub(crate) fault_lock: tokio::sync::Mutex<()>,
     role: Mutex<Role>,
-    /// Its disk.
     disk: Mutex<SimDisk>,
     disks: AtomicU64,
     seed: u64,
-    /// How wrong its wall clock is.
+    /// The error of its wall clock.
     pub(crate) skew: Skew,
-    /// How far all walls are ahead.
+    /// The error of all wall clocks.
     wall_clocks: Skew,
     drift_ppm: i64,
     rng: Arc<SimRng>,
     config: NodeConfig,
     network: SimNetwork,
-    bank: Arc<Bank>,
+    gateway: Arc<SimGateway>,
     trace: Arc<Trace>,
     process: Mutex<Process>,
     /// Processes so far.
     lives: AtomicU64,
-    /// When it last went on after it had stood still; 0 if it never has.
+    /// The last end of a pause, 0 without one.
     went_on_ms: AtomicU64,
-    /// Checksums of replicas that its processes compared with other nodes', and those that were different; of the one
-    /// that runs when it ends.
+    /// Compared and different checksums of replicas, of all ended processes.
     checksums: [AtomicU64; 2],
 }
 
@@ -97,11 +94,11 @@ pub(crate) struct Machine {
 struct Process {
     node: Option<Node>,
     gate: Gate,
-    /// Commands that came while it stood still.
+    /// Commands that came during a pause.
     waiting: Vec<(Command, Option<Request>, ReplyTo)>,
 }
 
-/// Where a node is reached, by other nodes and by clients. Not looked at.
+/// A node's address for other nodes and clients. It is not used.
 pub(crate) fn address(number: u64) -> String {
     format!("10.0.0.{number}:7000")
 }
@@ -113,9 +110,9 @@ impl Machine {
         settings: &Settings,
         (trace, wall_clocks): (&Arc<Trace>, &WallClocks),
         network: &SimNetwork,
-        bank: &Arc<Bank>,
+        gateway: &Arc<SimGateway>,
     ) -> Machine {
-        let mut lots: SmallRng = rng(settings.seed, "machine", number);
+        let mut draw: SmallRng = rng(settings.seed, "machine", number);
         let rules = settings.rules();
         let config = NodeConfig {
             data_dir: PathBuf::from("/data"),
@@ -125,27 +122,27 @@ impl Machine {
             shards: settings.shards,
             log_segment_bytes: 256 << 10,
             checksum_entries: 1,
-            snapshot_entries: [50, 500, 5_000][lots.random_range(0..3)],
+            snapshot_entries: [50, 500, 5_000][draw.random_range(0..3)],
             fsync: if settings.syncs { Fsync::Always } else { Fsync::Never },
-            history_archive_bytes: [0, 1 << 20][lots.random_range(0..2)],
+            history_archive_bytes: [0, 1 << 20][draw.random_range(0..2)],
             rules: Arc::new(rules),
             overload: settings.overload(),
             ..NodeConfig::default()
         };
         Machine {
             number,
-            hand: tokio::sync::Mutex::new(()),
+            fault_lock: tokio::sync::Mutex::new(()),
             role: Mutex::new(Role::Spare),
             disk: Mutex::new(SimDisk::new(rng(settings.seed, "disk", number))),
             disks: AtomicU64::new(1),
             seed: settings.seed,
             skew: Skew::default(),
             wall_clocks: wall_clocks.all(),
-            drift_ppm: lots.random_range(-200..=200),
+            drift_ppm: draw.random_range(-200..=200),
             rng: Arc::new(SimRng::new(settings.seed, number)),
             config,
             network: network.clone(),
-            bank: Arc::clone(bank),
+            gateway: Arc::clone(gateway),
             trace: Arc::clone(trace),
             process: Mutex::default(),
             lives: AtomicU64::new(0),
@@ -154,39 +151,35 @@ impl Machine {
         }
     }
 
-    /// Its disk.
     pub(crate) fn disk(&self) -> SimDisk {
         self.disk.lock().clone()
     }
 
-    /// It has another disk, an empty one.
+    /// Replaces its disk with an empty one.
     pub(crate) fn lose_disk(&self) {
         let number = self.number << 32 | self.disks.fetch_add(1, Ordering::Relaxed);
         *self.disk.lock() = SimDisk::new(rng(self.seed, "disk", number));
     }
 
-    /// A copy of its disk, of a machine that is off.
+    /// Copies its disk while the machine is off.
     pub(crate) fn copy_disk(&self) -> SimDisk {
         let number = self.number << 32 | self.disks.fetch_add(1, Ordering::Relaxed);
         self.disk().copy(rng(self.seed, "disk", number))
     }
 
-    /// It has this disk from now on.
     pub(crate) fn put_disk(&self, disk: SimDisk) {
         *self.disk.lock() = disk;
     }
 
-    /// What it is to the cluster.
     pub(crate) fn role(&self) -> Role {
         *self.role.lock()
     }
 
-    /// From now on it is this.
     pub(crate) fn set_role(&self, role: Role) {
         *self.role.lock() = role;
     }
 
-    /// Whether its process is to run.
+    /// Whether its process should run.
     pub(crate) fn is_member(&self) -> bool {
         matches!(self.role(), Role::Member | Role::Leaving)
     }
@@ -202,22 +195,22 @@ impl Machine {
             net: Arc::new(self.network.net(self.number)),
             disk: Arc::new(self.disk()),
             stores: Arc::new(self.disk()),
-            gateway: Arc::new(Counter(Arc::clone(&self.bank))),
+            gateway: Arc::new(GatewayClient(Arc::clone(&self.gateway))),
         }
     }
 
-    /// The identity of its data directory, drawn before the node is one of a cluster.
+    /// The identity of its data directory, drawn before the node joins.
     pub(crate) fn disk_identity(&self) -> u128 {
-        draw_disk(&self.world(), &self.config.data_dir).expect("a disk without trouble")
+        draw_disk_id(&self.world(), &self.config.data_dir).expect("a disk without trouble")
     }
 
-    /// Starts the process for the first time, in the cluster that took it in.
+    /// Starts the process for the first time, as a new member.
     ///
     /// # Errors
-    /// Why it does not start, in words.
+    /// The reason in words.
     pub(crate) fn join(&self, cluster: u128, peers: &[u64], disk: u128, generation_min: u64) -> Result<(), String> {
         self.set_role(Role::Member);
-        let peers = peers.iter().map(|&node| Peer { node, address: address(node) }).collect();
+        let peers = peers.iter().map(|&node| PeerAddress { node, address: address(node) }).collect();
         let joining = Joining { cluster: ClusterId(cluster), disk, peers, generation_min };
         self.start_with(Some(joining))
     }
@@ -225,7 +218,7 @@ impl Machine {
     /// Starts the process.
     ///
     /// # Errors
-    /// Why it does not start, in words.
+    /// The reason in words.
     pub(crate) fn start(&self) -> Result<(), String> {
         self.start_with(None)
     }
@@ -246,28 +239,28 @@ impl Machine {
         Ok(())
     }
 
-    /// The way to the process, if there is one and it does not stand still.
+    /// The handle of a process that runs and is not paused.
     pub(crate) fn handle(&self) -> Option<NodeHandle> {
         let process = self.process.lock();
         process.node.as_ref().filter(|_| !process.gate.is_shut()).map(|node| node.handle().clone())
     }
 
-    /// Which of its processes this is.
+    /// The number of its current process.
     pub(crate) fn life(&self) -> u64 {
         self.lives.load(Ordering::Relaxed)
     }
 
-    /// Checksums of replicas that its processes compared, and those that were different.
+    /// Compared and different checksums of replicas.
     pub(crate) fn checksums(&self) -> [u64; 2] {
         [0, 1].map(|at: usize| self.checksums[at].load(Ordering::Relaxed))
     }
 
-    /// Whether there is no process, not even one that stands still.
+    /// Whether there is no process, not even a paused one.
     pub(crate) fn is_off(&self) -> bool {
         self.process.lock().node.is_none()
     }
 
-    /// Resolves with the reason when the process cannot go on; never if there is none.
+    /// Resolves with the reason when the process fails. Without a process it never does.
     pub(crate) async fn failed(&self) -> String {
         let handle = self.process.lock().node.as_ref().map(|node| node.handle().clone());
         match handle {
@@ -276,7 +269,7 @@ impl Machine {
         }
     }
 
-    /// Why the process cannot go on, if there is one that cannot.
+    /// The reason of a failed process.
     pub(crate) fn failure(&self) -> Option<String> {
         match pin!(self.failed()).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(reason) => Some(reason),
@@ -284,13 +277,12 @@ impl Machine {
         }
     }
 
-    /// Ends the process where it stands: a kill. What it wrote stays.
+    /// Kills the process. Its writes stay.
     pub(crate) fn kill(&self) {
         self.end("is killed", SimNetwork::end_of_process);
         self.disk().process_end();
     }
 
-    /// The power goes.
     pub(crate) fn power_cut(&self) {
         self.end("loses its power", SimNetwork::end);
         self.disk().power_cut();
@@ -307,25 +299,24 @@ impl Machine {
             self.trace.note(&format!("node {} {how}", self.number));
         }
         of_links(&self.network, self.number);
-        // Who waits for an answer hears `unknown`; outside the lock, since that may call back.
+        // Waiting clients receive `unknown`. That may call back, so the lock is free.
         drop(process);
     }
 
-    /// Stops the process where it stands until [`Machine::resume`]; what is sent to it waits.
+    /// Pauses the process until [`Machine::resume`]. Messages for it wait.
     pub(crate) fn pause(&self) {
         self.trace.note(&format!("node {} stands still", self.number));
         self.process.lock().gate.shut();
         self.network.pause(self.number);
     }
 
-    /// It goes on, with what other nodes have sent meanwhile, and then with what clients have.
+    /// Resumes the process with the waiting messages of other nodes, and then those of clients.
     pub(crate) fn resume(&self) {
         self.hear();
         self.go_on();
     }
 
-    /// It goes on, with what clients have sent meanwhile; what other nodes have sent still waits, until
-    /// [`Machine::hear`].
+    /// Resumes the process with the waiting messages of clients. Messages of other nodes wait until [`Machine::hear`].
     pub(crate) fn go_on(&self) {
         self.trace.note(&format!("node {} goes on", self.number));
         self.went_on_ms.store(self.trace.now_ms(), Ordering::Relaxed);
@@ -340,22 +331,22 @@ impl Machine {
         }
     }
 
-    /// What other nodes have sent while it stood still is read.
+    /// Delivers the waiting messages of other nodes.
     pub(crate) fn hear(&self) {
         self.network.resume(self.number);
     }
 
-    /// When it last went on after it had stood still, in milliseconds of the run; 0 if it never has.
+    /// The last end of a pause in milliseconds of the run, 0 without one.
     pub(crate) fn went_on_ms(&self) -> u64 {
         self.went_on_ms.load(Ordering::Relaxed)
     }
 
-    /// Whether there is a process that goes on by itself.
+    /// Whether there is a process that is not paused and has not failed.
     pub(crate) fn runs(&self) -> bool {
         self.handle().is_some() && self.failure().is_none()
     }
 
-    /// Hands in a command as if a connection brought it.
+    /// Submits a command as a connection does.
     pub(crate) fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo) {
         let mut process = self.process.lock();
         let Some(node) = &process.node else {
@@ -373,7 +364,7 @@ impl Machine {
     /// Waits until the process serves.
     ///
     /// # Errors
-    /// Why it does not, in words.
+    /// The reason in words.
     pub(crate) async fn serves(&self) -> Result<(), String> {
         let ready = async {
             loop {
@@ -393,8 +384,7 @@ impl Machine {
     }
 }
 
-/// Hands in a command as a connection does: an overloaded node refuses it after a look at its head, or at all of it, or
-/// takes it.
+/// Submits a command as a connection does. An overloaded node refuses it by its head or by all of it.
 fn hand_in(handle: &NodeHandle, command: Command, request: Option<Request>, reply: ReplyTo) {
     let first = match (&command, request) {
         (Command::Cart(cart, CartCommand::Open { .. } | CartCommand::Hold { .. }), Some(request)) => {

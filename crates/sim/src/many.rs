@@ -1,4 +1,4 @@
-//! Many runs, and what came of them together.
+//! Many runs, and the sum of their results.
 
 use std::{
     collections::BTreeMap,
@@ -17,34 +17,34 @@ use crate::{
     tally::Tally,
 };
 
-/// What came of many runs.
+/// The sum of many runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// How many.
+    /// The number of runs.
     pub runs: u64,
-    /// Simulated time altogether, in milliseconds.
+    /// Simulated time in milliseconds.
     pub simulated_ms: u64,
-    /// How often each fault was injected.
+    /// Injected faults by kind.
     pub faults: BTreeMap<Fault, u64>,
-    /// Changes that were granted.
+    /// Granted changes.
     pub changes: u64,
-    /// Reads that were answered.
+    /// Answered reads.
     pub reads: u64,
-    /// How often watchers were shown something.
+    /// States that watchers have seen.
     pub sights: u64,
-    /// Attempts that ended without anybody knowing how.
+    /// Attempts with an unknown outcome.
     pub unknown: u64,
     /// Attempts that were turned away.
     pub turned_away: u64,
-    /// Carts there were at the end.
+    /// Carts at the end.
     pub carts: u64,
-    /// Orders there were at the end.
+    /// Orders at the end.
     pub orders: u64,
-    /// How often what happened.
+    /// Counts of events by name.
     pub tally: Tally,
-    /// What happened in all runs, as one number, whatever their order.
+    /// The sum of the runs' hashes, which does not depend on their order.
     pub hash: u64,
-    /// Runs that broke a promise, by seed.
+    /// Runs with violations, by seed.
     pub failed: BTreeMap<u64, Report>,
 }
 
@@ -69,7 +69,7 @@ impl Summary {
         }
     }
 
-    /// Whether every promise was kept in every run.
+    /// Whether no run has a violation.
     pub fn clean(&self) -> bool {
         self.failed.is_empty()
     }
@@ -97,10 +97,10 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Runs these seeds on so many threads, each otherwise as `settings` says.
+/// Runs these seeds with the same settings on several threads.
 ///
 /// # Errors
-/// What cannot be simulated.
+/// The settings cannot be simulated.
 pub fn run_many(settings: Settings, seeds: Range<u64>, threads: usize) -> Result<Summary, String> {
     let next = AtomicU64::new(seeds.start);
     let done = Mutex::new(Ok(Summary::default()));

@@ -1,5 +1,4 @@
-//! The operator: takes nodes into the cluster and out of it, and puts new ones in the place of lost ones, while
-//! everything else goes wrong; by the commands that operators have.
+//! The operator. It adds, removes and replaces nodes with the operators' commands, while all other faults happen.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,20 +22,19 @@ use crate::{
     swarm::Fault,
 };
 
-/// The least time between two pieces of work, in milliseconds.
+/// The shortest time between two operations, in milliseconds.
 const REST_MS: u64 = 15_000;
-/// How often the cluster is asked how far it has come, in milliseconds.
+/// The interval of polling, in milliseconds.
 const LOOK_MS: u64 = 1_000;
-/// How old a copy of a disk is that is put back, in milliseconds.
+/// The age of a restored copy of a disk, in milliseconds.
 const COPY_AGE_MS: std::ops::Range<u64> = 5_000..120_000;
-/// How long a neighbour lags at most when one is put back, in milliseconds.
+/// The longest lag of another node during a restore, in milliseconds.
 const LAG_MS: u64 = 20_000;
-/// A node on an old copy must be refused within this, in milliseconds.
+/// The limit for the refusal of a node on an old copy, in milliseconds.
 const REFUSED_MS: u64 = 30_000;
-/// How often it is tried to have everything else in order for that.
+/// Attempts to find all other nodes serving before a restore.
 const ORDER_TRIES: u64 = 120;
 
-/// Who does it, and to whom.
 struct Operator {
     client: Arc<ClientStub>,
     network: SimNetwork,
@@ -45,7 +43,7 @@ struct Operator {
     stop: watch::Receiver<bool>,
 }
 
-/// Works until told to stop; what is begun is gone through with.
+/// Works until told to stop, and finishes the operation under way.
 pub(crate) async fn operate(
     client: Arc<ClientStub>,
     network: SimNetwork,
@@ -69,7 +67,7 @@ pub(crate) async fn operate(
 }
 
 impl Operator {
-    /// Waits until the cluster is as it should be; `false` if it was told to stop before.
+    /// Waits until all replicas are in place. `false` if it was told to stop before.
     async fn settled(&mut self) -> bool {
         loop {
             if cluster::is_settled(&self.client, &mut self.rng).await {
@@ -114,9 +112,9 @@ impl Operator {
         cluster::view(&self.client, &mut self.rng).await
     }
 
-    /// A node with an empty disk comes.
+    /// Adds a node with an empty disk.
     async fn add(&mut self, spare: Arc<Machine>) {
-        let _hand = spare.hand.lock().await;
+        let _locked = spare.fault_lock.lock().await;
         self.note(Fault::Join, &spare);
         self.joins(&spare).await;
     }
@@ -127,13 +125,13 @@ impl Operator {
         }
     }
 
-    /// A node comes, and another one is drained.
+    /// Adds a node and drains another one.
     async fn exchange(&mut self, spare: Arc<Machine>, old: Arc<Machine>) {
         self.add(spare).await;
         let node = old.number;
-        // It may leave before the operator hears of it.
+        // The node may leave before the operator receives the answer.
         old.set_role(Role::Leaving);
-        // The new one has first to be known as one that serves.
+        // The new node must be known to serve first.
         while !self.asks(ClusterCommand::Drain { node, force: false }).await {
             sleep(Duration::from_millis(LOOK_MS)).await;
         }
@@ -145,29 +143,29 @@ impl Operator {
             }
             sleep(Duration::from_millis(LOOK_MS)).await;
         }
-        let _hand = old.hand.lock().await;
+        let _locked = old.fault_lock.lock().await;
         old.set_role(Role::Gone);
         old.kill();
     }
 
-    /// A node dies for good, and another one comes.
+    /// Removes a dead node and adds another one.
     async fn remove(&mut self, dead: Arc<Machine>, spare: Arc<Machine>) {
-        let hand = dead.hand.lock().await;
+        let fault_lock = dead.fault_lock.lock().await;
         dead.power_cut();
         if !self.asks(ClusterCommand::Remove { node: dead.number, force: true }).await {
-            // Too much would be lost with it.
+            // The removal was refused because data would be lost.
             self.starts(&dead);
             return;
         }
         self.note(Fault::Remove, &dead);
         dead.set_role(Role::Gone);
-        drop(hand);
+        drop(fault_lock);
         self.add(spare).await;
     }
 
-    /// A node loses its disk, and comes back under its id.
+    /// Replaces a node that lost its disk under the same id.
     async fn replace(&mut self, machine: Arc<Machine>) {
-        let _hand = machine.hand.lock().await;
+        let _locked = machine.fault_lock.lock().await;
         self.note(Fault::LostDisk, &machine);
         self.replaces(&machine).await;
     }
@@ -175,19 +173,19 @@ impl Operator {
     async fn replaces(&mut self, machine: &Machine) {
         machine.power_cut();
         machine.lose_disk();
-        // It may have to wait until something else has moved.
+        // The command may have to wait for other moves.
         while !self.asks(ClusterCommand::Replace { node: machine.number }).await {
             sleep(Duration::from_millis(LOOK_MS)).await;
         }
         self.joins(machine).await;
     }
 
-    /// A node is stopped and its disk copied; later it is started on that copy, at times beside a neighbor that lags. A
-    /// node that knows what it has forgotten must refuse it, and say what to do; then that is done. No node can know it
-    /// if a majority that is up has forgotten it or never heard of it, so all others are in order meanwhile.
+    /// Stops a node, copies its disk, and later starts it on that copy, at times beside a lagging node. Another node must refuse
+    /// it and name the remedy, which is then applied. A majority of running nodes must know its lost entries for that, so all
+    /// others serve meanwhile.
     async fn put_back(&mut self, machine: Arc<Machine>) {
         let copy = {
-            let _hand = machine.hand.lock().await;
+            let _locked = machine.fault_lock.lock().await;
             if !machine.is_member() {
                 return;
             }
@@ -199,16 +197,16 @@ impl Operator {
         let age_ms = self.rng.random_range(COPY_AGE_MS);
         sleep(Duration::from_millis(age_ms)).await;
         let network = self.network.clone();
-        let _links = network.hand().lock().await;
+        let _links = network.fault_lock().lock().await;
         let members = self.client.members();
         let mut tries = 0;
-        let hands = loop {
+        let locks = loop {
             let serves = |machine: &Arc<Machine>| machine.handle().is_some_and(|handle| handle.ready().is_ok());
-            let hands: Vec<_> = members.iter().filter_map(|machine| machine.hand.try_lock().ok()).collect();
-            if hands.len() == members.len() && members.iter().all(serves) {
-                break hands;
+            let locks: Vec<_> = members.iter().filter_map(|machine| machine.fault_lock.try_lock().ok()).collect();
+            if locks.len() == members.len() && members.iter().all(serves) {
+                break locks;
             }
-            drop(hands);
+            drop(locks);
             tries += 1;
             if tries > ORDER_TRIES || self.client.members().len() != members.len() {
                 return self.client.trace.note("the operator: nothing is put back while others are not in order");
@@ -253,16 +251,16 @@ impl Operator {
                 "node {node} was started on a copy of its disk {age_ms} ms old, beside {lagging:?} that lags: {refused:?}"
             )),
         }
-        // The one of this machine is still in hand.
+        // This machine stays locked.
         let of_machine = members.iter().position(|other| other.number == node);
-        let _hand = hands.into_iter().enumerate().find(|(place, _)| Some(*place) == of_machine);
+        let _locked = locks.into_iter().enumerate().find(|(place, _)| Some(*place) == of_machine);
         drop(_links);
         self.replaces(&machine).await;
     }
 
-    /// A byte of what is on a node's disk changes by itself. It starts without what is damaged only if it has it twice.
+    /// Changes a byte on a node's disk. The node may start only if it has another copy of the data.
     async fn rot(&mut self, machine: Arc<Machine>) {
-        let _hand = machine.hand.lock().await;
+        let _locked = machine.fault_lock.lock().await;
         machine.power_cut();
         let of_log = one_of(&mut self.rng, &[true, false]);
         let Some(place) = machine.disk().rot(of_log, &mut self.rng) else { return self.starts(&machine) };
@@ -277,7 +275,7 @@ impl Operator {
         }
     }
 
-    /// Starts a machine that is in hand. A fault of it may have been cut short without being ended.
+    /// Starts a locked machine. A fault may have been cut short without its end.
     fn starts(&self, machine: &Machine) {
         crate::faults::heal(machine);
         crate::faults::start(machine, &self.stats);

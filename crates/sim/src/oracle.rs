@@ -1,6 +1,6 @@
-//! What was answered, judged by versions: no version twice, positions in the log ascend with versions, and what was
-//! answered before something was asked has a lower version than it (real-time order). Unknown is never absent: of what
-//! was not answered nothing is expected, neither that it happened nor that it did not.
+//! Checks all answers by their versions. No two changes have the same version. Log positions ascend with versions. A change that
+//! was answered before a request has a lower version than the request's own (real-time order). An unknown outcome is never
+//! taken for a failure.
 
 use std::collections::BTreeMap;
 
@@ -16,48 +16,46 @@ use crate::{
     tally::Tally,
 };
 
-/// Violations told in words; of more only the number counts.
+/// Violations that are kept.
 const TOLD_MAX: usize = 20;
 
-/// Whose change it was: of which entity, by the number of its request.
+/// A change: its entity and the number of its request.
 type Key<'a> = (&'a Entity, u64);
 
-/// What was answered so far.
+/// All answers so far.
 #[derive(Default)]
 pub(crate) struct Oracle {
-    entities: BTreeMap<Entity, Line>,
-    /// At which versions of which entities each request was granted: a repeat is told the same (P9).
+    entities: BTreeMap<Entity, Versions>,
+    /// The versions with which each request was granted. A repeat must have the same (P9).
     granted: BTreeMap<(Entity, u64), Vec<(Entity, u64)>>,
     /// Whole maps that were read, by session and version.
     pub(crate) maps: BTreeMap<(Id, u64), (MapView, Times)>,
-    /// Everything that watchers were shown, by entity and version; of a session the map and the counts.
+    /// The states that watchers have seen, by entity and version. A session has a map and counts.
     shown: BTreeMap<(Entity, u64), Vec<Shown>>,
-    /// How often watchers were shown something.
+    /// States that watchers have seen.
     pub(crate) sights: u64,
-    /// Changes that were answered.
+    /// Answered changes.
     pub(crate) changes: u64,
-    /// Reads that were answered.
+    /// Answered reads.
     pub(crate) reads: u64,
-    /// Attempts that ended without anybody knowing how.
+    /// Attempts with an unknown outcome.
     pub(crate) unknown: u64,
     /// Attempts that were turned away.
     pub(crate) turned_away: u64,
-    /// How often what happened.
     pub(crate) tally: Tally,
-    /// What must not be.
     pub(crate) violations: Vec<String>,
 }
 
-/// One entity's line of versions.
+/// The versions of one entity.
 #[derive(Default)]
-struct Line {
-    /// By version: whose change it was, its place in the log, when it was asked and answered.
+struct Versions {
+    /// By version: the entity and number of the request, the log position, the times.
     changes: BTreeMap<u64, (Entity, u64, u64, Times)>,
-    /// When what highest version had been answered; both ascend.
+    /// The highest version by the time of its answer. Both ascend.
     highest: Vec<(u64, u64)>,
 }
 
-impl Line {
+impl Versions {
     /// The highest version answered before `ms`.
     fn before(&self, ms: u64) -> u64 {
         let later = self.highest.partition_point(|&(acked_ms, _)| acked_ms < ms);
@@ -72,25 +70,24 @@ impl Line {
 }
 
 impl Oracle {
-    /// Something must not be.
     pub(crate) fn violation(&mut self, what: String) {
         if self.violations.len() < TOLD_MAX {
             self.violations.push(what);
         }
     }
 
-    /// An attempt was not answered.
+    /// Counts an attempt without an answer.
     pub(crate) fn unanswered(&mut self, failure: Failure) {
         match failure {
             Failure::Unknown => self.unknown += 1,
-            // The panic itself is the violation.
+            // The panic is a violation of its own.
             Failure::Internal | Failure::Busy(_) | Failure::NotReady | Failure::Draining | Failure::ReadOnly => {
                 self.turned_away += 1;
             }
         }
     }
 
-    /// A change was granted.
+    /// Checks a granted change.
     pub(crate) fn changed(&mut self, (entity, request): Key<'_>, (called_ms, acked_ms): Times, at: &[At]) {
         self.changes += 1;
         self.answered_again((entity, request), at);
@@ -129,8 +126,8 @@ impl Oracle {
         }
     }
 
-    /// Of an entity that a request was granted by, a repeat names the same version. An order may have been sold by more
-    /// of them since, and by one several times.
+    /// Checks that a repeat names the same versions as its request. More inventories may have sold an order since, and one of
+    /// them several times.
     pub(crate) fn answered_again(&mut self, (entity, request): Key<'_>, at: &[At]) {
         let now: Vec<(Entity, u64)> = at.iter().map(|at| (at.entity.clone(), at.version)).collect();
         let known = self.granted.entry((entity.clone(), request)).or_insert_with(|| now.clone());
@@ -144,7 +141,7 @@ impl Oracle {
         }
     }
 
-    /// A watcher was shown this: at a version there is one state, wherever it is looked at.
+    /// Checks a state that a watcher has seen. Each version has one state for all clients.
     pub(crate) fn shown(&mut self, who: &str, entity: Entity, version: u64, shown: Shown) {
         self.sights += 1;
         if let (Entity::Session(session), Shown::Map(..)) = (&entity, &shown)
@@ -165,7 +162,7 @@ impl Oracle {
         }
     }
 
-    /// A read was answered.
+    /// Checks an answered read.
     pub(crate) fn read(&mut self, times: Times, answered: &Answered) {
         self.reads += 1;
         for At { entity, version, .. } in &answered.at {
@@ -202,7 +199,7 @@ impl Oracle {
     }
 }
 
-/// The version of an entity that is named once.
+/// The version of an entity that occurs once.
 fn only(all: &[(Entity, u64)], of: &Entity) -> Option<u64> {
     let mut found = all.iter().filter(|(entity, _)| entity == of);
     found.next().filter(|_| found.next().is_none()).map(|(_, version)| *version)
@@ -229,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_of_one_change_however_often_it_is_asked_for() {
+    fn a_version_belongs_to_one_request_and_its_repeats() {
         assert_eq!(judged(&[(1, (0, 5), at(1, 9)), (1, (6, 9), at(1, 9)), (2, (6, 9), at(2, 9))]), 0);
         assert_eq!(judged(&[(1, (0, 5), at(1, 9)), (2, (0, 5), at(1, 9))]), 1);
         assert_eq!(judged(&[(1, (0, 5), at(1, 9)), (1, (0, 5), at(1, 10))]), 1);
@@ -243,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_is_not_older_than_what_was_answered_before_it() {
+    fn a_read_is_not_older_than_earlier_answers() {
         let mut oracle = Oracle::default();
         let read = |version| Answered { answer: Answer::Done, at: at(version, 0) };
         oracle.changed((&CART, 1), (0, 5), &at(3, 9));

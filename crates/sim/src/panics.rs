@@ -1,15 +1,15 @@
-//! Panics of a run: actors and tasks swallow them, so each thread that simulates notes its own.
+//! Collects the panics of a run on each simulating thread, because actors and tasks swallow them.
 
 use std::{cell::RefCell, panic, sync::Once};
 
 thread_local! {
-    /// What panicked on this thread since [`watch`]; `None` while it is not watched.
+    /// The panics on this thread since [`watch`], `None` before.
     static SEEN: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
 static HOOK: Once = Once::new();
 
-/// From now on panics on this thread are noted instead of told.
+/// From now on panics on this thread are collected instead of printed.
 pub(crate) fn watch() {
     HOOK.call_once(|| {
         let before = panic::take_hook();
@@ -23,12 +23,12 @@ pub(crate) fn watch() {
     SEEN.set(Some(Vec::new()));
 }
 
-/// Whether something was noted.
+/// Whether a panic was collected.
 pub(crate) fn any() -> bool {
     SEEN.with_borrow(|seen| seen.as_ref().is_some_and(|seen| !seen.is_empty()))
 }
 
-/// What was noted; from now on panics on this thread are told again.
+/// Returns the collected panics. From now on panics on this thread are printed again.
 pub(crate) fn seen() -> Vec<String> {
     SEEN.take().unwrap_or_default()
 }

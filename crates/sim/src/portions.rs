@@ -1,10 +1,10 @@
-//! What lines have, as buyers reckon with it.
+//! The portions of lines.
 
 use std::collections::BTreeMap;
 
 use boxoffice_core::{answer::LineView, portion::Content, seat::Seat};
 
-/// The seats of a line; none if it has something else.
+/// The seats of a line, empty for other lines.
 pub(crate) fn seats_of(content: &Content) -> Vec<Seat> {
     match content {
         Content::Seats(seats) => seats.iter().map(|priced| priced.seat).collect(),
@@ -12,7 +12,7 @@ pub(crate) fn seats_of(content: &Content) -> Vec<Seat> {
     }
 }
 
-/// A line has so many left; none ends it.
+/// Reduces a line to `left` units. 0 removes it.
 pub(crate) fn shrink(lines: &mut BTreeMap<u32, LineView>, line: u32, left: u32) {
     match lines.get_mut(&line).map(|line| &mut line.content) {
         Some(Content::Places { quantity, .. } | Content::Units { quantity, .. }) if left > 0 => *quantity = left,

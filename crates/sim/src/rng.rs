@@ -1,10 +1,10 @@
-//! Everything random in a run, drawn from its seed.
+//! All random numbers of a run, drawn from its seed.
 
 use boxoffice_core::id::hash64;
 use parking_lot::Mutex;
 use rand::{Rng, RngCore, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
 
-/// A generator for one purpose: what is drawn for another does not change what this one gives.
+/// A generator for one purpose, independent of all others.
 pub(crate) fn rng(seed: u64, purpose: &str, number: u64) -> SmallRng {
     let mut key = purpose.as_bytes().to_vec();
     key.extend_from_slice(&seed.to_be_bytes());
@@ -18,11 +18,10 @@ pub(crate) fn around(rng: &mut SmallRng, mean_ms: u64) -> u64 {
     ((-uniform.ln()) * mean_ms as f64) as u64 + 1
 }
 
-/// Where a node takes its random numbers from.
+/// A node's source of random numbers.
 pub(crate) struct SimRng(Mutex<SmallRng>);
 
 impl SimRng {
-    /// A node's.
     pub(crate) fn new(seed: u64, node: u64) -> SimRng {
         SimRng(Mutex::new(rng(seed, "node", node)))
     }
@@ -34,7 +33,6 @@ impl boxoffice_env::Rng for SimRng {
     }
 }
 
-/// One of these.
 pub(crate) fn one_of<T: Copy>(rng: &mut SmallRng, all: &[T]) -> T {
     *all.choose(rng).expect("there are some")
 }

@@ -1,4 +1,4 @@
-//! One run: a fixture is set up and sells under faults. Then everything is healed and judged.
+//! One run. A fixture is set up and sells under faults. Then everything is healed and checked.
 
 use std::{
     collections::BTreeMap,
@@ -8,20 +8,22 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use rand::rngs::SmallRng;
 use tokio::{
     runtime::Builder,
     sync::watch,
+    task::JoinHandle,
     time::{sleep, timeout},
 };
 
 use crate::{
-    bank::{Bank, Webhooks},
     buyer::{Buyer, CartTraces},
     client_stub::ClientStub,
     cluster,
     faults::{self, FaultStats},
     fixture::Fixture,
     frame_capture::{self, Frames},
+    gateway::{SimGateway, Webhooks},
     judge::{Seen, judge},
     leftovers,
     machine::Machine,
@@ -38,63 +40,63 @@ use crate::{
     wall_clocks::{Distances, WallClocks},
 };
 
-/// How long buyers may take after healing to go through with their last carts, in milliseconds.
+/// The limit for the last carts of buyers after healing, in milliseconds.
 const LAST_CARTS_MS: u64 = 600_000;
-/// How long they go on buying after healing, in milliseconds.
+/// Buyers go on buying for this long after healing, in milliseconds.
 const HEALED_MS: u64 = 30_000;
-/// A process whose disk was sick until now has failed by then, if it has to, in milliseconds.
+/// A process with a failed disk ends within this time after healing, in milliseconds.
 const FAILING_MS: u64 = 1_000;
-/// More would be slow, and show nothing new.
+/// More nodes are slow and find no more bugs.
 const NODES_MAX: u64 = 5;
 /// Machines that may become members later.
 const SPARES: u64 = 3;
-/// How long the operator may take to end what is begun when nothing is in the way, in milliseconds.
+/// The limit for the operator's last work after healing, in milliseconds.
 const OPERATION_MS: u64 = 600_000;
-/// How many look on: in both encodings.
+/// Spectators, in both encodings.
 const SPECTATORS: u64 = 4;
-/// How long all of it may take besides, in milliseconds: nothing is waited for that long.
+/// The limit for everything besides the minutes under faults, in milliseconds.
 const ALL_MS: u64 = 3 * 3_600_000;
-/// A product is put again so often, in milliseconds.
+/// The interval at which a product is put again, in milliseconds.
 const RESTOCK_MS: u64 = 12_000;
-/// With one in so many a new session is opened.
+/// A session is opened with every fifth product.
 const SESSIONS: u64 = 5;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What it was.
+    /// Its settings.
     pub settings: Settings,
-    /// Everything that happened, as one number.
+    /// The hash of its trace.
     pub hash: u64,
-    /// How long it took, in simulated milliseconds.
+    /// Its length in simulated milliseconds.
     pub simulated_ms: u64,
-    /// How often each fault was injected.
+    /// Injected faults by kind.
     pub faults: BTreeMap<Fault, u64>,
-    /// Changes that were granted.
+    /// Granted changes.
     pub changes: u64,
-    /// Reads that were answered.
+    /// Answered reads.
     pub reads: u64,
-    /// How often watchers were shown something.
+    /// States that watchers have seen.
     pub sights: u64,
-    /// Attempts that ended without anybody knowing how.
+    /// Attempts with an unknown outcome.
     pub unknown: u64,
     /// Attempts that were turned away.
     pub turned_away: u64,
-    /// How often what happened.
+    /// Counts of events by name.
     pub tally: Tally,
-    /// What there was at the end.
+    /// The state at the end.
     pub seen: Seen,
-    /// What must not be; empty if every promise was kept.
+    /// Violated promises.
     pub violations: Vec<String>,
 }
 
-/// Runs it, on this thread.
+/// Runs a simulation on this thread.
 ///
 /// # Errors
-/// What cannot be simulated.
+/// The settings cannot be simulated.
 ///
 /// # Panics
-/// When there is no runtime to be had.
+/// If a runtime cannot be built.
 pub fn run(settings: Settings) -> Result<Report, String> {
     let settings = settings.drawn();
     if !(1..=NODES_MAX).contains(&settings.nodes) {
@@ -118,7 +120,7 @@ pub fn run(settings: Settings) -> Result<Report, String> {
 }
 
 impl Report {
-    /// Of a run of which nothing else is known.
+    /// The report of a run that could not be finished.
     fn broken(settings: Settings, why: &str) -> Report {
         Report {
             settings,
@@ -137,251 +139,311 @@ impl Report {
     }
 }
 
+/// The parts of a run that its tasks share.
+struct Run {
+    settings: Settings,
+    trace: Arc<Trace>,
+    stats: Arc<Mutex<FaultStats>>,
+    network: SimNetwork,
+    gateway: Arc<SimGateway>,
+    client: Arc<ClientStub>,
+    fixture: Arc<Fixture>,
+    cart_traces: Arc<Mutex<CartTraces>>,
+    rng: SmallRng,
+}
+
+/// Tasks, and the sender that stops them.
+type Stoppable = (watch::Sender<bool>, Vec<JoinHandle<()>>);
+
 async fn simulate(settings: Settings) -> Report {
-    let trace = Arc::new(Trace::new(settings.told));
-    let stats = Arc::new(Mutex::new(FaultStats::default()));
+    let trace = Arc::new(Trace::new(settings.trace));
     let network = SimNetwork::new(&trace, rng(settings.seed, "ether", 0));
     faults::mend(&network);
-    let carrying = tokio::spawn(network.clone().carry());
-    let (wall_clocks, bank) = (WallClocks::new(), Bank::new(&settings, &trace));
-    let machine = |number| Arc::new(Machine::new(number, &settings, (&trace, &wall_clocks), &network, &bank));
+    let carrying = tokio::spawn(network.clone().run());
+    let (wall_clocks, gateway) = (WallClocks::new(), SimGateway::new(&settings, &trace));
+    let machine = |number| Arc::new(Machine::new(number, &settings, (&trace, &wall_clocks), &network, &gateway));
     let swarm = Swarm::draw(&settings);
     let nodes = settings.nodes + if swarm.is_operated { SPARES } else { 0 };
     let machines: Vec<Arc<Machine>> = (1..=nodes).map(machine).collect();
     let client =
         Arc::new(ClientStub::new(machines, (Arc::clone(&trace), network.clone()), wall_clocks, settings.hold_ttl_ms));
     let webhooks: Arc<dyn Webhooks> = Arc::clone(&client) as _;
-    bank.set_webhooks(Arc::downgrade(&webhooks));
-    let (fixture, cart_traces) =
-        (Arc::new(Fixture::new(settings.hold_ttl_ms)), Arc::new(Mutex::new(CartTraces::default())));
-    let mut lots = rng(settings.seed, "run", 0);
+    gateway.set_webhooks(Arc::downgrade(&webhooks));
+    let mut run = Run {
+        settings,
+        trace,
+        stats: Arc::default(),
+        network,
+        gateway,
+        client,
+        fixture: Arc::new(Fixture::new(settings.hold_ttl_ms)),
+        cart_traces: Arc::default(),
+        rng: rng(settings.seed, "run", 0),
+    };
+    let seen = run.execute(swarm, nodes).await;
+    carrying.abort();
+    run.end(seen).await
+}
 
-    cluster::assemble(&client, settings.nodes as usize, &stats, &mut lots).await;
-    fixture.open(&client, &mut lots).await;
+impl Run {
+    /// Runs everything up to the last check. Returns nothing seen if a violation ended it before.
+    async fn execute(&mut self, swarm: Swarm, nodes: u64) -> Seen {
+        cluster::assemble(&self.client, self.settings.nodes as usize, &self.stats, &mut self.rng).await;
+        self.fixture.open(&self.client, &mut self.rng).await;
+        self.trace.note(&format!("{swarm:?}"));
+        let (stop_operator, operator_stops) = watch::channel(false);
+        let operating = swarm.is_operated.then(|| {
+            let (client, stats) = (Arc::clone(&self.client), Arc::clone(&self.stats));
+            tokio::spawn(operate(client, self.network.clone(), stats, self.settings, operator_stops))
+        });
+        let goes_on = swarm.goes_on;
+        let injecting = self.inject_faults(swarm, nodes);
+        let (stop, mut buying) = self.start_buyers();
+        let (stop_looking, looking) = self.start_spectators();
+        buying.push(self.start_restocking(stop.subscribe()));
+        let staff = Staff::new(&self.settings, Arc::clone(&self.client), Arc::clone(&self.fixture));
+        let at_work = tokio::spawn(staff.work(stop.subscribe()));
 
-    trace.note(&format!("{swarm:?}"));
-    let (stop_operator, operator_stops) = watch::channel(false);
-    let operating = swarm.is_operated.then(|| {
-        tokio::spawn(operate(Arc::clone(&client), network.clone(), Arc::clone(&stats), settings, operator_stops))
-    });
-    let of_machines = client.machines.iter().filter(|_| !swarm.of_machines.is_empty());
-    let mut befalling: Vec<_> = of_machines
-        .map(|machine| {
-            let sold = (Arc::clone(&client), Arc::clone(&fixture), network.clone());
-            let (machine, swarm) = (Arc::clone(machine), swarm.clone());
-            tokio::spawn(faults::inject(machine, swarm, settings.seed, sold, Arc::clone(&stats)))
-        })
-        .collect();
-    if swarm.has_blackouts {
-        let inject = faults::inject_all(Arc::clone(&client), swarm.clone(), settings.seed, Arc::clone(&stats));
-        befalling.push(tokio::spawn(inject));
-    }
-    if swarm.has_outages {
-        let inject = faults::inject_outages(Arc::clone(&client), settings.seed, Arc::clone(&stats));
-        befalling.push(tokio::spawn(inject));
-    }
-    if swarm.sets_clocks {
-        let inject = faults::set_clocks(Arc::clone(&client), swarm.clone(), settings.seed, Arc::clone(&stats));
-        befalling.push(tokio::spawn(inject));
-    }
-    let goes_on = swarm.goes_on;
-    if !swarm.of_links.is_empty() {
-        let inject = faults::inject_link_faults(
-            network.clone(),
-            swarm,
-            (settings.seed, nodes),
-            Arc::clone(&trace),
-            Arc::clone(&stats),
-        );
-        befalling.push(tokio::spawn(inject));
-    }
-    let (stop, stopped) = watch::channel(false);
-    let mut buying: Vec<_> = (0..settings.carts)
-        .map(|number| {
-            let (client, fixture, cart_traces) = (Arc::clone(&client), Arc::clone(&fixture), Arc::clone(&cart_traces));
-            let buyer = Buyer::new(number, &settings, client, fixture, cart_traces);
-            tokio::spawn(buyer.buy(stopped.clone()))
-        })
-        .collect();
-    let (stop_looking, looking_stops) = watch::channel(false);
-    let looking: Vec<_> = (0..SPECTATORS)
-        .map(|number| {
-            let spectator = Spectator::new(number, &settings, Arc::clone(&client), Arc::clone(&fixture));
-            tokio::spawn(spectator.look_on(looking_stops.clone()))
-        })
-        .collect();
-    let (desk_of_town, open_town) = (Arc::clone(&client), Arc::clone(&fixture));
-    buying.push(tokio::spawn(async move {
-        let mut lots = rng(settings.seed, "town", 0);
-        for round in 1.. {
-            if *stopped.borrow() {
-                break;
+        self.watch_distances().await;
+        if self.is_over() {
+            return Seen::default();
+        }
+        for fault in injecting {
+            fault.abort();
+            // The task has ended or is canceled.
+            let _ = fault.await;
+        }
+        self.heal(&stop_operator, goes_on).await;
+        if self.is_over() {
+            return Seen::default();
+        }
+        if let Some(operating) = operating {
+            let ended = timeout(Duration::from_millis(OPERATION_MS), operating).await;
+            if !matches!(ended, Ok(Ok(()))) {
+                cluster::trace_state(&self.client, &mut self.rng).await;
+                let what = format!("the operator's work came to no end after everything was healed: {ended:?}");
+                self.stats.lock().violations.push(what);
             }
-            sleep(Duration::from_millis(RESTOCK_MS)).await;
-            if round % SESSIONS == 0 {
-                open_town.next_session(&desk_of_town, &mut lots).await;
+        }
+        for machine in &self.client.members() {
+            cluster::recovered(machine, &self.stats).await;
+        }
+        // A cluster that does not serve cannot be checked. Its violation is recorded already.
+        let serves = |machine: &Arc<Machine>| machine.handle().is_some_and(|handle| handle.ready().is_ok());
+        let all_serve = self.client.members().iter().all(serves);
+        if all_serve {
+            self.check_after_healing().await;
+        }
+        stop.send_replace(true);
+        self.finish(buying, all_serve, "a buyer was not served after everything was healed").await;
+        let blocked = match timeout(Duration::from_millis(LAST_CARTS_MS), at_work).await {
+            Ok(Ok(blocked)) => blocked,
+            ended => {
+                if all_serve {
+                    self.violation(format!("the staff was not served after everything was healed: {ended:?}"));
+                }
+                staff::Blocked::new()
             }
-            let product = open_town.product(&mut lots);
-            open_town.restock(&desk_of_town, &mut lots, product).await;
+        };
+        stop_looking.send_replace(true);
+        self.finish(looking, all_serve, "a spectator came to no end").await;
+        if !all_serve {
+            return Seen::default();
         }
-    }));
+        let has_jumps = self.stats.lock().faults.contains_key(&Fault::ClockJump);
+        let walls_are_right = !has_jumps && !self.client.wall_clocks.were_set();
+        let cart_traces = std::mem::take(&mut *self.cart_traces.lock());
+        let (client, fixture) = (&self.client, &self.fixture);
+        let seen = judge(client, (fixture, &self.gateway), &cart_traces, walls_are_right, &mut self.rng).await;
+        staff::judge(client, fixture, &blocked, &mut self.rng).await;
+        seen
+    }
 
-    let staff = Staff::new(&settings, Arc::clone(&client), Arc::clone(&fixture));
-    let at_work = tokio::spawn(staff.work(stop.subscribe()));
+    fn violation(&self, what: String) {
+        self.client.oracle.lock().violation(what);
+    }
 
-    let is_broken =
-        || panics::any() || !stats.lock().violations.is_empty() || !client.oracle.lock().violations.is_empty();
-    let mut distances = Distances::default();
-    for _ in 0..60 * settings.minutes {
-        sleep(Duration::from_secs(1)).await;
-        if client.wall_clocks.were_never_set() && !stats.lock().faults.contains_key(&Fault::ClockJump) {
-            let statuses = client.machines.iter().filter_map(|machine| Some(machine.handle()?.status()));
-            let wrong: Vec<_> = statuses.flat_map(|status| distances.look(&status.shards)).collect();
-            wrong.into_iter().for_each(|wrong| client.oracle.lock().violation(wrong));
+    /// Whether a violation ends the run at once.
+    fn is_over(&self) -> bool {
+        let is_broken = || {
+            panics::any()
+                || !self.stats.lock().violations.is_empty()
+                || !self.client.oracle.lock().violations.is_empty()
+        };
+        self.settings.stop_at_first_violation && is_broken()
+    }
+
+    fn inject_faults(&self, swarm: Swarm, nodes: u64) -> Vec<JoinHandle<()>> {
+        let seed = self.settings.seed;
+        let shared = || (Arc::clone(&self.client), Arc::clone(&self.stats));
+        let mut injecting = Vec::new();
+        if !swarm.of_machines.is_empty() {
+            for machine in &self.client.machines {
+                let (client, stats) = shared();
+                let world = (client, Arc::clone(&self.fixture), self.network.clone());
+                injecting.push(tokio::spawn(faults::inject(Arc::clone(machine), swarm.clone(), seed, world, stats)));
+            }
         }
-        if settings.stop_at_first_violation && is_broken() {
-            return end(settings, &client, &bank, &stats, Seen::default()).await;
+        if swarm.has_blackouts {
+            let (client, stats) = shared();
+            injecting.push(tokio::spawn(faults::inject_all(client, swarm.clone(), seed, stats)));
+        }
+        if swarm.has_outages {
+            let (client, stats) = shared();
+            injecting.push(tokio::spawn(faults::inject_outages(client, seed, stats)));
+        }
+        if swarm.sets_clocks {
+            let (client, stats) = shared();
+            injecting.push(tokio::spawn(faults::set_clocks(client, swarm.clone(), seed, stats)));
+        }
+        if !swarm.of_links.is_empty() {
+            let (trace, stats) = (Arc::clone(&self.trace), Arc::clone(&self.stats));
+            let inject = faults::inject_link_faults(self.network.clone(), swarm, (seed, nodes), trace, stats);
+            injecting.push(tokio::spawn(inject));
+        }
+        injecting
+    }
+
+    fn start_buyers(&self) -> Stoppable {
+        let (stop, stops) = watch::channel(false);
+        let buyer = |number| {
+            let (client, fixture) = (Arc::clone(&self.client), Arc::clone(&self.fixture));
+            let buyer = Buyer::new(number, &self.settings, client, fixture, Arc::clone(&self.cart_traces));
+            tokio::spawn(buyer.buy(stops.clone()))
+        };
+        let buying = (0..self.settings.carts).map(buyer).collect();
+        (stop, buying)
+    }
+
+    fn start_spectators(&self) -> Stoppable {
+        let (stop, stops) = watch::channel(false);
+        let spectator = |number| {
+            let (client, fixture) = (Arc::clone(&self.client), Arc::clone(&self.fixture));
+            tokio::spawn(Spectator::new(number, &self.settings, client, fixture).run(stops.clone()))
+        };
+        let looking = (0..SPECTATORS).map(spectator).collect();
+        (stop, looking)
+    }
+
+    /// Puts products again and opens sessions.
+    fn start_restocking(&self, stops: watch::Receiver<bool>) -> JoinHandle<()> {
+        let (client, fixture, seed) = (Arc::clone(&self.client), Arc::clone(&self.fixture), self.settings.seed);
+        tokio::spawn(async move {
+            let mut rng = rng(seed, "town", 0);
+            for round in 1.. {
+                if *stops.borrow() {
+                    break;
+                }
+                sleep(Duration::from_millis(RESTOCK_MS)).await;
+                if round % SESSIONS == 0 {
+                    fixture.next_session(&client, &mut rng).await;
+                }
+                let product = fixture.product(&mut rng);
+                fixture.restock(&client, &mut rng, product).await;
+            }
+        })
+    }
+
+    /// Lets the faults happen. Meanwhile each shard's distance from true time is checked while all clocks are right.
+    async fn watch_distances(&self) {
+        let mut distances = Distances::default();
+        for _ in 0..60 * self.settings.minutes {
+            sleep(Duration::from_secs(1)).await;
+            let has_jumps = self.stats.lock().faults.contains_key(&Fault::ClockJump);
+            if self.client.wall_clocks.were_never_set() && !has_jumps {
+                let statuses = self.client.machines.iter().filter_map(|machine| Some(machine.handle()?.status()));
+                let wrong: Vec<_> = statuses.flat_map(|status| distances.look(&status.shards)).collect();
+                wrong.into_iter().for_each(|wrong| self.violation(wrong));
+            }
+            if self.is_over() {
+                return;
+            }
         }
     }
-    for fate in befalling {
-        fate.abort();
-        // It is gone, or was over.
-        let _ = fate.await;
-    }
-    trace.note("everything is healed");
-    faults::mend(&network);
-    bank.heal();
-    stop_operator.send_replace(true);
-    client.machines.iter().for_each(|machine| faults::heal(machine));
-    // What is not heard any more is not to go on as if it had been.
-    client.machines.iter().filter(|machine| network.spare(machine.number)).for_each(|machine| machine.kill());
-    // What cannot go on says so.
-    sleep(Duration::from_millis(FAILING_MS)).await;
-    for machine in &client.machines {
-        faults::revive(machine, goes_on, &stats);
-    }
-    if settings.stop_at_first_violation && is_broken() {
-        return end(settings, &client, &bank, &stats, Seen::default()).await;
-    }
-    if let Some(operating) = operating {
-        let ended = timeout(Duration::from_millis(OPERATION_MS), operating).await;
-        if !matches!(ended, Ok(Ok(()))) {
-            cluster::tell(&client, &mut lots).await;
-            stats
-                .lock()
-                .violations
-                .push(format!("the operator's work came to no end after everything was healed: {ended:?}"));
+
+    async fn heal(&self, stop_operator: &watch::Sender<bool>, goes_on: bool) {
+        self.trace.note("everything is healed");
+        faults::mend(&self.network);
+        self.gateway.heal();
+        stop_operator.send_replace(true);
+        let machines = &self.client.machines;
+        machines.iter().for_each(|machine| faults::heal(machine));
+        // A process with a due kill has lost messages already, so it must not go on.
+        machines.iter().filter(|machine| self.network.cancel_kill(machine.number)).for_each(|machine| machine.kill());
+        // A process that cannot go on reports it by then.
+        sleep(Duration::from_millis(FAILING_MS)).await;
+        for machine in machines {
+            faults::revive(machine, goes_on, &self.stats);
         }
     }
-    for machine in &client.members() {
-        cluster::recovered(machine, &stats).await;
-    }
-    // What does not serve can be neither bought from nor looked at; why is in the toll.
-    let serves = |machine: &Arc<Machine>| machine.handle().is_some_and(|handle| handle.ready().is_ok());
-    let all_serve = client.members().iter().all(serves);
-    if all_serve {
-        cluster::settled(&client, &stats, &mut lots).await;
-        // It is the first.
-        let _ = client.peace_ms.set(client.trace.now_ms());
+
+    async fn check_after_healing(&mut self) {
+        cluster::settled(&self.client, &self.stats, &mut self.rng).await;
+        // It is set once.
+        let _ = self.client.healed_ms.set(self.client.trace.now_ms());
         sleep(Duration::from_millis(leftovers::OVERDUE_MS)).await;
-        let wrong = leftovers::overdue(&client, &fixture, &cart_traces, settings.rules().grace_ms, &mut lots).await;
-        wrong.into_iter().for_each(|wrong| client.oracle.lock().violation(wrong));
+        let (client, grace_ms) = (&self.client, self.settings.rules().grace_ms);
+        let wrong = leftovers::overdue(client, &self.fixture, &self.cart_traces, grace_ms, &mut self.rng).await;
+        wrong.into_iter().for_each(|wrong| self.violation(wrong));
         sleep(Duration::from_millis(HEALED_MS)).await;
     }
-    stop.send_replace(true);
-    for buyer in buying {
-        if !all_serve {
-            buyer.abort();
-            continue;
-        }
-        let ended = timeout(Duration::from_millis(LAST_CARTS_MS), buyer).await;
-        if !matches!(ended, Ok(Ok(()))) {
-            client.oracle.lock().violation(format!("a buyer was not served after everything was healed: {ended:?}"));
-        }
-    }
-    let blocked = match timeout(Duration::from_millis(LAST_CARTS_MS), at_work).await {
-        Ok(Ok(blocked)) => blocked,
-        ended => {
-            if all_serve {
-                client
-                    .oracle
-                    .lock()
-                    .violation(format!("the staff was not served after everything was healed: {ended:?}"));
+
+    /// Waits for tasks to end, or aborts them if the cluster does not serve.
+    async fn finish(&self, tasks: Vec<JoinHandle<()>>, all_serve: bool, otherwise: &str) {
+        for task in tasks {
+            if !all_serve {
+                task.abort();
+                continue;
             }
-            staff::Blocked::new()
-        }
-    };
-    stop_looking.send_replace(true);
-    for spectator in looking {
-        if !all_serve {
-            spectator.abort();
-            continue;
-        }
-        let ended = timeout(Duration::from_millis(LAST_CARTS_MS), spectator).await;
-        if !matches!(ended, Ok(Ok(()))) {
-            client.oracle.lock().violation(format!("a spectator came to no end: {ended:?}"));
+            let ended = timeout(Duration::from_millis(LAST_CARTS_MS), task).await;
+            if !matches!(ended, Ok(Ok(()))) {
+                self.violation(format!("{otherwise}: {ended:?}"));
+            }
         }
     }
-    let walls_are_right = !stats.lock().faults.contains_key(&Fault::ClockJump) && !client.wall_clocks.were_set();
-    let cart_traces = std::mem::take(&mut *cart_traces.lock());
-    let seen = match all_serve {
-        true => {
-            let seen = judge(&client, (&fixture, &bank), &cart_traces, walls_are_right, &mut lots).await;
-            staff::judge(&client, &fixture, &blocked, &mut lots).await;
-            seen
-        }
-        false => Seen::default(),
-    };
 
-    carrying.abort();
-    end(settings, &client, &bank, &stats, seen).await
-}
-
-/// Ends every process, and says what came of the run.
-async fn end(settings: Settings, client: &ClientStub, bank: &Bank, stats: &Mutex<FaultStats>, seen: Seen) -> Report {
-    for machine in &client.machines {
-        machine.kill();
-    }
-    // Actors end in their own turn.
-    sleep(Duration::from_millis(1)).await;
-    let (oracle, stats) = (client.oracle.lock(), stats.lock());
-    let mut tally = oracle.tally.clone();
-    tally.append(&bank.tally());
-    tally.append(&client.wall_clocks.tally());
-    let mut violations: Vec<_> = stats.violations.iter().chain(&oracle.violations).cloned().collect();
-    for machine in &client.machines {
-        let [compared, different] = machine.checksums();
-        tally.add("checksums of replicas compared", compared);
-        if different > 0 {
-            let number = machine.number;
-            violations
-                .push(format!("node {number}: {different} of {compared} checksums are not those of other replicas"));
+    /// Ends every process and reports the run.
+    async fn end(self, seen: Seen) -> Report {
+        let Run { settings, trace, stats, gateway, client, .. } = self;
+        for machine in &client.machines {
+            machine.kill();
         }
-    }
-    violations_are_traced(&client.trace, &violations);
-    Report {
-        settings,
-        hash: client.trace.hash(),
-        simulated_ms: client.trace.now_ms(),
-        faults: stats.faults.clone(),
-        changes: oracle.changes,
-        reads: oracle.reads,
-        sights: oracle.sights,
-        unknown: oracle.unknown,
-        turned_away: oracle.turned_away,
-        tally,
-        seen,
-        violations,
+        // Actors end in their own turn.
+        sleep(Duration::from_millis(1)).await;
+        let (oracle, stats) = (client.oracle.lock(), stats.lock());
+        let mut tally = oracle.tally.clone();
+        tally.append(&gateway.tally());
+        tally.append(&client.wall_clocks.tally());
+        let mut violations: Vec<_> = stats.violations.iter().chain(&oracle.violations).cloned().collect();
+        for machine in &client.machines {
+            let [compared, different] = machine.checksums();
+            tally.add("checksums of replicas compared", compared);
+            if different > 0 {
+                let number = machine.number;
+                violations.push(format!("node {number}: {different} of {compared} checksums differ between replicas"));
+            }
+        }
+        for violation in &violations {
+            trace.note(&format!("violation: {violation}"));
+        }
+        Report {
+            settings,
+            hash: trace.hash(),
+            simulated_ms: trace.now_ms(),
+            faults: stats.faults.clone(),
+            changes: oracle.changes,
+            reads: oracle.reads,
+            sights: oracle.sights,
+            unknown: oracle.unknown,
+            turned_away: oracle.turned_away,
+            tally,
+            seen,
+            violations,
+        }
     }
 }
 
-fn violations_are_traced(trace: &Trace, violations: &Vec<String>) {
-    for violation in violations {
-        trace.note(&format!("violation: {violation}"));
-    }
-}
-
-/// A run, and all frames that nodes sent each other in it.
+/// A run, and all frames between its nodes.
 ///
 /// # Errors
 /// As [`run`].

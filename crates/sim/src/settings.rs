@@ -1,4 +1,4 @@
-//! What a run is: everything that happens in it follows from these.
+//! The settings of a run, from which everything in it follows.
 
 use boxoffice_core::{payment::OnDecline, rules::Rules};
 use boxoffice_node::admission::OverloadSettings;
@@ -6,40 +6,39 @@ use rand::Rng;
 
 use crate::rng::{one_of, rng};
 
-/// How long carts may live: so short that deadlines pass in the middle of everything, so short that most trouble
-/// outlives them, or so long that most of them outlive it.
+/// Lives of carts, from shorter than most faults to longer than most.
 const HOLD_TTLS_MS: [u64; 5] = [1_000, 2_000, 6_000, 20_000, 60_000];
 
-/// How much of any quota a customer may have.
+/// A customer's limit of any quota.
 pub(crate) const QUOTA_MAX: u32 = 6;
 
 /// The settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// What everything is drawn from.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// Simulated minutes under faults; healing and the last look come after.
+    /// Simulated minutes under faults. Healing and the final check come after.
     pub minutes: u64,
-    /// Nodes, 1 to 5; 0: as the seed says, three in most runs.
+    /// Nodes, 1 to 5. 0 draws the number from the seed, mostly three.
     pub nodes: u64,
-    /// Carts at a time.
+    /// Buyers.
     pub carts: u64,
     /// Shards.
     pub shards: u16,
-    /// How long carts live untouched, in milliseconds; 0: as the seed says, from one second to a minute.
+    /// The life of an untouched cart in milliseconds. 0 draws it from the seed, from one second to a minute.
     pub hold_ttl_ms: u64,
-    /// The longest pause of a buyer between two commands is around this, in milliseconds.
+    /// The mean of a buyer's longest pauses, in milliseconds.
     pub think_ms: u64,
-    /// Nodes sync before they answer. If not, a power cut takes what was answered, and the judge must see it.
+    /// Nodes sync before they answer. Otherwise a power cut loses acknowledged changes, which the final check must find.
     pub syncs: bool,
-    /// The first thing that must not be ends the run: it is looked for, and nothing else matters any more.
+    /// The first violation ends the run.
     pub stop_at_first_violation: bool,
-    /// Tell everything that happens on stderr.
-    pub told: bool,
+    /// Print the trace on stderr.
+    pub trace: bool,
 }
 
 impl Settings {
-    /// The usual ones: 10 minutes, one node, 20 carts, 4 shards.
+    /// The defaults: 10 minutes, one node, 20 carts, 4 shards.
     pub fn new(seed: u64) -> Settings {
         Settings {
             seed,
@@ -51,11 +50,11 @@ impl Settings {
             think_ms: 3_000,
             syncs: true,
             stop_at_first_violation: false,
-            told: false,
+            trace: false,
         }
     }
 
-    /// With the number of nodes and the life of carts that the seed says, where that is left to it.
+    /// Draws the number of nodes and the life of carts from the seed where they are 0.
     pub(crate) fn drawn(self) -> Settings {
         let nodes = match (self.nodes, rng(self.seed, "nodes", 0).random_range(0..10)) {
             (0, 0) => 1,
@@ -71,19 +70,19 @@ impl Settings {
         Settings { nodes, hold_ttl_ms, ..self }
     }
 
-    /// How many checkouts of a hundred are paid through the gateway.
+    /// The percentage of checkouts that are paid through the gateway.
     pub(crate) fn gateway_percent(&self) -> u32 {
         one_of(&mut rng(self.seed, "gateway", 0), &[0, 30, 80])
     }
 
-    /// When nodes shed: as usual, or with so few commands under way that they often do.
+    /// The limits of overload, as usual or so low that nodes often shed.
     pub(crate) fn overload(&self) -> OverloadSettings {
         let under_way_max = one_of(&mut rng(self.seed, "overload", 0), &[16_384, 16_384, 1, 3]);
         OverloadSettings { under_way_max, ..OverloadSettings::default() }
     }
 
-    /// The terms of time and of paying, the same for all nodes: as usual, or so short that inventories often ask carts
-    /// about their holds, and a gateway is often asked again.
+    /// The rules of all nodes, with the usual times or such short ones that inventories often ask carts and calls to the gateway
+    /// are often repeated.
     pub(crate) fn rules(&self) -> Rules {
         let mut rng = rng(self.seed, "rules", 0);
         Rules {
@@ -97,7 +96,7 @@ impl Settings {
         }
     }
 
-    /// The command that does it again.
+    /// The command that repeats the run.
     pub fn replay(&self) -> String {
         let Settings { seed, minutes, nodes, carts, shards, .. } = self;
         format!(

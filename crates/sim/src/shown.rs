@@ -1,27 +1,27 @@
-//! What clients were shown of an entity, and when.
+//! States of entities that clients have seen.
 
 use boxoffice_core::{
     answer::{AreaCounts, MapView, SeatCounts, StockCounts},
     id::OrderId,
 };
 
-/// When something was asked and answered, in milliseconds of the run.
+/// The times of a request and its answer, in milliseconds of the run.
 pub(crate) type Times = (u64, u64);
 
-/// What watchers are shown of an entity at a version.
+/// The state of an entity at a version as watchers see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// A session: two bits a seat, and its areas.
+    /// The seats (two bits each) and areas of a session.
     Map(Vec<u8>, Vec<AreaCounts>),
-    /// A session in counts.
+    /// The counts of a session.
     Counts(SeatCounts, Vec<AreaCounts>),
     /// A product.
     Stock(StockCounts),
-    /// What a customer bought with this cursor.
+    /// The purchase of a customer at this cursor.
     Purchase(OrderId),
 }
 
-/// What a map that was read shows.
+/// The state in a map.
 pub(crate) fn shown_by(map: &MapView) -> Shown {
     Shown::Map(map.seats.clone(), map.areas.clone())
 }

@@ -1,6 +1,6 @@
-//! A watcher: watches sessions, products and customers at whatever node, reads slowly or not at all for a while,
-//! leaves, comes back elsewhere and goes on from what it has. Whatever it is shown at a version must be what everybody
-//! else is shown at that version, in either encoding and from any node, and at the end what is there (P14).
+//! A watcher. It watches sessions, products and customers at any node, reads slowly or pauses, leaves, and resumes at another
+//! node. At each version it must see what all other clients see, in either encoding and from any node, and at the end the
+//! current state (P14).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use boxoffice_core::{
     command::{Command, SessionCommand},
     id::{Entity, Id},
 };
-use boxoffice_feeds::{NoFeed, Said, View, Watcher, Watching};
+use boxoffice_feeds::{FeedEvent, NoFeed, View, Watcher, Watching};
 use boxoffice_wire::{
     Encoding,
     body::Resume,
@@ -38,55 +38,57 @@ use crate::{
     shown::Shown,
 };
 
-/// How long it looks away between two looks, in milliseconds, around one of these.
+/// Mean pauses between two pulls, in milliseconds.
 const LOOKS_AWAY_MS: [u64; 4] = [30, 300, 3_000, 20_000];
-/// How much it takes with one look, in bytes.
-const BITES: [usize; 3] = [1, 400, 1 << 16];
-/// One time in so many it leaves, or gives a feed up.
+/// Limits of a pull, in bytes.
+const PULL_BYTES: [usize; 3] = [1, 400, 1 << 16];
+/// It leaves once in this many pulls, and unwatches a feed as often.
 const LEAVES: u32 = 25;
-/// Customers of whom it looks at all purchases.
+/// Customers whose purchases it watches.
 const CUSTOMERS: usize = 2;
-/// How long after everything was healed and sold it may take until it sees what is there, in milliseconds.
+/// The limit until it sees the final state, in milliseconds after healing.
 const SEES_ALL_MS: u64 = 120_000;
 
-/// What is watched: an entity, in a view of it.
+/// A watched entity in a view.
 type Subject = (Entity, View);
 
-/// What it was shown last.
-enum Sight {
+/// The last state that it has seen.
+enum LastSeen {
     Session { epoch: u64, version: u64, seats: Vec<u8>, counts: SeatCounts, areas: Vec<AreaCounts> },
     Counts { version: u64 },
     Product { epoch: u64, version: u64 },
     Purchases { cursor: u64 },
 }
 
-impl Sight {
+impl LastSeen {
     fn version(&self) -> u64 {
         match self {
-            Sight::Session { version, .. } | Sight::Counts { version } | Sight::Product { version, .. } => *version,
-            Sight::Purchases { cursor } => *cursor,
+            LastSeen::Session { version, .. } | LastSeen::Counts { version } | LastSeen::Product { version, .. } => {
+                *version
+            }
+            LastSeen::Purchases { cursor } => *cursor,
         }
     }
 
     fn since(&self) -> Option<Since> {
         match self {
-            Sight::Session { epoch, version, .. } | Sight::Product { epoch, version } => {
+            LastSeen::Session { epoch, version, .. } | LastSeen::Product { epoch, version } => {
                 Some(Since::Version(Resume { epoch: *epoch, version: *version }))
             }
-            Sight::Counts { .. } => None,
-            Sight::Purchases { cursor } => Some(Since::Cursor(*cursor)),
+            LastSeen::Counts { .. } => None,
+            LastSeen::Purchases { cursor } => Some(Since::Cursor(*cursor)),
         }
     }
 }
 
-/// Where it looks on, as long as that process lives.
-struct Seat {
+/// Its watcher at one process of a node.
+struct Attachment {
     machine: Arc<Machine>,
     life: u64,
     watcher: Watcher,
     feeds: BTreeMap<u64, Subject>,
     awaited: BTreeMap<u64, Subject>,
-    /// Feeds of which it is told that they may be behind.
+    /// Feeds that were reported as stale.
     stale: BTreeSet<u64>,
 }
 
@@ -97,21 +99,21 @@ pub(crate) struct Spectator {
     fixture: Arc<Fixture>,
     rng: SmallRng,
     encoding: Encoding,
-    seat: Option<Seat>,
-    sights: BTreeMap<Subject, Sight>,
+    attachment: Option<Attachment>,
+    last_seen: BTreeMap<Subject, LastSeen>,
     next_tag: u64,
 }
 
 impl Spectator {
-    /// The spectator with this number; even ones read JSON, odd ones MessagePack.
+    /// The spectator with this number. Even ones read JSON, odd ones MessagePack.
     pub(crate) fn new(number: u64, settings: &Settings, client: Arc<ClientStub>, fixture: Arc<Fixture>) -> Spectator {
         let encoding = if number.is_multiple_of(2) { Encoding::Json } else { Encoding::MsgPack };
         let (name, rng) = (format!("spectator {number}"), rng(settings.seed, "spectator", number));
-        Spectator { name, client, fixture, rng, encoding, seat: None, sights: BTreeMap::new(), next_tag: 0 }
+        Spectator { name, client, fixture, rng, encoding, attachment: None, last_seen: BTreeMap::new(), next_tag: 0 }
     }
 
-    /// Looks on until told to stop; then until it has seen what is there.
-    pub(crate) async fn look_on(mut self, stop: watch::Receiver<bool>) {
+    /// Watches until told to stop, and then until it has seen the final state.
+    pub(crate) async fn run(mut self, stop: watch::Receiver<bool>) {
         while !*stop.borrow() {
             let away_ms = *LOOKS_AWAY_MS.choose(&mut self.rng).expect("there are some");
             sleep(Duration::from_millis(around(&mut self.rng, away_ms))).await;
@@ -119,25 +121,25 @@ impl Spectator {
         }
         let until_ms = self.client.trace.now_ms() + SEES_ALL_MS;
         loop {
-            self.take_a_seat();
+            self.attach();
             self.watch_all(1);
             sleep(Duration::from_millis(100)).await;
             self.pull(1 << 20);
-            let Some(what) = self.misses().await else { return };
+            let Some(what) = self.missing().await else { return };
             if self.client.trace.now_ms() > until_ms {
-                return self.wrong(&format!("{SEES_ALL_MS} ms after all was done {what}; {}", self.stands()));
+                return self.wrong(&format!("{SEES_ALL_MS} ms after all was done {what}; {}", self.position_text()));
             }
             sleep(Duration::from_millis(500)).await;
         }
     }
 
-    /// Where it sits and what it watches there, in words.
-    fn stands(&self) -> String {
-        let Some(seat) = &self.seat else { return "it sits nowhere".into() };
-        let known = seat.feeds.iter().chain(&seat.awaited);
+    /// Its node and feeds in words.
+    fn position_text(&self) -> String {
+        let Some(attachment) = &self.attachment else { return "it sits nowhere".into() };
+        let known = attachment.feeds.iter().chain(&attachment.awaited);
         let known: Vec<String> = known.map(|(feed, (entity, view))| format!("{feed}: {entity} {view:?}")).collect();
         let (node, stale, status) =
-            (seat.machine.number, &seat.stale, seat.machine.handle().map(|handle| handle.status()));
+            (attachment.machine.number, &attachment.stale, attachment.machine.handle().map(|handle| handle.status()));
         format!("it sits at node {node} and watches {known:?}, behind {stale:?}; {status:?}")
     }
 
@@ -147,30 +149,31 @@ impl Spectator {
 
     fn look(&mut self) {
         if self.rng.random_ratio(1, LEAVES) {
-            self.seat = None;
+            self.attachment = None;
         }
-        self.take_a_seat();
-        // A node that stands still sends nothing.
-        if self.seat.as_ref().is_none_or(|seat| seat.machine.handle().is_none()) {
+        self.attach();
+        // A paused node sends nothing.
+        if self.attachment.as_ref().is_none_or(|attachment| attachment.machine.handle().is_none()) {
             return;
         }
         self.watch_all(2);
         if self.rng.random_ratio(1, LEAVES) {
-            self.give_one_up();
+            self.unwatch_one();
         }
-        let bite = *BITES.choose(&mut self.rng).expect("there are some");
-        self.pull(bite);
+        let bytes_max = *PULL_BYTES.choose(&mut self.rng).expect("there are some");
+        self.pull(bytes_max);
     }
 
-    /// Sits down at a node that runs, unless the one it sits at still does.
-    fn take_a_seat(&mut self) {
-        let sits = |seat: &Seat| seat.machine.life() == seat.life && !seat.machine.is_off();
-        if self.seat.as_ref().is_some_and(sits) {
+    /// Attaches to a running node, unless the current one still runs.
+    fn attach(&mut self) {
+        let is_running =
+            |attachment: &Attachment| attachment.machine.life() == attachment.life && !attachment.machine.is_off();
+        if self.attachment.as_ref().is_some_and(is_running) {
             return;
         }
         let members = self.client.members();
         let running = members.iter().filter_map(|machine| Some((machine, machine.handle()?)));
-        self.seat = running.choose(&mut self.rng).map(|(machine, handle)| Seat {
+        self.attachment = running.choose(&mut self.rng).map(|(machine, handle)| Attachment {
             machine: Arc::clone(machine),
             life: machine.life(),
             watcher: handle.feeds().watcher(),
@@ -190,7 +193,7 @@ impl Spectator {
         subjects
     }
 
-    /// Watches what it does not, each with a chance of one in `odds`.
+    /// Watches further subjects, each with a chance of one in `odds`.
     fn watch_all(&mut self, odds: u32) {
         for subject in self.subjects() {
             if self.rng.random_ratio(1, odds) {
@@ -200,49 +203,49 @@ impl Spectator {
     }
 
     fn watch(&mut self, subject: Subject) {
-        let Some(seat) = &mut self.seat else { return };
-        if seat.feeds.values().chain(seat.awaited.values()).any(|known| *known == subject) {
+        let Some(attachment) = &mut self.attachment else { return };
+        if attachment.feeds.values().chain(attachment.awaited.values()).any(|known| *known == subject) {
             return;
         }
         self.next_tag += 1;
-        let since = self.sights.get(&subject).and_then(Sight::since);
-        match seat.watcher.watch(&subject.0, subject.1, since, self.next_tag) {
+        let since = self.last_seen.get(&subject).and_then(LastSeen::since);
+        match attachment.watcher.watch(&subject.0, subject.1, since, self.next_tag) {
             Ok(Watching::Begun(feed)) => {
-                seat.watcher.release(feed);
-                seat.feeds.insert(feed, subject);
+                attachment.watcher.release(feed);
+                attachment.feeds.insert(feed, subject);
             }
-            Ok(Watching::Awaited) => _ = seat.awaited.insert(self.next_tag, subject),
-            // A node that lags may not have heard of it yet.
-            Err(NoFeed::NotFound | NoFeed::Unreachable | NoFeed::Asked) => {}
+            Ok(Watching::Awaited) => _ = attachment.awaited.insert(self.next_tag, subject),
+            // A lagging node may not know it yet.
+            Err(NoFeed::NotFound | NoFeed::Unreachable | NoFeed::Pending) => {}
         }
     }
 
-    fn give_one_up(&mut self) {
-        let Some(seat) = &mut self.seat else { return };
-        if let Some(feed) = seat.feeds.keys().copied().choose(&mut self.rng) {
-            seat.feeds.remove(&feed);
-            seat.stale.remove(&feed);
-            assert!(seat.watcher.unwatch(feed), "{} watches {feed}", self.name);
+    fn unwatch_one(&mut self) {
+        let Some(attachment) = &mut self.attachment else { return };
+        if let Some(feed) = attachment.feeds.keys().copied().choose(&mut self.rng) {
+            attachment.feeds.remove(&feed);
+            attachment.stale.remove(&feed);
+            assert!(attachment.watcher.unwatch(feed), "{} watches {feed}", self.name);
         }
     }
 
     fn pull(&mut self, bytes_max: usize) {
-        let Some(seat) = &mut self.seat else { return };
-        let mut said = Vec::new();
-        seat.watcher.pull(self.encoding, bytes_max, |word| said.push(word));
-        for word in said {
-            match word {
-                Said::Begun { tag, feed } => {
-                    let Some(seat) = &mut self.seat else { return };
-                    let subject = seat.awaited.remove(&tag).expect("an answer to what was asked");
-                    seat.feeds.insert(feed, subject);
-                    seat.watcher.release(feed);
+        let Some(attachment) = &mut self.attachment else { return };
+        let mut events = Vec::new();
+        attachment.watcher.pull(self.encoding, bytes_max, |event| events.push(event));
+        for event in events {
+            match event {
+                FeedEvent::Begun { tag, feed } => {
+                    let Some(attachment) = &mut self.attachment else { return };
+                    let subject = attachment.awaited.remove(&tag).expect("an answer to what was asked");
+                    attachment.feeds.insert(feed, subject);
+                    attachment.watcher.release(feed);
                 }
-                Said::Refused { tag, why: _ } => {
-                    let Some(seat) = &mut self.seat else { return };
-                    seat.awaited.remove(&tag).expect("an answer to what was asked");
+                FeedEvent::Refused { tag, why: _ } => {
+                    let Some(attachment) = &mut self.attachment else { return };
+                    attachment.awaited.remove(&tag).expect("an answer to what was asked");
                 }
-                Said::Frame(frame) => {
+                FeedEvent::Frame(frame) => {
                     if let Err(what) = self.take(&frame) {
                         self.wrong(&what);
                     }
@@ -251,25 +254,25 @@ impl Spectator {
         }
     }
 
-    /// Takes a frame in; what is wrong with it.
+    /// Processes a frame. The error is a violation.
     fn take(&mut self, frame: &Bytes) -> Result<(), String> {
         let read = ServerFrame::read(self.encoding, frame).map_err(|error| error.to_string())?;
         let ServerFrame::Feed(feed, event) = read else { return Err(format!("{read:?} is not of a feed")) };
-        let seat = self.seat.as_mut().expect("frames come from somewhere");
-        let Some(subject) = seat.feeds.get(&feed).cloned() else {
+        let attachment = self.attachment.as_mut().expect("frames come from somewhere");
+        let Some(subject) = attachment.feeds.get(&feed).cloned() else {
             return Err(format!("feed {feed} was given up, or never begun"));
         };
         if matches!(event, RawEvent::Ended(_)) {
-            seat.feeds.remove(&feed);
-            seat.stale.remove(&feed);
+            attachment.feeds.remove(&feed);
+            attachment.stale.remove(&feed);
             return Ok(());
         }
         if let RawEvent::Stale(stale_ms) = event {
-            let is_news = if stale_ms > 0 { seat.stale.insert(feed) } else { seat.stale.remove(&feed) };
+            let is_news = if stale_ms > 0 { attachment.stale.insert(feed) } else { attachment.stale.remove(&feed) };
             return if is_news { Ok(()) } else { Err(format!("{subject:?} is told twice to be {stale_ms} ms old")) };
         }
-        let at = self.sights.remove(&subject);
-        let sight = match (&subject.0, subject.1) {
+        let at = self.last_seen.remove(&subject);
+        let last_seen = match (&subject.0, subject.1) {
             (Entity::Session(session), View::Whole) => self.session(session, at, self.event::<Snapshot>(event)?)?,
             (Entity::Session(session), View::Counts) => {
                 self.counts(session, at, self.event::<CountsSnapshot>(event)?)?
@@ -278,7 +281,7 @@ impl Spectator {
             (Entity::Customer(_), _) => self.purchases(&subject.0, at, self.event::<PurchasesSnapshot>(event)?)?,
             (other, _) => return Err(format!("{other} is not watched")),
         };
-        self.sights.insert(subject, sight);
+        self.last_seen.insert(subject, last_seen);
         Ok(())
     }
 
@@ -286,14 +289,14 @@ impl Spectator {
         event.read(self.encoding).map_err(|error| error.to_string())
     }
 
-    fn session(&self, session: &Id, at: Option<Sight>, event: Event<Snapshot>) -> Result<Sight, String> {
+    fn session(&self, session: &Id, at: Option<LastSeen>, event: Event<Snapshot>) -> Result<LastSeen, String> {
         let (epoch, version, seats, counts, areas) = match event {
             Event::Snapshot(now) => {
                 not_back(session, at.as_ref(), now.version)?;
                 (now.epoch, now.version, now.seats, now.counts, now.areas)
             }
             Event::Delta(delta) => {
-                let Some(Sight::Session { epoch, version, mut seats, areas, .. }) = at else {
+                let Some(LastSeen::Session { epoch, version, mut seats, areas, .. }) = at else {
                     return Err(format!("{session}: a delta from {} comes before a snapshot", delta.from));
                 };
                 follows(session, version, (delta.from, delta.to))?;
@@ -309,14 +312,14 @@ impl Spectator {
         self.shown(Entity::Session(session.clone()), version, Shown::Counts(counts, areas.clone()));
         let shown = Shown::Map(seats.clone(), areas.clone());
         self.shown(Entity::Session(session.clone()), version, shown);
-        Ok(Sight::Session { epoch, version, seats, counts, areas })
+        Ok(LastSeen::Session { epoch, version, seats, counts, areas })
     }
 
-    fn counts(&self, session: &Id, at: Option<Sight>, event: Event<CountsSnapshot>) -> Result<Sight, String> {
+    fn counts(&self, session: &Id, at: Option<LastSeen>, event: Event<CountsSnapshot>) -> Result<LastSeen, String> {
         let (version, counts, areas) = match event {
             Event::Snapshot(now) => (now.version, now.counts, Some(now.areas)),
             Event::Delta(delta) => {
-                let version = at.map(|sight| sight.version()).unwrap_or_default();
+                let version = at.map(|last_seen| last_seen.version()).unwrap_or_default();
                 follows(session, version, (delta.from, delta.to))?;
                 (delta.to, delta.counts, None)
             }
@@ -325,17 +328,22 @@ impl Spectator {
         if let Some(areas) = areas {
             self.shown(Entity::Session(session.clone()), version, Shown::Counts(counts, areas));
         }
-        Ok(Sight::Counts { version })
+        Ok(LastSeen::Counts { version })
     }
 
-    fn product(&self, product: &Entity, at: Option<Sight>, event: Event<ProductSnapshot>) -> Result<Sight, String> {
+    fn product(
+        &self,
+        product: &Entity,
+        at: Option<LastSeen>,
+        event: Event<ProductSnapshot>,
+    ) -> Result<LastSeen, String> {
         let (epoch, version, counts) = match event {
             Event::Snapshot(now) => {
                 not_back(product, at.as_ref(), now.version)?;
                 (now.epoch, now.version, now.counts)
             }
             Event::Delta(delta) => {
-                let Some(Sight::Product { epoch, version }) = at else {
+                let Some(LastSeen::Product { epoch, version }) = at else {
                     return Err(format!("{product}: a delta from {} comes before a snapshot", delta.from));
                 };
                 follows(product, version, (delta.from, delta.to))?;
@@ -344,31 +352,36 @@ impl Spectator {
             Event::Ended(_) | Event::Stale(_) => unreachable!("taken before"),
         };
         self.shown(product.clone(), version, Shown::Stock(counts));
-        Ok(Sight::Product { epoch, version })
+        Ok(LastSeen::Product { epoch, version })
     }
 
-    fn purchases(&self, of: &Entity, at: Option<Sight>, event: Event<PurchasesSnapshot>) -> Result<Sight, String> {
+    fn purchases(
+        &self,
+        of: &Entity,
+        at: Option<LastSeen>,
+        event: Event<PurchasesSnapshot>,
+    ) -> Result<LastSeen, String> {
         let (from, to, purchases) = match event {
             Event::Snapshot(page) => (page.from, page.to, page.purchases),
             Event::Delta(delta) => (delta.from, delta.to, delta.purchases),
             Event::Ended(_) | Event::Stale(_) => unreachable!("taken before"),
         };
-        let cursor = at.map_or(0, |sight| sight.version());
+        let cursor = at.map_or(0, |last_seen| last_seen.version());
         if from != cursor || purchases.iter().map(|purchase| purchase.cursor).ne(from + 1..=to) {
             return Err(format!("{of}: purchases {from} to {to} came after {cursor}: {purchases:?}"));
         }
         for purchase in purchases {
             self.shown(of.clone(), purchase.cursor, Shown::Purchase(purchase.order));
         }
-        Ok(Sight::Purchases { cursor: to })
+        Ok(LastSeen::Purchases { cursor: to })
     }
 
     fn shown(&self, entity: Entity, version: u64, shown: Shown) {
         self.client.oracle.lock().shown(&self.name, entity, version, shown);
     }
 
-    /// What it does not see that is there, if anything.
-    async fn misses(&mut self) -> Option<String> {
+    /// A subject whose final state it does not see, in words.
+    async fn missing(&mut self) -> Option<String> {
         for subject in self.subjects() {
             let audit = self.client.read(&mut self.rng, &self.name, fixture::audit_of(&subject.0)).await?;
             let Ok(answered) = audit else { return Some(format!("{} has no audit: {audit:?}", subject.0)) };
@@ -376,33 +389,33 @@ impl Spectator {
                 Answer::CustomerAudit(_) => continue,
                 _ => answered.at.iter().find(|at| at.entity == subject.0)?.version,
             };
-            match self.sights.get(&subject) {
-                Some(sight) if sight.version() == version => {}
-                sight => {
-                    let sees = sight.map(Sight::version);
+            match self.last_seen.get(&subject) {
+                Some(last_seen) if last_seen.version() == version => {}
+                last_seen => {
+                    let sees = last_seen.map(LastSeen::version);
                     return Some(format!("{} is at {version} and it sees {sees:?} of {:?}", subject.0, subject.1));
                 }
             }
-            if let (Some(Sight::Session { counts, .. }), Answer::SessionAudit(audit)) =
-                (self.sights.get(&subject), &answered.answer)
+            if let (Some(LastSeen::Session { counts, .. }), Answer::SessionAudit(audit)) =
+                (self.last_seen.get(&subject), &answered.answer)
                 && *counts != audit.counts
             {
                 return Some(format!("{} at {version} has {:?} and it sees {counts:?}", subject.0, audit.counts));
             }
             if let Entity::Session(session) = &subject.0 {
-                // What it says is held against what was shown at its version.
+                // The oracle compares the map with the states that watchers have seen.
                 self.client
                     .read(&mut self.rng, &self.name, Command::Session(session.clone(), SessionCommand::Map))
                     .await?
                     .ok()?;
             }
         }
-        let stale = self.seat.as_ref().and_then(|seat| seat.stale.first());
+        let stale = self.attachment.as_ref().and_then(|attachment| attachment.stale.first());
         stale.map(|feed| format!("feed {feed} is still said to be behind"))
     }
 }
 
-/// Whether a delta follows what is known: it may begin before it, states being absolute, but not after it.
+/// Checks that a delta follows a version. It may begin before it, because deltas contain states.
 fn follows(of: &impl std::fmt::Display, version: u64, (from, to): (u64, u64)) -> Result<(), String> {
     match from <= version && to > version {
         true => Ok(()),
@@ -410,9 +423,9 @@ fn follows(of: &impl std::fmt::Display, version: u64, (from, to): (u64, u64)) ->
     }
 }
 
-/// Who says what it has is never shown less.
-fn not_back(of: &impl std::fmt::Display, at: Option<&Sight>, version: u64) -> Result<(), String> {
-    match at.map(Sight::version).filter(|at| version < *at) {
+/// Checks that a resumed watcher does not go back.
+fn not_back(of: &impl std::fmt::Display, at: Option<&LastSeen>, version: u64) -> Result<(), String> {
+    match at.map(LastSeen::version).filter(|at| version < *at) {
         None => Ok(()),
         Some(at) => Err(format!("{of}: a snapshot at {version} came at {at}")),
     }
@@ -431,7 +444,7 @@ fn apply(delta: &Delta, seats: &mut [u8], mut areas: Vec<AreaCounts>) -> Vec<Are
     areas
 }
 
-/// Seats by state, counted from two bits each.
+/// Counts seats by state, from two bits each.
 fn counted(seats: &[u8], all: u32) -> SeatCounts {
     let mut counts = SeatCounts { free: 0, held: 0, sold: 0, blocked: 0 };
     for seat in 0..all {

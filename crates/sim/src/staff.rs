@@ -1,6 +1,5 @@
-//! The box office: keeps seats off sale and puts them back, takes lines out of carts, cancels sessions, changes the
-//! terms of products; and asks a second time, much later, for what was granted: it must be told the same, and nothing
-//! may change.
+//! The box office. It blocks and unblocks seats, revokes lines of carts and cancels sessions. Much later it repeats granted
+//! requests, which must get the same answer and change nothing.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -20,14 +19,14 @@ use crate::{
     settings::Settings,
 };
 
-/// The pause between two pieces of work is around one of these, in milliseconds.
+/// Mean pauses between two operations, in milliseconds.
 const PAUSES_MS: [u64; 3] = [1_000, 4_000, 15_000];
-/// How long after a grant it is asked for again, in milliseconds, around.
+/// The mean time before a granted request is repeated, in milliseconds.
 const REPEATS_MS: u64 = 20_000;
-/// How long after everything was sold what canceled sessions had may take to come back, in milliseconds.
+/// The limit for the release of canceled sessions at the end, in milliseconds.
 const COMES_BACK_MS: u64 = 60_000;
 
-/// Seats that were kept off sale for certain, by session; `None` where that is not certain any more.
+/// Blocked seats by session. `None` where that is not certain any more.
 pub(crate) type Blocked = BTreeMap<Id, BTreeMap<Seat, Option<()>>>;
 
 /// The staff of the venues.
@@ -37,19 +36,18 @@ pub(crate) struct Staff {
     rng: SmallRng,
     pause_ms: u64,
     blocked: Blocked,
-    /// What was granted: asked for again when the time has come.
+    /// Granted requests with the time of their repeat.
     granted: Vec<(u64, Command, Request)>,
 }
 
 impl Staff {
-    /// The staff of this run.
     pub(crate) fn new(settings: &Settings, client: Arc<ClientStub>, fixture: Arc<Fixture>) -> Staff {
         let mut rng = rng(settings.seed, "staff", 0);
         let pause_ms = *PAUSES_MS.choose(&mut rng).expect("there are some");
         Staff { client, fixture, rng, pause_ms, blocked: Blocked::new(), granted: Vec::new() }
     }
 
-    /// Works until told to stop; gives what is kept off sale.
+    /// Works until told to stop, and returns the blocked seats.
     pub(crate) async fn work(mut self, stop: watch::Receiver<bool>) -> Blocked {
         while !*stop.borrow() {
             sleep(Duration::from_millis(around(&mut self.rng, self.pause_ms))).await;
@@ -89,7 +87,7 @@ impl Staff {
         self.set(session, vec![seat], false).await;
     }
 
-    /// Keeps seats off sale, or puts them back.
+    /// Blocks or unblocks seats.
     async fn set(&mut self, session: Id, seats: Vec<Seat>, off: bool) {
         let command = match off {
             true => SessionCommand::Block(seats.clone()),
@@ -103,7 +101,7 @@ impl Staff {
             Ended::Known { maybe: true, .. } | Ended::Unknown => false,
         };
         for seat in seats {
-            // What is not certain once may still land later.
+            // A change with an unknown outcome may still be applied later.
             let doubtful = known.get(&seat) == Some(&None);
             match (certain && !doubtful, off) {
                 (true, true) => _ = known.insert(seat, Some(())),
@@ -113,7 +111,7 @@ impl Staff {
         }
     }
 
-    /// An operator's release of a line of a buyer's cart.
+    /// Revokes a line of a buyer's cart.
     async fn take_away(&mut self) {
         let Some(cart) = self.fixture.some_cart(&mut self.rng) else { return };
         let line = self.rng.random_range(1..5);
@@ -121,7 +119,7 @@ impl Staff {
         self.change(Command::Cart(cart, CartCommand::Revoke { line, reason: "broken seat".into() })).await;
     }
 
-    /// The older of the sessions that are sold does not take place.
+    /// Cancels the older session on sale.
     async fn cancel(&mut self) {
         let [older, _] = &self.fixture.sold_now()[..] else { return };
         self.fixture.cancels(older, self.client.trace.now_ms());
@@ -129,7 +127,7 @@ impl Staff {
         self.change(Command::Session(older.clone(), cancel)).await;
     }
 
-    /// Asks once more for something that was granted a while ago.
+    /// Repeats a request that was granted a while ago.
     async fn repeat(&mut self) {
         let now_ms = self.client.trace.now_ms();
         let Some(place) = self.granted.iter().position(|(at_ms, ..)| *at_ms <= now_ms) else { return };
@@ -138,7 +136,7 @@ impl Staff {
     }
 }
 
-/// What is wrong at the end: what canceled sessions had must have come back, and what was kept off sale still is.
+/// The final check: canceled sessions must have no holds and sales, and blocked seats must still be blocked.
 pub(crate) async fn judge(client: &ClientStub, fixture: &Fixture, blocked: &Blocked, rng: &mut SmallRng) {
     for session in fixture.canceled() {
         let until_ms = client.trace.now_ms() + COMES_BACK_MS;
@@ -150,7 +148,7 @@ pub(crate) async fn judge(client: &ClientStub, fixture: &Fixture, blocked: &Bloc
             let Some(Ok(view)) = client.read(rng, "judge", map).await else { break };
             let is_canceled = matches!(&view.answer, Answer::Session(view) if view.canceled.is_some());
             if !is_canceled || (audit.holds.is_empty() && audit.sales.is_empty()) {
-                // It may not have been canceled after all: who asked for it has given up.
+                // The session may not be canceled, because the staff gave up.
                 break;
             }
             if client.trace.now_ms() > until_ms {

@@ -1,4 +1,4 @@
-//! Reads at a node that may not lead any more: its answers must not be stale.
+//! Reads from a possibly deposed leader. Its answers must not be stale.
 
 use std::sync::Arc;
 
@@ -6,8 +6,7 @@ use boxoffice_core::command::{Command, CustomerCommand, ProductCommand, SessionC
 
 use crate::{client_stub::ClientStub, fixture::Fixture, machine::Machine};
 
-/// Reads once, at this node, everything that is sold now. The answers are not waited for; the oracle judges those that
-/// come.
+/// Reads everything that is sold now once at this node. It does not wait for the answers, and the oracle checks them.
 pub(crate) fn look_at(client: &Arc<ClientStub>, fixture: &Fixture, machine: &Arc<Machine>) {
     let sessions = fixture.sold_now().into_iter().map(|session| Command::Session(session, SessionCommand::Map));
     let products = fixture.products().map(|product| Command::Product(product, ProductCommand::Get));

@@ -1,4 +1,4 @@
-//! Which kinds of faults a run has, and how often, drawn from its seed (swarm testing).
+//! The kinds and rates of a run's faults, drawn from its seed (swarm testing).
 
 use rand::Rng;
 
@@ -7,27 +7,27 @@ use crate::{
     settings::Settings,
 };
 
-/// With fewer nodes nothing may be lost.
+/// With fewer nodes no disk may be lost.
 const OPERATED_MIN: u64 = 3;
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// The process is killed; what it wrote stays.
+    /// The process is killed. Its writes stay.
     Kill,
-    /// The process is killed when it has just sent a message to another node, which arrives.
+    /// The process is killed right after a message to another node, which arrives.
     AimedKill,
-    /// The power goes: what was not synced may be lost.
+    /// The power is cut, and unsynced data may be lost.
     PowerCut,
-    /// The power goes in the middle of writing.
+    /// The power is cut in the middle of a write.
     TornWrite,
-    /// The power of all machines goes at once.
+    /// The power of all machines is cut at once.
     Blackout,
-    /// The process stands still for a while.
+    /// The process is paused for a while.
     Pause,
     /// The disk is slow for a while.
     SlowDisk,
-    /// Syncs fail; the process must end.
+    /// Syncs fail, and the process must end.
     FailedSync,
     /// The disk is full for a while.
     FullDisk,
@@ -37,27 +37,27 @@ pub enum Fault {
     ClocksSet,
     /// The power of all machines is gone for hours.
     Outage,
-    /// Two nodes do not hear each other for a while.
+    /// The link of two nodes is interrupted for a while.
     Cut,
-    /// One node does not hear another for a while.
+    /// One direction of a link is interrupted for a while.
     OneWay,
-    /// One node is cut off from all others for a while.
+    /// All links of a node are interrupted for a while.
     Isolation,
-    /// One node is slow to hear another for a while.
+    /// One direction of a link is slow for a while.
     SlowLink,
-    /// Consensus' frames are lost, repeated and overtaken for a while.
+    /// Frames of consensus are lost, duplicated and reordered for a while.
     Storm,
-    /// A node comes.
+    /// A node is added.
     Join,
     /// A node is drained.
     Drain,
-    /// A node dies for good.
+    /// A dead node is removed.
     Remove,
-    /// A node loses its disk and comes back.
+    /// A node loses its disk and is replaced.
     LostDisk,
-    /// A node is started on a copy of its disk that is minutes old.
+    /// A node is started on an old copy of its disk.
     OldCopy,
-    /// A bit of a disk changes by itself.
+    /// A bit of a disk changes.
     BitRot,
 }
 
@@ -78,7 +78,7 @@ impl Fault {
         Fault::ClockJump,
     ];
 
-    /// The word for it.
+    /// Its name in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Fault::Kill => "kill",
@@ -115,22 +115,22 @@ pub struct Swarm {
     pub of_machines: Vec<Fault>,
     /// Kinds of faults of links.
     pub of_links: Vec<Fault>,
-    /// The mean time between two of a machine, or of the links, in milliseconds.
+    /// The mean time between two faults of a machine, or of the links, in milliseconds.
     pub mean_ms: u64,
-    /// At times the power of all machines goes at once, now and then for hours.
+    /// The power of all machines is cut at times, sometimes for hours.
     pub has_blackouts: bool,
-    /// At times all machines are off for minutes or hours.
+    /// All machines are off at times, for minutes or hours.
     pub has_outages: bool,
-    /// At times all wall clocks are set at once.
+    /// All wall clocks are set together at times.
     pub sets_clocks: bool,
-    /// When everything is healed, processes that run go on as they are.
+    /// Running processes are not restarted when everything is healed.
     pub goes_on: bool,
-    /// An operator takes nodes in and out.
+    /// An operator adds and removes nodes.
     pub is_operated: bool,
 }
 
 impl Swarm {
-    /// What the seed says: each kind with one chance in two, and something at least.
+    /// Draws each kind with one chance in two, and at least one.
     pub fn draw(settings: &Settings) -> Swarm {
         let mut rng = rng(settings.seed, "swarm", 0);
         let mut of_machines: Vec<Fault> = Fault::OF_MACHINES.into_iter().filter(|_| rng.random()).collect();
@@ -145,7 +145,7 @@ impl Swarm {
         let is_operated = settings.nodes >= OPERATED_MIN && rng.random_ratio(2, 5);
         let (has_blackouts, goes_on) = (rng.random_ratio(1, 4), rng.random());
         let (has_outages, sets_clocks) = (rng.random_ratio(1, 3), rng.random_ratio(1, 3));
-        // As long as some clock is wrong, the oracle cannot tell what is right.
+        // The oracle cannot check times while a single clock is wrong.
         if (has_outages || sets_clocks) && of_machines.len() > 1 && rng.random_ratio(3, 4) {
             of_machines.retain(|fault| *fault != Fault::ClockJump);
         }

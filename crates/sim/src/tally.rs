@@ -1,5 +1,4 @@
-//! How often what happened: without it a world in which something hardly ever happens looks like one that has been
-//! tried.
+//! Counts of events. They show what a run has hardly ever tried.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +9,26 @@ use boxoffice_core::{
 };
 use smol_str::{SmolStr, format_smolstr};
 
-/// How often what happened, in words.
+/// Counts of events by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally(BTreeMap<SmolStr, u64>);
 
 impl Tally {
-    /// It happened once.
     pub(crate) fn count(&mut self, what: impl Into<SmolStr>) {
         self.add(what, 1);
     }
 
-    /// It happened so often.
     pub(crate) fn add(&mut self, what: impl Into<SmolStr>, times: u64) {
         *self.0.entry(what.into()).or_default() += times;
     }
 
-    /// All of another one with it.
     pub(crate) fn append(&mut self, other: &Tally) {
         for (what, times) in &other.0 {
             self.add(what.clone(), *times);
         }
     }
 
-    /// A change ended so.
+    /// Counts the outcome of a change.
     pub(crate) fn ended(&mut self, command: &Command, outcome: &Outcome) {
         match outcome {
             Ok(answered) => {
@@ -50,13 +46,13 @@ impl Tally {
         }
     }
 
-    /// What happened, and how often, by name.
+    /// All counts by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(what, times)| (&**what, *times))
     }
 }
 
-/// A change in words.
+/// The name of a change.
 fn name(command: &Command) -> &'static str {
     match command {
         Command::Cart(_, CartCommand::Hold { .. }) => "holds",

@@ -1,5 +1,5 @@
-//! What all walls of the world show, and what must follow from it: clocks are set together, outages last for hours, and
-//! a client that is told a deadline or a date can tell whether it is right.
+//! The wall clocks of the world. All clocks are set together, and outages last for hours. Deadlines and dates in answers are
+//! checked against them.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use crate::{
     tally::Tally,
 };
 
-/// What is told may be off by so much, in milliseconds: clocks that agree, and those that are not corrected yet.
+/// The tolerance for times in answers, in milliseconds.
 const TOLD_MS: i64 = 1_000;
-/// So long after a clock was set the cluster may still be finding out, in milliseconds.
+/// How long the cluster may take to notice that a clock was set, in milliseconds.
 const FINDS_OUT_MS: u64 = 30_000;
 
-/// What all walls show.
+/// All wall clocks of the world.
 pub(crate) struct WallClocks {
     /// How far all of them are ahead of the run.
     all: Skew,
@@ -32,18 +32,18 @@ pub(crate) struct WallClocks {
 struct Changes {
     /// When a clock was last set, in milliseconds of the run.
     last_ms: Option<u64>,
-    /// Machines with a clock of their own.
+    /// Machines with a wrong clock.
     odd: BTreeMap<u64, i64>,
-    /// Outages that were longer than the run knows: when they ended, and how much longer in milliseconds.
+    /// Outages that take no time of the run: their end, and their length in milliseconds.
     outages: Vec<(u64, u64)>,
     /// All clocks were set while processes ran.
     were_set: bool,
-    /// How often told times were judged.
+    /// Counts of checked times.
     tally: Tally,
 }
 
-/// As long as no clock is set, each shard's distance from true time stays: between two looks it changes at most by
-/// this, in milliseconds. A leadership may lose as much as a message is old.
+/// The limit for a change of a shard's distance from true time between two checks while no clock is set, in milliseconds. A new
+/// leader may lose the age of a message.
 const DISTANCE_MS: u64 = 3_000;
 
 /// The distance of each shard from true time, by the leader of its highest term so far.
@@ -51,7 +51,7 @@ const DISTANCE_MS: u64 = 3_000;
 pub(crate) struct Distances(BTreeMap<u32, (u64, i64)>);
 
 impl Distances {
-    /// Looks at what one node says of the shards that it leads; what is wrong with it if no clock was set.
+    /// Checks the shards that one node leads, and returns violations. Valid while no clock was set.
     pub(crate) fn look(&mut self, shards: &[ShardStatus]) -> Vec<String> {
         let mut wrong = Vec::new();
         for ShardStatus { shard, term, distance_ms, .. } in shards.iter().filter(|status| status.role == "leader") {
@@ -71,19 +71,19 @@ impl Distances {
 }
 
 impl Changes {
-    /// Whether all clocks have been right since long before something was asked.
-    fn steady(&self, called_ms: u64) -> bool {
+    /// Whether all clocks were right since long before a request.
+    fn was_right_since(&self, called_ms: u64) -> bool {
         self.odd.is_empty() && self.last_ms.is_none_or(|last_ms| last_ms + FINDS_OUT_MS < called_ms)
     }
 
-    /// How much longer than the run knows all machines were off in between.
+    /// The length of outages between request and answer.
     fn off_between(&self, (called_ms, acked_ms): Times) -> i64 {
         let between = self.outages.iter().filter(|(at_ms, _)| (called_ms..=acked_ms).contains(at_ms));
         between.map(|(_, for_ms)| *for_ms as i64).sum()
     }
 
-    /// A time that was told just now is judged.
-    fn judged(&mut self, what: &'static str, called_ms: u64) {
+    /// Counts a checked time.
+    fn count_check(&mut self, what: &'static str, called_ms: u64) {
         self.tally.count(what);
         if self.outages.last().is_some_and(|(at_ms, _)| at_ms + FINDS_OUT_MS > called_ms) {
             self.tally.count("of these within 30 s of an outage");
@@ -99,12 +99,12 @@ impl WallClocks {
         WallClocks { all: Skew::default(), changes: Mutex::default() }
     }
 
-    /// How far all walls are ahead of the run; shared with every clock.
+    /// How far all wall clocks are ahead of the run. Every clock shares it.
     pub(crate) fn all(&self) -> Skew {
         self.all.clone()
     }
 
-    /// One machine's clock is this wrong from now on.
+    /// Sets the error of one machine's clock.
     pub(crate) fn set_one(&self, machine: u64, wrong_ms: i64, now_ms: u64) {
         let mut changes = self.changes.lock();
         changes.last_ms = Some(now_ms);
@@ -114,14 +114,14 @@ impl WallClocks {
         }
     }
 
-    /// All clocks are set: so far ahead of the run.
+    /// Sets all clocks to `ahead_ms` ahead of the run.
     pub(crate) fn set_all(&self, ahead_ms: i64, now_ms: u64) {
         self.all.set(ahead_ms);
         let mut changes = self.changes.lock();
         (changes.last_ms, changes.were_set) = (Some(now_ms), true);
     }
 
-    /// All machines were off for so much longer than the run knows.
+    /// All machines were off for a time that does not pass in the run.
     pub(crate) fn were_off(&self, for_ms: u64, now_ms: u64) {
         self.all.set(self.all.get() + for_ms as i64);
         let mut changes = self.changes.lock();
@@ -129,7 +129,7 @@ impl WallClocks {
         changes.tally.add("simulated seconds of outages", for_ms / 1_000);
     }
 
-    /// How much time outages have taken, until then, that the run knows nothing of.
+    /// The length of all outages until `now_ms`.
     pub(crate) fn off_ms(&self, now_ms: u64) -> u64 {
         self.changes.lock().outages.iter().filter(|(at_ms, _)| *at_ms <= now_ms).map(|(_, for_ms)| for_ms).sum()
     }
@@ -139,35 +139,34 @@ impl WallClocks {
         self.changes.lock().were_set
     }
 
-    /// When walls show this instant, in milliseconds of the run, if they are not set before.
+    /// When wall clocks show this instant, in milliseconds of the run, unless they are set before.
     pub(crate) fn run_ms(&self, at: Timestamp) -> u64 {
         at.0.saturating_sub(BEGIN_MS).saturating_add_signed(-self.all.get())
     }
 
-    /// Whether no clock was ever set in this run: what was told once stays true.
+    /// Whether no clock was ever set, so that earlier answers stay true.
     pub(crate) fn were_never_set(&self) -> bool {
         self.changes.lock().last_ms.is_none()
     }
 
-    /// How often told times were judged.
     pub(crate) fn tally(&self) -> Tally {
         self.changes.lock().tally.clone()
     }
 
-    /// What is wrong with the times an answer tells, if all clocks were right from long before it was asked.
+    /// Checks the times in an answer if all clocks were right since long before its request.
     pub(crate) fn wrong(&self, answer: &Answer, life_ms: u64, (called_ms, acked_ms): Times) -> Option<String> {
         let mut changes = self.changes.lock();
-        if !changes.steady(called_ms) {
+        if !changes.was_right_since(called_ms) {
             return None;
         }
-        // What was told before an outage was told by the wall clocks of that time.
+        // An answer from before an outage has the wall time of then.
         let off_ms = changes.off_between((called_ms, acked_ms));
         let run_ms = |at: Timestamp| at.0 as i64 - BEGIN_MS as i64 - self.all.get();
         let (from_ms, to_ms) = (called_ms as i64 - TOLD_MS - off_ms, acked_ms as i64 + TOLD_MS);
         let (told_ms, fits) = match answer {
             Answer::Held(held) => {
                 let told_ms = run_ms(held.deadline);
-                // Of some sessions and products the life is shorter, down to half of it.
+                // Some sessions and products have a shorter life, down to half of it.
                 let life_ms = life_ms as i64;
                 (told_ms, (from_ms + life_ms / 2..=to_ms + life_ms).contains(&told_ms))
             }
@@ -177,19 +176,19 @@ impl WallClocks {
             }
             _ => return None,
         };
-        changes.judged("told deadlines judged", called_ms);
+        changes.count_check("told deadlines judged", called_ms);
         (!fits).then(|| {
             format!("a deadline is told as {told_ms} ms of the run, asked at {called_ms} and answered at {acked_ms} ms")
         })
     }
 
-    /// What is wrong with the date of an order that was just decided.
+    /// Checks the date of a new order.
     pub(crate) fn wrong_date(&self, at: Timestamp, (called_ms, acked_ms): Times) -> Option<String> {
         let mut changes = self.changes.lock();
-        if !changes.steady(called_ms) {
+        if !changes.was_right_since(called_ms) {
             return None;
         }
-        changes.judged("dates judged", called_ms);
+        changes.count_check("dates judged", called_ms);
         let off_ms = changes.off_between((called_ms, acked_ms));
         let told_ms = at.0 as i64 - BEGIN_MS as i64 - self.all.get();
         let fits = (called_ms as i64 - TOLD_MS - off_ms..=acked_ms as i64 + TOLD_MS).contains(&told_ms);
@@ -221,13 +220,13 @@ mod tests {
         wall_clocks.were_off(3_600_000, 90_000);
         assert!(
             !wrong(&wall_clocks, 3_760_000) && wrong(&wall_clocks, 160_000),
-            "what is told right after an outage is right"
+            "times right after an outage are right"
         );
         wall_clocks.were_off(1_000_000, 100_100);
         assert!(!wrong(&wall_clocks, 3_760_000) && !wrong(&wall_clocks, 4_760_000), "before or after");
         wall_clocks.set_all(3_600_000, 50_000);
         assert!(!wrong(&wall_clocks, 3_760_000) && wrong(&wall_clocks, 160_000));
         wall_clocks.set_one(2, 5, 90_000);
-        assert!(!wrong(&wall_clocks, 160_000), "who is right is not known");
+        assert!(!wrong(&wall_clocks, 160_000), "the right clock is unknown");
     }
 }

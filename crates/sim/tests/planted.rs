@@ -1,5 +1,5 @@
-//! The test of the tests: bugs planted on purpose, one at a time, each a line at its true place. Every one must be found,
-//! and it is said after how many seeds and by what. `cargo test -p boxoffice-sim --features planted --test planted`.
+//! Tests the simulation with planted bugs, one at a time, each a line at its true place. Every one must be found. The number of
+//! seeds and the violation are printed. `cargo test -p boxoffice-sim --features planted --test planted`.
 
 use std::{
     sync::{
@@ -11,14 +11,14 @@ use std::{
 
 use boxoffice_sim::{Settings, plant, run};
 
-/// As in the program: much of what a simulation does is to allocate.
+/// As in the program, because a simulation allocates a lot.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Seeds after which a bug that was not found counts as one that is not.
+/// The limit of seeds for one bug.
 const SEEDS_MAX: u64 = 40;
 
-/// Each bug, and the nodes it is looked for with.
+/// A bug and the number of nodes.
 type Bug = (&'static str, u64);
 
 const BUGS: [Bug; 39] = [
@@ -38,7 +38,7 @@ const BUGS: [Bug; 39] = [
     ("a vote forgotten", 3),
     ("actors that outlive a leadership", 3),
     ("a deadline told in running time", 3),
-    ("a correction of the time that nobody hears of", 1),
+    ("a correction of the time that is not sent", 1),
     ("a snapshot of a leader that is not taken over", 3),
     ("deadlines not known after a snapshot", 1),
     ("what is owed not looked for by a new leader", 1),
@@ -63,7 +63,7 @@ const BUGS: [Bug; 39] = [
     ("a filter that misses a record", 1),
 ];
 
-/// What was found of a bug: in which seed, and what was said first.
+/// The seed that found a bug, and the first violation.
 type Found = Option<(u64, String)>;
 
 fn hunt(bug: &'static str, nodes: u64) -> Found {
@@ -77,7 +77,7 @@ fn hunt(bug: &'static str, nodes: u64) -> Found {
     found
 }
 
-/// One bug, if there is a name for it; else all.
+/// The bugs with the name from the environment, or all.
 fn chosen() -> Vec<Bug> {
     let name = std::env::var("BOXOFFICE_BUG").ok();
     BUGS.iter().copied().filter(|(bug, _)| name.as_ref().is_none_or(|name| bug.contains(name))).collect()
@@ -92,23 +92,23 @@ fn every_planted_bug_is_found() {
             scope.spawn(|| {
                 while let Some(&(bug, nodes)) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let found = hunt(bug, nodes);
-                    let told = match &found {
+                    let text = match &found {
                         Some((seeds, how)) => format!("{seeds} seeds: {}", how.chars().take(140).collect::<String>()),
                         None => format!("not found in {SEEDS_MAX} seeds"),
                     };
-                    println!("{bug} ({nodes} nodes): {told}");
-                    all.lock().expect("nobody panicked").push((bug, found));
+                    println!("{bug} ({nodes} nodes): {text}");
+                    all.lock().expect("no thread panicked").push((bug, found));
                 }
             });
         }
     });
-    let all = all.into_inner().expect("nobody panicked");
+    let all = all.into_inner().expect("no thread panicked");
     let missed: Vec<&str> = all.iter().filter(|(_, found)| found.is_none()).map(|(bug, _)| *bug).collect();
     assert!(missed.is_empty() && all.len() == bugs.len(), "not found: {missed:?}");
 }
 
-/// It takes a node that has just started, stands still before it has heard what time it is, and is elected: once in hundreds of
-/// seeds. The one that found it first is `a_reading_of_time_that_waited_is_not_the_time`.
+/// A node must have just started, be paused before it knows the time, and be elected, which happens once in hundreds of seeds.
+/// `a_reading_of_time_that_waited_is_not_the_time` has the seed that found it first.
 #[test]
 fn a_reading_of_time_that_waited_is_seen() {
     plant(Some("a reading of time that waited is believed"));
@@ -119,7 +119,7 @@ fn a_reading_of_time_that_waited_is_seen() {
 
 /// Without a bug, the same seeds find nothing.
 #[test]
-fn what_has_no_bug_has_no_breach() {
+fn without_a_bug_there_is_no_violation() {
     for nodes in [1, 3] {
         let report = run(Settings { nodes, minutes: 4, ..Settings::new(1) }).expect("it can be simulated");
         assert_eq!(report.violations, [""; 0]);

@@ -1,12 +1,12 @@
-//! Seeds: a handful of short runs, each of which must keep every promise, and the same run twice.
+//! Some short runs without violations, and the same run twice.
 
 use boxoffice_sim::{Settings, run, run_many};
 
-/// As in the program: much of what a simulation does is to allocate.
+/// As in the program, because a simulation allocates a lot.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A number from the environment: how to run more of it.
+/// A number from the environment, for longer runs.
 fn number(name: &str, usual: u64) -> u64 {
     std::env::var(name).map_or(usual, |text| text.parse().expect("a number"))
 }
@@ -14,8 +14,8 @@ fn number(name: &str, usual: u64) -> u64 {
 #[test]
 fn promises_are_kept_under_trouble() {
     let (first, minutes) = (number("BOXOFFICE_SEED", 1), number("BOXOFFICE_MINUTES", 3));
-    let told = std::env::var("BOXOFFICE_TRACE").is_ok();
-    let settings = Settings { minutes, nodes: number("BOXOFFICE_NODES", 1), told, ..Settings::new(0) };
+    let trace = std::env::var("BOXOFFICE_TRACE").is_ok();
+    let settings = Settings { minutes, nodes: number("BOXOFFICE_NODES", 1), trace, ..Settings::new(0) };
     let seeds = first..first + number("BOXOFFICE_SEEDS", 8);
     let summary = run_many(settings, seeds, 2).expect("it can be simulated");
     println!("{summary}");
@@ -31,9 +31,9 @@ fn the_same_seed_is_the_same_run() {
 }
 
 #[test]
-fn what_is_lost_is_seen() {
+fn lost_data_is_found() {
     let settings =
-        Settings { minutes: 5, syncs: false, told: std::env::var("BOXOFFICE_TRACE").is_ok(), ..Settings::new(0) };
+        Settings { minutes: 5, syncs: false, trace: std::env::var("BOXOFFICE_TRACE").is_ok(), ..Settings::new(0) };
     let first = number("BOXOFFICE_SEED", 1);
     let summary = run_many(settings, first..first + number("BOXOFFICE_SEEDS", 4), 2).expect("it can be simulated");
     assert!(summary.failed.len() >= 2, "{summary}");
@@ -41,8 +41,8 @@ fn what_is_lost_is_seen() {
 
 #[test]
 fn a_cluster_of_three_keeps_its_promises() {
-    let told = std::env::var("BOXOFFICE_TRACE").is_ok();
-    let settings = Settings { minutes: number("BOXOFFICE_MINUTES", 2), nodes: 3, told, ..Settings::new(0) };
+    let trace = std::env::var("BOXOFFICE_TRACE").is_ok();
+    let settings = Settings { minutes: number("BOXOFFICE_MINUTES", 2), nodes: 3, trace, ..Settings::new(0) };
     let first = number("BOXOFFICE_SEED", 3);
     let summary = run_many(settings, first..first + number("BOXOFFICE_SEEDS", 120), 2).expect("it can be simulated");
     println!("{summary}");
@@ -64,20 +64,20 @@ fn in_another_process_it_is_the_same_run() {
         .env("BOXOFFICE_CHILD", "1")
         .output()
         .expect("it runs");
-    let told = String::from_utf8_lossy(&child.stdout);
-    assert!(told.contains(&format!("the hash is {hash:016x}.")), "not {hash:016x}: {told}");
+    let trace = String::from_utf8_lossy(&child.stdout);
+    assert!(trace.contains(&format!("the hash is {hash:016x}.")), "not {hash:016x}: {trace}");
 }
 
-/// A node that had just started stood still for 23 s, and took what it had been sent before for the present time. The shards began
-/// twenty seconds early, and the next leader knew better: lives that were promised ended early.
+/// A node that had just started was paused for 23 s, and took the time in an older message for the present time. Its shards began
+/// twenty seconds early, and the next leader corrected that, so promised lives ended early.
 #[test]
 fn a_reading_of_time_that_waited_is_not_the_time() {
     let report = run(Settings { minutes: 5, nodes: 3, ..Settings::new(70_364) }).expect("it can be simulated");
     assert_eq!(report.violations, [""; 0]);
 }
 
-/// A canceled session refunds an order that had left memory, and the gateway refuses the refund for good: the cart stays in
-/// memory beside its older record, by which an audit of all records judged it.
+/// A canceled session refunds an order that had left memory, and the gateway refuses the refund for good. The cart stays in memory
+/// beside its older record, which an audit of all records must not check.
 #[test]
 fn a_cart_that_came_back_is_not_judged_by_its_older_record() {
     let report = run(Settings { minutes: 5, ..Settings::new(34) }).expect("it can be simulated");
@@ -98,15 +98,15 @@ fn a_copy_of_a_disk_has_no_faults() {
     assert_eq!(report.violations, [""; 0]);
 }
 
-/// A shard's leader changes while a customer's quota is asked for: the repeated request must not leave the seats of its first attempt
-/// behind, held until the session asks for them.
+/// A shard's leader changes during a request with a customer's quota. The repeated request must release the seats of the first
+/// attempt.
 #[test]
 fn an_attempt_that_a_leader_forgot_is_given_back() {
     let report = run(Settings { minutes: 4, nodes: 3, ..Settings::new(81_818) }).expect("it can be simulated");
     assert_eq!(report.violations, [""; 0]);
 }
 
-/// A snapshot that came from the leader is damaged. The one before it is no substitute: the entries between them were never here.
+/// A snapshot from the leader is damaged. The one before it is no substitute, because this disk never had the entries in between.
 #[test]
 fn a_snapshot_is_passed_over_only_for_one_that_the_log_goes_on_from() {
     let report = run(Settings { minutes: 4, nodes: 3, ..Settings::new(92_027) }).expect("it can be simulated");

@@ -1,4 +1,4 @@
-//! Old segments of the log, compressed: nothing needs them but who asks for the history of an entity.
+//! Compressed old segments of the log. Only requests for the history of an entity need them.
 //!
 //! ```text
 //! header, 64 bytes: magic, format, checksums, number, sizes
@@ -6,8 +6,8 @@
 //! table: for each shard (2 bytes) the first index of its entries (8); then the entities' key hashes (8), ascending
 //! ```
 //!
-//! All little-endian. A piece holds whole records of the log (entries, and resets), as they were written. A file is
-//! written aside, synced, renamed, and its directory synced.
+//! All numbers are little-endian. A piece holds complete records of the log (entries and resets) as they were written. A file
+//! is written under a temporary name, synced, renamed, and its directory synced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -33,12 +33,12 @@ const MAGIC: &[u8; 8] = b"BOXOARCH";
 const HEADER: usize = 64;
 const HEADER_CRC_AT: usize = 60;
 const PIECE_HEAD: usize = 12;
-/// Records are packed together up to so many bytes.
+/// Bytes of records that are compressed together.
 const PIECE: usize = 256 << 10;
 const SHARD_BYTES: usize = 10;
-/// More than a piece can have: one record may be as large as an entry.
+/// More than any piece, which may contain one large record.
 const PIECE_MAX: usize = 1 << 30;
-/// A byte of an LZ4 block stands for at most so many.
+/// The most bytes that one byte of an LZ4 block can stand for.
 const LZ4_RATIO_MAX: usize = 255;
 
 /// The directory of a node's archives.
@@ -47,19 +47,19 @@ pub struct ArchiveFiles {
     dir: PathBuf,
 }
 
-/// What an archive says of itself before its records are looked at.
+/// The table of an archive, read before its records.
 pub struct Table {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
     /// Where the table begins and the pieces end.
     end: u64,
-    /// The first index of each shard's entries; 0 where older entries were replaced by a snapshot.
+    /// The first index of each shard's entries, 0 if a snapshot replaced older entries.
     pub firsts: BTreeMap<ShardId, u64>,
     hashes: Vec<u64>,
 }
 
 impl ArchiveFiles {
-    /// Opens the directory `dir`, making it where there is none, and removes what was left half written.
+    /// Opens the directory `dir`, creates it if it does not exist, and removes temporary files.
     ///
     /// # Errors
     /// [`ArchiveError::Io`].
@@ -95,16 +95,16 @@ impl ArchiveFiles {
         self.list()?.into_iter().map(|number| self.length(number)).sum()
     }
 
-    /// Archives segment `number` of the log in `log_dir`, then removes the oldest archives beyond `bytes_max` in all. One
-    /// that is archived already is left as it is.
+    /// Archives segment `number` of the log in `log_dir` unless it is archived, then removes the oldest archives beyond
+    /// `bytes_max` in total.
     ///
     /// # Errors
-    /// [`ArchiveError`]; nothing half written is left.
+    /// [`ArchiveError`]. No temporary file is left.
     pub fn archive(&self, log_dir: &Path, number: u64, bytes_max: u64) -> Result<(), ArchiveError> {
         if !self.list()?.contains(&number) {
             loop {
                 match self.save(log_dir, number) {
-                    // What is oldest makes room for what is newer.
+                    // The oldest archive makes room for a newer one.
                     Err(ArchiveError::Full { .. }) if self.remove_oldest()? => {}
                     other => break other?,
                 }
@@ -123,7 +123,7 @@ impl ArchiveFiles {
         let file = self.disk.open(&aside, OpenMode::Create).map_err(failed("create", &aside))?;
         let saved = self.fill(&aside, &*file, log_dir, number);
         if saved.is_err() {
-            // Half an archive is worth nothing, its room is; what cannot be removed now is at the next start.
+            // If this fails, the next start removes it.
             let _ = self.disk.remove(&aside);
         }
         saved
@@ -132,7 +132,7 @@ impl ArchiveFiles {
     fn fill(&self, aside: &Path, file: &dyn DiskFile, log_dir: &Path, number: u64) -> Result<(), ArchiveError> {
         let mut packer =
             Packer { file, at: HEADER as u64, records: Vec::new(), firsts: BTreeMap::new(), hashes: BTreeSet::new() };
-        let mut packed: Result<(), Packed> = Ok(());
+        let mut packed: Result<(), PackError> = Ok(());
         log::read_segment(&*self.disk, log_dir, number, &mut |record| {
             if packed.is_ok() {
                 packed = packer.pack(record.payload);
@@ -140,10 +140,10 @@ impl ArchiveFiles {
         })?;
         let packed = packed.and_then(|()| Ok(packer.close(number)?));
         packed.map_err(|error| match error {
-            Packed::Bad(why) => {
+            PackError::Bad(why) => {
                 ArchiveError::Damaged { file: log_dir.to_owned(), why: format!("segment {number}: {why}") }
             }
-            Packed::Disk(error) => failed("write", aside)(error),
+            PackError::Disk(error) => failed("write", aside)(error),
         })?;
         let path = self.dir.join(name(number));
         self.disk.rename(aside, &path).map_err(failed("rename", aside))?;
@@ -164,7 +164,7 @@ impl ArchiveFiles {
         file.length().map_err(failed("measure", &path))
     }
 
-    /// Reads what archive `number` says of itself; `None` if there is none.
+    /// Reads the table of archive `number`, `None` if it does not exist.
     ///
     /// # Errors
     /// [`ArchiveError::Damaged`], [`ArchiveError::Io`].
@@ -210,16 +210,16 @@ impl ArchiveFiles {
 }
 
 impl Table {
-    /// Whether there may be something of an entity.
+    /// Whether the archive may have events of an entity.
     pub fn may_have(&self, entity: &Entity) -> bool {
         self.hashes.binary_search(&entity.with_key(hash64)).is_ok()
     }
 
-    /// Hands every record to `see`, in order.
+    /// Calls `visit` with every record, in order.
     ///
     /// # Errors
     /// [`ArchiveError::Damaged`], [`ArchiveError::Io`].
-    pub fn records(&self, mut see: impl FnMut(Record)) -> Result<(), ArchiveError> {
+    pub fn records(&self, mut visit: impl FnMut(Record)) -> Result<(), ArchiveError> {
         let bad = |why: String| ArchiveError::Damaged { file: self.path.clone(), why };
         let mut at = HEADER as u64;
         while at < self.end {
@@ -238,22 +238,22 @@ impl Table {
             }
             let plain = lz4_flex::block::decompress(&bytes, plain).map_err(|error| bad(error.to_string()))?;
             let records = Record::decode_all(Bytes::from(plain)).map_err(|error| bad(error.to_string()))?;
-            records.into_iter().for_each(&mut see);
+            records.into_iter().for_each(&mut visit);
             at = next;
         }
         Ok(())
     }
 }
 
-/// Why a segment cannot be packed.
-enum Packed {
+/// A segment cannot be packed.
+enum PackError {
     Bad(String),
     Disk(io::Error),
 }
 
-impl From<io::Error> for Packed {
-    fn from(error: io::Error) -> Packed {
-        Packed::Disk(error)
+impl From<io::Error> for PackError {
+    fn from(error: io::Error) -> PackError {
+        PackError::Disk(error)
     }
 }
 
@@ -267,8 +267,8 @@ struct Packer<'a> {
 }
 
 impl Packer<'_> {
-    fn pack(&mut self, payload: &[u8]) -> Result<(), Packed> {
-        let bad = |error: &dyn std::fmt::Display| Packed::Bad(error.to_string());
+    fn pack(&mut self, payload: &[u8]) -> Result<(), PackError> {
+        let bad = |error: &dyn std::fmt::Display| PackError::Bad(error.to_string());
         for record in Record::decode_all(Bytes::copy_from_slice(payload)).map_err(|error| bad(&error))? {
             match &record {
                 Record::Entry { shard, position, kind, payload } => {

@@ -1,6 +1,5 @@
-//! What a node keeps, as bytes: turns in the log, records in the store, states in snapshots. All of it is written in
-//! [postcard](https://postcard.jamesmunns.com/wire-format): without names it is half as long as MessagePack and is read in
-//! half the time, and every disk format has a version of its own.
+//! The encoding of turns in the log. It is [postcard](https://postcard.jamesmunns.com/wire-format), as in records and
+//! snapshots. Without names it is half as long as MessagePack and is read in half the time. Every disk format has a version.
 
 use boxoffice_core::{event::Event, id::Entity, packing};
 use smol_str::SmolStr;
@@ -8,13 +7,12 @@ use smol_str::SmolStr;
 /// Bytes that most turns fit into.
 const TURN_BYTES: usize = 160;
 
-/// The bytes of a turn, which are what an entry of the log says: the events one input led to, of one entity, and the name of
-/// the key or the operator that asked for them.
+/// Encodes a turn: the events of one entity that one input led to, and the name of the key or operator that asked for them.
 pub fn encode(entity: &Entity, by: Option<&SmolStr>, events: &[Event]) -> Vec<u8> {
     packing::append(&(entity, by, events), Vec::with_capacity(TURN_BYTES))
 }
 
-/// The turn in these bytes.
+/// Decodes a turn.
 ///
 /// # Errors
 /// As [`packing::read`].
@@ -22,7 +20,7 @@ pub fn decode(bytes: &[u8]) -> Result<(Entity, Option<SmolStr>, Vec<Event>), Str
     packing::read(bytes)
 }
 
-/// Only whose turn it is: it is the first that a turn says.
+/// Decodes only the entity of a turn.
 ///
 /// # Errors
 /// As [`packing::read`].

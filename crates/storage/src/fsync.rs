@@ -1,13 +1,13 @@
-//! Whether a change is on disk before it is answered.
+//! When a change is durable.
 
-/// When an answered change is on disk.
+/// When a change is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fsync {
-    /// Before it is answered. What is acknowledged survives a power cut.
+    /// Before it is acknowledged, so that it survives a power cut.
     Always,
-    /// At the latest so many milliseconds after it was answered: a power cut loses up to that much of what was acknowledged.
+    /// At most this many milliseconds after it was acknowledged. A power cut loses the changes of that time.
     Interval(u64),
-    /// When the operating system likes. For memory-only use.
+    /// When the operating system writes it. For memory-only use.
     Never,
 }
 

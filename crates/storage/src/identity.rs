@@ -1,25 +1,25 @@
-//! Whose data directory it is, and that one process alone uses it.
+//! The identity of a data directory, and its lock.
 //!
-//! The file `identity.toml` can be read by a person and must not be edited: it carries a checksum.
-//! The file `lock` is held for as long as the directory is open; the lock ends with the process.
+//! The file `identity.toml` is readable and must not be edited. It has a checksum. The file `lock` is locked while the
+//! directory is open, until the process ends.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use boxoffice_env::{Disk, DiskLock, NodeId, OpenMode, Peer, World};
+use boxoffice_env::{Disk, DiskLock, NodeId, OpenMode, PeerAddress, World};
 use serde::{Deserialize, Serialize};
 
 use crate::log::Start;
-use crate::witness::{self, Witness};
+use crate::peer_positions::{self, PeerPositions};
 
 mod error;
 
 pub use error::IdentityError;
 
-/// The version of the data directory: its layout, and which entity is in which shard.
+/// The version of the data directory. It covers the layout and the placement of entities.
 pub const FORMAT: u32 = 3;
-/// The first version in which entities are placed by the first bits of their hashes; before, carts had other ids and most
-/// entities other shards.
+/// The first version that places entities by the first bits of their hashes. Before, carts had other ids and most entities
+/// other shards.
 const FORMAT_BY_PREFIX: u32 = 3;
 const FILE: &str = "identity.toml";
 const LOCK: &str = "lock";
@@ -28,12 +28,12 @@ const LOG: &str = "log";
 const SNAPSHOTS: &str = "snapshots";
 const HISTORY: &str = "history";
 const ARCHIVE: &str = "archive";
-/// More than the table of a cluster's members needs.
-const NEIGHBOURS_BYTES_MAX: u64 = 1 << 20;
-/// More than any identity needs; a longer file is none.
+/// More than the positions of any cluster need.
+const PEER_POSITIONS_BYTES_MAX: u64 = 1 << 20;
+/// More than any identity needs.
 const FILE_BYTES_MAX: u64 = 4096;
 
-/// The number of a cluster, drawn at random when it is founded; 32 hexadecimal digits in text.
+/// The random number of a cluster from its foundation, 32 hexadecimal digits as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClusterId(pub u128);
 
@@ -56,55 +56,54 @@ fn hex128(text: &str) -> Option<u128> {
     digits.then(|| u128::from_str_radix(text, 16).ok()).flatten()
 }
 
-/// What a data directory belongs to.
+/// The owner of a data directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The cluster.
     pub cluster: ClusterId,
     /// The node in it.
     pub node: NodeId,
-    /// This data directory: drawn at random when it was made, so that an emptied disk is another.
-    /// The log's owner.
+    /// A random number from the creation of the data directory, so that an emptied disk is another one. The log's owner.
     pub disk: u128,
-    /// The cluster's number of shards; which shard a key belongs to depends on it for ever.
+    /// The cluster's number of shards. It determines the placement of keys and never changes.
     pub shards: u16,
-    /// Wall time when the directory was made, in milliseconds since 1970.
+    /// Wall time of the creation, in milliseconds since 1970.
     pub created_at_ms: u64,
-    /// The log has been opened once: that it is missing is an error from then on.
+    /// The log was opened once. From then on a missing log is an error.
     pub has_log: bool,
-    /// Nodes of the cluster that this one joined, where it began to look for the others; none if it founded the cluster.
-    pub peers: Vec<Peer>,
+    /// Nodes of the cluster that this one joined, its first contacts. Empty if it founded the cluster.
+    pub peers: Vec<PeerAddress>,
     /// Replicas of this node with a lower generation were on another disk, which was lost.
     pub generation_min: u64,
 }
 
-/// How a node comes into a cluster that another one founded: what that cluster answered when it was asked to take it.
+/// A cluster's answer to a node that asked to join it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Joining {
     /// The cluster.
     pub cluster: ClusterId,
-    /// The data directory as the cluster knows it: [`draw_disk`].
+    /// The data directory as the cluster knows it: [`draw_disk_id`].
     pub disk: u128,
     /// Its nodes.
-    pub peers: Vec<Peer>,
-    /// Replicas of this node with a lower generation were on a disk that was lost; 0 if none was.
+    pub peers: Vec<PeerAddress>,
+    /// Replicas of this node with a lower generation were on a disk that was lost. 0 if none was.
     pub generation_min: u64,
 }
 
-/// What the configuration asks for.
+/// The identity that the configuration asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// The cluster to belong to. `None`: whatever the directory says, or a cluster newly founded.
+    /// The cluster. `None` for the directory's one, or a newly founded one.
     pub cluster: Option<ClusterId>,
     /// The node to be.
     pub node: NodeId,
     /// The number of shards.
     pub shards: u16,
-    /// The cluster to join, if the directory is made now.
+    /// The cluster to join, if the directory is created now.
     pub joining: Option<Joining>,
 }
 
-/// A data directory that this process alone has open.
+/// An open data directory, locked by this process.
 pub struct DataDirectory {
     path: PathBuf,
     identity: Identity,
@@ -112,18 +111,18 @@ pub struct DataDirectory {
 }
 
 impl DataDirectory {
-    /// Opens the data directory at `path`, making it where there is none, and takes its lock.
+    /// Opens and locks the data directory at `path`, and creates it if it does not exist.
     ///
     /// # Errors
-    /// [`IdentityError`]: it is in use, somebody else's, of another version or unreadable. Nothing
-    /// is changed then but the file `lock`.
+    /// [`IdentityError`]: it is in use, belongs to another node, has another version or is unreadable. Then only the file
+    /// `lock` was changed.
     pub fn open(world: &World, path: &Path, wanted: &Wanted) -> Result<Self, IdentityError> {
         let disk = &*world.disk;
         disk.create_dir_all(path).map_err(failed("create", path))?;
         let lock_file = path.join(LOCK);
         let lock = disk.lock(&lock_file).map_err(failed("lock", &lock_file))?;
         let lock = lock.ok_or_else(|| IdentityError::InUse { dir: path.to_owned() })?;
-        if let Err(error) = disk.close_to_others(path) {
+        if let Err(error) = disk.restrict_to_owner(path) {
             tracing::warn!(dir = %path.display(), %error, "others may be able to read the data directory; make it 0700");
         }
         let identity = match read(disk, path)? {
@@ -160,12 +159,12 @@ impl DataDirectory {
         Ok(DataDirectory { path: path.to_owned(), identity, _lock: lock })
     }
 
-    /// What it belongs to.
+    /// Its owner.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// A file of it.
+    /// The path of a file in it.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -175,7 +174,7 @@ impl DataDirectory {
         self.path.join(LOG)
     }
 
-    /// Whether the log must be there, for [`Log::open`](crate::log::Log::open).
+    /// Whether the log must exist, for [`Log::open`](crate::log::Log::open).
     pub fn log_start(&self) -> Start {
         match self.identity.has_log {
             true => Start::Existing,
@@ -188,7 +187,7 @@ impl DataDirectory {
         self.path.join(SNAPSHOTS)
     }
 
-    /// The directory of the store of what has left memory.
+    /// The directory of the history store.
     pub fn history_dir(&self) -> PathBuf {
         history_dir(&self.path)
     }
@@ -198,42 +197,43 @@ impl DataDirectory {
         self.path.join(ARCHIVE)
     }
 
-    /// What other nodes have said of their disks, as far as it was written down.
+    /// The saved durable positions of other nodes.
     ///
     /// # Errors
     /// [`IdentityError::Io`].
-    pub fn neighbours(&self, disk: &dyn Disk) -> Result<Witness, IdentityError> {
-        let path = self.path.join(witness::FILE);
+    pub fn load_peer_positions(&self, disk: &dyn Disk) -> Result<PeerPositions, IdentityError> {
+        let path = self.path.join(peer_positions::FILE);
         let file = match disk.open(&path, OpenMode::Read) {
             Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Witness::default()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(PeerPositions::default()),
             Err(error) => return Err(failed("open", &path)(error)),
         };
-        let mut bytes = vec![0; file.length().map_err(failed("measure", &path))?.min(NEIGHBOURS_BYTES_MAX) as usize];
+        let mut bytes =
+            vec![0; file.length().map_err(failed("measure", &path))?.min(PEER_POSITIONS_BYTES_MAX) as usize];
         file.read_exact_at(&mut bytes, 0).map_err(failed("read", &path))?;
-        Ok(Witness::read(&bytes).unwrap_or_else(|why| {
-            // Nobody is recognised by it before they have said something again.
+        Ok(PeerPositions::read(&bytes).unwrap_or_else(|why| {
+            // Old copies are not detected until the nodes have announced positions again.
             tracing::warn!(file = %path.display(), why, "what other nodes have said of their disks cannot be read");
-            Witness::default()
+            PeerPositions::default()
         }))
     }
 
-    /// Writes down what other nodes have said of their disks, if there is anything new.
+    /// Saves the durable positions of other nodes, if there is anything new.
     ///
     /// # Errors
     /// [`IdentityError::Io`].
-    pub fn note_neighbours(&self, disk: &dyn Disk, witness: &Witness) -> Result<(), IdentityError> {
-        match witness.news() {
-            Some(news) => write_file(disk, &self.path, witness::FILE, &news),
+    pub fn save_peer_positions(&self, disk: &dyn Disk, peer_positions: &PeerPositions) -> Result<(), IdentityError> {
+        match peer_positions.take_unsaved() {
+            Some(news) => write_file(disk, &self.path, peer_positions::FILE, &news),
             None => Ok(()),
         }
     }
 
-    /// Writes down that the log has been made, once it has.
+    /// Records that the log exists.
     ///
     /// # Errors
     /// [`IdentityError::Io`].
-    pub fn note_log(&mut self, disk: &dyn Disk) -> Result<(), IdentityError> {
+    pub fn record_log_created(&mut self, disk: &dyn Disk) -> Result<(), IdentityError> {
         if !self.identity.has_log {
             let identity = Identity { has_log: true, ..self.identity.clone() };
             write(disk, &self.path, &identity)?;
@@ -243,17 +243,17 @@ impl DataDirectory {
     }
 }
 
-/// The directory of the store of what has left memory, in a data directory.
+/// The directory of the history store in the data directory `dir`.
 pub fn history_dir(dir: &Path) -> PathBuf {
     dir.join(HISTORY)
 }
 
-/// The number that a data directory which is about to join a cluster will have: drawn once and kept, so that the cluster
-/// knows it again should the joining be cut short.
+/// The random number for a data directory that is about to join a cluster. It is saved, so that an interrupted join goes on with
+/// the same number.
 ///
 /// # Errors
 /// [`IdentityError`].
-pub fn draw_disk(world: &World, path: &Path) -> Result<u128, IdentityError> {
+pub fn draw_disk_id(world: &World, path: &Path) -> Result<u128, IdentityError> {
     let disk = &*world.disk;
     disk.create_dir_all(path).map_err(failed("create", path))?;
     let file_path = path.join(DISK);
@@ -272,7 +272,7 @@ pub fn draw_disk(world: &World, path: &Path) -> Result<u128, IdentityError> {
     Ok(drawn)
 }
 
-/// Reads whose the data directory at `dir` is, without its lock; `None` when it says nothing.
+/// Reads the owner of the data directory at `dir` without its lock. `None` if it has none.
 ///
 /// # Errors
 /// [`IdentityError::Unreadable`], [`IdentityError::OtherPlacement`], [`IdentityError::OtherVersion`], [`IdentityError::Io`].
@@ -293,7 +293,7 @@ pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Identity>, IdentityErr
     parse(dir, &text).map(Some)
 }
 
-/// The file's fields, as they are written.
+/// The fields of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
@@ -309,7 +309,7 @@ struct Fields {
     checksum: String,
 }
 
-/// Only the field that every version has.
+/// The field that every version has.
 #[derive(Deserialize)]
 struct Version {
     format: u32,
@@ -336,7 +336,7 @@ fn parse(dir: &Path, text: &str) -> Result<Identity, IdentityError> {
         let peer = text.split_once('@').and_then(|(node, address)| Some((node.parse().ok()?, address)));
         let (node, address) =
             peer.ok_or_else(|| unreadable(dir, format!("{FILE}: {text:?} is not a node's number and address")))?;
-        peers.push(Peer { node, address: address.to_owned() });
+        peers.push(PeerAddress { node, address: address.to_owned() });
     }
     let identity = Identity {
         cluster: ClusterId(number("cluster", &fields.cluster)?),
@@ -362,7 +362,7 @@ fn checksum(identity: &Identity) -> String {
     format!("{:08x}", crc32c::crc32c(said.as_bytes()))
 }
 
-/// Its peers as they are written.
+/// The peers in the format of the file.
 fn written(identity: &Identity) -> Vec<String> {
     identity.peers.iter().map(|peer| format!("{}@{}", peer.node, peer.address)).collect()
 }
@@ -385,7 +385,7 @@ fn write(disk: &dyn Disk, dir: &Path, identity: &Identity) -> Result<(), Identit
     write_file(disk, dir, FILE, text.as_bytes())
 }
 
-/// Writes a file aside, syncs it and gives it its name: at any time the old one or the new stands.
+/// Writes and syncs a temporary file and renames it, so that either the old or the new one exists at any time.
 fn write_file(disk: &dyn Disk, dir: &Path, name: &str, text: &[u8]) -> Result<(), IdentityError> {
     let (aside, path) = (dir.join(format!("{name}.tmp")), dir.join(name));
     match disk.remove(&aside) {
@@ -401,7 +401,7 @@ fn write_file(disk: &dyn Disk, dir: &Path, name: &str, text: &[u8]) -> Result<()
     disk.sync_dir(dir).map_err(failed("sync", dir))
 }
 
-/// Data without an identity is somebody's: a new identity beside it would make it nobody's.
+/// Refuses data without an identity, because a new identity would lose its owner.
 fn refuse_orphans(disk: &dyn Disk, dir: &Path) -> Result<(), IdentityError> {
     for below in [LOG, SNAPSHOTS, HISTORY, ARCHIVE] {
         let names = disk.list(&dir.join(below)).unwrap_or_default();
@@ -453,7 +453,7 @@ mod tests {
 
     fn world() -> (World, MemoryDisk) {
         let disk = MemoryDisk::new();
-        (World { disk: Arc::new(disk.clone()), ..World::alone() }, disk)
+        (World { disk: Arc::new(disk.clone()), ..World::standalone() }, disk)
     }
 
     fn open(world: &World, wanted: Wanted) -> Result<DataDirectory, IdentityError> {
@@ -465,13 +465,13 @@ mod tests {
     }
 
     #[test]
-    fn it_is_made_once_and_found_again() {
+    fn an_identity_is_made_once_and_found_again() {
         let (world, disk) = world();
         let mut made = open(&world, WANTED).unwrap();
         let first = made.identity().clone();
         assert_eq!((first.node, first.shards, first.has_log), (7, 32, false));
-        made.note_log(&disk).unwrap();
-        made.note_log(&disk).unwrap();
+        made.record_log_created(&disk).unwrap();
+        made.record_log_created(&disk).unwrap();
         drop(made);
         disk.power_cut(&mut || false);
         let wanted = Wanted { cluster: Some(first.cluster), ..WANTED };
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn a_power_cut_while_it_is_written_leaves_the_old_or_the_new() {
+    fn a_power_cut_leaves_the_old_or_the_new_identity() {
         for stop in 0..12 {
             let (world, disk) = world();
             let made = open(&world, WANTED).unwrap();
@@ -490,7 +490,7 @@ mod tests {
             drop(made);
             let mut again = open(&world, WANTED).unwrap();
             disk.stop_after(stop);
-            let _ = again.note_log(&disk);
+            let _ = again.record_log_created(&disk);
             drop(again);
             let mut turn = 0;
             disk.power_cut(&mut || {
@@ -572,7 +572,7 @@ mod tests {
             };
             file.write_all_at(&[byte], at as u64).unwrap();
             match open(&world, WANTED) {
-                // In the comment, or where it ends a line that had ended.
+                // The byte is in the comment, or behind the end of a line.
                 Ok(opened) => assert_eq!(opened.identity(), &identity, "at {at}"),
                 Err(
                     IdentityError::Unreadable { .. }

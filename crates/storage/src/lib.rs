@@ -1,13 +1,13 @@
-//! What a node keeps on disk: the log, snapshots, archives of old log segments, the store of entities that have left memory, and
-//! the files that say whose data directory it is.
+//! A node's data on disk: the log, snapshots, archives of old log segments, the history store of entities that have left
+//! memory, and the identity of the data directory.
 //!
-//! It knows the files and what their bytes mean. When something is written, and what is released or evicted, the node says. All
-//! files are reached through [`boxoffice_env::Disk`] and [`boxoffice_env::Stores`].
+//! This crate knows the files and their formats. The node decides when something is written, released or evicted. All files
+//! are accessed through [`boxoffice_env::Disk`] and [`boxoffice_env::Stores`].
 
-// In reading order: whose directory it is, the log, snapshots, what has left memory.
+// In reading order.
+pub mod data_epoch;
 pub mod identity;
-pub mod lineage;
-pub mod witness;
+pub mod peer_positions;
 
 pub mod codec;
 pub mod fsync;
@@ -17,4 +17,4 @@ pub mod snapshot;
 pub mod snapshot_files;
 
 pub mod archive_files;
-pub mod past;
+pub mod history;

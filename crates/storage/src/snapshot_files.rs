@@ -1,8 +1,8 @@
-//! One file for each snapshot of a shard, and the newest two of each shard are kept.
+//! Snapshot files. Each has one snapshot of one shard, and the newest two of each shard are kept.
 //!
-//! A file is written under another name, synced, renamed, and its directory synced: what has its
-//! final name is whole. A newest one that has gone bad since is passed over for the older one,
-//! and said so; so the log keeps what the *older* one needs ([`SnapshotFiles::oldest_index`]).
+//! A file is written under a temporary name, synced, renamed, and its directory synced. So a file with its final name is
+//! complete. If the newest one is damaged later, the older one is used, with a warning. So the log keeps the entries that the
+//! *older* one needs ([`SnapshotFiles::oldest_index`]).
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -17,17 +17,17 @@ pub use error::SnapshotError;
 
 /// The version of a snapshot file's format.
 pub const FORMAT: u32 = 6;
-/// Snapshots of a shard that are kept.
+/// Snapshots kept of each shard.
 pub const KEPT: usize = 2;
 const MAGIC: &[u8; 8] = b"BOXOSNAP";
 const HEADER: usize = 64;
 const HEADER_CRC_AT: usize = 60;
 /// Payload is written and read in pieces of this many bytes.
 const PIECE: usize = 1 << 20;
-/// Bytes written between two syncs, so that one large snapshot does not hold up the log's syncs.
+/// Bytes written between two syncs, so that a large snapshot does not delay the log's syncs.
 const SYNC_EVERY: u64 = 8 << 20;
 
-/// The directory of a node's snapshots. Clones may be used by several threads, one a shard.
+/// The directory of a node's snapshots. Several threads may use clones, one thread for each shard.
 #[derive(Clone)]
 pub struct SnapshotFiles {
     disk: Arc<dyn Disk>,
@@ -37,11 +37,11 @@ pub struct SnapshotFiles {
 /// A snapshot that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded {
-    /// The log index up to which it tells the state.
+    /// The log index of its state.
     pub index: u64,
-    /// What was saved.
+    /// Its payload.
     pub payload: Vec<u8>,
-    /// Newer snapshots that were passed over because they are bad.
+    /// Damaged newer snapshots.
     pub warnings: Vec<String>,
 }
 
@@ -64,14 +64,13 @@ impl SnapshotName {
     pub fn parse(name: &str) -> Option<SnapshotName> {
         let (shard, index) = name.strip_suffix(".snap")?.split_once('-')?;
         let parsed = SnapshotName { shard: shard.parse().ok()?, index: index.parse().ok()? };
-        // "+1-02.snap" means the same numbers and is nobody's file.
+        // "+1-02.snap" has the same numbers and is no snapshot.
         (parsed.file_name() == name).then_some(parsed)
     }
 }
 
 impl SnapshotFiles {
-    /// Opens the directory `dir`, making it where there is none, and removes what an earlier process
-    /// left half written.
+    /// Opens the directory `dir`, creates it if it does not exist, and removes temporary files of an earlier process.
     ///
     /// # Errors
     /// [`SnapshotError::Io`].
@@ -87,7 +86,7 @@ impl SnapshotFiles {
         Ok(SnapshotFiles { disk, dir: dir.to_owned() })
     }
 
-    /// The snapshots that are there, by shard and index.
+    /// The existing snapshots, by shard and index.
     ///
     /// # Errors
     /// [`SnapshotError::Io`].
@@ -98,8 +97,7 @@ impl SnapshotFiles {
         Ok(found)
     }
 
-    /// The index of the oldest snapshot of `shard` that is kept. Log entries after it are needed, for
-    /// the day on which the newer one turns out to be bad.
+    /// The index of the oldest snapshot of `shard`. Log entries after it are needed in case the newer one is damaged.
     ///
     /// # Errors
     /// [`SnapshotError::Io`].
@@ -108,20 +106,20 @@ impl SnapshotFiles {
         Ok(all.into_iter().find(|name| name.shard == shard).map(|name| name.index))
     }
 
-    /// Saves a snapshot; when this returns it is durable and older ones than the newest two are gone.
+    /// Saves a snapshot durably, and removes all but the newest two.
     ///
     /// # Errors
-    /// [`SnapshotError::Full`], [`SnapshotError::Io`]; the earlier snapshots stand as before.
+    /// [`SnapshotError::Full`], [`SnapshotError::Io`]. The earlier snapshots stay.
     pub fn save(&self, shard: u16, index: u64, payload: &[u8]) -> Result<(), SnapshotError> {
         let mut writer = self.begin(shard, index)?;
         writer.write(payload)?;
         writer.finish()
     }
 
-    /// Takes room for a snapshot of `shard` whose payload has at most so many bytes. What an earlier call took is given back.
+    /// Reserves room for a snapshot of `shard` with a payload of at most `bytes`, in place of an earlier reservation.
     ///
     /// # Errors
-    /// [`SnapshotError::Full`], [`SnapshotError::Io`]; nothing is taken then.
+    /// [`SnapshotError::Full`], [`SnapshotError::Io`]. Then nothing is reserved.
     pub fn reserve(&self, shard: u16, bytes: u64) -> Result<(), SnapshotError> {
         let room = self.room(shard);
         self.remove_if_there(&room)?;
@@ -131,7 +129,7 @@ impl SnapshotFiles {
         while at < length {
             let piece = &zeros[..PIECE.min((length - at) as usize)];
             if let Err(error) = file.write_all_at(piece, at) {
-                // What cannot be removed now is removed at the next start.
+                // If this fails, the next start removes it.
                 let _ = self.disk.remove(&room);
                 return Err(refused("write", &room, error));
             }
@@ -140,11 +138,10 @@ impl SnapshotFiles {
         Ok(())
     }
 
-    /// Saves a snapshot as [`SnapshotFiles::save`] does, in the room that was taken for it, so that a disk that has run full
-    /// since does not matter.
+    /// As [`SnapshotFiles::save`], but in the reserved room, so that it works on a full disk.
     ///
     /// # Errors
-    /// As [`SnapshotFiles::save`]; `Full` only if no room was taken, or too little.
+    /// As [`SnapshotFiles::save`]. `Full` only if too little room was reserved.
     pub fn save_reserved(&self, shard: u16, index: u64, payload: &[u8]) -> Result<(), SnapshotError> {
         let (room, needed) = (self.room(shard), (HEADER + payload.len()) as u64);
         let is_enough = |file: &Arc<dyn DiskFile>| file.length().is_ok_and(|length| length >= needed);
@@ -205,7 +202,7 @@ impl SnapshotFiles {
         SnapshotWriter { files, name, aside, file, length: 0, unsynced: 0, crc: 0, is_finished: false }
     }
 
-    /// The newest good snapshot of `shard`; `None` when there is none at all.
+    /// The newest valid snapshot of `shard`, `None` without any.
     ///
     /// # Errors
     /// [`SnapshotError::AllBad`], [`SnapshotError::Io`].
@@ -235,7 +232,7 @@ impl SnapshotFiles {
         self.remove_older(shard, 0)
     }
 
-    /// The payload of one snapshot, or what is wrong with the file.
+    /// The payload of one snapshot, or the damage of the file.
     fn load(&self, name: SnapshotName) -> Result<Result<Vec<u8>, String>, SnapshotError> {
         let path = self.dir.join(name.file_name());
         let bad = |what: &str| Ok(Err(format!("{} {what}", path.display())));
@@ -372,7 +369,7 @@ impl SnapshotWriter {
 impl Drop for SnapshotWriter {
     fn drop(&mut self) {
         if !self.is_finished {
-            // What cannot be removed now is removed at the next start.
+            // If this fails, the next start removes it.
             let _ = self.files.disk.remove(&self.aside);
         }
     }
@@ -434,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_its_room_is_saved_on_a_disk_that_is_full() {
+    fn a_reserved_snapshot_is_saved_on_a_full_disk() {
         let disk = MemoryDisk::new();
         let files = open(&disk);
         files.save(1, 1, &payload(100, 1)).unwrap();

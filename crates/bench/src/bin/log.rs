@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use boxoffice_env::{OsDisk, OsRng};
-use boxoffice_storage::log::{Kind, Log, LogConfig, Mark, Start};
+use boxoffice_storage::log::{Kind, LastEntry, Log, LogConfig, Start};
 use clap::Parser;
 use hdrhistogram::Histogram;
 use raft::eraftpb::Entry;
@@ -111,8 +111,8 @@ impl Contender for Ours {
             self.0.append(Kind::Checkpoint, &[b"hard states"], &[]).expect("room");
         }
         let parts: Vec<&[u8]> = entries.iter().map(Vec::as_slice).collect();
-        let mark = Mark { shard: 1, last_index: last_index + entries.len() as u64 };
-        self.0.append(Kind::Ordinary, &parts, &[mark]).expect("room");
+        let last_entry = LastEntry { shard: 1, last_index: last_index + entries.len() as u64 };
+        self.0.append(Kind::Ordinary, &parts, &[last_entry]).expect("room");
         self.0.sync().expect("a sync");
     }
 

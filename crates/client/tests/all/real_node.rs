@@ -54,7 +54,7 @@ async fn watches_of_every_kind_work_in_both_encodings() {
     };
     let (selling, watching) = (Handle::current(), Handle::current());
     let runtimes = NodeRuntimes { selling: selling.clone(), watching: watching.clone() };
-    let node = Node::start(config, World::alone(), &runtimes).expect("a node");
+    let node = Node::start(config, World::standalone(), &runtimes).expect("a node");
     while node.handle().ready().is_err() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }

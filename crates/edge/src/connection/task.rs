@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use boxoffice_feeds::{Said, Watcher};
+use boxoffice_feeds::{FeedEvent, Watcher};
 use boxoffice_node::door::{self, ReplySink};
 use boxoffice_wire::{
     Op, Request, encode,
@@ -311,8 +311,8 @@ impl Connection {
                     written = frames.write_encoded(&frame);
                 }
             }
-            Said::Begun { tag, feed } => answers.push((tag, Ok(feed))),
-            Said::Refused { tag, why } => answers.push((tag, Err(why))),
+            FeedEvent::Begun { tag, feed } => answers.push((tag, Ok(feed))),
+            FeedEvent::Refused { tag, why } => answers.push((tag, Err(why))),
         });
         if count > 0 {
             self.shared.metrics.feed_frames.fetch_add(count, Ordering::Relaxed);
@@ -365,7 +365,7 @@ impl Connection {
 
 async fn dirty(watcher: Option<&Watcher>) {
     match watcher {
-        Some(watcher) => watcher.dirty().await,
+        Some(watcher) => watcher.ready().await,
         None => std::future::pending().await,
     }
 }

@@ -60,7 +60,7 @@ impl List {
         match outcome {
             Ok(feed) => _ = self.feeds.insert(place, SessionFeed { session, feed }),
             Err(NoFeed::NotFound) => _ = self.missing.insert(place, session),
-            Err(NoFeed::Unreachable | NoFeed::Asked) => _ = self.unreachable.insert(place, session),
+            Err(NoFeed::Unreachable | NoFeed::Pending) => _ = self.unreachable.insert(place, session),
         }
     }
 }
@@ -141,7 +141,7 @@ impl Connection {
                 let why = Refusal::NotFound(format_smolstr!("{entity}")).into();
                 self.refuse(id, Op::Watch, &why, at)
             }
-            Err(NoFeed::Unreachable | NoFeed::Asked) => {
+            Err(NoFeed::Unreachable | NoFeed::Pending) => {
                 self.fail(id, Op::Watch, FailKind::NotReady, at, Instant::now())
             }
         }

@@ -1,4 +1,4 @@
-//! Watchers of sessions in counts: the counts of every version they are told of, beside watchers of the whole map.
+//! Watchers of a session's counts see the counts of each published version, beside watchers of the whole map.
 
 use boxoffice_core::seat::SeatState;
 use boxoffice_wire::{
@@ -8,11 +8,11 @@ use boxoffice_wire::{
 };
 
 use super::{
-    super::{NoFeed, Said, View, Watcher, Watching},
+    super::{FeedEvent, NoFeed, View, Watcher, Watching},
     EPOCH, Reader, Replica, commit, counts, hub, session_of, story, wait,
 };
 
-/// Counts as they are at the newest version of which a frame told, which is said as well.
+/// The counts of the newest received version.
 struct Counter {
     watcher: Watcher,
     encoding: Encoding,
@@ -35,12 +35,12 @@ impl Counter {
         Ok(feed)
     }
 
-    /// Takes what is due; everything told is as it is in the replica at that version.
+    /// Pulls all frames and checks each against the replica at its version.
     fn settle(&mut self, replica: &Replica, name: &str) {
         let mut frames = Vec::new();
-        while self.watcher.pull(self.encoding, 1_000, |said| frames.push(said)) {}
-        for said in frames {
-            let Said::Frame(frame) = said else { panic!("{said:?}, and nothing is awaited") };
+        while self.watcher.pull(self.encoding, 1_000, |event| frames.push(event)) {}
+        for event in frames {
+            let FeedEvent::Frame(frame) = event else { panic!("{event:?}, and nothing is awaited") };
             self.bytes += frame.len();
             let Ok(ServerFrame::Feed(_, event)) = ServerFrame::read(self.encoding, &frame) else { panic!("{frame:?}") };
             let (told, areas) = match event.read::<CountsSnapshot>(self.encoding).expect("a readable event") {
@@ -68,7 +68,7 @@ impl Counter {
 }
 
 #[test]
-fn counts_are_told_without_seats_and_under_a_number_of_their_own() {
+fn counts_come_without_seats_and_with_their_own_feed_number() {
     story(async {
         let replica = Replica::with(&[("hamlet", 8_000)]);
         let feeds = hub(&replica, 0);
@@ -117,7 +117,7 @@ fn one_view_goes_on_when_the_other_has_no_watchers_any_more() {
 }
 
 #[test]
-fn who_counts_and_is_too_slow_gets_a_snapshot() {
+fn a_slow_watcher_of_counts_gets_a_snapshot() {
     story(async {
         let replica = Replica::with(&[("hamlet", 100)]);
         let feeds = hub(&replica, 0);

@@ -1,4 +1,4 @@
-//! Feeds of entities that another node has: nobody waits for its answer, and nothing is lost while it is awaited.
+//! Feeds of entities on another node. No thread waits for its answer, and nothing is lost while it is pending.
 
 use std::sync::Arc;
 
@@ -18,28 +18,28 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{
-    super::{Beginning, Commit, FeedSource, Feeds, News, NoFeed, Said, View, Watcher, Watching},
+    super::{Commit, FeedEvent, FeedSource, FeedUpdate, Feeds, InitialState, NoFeed, View, Watcher, Watching},
     counts, hub, id, session_of, story, wait,
 };
 
 /// Seats of the only session.
 const SEATS: usize = 8;
 
-/// A source that is asked and never answers by itself; the story does.
+/// A source that never answers by itself. The test sends its answers.
 #[derive(Default)]
 pub(super) struct Elsewhere {
     asked: Mutex<Vec<&'static str>>,
     pages: Mutex<Vec<u64>>,
-    /// What the next question gets at once.
+    /// The immediate answer to the next request.
     pub(super) says: Mutex<Option<NoFeed>>,
-    /// Since when it has no leader.
+    /// The time without a leader.
     pub(super) unled_since: Mutex<Option<Instant>>,
 }
 
 impl Elsewhere {
     fn asked(&self, what: &'static str) -> NoFeed {
         self.asked.lock().push(what);
-        self.says.lock().unwrap_or(NoFeed::Asked)
+        self.says.lock().unwrap_or(NoFeed::Pending)
     }
 
     fn was_asked(&self) -> Vec<&'static str> {
@@ -48,7 +48,7 @@ impl Elsewhere {
 }
 
 impl FeedSource for Elsewhere {
-    fn begin(&self, _entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin(&self, _entity: &Entity) -> Result<InitialState, NoFeed> {
         Err(self.asked("begin"))
     }
 
@@ -56,11 +56,11 @@ impl FeedSource for Elsewhere {
         true
     }
 
-    fn begin_elsewhere(&self, _entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin_elsewhere(&self, _entity: &Entity) -> Result<InitialState, NoFeed> {
         Err(self.asked("elsewhere"))
     }
 
-    fn unled_ms(&self, _entity: &Entity) -> Option<u64> {
+    fn leaderless_ms(&self, _entity: &Entity) -> Option<u64> {
         self.unled_since.lock().map(|since| since.elapsed().as_millis() as u64)
     }
 
@@ -78,8 +78,8 @@ pub(super) fn session() -> Entity {
     session_of("hamlet")
 }
 
-/// The session at a version, at which as many seats are sold.
-pub(super) fn at(version: u64) -> Beginning {
+/// The session at a version with as many sold seats.
+pub(super) fn at(version: u64) -> InitialState {
     let seats: Vec<SeatState> =
         (0..SEATS as u64).map(|seat| if seat < version { SeatState::Sold } else { SeatState::Free }).collect();
     let mut packed = vec![0; SEATS.div_ceil(4)];
@@ -87,20 +87,25 @@ pub(super) fn at(version: u64) -> Beginning {
         packed[index / 4] |= (*state as u8) << (index % 4 * 2);
     }
     let (session, counts) = (id("hamlet"), counts(&seats));
-    Beginning::Session(MapView { session, epoch: 0, version, counts, areas: Vec::new(), seats: packed })
+    InitialState::Session(MapView { session, epoch: 0, version, counts, areas: Vec::new(), seats: packed })
 }
 
 /// The commit that sells the next seat.
 pub(super) fn to(version: u64) -> Commit {
     let seats = vec![(version as u32 - 1, SeatState::Sold)];
-    Commit { entity: session(), from: version - 1, to: version, news: News::Session { seats, areas: Vec::new() } }
+    Commit {
+        entity: session(),
+        from: version - 1,
+        to: version,
+        update: FeedUpdate::Session { seats, areas: Vec::new() },
+    }
 }
 
 pub(super) fn await_it(watcher: &mut Watcher, tag: u64) {
     assert_eq!(watcher.watch(&session(), View::Whole, None, tag), Ok(Watching::Awaited));
 }
 
-/// What a connection is told.
+/// An event that a connection receives.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Begun(u64),
@@ -111,23 +116,23 @@ pub(super) enum Told {
     Stale(u64),
 }
 
-/// Everything that is due; what begins is taken up at once.
+/// All due events. Watches that begin are released at once.
 pub(super) fn told(watcher: &mut Watcher) -> Vec<Told> {
     let mut told = Vec::new();
     loop {
-        let mut said = Vec::new();
-        watcher.pull(Encoding::Json, 1 << 20, |word| said.push(word));
-        if said.is_empty() {
+        let mut event = Vec::new();
+        watcher.pull(Encoding::Json, 1 << 20, |word| event.push(word));
+        if event.is_empty() {
             return told;
         }
-        for word in said {
+        for word in event {
             told.push(match word {
-                Said::Begun { tag, feed } => {
+                FeedEvent::Begun { tag, feed } => {
                     watcher.release(feed);
                     Told::Begun(tag)
                 }
-                Said::Refused { tag, why } => Told::Refused(tag, why),
-                Said::Frame(frame) => match ServerFrame::read(Encoding::Json, &frame).expect("a frame") {
+                FeedEvent::Refused { tag, why } => Told::Refused(tag, why),
+                FeedEvent::Frame(frame) => match ServerFrame::read(Encoding::Json, &frame).expect("a frame") {
                     ServerFrame::Feed(_, event) => match event.read::<Snapshot>(Encoding::Json).expect("an event") {
                         Event::Snapshot(snapshot) => {
                             assert_eq!(u64::from(snapshot.counts.sold), snapshot.version);
@@ -154,7 +159,7 @@ pub(super) fn begin() -> (Arc<Elsewhere>, Feeds) {
 }
 
 #[test]
-fn a_watch_waits_for_the_answer_and_commits_that_come_before_it_are_not_lost() {
+fn a_watch_waits_for_the_answer_and_earlier_commits_are_not_lost() {
     story(async {
         let (source, feeds) = begin();
         let (mut one, mut other) = (feeds.watcher(), feeds.watcher());
@@ -166,8 +171,8 @@ fn a_watch_waits_for_the_answer_and_commits_that_come_before_it_are_not_lost() {
         feeds.commit(vec![to(4)]);
         wait(50).await;
         assert!(told(&mut one).is_empty());
-        // From before the commits: they are told nowhere else.
-        feeds.begun(session(), Ok(at(2)));
+        // The answer is older than the commits.
+        feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
         assert_eq!(told(&mut one), [Told::Begun(5), Told::Snapshot(4)]);
         assert_eq!(told(&mut other), [Told::Begun(6), Told::Snapshot(4)]);
@@ -178,25 +183,25 @@ fn a_watch_waits_for_the_answer_and_commits_that_come_before_it_are_not_lost() {
 }
 
 #[test]
-fn a_gap_before_the_answer_has_it_asked_again() {
+fn a_gap_before_the_answer_repeats_the_request() {
     story(async {
         let (source, feeds) = begin();
         let mut watcher = feeds.watcher();
         await_it(&mut watcher, 1);
         feeds.commit(vec![to(5)]);
         wait(50).await;
-        feeds.begun(session(), Ok(at(2)));
+        feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
         assert_eq!(source.was_asked(), ["begin", "begin"]);
         assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(2)]);
-        feeds.begun(session(), Ok(at(5)));
+        feeds.initial_state(session(), Ok(at(5)));
         wait(1).await;
         assert_eq!(told(&mut watcher), [Told::Snapshot(5)]);
     });
 }
 
 #[test]
-fn somebody_else_is_asked_in_time_and_a_refusal_reaches_everybody() {
+fn another_node_is_asked_in_time_and_a_refusal_reaches_all_watchers() {
     story(async {
         let (source, feeds) = begin();
         let mut watcher = feeds.watcher();
@@ -214,14 +219,14 @@ fn somebody_else_is_asked_in_time_and_a_refusal_reaches_everybody() {
         assert_eq!((feeds.counts(), watcher.len()), ((0, 0), 0));
         *source.says.lock() = None;
         await_it(&mut watcher, 2);
-        feeds.begun(session(), Err(NoFeed::NotFound));
+        feeds.initial_state(session(), Err(NoFeed::NotFound));
         wait(1).await;
         assert_eq!(told(&mut watcher), [Told::Refused(2, NoFeed::NotFound)]);
     });
 }
 
 #[test]
-fn who_watches_twice_is_answered_twice_and_who_leaves_is_not() {
+fn two_watches_get_two_answers_and_an_ended_one_gets_none() {
     story(async {
         let (source, feeds) = begin();
         let mut watcher = feeds.watcher();
@@ -231,9 +236,9 @@ fn who_watches_twice_is_answered_twice_and_who_leaves_is_not() {
         await_it(&mut gone, 3);
         drop(gone);
         assert_eq!(feeds.counts(), (1, 1));
-        feeds.begun(session(), Ok(at(1)));
+        feeds.initial_state(session(), Ok(at(1)));
         wait(1).await;
-        // Once more, when the answer is there and has not been looked at.
+        // Again, with an answer that has not been pulled yet.
         assert_eq!(watcher.watch(&session(), View::Whole, None, 4), Ok(Watching::Awaited));
         assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Begun(2), Told::Begun(4), Told::Snapshot(1)]);
         drop(watcher);
@@ -244,7 +249,7 @@ fn who_watches_twice_is_answered_twice_and_who_leaves_is_not() {
 }
 
 #[test]
-fn who_was_asked_is_lost_and_somebody_else_asked_at_once() {
+fn a_lost_source_is_replaced_at_once() {
     story(async {
         let (source, feeds) = begin();
         let mut watcher = feeds.watcher();
@@ -252,16 +257,16 @@ fn who_was_asked_is_lost_and_somebody_else_asked_at_once() {
         feeds.commit(vec![Commit::lost(session())]);
         wait(1).await;
         assert_eq!(source.was_asked(), ["begin", "begin"]);
-        feeds.begun(session(), Ok(at(1)));
+        feeds.initial_state(session(), Ok(at(1)));
         wait(1).await;
         assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(1)]);
-        // While it begins anew watchers keep what they have, and are told no less than before.
+        // During the restart watchers keep their state and never go back.
         feeds.commit(vec![Commit::lost(session())]);
         wait(30).await;
         feeds.commit(vec![to(3)]);
         wait(30).await;
         assert!(told(&mut watcher).is_empty());
-        feeds.begun(session(), Ok(at(2)));
+        feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
         assert_eq!(told(&mut watcher), [Told::Snapshot(3)]);
         assert_eq!(source.was_asked(), ["begin"]);
@@ -274,30 +279,30 @@ fn both_views_begin_with_one_answer() {
         let (source, feeds) = begin();
         let (mut whole, mut counter) = (feeds.watcher(), feeds.watcher());
         await_it(&mut whole, 1);
-        feeds.begun(session(), Ok(at(1)));
+        feeds.initial_state(session(), Ok(at(1)));
         wait(1).await;
         assert_eq!(told(&mut whole), [Told::Begun(1), Told::Snapshot(1)]);
         assert_eq!(counter.watch(&session(), View::Counts, None, 2), Ok(Watching::Awaited));
         assert_eq!(source.was_asked(), ["begin", "begin"]);
-        // Commits between were told of the watch before this one, and nobody takes them any more.
-        feeds.begun(session(), Ok(at(3)));
+        // Commits in between went to the earlier watch and do not come again.
+        feeds.initial_state(session(), Ok(at(3)));
         wait(1).await;
         assert_eq!(told(&mut whole), [Told::Snapshot(3)]);
-        let mut said = Vec::new();
-        counter.pull(Encoding::Json, 1_000, |word| said.push(word));
-        assert!(matches!(said[..], [Said::Begun { tag: 2, .. }]), "{said:?}");
+        let mut event = Vec::new();
+        counter.pull(Encoding::Json, 1_000, |word| event.push(word));
+        assert!(matches!(event[..], [FeedEvent::Begun { tag: 2, .. }]), "{event:?}");
     });
 }
 
 #[test]
-fn who_comes_from_a_quicker_node_is_not_told_less_than_it_was() {
+fn a_watcher_from_a_node_that_was_ahead_never_goes_back() {
     story(async {
         let (_source, feeds) = begin();
         let (mut watcher, mut other) = (feeds.watcher(), feeds.watcher());
         let has = |version| Some(super::since(super::EPOCH, version));
         assert_eq!(watcher.watch(&session(), View::Whole, has(4), 1), Ok(Watching::Awaited));
         assert_eq!(other.watch(&session(), View::Whole, has(7), 2), Ok(Watching::Awaited));
-        feeds.begun(session(), Ok(at(2)));
+        feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
         assert_eq!(told(&mut watcher), [Told::Begun(1)], "it has more than there is here");
         feeds.commit(vec![to(3)]);
@@ -329,26 +334,26 @@ fn purchase(cursor: u64) -> Purchase {
 }
 
 #[test]
-fn pages_of_purchases_are_asked_for_and_asked_for_again() {
+fn requests_for_pages_of_purchases_are_repeated() {
     story(async {
         let (source, feeds) = begin();
         let ada = Entity::Customer(id("ada"));
         let mut watcher = feeds.watcher();
         assert_eq!(watcher.watch(&ada, View::Whole, None, 1), Ok(Watching::Awaited));
-        feeds.begun(ada.clone(), Ok(Beginning::Customer { newest: 3 }));
+        feeds.initial_state(ada.clone(), Ok(InitialState::Customer { newest: 3 }));
         wait(1).await;
         let read = |watcher: &mut Watcher| {
             let mut pages = Vec::new();
-            while watcher.pull(Encoding::MsgPack, 1 << 20, |said| match said {
-                Said::Begun { .. } => {}
-                Said::Frame(frame) => {
+            while watcher.pull(Encoding::MsgPack, 1 << 20, |event| match event {
+                FeedEvent::Begun { .. } => {}
+                FeedEvent::Frame(frame) => {
                     let frame = ServerFrame::read(Encoding::MsgPack, &frame).expect("a frame");
                     let ServerFrame::Feed(_, event) = frame else { panic!("{frame:?}") };
                     let event = event.read::<PurchasesSnapshot>(Encoding::MsgPack).expect("an event");
                     let Event::Snapshot(page) = event else { panic!("{event:?}") };
                     pages.push((page.from, page.to));
                 }
-                said => panic!("{said:?}"),
+                event => panic!("{event:?}"),
             }) {}
             pages
         };
@@ -361,12 +366,12 @@ fn pages_of_purchases_are_asked_for_and_asked_for_again() {
         wait(250).await;
         assert!(read(&mut watcher).is_empty());
         assert_eq!(*source.pages.lock(), [0, 0], "once more when nothing came");
-        feeds.turned_to(id("ada"), 7, vec![purchase(8)]);
-        feeds.turned_to(id("ada"), 0, (1..=2).map(purchase).collect());
+        feeds.purchases_page(id("ada"), 7, vec![purchase(8)]);
+        feeds.purchases_page(id("ada"), 0, (1..=2).map(purchase).collect());
         wait(1).await;
         assert_eq!(read(&mut watcher), [(0, 2)]);
         assert_eq!(*source.pages.lock(), [0, 0, 2]);
-        feeds.turned_to(id("ada"), 2, (3..=4).map(purchase).collect());
+        feeds.purchases_page(id("ada"), 2, (3..=4).map(purchase).collect());
         wait(1).await;
         assert_eq!(read(&mut watcher), [(2, 3)], "what is not published yet is not told");
     });

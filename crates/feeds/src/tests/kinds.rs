@@ -1,5 +1,5 @@
-//! Watchers of products, resources, carts and customers rebuild what is committed and never see a gap; of purchases they
-//! see each once, in order.
+//! Watchers of products, resources, carts and customers rebuild the committed states and never see a gap. They see each
+//! purchase once, in order.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,11 +23,11 @@ use parking_lot::Mutex;
 use proptest::prelude::*;
 
 use super::{
-    super::{Beginning, Commit, DAYS_MAX, FeedSource, Feeds, News, NoFeed, Watcher},
+    super::{Commit, DAYS_MAX, FeedSource, FeedUpdate, Feeds, InitialState, NoFeed, Watcher},
     EPOCH, frame_of, hub, id, since, story, wait, watch,
 };
 
-/// What a watcher is to see of an entity at a version. Of a customer the versions are cursors.
+/// The state of an entity that a watcher must see. A customer's versions are cursors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Shown {
     Product(StockCounts),
@@ -37,9 +37,9 @@ enum Shown {
 }
 
 struct Entry {
-    /// From version 1; of a customer from cursor 0.
+    /// From version 1, or from a customer's cursor 0.
     versions: BTreeMap<u64, Shown>,
-    /// By the version they came with.
+    /// By their version.
     days: BTreeMap<u64, BTreeSet<u32>>,
     purchases: Vec<Purchase>,
     watched: bool,
@@ -59,7 +59,7 @@ enum Change {
     Go(Vec<u32>),
     /// A cart ends.
     End,
-    /// Something that no watcher is told of; of a customer not even a version.
+    /// A change that watchers do not see. A customer does not even get a version.
     Inside,
 }
 
@@ -121,25 +121,25 @@ impl Replica {
         Arc::new(replica)
     }
 
-    /// Changes an entity; the commit, if it is watched.
+    /// Changes an entity. Returns the commit if it is watched.
     fn change(&self, entity: &Entity, change: &Change) -> Option<Commit> {
         let mut entities = self.entities.lock();
         let entry = entities.get_mut(entity).expect("a known entity");
         let (from, shown) = entry.versions.last_key_value().map(|(from, shown)| (*from, shown.clone()))?;
         let mut to = from + 1;
         let numbers = if let Change::Go(numbers) = change { &numbers[..] } else { &[] };
-        let (shown, news) = match shown {
+        let (shown, update) = match shown {
             Shown::Product(counts) => {
                 let held = numbers.iter().map(|number| u64::from(number % 10)).sum::<u64>();
                 let counts =
                     if numbers.is_empty() { counts } else { StockCounts { free: 1_000 - held, held, sold: 0 } };
-                (Shown::Product(counts), News::Product(counts))
+                (Shown::Product(counts), FeedUpdate::Product(counts))
             }
             Shown::Resource(bookings) => {
                 let days: BTreeSet<u32> = numbers.iter().map(|number| number % 3_000).collect();
                 let bookings = bookings + days.len() as u64;
                 entry.days.insert(to, days.clone());
-                (Shown::Resource(bookings), News::Resource { days: Some(days), bookings })
+                (Shown::Resource(bookings), FeedUpdate::Resource { days: Some(days), bookings })
             }
             Shown::Cart(mut cart) => {
                 let active = cart.state == CartState::Active;
@@ -150,17 +150,17 @@ impl Replica {
                     }
                     Change::Go(_) | Change::End | Change::Inside => {}
                 }
-                (Shown::Cart(cart.clone()), News::Cart(Box::new(cart)))
+                (Shown::Cart(cart.clone()), FeedUpdate::Cart(Box::new(cart)))
             }
             Shown::Customer => {
                 to = from + numbers.len() as u64;
                 let new: Vec<Purchase> = (from + 1..=to).map(purchase).collect();
                 entry.purchases.extend(new.iter().cloned());
-                (Shown::Customer, News::Purchases(new))
+                (Shown::Customer, FeedUpdate::Purchases(new))
             }
         };
         entry.versions.insert(to, shown);
-        (entry.watched && from < to).then(|| Commit { entity: entity.clone(), from, to, news })
+        (entry.watched && from < to).then(|| Commit { entity: entity.clone(), from, to, update })
     }
 
     fn shown(&self, entity: &Entity, version: u64) -> Option<Shown> {
@@ -173,7 +173,7 @@ impl Replica {
         (*version, shown.clone())
     }
 
-    /// Days that changed in the versions after one, up to another.
+    /// Days that changed in the versions after `from` up to `to`.
     fn days(&self, entity: &Entity, from: u64, to: u64) -> Vec<u32> {
         let entities = self.entities.lock();
         let days: BTreeSet<u32> =
@@ -183,17 +183,17 @@ impl Replica {
 }
 
 impl FeedSource for Replica {
-    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
         let mut entities = self.entities.lock();
         let entry = entities.get_mut(entity).ok_or(NoFeed::NotFound)?;
         entry.watched = true;
         let (version, shown) = entry.versions.last_key_value().ok_or(NoFeed::NotFound)?;
         let version = *version;
         Ok(match shown.clone() {
-            Shown::Product(counts) => Beginning::Product { version, counts },
-            Shown::Resource(bookings) => Beginning::Resource { version, bookings },
-            Shown::Cart(cart) => Beginning::Cart { version, cart: Box::new(cart) },
-            Shown::Customer => Beginning::Customer { newest: version },
+            Shown::Product(counts) => InitialState::Product { version, counts },
+            Shown::Resource(bookings) => InitialState::Resource { version, bookings },
+            Shown::Cart(cart) => InitialState::Cart { version, cart: Box::new(cart) },
+            Shown::Customer => InitialState::Customer { newest: version },
         })
     }
 
@@ -201,7 +201,7 @@ impl FeedSource for Replica {
         false
     }
 
-    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
         panic!("{entity} is not awaited")
     }
 
@@ -216,13 +216,13 @@ impl FeedSource for Replica {
     }
 }
 
-/// A client that keeps what it is told of, and believes nothing.
+/// A client that rebuilds states and checks each of them against the replica.
 struct Reader {
     replica: Arc<Replica>,
     watcher: Watcher,
     encoding: Encoding,
     feeds: BTreeMap<u64, Entity>,
-    /// Version and state; of a customer the cursor.
+    /// Version and state, or a customer's cursor.
     known: BTreeMap<Entity, (u64, Shown)>,
     snapshots: usize,
     deltas: usize,
@@ -255,7 +255,7 @@ impl Reader {
 
     fn pull(&mut self, bytes_max: usize) -> bool {
         let mut frames = Vec::new();
-        let more = self.watcher.pull(self.encoding, bytes_max, |said| frames.push(frame_of(said)));
+        let more = self.watcher.pull(self.encoding, bytes_max, |event| frames.push(frame_of(event)));
         for frame in frames {
             self.take(&frame);
         }
@@ -289,7 +289,7 @@ impl Reader {
                 }
                 Event::Delta(delta) => {
                     assert_eq!(Some(delta.from), before, "a gap in the feed of {entity}");
-                    // Who begins in the middle of what waits may be told of days that changed before.
+                    // A feed that begins while commits wait may name days that changed before.
                     let days = self.replica.days(&entity, delta.from, delta.to);
                     assert!(
                         days.iter().all(|day| delta.days.contains(day)),
@@ -360,7 +360,7 @@ impl Reader {
         self.known.insert(entity, (version, shown));
     }
 
-    /// Each purchase comes once: right after the last one that was seen.
+    /// Checks that the purchases follow the last one that was seen.
     fn bought(&mut self, entity: Entity, from: u64, to: u64, purchases: &[Purchase]) {
         let seen = self.known.get(&entity).map_or(0, |(cursor, _)| *cursor);
         assert_eq!(from, seen, "purchases of {entity} are skipped or doubled");
@@ -371,7 +371,7 @@ impl Reader {
         self.known.insert(entity, (to, Shown::Customer));
     }
 
-    /// What has ended is not watched any more once the pull is over.
+    /// Pulls, and checks that an ended feed is not watched any more.
     fn pull_nothing_of(&mut self, feed: u64) -> bool {
         !self.watcher.unwatch(feed)
     }
@@ -414,7 +414,7 @@ fn a_tick_is_one_delta_of_each_kind_and_all_share_a_number() {
 }
 
 #[test]
-fn who_is_slow_gets_the_newest_state_but_every_purchase() {
+fn a_slow_watcher_gets_the_newest_state_but_every_purchase() {
     story(async {
         let replica = Replica::new();
         let feeds = hub(&replica, 0);
@@ -442,7 +442,7 @@ fn who_is_slow_gets_the_newest_state_but_every_purchase() {
 }
 
 #[test]
-fn a_customer_is_gone_on_with_from_any_cursor() {
+fn a_customer_can_be_resumed_from_any_cursor() {
     story(async {
         let replica = Replica::new();
         let feeds = hub(&replica, 20);
@@ -456,7 +456,7 @@ fn a_customer_is_gone_on_with_from_any_cursor() {
         assert_eq!((reader.snapshots, reader.deltas), (1, 1), "the first purchase is pushed");
         commit(&feeds, &replica, &customer(), &go(999));
         wait(20).await;
-        // In the middle of a delta, between two, at the end, and without a cursor: in pages of 400.
+        // In the middle of a delta, between two, at the end, and without a cursor (in pages of 400).
         for (cursor, snapshots, deltas) in [(Some(500), 2, 0), (Some(1), 0, 1), (Some(1_000), 0, 0), (None, 3, 0)] {
             let mut other = Reader::new(&replica, &feeds, Encoding::Json);
             other.known.extend(cursor.map(|cursor| (customer(), (cursor, Shown::Customer))));
@@ -465,18 +465,18 @@ fn a_customer_is_gone_on_with_from_any_cursor() {
             assert_eq!(other.known[&customer()].0, 1_000);
             assert_eq!((other.snapshots, other.deltas), (snapshots, deltas), "after {cursor:?}");
         }
-        // What was never bought is not waited for: everything comes again, from the first on.
+        // The hub does not wait for a purchase that never was. Everything comes again, from the first on.
         let mut other = feeds.watcher();
         let mut frames = Vec::new();
         watch(&mut other, &customer(), Some(Since::Cursor(5_000))).expect("it is there");
-        other.pull(Encoding::Json, 1, |said| frames.push(frame_of(said)));
+        other.pull(Encoding::Json, 1, |event| frames.push(frame_of(event)));
         let text = String::from_utf8(frames[0].to_vec()).expect("JSON");
         assert!(text.contains(r#""from":0,"to":400"#), "{text}");
     });
 }
 
 #[test]
-fn who_has_read_ahead_of_the_hub_is_not_told_again() {
+fn a_watcher_that_read_ahead_gets_nothing_twice() {
     story(async {
         let replica = Replica::new();
         let feeds = hub(&replica, 20);
@@ -550,7 +550,7 @@ fn too_many_days_are_a_snapshot() {
 }
 
 #[test]
-fn what_was_lost_on_the_way_is_looked_for() {
+fn lost_purchases_are_read_from_the_store() {
     story(async {
         let replica = Replica::new();
         let feeds = hub(&replica, 0);
@@ -570,7 +570,7 @@ fn what_was_lost_on_the_way_is_looked_for() {
     });
 }
 
-/// What happens to the hub.
+/// An event of the hub.
 #[derive(Clone, Debug)]
 enum Step {
     Change(usize, Change),
@@ -643,7 +643,7 @@ proptest! {
                     Step::Forget(reader) => readers[reader] = Reader::new(&replica, &feeds, Encoding::ALL[reader % 2]),
                 }
             }
-            // One more commit each, so that a loss before it is noticed; then everybody who watches has the last state.
+            // One more commit each reveals a loss before it. Then every watcher has the last state.
             for entity in &entities {
                 commit(&feeds, &replica, entity, &go(1));
             }

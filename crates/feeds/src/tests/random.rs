@@ -1,4 +1,4 @@
-//! Whatever happens to a hub, and in whatever order, every watcher of a session rebuilds its map.
+//! Every watcher of a session rebuilds its map after any order of events.
 
 use boxoffice_core::seat::SeatState;
 use boxoffice_wire::Encoding;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{PLACES, Reader, Replica, commit, hub, session_of, state, story, wait};
 
-/// What happens to the hub.
+/// An event of the hub.
 #[derive(Clone, Debug)]
 enum Step {
     Change {
@@ -114,7 +114,7 @@ proptest! {
                     }
                 }
             }
-            // One more commit each, so that a loss before it is noticed; then everybody who watches has the last version.
+            // One more commit each reveals a loss before it. Then every watcher has the last version.
             for (name, _) in SESSIONS {
                 commit(&feeds, &replica, name, &[(0, SeatState::Sold)]);
             }

@@ -7,10 +7,10 @@ const BODY_BYTES_MAX: usize = 40_000;
 fn kind() -> impl Strategy<Value = Kind> {
     prop::sample::select(vec![
         Kind::Heartbeat,
-        Kind::For(Lane::Consensus),
-        Kind::For(Lane::Calls),
-        Kind::For(Lane::Feeds),
-        Kind::For(Lane::Bulk),
+        Kind::Data(Lane::Consensus),
+        Kind::Data(Lane::Calls),
+        Kind::Data(Lane::Feeds),
+        Kind::Data(Lane::Bulk),
         Kind::Hello,
         Kind::Refusal,
     ])
@@ -28,14 +28,14 @@ fn bytes_of(frames: &[(Kind, Vec<u8>)]) -> Vec<u8> {
     frames.iter().flat_map(|(kind, body)| encoder.frame(*kind, body)).collect()
 }
 
-/// Everything the decoder makes of these bytes when they come in pieces that end at `cuts`.
+/// The decoder's frames from these bytes in pieces that end at `cuts`.
 fn decode(bytes: &[u8], cuts: &[Index]) -> (Frames, Result<(), Corrupt>) {
-    let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
-    ends.push(bytes.len());
-    ends.sort_unstable();
+    let mut transport: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+    transport.push(bytes.len());
+    transport.sort_unstable();
     let mut decoder = Decoder::new(BODY_BYTES_MAX);
     let (mut made, mut from) = (Vec::new(), 0);
-    for end in ends {
+    for end in transport {
         decoder.room().extend_from_slice(&bytes[from..end]);
         from = end;
         loop {
@@ -74,7 +74,7 @@ proptest! {
             before <= at
         });
         let whole: Vec<_> = whole.cloned().collect();
-        // What came before the changed byte was right; nothing after it is taken, and the change is noticed at once.
+        // Frames before the changed byte are right. Nothing after it is taken, and the change is noticed at once.
         let (made, ended) = decode(&bytes, &cuts);
         prop_assert!(ended.is_err());
         prop_assert_eq!(made, whole);
@@ -98,7 +98,7 @@ proptest! {
     #[test]
     fn any_bytes_are_safe(bytes in vec(any::<u8>(), 0..300), cuts in vec(any::<Index>(), 0..9)) {
         let (made, _) = decode(&bytes, &cuts);
-        // Whatever is taken is what a node would have sent.
+        // Each decoded frame is one that a node could have sent.
         prop_assert!(bytes.starts_with(&bytes_of(&made)));
     }
 }
@@ -106,7 +106,7 @@ proptest! {
 #[test]
 fn a_claim_makes_no_room() {
     let mut decoder = Decoder::new(64 << 20);
-    let head = Encoder::default().head(Kind::For(Lane::Bulk), &vec![0; 60 << 20]);
+    let head = Encoder::default().head(Kind::Data(Lane::Bulk), &vec![0; 60 << 20]);
     decoder.room().extend_from_slice(&head);
     assert_eq!(decoder.next(), Ok(None));
     assert!(decoder.room().capacity() < 4 * READ_BYTES);
@@ -118,7 +118,7 @@ fn a_claim_makes_no_room() {
 #[test]
 fn the_room_of_a_long_frame_is_given_back() {
     let (mut encoder, mut decoder) = (Encoder::default(), Decoder::new(64 << 20));
-    let bytes = encoder.frame(Kind::For(Lane::Consensus), &vec![7; 8 << 20]);
+    let bytes = encoder.frame(Kind::Data(Lane::Consensus), &vec![7; 8 << 20]);
     for piece in bytes.chunks(READ_BYTES) {
         decoder.room().extend_from_slice(piece);
     }

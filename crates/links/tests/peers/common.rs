@@ -1,4 +1,4 @@
-//! Nodes that only have links, and what they were told.
+//! Nodes that only have links, and record what they receive.
 
 use std::{
     net::SocketAddr,
@@ -7,8 +7,8 @@ use std::{
 };
 
 use boxoffice_env::{
-    Lane, LinkStatus, Local, Net, NodeId, NotSent, NotTaken, OsClock, OsRng, Peer, PeerHello, PeerInbox, Taken,
-    secret::Secret,
+    Lane, LinkStatus, Local, Net, NodeId, NotSent, OsClock, OsRng, PeerAddress, PeerAdmission, PeerHello, PeerInbox,
+    PeerRejection, secret::Secret,
 };
 use boxoffice_links::{PeerConfig, PeersError, TcpNet};
 use bytes::Bytes;
@@ -19,25 +19,25 @@ pub(crate) const SECRET: &str = "the secret of the cluster";
 pub(crate) const CLUSTER: u128 = 0xc1;
 pub(crate) const LANES: [Lane; 4] = [Lane::Consensus, Lane::Calls, Lane::Feeds, Lane::Bulk];
 
-/// How long something may take that must happen: only a broken link takes as long.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The limit for expected events. Only a broken link takes as long.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How new every node's table is.
+/// The version of every node's table.
 pub(crate) const TABLE: u64 = 12;
 
-/// What a node was told.
+/// The calls that a node received.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) frames: Mutex<Vec<(NodeId, Lane, Bytes)>>,
     pub(crate) links: Mutex<Vec<(NodeId, bool)>>,
-    pub(crate) judged: Mutex<Vec<PeerHello>>,
-    /// It takes everybody for a newcomer.
+    pub(crate) offered: Mutex<Vec<PeerHello>>,
+    /// It admits unlisted nodes.
     pub(crate) open: AtomicBool,
-    /// It takes nobody.
+    /// It rejects every node.
     pub(crate) strict: AtomicBool,
-    /// … and never will.
-    pub(crate) for_good: AtomicBool,
-    pub(crate) dismissals: Mutex<Vec<(NodeId, String)>>,
+    /// Its rejections are permanent.
+    pub(crate) permanent: AtomicBool,
+    pub(crate) removals: Mutex<Vec<(NodeId, String)>>,
 }
 
 impl PeerInbox for Seen {
@@ -53,17 +53,17 @@ impl PeerInbox for Seen {
         TABLE
     }
 
-    fn judge(&self, hello: &PeerHello) -> Result<Taken, NotTaken> {
-        self.judged.lock().push(hello.clone());
+    fn admit(&self, hello: &PeerHello) -> Result<PeerAdmission, PeerRejection> {
+        self.offered.lock().push(hello.clone());
         if !self.strict.load(Relaxed) {
-            return Ok(if self.open.load(Relaxed) { Taken::Newcomer } else { Taken::AsTold });
+            return Ok(if self.open.load(Relaxed) { PeerAdmission::Unlisted } else { PeerAdmission::AsListed });
         }
         let why = format!("disk {:x} was removed", hello.disk);
-        Err(NotTaken { why, for_good: self.for_good.load(Relaxed) })
+        Err(PeerRejection { why, permanent: self.permanent.load(Relaxed) })
     }
 
-    fn dismissed(&self, by: NodeId, why: &str) {
-        self.dismissals.lock().push((by, why.to_owned()));
+    fn removed(&self, by: NodeId, why: &str) {
+        self.removals.lock().push((by, why.to_owned()));
     }
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn open(config: PeerConfig) -> Result<TcpNet, PeersError> {
 }
 
 impl Node {
-    /// A node that has started and knows nobody.
+    /// A started node with an empty table.
     pub(crate) fn new(id: NodeId) -> Node {
         Node::with(id, config())
     }
@@ -131,7 +131,7 @@ impl Node {
 
     pub(crate) fn knows(&self, others: &[(NodeId, SocketAddr)]) {
         let peers: Vec<_> =
-            others.iter().map(|(node, address)| Peer { node: *node, address: address.to_string() }).collect();
+            others.iter().map(|(node, address)| PeerAddress { node: *node, address: address.to_string() }).collect();
         self.net.set_peers(&peers);
     }
 
@@ -139,7 +139,7 @@ impl Node {
         self.net.links().into_iter().find(|link| link.node == node).expect("it is in the table")
     }
 
-    /// Until it was told that the link is up, and nothing since.
+    /// Waits until the last report says that the link is up.
     pub(crate) async fn linked(&self, node: NodeId) {
         until(&format!("node {} is linked with {node}", self.id), || self.told(node).last() == Some(&true)).await;
     }
@@ -148,25 +148,25 @@ impl Node {
         until(&format!("node {} has lost {node}", self.id), || self.told(node).last() == Some(&false)).await;
     }
 
-    /// What it was told of this link so far.
+    /// The reports about this link so far.
     pub(crate) fn told(&self, node: NodeId) -> Vec<bool> {
         self.seen.links.lock().iter().filter(|(of, _)| *of == node).map(|(_, up)| *up).collect()
     }
 
-    /// Waits for these words in what is said of a link.
+    /// Waits for these words in the last error of a link.
     pub(crate) async fn says(&self, node: NodeId, words: &str) {
-        let said = || self.link(node).last_error.unwrap_or_default();
+        let last_error = || self.link(node).last_error.unwrap_or_default();
         let what = format!("node {} says of {node}: {words}", self.id);
-        until_else(&what, || said().contains(words), said).await;
+        until_else(&what, || last_error().contains(words), last_error).await;
     }
 
-    /// What came on this lane from `node`, in order.
+    /// The frames from `node` on this lane, in order.
     pub(crate) fn came(&self, node: NodeId, lane: Lane) -> Vec<Bytes> {
         let frames = self.seen.frames.lock();
         frames.iter().filter(|(from, by, _)| (*from, *by) == (node, lane)).map(|(_, _, frame)| frame.clone()).collect()
     }
 
-    /// Sends, and again while the queue is full or the link is down.
+    /// Sends a frame, and again while the queue is full or the link is down.
     pub(crate) async fn send(&self, to: NodeId, lane: Lane, frame: Bytes) {
         let full = || match self.net.send(to, lane, frame.clone()) {
             Ok(_) => true,
@@ -176,7 +176,7 @@ impl Node {
         until("the queue has room", full).await;
     }
 
-    /// Sends one frame and waits until it has come. It is sent again only if the link was lost since.
+    /// Sends one frame and waits until it has arrived. It is sent again only if the link was lost since.
     pub(crate) async fn reaches(&self, other: &Node, lane: Lane, frame: &'static [u8]) {
         let what = format!("{frame:?} has come to {}", other.id);
         let wait = async {
@@ -190,7 +190,7 @@ impl Node {
                 }
             }
         };
-        assert!(tokio::time::timeout(PATIENCE, wait).await.is_ok(), "this does not happen: {what}");
+        assert!(tokio::time::timeout(TIMEOUT, wait).await.is_ok(), "this does not happen: {what}");
     }
 }
 
@@ -217,7 +217,7 @@ async fn until_else(what: &str, mut done: impl FnMut() -> bool, instead: impl Fn
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    if tokio::time::timeout(PATIENCE, wait).await.is_err() {
+    if tokio::time::timeout(TIMEOUT, wait).await.is_err() {
         panic!("this does not happen: {what}; instead: {}", instead());
     }
 }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::common::{Node, config, link_all, open, until};
 
-/// An authority, and a place for the files of its certificates.
+/// An authority, and a directory for its certificates.
 struct Authority {
     dir: TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -73,25 +73,25 @@ async fn a_certificate_of_another_authority_is_refused_by_both_sides() {
     let (one, two) = (Node::with(1, with(authority.files("node-1"))), Node::with(2, with(other.files("node-2"))));
     know_each_other(&one, &two);
     one.says(2, "invalid peer certificate").await;
-    // The one who answers knows the dialer's authority, the dialer does not know the answerer's, and the other way round.
+    // The acceptor knows the dialer's authority and the dialer does not know the acceptor's, and the other way round.
     let trusting = PeerTls { authority: other.path("authority.pem"), ..authority.files("node-3") };
     let three = Node::with(3, with(trusting));
     three.knows(&[(4, two.address())]);
     let two_as_four = Node::with(4, with(other.files("node-4")));
     three.knows(&[(4, two_as_four.address())]);
     two_as_four.knows(&[(3, three.address())]);
-    until("the caller is turned away", || two_as_four.net.port_counts().strangers > 0).await;
+    until("the caller is turned away", || two_as_four.net.port_counts().aborted > 0).await;
     assert_eq!((one.told(2), three.told(4), two_as_four.told(3)), (vec![], vec![], vec![]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_certificate_for_another_node_is_refused() {
     let authority = Authority::new();
-    // The answerer's is for another: the dialer notices.
+    // The acceptor's certificate is for another node, and the dialer notices.
     let (one, two) = (Node::with(1, with(authority.files("node-1"))), Node::with(2, with(authority.files("node-7"))));
     know_each_other(&one, &two);
     one.says(2, "invalid peer certificate").await;
-    // The dialer's is for another: the answerer notices.
+    // The dialer's certificate is for another node, and the acceptor notices.
     let (one, two) = (Node::with(1, with(authority.files("node-8"))), Node::with(2, with(authority.files("node-2"))));
     know_each_other(&one, &two);
     two.says(1, "refused: node 1 has no certificate for the name node-1").await;
@@ -106,7 +106,7 @@ async fn renewed_certificates_are_for_new_links_and_cut_none() {
     let [one, two] = [(1, 0), (2, 1)].map(|(id, place): (u64, usize)| Node::with(id, with(files[place].clone())));
     link_all(&[&one, &two]).await;
     assert!(!one.net.reload_certificates().unwrap(), "nothing has changed");
-    // Another authority signs from now on. A node that does not know it yet does not take what it signed.
+    // Another authority signs from now on. A node that does not know it refuses its certificates.
     let three = Node::with(3, with(next.files("node-3")));
     one.knows(&[(2, two.address()), (3, three.address())]);
     two.knows(&[(1, one.address()), (3, three.address())]);
@@ -134,14 +134,14 @@ async fn renewed_certificates_are_for_new_links_and_cut_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_side_in_the_clear() {
+async fn one_unencrypted_side_is_refused() {
     let authority = Authority::new();
     let (one, two) = (Node::new(1), Node::with(2, with(authority.files("node-2"))));
     know_each_other(&one, &two);
     one.says(2, "is it encrypted on one side only?").await;
     let (one, two) = (Node::with(1, with(authority.files("node-1"))), Node::new(2));
     know_each_other(&one, &two);
-    until("it is counted", || two.net.port_counts().strangers > 0).await;
+    until("it is counted", || two.net.port_counts().aborted > 0).await;
     assert!(one.told(2).is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! Frames come whole, unchanged and in order, on every lane.
+//! Frames arrive whole, unchanged and in order on every lane.
 
 use boxoffice_env::{Lane, Net, NotSent};
 use boxoffice_links::PeerConfig;
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::common::{LANES, Node, config, link_all, until};
 
-/// Frame `number` of a lane: of a length and with bytes of its own.
+/// Frame `number` of a lane, with its own length and bytes.
 fn frame(lane: usize, number: usize) -> Bytes {
     let length = [0, 1, 8, 200, 4_096, 70_000][(number + lane) % 6];
     let mut bytes = vec![u8::try_from(number % 251).unwrap(); length];
@@ -61,7 +61,7 @@ async fn three_nodes_exchange_frames_each_with_each() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_frame_that_is_too_long_or_for_nobody_is_refused() {
+async fn a_frame_that_is_too_long_or_for_an_unknown_node_is_refused() {
     let short = || PeerConfig { frame_bytes_max: 1_000, ..config() };
     let (one, two) = (Node::with(1, short()), Node::with(2, short()));
     assert_eq!(one.net.send(2, Lane::Calls, Bytes::new()), Err(NotSent::Unreachable(2)));

@@ -1,4 +1,4 @@
-//! Links that are spoiled: slower, or closed; never a wrong frame, and never without bound.
+//! Faulty links become slow or are closed. No wrong frame is delivered, and no queue grows without bound.
 
 use boxoffice_env::{Lane, Net, NotSent};
 use boxoffice_links::{LaneBound, PeerConfig, QueueBounds};
@@ -9,7 +9,7 @@ use crate::{
     proxy::{Proxy, Way},
 };
 
-/// Two linked nodes, of which the first dials the second through a proxy.
+/// Two linked nodes. The first one dials the second one through a proxy.
 async fn apart(config: PeerConfig) -> (Node, Proxy, Node) {
     let (one, two) = (Node::with(1, config.clone()), Node::with(2, config));
     let proxy = Proxy::to(two.address()).await;
@@ -26,20 +26,20 @@ fn numbered(number: usize, bytes: usize) -> Bytes {
     frame.into()
 }
 
-/// Never closed for what takes long.
+/// A configuration that never closes a slow connection.
 fn patient() -> PeerConfig {
     PeerConfig { silence_ms: 3_600_000, stall_ms: 3_600_000, ..config() }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_changed_byte_closes_the_connection_and_no_changed_frame_is_taken() {
+async fn a_changed_byte_closes_the_connection_and_no_changed_frame_is_delivered() {
     let (one, proxy, two) = apart(config()).await;
     for round in 1..=5 {
         proxy.spoil_one();
         let mut number = 0;
         until("the damage is seen", || {
             number += 1;
-            // While the link is down nothing is taken.
+            // A link that is down takes no frame.
             let _ = one.net.send(2, Lane::Calls, numbered(number, 3_000));
             two.net.port_counts().corrupt == round
         })
@@ -61,12 +61,12 @@ async fn silence_closes_on_both_sides_and_the_link_comes_back() {
     two.lost(1).await;
     two.says(1, "nothing came for 700 ms").await;
     proxy.set(Way::Open, Way::Open);
-    // What was swallowed in the middle of an introduction is not heard of again.
+    // Bytes lost in the middle of a handshake are not sent again.
     proxy.cut();
     one.linked(2).await;
     two.linked(1).await;
     one.reaches(&two, Lane::Consensus, b"again").await;
-    // A node that is only stopped, one way.
+    // One direction only stops.
     proxy.set(Way::Held, Way::Open);
     one.lost(2).await;
     two.lost(1).await;
@@ -107,14 +107,14 @@ async fn a_link_of_one_byte_each_5_ms_is_only_slow() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reader_that_stands_still_fills_one_queue_and_no_more() {
+async fn a_stopped_reader_fills_one_queue_and_no_more() {
     let bound = LaneBound { frames: 20, bytes: 1 << 20 };
     let queues = QueueBounds { consensus: bound, calls: bound, feeds: bound, bulk: bound };
     let (one, proxy, two) = apart(PeerConfig { queues, ..patient() }).await;
     proxy.set(Way::Held, Way::Held);
     let mut taken = 0;
     let frame = |number| numbered(number, 200_000);
-    // Full once and for all: the kernel's buffers may empty a little after the first time.
+    // Wait until the queue stays full, because the kernel's buffers may empty a little at first.
     let mut refusals = 0;
     until("the queue is full", || {
         match one.net.send(2, Lane::Consensus, frame(taken)) {
@@ -140,11 +140,11 @@ async fn a_reader_that_stands_still_fills_one_queue_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_who_sends_and_never_reads_is_given_up() {
+async fn a_node_that_never_reads_is_disconnected() {
     let (one, proxy, _two) = apart(PeerConfig { stall_ms: 500, silence_ms: 3_600_000, ..config() }).await;
     proxy.set(Way::Held, Way::Open);
     until("the link is lost", || {
-        // Taken until the queue is full, refused then, and unreachable at last.
+        // Frames are queued until the queue is full, then refused, and at last the node is unreachable.
         let _ = one.net.send(2, Lane::Consensus, numbered(0, 1 << 20));
         one.told(2).get(1) == Some(&false)
     })
@@ -162,7 +162,7 @@ async fn a_flood_of_bulk_keeps_a_call_waiting_for_a_frame_or_two() {
     for number in 0..frames {
         one.send(2, Lane::Bulk, numbered(number, 256 << 10)).await;
     }
-    // As many as the kernel takes have left when nothing moves any more.
+    // When nothing moves any more, the kernel's buffers are full.
     let mut still = (0, 0);
     until("nothing moves", || {
         let sent = one.link(2).frames_sent;
@@ -175,7 +175,7 @@ async fn a_flood_of_bulk_keeps_a_call_waiting_for_a_frame_or_two() {
     proxy.set(Way::Open, Way::Open);
     until("the flood has come", || two.came(1, Lane::Bulk).len() == frames).await;
     let before = two.seen.frames.lock().iter().take_while(|(_, lane, _)| *lane != Lane::Calls).count();
-    // One frame is being written, and one may have its turn.
+    // One frame is being written, and one may be next.
     assert!(before <= gone + 2, "{before} of {frames} frames came before the call, {gone} had left before it");
     assert!(gone + 2 < frames / 2, "the kernel took {gone} of {frames} frames: nothing is shown");
 }

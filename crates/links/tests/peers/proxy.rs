@@ -1,4 +1,4 @@
-//! A link that spoils what passes.
+//! A proxy that disturbs a link.
 
 use std::{
     net::SocketAddr,
@@ -18,17 +18,17 @@ use tokio::{
     sync::watch,
 };
 
-/// What happens to the bytes of one direction.
+/// The treatment of the bytes of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Way {
     /// They pass.
     Open = 0,
-    /// Nobody reads them.
+    /// They are not read.
     Held = 1,
-    /// They are read and thrown away, and the end of one side is kept from the other.
+    /// They are dropped, and a close of one side does not reach the other.
     Swallowed = 2,
-    /// They pass one by one, 5 ms apart.
+    /// They pass one at a time, 5 ms apart.
     Trickling = 3,
 }
 
@@ -39,7 +39,7 @@ struct Direction {
     spoil: AtomicBool,
 }
 
-/// The side that connects is left, the side it is connected to is right.
+/// The connecting side is left, and the target is right.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     rightward: Arc<Direction>,

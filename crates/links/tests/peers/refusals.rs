@@ -1,4 +1,4 @@
-//! Who is not linked, and the words that say why.
+//! Refused nodes, and the reasons they receive.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -17,7 +17,7 @@ const WELCOME: u8 = 18;
 const REFUSAL: u8 = 19;
 const DISMISSAL: u8 = 20;
 
-/// A frame as the documentation of frames has it.
+/// A frame, encoded independently as documented.
 fn raw(number: u64, kind: u8, body: &[u8]) -> Vec<u8> {
     let mut frame = u32::try_from(body.len()).unwrap().to_le_bytes().to_vec();
     frame.push(kind);
@@ -27,7 +27,7 @@ fn raw(number: u64, kind: u8, body: &[u8]) -> Vec<u8> {
     [&frame, body].concat()
 }
 
-/// The version of what is said on a link.
+/// The version of the link protocol.
 const VERSION: u16 = 5;
 
 /// The hello of a node that knows everything but the secret.
@@ -35,9 +35,9 @@ fn hello(version: u16, node: u64, to: u64) -> Vec<u8> {
     hello_of(version, node, to, 0)
 }
 
-/// The same for one of the two connections of a link.
+/// A hello for one of the two connections of a link.
 fn hello_of(version: u16, node: u64, to: u64, road: u8) -> Vec<u8> {
-    // How far its disk is: its number, the process, the last record.
+    // The durable position: disk, process, last record.
     let standing = (5_u64, 1_u64, 1_u64);
     let said = ([7_u8; 32], CLUSTER, node, 5_u128, 99_u64, to, road, "forger", TABLE, standing);
     [b"boxoffic", &version.to_le_bytes()[..], &postcard::to_allocvec(&said).unwrap()].concat()
@@ -51,8 +51,7 @@ async fn frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
     (head[4], body)
 }
 
-/// Answers the hello of a dialer, on the connection of the link that it dials, as `node` that was dialed by `to`: the
-/// proof that it sends then.
+/// Answers the hello of the dialer `to` as `node`, for the connection that it dials, and returns the dialer's proof.
 async fn proof_for(stream: &mut TcpStream, node: u64, to: u64) -> Vec<u8> {
     let (kind, heard) = frame(stream).await;
     assert_eq!(kind, HELLO);
@@ -63,7 +62,7 @@ async fn proof_for(stream: &mut TcpStream, node: u64, to: u64) -> Vec<u8> {
     proof
 }
 
-/// What the other side says when these are the first bytes it gets.
+/// The refusal of the other side after these first bytes.
 async fn refused(to: &Node, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(to.address()).await.expect("it listens");
     stream.write_all(bytes).await.expect("it is read");
@@ -82,7 +81,7 @@ async fn another_cluster() {
     one.says(2, &format!("refused by the other side: {words}")).await;
     two.says(1, &format!("a caller from 127.0.0.1: refused: {words}")).await;
     assert!(two.net.port_counts().refused > 0);
-    assert_eq!(two.seen.judged.lock().len(), 0);
+    assert_eq!(two.seen.offered.lock().len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -98,7 +97,7 @@ async fn another_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_who_answers_without_knowing_the_secret() {
+async fn an_acceptor_without_the_secret_is_refused() {
     let one = Node::new(1);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     one.knows(&[(2, listener.local_addr().unwrap())]);
@@ -106,9 +105,9 @@ async fn one_who_answers_without_knowing_the_secret() {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
             let proof = proof_for(&mut stream, 2, 1).await;
-            // The dialer's own proof is no proof of the answerer.
+            // The dialer's own proof does not prove the acceptor.
             stream.write_all(&raw(1, WELCOME, &proof)).await.unwrap();
-            // It hangs up, with or without a word.
+            // It closes the connection, with or without a refusal.
             let _ = stream.read_to_end(&mut Vec::new()).await;
         }
     });
@@ -134,7 +133,7 @@ async fn two_nodes_with_one_number() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn addresses_that_lead_astray() {
+async fn addresses_of_other_nodes_are_refused() {
     let (one, three) = (Node::new(1), Node::new(3));
     one.knows(&[(2, one.address())]);
     one.says(2, "the address of node 2 leads back to node 1 itself").await;
@@ -143,7 +142,7 @@ async fn addresses_that_lead_astray() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_who_is_not_in_the_table_yet() {
+async fn an_unlisted_node_is_refused() {
     let (one, two) = (Node::new(1), Node::new(2));
     one.knows(&[(2, two.address())]);
     one.says(2, "node 1 is not in the table of the node it calls").await;
@@ -152,14 +151,14 @@ async fn one_who_is_not_in_the_table_yet() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_who_knows_a_later_table_is_let_in() {
+async fn a_node_with_a_later_table_is_let_in() {
     let (one, two) = (Node::new(1), Node::new(2));
     two.seen.open.store(true, Relaxed);
     one.knows(&[(2, two.address())]);
     one.linked(2).await;
-    assert!(two.seen.judged.lock().iter().all(|hello| (hello.node, hello.table) == (1, TABLE)));
+    assert!(two.seen.offered.lock().iter().all(|hello| (hello.node, hello.table) == (1, TABLE)));
     two.reaches(&one, Lane::Calls, b"who led?").await;
-    // The table has come, and it is not in it.
+    // The table has arrived and does not list it.
     two.seen.open.store(false, Relaxed);
     two.knows(&[]);
     one.says(2, "node 1 is not in the table of the node it calls").await;
@@ -167,15 +166,15 @@ async fn one_who_knows_a_later_table_is_let_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_the_node_itself_does_not_take() {
+async fn a_rejected_node_is_refused() {
     let (one, two) = (Node::new(1), Node::new(2));
     two.seen.strict.store(true, Relaxed);
     one.knows(&[(2, two.address())]);
     two.knows(&[(1, one.address())]);
     one.says(2, "refused by the other side: node 2 does not take node 1: disk d1 was removed").await;
-    let judged = two.seen.judged.lock().first().cloned().expect("it was asked");
-    assert_eq!((judged.cluster, judged.node, judged.disk, judged.version), (CLUSTER, 1, 0xd1, VERSION));
-    assert_eq!(judged.program, concat!("boxoffice ", env!("CARGO_PKG_VERSION")));
+    let offered = two.seen.offered.lock().first().cloned().expect("it was asked");
+    assert_eq!((offered.cluster, offered.node, offered.disk, offered.version), (CLUSTER, 1, 0xd1, VERSION));
+    assert_eq!(offered.program, concat!("boxoffice ", env!("CARGO_PKG_VERSION")));
     one.seen.strict.store(true, Relaxed);
     one.says(2, "refused: node 1 does not take node 2: disk d2 was removed").await;
     two.says(1, "refused by the other side: node 1 does not take node 2").await;
@@ -184,14 +183,14 @@ async fn one_the_node_itself_does_not_take() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_who_was_removed_for_good_is_told_and_only_by_who_knows_the_secret() {
+async fn a_removed_node_is_told_only_by_a_node_that_knows_the_secret() {
     let (one, two) = (Node::new(1), Node::new(2));
     two.seen.strict.store(true, Relaxed);
-    two.seen.for_good.store(true, Relaxed);
-    // It is said to who is in no table, too: who was removed is in none.
+    two.seen.permanent.store(true, Relaxed);
+    // A removed node is told so, although no table lists it.
     one.knows(&[(2, two.address())]);
     one.says(2, "refused by the other side for good: disk d1 was removed").await;
-    until("the node itself is told", || one.seen.dismissals.lock().contains(&(2, "disk d1 was removed".into()))).await;
+    until("the node itself is told", || one.seen.removals.lock().contains(&(2, "disk d1 was removed".into()))).await;
     assert_eq!(one.link(2).refused.as_deref(), Some("refused by the other side for good: disk d1 was removed"));
 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -202,17 +201,17 @@ async fn one_who_was_removed_for_good_is_told_and_only_by_who_knows_the_secret()
             let (mut stream, _) = listener.accept().await.unwrap();
             let proof = proof_for(&mut stream, 4, 3).await;
             stream.write_all(&raw(1, DISMISSAL, &[&proof[..], b"you were removed"].concat())).await.unwrap();
-            // Whether it says anything more or only closes, it dials again.
+            // The dialer dials again after a close, with or without a refusal.
             let _ = stream.read(&mut [0; 64]).await;
         }
     });
     three.says(4, "refused: node 4 does not know the secret that node 3 has").await;
-    assert_eq!(*three.seen.dismissals.lock(), []);
+    assert_eq!(*three.seen.removals.lock(), []);
     forger.abort();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn strangers_cost_little_and_are_counted() {
+async fn unknown_callers_cost_little_and_are_counted() {
     let (one, two) = (Node::new(1), Node::with(2, PeerConfig { handshake_ms: 1_000, ..config() }));
     link_all(&[&one, &two]).await;
     let before = two.net.port_counts();
@@ -228,14 +227,14 @@ async fn strangers_cost_little_and_are_counted() {
             open.push(stream);
         }
     }
-    // Each is closed by the node, and none of them had a link out of it.
+    // The node closes each, and none becomes a link.
     let mut rest = Vec::new();
     for mut stream in open {
         let _ = stream.read_to_end(&mut rest).await;
     }
     until("all are counted", || {
         let now = two.net.port_counts();
-        (now.strangers - before.strangers, now.refused - before.refused) == (60, 10)
+        (now.aborted - before.aborted, now.refused - before.refused) == (60, 10)
     })
     .await;
     assert_eq!(two.net.port_counts().corrupt, 0);

@@ -1,8 +1,8 @@
-//! Links come about, are lost, and come back.
+//! Links come up, are lost, and come back.
 
 use std::{net::SocketAddr, sync::mpsc, thread, time::Duration};
 
-use boxoffice_env::{Lane, Net, NotSent, Peer};
+use boxoffice_env::{Lane, Net, NotSent, PeerAddress};
 use boxoffice_links::PeerConfig;
 use bytes::Bytes;
 use tokio::{net::TcpStream, runtime, sync::oneshot, time::sleep};
@@ -12,7 +12,7 @@ use crate::{
     proxy::{Proxy, Way},
 };
 
-/// Nobody listens there.
+/// An address without a listener.
 fn nowhere() -> SocketAddr {
     "127.0.0.1:1".parse().expect("an address")
 }
@@ -34,7 +34,7 @@ async fn a_restarted_node_is_linked_again() {
     assert_eq!(one.told(2), [true, false, true]);
 }
 
-/// A node on an address that was in use a moment ago: a port is closed a little after the net that had it was dropped.
+/// A node on an address that was just in use. The port closes a little after its net was dropped.
 async fn restarted(id: u64, listen: SocketAddr) -> Node {
     let mut net = None;
     until("the port is free", || {
@@ -58,7 +58,7 @@ async fn the_larger_number_dials_when_it_is_not_dialed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_that_dial_each_other_at_once_settle() {
+async fn two_nodes_that_dial_at_once_settle() {
     for _ in 0..20 {
         let eager = || PeerConfig { dial_late_ms: 0, ..config() };
         let (one, two) = (Node::with(1, eager()), Node::with(2, eager()));
@@ -76,7 +76,7 @@ async fn a_restarted_node_does_not_wait_for_its_old_connections_to_be_given_up()
     one.knows(&[(2, proxy.address)]);
     two.knows(&[(1, nowhere())]);
     one.linked(2).await;
-    // The old process goes, and nothing of that is seen here.
+    // The old process ends unnoticed by this node.
     proxy.set(Way::Swallowed, Way::Swallowed);
     drop(two);
     assert!(one.link(2).up);
@@ -89,7 +89,7 @@ async fn a_restarted_node_does_not_wait_for_its_old_connections_to_be_given_up()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_table_says_who_is_linked() {
+async fn the_table_decides_which_nodes_are_linked() {
     let (one, two, three) = (Node::new(1), Node::new(2), Node::new(3));
     link_all(&[&one, &two, &three]).await;
     one.knows(&[(3, three.address())]);
@@ -101,10 +101,10 @@ async fn the_table_says_who_is_linked() {
     one.linked(2).await;
     two.linked(1).await;
     one.reaches(&two, Lane::Calls, b"again").await;
-    // Another address is for the next dial; what stands is left alone.
+    // Another address is for the next dial, and existing connections stay.
     one.net.set_peers(&[
-        Peer { node: 2, address: "nowhere.invalid:1".into() },
-        Peer { node: 3, address: three.address().to_string() },
+        PeerAddress { node: 2, address: "nowhere.invalid:1".into() },
+        PeerAddress { node: 3, address: three.address().to_string() },
     ]);
     one.reaches(&two, Lane::Calls, b"still").await;
     assert_eq!((one.told(3), three.told(1)), (vec![true], vec![true]));
@@ -115,14 +115,14 @@ async fn the_table_says_who_is_linked() {
 async fn names_are_looked_up() {
     let (one, two) = (Node::new(1), Node::new(2));
     two.knows(&[(1, one.address())]);
-    one.net.set_peers(&[Peer { node: 2, address: "no port".into() }]);
+    one.net.set_peers(&[PeerAddress { node: 2, address: "no port".into() }]);
     one.says(2, "no port: the address cannot be looked up").await;
-    one.net.set_peers(&[Peer { node: 2, address: format!("localhost:{}", two.address().port()) }]);
+    one.net.set_peers(&[PeerAddress { node: 2, address: format!("localhost:{}", two.address().port()) }]);
     one.linked(2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_port_that_is_taken_is_said_and_a_dropped_net_frees_its_own() {
+async fn a_port_in_use_is_reported_and_a_dropped_net_frees_its_port() {
     let one = Node::new(1);
     let listen = one.address();
     let taken = open(PeerConfig { listen, ..config() }).err().expect("it is taken").to_string();
@@ -133,7 +133,7 @@ async fn a_port_that_is_taken_is_said_and_a_dropped_net_frees_its_own() {
     drop(guest);
 }
 
-/// The thread that replicates reads and writes consensus itself, and waits for the disk. Whoever waits is there nevertheless.
+/// The thread that replicates also carries consensus, and sometimes waits for the disk. The link must stay up meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_waits_for_its_disk_stays_linked() {
     let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -154,17 +154,17 @@ async fn a_node_that_waits_for_its_disk_stays_linked() {
     one.reaches(&two, Lane::Consensus, b"before").await;
 
     stick.send(()).expect("it runs");
-    // Longer than the silence that ends a link; node two has nothing else to say.
+    // Longer than the silence that ends a link. Node two sends nothing else.
     for turn in 0..15_u8 {
         sleep(Duration::from_millis(100)).await;
         one.net.send(2, Lane::Consensus, Bytes::copy_from_slice(&[turn])).expect("it is linked");
     }
     two.net.send(1, Lane::Consensus, Bytes::from_static(b"waiting")).expect("it is linked");
-    until("what a waiting node says comes", || {
+    until("the frame of the waiting node arrives", || {
         one.came(2, Lane::Consensus).iter().any(|message| message[..] == *b"waiting")
     })
     .await;
-    assert_eq!(two.came(1, Lane::Consensus).len(), 1, "nobody reads meanwhile");
+    assert_eq!(two.came(1, Lane::Consensus).len(), 1, "it is not read meanwhile");
     go_on.send(()).expect("it waits");
     until("what came meanwhile is read", || two.came(1, Lane::Consensus).len() == 16).await;
     assert_eq!((one.told(2), two.told(1)), (vec![true], vec![true]));

@@ -13,13 +13,10 @@ use boxoffice_wire::{Encoding, limits::REQUESTS_UNDER_WAY_MAX};
 use mio::net::TcpStream;
 
 use super::purchase::PurchaseId;
-use crate::websocket::{FrameReader, Message, write_binary, write_pong};
+use crate::websocket::{FrameReader, Message, upgrade_answer, upgrade_request, write_binary, write_pong};
 
 /// How long a node may take to answer the upgrade.
 const UPGRADE_LIMIT: Duration = Duration::from_secs(10);
-
-/// The most bytes of the answer to the upgrade.
-const HEAD_BYTES_MAX: usize = 4_096;
 
 /// Bytes that wait for the socket. Beyond this the connection accepts no request, because the node does not read.
 const UNSENT_MAX: usize = 1 << 20;
@@ -40,24 +37,12 @@ impl BuyerConnection {
         let mut stream = Blocking::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(UPGRADE_LIMIT))?;
-        let subprotocol = Encoding::MsgPack.subprotocol();
-        write!(
-            stream,
-            "GET /v1/ws HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
-             Sec-WebSocket-Protocol: {subprotocol}\r\n\r\n"
-        )?;
+        stream.write_all(upgrade_request(address, Encoding::MsgPack.subprotocol()).as_bytes())?;
         let mut head = Vec::new();
         let mut byte = [0];
-        while !head.ends_with(b"\r\n\r\n") {
+        while upgrade_answer(&head)?.is_none() {
             stream.read_exact(&mut byte)?;
             head.push(byte[0]);
-            if head.len() > HEAD_BYTES_MAX {
-                return Err(io::Error::other("the answer to the upgrade is too long"));
-            }
-        }
-        if !head.starts_with(b"HTTP/1.1 101 ") {
-            return Err(io::Error::other("the node refuses WebSocket connections"));
         }
         stream.set_read_timeout(None)?;
         stream.set_nonblocking(true)?;

@@ -1,4 +1,7 @@
 //! The report as a self-contained HTML page.
+//!
+//! The program contains this page, so it is written without a template engine or a chart library, which would lengthen
+//! every build by more than the code here.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -32,9 +35,6 @@ svg { width: 100%; height: auto; } .grid { stroke: var(--rule); }
   background: currentColor; margin-right: .45em; vertical-align: middle; }
 ";
 
-/// A row of the latency table: its name and its figure.
-type Row = (&'static str, fn(&Latency) -> f64);
-
 pub(super) fn page(report: &Report, baseline: Option<&Report>) -> String {
     let mut out = String::new();
     write(&mut out, report, baseline).expect("writing to a string cannot fail");
@@ -52,11 +52,7 @@ fn write(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::f
     let (class, word) = if verdict.passed { ("verdict", "Passed") } else { ("verdict failed", "Failed") };
     write!(out, "<div class=\"{class}\"><strong>{word}.</strong> {}", escaped(&verdict.line))?;
     if !verdict.reasons.is_empty() {
-        write!(out, "<ul>")?;
-        for reason in &verdict.reasons {
-            write!(out, "<li>{}</li>", escaped(reason))?;
-        }
-        write!(out, "</ul>")?;
+        list(out, &verdict.reasons)?;
     }
     writeln!(out, "</div>")?;
 
@@ -91,18 +87,12 @@ fn background_work(out: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(out, "<h2>Reading seat maps</h2><p>{}</p>", escaped(&reads.summary()))?;
     }
     if let Some(watchers) = &report.watchers {
-        writeln!(out, "<h2>Watchers</h2><ul>")?;
-        for line in watchers.lines() {
-            writeln!(out, "<li>{}</li>", escaped(&line))?;
-        }
-        writeln!(out, "</ul>")?;
+        writeln!(out, "<h2>Watchers</h2>")?;
+        list(out, &watchers.lines())?;
     }
     let Some(outages) = &report.outages else { return Ok(()) };
-    writeln!(out, "<h2>Shards and nodes</h2><ul>")?;
-    for line in outages.lines() {
-        writeln!(out, "<li>{}</li>", escaped(line.trim_start()))?;
-    }
-    writeln!(out, "</ul>")
+    writeln!(out, "<h2>Shards and nodes</h2>")?;
+    list(out, &outages.lines())
 }
 
 fn flows(out: &mut String, report: &Report, baseline: Option<&Report>) -> std::fmt::Result {
@@ -192,29 +182,17 @@ fn latencies(out: &mut String, report: &Report, baseline: Option<&Report>) -> st
     if let Some(baseline) = baseline {
         add(", earlier", baseline);
     }
-    let rows: [Row; 12] = [
-        ("mean", |latency| latency.seed.mean),
-        ("standard deviation", |latency| latency.seed.deviation),
-        ("75 percentile", |latency| latency.seed.p75),
-        ("95 percentile", |latency| latency.seed.p95),
-        ("99 percentile", |latency| latency.seed.p99),
-        ("minimum", |latency| latency.seed.min),
-        ("maximum", |latency| latency.seed.max),
-        ("p50 (histogram)", |latency| latency.percentiles.p50),
-        ("p90", |latency| latency.percentiles.p90),
-        ("p99", |latency| latency.percentiles.p99),
-        ("p99.9", |latency| latency.percentiles.p99_9),
-        ("p99.99", |latency| latency.percentiles.p99_99),
-    ];
     writeln!(out, "<h2>Latency of flows, ms</h2><table><tr><th></th>")?;
     for (name, _) in &columns {
         write!(out, "<th>{name}</th>")?;
     }
     writeln!(out, "</tr>")?;
-    for (name, figure) in rows {
+    let columns: Vec<_> = columns.iter().map(|(_, latency)| latency.rows()).collect();
+    let names = columns.first().into_iter().flatten().map(|(name, _)| name);
+    for (place, name) in names.enumerate() {
         write!(out, "<tr><td>{name}</td>")?;
-        for (_, latency) in &columns {
-            write!(out, "<td>{:.3}</td>", figure(latency))?;
+        for column in &columns {
+            write!(out, "<td>{:.3}</td>", column[place].1)?;
         }
         writeln!(out, "</tr>")?;
     }
@@ -336,11 +314,13 @@ fn audit(out: &mut String, report: &Report) -> std::fmt::Result {
     for (breach, count) in &findings.breaches {
         writeln!(out, "<tr><td>{breach}</td><td>{}</td></tr>", grouped(*count))?;
     }
-    writeln!(out, "</table><ul>")?;
-    for example in &findings.examples {
-        writeln!(out, "<li>{}</li>", escaped(example))?;
-    }
-    writeln!(out, "</ul>")
+    writeln!(out, "</table>")?;
+    list(out, &findings.examples)
+}
+
+fn list(out: &mut String, lines: &[String]) -> std::fmt::Result {
+    let items: String = lines.iter().map(|line| format!("<li>{}</li>\n", escaped(line.trim_start()))).collect();
+    writeln!(out, "<ul>{items}</ul>")
 }
 
 /// A latency with few digits.

@@ -138,35 +138,13 @@ fn latency(out: &mut String, name: &str, latency: &Latency, earlier: Option<&Lat
         Some(_) => writeln!(out, "{:>12}  {:>14}{:>10}", "ms", "earlier, ms", "change")?,
         None => writeln!(out, "{:>12}", "ms")?,
     }
-    let seed = |latency: &Latency| {
-        let seed = latency.seed;
-        [seed.mean, seed.deviation, seed.p75, seed.p95, seed.p99, seed.min, seed.max]
-    };
-    let histogram = |latency: &Latency| {
-        let histogram = latency.percentiles;
-        [histogram.p50, histogram.p90, histogram.p99, histogram.p99_9, histogram.p99_99]
-    };
-    let figures = |latency: &Latency| [&seed(latency)[..], &histogram(latency)[..]].concat();
-    let names = [
-        "mean",
-        "standard deviation",
-        "75 percentile",
-        "95 percentile",
-        "99 percentile",
-        "minimum",
-        "maximum",
-        "p50 (histogram)",
-        "p90",
-        "p99",
-        "p99.9",
-        "p99.99",
-    ];
-    let earlier = earlier.map(figures);
-    for (place, (name, figure)) in names.iter().zip(figures(latency)).enumerate() {
+    let earlier = earlier.map(Latency::rows);
+    for (place, (name, figure)) in latency.rows().into_iter().enumerate() {
         write!(out, "    {name:<32}{figure:>12.3}")?;
         match &earlier {
             Some(earlier) => {
-                writeln!(out, "  {:>14.3}{:>9.1}%", earlier[place], change_percent(earlier[place], figure))?
+                let (_, earlier) = earlier[place];
+                writeln!(out, "  {earlier:>14.3}{:>9.1}%", change_percent(earlier, figure))?
             }
             None => writeln!(out)?,
         }

@@ -5,17 +5,15 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
 };
 
+use boxoffice_wire::Encoding;
 use mio::net::TcpStream;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::messages::FleetSpec;
-use crate::websocket::{FrameReader, write_text};
+use crate::websocket::{FrameReader, upgrade_answer, upgrade_request, write_text};
 
 /// Connections from one source address. This is far below its number of ports.
 const CONNECTIONS_PER_SOURCE: u32 = 8_192;
-
-/// The most bytes of the server's answer to the upgrade.
-const HEAD_BYTES_MAX: usize = 4_096;
 
 /// The state of a connection.
 pub(super) enum Stage {
@@ -97,12 +95,7 @@ impl WatcherConnection {
         self.stream = Some(TcpStream::from_std(socket.into()));
         self.stage = Stage::Upgrading(Vec::new());
         self.frame_reader = FrameReader::default();
-        self.out = format!(
-            "GET /v1/ws HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
-             Sec-WebSocket-Protocol: boxoffice.v1.json\r\n\r\n"
-        )
-        .into_bytes();
+        self.out = upgrade_request(address, Encoding::Json.subprotocol()).into_bytes();
         Ok(())
     }
 
@@ -117,15 +110,8 @@ impl WatcherConnection {
     pub(super) fn read_upgrade(&mut self, bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
         let Stage::Upgrading(head) = &mut self.stage else { return Ok(None) };
         head.extend_from_slice(bytes);
-        let Some(end) = head.windows(4).position(|window| window == b"\r\n\r\n") else {
-            let too_long = head.len() > HEAD_BYTES_MAX;
-            return if too_long { Err(io::Error::other("the answer to the upgrade is too long")) } else { Ok(None) };
-        };
-        if !head.starts_with(b"HTTP/1.1 101 ") {
-            let line = String::from_utf8_lossy(head.split(|byte| *byte == b'\r').next().unwrap_or_default());
-            return Err(io::Error::other(format!("the server answers {line}")));
-        }
-        let rest = head.split_off(end + 4);
+        let Some(end) = upgrade_answer(head)? else { return Ok(None) };
+        let rest = head.split_off(end);
         self.stage = Stage::Open;
         Ok(Some(rest))
     }

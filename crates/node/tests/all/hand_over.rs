@@ -21,8 +21,8 @@ use boxoffice_core::{
     money::{Currency, Money},
 };
 use boxoffice_env::{
-    Clock, Lane, LinkStatus, Local, MemoryDisk, MemoryStores, Net, NodeId, NotSent, Peer, PeerHello, PeerInbox, Rng,
-    World,
+    Clock, Lane, LinkStatus, Local, MemoryDisk, MemoryStores, Net, NodeId, NotSent, PeerAddress, PeerHello, PeerInbox,
+    Rng, World,
 };
 use boxoffice_node::{
     config::NodeConfig,
@@ -31,7 +31,7 @@ use boxoffice_node::{
     overheard::overhear,
     tasks::Gate,
 };
-use boxoffice_storage::identity::{ClusterId, Joining, draw_disk};
+use boxoffice_storage::identity::{ClusterId, Joining, draw_disk_id};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::{
@@ -163,10 +163,11 @@ impl State {
         let knows = |one, other| self.peers.get(&one).is_some_and(|peers: &BTreeSet<NodeId>| peers.contains(&other));
         let takes = |one: NodeId, other: NodeId| {
             let (Local { cluster, node, disk }, inbox) = &self.nodes[&other];
-            let (table, standing) = (inbox.table(), inbox.standing());
+            let (table, durable_position) = (inbox.table(), inbox.durable_position());
             let (cluster, node, disk) = (*cluster, *node, *disk);
-            let hello = PeerHello { cluster, node, disk, version: 1, program: "simulated".into(), table, standing };
-            self.nodes[&one].1.judge(&hello).is_ok()
+            let hello =
+                PeerHello { cluster, node, disk, version: 1, program: "simulated".into(), table, durable_position };
+            self.nodes[&one].1.admit(&hello).is_ok()
         };
         (knows(one, other) || knows(other, one)) && takes(one, other) && takes(other, one)
     }
@@ -180,7 +181,7 @@ impl Net for Endpoint {
         self.1.0.state.lock().nodes.insert(self.0, (local, inbox));
     }
 
-    fn set_peers(&self, peers: &[Peer]) {
+    fn set_peers(&self, peers: &[PeerAddress]) {
         let peers = peers.iter().map(|peer| peer.node).collect();
         self.1.0.state.lock().peers.insert(self.0, peers);
     }
@@ -263,7 +264,7 @@ impl Cluster {
             net: Arc::new(Endpoint(node, self.network.clone())),
             disk: Arc::new(disk),
             stores: Arc::new(stores),
-            ..World::alone()
+            ..World::standalone()
         }
     }
 
@@ -286,13 +287,13 @@ impl Cluster {
 
     async fn join(&mut self, node: NodeId) {
         let disk = (MemoryDisk::new(), MemoryStores::new());
-        let drawn = draw_disk(&self.world(node, disk.clone()), Path::new("/data")).expect("a data directory");
+        let drawn = draw_disk_id(&self.world(node, disk.clone()), Path::new("/data")).expect("a data directory");
         let (peer, client) = (format!("node-{node}:1").into(), format!("node-{node}:2").into());
         let machine = Box::new(Machine { disk: drawn, peer, client, program: "test".into() });
         let join = Command::Cluster(ClusterCommand::Join { node: Some(node), machine, proof: None });
         let Answer::Cluster(view) = must(self.handle(1), join, Some(node)).await else { panic!("a cluster") };
         let others = view.members.iter().filter(|(member, _)| **member != node);
-        let peers = others.map(|(node, known)| Peer { node: *node, address: known.peer.to_string() }).collect();
+        let peers = others.map(|(node, known)| PeerAddress { node: *node, address: known.peer.to_string() }).collect();
         let cluster = ClusterId(self.handle(1).identity().cluster.0);
         let generation_min = view.members[&node].first_generation;
         self.boot(node, disk, Some(Joining { cluster, disk: drawn, peers, generation_min }));

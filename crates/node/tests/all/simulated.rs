@@ -121,7 +121,7 @@ impl Disk for SlowDisk {
         self.disk.lock(path)
     }
 
-    fn owed(&self) -> Duration {
+    fn take_delay(&self) -> Duration {
         let now = self.disk.changes();
         let changes = now - std::mem::replace(&mut *self.paid.lock(), now);
         self.change * u32::try_from(changes).expect("few changes")
@@ -188,7 +188,7 @@ impl Machine {
             rng: Arc::<Counting>::clone(&self.rng),
             disk: Arc::new(SlowDisk { disk: self.disk.clone(), change, paid }),
             stores: Arc::new(self.stores.clone()),
-            ..World::alone()
+            ..World::standalone()
         };
         Node::start_as_tasks(config, world, &Handle::current(), gate).expect("the node starts")
     }

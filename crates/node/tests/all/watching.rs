@@ -18,7 +18,7 @@ use boxoffice_core::{
     money::{Currency, Money},
 };
 use boxoffice_env::{MemoryDisk, MemoryStores, World};
-use boxoffice_feeds::{Said, View, Watcher, Watching};
+use boxoffice_feeds::{FeedEvent, View, Watcher, Watching};
 use boxoffice_node::{
     config::NodeConfig,
     door::{self, ReplySink, ReplyTo},
@@ -82,7 +82,7 @@ impl Machine {
     fn start(&self) -> Shop {
         let config = NodeConfig { data_dir: PathBuf::from("/data"), shards: 2, ..NodeConfig::default() };
         let world =
-            World { disk: Arc::new(self.disk.clone()), stores: Arc::new(self.stores.clone()), ..World::alone() };
+            World { disk: Arc::new(self.disk.clone()), stores: Arc::new(self.stores.clone()), ..World::standalone() };
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
         let runtimes = Runtimes { selling: runtime.handle().clone(), watching: runtime.handle().clone() };
@@ -183,10 +183,10 @@ struct Guest {
 impl Guest {
     fn next<S: SnapshotBody>(&mut self) -> Event<S> {
         while self.events.is_empty() {
-            let waiting = async { tokio::time::timeout(PATIENCE, self.watcher.dirty()).await };
+            let waiting = async { tokio::time::timeout(PATIENCE, self.watcher.ready()).await };
             self.runtime.block_on(waiting).expect("something comes");
             self.watcher.pull(Encoding::MsgPack, 1, |said| match said {
-                Said::Frame(frame) => self.events.push(frame),
+                FeedEvent::Frame(frame) => self.events.push(frame),
                 other => panic!("{other:?}, and nothing is awaited"),
             });
         }

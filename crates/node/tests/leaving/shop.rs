@@ -99,9 +99,9 @@ impl Machine {
 
     pub(crate) fn world(&self) -> World {
         match self.real {
-            true => World::alone(),
+            true => World::standalone(),
             false => {
-                World { disk: Arc::new(self.disk.clone()), stores: Arc::new(self.stores.clone()), ..World::alone() }
+                World { disk: Arc::new(self.disk.clone()), stores: Arc::new(self.stores.clone()), ..World::standalone() }
             }
         }
     }

@@ -6,7 +6,7 @@ use boxoffice_core::planted;
 use boxoffice_shard::{SnapshotMeta, Write, grows_log};
 use boxoffice_storage::{
     fsync::Fsync,
-    log::{Kind, LogError, Mark},
+    log::{Kind, LastEntry, LogError},
 };
 
 use super::Replicator;
@@ -84,7 +84,8 @@ impl<O: Owner> Replicator<O> {
         for received in &write.snapshots {
             self.save(received)?;
         }
-        let marks: Vec<Mark> = write.marks.iter().map(|&(shard, last_index)| Mark { shard, last_index }).collect();
+        let marks: Vec<LastEntry> =
+            write.marks.iter().map(|&(shard, last_index)| LastEntry { shard, last_index }).collect();
         self.note_needed(&marks);
         let room = usize::try_from(self.replication.config.log_segment_bytes).unwrap_or(usize::MAX) / PIECE_SHARE;
         for piece in pieces(&write.records, room) {

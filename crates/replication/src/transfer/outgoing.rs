@@ -8,7 +8,7 @@ use std::{
 use boxoffice_core::state_map::Cut;
 use boxoffice_shard::{NodeId, ShardId};
 use boxoffice_storage::{
-    past::{Past, PastError},
+    history::{HistoryStore, HistoryStoreError},
     snapshot,
 };
 use bytes::Bytes;
@@ -43,7 +43,7 @@ struct Source {
 
 impl Source {
     fn memory(&self) -> &Bytes {
-        self.memory.get_or_init(|| snapshot::state(&self.cut).into())
+        self.memory.get_or_init(|| snapshot::encode_state(&self.cut).into())
     }
 }
 
@@ -119,7 +119,7 @@ impl Cursor {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub(super) fn next(mut self, past: &Past) -> Result<(Body, Option<Cursor>), PastError> {
+    pub(super) fn next(mut self, history: &HistoryStore) -> Result<(Body, Option<Cursor>), HistoryStoreError> {
         self.piece += 1;
         if let Part::Memory(from) = self.part {
             let memory = self.source.memory();
@@ -129,7 +129,7 @@ impl Cursor {
             return Ok((body, Some(self)));
         }
         let Part::Records(after) = &self.part else { return Ok((Body::End, None)) };
-        let (records, last) = past.export(self.shard, after.as_deref(), PIECE_BYTES)?;
+        let (records, last) = history.export(self.shard, after.as_deref(), PIECE_BYTES)?;
         self.part = match last {
             Some(last) => Part::Records(Some(last)),
             None => Part::Over,

@@ -34,7 +34,7 @@ impl<T> Group<T> {
         if self.epoch() != Some(epoch) {
             return out.push(lost(self.shard, ticket, RejectReason::NotLeader));
         }
-        self.lead(|leadership| leadership.ask(ticket));
+        self.lead(|leadership| leadership.request_read(ticket));
     }
 
     fn lead(&mut self, act: impl FnOnce(&mut Leadership<T>)) {
@@ -45,7 +45,7 @@ impl<T> Group<T> {
         let Some(leadership) = &mut self.leadership else { return };
         loop {
             let count = leadership.next_entry(config);
-            if count == 0 && !leadership.owes_time() {
+            if count == 0 && !leadership.time_is_due() {
                 return;
             }
             let payload = leadership.seal(count, now.mono_ms);
@@ -61,7 +61,7 @@ impl<T> Group<T> {
 
     pub(super) fn begin_reads(&mut self) {
         let Some(leadership) = &mut self.leadership else { return };
-        if leadership.has_asked() {
+        if leadership.has_requested_reads() {
             self.context += 1;
             leadership.begin_reading(self.context, self.raft.raft.raft_log.last_index());
             self.raft.read_index(self.context.to_le_bytes().to_vec());

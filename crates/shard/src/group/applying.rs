@@ -90,7 +90,7 @@ impl<T> Group<T> {
             out.push(Output::SnapshotDue { meta: self.meta().clone() });
         }
         for to in self.raft.store().take_wanted() {
-            if self.snapshot_progress.ask() {
+            if self.snapshot_progress.request() {
                 let to = to.node();
                 out.push(Output::CutSnapshot { to, meta: self.meta().clone() });
             }

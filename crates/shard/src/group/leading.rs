@@ -37,8 +37,8 @@ impl<T> Group<T> {
             self.clocks_awaited = None;
         }
         let (leader, term) = self.leader();
-        if !leading && self.told != Some((leader, term)) {
-            self.told = Some((leader, term));
+        if !leading && self.announced_leader != Some((leader, term)) {
+            self.announced_leader = Some((leader, term));
             out.push(Output::BecameFollower { shard: self.shard, leader, term });
         }
     }
@@ -83,7 +83,7 @@ impl<T> Group<T> {
             return false;
         }
         let truth = clocks.best_time(self.replica.node(), now, &self.applied_state.meta().members);
-        self.leadership.as_mut().is_some_and(|leadership| leadership.look_at(truth, now.mono_ms))
+        self.leadership.as_mut().is_some_and(|leadership| leadership.compare_time(truth, now.mono_ms))
     }
 
     /// The running time of the shard, if this node knows it.
@@ -106,10 +106,10 @@ impl<T> Group<T> {
 
     /// Records the running time that a message of another replica carries.
     pub(super) fn record_running_time(&mut self, running_ms: u64, mono_ms: u64, truth: Option<TrueTime>) {
-        let heard = RunningTime::heard(running_ms, mono_ms, truth, self.meta().distance_ms);
+        let received = RunningTime::received(running_ms, mono_ms, truth, self.meta().distance_ms);
         match &mut self.running {
-            Some(running) => running.hear(heard),
-            None => self.running = Some(heard),
+            Some(running) => running.update(received),
+            None => self.running = Some(received),
         }
     }
 
@@ -121,9 +121,9 @@ impl<T> Group<T> {
         let confirmed = truth.is_confirmed();
         let leadership = self.leadership.insert(Leadership::new(self.shard, epoch, time, confirmed));
         if time.distance_ms != distance_ms {
-            leadership.owe_time();
+            leadership.require_time();
         }
-        self.told = None;
+        self.announced_leader = None;
         self.follower_activity = FollowerActivity::default();
         self.changed = self.meta().position.index;
         self.needs_reconcile = true;

@@ -31,7 +31,7 @@ impl<T> Group<T> {
     }
 
     /// Whether this node leads and the members do not match the target configuration yet.
-    pub(super) fn has_aim_open(&self, config: &Config) -> bool {
+    pub(super) fn is_behind_target(&self, config: &Config) -> bool {
         let (Some(target), Some(epoch)) = (&self.target, self.epoch()) else { return false };
         // An older one would undo a newer one, and add removed replicas again.
         if target.version < self.meta().placed {
@@ -52,20 +52,23 @@ impl<T> Group<T> {
     /// Takes the next possible step towards the target configuration.
     pub(super) fn reconcile(&mut self, now: Now, config: &Config, out: &mut Vec<Output<T>>) {
         self.needs_reconcile = false;
-        if !self.has_aim_open(config) || self.raft.raft.has_pending_conf() || self.raft.raft.lead_transferee.is_some() {
+        if !self.is_behind_target(config)
+            || self.raft.raft.has_pending_conf()
+            || self.raft.raft.lead_transferee.is_some()
+        {
             return;
         }
         let target = self.target.take().expect("it was found open");
         match target.next(&self.meta().members, self.replica, |replica| self.is_fit(replica, config)) {
             Step::Wait => (),
-            Step::Arrived if self.meta().placed < target.version => self.note(target.version),
-            Step::Arrived => self.arrive(&target, now, config, out),
+            Step::Reached if self.meta().placed < target.version => self.note(target.version),
+            Step::Reached => self.arrive(&target, now, config, out),
             Step::Change(changes) => self.propose_members(&changes, target.version),
             // Raft does not let it campaign before it has applied them.
-            Step::HandOver(to) if self.cooldown_ticks == 0 && self.knows_members(to) => {
+            Step::Transfer(to) if self.cooldown_ticks == 0 && self.knows_members(to) => {
                 self.hand_over(now, config, to, out)
             }
-            Step::HandOver(_) => (),
+            Step::Transfer(_) => (),
         }
         self.target = Some(target);
     }
@@ -96,7 +99,7 @@ impl<T> Group<T> {
     }
 
     /// Whether this node leads, should avoid it, and may try a transfer again.
-    pub(super) fn is_to_hand_over(&self, config: &Config) -> bool {
+    pub(super) fn must_transfer(&self, config: &Config) -> bool {
         config.avoids_leadership() && self.leads() && self.cooldown_ticks == 0
     }
 
@@ -106,12 +109,12 @@ impl<T> Group<T> {
         if config.avoids_leadership() {
             self.cooldown_ticks = 0;
         }
-        self.is_to_hand_over(config)
+        self.must_transfer(config)
     }
 
     /// Transfers the leadership to a caught-up voter that does not avoid it, if this node does.
     pub(super) fn transfer_leadership(&mut self, now: Now, config: &Config, out: &mut Vec<Output<T>>) {
-        if !self.is_to_hand_over(config) || self.raft.raft.lead_transferee.is_some() {
+        if !self.must_transfer(config) || self.raft.raft.lead_transferee.is_some() {
             return;
         }
         let can = |voter: &ReplicaId| {

@@ -61,17 +61,17 @@ impl<T> Group<T> {
     pub(super) fn write_state(&mut self, write: &mut Write) {
         let written = (self.raft.raft.term, self.raft.raft.vote);
         let committed = self.raft.raft.raft_log.committed;
-        if self.written == written && !self.owes_state() {
+        if self.written == written && !self.state_is_due() {
             return;
         }
         self.written = written;
         self.state().encode(&mut write.records);
-        self.needs_reconcile |= self.owes_state();
+        self.needs_reconcile |= self.state_is_due();
         self.changes.retain(|index| *index > committed);
     }
 
     /// Whether the commit of a membership change must be written.
-    pub(super) fn owes_state(&self) -> bool {
+    pub(super) fn state_is_due(&self) -> bool {
         self.changes.first().is_some_and(|index| *index <= self.raft.raft.raft_log.committed)
     }
 

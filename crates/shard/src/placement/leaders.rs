@@ -5,17 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{MemberState, Place, Situation, target::Target};
 use crate::name::{DIRECTORY, NodeId, ShardId};
 
-/// The leader of every shard, in the order of the places, when they have these targets; those in `changed` have not had
-/// them before.
+/// The leader of every shard with these targets, in the order of the places. The targets of `changed` are new.
 pub(super) fn choose(situation: &Situation, targets: &[Target], changed: &BTreeSet<ShardId>) -> Vec<NodeId> {
     let may_lead: Vec<Vec<NodeId>> = situation
         .places
         .iter()
         .zip(targets)
         .map(|(place, target)| {
-            // The leader of a moving shard goes on leading it; and naming the nodes of one with a lost replica
-            // would make that again before its turn.
-            let is_bound = place.moving || place.all().any(|replica| situation.is_to_be_remade(replica));
+            // A moving shard keeps its leader. A shard with a lost replica does as well: naming its nodes would
+            // recreate the replica too early.
+            let is_bound = place.moving || place.all().any(|replica| situation.lost_its_disk(replica));
             let is_bound = is_bound && !changed.contains(&place.shard);
             if is_bound { vec![place.leader] } else { candidates(situation, place, target) }
         })
@@ -24,7 +23,7 @@ pub(super) fn choose(situation: &Situation, targets: &[Target], changed: &BTreeS
     let shards: Vec<usize> = shards.collect();
     let serving = situation.members.iter().filter(|member| member.state == MemberState::Serving).count();
     let least = shards.len().div_ceil(serving.max(1));
-    // Where some shards have one voter only, one node may have to lead more than its share.
+    // Where shards have one voter only, a node may have to lead more than its share.
     let led = (least..=shards.len()).find_map(|leads_max| {
         let mut table = Table { situation, may_lead: &may_lead, leads_max, led: BTreeMap::new() };
         table.fill(&shards).then_some(table.led)
@@ -41,16 +40,16 @@ pub(super) fn choose(situation: &Situation, targets: &[Target], changed: &BTreeS
     chosen
 }
 
-/// Voters that may lead, the best first: those that are there already, on nodes that stay.
+/// Voters that may lead, best first: existing voters, on nodes that stay.
 fn candidates(situation: &Situation, place: &Place, target: &Target) -> Vec<NodeId> {
     let replica = |node: NodeId| place.all().find(|replica| replica.node == node);
-    let there = |node: NodeId| replica(node).is_some_and(|replica| situation.is_whole(replica));
+    let there = |node: NodeId| replica(node).is_some_and(|replica| situation.has_its_disk(replica));
     let serves = |node: NodeId| situation.state(node) == MemberState::Serving;
-    let lost = |node: NodeId| replica(node).is_some_and(|replica| !situation.is_whole(replica));
+    let lost = |node: NodeId| replica(node).is_some_and(|replica| !situation.has_its_disk(replica));
     let mut best: Vec<NodeId> = target.voters.iter().copied().filter(|node| serves(*node) && !lost(*node)).collect();
     best.sort_by_key(|node| (*node != place.leader, !there(*node), *node));
     if best.is_empty() {
-        // No better leader: the node is drained and not moved yet, or has to come back first.
+        // No better leader: the node is being drained and has not been moved yet, or has to come back first.
         let drains = |node: &NodeId| situation.state(*node) == MemberState::Draining;
         let other = target.voters.iter().copied().find(drains).unwrap_or(target.voters[0]);
         let keeps = target.voters.contains(&place.leader) && situation.state(place.leader) != MemberState::Gone;
@@ -59,7 +58,7 @@ fn candidates(situation: &Situation, place: &Place, target: &Target) -> Vec<Node
     best
 }
 
-/// Shards being given to leaders.
+/// The assignment of leaders in progress.
 struct Table<'a> {
     situation: &'a Situation,
     may_lead: &'a [Vec<NodeId>],
@@ -68,7 +67,7 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// Whether every shard has got a leader.
+    /// Whether every shard has a leader.
     fn fill(&mut self, shards: &[usize]) -> bool {
         let mut others = Vec::new();
         for index in shards {
@@ -86,7 +85,7 @@ impl Table<'_> {
         self.led.get(&node).map_or(0, Vec::len) < self.leads_max
     }
 
-    /// Gives a shard to one of its voters with room, and if there is none, makes room by giving another shard away.
+    /// Assigns a shard to one of its voters with room. If there is none, makes room by moving another shard.
     fn give(&mut self, index: usize, asked: &mut BTreeSet<NodeId>) -> bool {
         let may_lead = self.may_lead;
         let roomy = may_lead[index].iter().filter(|node| self.has_room(**node));

@@ -1,4 +1,4 @@
-//! The table to target configuration at: the committed one with the fewest moves that give every node its share.
+//! The goal: the committed table with the fewest moves that give every node its share.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -18,7 +18,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Where a shard is to be already.
+    /// The committed target of a shard.
     pub(super) fn of(place: &Place) -> Target {
         let nodes = |replicas: &[super::Replica]| replicas.iter().map(|replica| replica.node).collect();
         Target::new(nodes(&place.voters), nodes(&place.learners))
@@ -30,7 +30,7 @@ impl Target {
         Target { voters, learners }
     }
 
-    /// Where every shard should be, in the order of the places.
+    /// The target of every shard, in the order of the places.
     pub(super) fn all(situation: &Situation) -> Vec<Target> {
         let mut table = Table::new(situation);
         table.fill();
@@ -39,17 +39,17 @@ impl Target {
     }
 }
 
-/// How many of this many copies vote. An even number tolerates no more failures than one voter less, and two tolerate
-/// none.
+/// How many of this many copies vote. An even number tolerates no more failures than one voter less; two voters
+/// tolerate none.
 fn voters_of(copies: usize) -> usize {
     copies - usize::from(copies.is_multiple_of(2) && copies > 0)
 }
 
-/// Data shards being given to nodes.
+/// The assignment of data shards in progress.
 struct Table<'a> {
     situation: &'a Situation,
     ring: Ring,
-    /// Nodes that have, and may have, copies: those that serve, and those that will again under the same id.
+    /// Nodes that may have copies: those that serve, and those that will serve again under the same id.
     nodes: Vec<NodeId>,
     copies: usize,
     copies_max: usize,
@@ -92,7 +92,7 @@ impl<'a> Table<'a> {
     }
 
     fn hold(&mut self, node: NodeId, more: isize) {
-        // A node that is left is not counted: nothing is given to it.
+        // Nodes that are not in the table get nothing and are not counted.
         if let Some(held) = self.held.get_mut(&node) {
             *held = held.checked_add_signed(more).expect("a node has no less than nothing");
         }
@@ -122,7 +122,7 @@ impl<'a> Table<'a> {
     }
 
     /// Takes copies from nodes with more than their share, one move each. Such a node has a shard that a node with room
-    /// has not, so with one copy less on it for each move there are no fewer moves that do it.
+    /// lacks, so each move takes one copy from it, and fewer moves are impossible.
     fn balance(&mut self) {
         while let Some((shard, from, to)) = self.next_move() {
             let chosen = self.chosen.get_mut(&shard).expect("a data shard");
@@ -155,7 +155,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// Whether a node may get what it has not.
+    /// Whether a node may get new copies.
     fn takes(&self, node: NodeId) -> bool {
         self.situation.state(node) == MemberState::Serving
     }
@@ -174,15 +174,15 @@ impl<'a> Table<'a> {
             return self.directory(place);
         }
         let chosen = &self.chosen[&place.shard];
-        // What cannot have all its copies yet loses none of those it has.
+        // A shard that lacks copies must not lose one.
         if chosen.len() < self.copies {
             return Target::of(place);
         }
         self.split(place, chosen, voters_of(self.copies))
     }
 
-    /// Every member has a copy of the directory; one that is drained as long as it has anything else, for it reads
-    /// there what becomes of it.
+    /// Every member has a copy of the directory. A drained node keeps it until it has no other copy, since it reads its
+    /// state there.
     fn directory(&self, place: &Place) -> Target {
         let stays = |node: &NodeId| self.takes(*node) || place.has(*node);
         let chosen: Vec<NodeId> = self.nodes.iter().copied().filter(stays).collect();
@@ -198,13 +198,13 @@ impl<'a> Table<'a> {
         Target::new(voters, learners)
     }
 
-    /// Which of the chosen nodes vote: first those that do already.
+    /// The chosen nodes that vote: existing voters first.
     fn split(&self, place: &Place, chosen: &[NodeId], voters: usize) -> Target {
         let walk = self.ring.walk(place.shard);
         let votes = |node: NodeId| place.voters.iter().any(|voter| voter.node == node);
         let lost = |node: NodeId| {
             let replica = place.all().find(|replica| replica.node == node);
-            replica.is_some_and(|replica| !self.situation.is_whole(replica))
+            replica.is_some_and(|replica| !self.situation.has_its_disk(replica))
         };
         let mut ranked = chosen.to_vec();
         ranked.sort_by_key(|node| {

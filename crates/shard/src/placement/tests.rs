@@ -1,4 +1,4 @@
-//! Stories of clusters that grow and shrink, and whatever else may happen to one.
+//! Clusters that grow and shrink, planned to the end.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,12 +10,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A cluster that carries plans out, as the directory and the leaders of shards do.
+/// A cluster that carries out plans, like the directory and the leaders of shards.
 #[derive(Clone, Debug)]
 struct World {
     now: Situation,
     next_generation: u64,
-    /// Replicas that were made.
+    /// Replicas created.
     made: usize,
 }
 
@@ -62,14 +62,14 @@ impl World {
     fn can_lose(&self, node: NodeId) -> bool {
         self.now.places.iter().all(|place| {
             let whole = |voter: &&Replica| {
-                self.now.state(voter.node) != MemberState::Gone && self.now.is_whole(**voter) && voter.node != node
+                self.now.state(voter.node) != MemberState::Gone && self.now.has_its_disk(**voter) && voter.node != node
             };
             let votes = place.voters.iter().any(|voter| voter.node == node);
             !place.moving && (!votes || place.voters.iter().filter(whole).count() * 2 > place.voters.len())
         })
     }
 
-    /// Plans once and commits it; what was planned.
+    /// Plans once and commits it. Returns the plan.
     fn step(&mut self) -> Vec<Move> {
         let moves = plan(&self.now);
         assert_eq!(moves, plan(&self.now), "the same table has the same plan");
@@ -115,7 +115,7 @@ impl World {
         for node in nodes {
             let known = before.all().find(|replica| replica.node == *node);
             let serves = self.now.state(*node) == MemberState::Serving;
-            let known = known.filter(|known| !serves || self.now.is_whole(*known));
+            let known = known.filter(|known| !serves || self.now.has_its_disk(*known));
             replicas.push(known.unwrap_or_else(|| {
                 self.next_generation += 1;
                 self.made += 1;
@@ -125,7 +125,7 @@ impl World {
         replicas
     }
 
-    /// A shard arrives, if it can: everybody in its target configuration is there.
+    /// Finishes the move of a shard if every node of its target is there.
     fn arrive(&mut self, shard: usize) {
         let place = &self.now.places[shard];
         let there = |replica: Replica| self.now.state(replica.node) != MemberState::Gone;
@@ -136,7 +136,7 @@ impl World {
         }
     }
 
-    /// Plans until nothing is left to do; the rounds that took.
+    /// Plans until nothing is left to do. Returns the rounds.
     fn settle(&mut self) -> usize {
         for round in 0..1_000 {
             let moves = self.step();
@@ -161,9 +161,9 @@ impl World {
             assert!(complete || !self.waiting().is_empty(), "{place:?}");
             for replica in place.all() {
                 let state = self.now.state(replica.node);
-                // While a disk is awaited there may be nobody to take what others lose.
+                // While a node has no disk, there may be no node that can take its copies.
                 let stays = match state {
-                    MemberState::Serving => self.now.is_whole(replica),
+                    MemberState::Serving => self.now.has_its_disk(replica),
                     MemberState::Joining => true,
                     MemberState::Draining | MemberState::Gone => !self.waiting().is_empty(),
                 };
@@ -176,7 +176,7 @@ impl World {
         }
         let shards = self.now.places.len() - 1;
         let copies_max = (shards * copies).div_ceil(stay);
-        // A node that waits for its disk keeps what it has and gets nothing: others may then have more.
+        // A node without a disk keeps its copies and gets none, so others may have more.
         if self.waiting().is_empty() {
             assert!(held.values().all(|held| *held <= copies_max), "{held:?} of at most {copies_max}");
             let leads_max = shards.div_ceil(serving.len());
@@ -274,7 +274,7 @@ fn from_one_node_to_four() {
 }
 
 #[test]
-fn a_drained_node_is_left_with_the_directory_until_it_has_nothing_else() {
+fn a_drained_node_keeps_the_directory_until_it_has_no_other_shard() {
     let mut world = settled(4, 4);
     world.turn(2, MemberState::Draining);
     let first = world.step();
@@ -296,7 +296,7 @@ fn a_drained_node_is_left_with_the_directory_until_it_has_nothing_else() {
 }
 
 #[test]
-fn shards_of_a_removed_node_are_copied_anew_and_those_come_first() {
+fn shards_of_a_removed_node_are_copied_first() {
     let mut world = settled(4, 8);
     world.turn(4, MemberState::Draining);
     world.step();
@@ -326,7 +326,7 @@ fn shards_of_a_removed_node_are_copied_anew_and_those_come_first() {
 }
 
 #[test]
-fn a_lost_disk_keeps_its_places_and_is_filled_when_there_is_another() {
+fn a_node_with_a_lost_disk_keeps_its_places_and_is_filled_later() {
     let mut world = settled(3, 4);
     let before = world.clone();
     world.replace(2);
@@ -349,7 +349,7 @@ fn a_lost_disk_keeps_its_places_and_is_filled_when_there_is_another() {
 }
 
 #[test]
-fn what_cannot_be_reached_any_more_gets_another_aim() {
+fn an_unreachable_target_is_replaced() {
     let mut world = settled(3, 4);
     world.join();
     world.step();
@@ -372,7 +372,7 @@ fn what_cannot_be_reached_any_more_gets_another_aim() {
     );
 }
 
-/// Adding the (n+1)th node moves its share and nothing else.
+/// Adding a node moves its share and nothing else.
 #[test]
 fn a_new_node_gets_its_share_and_nothing_else_moves() {
     for shards in [32, 128] {
@@ -439,7 +439,7 @@ impl World {
                     self.turn(node, MemberState::Serving);
                 }
             }
-            // Somebody has to serve.
+            // At least one node must serve.
             Happens::Remove(_) | Happens::Replace(_) if serving.len() == 1 => {}
             Happens::Remove(at) => {
                 if let Some(node) = one(serving, *at).filter(|node| self.can_lose(*node)) {
@@ -466,8 +466,8 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever happens to a cluster, and however far it is with the plan before: it settles, and then everybody has a
-    /// share. Each step is checked by itself.
+    /// After any sequence of events, and at any point of an earlier plan, the cluster settles with even shares. Each
+    /// step is checked by itself.
     #[test]
     fn every_cluster_settles(
         shards in 1..40_u16,

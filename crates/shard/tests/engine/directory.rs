@@ -1,13 +1,12 @@
-//! The simulated directory: target configurations with versions, replica ids that are given out once, and what is known
-//! to be dead.
+//! The simulated directory: target configurations with versions, unique replica ids, and the replicas known to be dead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use boxoffice_shard::{FOUNDING, NodeId, ReplicaId, ShardId, TargetConfig};
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
-/// What the shards of a cluster are to become.
+/// The target configurations of a cluster.
 pub(crate) struct Directory {
     nodes: Vec<NodeId>,
     generation: u64,
@@ -20,8 +19,8 @@ struct Placed {
     targets: Vec<TargetConfig>,
     // The highest version that was reached.
     reached: u64,
-    // Nodes that are leaving, with the first version without them: until that one is reached, their replica may be
-    // needed, and another one on the same node would end it.
+    // Nodes that are leaving, with the first version without them. Until that is reached, their replica may be needed,
+    // and another one on the same node would end it.
     leaving: BTreeMap<NodeId, u64>,
 }
 
@@ -42,27 +41,28 @@ impl Directory {
         self.shards[&shard].targets.last().unwrap()
     }
 
-    /// Any target configuration there ever was.
-    pub(crate) fn any(&self, shard: ShardId, dice: &mut Dice) -> &TargetConfig {
-        dice.pick(&self.shards[&shard].targets)
+    /// Any target configuration so far.
+    pub(crate) fn any(&self, shard: ShardId, rng: &mut Rng) -> &TargetConfig {
+        rng.pick(&self.shards[&shard].targets)
     }
 
-    /// Wants something else of a shard: one, two or three voters, anywhere; the others are learners or nothing.
-    pub(crate) fn change(&mut self, shard: ShardId, dice: &mut Dice) {
+    /// Changes the target configuration of a shard: one, two or three voters anywhere; the others are learners or have
+    /// no copy.
+    pub(crate) fn change(&mut self, shard: ShardId, rng: &mut Rng) {
         let placed = &self.shards[&shard];
         let mut free: Vec<_> = self.nodes.iter().copied().filter(|node| !placed.leaving.contains_key(node)).collect();
-        let wanted = *dice.pick(&[1, 2, 3, 3, 3]);
+        let wanted = *rng.pick(&[1, 2, 3, 3, 3]);
         let mut voters = Vec::new();
         while voters.len() < wanted && !free.is_empty() {
-            let place = usize::try_from(dice.below(free.len() as u64)).unwrap();
+            let place = usize::try_from(rng.below(free.len() as u64)).unwrap();
             voters.push(free.swap_remove(place));
         }
-        let learners: Vec<_> = free.into_iter().filter(|_| dice.chance(300)).collect();
-        let leader = dice.chance(700).then(|| *dice.pick(&voters));
+        let learners: Vec<_> = free.into_iter().filter(|_| rng.chance(300)).collect();
+        let leader = rng.chance(700).then(|| *rng.pick(&voters));
         self.target(shard, &voters, &learners, leader);
     }
 
-    /// Wants these.
+    /// Sets a target configuration.
     pub(crate) fn target(&mut self, shard: ShardId, voters: &[NodeId], learners: &[NodeId], leader: Option<NodeId>) {
         let before = self.latest(shard).clone();
         let mut replica = |node: &NodeId| {
@@ -108,14 +108,14 @@ impl Directory {
         past.iter().any(wanted) && !past.last().is_some_and(wanted) && !later.iter().any(wanted)
     }
 
-    /// Whether nothing is lost with this node's disk.
+    /// Whether the cluster can lose this node's disk.
     pub(crate) fn can_lose(&self, node: NodeId) -> bool {
         let votes = |target: &TargetConfig| target.voters.iter().any(|voter| voter.node() == node);
         self.is_reconciled()
             && self.shards().all(|shard| !votes(self.latest(shard)) || self.latest(shard).voters.len() > 2)
     }
 
-    /// A node's disk is lost: it gets other replicas. Those it had are below the generation that comes back.
+    /// A node loses its disk and gets other replicas. Returns a generation above those that it had.
     pub(crate) fn lose(&mut self, node: NodeId) -> u64 {
         self.generation += 1;
         let lowest = self.generation;
@@ -134,7 +134,7 @@ impl Directory {
         lowest
     }
 
-    /// All replicas that are wanted in the end.
+    /// The replicas of all target configurations.
     pub(crate) fn wanted(&self) -> BTreeSet<(ShardId, ReplicaId)> {
         let targets = self.shards().map(|shard| (shard, self.latest(shard)));
         targets

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use boxoffice_shard::{Record, ShardId, SnapshotMeta, Write};
 use bytes::Bytes;
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 #[derive(Default)]
 pub(crate) struct Disk {
@@ -44,7 +44,7 @@ impl Disk {
         self.parts.iter_mut().for_each(|part| part.synced = part.writes.len());
     }
 
-    /// Begins a new part and removes those before it that hold nothing that is still needed.
+    /// Begins a new part and removes those before it that are not needed any more.
     pub(crate) fn turn_over(&mut self, checkpoint: &[Record], first_needed: impl Fn(ShardId) -> u64) {
         let mut head = Vec::new();
         checkpoint.iter().for_each(|record| record.encode(&mut head));
@@ -55,11 +55,11 @@ impl Disk {
         self.parts.drain(..kept);
     }
 
-    /// Of what was not synced, any beginning may have reached the disk.
-    pub(crate) fn crash(&mut self, dice: &mut Dice) {
+    /// Any beginning of the data that is not synced may survive a crash.
+    pub(crate) fn crash(&mut self, rng: &mut Rng) {
         for part in &mut self.parts {
             let loose = part.writes.len() - part.synced;
-            let kept = part.synced + usize::try_from(dice.below(loose as u64 + 1)).unwrap();
+            let kept = part.synced + usize::try_from(rng.below(loose as u64 + 1)).unwrap();
             part.writes.truncate(kept);
             part.synced = kept;
         }

@@ -1,4 +1,4 @@
-//! What was asked, answered and applied; and whether it fits together.
+//! Records requests, answers and applied entries, and checks that they are consistent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ enum Fate {
 struct Asked {
     shard: ShardId,
     fate: Fate,
-    // For a read: what must be applied when it is done, and the proposals of the same node before it.
+    // For a read: the index that must be applied, and the previous proposals of the same node.
     floor: u64,
     before: Option<Ticket>,
     is_read: bool,
@@ -35,18 +35,18 @@ struct Entry {
 #[derive(Default)]
 pub(crate) struct History {
     asked: BTreeMap<Ticket, Asked>,
-    // By shard and index: what the first node to apply it applied.
+    // By shard and index: the entry that the first node applied.
     entries: BTreeMap<(ShardId, u64), Entry>,
-    // By shard: the highest index that was answered.
+    // By shard: the highest acknowledged index.
     answered: BTreeMap<ShardId, u64>,
     applied: BTreeMap<(NodeId, ShardId), u64>,
-    // By shard and index: who replicated it there.
+    // By shard and index: the members.
     members: BTreeMap<(ShardId, u64), (Members, u64)>,
     next: Ticket,
     pub(crate) trace: Trace,
 }
 
-/// A hash of everything that came out, in its order.
+/// A hash of all outputs, in order.
 pub(crate) struct Trace(pub(crate) u64);
 
 impl Default for Trace {
@@ -82,14 +82,14 @@ impl History {
         self.next
     }
 
-    /// A read that is done at once with what the node has applied.
-    pub(crate) fn read_without_asking(&mut self, node: NodeId, shard: ShardId) {
+    /// A read that is answered at once from the node's state.
+    pub(crate) fn read_without_quorum(&mut self, node: NodeId, shard: ShardId) {
         let ticket = self.ask(shard, None, true);
         let index = self.applied.get(&(node, shard)).copied().unwrap_or(0);
         self.done(node, ticket, shard, index);
     }
 
-    /// The node is gone, and with it every answer it owed.
+    /// The node crashed: its pending requests get no answer.
     pub(crate) fn crashed(&mut self, node: NodeId) {
         self.applied.retain(|(applied, _), _| *applied != node);
     }
@@ -132,15 +132,15 @@ impl History {
         }
     }
 
-    /// Who replicates a shard, as a node sees it after a pass.
-    pub(crate) fn see_members(&mut self, meta: &SnapshotMeta) {
+    /// The members of a shard, as a node knows them after a pass.
+    pub(crate) fn record_members(&mut self, meta: &SnapshotMeta) {
         let found = (&meta.members, meta.placed);
         let at = (meta.shard, meta.position.index);
         let (members, placed) = self.members.entry(at).or_insert_with(|| (meta.members.clone(), meta.placed));
         assert_eq!((&*members, *placed), found, "the members at {at:?} differ");
     }
 
-    /// Who left never comes back.
+    /// A removed replica never comes back.
     fn check_members(&self) {
         let mut present: BTreeMap<ShardId, BTreeSet<ReplicaId>> = BTreeMap::new();
         let mut gone: BTreeSet<(ShardId, ReplicaId)> = BTreeSet::new();
@@ -191,13 +191,13 @@ impl History {
         self.asked.values().filter(done).count()
     }
 
-    /// How many asked things were lost, by whether their outcome is unknown.
+    /// Requests that were lost: with an unknown outcome, and certainly without effect.
     pub(crate) fn lost(&self) -> (usize, usize) {
         let count = |fate| self.asked.values().filter(|asked| asked.fate == fate).count();
         (count(Fate::Never), count(Fate::Unknown))
     }
 
-    /// The whole history, after everything has come to rest.
+    /// Checks the whole history at the end.
     pub(crate) fn check(&self, members: &[Member]) {
         let mut counts: BTreeMap<Ticket, u32> = BTreeMap::new();
         let mut last: BTreeMap<ShardId, (u64, u64)> = BTreeMap::new();

@@ -1,11 +1,11 @@
-//! The engine from outside: stories on one node, and clusters simulated from a seed.
+//! The engine from outside: single nodes step by step, and clusters simulated from a seed.
 
-mod dice;
 mod directory;
 mod disk;
 mod history;
 mod member;
 mod moves;
+mod rng;
 mod simulation;
 mod stories;
 mod time;

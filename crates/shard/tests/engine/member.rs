@@ -7,37 +7,37 @@ use boxoffice_shard::{
 };
 use bytes::Bytes;
 
-use crate::dice::Dice;
 use crate::disk::Disk;
+use crate::rng::Rng;
 
-/// What a proposal or read is known by; a proposal's turn is its ticket, and some padding.
+/// Identifies a proposal or a read. The turn of a proposal is its ticket and some padding.
 pub(crate) type Ticket = u64;
 
-/// Where a pass ends when the power goes.
+/// The point of a pass at which the power fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// The messages have left; nothing is written.
+    /// The messages are sent; nothing is written.
     BeforeWrite,
     /// The snapshots are durable; the records are not.
     BeforeSync,
-    /// All is durable; nobody has heard of it.
+    /// All is durable; no output is delivered.
     AfterSync,
 }
 
-/// How a node goes about its work.
+/// The correct behaviour of a node, or a planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Habit {
     Correct,
-    /// The planted bug: says that a write is durable although it is not yet.
+    /// The planted bug: reports a write as durable before it is.
     PersistedTooEarly,
     /// The planted bug: a replica whose disk was lost comes back under its old id.
     KeepsReplicaIds,
-    /// The planted bug: a target configuration of an old version is taken for a new one.
-    FollowsOldAims,
-    /// The planted bug: terms and votes are not read back after a restart.
+    /// The planted bug: an old target configuration is accepted as a new one.
+    FollowsOldTargets,
+    /// The planted bug: terms and votes are forgotten at a restart.
     ForgetsVotes,
-    /// The planted bug: whoever led last answers reads, and asks nobody whether another one leads by now.
-    ReadsWithoutAsking,
+    /// The planted bug: a node that led once answers reads without a quorum.
+    ReadsWithoutQuorum,
 }
 
 pub(crate) struct Member {
@@ -79,21 +79,21 @@ impl Member {
         records.retain(|record| self.habit != Habit::ForgetsVotes || !matches!(record, Record::State { .. }));
         let engine = Engine::restore(self.config.clone(), metas, records);
         let engine = engine.unwrap_or_else(|error| panic!("{error}"));
-        // A snapshot may have been left by a replica that is gone.
+        // A snapshot may be left over from a removed replica.
         let of_engine = |meta: &SnapshotMeta| engine.snapshot_meta(meta.shard) == Some(meta);
         let states = self.disk.snapshots().filter(|(meta, _)| of_engine(meta));
         self.applied_state = states.map(|(meta, state)| (meta.shard, unfold(state))).collect();
         self.engine = Some(engine);
     }
 
-    /// The disk is replaced by an empty one.
+    /// Replaces the disk by an empty one.
     pub(crate) fn lose_disk(&mut self) {
         self.disk = Disk::default();
         self.config.groups.clear();
     }
 
-    pub(crate) fn crash(&mut self, dice: &mut Dice) {
-        self.disk.crash(dice);
+    pub(crate) fn crash(&mut self, rng: &mut Rng) {
+        self.disk.crash(rng);
         self.engine = None;
         self.applied_state.clear();
         self.epochs.clear();
@@ -101,12 +101,12 @@ impl Member {
         self.saving.clear();
     }
 
-    /// Passes until nothing is left to do, or the power goes in the first one. `send` carries messages away.
+    /// Runs passes until nothing is left to do, or the power fails in the first one. `send` delivers messages.
     pub(crate) fn work(
         &mut self,
         now: Now,
         cut: Option<Cut>,
-        dice: &mut Dice,
+        rng: &mut Rng,
         mut send: impl FnMut(Outgoing),
     ) -> Vec<Output<Ticket>> {
         let mut taken = Vec::new();
@@ -117,10 +117,10 @@ impl Member {
             let engine = self.engine.as_mut().unwrap();
             let write = engine.step(now, inputs);
             write.messages.iter().cloned().for_each(&mut send);
-            // Some carry out at once what is decided already, some do when the write is durable.
-            if dice.below(2) == 0 {
+            // Some handle committed entries at once, some when the write is durable.
+            if rng.below(2) == 0 {
                 engine.decided(&mut out);
-                self.carry_out(out.drain(..), dice, &mut send, &mut taken);
+                self.carry_out(out.drain(..), rng, &mut send, &mut taken);
             }
             if cut == Some(Cut::BeforeWrite) {
                 return taken;
@@ -145,7 +145,7 @@ impl Member {
                 return taken;
             }
             self.engine.as_mut().unwrap().persisted(&mut out);
-            self.carry_out(out.drain(..), dice, &mut send, &mut taken);
+            self.carry_out(out.drain(..), rng, &mut send, &mut taken);
             if !self.engine.as_ref().unwrap().has_ready() && self.inbox.is_empty() {
                 return taken;
             }
@@ -155,7 +155,7 @@ impl Member {
     fn carry_out(
         &mut self,
         out: impl Iterator<Item = Output<Ticket>>,
-        dice: &mut Dice,
+        rng: &mut Rng,
         send: &mut impl FnMut(Outgoing),
         taken: &mut Vec<Output<Ticket>>,
     ) {
@@ -177,7 +177,7 @@ impl Member {
                 }
                 Output::SnapshotDue { meta } => {
                     let state = fold(self.applied_state.get(&meta.shard));
-                    self.saving.push((dice.below(10), meta.clone(), state));
+                    self.saving.push((rng.below(10), meta.clone(), state));
                 }
                 Output::CutSnapshot { meta, .. } => {
                     let state = fold(self.applied_state.get(&meta.shard));
@@ -204,7 +204,7 @@ impl Member {
         for (_, meta, state) in self.saving.extract_if(.., |(left, ..)| *left == 0) {
             let (shard, replica, index) = (meta.shard, meta.replica, meta.position.index);
             let newest = self.disk.snapshots().find(|(kept, _)| kept.shard == shard);
-            // One that the leader sent meanwhile is newer.
+            // The leader may have sent a newer one meanwhile.
             if newest.is_none_or(|(kept, _)| kept.position.index < index) {
                 self.disk.save(meta, state);
                 self.inbox.push(Input::SnapshotSaved { shard, replica, index });

@@ -1,9 +1,9 @@
-//! Stories about members that change: nodes that join, are replaced, removed and late, on a network that loses nothing.
+//! Membership changes step by step, on a network without losses: nodes that join, are replaced, are removed and lag.
 
 use boxoffice_shard::{ClockReading, Config, Input, NodeId, Now, Output, ReplicaId, Role, TargetConfig};
 
-use crate::dice::Dice;
 use crate::member::{Habit, Member, turn_of};
+use crate::rng::Rng;
 
 const SHARD: u16 = 1;
 /// Enough for elections, snapshots and a preferred leader.
@@ -14,11 +14,11 @@ struct Cluster {
     members: Vec<Member>,
     // Nodes that are switched off.
     off: Vec<NodeId>,
-    dice: Dice,
+    rng: Rng,
     mono_ms: u64,
     tickets: u64,
-    // What came out that is about members.
-    told: Vec<String>,
+    // The outputs about members.
+    outputs: Vec<String>,
 }
 
 impl Cluster {
@@ -30,9 +30,9 @@ impl Cluster {
         let mut members: Vec<_> = (1..=nodes).map(|node| Member::new(config(node), Habit::Correct)).collect();
         members.iter_mut().for_each(Member::start);
         let mut cluster =
-            Cluster { members, off: Vec::new(), dice: Dice::new(5), mono_ms: 0, tickets: 0, told: Vec::new() };
+            Cluster { members, off: Vec::new(), rng: Rng::new(5), mono_ms: 0, tickets: 0, outputs: Vec::new() };
         cluster.run(3);
-        cluster.told.clear();
+        cluster.outputs.clear();
         cluster
     }
 
@@ -40,7 +40,7 @@ impl Cluster {
         &mut self.members[usize::try_from(node - 1).unwrap()]
     }
 
-    /// So many ticks, and whatever follows from them.
+    /// Runs this many ticks and everything that follows from them.
     fn run(&mut self, ticks: u32) {
         for _ in 0..ticks {
             self.mono_ms += 100;
@@ -52,7 +52,7 @@ impl Cluster {
         }
     }
 
-    /// All walls show the same.
+    /// All wall clocks show the same.
     fn compare_clocks(&mut self) {
         let read = ClockReading { asked_ms: self.mono_ms, answered_ms: self.mono_ms, wall_ms: 5_000 + self.mono_ms };
         for node in (1..=self.members.len() as u64).filter(|node| !self.off.contains(node)) {
@@ -64,7 +64,7 @@ impl Cluster {
         }
     }
 
-    /// One round of passes; whether a message is on its way to a node that is on.
+    /// One round of passes. Returns whether a message is on its way to a running node.
     fn pass(&mut self) -> bool {
         let now = Now { wall_ms: 5_000 + self.mono_ms, mono_ms: self.mono_ms };
         let mut sent = Vec::new();
@@ -73,8 +73,8 @@ impl Cluster {
             if self.off.contains(&from) {
                 continue;
             }
-            let outputs = member.work(now, None, &mut self.dice, |message| sent.push((from, message)));
-            self.told.extend(outputs.iter().filter_map(|output| draw(from, output)));
+            let outputs = member.work(now, None, &mut self.rng, |message| sent.push((from, message)));
+            self.outputs.extend(outputs.iter().filter_map(|output| draw(from, output)));
         }
         sent.retain(|(_, message)| !self.off.contains(&message.to));
         let any = !sent.is_empty();
@@ -85,7 +85,7 @@ impl Cluster {
         any
     }
 
-    /// Tells some nodes a target configuration.
+    /// Gives some nodes a target configuration.
     fn target(&mut self, to: &[NodeId], target: &TargetConfig) {
         for node in to {
             let target = target.clone();
@@ -97,8 +97,8 @@ impl Cluster {
         self.at(node).inbox.push(Input::Drop { shard: SHARD, replica });
     }
 
-    /// The leader takes some turns, which must be done; who it was.
-    fn sell(&mut self, turns: u64) -> NodeId {
+    /// The leader commits some turns. Returns the leader.
+    fn commit_turns(&mut self, turns: u64) -> NodeId {
         let leader = self.leader().expect("somebody leads");
         for _ in 0..turns {
             self.tickets += 1;
@@ -117,7 +117,7 @@ impl Cluster {
         on.filter(|member| member.epochs.contains_key(&SHARD)).map(Member::id).next()
     }
 
-    /// A node's view of who votes and who learns.
+    /// The voters and learners as a node knows them.
     fn members(&mut self, node: NodeId) -> Option<String> {
         let group = self.at(node).engine.as_ref().unwrap().group(SHARD)?;
         assert!(!group.members.is_joint());
@@ -128,13 +128,13 @@ impl Cluster {
         Some(self.at(node).engine.as_ref().unwrap().group(SHARD)?.role)
     }
 
-    fn take_told(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.told)
+    fn take_outputs(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.outputs)
     }
 
     fn restart(&mut self, node: NodeId) {
-        let mut dice = Dice::new(1);
-        self.at(node).crash(&mut dice);
+        let mut rng = Rng::new(1);
+        self.at(node).crash(&mut rng);
         self.at(node).start();
     }
 }
@@ -165,51 +165,51 @@ const FOUR: (NodeId, u64) = (4, 4);
 /// Three voters; node 4 is empty.
 fn three_voters() -> Cluster {
     let mut cluster = Cluster::founded(4);
-    cluster.sell(3);
+    cluster.commit_turns(3);
     cluster.target(&[1, 2, 3, 4], &target(2, &[ONE, TWO, THREE], &[]));
     cluster.run(LONG);
-    assert_eq!(cluster.take_told(), ["1 reached 2"]);
+    assert_eq!(cluster.take_outputs(), ["1 reached 2"]);
     assert_eq!(cluster.members(3).unwrap(), "[1.1, 2.2, 3.3] []");
     cluster
 }
 
 #[test]
-fn a_founder_is_alone_with_everything_and_who_joins_has_nothing() {
+fn a_founder_has_all_shards_and_a_joining_node_has_none() {
     let mut cluster = Cluster::founded(2);
     let shards = |member: &mut Member| member.engine.as_ref().unwrap().shards().collect::<Vec<_>>();
     assert_eq!(shards(cluster.at(1)), [0, 1]);
     assert_eq!(shards(cluster.at(2)), [0; 0]);
     assert_eq!(cluster.members(1).unwrap(), "[1.1] []");
-    assert_eq!(cluster.sell(3), 1);
+    assert_eq!(cluster.commit_turns(3), 1);
 }
 
 #[test]
-fn a_second_node_learns_and_a_third_makes_three_voters() {
+fn a_second_node_is_a_learner_and_a_third_makes_three_voters() {
     let mut cluster = Cluster::founded(3);
-    cluster.sell(3);
+    cluster.commit_turns(3);
     cluster.target(&[1, 2, 3], &target(2, &[ONE], &[TWO]));
     cluster.run(LONG);
-    assert_eq!((cluster.take_told(), cluster.role(2)), (vec!["1 reached 2".to_owned()], Some(Role::Learner)));
+    assert_eq!((cluster.take_outputs(), cluster.role(2)), (vec!["1 reached 2".to_owned()], Some(Role::Learner)));
     assert_eq!(cluster.members(2).unwrap(), "[1.1] [2.2]");
     assert_eq!(cluster.at(2).applied_state[&SHARD], [1, 2, 3]);
     cluster.target(&[1, 2, 3], &target(3, &[ONE, TWO, THREE], &[]));
     cluster.run(LONG);
-    assert_eq!(cluster.take_told(), ["1 reached 3"]);
+    assert_eq!(cluster.take_outputs(), ["1 reached 3"]);
     assert_eq!(cluster.members(3).unwrap(), "[1.1, 2.2, 3.3] []");
     let status = cluster.at(1).engine.as_ref().unwrap().group(SHARD).unwrap();
-    assert_eq!((status.role, status.aim_version, status.followers.len()), (Role::Leader, 3, 2));
+    assert_eq!((status.role, status.target_version, status.followers.len()), (Role::Leader, 3, 2));
     assert!(status.followers.iter().all(|follower| follower.active && follower.matched == status.last_index));
-    // Any one of them can be missing.
+    // Any one of them may be missing.
     cluster.off = vec![1];
     cluster.run(LONG);
-    assert_ne!(cluster.sell(2), 1);
+    assert_ne!(cluster.commit_turns(2), 1);
 }
 
 #[test]
 fn a_lost_disk_is_replaced_by_another_replica() {
     let mut cluster = three_voters();
-    let mut dice = Dice::new(1);
-    cluster.at(3).crash(&mut dice);
+    let mut rng = Rng::new(1);
+    cluster.at(3).crash(&mut rng);
     cluster.at(3).lose_disk();
     cluster.at(3).config.generation_min = 5;
     cluster.at(3).start();
@@ -218,7 +218,7 @@ fn a_lost_disk_is_replaced_by_another_replica() {
     assert!(cluster.at(3).engine.as_ref().unwrap().dropped_messages() > 0);
     cluster.target(&[1, 2, 3], &target(3, &[ONE, TWO, (3, 5)], &[]));
     cluster.run(LONG);
-    assert_eq!(cluster.take_told(), ["1 reached 3"]);
+    assert_eq!(cluster.take_outputs(), ["1 reached 3"]);
     assert_eq!(cluster.members(3).unwrap(), "[1.1, 2.2, 3.5] []");
     assert_eq!(cluster.at(3).applied_state[&SHARD], [1, 2, 3]);
 }
@@ -229,24 +229,24 @@ fn a_replica_that_missed_its_removal_is_dropped_and_stays_gone() {
     cluster.off = vec![3];
     cluster.target(&[1, 2, 4], &target(3, &[ONE, TWO, FOUR], &[]));
     cluster.run(LONG);
-    assert_eq!(cluster.take_told(), ["1 reached 3"]);
+    assert_eq!(cluster.take_outputs(), ["1 reached 3"]);
     cluster.off.clear();
     cluster.run(LONG);
-    assert_eq!((cluster.take_told(), cluster.role(3)), (vec![], Some(Role::Candidate)), "it disturbs nobody");
+    assert_eq!((cluster.take_outputs(), cluster.role(3)), (vec![], Some(Role::Candidate)), "it does not disturb the others");
     cluster.drop_replica(3, replica(3, 9));
     cluster.run(1);
-    assert_eq!(cluster.take_told(), [""; 0], "that is another one");
+    assert_eq!(cluster.take_outputs(), [""; 0], "that is another one");
     cluster.drop_replica(3, replica(3, 3));
     cluster.run(1);
-    assert_eq!((cluster.take_told(), cluster.role(3)), (vec!["3 dropped 3.3".to_owned()], None));
+    assert_eq!((cluster.take_outputs(), cluster.role(3)), (vec!["3 dropped 3.3".to_owned()], None));
     assert_eq!(cluster.at(3).engine.as_ref().unwrap().first_needed(SHARD), None);
     cluster.restart(3);
     cluster.run(LONG);
     assert_eq!(cluster.role(3), None);
-    // When it comes back it is another replica.
+    // It comes back as another replica.
     cluster.target(&[1, 2, 3, 4], &target(4, &[ONE, TWO, FOUR], &[(3, 6)]));
     cluster.run(LONG);
-    assert_eq!((cluster.take_told(), cluster.role(3)), (vec!["1 reached 4".to_owned()], Some(Role::Learner)));
+    assert_eq!((cluster.take_outputs(), cluster.role(3)), (vec!["1 reached 4".to_owned()], Some(Role::Learner)));
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn a_newer_replica_ends_the_one_before_it() {
     // The directory was told that node 3 lost its disk, but it did not.
     cluster.target(&[1, 2, 3], &target(3, &[ONE, TWO, (3, 5)], &[]));
     cluster.run(LONG);
-    assert_eq!(cluster.take_told(), ["3 dropped 3.3", "1 reached 3"]);
+    assert_eq!(cluster.take_outputs(), ["3 dropped 3.3", "1 reached 3"]);
     assert_eq!(cluster.members(3).unwrap(), "[1.1, 2.2, 3.5] []");
     cluster.restart(3);
     cluster.run(3);
@@ -263,27 +263,27 @@ fn a_newer_replica_ends_the_one_before_it() {
 }
 
 #[test]
-fn an_old_aim_undoes_nothing() {
+fn an_old_target_is_ignored() {
     let mut cluster = three_voters();
     cluster.target(&[1, 2], &target(4, &[ONE, TWO, FOUR], &[]));
     cluster.run(LONG);
-    // The next leader knows of an older target configuration only.
+    // The next leader knows only an older target configuration.
     cluster.restart(2);
     cluster.restart(4);
     cluster.target(&[2, 4], &target(3, &[ONE, TWO, THREE], &[]));
     cluster.off = vec![1];
     cluster.run(LONG);
-    let leader = cluster.sell(1);
+    let leader = cluster.commit_turns(1);
     assert_eq!(cluster.members(leader).unwrap(), "[1.1, 2.2, 4.4] []");
-    assert!(!cluster.take_told().contains(&format!("{leader} reached 3")));
+    assert!(!cluster.take_outputs().contains(&format!("{leader} reached 3")));
 }
 
 #[test]
-fn an_aim_that_changes_nothing_outranks_older_ones_all_the_same() {
+fn a_target_without_changes_outranks_older_ones() {
     let mut cluster = Cluster::founded(2);
     cluster.target(&[1], &target(3, &[ONE], &[]));
     cluster.run(3);
-    assert_eq!(cluster.take_told(), ["1 reached 3"]);
+    assert_eq!(cluster.take_outputs(), ["1 reached 3"]);
     cluster.restart(1);
     cluster.target(&[1], &target(2, &[ONE], &[TWO]));
     cluster.run(LONG);
@@ -291,18 +291,18 @@ fn an_aim_that_changes_nothing_outranks_older_ones_all_the_same() {
 }
 
 #[test]
-fn a_leader_that_is_not_wanted_hands_over_and_leaves() {
+fn a_leader_outside_the_target_transfers_leadership_and_leaves() {
     let mut cluster = three_voters();
     cluster.target(&[1, 2, 3, 4], &target(3, &[TWO, THREE, FOUR], &[]));
     cluster.run(LONG);
-    let leader = cluster.sell(2);
-    assert_eq!(cluster.take_told(), [format!("{leader} leads"), format!("{leader} reached 3")]);
+    let leader = cluster.commit_turns(2);
+    assert_eq!(cluster.take_outputs(), [format!("{leader} leads"), format!("{leader} reached 3")]);
     assert_eq!(cluster.members(leader).unwrap(), "[2.2, 3.3, 4.4] []");
-    // Until the directory says that the target configuration is reached, its vote could still be needed.
+    // Until the directory says that the target configuration is reached, its vote may be needed.
     assert_eq!(cluster.role(1), Some(Role::Retired));
     cluster.drop_replica(1, replica(1, 1));
     cluster.run(1);
-    assert_eq!((cluster.take_told(), cluster.role(1)), (vec!["1 dropped 1.1".to_owned()], None));
+    assert_eq!((cluster.take_outputs(), cluster.role(1)), (vec!["1 dropped 1.1".to_owned()], None));
 }
 
 #[test]
@@ -311,13 +311,13 @@ fn a_dead_joiner_only_delays_the_move_and_can_be_exchanged() {
     cluster.off = vec![3, 4];
     cluster.target(&[1, 2], &target(3, &[ONE, TWO, FOUR], &[]));
     cluster.run(LONG);
-    cluster.sell(2);
+    cluster.commit_turns(2);
     assert_eq!(cluster.members(1).unwrap(), "[1.1, 2.2, 3.3] [4.4]");
     cluster.off = vec![4];
     cluster.target(&[1, 2, 3], &target(4, &[ONE, TWO, THREE], &[]));
     cluster.run(LONG);
     assert_eq!(cluster.members(1).unwrap(), "[1.1, 2.2, 3.3] []");
-    assert_eq!(cluster.take_told(), ["1 reached 4"]);
+    assert_eq!(cluster.take_outputs(), ["1 reached 4"]);
 }
 
 #[test]
@@ -325,8 +325,8 @@ fn three_voters_become_one() {
     let mut cluster = three_voters();
     cluster.target(&[1, 2, 3], &target(3, &[TWO], &[THREE]));
     cluster.run(LONG);
-    assert_eq!(cluster.sell(1), 2);
-    assert_eq!(cluster.take_told(), ["2 leads", "2 reached 3"]);
+    assert_eq!(cluster.commit_turns(1), 2);
+    assert_eq!(cluster.take_outputs(), ["2 leads", "2 reached 3"]);
     assert_eq!(cluster.members(3).unwrap(), "[2.2] [3.3]");
 }
 
@@ -338,46 +338,46 @@ fn the_preferred_leader_leads_once_it_can() {
     cluster.run(20);
     cluster.target(&[1, 2, 3], &preferring);
     cluster.run(LONG);
-    assert_eq!((cluster.take_told(), cluster.sell(1)), (vec!["1 reached 3".to_owned()], 1));
+    assert_eq!((cluster.take_outputs(), cluster.commit_turns(1)), (vec!["1 reached 3".to_owned()], 1));
     cluster.off.clear();
     cluster.run(LONG);
-    assert_eq!(cluster.take_told(), ["3 leads", "3 reached 3"]);
+    assert_eq!(cluster.take_outputs(), ["3 leads", "3 reached 3"]);
     cluster.run(10 * LONG);
-    assert_eq!(cluster.take_told(), [""; 0], "and it stays so");
+    assert_eq!(cluster.take_outputs(), [""; 0], "and it stays so");
 }
 
 #[test]
-fn a_node_that_should_not_lead_hands_over_and_is_left_alone() {
+fn a_node_that_avoids_leadership_transfers_it_once() {
     let mut cluster = three_voters();
     let preferring = TargetConfig { leader: Some(replica(1, 1)), ..target(3, &[ONE, TWO, THREE], &[]) };
     cluster.target(&[1, 2, 3], &preferring);
     cluster.run(LONG);
-    cluster.take_told();
+    cluster.take_outputs();
     assert_eq!(cluster.leader(), Some(1));
     for node in [1, 2, 3] {
         cluster.at(node).inbox.push(Input::AvoidLeadership { node: 1, avoid: true });
     }
     cluster.run(20 * LONG);
-    let leader = cluster.sell(2);
+    let leader = cluster.commit_turns(2);
     assert_ne!(leader, 1);
-    // It is told once: nobody tries to give the preferred leader what it does not want.
-    assert_eq!(cluster.take_told(), [format!("{leader} leads"), format!("{leader} reached 3")]);
+    // It is announced once: there is no attempt to give the preferred leader what it avoids.
+    assert_eq!(cluster.take_outputs(), [format!("{leader} leads"), format!("{leader} reached 3")]);
     for node in [1, 2, 3] {
         cluster.at(node).inbox.push(Input::AvoidLeadership { node: 1, avoid: false });
     }
     cluster.run(2 * LONG);
-    assert_eq!(cluster.take_told(), ["1 leads", "1 reached 3"]);
-    // Alone with a vote it still serves: a leader that avoids it is better than none.
+    assert_eq!(cluster.take_outputs(), ["1 leads", "1 reached 3"]);
+    // A single voter serves all the same: a leader that avoids it is better than none.
     cluster.at(1).inbox.push(Input::AvoidLeadership { node: 1, avoid: true });
     cluster.off = vec![2];
     cluster.at(3).inbox.push(Input::AvoidLeadership { node: 3, avoid: true });
     cluster.at(1).inbox.push(Input::AvoidLeadership { node: 3, avoid: true });
     cluster.run(2 * LONG);
-    cluster.sell(1);
+    cluster.commit_turns(1);
 }
 
 #[test]
-fn an_idle_cluster_with_aims_writes_nothing() {
+fn an_idle_cluster_with_targets_writes_nothing() {
     let mut cluster = three_voters();
     let writes: Vec<_> = cluster.members.iter().map(|member| member.disk.writes()).collect();
     cluster.run(LONG);

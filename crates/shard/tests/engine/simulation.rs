@@ -1,4 +1,4 @@
-//! Clusters from many seeds. `SHARD_SEEDS=111..112` runs other ones than usual.
+//! Clusters from many seeds. `SHARD_SEEDS=111..112` runs other seeds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,12 +7,12 @@ use crate::world::{Tally, World};
 
 const STEPS: u64 = 2_000;
 
-/// Which kind of cluster.
+/// The kind of cluster.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// All nodes have everything from the beginning.
+    /// All nodes have all shards from the beginning.
     Fixed,
-    /// One node founds it, and everything moves about.
+    /// One node founds it, and all shards move.
     Moving,
 }
 
@@ -63,7 +63,7 @@ fn run_all(kind: Kind, seeds: std::ops::Range<u64>, nodes: u64, enough: impl Fn(
         sum.converged_steps = sum.converged_steps.max(tally.converged_steps);
     }
     println!("{nodes} nodes: {sum:?}");
-    // A simulation that does not get anywhere proves nothing.
+    // A simulation without progress proves nothing.
     assert!(!usual || enough(&sum), "{nodes} nodes reached only {sum:?}");
 }
 
@@ -115,9 +115,9 @@ fn a_seed_runs_the_same_way_twice() {
     assert_ne!(run(Kind::Fixed, 1_000, 3).0, run(Kind::Fixed, 1_001, 3).0);
 }
 
-/// The test of the test: an engine that is told too early that a write is durable must be found out.
+/// Tests the test: an engine that is told too early that a write is durable must be detected.
 #[test]
-fn done_before_persisted_is_caught() {
+fn completion_before_the_sync_is_caught() {
     for nodes in [1, 3] {
         let broken = |seed: &u64| {
             let world = || World::new(*seed, nodes, Habit::PersistedTooEarly).run(STEPS);
@@ -130,9 +130,9 @@ fn done_before_persisted_is_caught() {
 }
 
 #[test]
-fn a_read_that_asks_nobody_is_caught() {
+fn a_read_without_a_quorum_is_caught() {
     let broken = |seed: &u64| {
-        let world = || World::new(*seed, 3, Habit::ReadsWithoutAsking).run(STEPS);
+        let world = || World::new(*seed, 3, Habit::ReadsWithoutQuorum).run(STEPS);
         catch_unwind(AssertUnwindSafe(world)).is_err()
     };
     let caught = (0..100).filter(broken).count();
@@ -140,7 +140,7 @@ fn a_read_that_asks_nobody_is_caught() {
     assert!(caught >= 4, "caught in {caught} of 100 seeds");
 }
 
-/// How many of 40 moving clusters of five nodes with this habit are found out.
+/// How many of 40 moving clusters of five nodes with this bug are detected.
 fn caught_moving(habit: Habit) -> usize {
     let broken = |seed: &u64| {
         let world = || World::moving(*seed, 5, habit).run(STEPS);
@@ -157,8 +157,8 @@ fn a_replica_id_that_outlives_its_disk_is_caught() {
 }
 
 #[test]
-fn an_old_aim_that_is_followed_is_caught() {
-    assert!(caught_moving(Habit::FollowsOldAims) >= 5);
+fn following_an_old_target_is_caught() {
+    assert!(caught_moving(Habit::FollowsOldTargets) >= 5);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Stories about one engine, told by what goes in and what comes out.
+//! One engine step by step: its inputs and outputs.
 
 use boxoffice_shard::{
     Config, Engine, Epoch, Input, Now, Output, Record, RejectReason, ReplicaId, RestoreError, ShardId, ShardTime,
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::disk::Disk;
 
-/// A node that is alone, at its birth or after a restart.
+/// A single node, new or after a restart.
 struct Node {
     config: Config,
     engine: Engine<&'static str>,
@@ -31,7 +31,7 @@ impl Node {
         }
     }
 
-    /// One pass, which must be enough; its outputs, drawn.
+    /// One pass, which must be enough. Returns its outputs as text.
     fn pass(&mut self, inputs: Vec<Input<&'static str>>) -> Vec<String> {
         let write = self.engine.step(self.now, inputs);
         assert!(write.messages.is_empty(), "a node that is alone sends nothing");
@@ -91,7 +91,7 @@ fn read(shard: ShardId, epoch: u64, ticket: &'static str) -> Input<&'static str>
 }
 
 #[test]
-fn a_node_alone_leads_everything_after_one_pass() {
+fn a_single_node_leads_all_shards_after_one_pass() {
     let mut node = Node::born();
     assert!(node.engine.has_ready());
     let expected = ["0: lead 1 from 5000", "1: lead 1 from 5000", "2: lead 1 from 5000"];
@@ -102,7 +102,7 @@ fn a_node_alone_leads_everything_after_one_pass() {
 }
 
 #[test]
-fn a_pass_is_one_entry_a_shard_one_write_and_the_answers() {
+fn a_pass_makes_one_entry_for_each_shard_and_one_write() {
     let mut node = Node::born();
     node.only_pass(vec![]);
     node.now.mono_ms += 30;
@@ -143,7 +143,7 @@ fn a_tick_of_idle_shards_does_nothing() {
 }
 
 #[test]
-fn what_does_not_fit_goes_into_a_second_entry() {
+fn turns_that_do_not_fit_go_into_a_second_entry() {
     let mut node = Node::with(|config| config.entry_bytes = 20);
     node.only_pass(vec![]);
     let turns = ["hold a3", "hold a4", "a turn longer than an entry"];
@@ -161,7 +161,7 @@ fn what_does_not_fit_goes_into_a_second_entry() {
 }
 
 #[test]
-fn an_epoch_that_is_not_the_present_one_is_refused() {
+fn an_epoch_other_than_the_current_one_is_refused() {
     let mut node = Node::born();
     node.only_pass(vec![]);
     let out = node.only_pass(vec![
@@ -176,7 +176,7 @@ fn an_epoch_that_is_not_the_present_one_is_refused() {
 }
 
 #[test]
-fn what_rests_on_a_refused_turn_is_lost_with_it_and_a_new_epoch_begins() {
+fn turns_after_a_refused_one_are_dropped_and_a_new_epoch_begins() {
     let mut node = Node::with(|config| config.turn_bytes_max = 10);
     node.only_pass(vec![]);
     let out = node.pass(vec![
@@ -230,7 +230,7 @@ fn a_restart_applies_the_log_again_and_leads_in_a_new_epoch() {
     let mut node = Node::born();
     node.only_pass(vec![]);
     node.only_pass(vec![propose(1, 1, "hold a3", "ann")]);
-    // A clock that was set back does not take the shard's running time with it.
+    // A wall clock that was set back does not affect the shard's running time.
     node.now = Now { wall_ms: 1_000, mono_ms: 0 };
     node.restart();
     let expected =
@@ -280,7 +280,7 @@ fn a_snapshot_shortens_the_log_and_the_restart() {
 }
 
 #[test]
-fn a_checkpoint_alone_remembers_terms_and_snapshots() {
+fn a_checkpoint_alone_restores_terms_and_snapshots() {
     let mut node = Node::born();
     node.only_pass(vec![]);
     let checkpoint = node.engine.checkpoint();
@@ -331,7 +331,7 @@ fn a_gap_in_the_sequence_stops_the_node() {
 }
 
 #[test]
-fn what_is_not_a_message_for_this_node_is_dropped_and_counted() {
+fn a_malformed_or_misdirected_message_is_dropped_and_counted() {
     let mut node = Node::born();
     node.only_pass(vec![]);
     let message = |shard, bytes: &'static [u8]| Input::Message { from: 2, shard, bytes: Bytes::from_static(bytes) };
@@ -341,7 +341,7 @@ fn what_is_not_a_message_for_this_node_is_dropped_and_counted() {
 }
 
 #[test]
-fn a_transfer_to_nobody_changes_nothing() {
+fn a_transfer_to_an_unknown_node_changes_nothing() {
     let mut node = Node::born();
     node.only_pass(vec![]);
     let out = node.only_pass(vec![
@@ -361,7 +361,7 @@ fn a_pass_has_two_halves() {
 }
 
 #[test]
-fn only_what_was_appended_has_an_unknown_outcome() {
+fn only_appended_proposals_have_an_unknown_outcome() {
     let unknown = [RejectReason::NotLeader, RejectReason::Refused, RejectReason::Ended].map(RejectReason::is_unknown);
     assert_eq!(unknown, [false, false, true]);
 }

@@ -1,9 +1,9 @@
-//! Stories about the time of a shard: three machines with clocks of their own, stopped, set and contradicted.
+//! The time of a shard on three machines whose clocks are stopped, set and contradicted.
 
 use boxoffice_shard::{ClockReading, Config, Input, NodeId, Now, Output, ShardTime};
 
-use crate::dice::Dice;
 use crate::member::{Habit, Member, turn_of};
+use crate::rng::Rng;
 
 const SHARD: u16 = 1;
 const NOON_MS: u64 = 1_700_000_000_000;
@@ -13,15 +13,15 @@ const HOUR_MS: i64 = 3_600_000;
 struct Cluster {
     members: Vec<Member>,
     off: Vec<NodeId>,
-    dice: Dice,
-    /// True time since noon, which is also every monotonic clock.
+    rng: Rng,
+    /// True time since noon. All monotonic clocks show it.
     since_ms: u64,
-    /// How wrong each wall clock is.
+    /// The error of each wall clock.
     wrong_ms: [i64; 3],
     /// Nodes ask each other for the time.
     compares: bool,
     tickets: u64,
-    /// The terms that began: whose, its time, and whether that was confirmed.
+    /// The terms that began: the leader, its time, and whether that was confirmed.
     terms: Vec<(NodeId, ShardTime, bool)>,
     /// Running time and distance of each entry, as the nodes applied it.
     stamps: Vec<(u64, i64)>,
@@ -36,7 +36,7 @@ impl Cluster {
         Cluster {
             members,
             off: Vec::new(),
-            dice: Dice::new(5),
+            rng: Rng::new(5),
             since_ms: 1_000,
             wrong_ms: [0; 3],
             compares: true,
@@ -95,7 +95,7 @@ impl Cluster {
                 continue;
             }
             let now = self.now(from);
-            let outputs = self.members[place].work(now, None, &mut self.dice, |message| sent.push((from, message)));
+            let outputs = self.members[place].work(now, None, &mut self.rng, |message| sent.push((from, message)));
             for output in outputs {
                 match output {
                     Output::BecameLeader { shard: SHARD, time, confirmed, .. } => {
@@ -124,7 +124,7 @@ impl Cluster {
         })
     }
 
-    /// A turn is committed; its stamp.
+    /// Commits a turn. Returns its stamp.
     fn sell(&mut self) -> (u64, i64) {
         let leader = self.leader().expect("somebody leads");
         self.tickets += 1;
@@ -135,7 +135,7 @@ impl Cluster {
         *self.stamps.last().expect("it is applied")
     }
 
-    /// Running time and the distance of true time from it, as the leader has them.
+    /// Running time and true time less running time, as the leader has them.
     fn time(&self) -> (u64, u64) {
         let engine = self.members[self.leader().expect("somebody leads")].engine.as_ref().unwrap();
         let distance_ms = engine.group(SHARD).unwrap().distance_ms;
@@ -143,10 +143,10 @@ impl Cluster {
         (true_ms.saturating_add_signed(-distance_ms), true_ms)
     }
 
-    /// All processes end, and start again after so long.
+    /// All processes end, and start again after this long.
     fn stop_all(&mut self, for_ms: u64) {
         for member in &mut self.members {
-            member.crash(&mut self.dice);
+            member.crash(&mut self.rng);
         }
         self.since_ms += for_ms;
         self.terms.clear();
@@ -156,7 +156,7 @@ impl Cluster {
     fn turn_off(&mut self, place: usize) {
         let id = self.members[place].id();
         self.off.push(id);
-        self.members[place].crash(&mut self.dice);
+        self.members[place].crash(&mut self.rng);
     }
 
     fn turn_on(&mut self, place: usize) {
@@ -179,12 +179,12 @@ fn after_a_stop_of_all_nodes_the_first_stamp_is_true_time() {
 }
 
 #[test]
-fn a_term_waits_for_the_clocks_of_a_majority_and_not_for_ever() {
+fn a_term_waits_a_limited_time_for_the_clocks_of_a_majority() {
     let mut cluster = Cluster::led();
     cluster.compares = false;
     cluster.stop_all(90_000);
     cluster.run(15);
-    assert_eq!(cluster.terms, [], "elected, and nobody has shown a clock");
+    assert_eq!(cluster.terms, [], "elected, but no clock is known");
     cluster.compares = true;
     cluster.run(1);
     assert!(matches!(cluster.terms[..], [(_, _, true)]), "{:?}", cluster.terms);
@@ -195,7 +195,7 @@ fn a_term_waits_for_the_clocks_of_a_majority_and_not_for_ever() {
 }
 
 #[test]
-fn a_new_leader_goes_on_where_the_last_one_was_whatever_clocks_show() {
+fn a_new_leader_continues_running_time_despite_changed_clocks() {
     for set_ms in [0, HOUR_MS, -HOUR_MS] {
         let mut cluster = Cluster::led();
         cluster.run(10);
@@ -212,7 +212,7 @@ fn a_new_leader_goes_on_where_the_last_one_was_whatever_clocks_show() {
 }
 
 #[test]
-fn clocks_that_are_all_set_together_are_believed_at_once_and_again() {
+fn a_change_of_all_clocks_is_followed_at_once() {
     let mut cluster = Cluster::led();
     for set_ms in [HOUR_MS, -HOUR_MS, 0, 600] {
         cluster.wrong_ms = [set_ms; 3];
@@ -230,27 +230,27 @@ fn clocks_that_are_all_set_together_are_believed_at_once_and_again() {
 }
 
 #[test]
-fn a_stop_and_a_wrong_clock_are_told_apart() {
-    // Clocks were an hour behind; then all nodes are down for a while, and come back.
+fn downtime_and_a_wrong_clock_are_distinguished() {
+    // The clocks are an hour behind; then all nodes are down for a while.
     let mut cluster = Cluster::led();
     cluster.wrong_ms = [-HOUR_MS; 3];
     cluster.run(2);
     cluster.stop_all(90_000);
     cluster.run(30);
     assert_eq!(cluster.sell(), (cluster.true_ms(), -HOUR_MS), "nothing is moved along");
-    // Set right while they run: what was promised to live so long lives so long.
+    // The clocks are set right while the nodes run: deadlines do not move.
     cluster.wrong_ms = [0; 3];
     cluster.run(2);
     assert_eq!(cluster.sell(), (cluster.true_ms(), 0));
 }
 
 #[test]
-fn voters_that_disagree_sell_by_the_earlier_clock_until_a_majority_agrees() {
+fn disagreeing_voters_use_the_earliest_clock_until_a_majority_agrees() {
     for (one, third_ms) in [(0, 0), (1, 0), (0, 10_000), (1, 10_000)] {
         let mut cluster = Cluster::led();
         cluster.turn_off(2);
         cluster.stop_all(90_000);
-        cluster.members[2].crash(&mut cluster.dice);
+        cluster.members[2].crash(&mut cluster.rng);
         cluster.wrong_ms[one] = 10_000;
         cluster.run(40);
         assert!(matches!(cluster.terms[..], [(_, _, false)]), "{:?}", cluster.terms);
@@ -265,10 +265,10 @@ fn voters_that_disagree_sell_by_the_earlier_clock_until_a_majority_agrees() {
     }
 }
 
-/// A node that had just started stands still for 20 s, and then reads what its leader had sent before. The other two
-/// are down meanwhile, and one of them starts again: no node knows the running time.
+/// A node that has just started pauses for 20 s and then reads older messages of its leader. The other two are down
+/// meanwhile, and one of them restarts. No node knows the running time.
 #[test]
-fn a_message_that_waited_does_not_say_what_time_it_is() {
+fn a_delayed_message_does_not_tell_the_time() {
     const STANDS_MS: u64 = 20_000;
     let mut cluster = Cluster::led();
     let leader = cluster.leader().unwrap();

@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use boxoffice_shard::{ClockReading, Config, Input, NodeId, Now, Outgoing, Output, ShardId};
 
-use crate::dice::Dice;
 use crate::directory::Directory;
 use crate::history::History;
 use crate::member::{Cut, Habit, Member, Ticket, turn_of};
+use crate::rng::Rng;
 
 /// A step of the simulation, ms.
 const STEP_MS: u64 = 10;
 const DATA_SHARDS: u16 = 2;
 
-/// How rough a world is, drawn from its seed. All chances are per mille and per step or message.
+/// The faults of a simulation, drawn from its seed. All chances are per mille, per step or message.
 #[derive(Clone, Copy, Debug)]
-struct Weather {
+struct Faults {
     loss: u64,
     duplicates: u64,
     delay_steps: u64,
@@ -25,15 +25,15 @@ struct Weather {
     clock_jump: u64,
     all_clocks_jump: u64,
     proposals: u64,
-    // Of these four only where there is a directory.
+    // The next four apply only with a directory.
     moves: u64,
     lost_disks: u64,
-    told: u64,
-    old_told: u64,
+    announced: u64,
+    old_announced: u64,
 }
 
-impl Weather {
-    const CALM: Weather = Weather {
+impl Faults {
+    const CALM: Faults = Faults {
         loss: 0,
         duplicates: 0,
         delay_steps: 1,
@@ -45,30 +45,30 @@ impl Weather {
         proposals: 2,
         moves: 0,
         lost_disks: 0,
-        told: 500,
-        old_told: 0,
+        announced: 500,
+        old_announced: 0,
     };
 
-    fn drawn(dice: &mut Dice) -> Weather {
-        Weather {
-            loss: *dice.pick(&[0, 10, 100, 300]),
-            duplicates: *dice.pick(&[0, 50]),
-            delay_steps: *dice.pick(&[1, 3, 30]),
-            crash: *dice.pick(&[0, 2, 10]),
-            partition: *dice.pick(&[0, 3, 10]),
-            transfer: *dice.pick(&[0, 5, 20]),
-            clock_jump: *dice.pick(&[0, 5]),
-            all_clocks_jump: *dice.pick(&[0, 1]),
-            proposals: *dice.pick(&[1, 4, 12]),
-            moves: *dice.pick(&[3, 10, 30]),
-            lost_disks: *dice.pick(&[0, 50, 500]),
-            told: *dice.pick(&[10, 50, 200]),
-            old_told: *dice.pick(&[0, 300]),
+    fn drawn(rng: &mut Rng) -> Faults {
+        Faults {
+            loss: *rng.pick(&[0, 10, 100, 300]),
+            duplicates: *rng.pick(&[0, 50]),
+            delay_steps: *rng.pick(&[1, 3, 30]),
+            crash: *rng.pick(&[0, 2, 10]),
+            partition: *rng.pick(&[0, 3, 10]),
+            transfer: *rng.pick(&[0, 5, 20]),
+            clock_jump: *rng.pick(&[0, 5]),
+            all_clocks_jump: *rng.pick(&[0, 1]),
+            proposals: *rng.pick(&[1, 4, 12]),
+            moves: *rng.pick(&[3, 10, 30]),
+            lost_disks: *rng.pick(&[0, 50, 500]),
+            announced: *rng.pick(&[10, 50, 200]),
+            old_announced: *rng.pick(&[0, 300]),
         }
     }
 }
 
-/// What walls show at the beginning.
+/// All wall clocks at the start.
 const WALL_MS: u64 = 1_700_000_000_000;
 
 struct Clock {
@@ -77,7 +77,7 @@ struct Clock {
     tick_ms: u64,
 }
 
-/// What happened to be tried, to see that the simulation reaches what it should.
+/// Counts events, to check that the simulation reaches them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) acknowledged: usize,
@@ -97,15 +97,15 @@ pub(crate) struct Tally {
 }
 
 pub(crate) struct World {
-    dice: Dice,
-    weather: Weather,
+    rng: Rng,
+    faults: Faults,
     step: u64,
     members: Vec<Member>,
     clocks: Vec<Clock>,
     // Down until this step.
     down: Vec<u64>,
     // Messages by the step at which they arrive, in the order in which they were sent.
-    flying: BTreeMap<(u64, u64), (NodeId, Outgoing)>,
+    in_flight: BTreeMap<(u64, u64), (NodeId, Outgoing)>,
     sent: u64,
     // Nodes on this side do not hear the others, until this step.
     apart: (Vec<NodeId>, u64),
@@ -114,14 +114,14 @@ pub(crate) struct World {
     history: History,
     tally: Tally,
     directory: Option<Directory>,
-    // Nodes that hear nothing of the directory before the weather is calm.
-    deaf: Vec<NodeId>,
-    // What was last looked at of a node's shard.
+    // Nodes that hear nothing of the directory before the faults end.
+    uninformed: Vec<NodeId>,
+    // The last index checked of a node's shard.
     seen: BTreeMap<(NodeId, ShardId), u64>,
 }
 
 impl World {
-    /// A cluster that begins as one node; the others join it empty, and all shards move about.
+    /// A cluster that begins as one node. The others join it empty, and all shards move.
     pub(crate) fn moving(seed: u64, nodes: u64, habit: Habit) -> World {
         let mut world = World::new(seed, nodes, habit);
         for member in &mut world.members {
@@ -132,16 +132,16 @@ impl World {
             member.start();
         }
         world.directory = Some(Directory::new(nodes, DATA_SHARDS));
-        world.deaf = (1..=nodes).filter(|_| world.dice.chance(150)).collect();
+        world.uninformed = (1..=nodes).filter(|_| world.rng.chance(150)).collect();
         world
     }
 
     pub(crate) fn new(seed: u64, nodes: u64, habit: Habit) -> World {
-        let mut dice = Dice::new(seed);
+        let mut rng = Rng::new(seed);
         let ids: Vec<NodeId> = (1..=nodes).collect();
-        let mut weather = Weather::drawn(&mut dice);
+        let mut faults = Faults::drawn(&mut rng);
         if nodes == 1 {
-            weather.crash = weather.crash.max(5);
+            faults.crash = faults.crash.max(5);
         }
         let config = |node| {
             let mut config = Config::born(node, seed, DATA_SHARDS, &ids);
@@ -158,35 +158,35 @@ impl World {
         };
         let members = ids.iter().map(|node| Member::new(config(*node), habit)).collect();
         let mut world = World {
-            clocks: ids.iter().map(|_| clock(&mut dice)).collect(),
+            clocks: ids.iter().map(|_| clock(&mut rng)).collect(),
             down: vec![0; ids.len()],
             members,
-            dice,
-            weather,
+            rng,
+            faults,
             step: 0,
-            flying: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             sent: 0,
             apart: (Vec::new(), 0),
             last: BTreeMap::new(),
             history: History::default(),
             tally: Tally::default(),
             directory: None,
-            deaf: Vec::new(),
+            uninformed: Vec::new(),
             seen: BTreeMap::new(),
         };
         (0..world.members.len()).for_each(|place| world.start(place));
         world
     }
 
-    /// Rough weather, then calm; then everything must be there, once, everywhere.
+    /// Runs with faults, then without. Then every turn must be on every replica exactly once.
     pub(crate) fn run(mut self, steps: u64) -> (u64, Tally) {
         for _ in 0..steps {
             self.step();
         }
-        self.weather = Weather::CALM;
+        self.faults = Faults::CALM;
         self.apart.1 = 0;
         self.down.iter_mut().for_each(|until| *until = (*until).min(self.step));
-        self.deaf.clear();
+        self.uninformed.clear();
         self.converge();
         let wanted = self.history.acknowledged();
         // Ten seconds: more than two rounds of elections.
@@ -194,7 +194,7 @@ impl World {
             self.step();
         }
         assert!(self.history.acknowledged() > wanted, "nothing is served after the faults are over");
-        self.weather.proposals = 0;
+        self.faults.proposals = 0;
         for _ in 0..300 {
             self.step();
         }
@@ -206,7 +206,7 @@ impl World {
         (self.history.trace.0, self.tally)
     }
 
-    /// Every target configuration must be reached once everybody hears of everything.
+    /// Every target configuration must be reached once all nodes know it.
     fn converge(&mut self) {
         for step in 0..6_000 {
             if self.is_converged() {
@@ -250,8 +250,8 @@ impl World {
     fn start(&mut self, place: usize) {
         self.members[place].start();
         self.history.started(&self.members[place]);
-        // The process is new, and so is its monotonic clock.
-        self.clocks[place].mono_ms = self.dice.below(1_000_000);
+        // A new process has a new monotonic clock.
+        self.clocks[place].mono_ms = self.rng.below(1_000_000);
     }
 
     fn step(&mut self) {
@@ -273,15 +273,15 @@ impl World {
         }
     }
 
-    /// All wall clocks are set at once, to about the same.
+    /// Sets all wall clocks to about the same time.
     fn set_clocks(&mut self) {
-        if self.dice.chance(self.weather.all_clocks_jump) {
-            let wall_ms = WALL_MS + self.dice.below(7_200_000);
-            self.clocks.iter_mut().for_each(|clock| clock.wall_ms = wall_ms + self.dice.below(200));
+        if self.rng.chance(self.faults.all_clocks_jump) {
+            let wall_ms = WALL_MS + self.rng.below(7_200_000);
+            self.clocks.iter_mut().for_each(|clock| clock.wall_ms = wall_ms + self.rng.below(200));
         }
     }
 
-    /// Nodes that hear each other ask each other for the time twice a second.
+    /// Connected nodes ask each other for the time twice a second.
     fn compare_clocks(&mut self) {
         if !self.step.is_multiple_of(50) {
             return;
@@ -290,14 +290,14 @@ impl World {
         for (asker, asked) in up.iter().flat_map(|asker| up.iter().map(move |asked| (*asker, *asked))) {
             let ids = [asker, asked].map(|place| self.members[place].id());
             let apart = self.step < self.apart.1 && self.apart.0.contains(&ids[0]) != self.apart.0.contains(&ids[1]);
-            if asker == asked || apart || self.dice.chance(100) {
+            if asker == asked || apart || self.rng.chance(100) {
                 continue;
             }
-            let slowest_ms = *self.dice.pick(&[10, 10, 1_000]);
-            let round_ms = self.dice.below(slowest_ms);
+            let slowest_ms = *self.rng.pick(&[10, 10, 1_000]);
+            let round_ms = self.rng.below(slowest_ms);
             let answered_ms = self.clocks[asker].mono_ms;
             let asked_ms = answered_ms.saturating_sub(round_ms);
-            let wall_ms = self.clocks[asked].wall_ms - self.dice.below(round_ms + 1);
+            let wall_ms = self.clocks[asked].wall_ms - self.rng.below(round_ms + 1);
             let read = ClockReading { asked_ms, answered_ms, wall_ms };
             self.members[asker].inbox.push(Input::Clock { node: ids[1], read });
         }
@@ -333,11 +333,11 @@ impl World {
         clock.wall_ms += STEP_MS;
         clock.mono_ms += STEP_MS;
         clock.tick_ms += STEP_MS;
-        if self.dice.chance(self.weather.clock_jump) {
-            clock.wall_ms = clock.wall_ms + self.dice.below(7_200_000) - 3_600_000;
+        if self.rng.chance(self.faults.clock_jump) {
+            clock.wall_ms = clock.wall_ms + self.rng.below(7_200_000) - 3_600_000;
         }
-        // Ticks come a little late now and then.
-        if clock.tick_ms >= 100 && self.dice.chance(900) {
+        // Some ticks are a little late.
+        if clock.tick_ms >= 100 && self.rng.chance(900) {
             clock.tick_ms -= 100;
             if self.members[place].engine.is_some() {
                 self.members[place].inbox.push(Input::Tick);
@@ -346,7 +346,7 @@ impl World {
     }
 
     fn deliver(&mut self) {
-        while let Some(first) = self.flying.first_entry() {
+        while let Some(first) = self.in_flight.first_entry() {
             if first.key().0 > self.step {
                 return;
             }
@@ -354,9 +354,9 @@ impl World {
             let to = usize::try_from(message.to - 1).unwrap();
             let apart = self.step < self.apart.1 && self.apart.0.contains(&from) != self.apart.0.contains(&message.to);
             if self.members[to].engine.is_none() || apart {
-                // The link of a peer that is gone says so now and then.
+                // Some links report that their peer is unreachable.
                 let sender = usize::try_from(from - 1).unwrap();
-                if self.members[sender].engine.is_some() && self.dice.chance(100) {
+                if self.members[sender].engine.is_some() && self.rng.chance(100) {
                     let node = message.to;
                     self.members[sender].inbox.push(Input::Unreachable { node });
                 }
@@ -367,46 +367,46 @@ impl World {
     }
 
     fn part(&mut self) {
-        if self.step >= self.apart.1 && self.dice.chance(self.weather.partition) {
+        if self.step >= self.apart.1 && self.rng.chance(self.faults.partition) {
             let ids = self.members.iter().map(Member::id);
-            let side = ids.filter(|_| self.dice.chance(400)).collect();
-            self.apart = (side, self.step + self.dice.below(300));
+            let side = ids.filter(|_| self.rng.chance(400)).collect();
+            self.apart = (side, self.step + self.rng.below(300));
         }
     }
 
-    /// What operators and the directory do.
+    /// Actions of operators and the directory.
     fn direct(&mut self) {
         let Some(directory) = &mut self.directory else { return };
-        if self.dice.chance(self.weather.moves) {
-            let shard = u16::try_from(self.dice.below(u64::from(DATA_SHARDS) + 1)).unwrap();
-            directory.change(shard, &mut self.dice);
+        if self.rng.chance(self.faults.moves) {
+            let shard = u16::try_from(self.rng.below(u64::from(DATA_SHARDS) + 1)).unwrap();
+            directory.change(shard, &mut self.rng);
             self.tally.targets += 1;
         }
-        let place = usize::try_from(self.dice.below(self.members.len() as u64)).unwrap();
+        let place = usize::try_from(self.rng.below(self.members.len() as u64)).unwrap();
         let member = &mut self.members[place];
-        if self.dice.chance(self.weather.lost_disks) && directory.can_lose(member.id()) {
-            member.crash(&mut self.dice);
+        if self.rng.chance(self.faults.lost_disks) && directory.can_lose(member.id()) {
+            member.crash(&mut self.rng);
             member.lose_disk();
             self.history.crashed(member.id());
             if member.habit != Habit::KeepsReplicaIds {
                 member.config.generation_min = directory.lose(member.id());
             }
-            self.down[place] = self.step + self.dice.below(50);
+            self.down[place] = self.step + self.rng.below(50);
             self.tally.lost_disks += 1;
         }
     }
 
-    /// What a node hears of the directory: not everything, not at once, and now and then something old.
+    /// A node learns a part of the directory, late and sometimes out of date.
     fn tell(&mut self, place: usize) {
         let Some(directory) = &self.directory else { return };
         let member = &mut self.members[place];
-        if self.deaf.contains(&member.id()) || !self.dice.chance(self.weather.told) {
+        if self.uninformed.contains(&member.id()) || !self.rng.chance(self.faults.announced) {
             return;
         }
-        let shard = u16::try_from(self.dice.below(u64::from(DATA_SHARDS) + 1)).unwrap();
-        let is_old = self.dice.chance(self.weather.old_told);
-        let mut target = if is_old { directory.any(shard, &mut self.dice) } else { directory.latest(shard) }.clone();
-        if member.habit == Habit::FollowsOldAims {
+        let shard = u16::try_from(self.rng.below(u64::from(DATA_SHARDS) + 1)).unwrap();
+        let is_old = self.rng.chance(self.faults.old_announced);
+        let mut target = if is_old { directory.any(shard, &mut self.rng) } else { directory.latest(shard) }.clone();
+        if member.habit == Habit::FollowsOldTargets {
             target.version = directory.latest(shard).version;
         }
         member.inbox.push(Input::Target { shard, target });
@@ -417,19 +417,19 @@ impl World {
         }
     }
 
-    /// What the clients and the operators of a node do.
+    /// Actions of a node's clients and operators.
     fn act(&mut self, place: usize) {
         let id = self.members[place].id();
-        for _ in 0..self.dice.below(self.weather.proposals + 1) {
-            let shard = u16::try_from(self.dice.below(u64::from(DATA_SHARDS) + 1)).unwrap();
+        for _ in 0..self.rng.below(self.faults.proposals + 1) {
+            let shard = u16::try_from(self.rng.below(u64::from(DATA_SHARDS) + 1)).unwrap();
             let Some(epoch) = self.members[place].epochs.get(&shard).copied() else {
                 continue;
             };
-            let read = self.dice.chance(250);
+            let read = self.rng.chance(250);
             let input = if read {
                 self.tally.reads += 1;
-                if self.members[place].habit == Habit::ReadsWithoutAsking {
-                    self.history.read_without_asking(id, shard);
+                if self.members[place].habit == Habit::ReadsWithoutQuorum {
+                    self.history.read_without_quorum(id, shard);
                     continue;
                 }
                 let before = self.last.get(&(id, shard)).copied();
@@ -438,33 +438,33 @@ impl World {
             } else {
                 let ticket = self.history.ask_proposal(shard);
                 self.last.insert((id, shard), ticket);
-                // Now and then one that is too big.
-                let bytes = if self.dice.chance(2) { 1_000 } else { 8 + self.dice.below(60) };
+                // Some are too large.
+                let bytes = if self.rng.chance(2) { 1_000 } else { 8 + self.rng.below(60) };
                 let events = turn_of(ticket, usize::try_from(bytes).unwrap());
                 Input::Propose { shard, epoch, events, beside: None, ticket }
             };
             self.members[place].inbox.push(input);
         }
-        if self.dice.chance(self.weather.transfer) {
-            let shard = u16::try_from(self.dice.below(u64::from(DATA_SHARDS) + 1)).unwrap();
+        if self.rng.chance(self.faults.transfer) {
+            let shard = u16::try_from(self.rng.below(u64::from(DATA_SHARDS) + 1)).unwrap();
             // Also to itself, and to nodes that are down.
-            let to = 1 + self.dice.below(self.members.len() as u64);
+            let to = 1 + self.rng.below(self.members.len() as u64);
             self.members[place].inbox.push(Input::TransferLeader { shard, to });
         }
-        if self.dice.chance(10) {
+        if self.rng.chance(10) {
             self.members[place].turn_log_over();
         }
     }
 
     fn work(&mut self, place: usize) {
         let cut = self
-            .dice
-            .chance(self.weather.crash)
-            .then(|| *self.dice.pick(&[Cut::BeforeWrite, Cut::BeforeSync, Cut::AfterSync]));
+            .rng
+            .chance(self.faults.crash)
+            .then(|| *self.rng.pick(&[Cut::BeforeWrite, Cut::BeforeSync, Cut::AfterSync]));
         let clock = &self.clocks[place];
         let now = Now { wall_ms: clock.wall_ms, mono_ms: clock.mono_ms };
         let mut messages = Vec::new();
-        let outputs = self.members[place].work(now, cut, &mut self.dice, |message| messages.push(message));
+        let outputs = self.members[place].work(now, cut, &mut self.rng, |message| messages.push(message));
         let id = self.members[place].id();
         for output in &outputs {
             self.history.take(id, output);
@@ -491,9 +491,9 @@ impl World {
         messages.into_iter().for_each(|message| self.send(id, message));
         if cut.is_some() {
             self.tally.crashes += 1;
-            self.members[place].crash(&mut self.dice);
+            self.members[place].crash(&mut self.rng);
             self.history.crashed(id);
-            self.down[place] = self.step + self.dice.below(200);
+            self.down[place] = self.step + self.rng.below(200);
         }
         self.look(place);
     }
@@ -504,25 +504,25 @@ impl World {
         for meta in engine.shards().filter_map(|shard| engine.snapshot_meta(shard)) {
             let index = meta.position.index;
             if !meta.members.voters.is_empty() && self.seen.insert((member.id(), meta.shard), index) != Some(index) {
-                self.history.see_members(meta);
+                self.history.record_members(meta);
             }
         }
     }
 
     fn send(&mut self, from: NodeId, message: Outgoing) {
-        if self.dice.chance(self.weather.loss) {
+        if self.rng.chance(self.faults.loss) {
             return;
         }
-        let copies = 1 + u64::from(self.dice.chance(self.weather.duplicates));
+        let copies = 1 + u64::from(self.rng.chance(self.faults.duplicates));
         for _ in 0..copies {
-            let at = self.step + 1 + self.dice.below(self.weather.delay_steps);
+            let at = self.step + 1 + self.rng.below(self.faults.delay_steps);
             self.sent += 1;
-            self.flying.insert((at, self.sent), (from, message.clone()));
+            self.in_flight.insert((at, self.sent), (from, message.clone()));
         }
     }
 }
 
-fn clock(dice: &mut Dice) -> Clock {
-    let off_ms = if dice.chance(300) { 3_600_000 } else { 300 };
-    Clock { wall_ms: WALL_MS + dice.below(off_ms), mono_ms: 0, tick_ms: dice.below(100) }
+fn clock(rng: &mut Rng) -> Clock {
+    let off_ms = if rng.chance(300) { 3_600_000 } else { 300 };
+    Clock { wall_ms: WALL_MS + rng.below(off_ms), mono_ms: 0, tick_ms: rng.below(100) }
 }

@@ -1,11 +1,11 @@
-//! Why an archive cannot be written or read, and what to do about it.
+//! Errors of archives, with what the operator should do.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use boxoffice_env::store::is_no_space;
 
-/// Why an archive cannot be written or read. Selling does not depend on it.
+/// An archive cannot be written or read. Selling does not depend on it.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// The disk is full.
@@ -13,28 +13,28 @@ pub enum ArchiveError {
     Full {
         /// The file that was being written.
         file: PathBuf,
-        /// The file system's answer.
+        /// The file system's error.
         source: io::Error,
     },
-    /// It is not what was written.
+    /// Its content has changed.
     #[error("the archive {} is damaged: {why}; remove it: only history is lost with it", .file.display())]
     Damaged {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         why: String,
     },
     /// The segment cannot be read.
     #[error("{0}")]
     Log(String),
-    /// The file system refused.
+    /// The file system failed.
     #[error("cannot {doing} {}: {source}; check the disk", .file.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
         /// The file or directory.
         file: PathBuf,
-        /// The file system's answer.
+        /// The file system's error.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Why a data directory cannot be used, and what to do about it.
+//! Errors of a data directory, with what the operator should do.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::ClusterId;
 use boxoffice_env::NodeId;
 
-/// Why a data directory cannot be used.
+/// A data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// Another process has it open.
@@ -26,7 +26,7 @@ pub enum IdentityError {
         dir: PathBuf,
         /// Its cluster.
         found: ClusterId,
-        /// The cluster that was asked for.
+        /// The configured cluster.
         wanted: ClusterId,
     },
     /// It belongs to another node of the cluster.
@@ -39,7 +39,7 @@ pub enum IdentityError {
         dir: PathBuf,
         /// Its node.
         found: NodeId,
-        /// The node that was asked for.
+        /// The configured node.
         wanted: NodeId,
     },
     /// Its cluster has another number of shards.
@@ -53,10 +53,10 @@ pub enum IdentityError {
         dir: PathBuf,
         /// Its number of shards.
         found: u16,
-        /// The number that was asked for.
+        /// The configured number.
         wanted: u16,
     },
-    /// It is from before placement by hash prefix: what is in it would be looked for in other shards.
+    /// It is from before placement by hash prefix, so its entities would be looked up in other shards.
     #[error(
         "{} has format {found}, from before placement by hash prefix; in format {known} carts have other ids and \
          entities other shards, so this program cannot use it: start the version that wrote it, or name an empty data \
@@ -84,24 +84,24 @@ pub enum IdentityError {
         /// The format of this program.
         known: u32,
     },
-    /// It does not say properly what it belongs to.
+    /// Its identity cannot be read.
     #[error("cannot tell whose {} is: {reason}; {remedy}", .dir.display())]
     Unreadable {
         /// The data directory.
         dir: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         reason: String,
         /// What to do.
         remedy: &'static str,
     },
-    /// The file system refused.
+    /// The file system failed.
     #[error("cannot {doing} {}: {source}; check the path, its owner and the disk", .file.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
         /// The file or directory.
         file: PathBuf,
-        /// The file system's answer.
+        /// The file system's error.
         source: io::Error,
     },
 }

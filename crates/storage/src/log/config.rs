@@ -1,29 +1,29 @@
-//! How a log is kept: sizes, and what is left free.
+//! The configuration of a log.
 
-use super::{LogError, Maker};
+use super::{LogError, Preallocation};
 
 /// The smallest segment in bytes.
 pub const SEGMENT_BYTES_MIN: u64 = 256 << 10;
-/// The largest segment in bytes: it is read back as a whole.
+/// The largest segment in bytes. A start reads segments as a whole.
 pub const SEGMENT_BYTES_MAX: u64 = 1 << 30;
-/// How a log is kept.
+/// The configuration of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogConfig {
-    /// Whose log it is: drawn at random once, when the data directory was made.
+    /// The log's owner, a random number from the creation of the data directory.
     pub owner: u128,
     /// The size of new segments in bytes, a multiple of 4096, 256 KiB to 1 GiB. Default 64 MiB.
     pub segment_bytes: u64,
-    /// Bytes that ordinary records leave to vital ones when no segment can be made, at most a
-    /// quarter of a segment. Default 4 MiB or that quarter.
+    /// Bytes that only vital records may use when no segment can be made, at most a quarter of a segment. Default 4 MiB or
+    /// that quarter.
     pub reserve_bytes: u64,
-    /// Bytes of the file system that new segments leave free, so that snapshots can be written,
-    /// which is what lets old segments go. Default half a segment.
+    /// Bytes of the file system that new segments leave free for snapshots, because only snapshots release old segments.
+    /// Default half a segment.
     pub keep_free_bytes: u64,
     /// Milliseconds between attempts to make a segment on a full disk. Default 1000.
     pub retry_ms: u64,
-    /// Who makes the segments. Default a thread.
-    pub maker: Maker,
-    /// How many write to it, each of whom begins every segment with a checkpoint of what is its own. Default 1.
+    /// Where segments are made. Default in a thread.
+    pub preallocation: Preallocation,
+    /// The number of writers. Each begins every segment with a checkpoint of its own shards. Default 1.
     pub writers: usize,
 }
 
@@ -36,7 +36,7 @@ impl LogConfig {
             reserve_bytes: (4 << 20).min(segment_bytes / 4),
             keep_free_bytes: segment_bytes / 2,
             retry_ms: 1_000,
-            maker: Maker::Thread,
+            preallocation: Preallocation::Background,
             writers: 1,
         }
     }

@@ -1,16 +1,16 @@
-//! Why the log refuses, and what to do about it.
+//! Errors of the log, with what the operator should do.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-const ANEW: &str = "do not start this node from it: in a cluster empty its data directory and let \
+const REMEDY: &str = "do not start this node from it: in a cluster empty its data directory and let \
                     it join anew; a single node needs its latest backup";
 
 /// An error of the log, for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The disk has no room for a new segment and what was made ahead is used up. Nothing was
-    /// written; the log goes on by itself once there is room.
+    /// The disk has no room for a new segment, and the preallocated one is used up. Nothing was written. The log recovers by
+    /// itself once there is room.
     #[error(
         "the log is full: {needed} bytes are to be written, {left} are left; free space on the disk \
          of {}, writing then resumes by itself within seconds",
@@ -35,8 +35,8 @@ pub enum LogError {
         /// The most bytes a record may have.
         max: u64,
     },
-    /// The log holds something that was written whole and is no longer what was written.
-    #[error("the log is damaged: {} at byte {offset}{}: {why}; {ANEW}", .file.display(), of_record(.seq))]
+    /// A completely written record or page has changed since.
+    #[error("the log is damaged: {} at byte {offset}{}: {why}; {REMEDY}", .file.display(), of_record(.seq))]
     Damaged {
         /// The segment.
         file: PathBuf,
@@ -44,19 +44,19 @@ pub enum LogError {
         offset: u64,
         /// The record, where it is known.
         seq: Option<u64>,
-        /// What is wrong with it.
+        /// The cause.
         why: String,
     },
     /// A segment between others is gone.
-    #[error("segment {number} of the log in {} is missing; put it back, or else {ANEW}", .dir.display())]
+    #[error("segment {number} of the log in {} is missing; put it back, or else {REMEDY}", .dir.display())]
     MissingSegment {
         /// The segment's number.
         number: u64,
         /// The log's directory.
         dir: PathBuf,
     },
-    /// There was a log and now there is none.
-    #[error("the log in {} is gone; put it back, or else {ANEW}", .dir.display())]
+    /// The log existed before and is gone.
+    #[error("the log in {} is gone; put it back, or else {REMEDY}", .dir.display())]
     Missing {
         /// The log's directory.
         dir: PathBuf,
@@ -70,9 +70,9 @@ pub enum LogError {
     Foreign {
         /// The segment.
         file: PathBuf,
-        /// Whose it is.
+        /// Its owner.
         found: u128,
-        /// Whose log this is.
+        /// The owner of this log.
         owner: u128,
     },
     /// A segment written by another version of this program.
@@ -89,23 +89,23 @@ pub enum LogError {
         /// The format of this program.
         known: u32,
     },
-    /// The file system refused. After a failed write or sync the log cannot be used any more.
+    /// The file system failed. After a failed write or sync the log is unusable.
     #[error("cannot {doing} {}: {source}; check the disk, then start the node again", .file.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
         /// The file or directory.
         file: PathBuf,
-        /// The file system's answer.
+        /// The file system's error.
         source: io::Error,
     },
-    /// An earlier write or sync failed; what is on the disk is in doubt.
+    /// An earlier write or sync failed, so the content of the disk is in doubt.
     #[error("the log cannot be used any more: {reason}; check the disk, then start the node again")]
     Unusable {
         /// The failure that ended it.
         reason: String,
     },
-    /// The configuration asks for what cannot be.
+    /// A value of the configuration is out of its limits.
     #[error("{what}; correct the configuration of the log")]
     BadConfig {
         /// The value and its limits.
@@ -114,7 +114,7 @@ pub enum LogError {
 }
 
 impl LogError {
-    /// Makes an [`LogError::Io`] of an error met while `doing` something with `file`.
+    /// Converts an error of the operation `doing` on `file`.
     pub(super) fn io<'a>(doing: &'static str, file: &'a Path) -> impl FnOnce(io::Error) -> LogError + use<'a> {
         move |source| LogError::Io { doing, file: file.to_owned(), source }
     }

@@ -1,4 +1,5 @@
-//! One log for several threads. While one of them syncs, the others append; the next sync is for all of them ("group commit").
+//! One log for several threads ("group commit"). While one of them syncs, the others append, and the next sync covers all of
+//! their records.
 
 use std::sync::{
     Arc,
@@ -8,18 +9,18 @@ use std::sync::{
 use boxoffice_core::planted;
 use parking_lot::{Mutex, MutexGuard};
 
-use super::{Headroom, Kind, Log, LogError, Mark};
+use super::{Headroom, Kind, LastEntry, Log, LogError};
 
 /// A log with several writers, each a [`LogWriter`].
 ///
 /// A thread that holds both locks took `syncing` first.
 pub struct GroupCommit {
     log: Mutex<Log>,
-    /// Held while a sync is under way.
+    /// Held during a sync.
     syncing: Mutex<()>,
-    /// The last record that is durable.
+    /// The last durable record.
     synced: AtomicU64,
-    /// How many writers have not ended.
+    /// Writers that have not ended.
     writers: AtomicUsize,
 }
 
@@ -32,7 +33,7 @@ pub struct LogWriter {
 }
 
 impl GroupCommit {
-    /// The writers of a log, as many as its [`LogConfig::writers`](super::LogConfig::writers) says.
+    /// The writers of a log, [`LogConfig::writers`](super::LogConfig::writers) of them.
     pub fn writers(log: Log) -> Vec<LogWriter> {
         let (count, appended) = (log.config.writers, log.last_seq());
         let group = Arc::new(GroupCommit {
@@ -44,7 +45,7 @@ impl GroupCommit {
         (0..count).map(|writer| LogWriter { group: Arc::clone(&group), writer, appended }).collect()
     }
 
-    /// Makes the records up to `seq` durable, by a sync of its own (`true`) or by one that began after they were appended.
+    /// Makes the records up to `seq` durable, by its own sync (`true`) or by another one that began after they were appended.
     fn sync(&self, seq: u64) -> Result<bool, LogError> {
         if self.synced.load(Ordering::Acquire) >= seq {
             return Ok(false);
@@ -65,8 +66,8 @@ impl GroupCommit {
         Ok(true)
     }
 
-    /// Does something that may sync the log by itself.
-    fn alone<T>(&self, act: impl FnOnce(&mut Log) -> Result<T, LogError>) -> Result<T, LogError> {
+    /// Runs an action that may sync the log.
+    fn exclusively<T>(&self, act: impl FnOnce(&mut Log) -> Result<T, LogError>) -> Result<T, LogError> {
         let _syncing = self.syncing.lock();
         let mut log = self.log.lock();
         let done = act(&mut log);
@@ -74,10 +75,14 @@ impl GroupCommit {
         done
     }
 
-    /// The log, to append a record to, and, if that would begin a segment, the right to sync.
-    fn to_append(&self, payload_bytes: usize, marks: usize) -> (MutexGuard<'_, Log>, Option<MutexGuard<'_, ()>>) {
+    /// Locks the log for an append, and syncs too if the append would begin a segment.
+    fn lock_for_append(
+        &self,
+        payload_bytes: usize,
+        last_entries: usize,
+    ) -> (MutexGuard<'_, Log>, Option<MutexGuard<'_, ()>>) {
         let log = self.log.lock();
-        if !log.begins_segment(payload_bytes, marks) {
+        if !log.needs_next_segment(payload_bytes, last_entries) {
             return (log, None);
         }
         drop(log);
@@ -91,8 +96,8 @@ impl LogWriter {
     ///
     /// # Errors
     /// As [`Log::append`].
-    pub fn append(&mut self, kind: Kind, payload: &[u8], marks: &[Mark]) -> Result<(), LogError> {
-        self.append_by(payload.len(), marks.len(), |log| log.append(kind, &[payload], marks))
+    pub fn append(&mut self, kind: Kind, payload: &[u8], last_entries: &[LastEntry]) -> Result<(), LogError> {
+        self.append_with(payload.len(), last_entries.len(), |log| log.append(kind, &[payload], last_entries))
     }
 
     /// As [`Log::append_checkpoint`].
@@ -101,16 +106,16 @@ impl LogWriter {
     /// As [`Log::append`].
     pub fn append_checkpoint(&mut self, payload: &[u8]) -> Result<(), LogError> {
         let writer = self.writer;
-        self.append_by(payload.len(), 0, |log| log.append_checkpoint(writer, payload))
+        self.append_with(payload.len(), 0, |log| log.append_checkpoint(writer, payload))
     }
 
-    fn append_by(
+    fn append_with(
         &mut self,
         payload_bytes: usize,
-        marks: usize,
+        last_entries: usize,
         append: impl FnOnce(&mut Log) -> Result<u64, LogError>,
     ) -> Result<(), LogError> {
-        let (mut log, syncing) = self.group.to_append(payload_bytes, marks);
+        let (mut log, syncing) = self.group.lock_for_append(payload_bytes, last_entries);
         let appended = append(&mut log);
         if syncing.is_some() {
             self.group.synced.store(log.synced_seq(), Ordering::Release);
@@ -119,7 +124,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Makes all that this writer appended durable, and perhaps more. `false` if another writer had done so.
+    /// Makes everything that this writer appended durable. `false` if another writer's sync covered it.
     ///
     /// # Errors
     /// As [`Log::sync`].
@@ -132,10 +137,10 @@ impl LogWriter {
     /// # Errors
     /// As [`Log::append`] and [`Log::sync`].
     pub fn seal(&self) -> Result<(), LogError> {
-        self.group.alone(Log::seal)
+        self.group.exclusively(Log::seal)
     }
 
-    /// The writer ends in good order. The last one to do so seals the log, the others sync it.
+    /// Ends the writer in an orderly way. The last one seals the log, the others sync it.
     ///
     /// # Errors
     /// As [`Log::append`] and [`Log::sync`].
@@ -167,9 +172,9 @@ impl LogWriter {
         self.group.log.lock().discard(number);
     }
 
-    /// As [`Log::tend`].
-    pub fn tend(&self) {
-        self.group.log.lock().tend();
+    /// As [`Log::maintain`].
+    pub fn maintain(&self) {
+        self.group.log.lock().maintain();
     }
 
     /// As [`Log::headroom`].
@@ -187,7 +192,7 @@ impl LogWriter {
         self.group.log.lock().last_seq()
     }
 
-    /// The last record that is durable.
+    /// The last durable record.
     pub fn synced_seq(&self) -> u64 {
         self.group.synced.load(Ordering::Acquire)
     }

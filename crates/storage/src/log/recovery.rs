@@ -1,83 +1,81 @@
-//! Reads a whole log back, and decides what a bad place in it is.
+//! Reads a whole log back, and tells a torn end from damage.
 //!
-//! Power may fail while records are written that nobody was yet promised. Such a place is *torn*: a
-//! part of it was not written, nothing that came later knew it to be durable, and no later segment
-//! was begun (an older one is synced before). It is cut off, with whatever follows it, and said so.
-//! Every other bad place is *damage*: something that was written whole has changed, and the log is
-//! refused.
+//! A power cut may interrupt the write of records that were not acknowledged. That place is *torn*: a part of it was not
+//! written, no later record knew it to be durable, and no later segment was begun (the older one is synced before). It is cut
+//! off with everything behind it, and reported. Every other bad place is *damage*: a completely written record has changed,
+//! and the log is refused.
 //!
-//! That a record can be read does not say that it is on the disk: after a failed sync the system keeps its pages
-//! as if they were written. Records that no later header says to be durable, the *tail*, are written again, with
-//! the same bytes, before a sync of them means anything.
+//! A readable record may not be on the disk, because after a failed sync the system keeps its pages as if they were written.
+//! Records that no later header proves durable, the *tail*, are rewritten with the same bytes before their sync.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use super::record::{self, Found, Header, Kind, LINE};
 use super::segment::{self, PAGE, Segment};
-use super::{LogError, Marks, Record};
+use super::{LastEntries, LogError, Record};
 use boxoffice_env::{Disk, OpenMode};
 
-/// What was found in a log.
+/// The result of reading a log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recovery {
-    /// Segments with records in them.
+    /// Segments with records.
     pub segments: usize,
-    /// Whole records, seals among them.
+    /// Complete records, including seals.
     pub records: u64,
-    /// Bytes of whole records.
+    /// Bytes of complete records.
     pub bytes: u64,
-    /// The sequence number of the last whole record, 0 if there is none. After a cut, of what stands in its place.
+    /// The sequence number of the last complete record, 0 without one. After a cut it is the record in place of the torn end.
     pub last_seq: u64,
-    /// Bytes of whole records that no later record says to be durable: written again when the log is opened.
+    /// Bytes of the tail, which is rewritten when the log is opened.
     pub tail_bytes: u64,
-    /// The unfinished end that was cut off, or would be.
-    pub cut: Option<Cut>,
-    /// The last record is a seal: all was durable when the log was left.
+    /// The torn end that was cut off, or would be.
+    pub torn_end: Option<TornEnd>,
+    /// The last record is a seal, so everything was durable when the log was closed.
     pub clean_stop: bool,
-    /// There was no log; an empty one was made.
+    /// The log did not exist and was created.
     pub created: bool,
 }
 
-/// The end of a log that was not finished when the power failed. Nothing in it was known to be durable.
+/// The end of a log whose write was interrupted. Nothing in it was known to be durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
+pub struct TornEnd {
     /// The segment.
     pub file: PathBuf,
-    /// Where the unfinished record begins, in bytes.
+    /// Where the torn record begins, in bytes.
     pub offset: u64,
     /// From there to the last byte that is not zero.
     pub bytes: u64,
-    /// The unfinished record.
+    /// The torn record.
     pub seq: u64,
-    /// What shows that it is unfinished.
+    /// The sign that it is torn.
     pub why: &'static str,
-    /// Headers of further records after it, which were not durable either.
+    /// Headers of further records behind it, which were not durable either.
     pub further_records: u64,
 }
 
 /// A segment that was read.
-pub(super) struct Read {
+pub(super) struct ScannedSegment {
     pub(super) segment: Segment,
-    pub(super) marks: Marks,
+    pub(super) last_entries: LastEntries,
     pub(super) checkpoint_seq: Option<u64>,
-    /// Where the next record would stand.
+    /// The position of the next record.
     pub(super) end: usize,
     pub(super) records: u64,
-    /// The bytes up to `end` that no later header vouches for.
+    /// The bytes up to `end` that no later header proves durable.
     pub(super) tail: Vec<u8>,
 }
 
-/// Reads the log in `dir`, changing nothing. `owner`: whose it must be, `None` for anybody's.
+/// Reads the log in `dir` without changing it. It must belong to `owner`, if one is given.
 pub(super) fn read(
     disk: &dyn Disk,
     dir: &Path,
     mut owner: Option<u128>,
     mode: OpenMode,
     replay: &mut dyn FnMut(Record<'_>),
-) -> Result<(Vec<Read>, Recovery), LogError> {
+) -> Result<(Vec<ScannedSegment>, Recovery), LogError> {
     let numbers = numbers(disk, dir)?;
-    let mut reader = Reader {
+    let mut reader = Scanner {
         next_seq: (numbers.first() == Some(&1)).then_some(1),
         recovery: Recovery::default(),
         scratch: Vec::new(),
@@ -89,24 +87,23 @@ pub(super) fn read(
         let (segment, found_owner, bytes) = segment::open(disk, dir, number, owner, mode)?;
         owner = Some(found_owner);
         if is_zero(&bytes[PAGE..]) {
-            // A release keeps the segment with the newest checkpoint, so the first one is empty only
-            // when nothing was ever written.
+            // A release keeps the segment with the newest checkpoint, so the first one is empty only in a log without records.
             if reader.next_seq.is_none() {
                 return Err(LogError::MissingSegment { number: number - 1, dir: dir.to_owned() });
             }
             ended.get_or_insert_with(|| reader.overtaken(&segment.path, PAGE, "it is empty"));
-            reads.push(Read::empty(segment));
+            reads.push(ScannedSegment::empty(segment));
             continue;
         }
         if let Some(damage) = ended {
             return Err(damage);
         }
         // A segment is synced before the next one is begun.
-        reads.iter_mut().for_each(|read: &mut Read| read.tail = Vec::new());
+        reads.iter_mut().for_each(|read: &mut ScannedSegment| read.tail = Vec::new());
         reader.in_doubt.clear();
         let read = reader.segment(segment, &bytes, replay)?;
-        if let Some(cut) = &reader.recovery.cut {
-            ended = Some(reader.overtaken(&cut.file, read.end, cut.why));
+        if let Some(torn_end) = &reader.recovery.torn_end {
+            ended = Some(reader.overtaken(&torn_end.file, read.end, torn_end.why));
         }
         reads.push(read);
     }
@@ -114,7 +111,7 @@ pub(super) fn read(
     Ok((reads, reader.recovery))
 }
 
-/// The numbers of the segments in `dir`, ascending: also of those that hold nothing yet.
+/// The numbers of all segments in `dir`, ascending, including preallocated ones.
 ///
 /// # Errors
 /// [`LogError::Io`].
@@ -123,13 +120,17 @@ pub fn segment_numbers(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>, LogError
     Ok(names.iter().filter_map(|name| segment::number_in(name)).collect())
 }
 
-/// Hands the records of one segment to `see`, in order, as far as they are whole: of a log that is in use this is what was
-/// written when it was called. Nothing is judged; a segment that is written anew meanwhile gives anything or an error, so
-/// whoever reads a log in use looks afterwards whether the segment is still there.
+/// Calls `visit` with the complete records of one segment, in order. The log may be in use. A segment that is recycled
+/// meanwhile gives arbitrary records or an error, so the caller must check afterwards that it still exists.
 ///
 /// # Errors
-/// [`LogError::Io`] and the other refusals of a segment that is none.
-pub fn read_segment(disk: &dyn Disk, dir: &Path, number: u64, see: &mut dyn FnMut(Record<'_>)) -> Result<(), LogError> {
+/// [`LogError::Io`] and the other errors of opening a segment.
+pub fn read_segment(
+    disk: &dyn Disk,
+    dir: &Path,
+    number: u64,
+    visit: &mut dyn FnMut(Record<'_>),
+) -> Result<(), LogError> {
     if segment::is_empty(disk, dir, number)? {
         return Ok(());
     }
@@ -139,14 +140,14 @@ pub fn read_segment(disk: &dyn Disk, dir: &Path, number: u64, see: &mut dyn FnMu
         let Found::Whole(header, whole) = record::find(&bytes, at, segment.salt) else { break };
         let (payload, _) = record::open(&mut scratch, &bytes, (segment.salt, at), &header);
         if let Some(kind) = header.kind {
-            see(Record { seq: header.seq, kind, payload });
+            visit(Record { seq: header.seq, kind, payload });
         }
         at += whole;
     }
     Ok(())
 }
 
-/// The segments' numbers, which must follow each other.
+/// The segments' numbers, which must have no gap.
 fn numbers(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>, LogError> {
     let numbers = segment_numbers(disk, dir)?;
     match numbers.windows(2).find(|pair| pair[1] != pair[0] + 1) {
@@ -160,31 +161,37 @@ fn is_zero(bytes: &[u8]) -> bool {
     bytes.chunks(ZEROS.len()).all(|piece| piece == &ZEROS[..piece.len()])
 }
 
-impl Read {
-    pub(super) fn empty(segment: Segment) -> Read {
-        Read { segment, marks: Marks::default(), checkpoint_seq: None, end: PAGE, records: 0, tail: Vec::new() }
+impl ScannedSegment {
+    pub(super) fn empty(segment: Segment) -> ScannedSegment {
+        ScannedSegment {
+            segment,
+            last_entries: LastEntries::default(),
+            checkpoint_seq: None,
+            end: PAGE,
+            records: 0,
+            tail: Vec::new(),
+        }
     }
 }
 
-struct Reader {
-    /// The sequence number that must come next; `None` where any may, at the first record after a
-    /// release.
+struct Scanner {
+    /// The expected sequence number. `None` at the first record after a release.
     next_seq: Option<u64>,
     recovery: Recovery,
     scratch: Vec<u8>,
-    /// Sequence numbers and places of the records of this segment that no header so far vouches for.
+    /// Sequence numbers and positions of the records of this segment that no header so far proves durable.
     in_doubt: VecDeque<(u64, usize)>,
 }
 
-impl Reader {
+impl Scanner {
     fn segment(
         &mut self,
         segment: Segment,
         bytes: &[u8],
         replay: &mut dyn FnMut(Record<'_>),
-    ) -> Result<Read, LogError> {
+    ) -> Result<ScannedSegment, LogError> {
         let salt = segment.salt;
-        let mut read = Read::empty(segment);
+        let mut read = ScannedSegment::empty(segment);
         while read.end + LINE <= bytes.len() {
             let (why, torn) = match record::find(bytes, read.end, salt) {
                 Found::Whole(header, whole) if self.next_seq.is_none_or(|seq| seq == header.seq) => {
@@ -198,7 +205,7 @@ impl Reader {
                 Found::Unwritten(why) => (why, true),
                 Found::Bad(why) => (why, false),
             };
-            self.judge(&read, bytes, why, torn)?;
+            self.cut_or_damage(&read, bytes, why, torn)?;
             break;
         }
         self.recovery.segments += 1;
@@ -207,11 +214,11 @@ impl Reader {
         Ok(read)
     }
 
-    fn record(&mut self, read: &mut Read, bytes: &[u8], header: &Header, replay: &mut dyn FnMut(Record<'_>)) {
+    fn record(&mut self, read: &mut ScannedSegment, bytes: &[u8], header: &Header, replay: &mut dyn FnMut(Record<'_>)) {
         let place = (read.segment.salt, read.end);
-        let (payload, marks) = record::open(&mut self.scratch, bytes, place, header);
-        for mark in marks {
-            read.marks.raise(mark);
+        let (payload, last_entries) = record::open(&mut self.scratch, bytes, place, header);
+        for last_entry in last_entries {
+            read.last_entries.raise(last_entry);
         }
         if header.kind == Some(Kind::Checkpoint) {
             read.checkpoint_seq = Some(header.seq);
@@ -223,16 +230,22 @@ impl Reader {
             self.in_doubt.pop_front();
         }
         self.in_doubt.push_back((header.seq, read.end));
-        self.recovery.clean_stop = header.kind.is_none() && !header.passes_over();
+        self.recovery.clean_stop = header.kind.is_none() && !header.is_skip();
         read.records += 1;
         self.next_seq = Some(header.seq + 1);
         self.recovery.records += 1;
-        self.recovery.bytes += record::record_bytes(header.payload_bytes as usize, header.marks as usize) as u64;
+        self.recovery.bytes += record::record_bytes(header.payload_bytes as usize, header.last_entries as usize) as u64;
         self.recovery.last_seq = header.seq;
     }
 
-    /// Decides about the bad place at the end of `read`: notes the cut, or returns the damage.
-    fn judge(&mut self, read: &Read, bytes: &[u8], why: &'static str, torn: bool) -> Result<(), LogError> {
+    /// Classifies the bad place at the end of `read`: records the torn end, or returns the damage.
+    fn cut_or_damage(
+        &mut self,
+        read: &ScannedSegment,
+        bytes: &[u8],
+        why: &'static str,
+        torn: bool,
+    ) -> Result<(), LogError> {
         let file = &read.segment.path;
         let damaged =
             |seq, why: String| Err(LogError::Damaged { file: file.clone(), offset: read.end as u64, seq, why });
@@ -247,16 +260,16 @@ impl Reader {
         let mut further_records = 0;
         for header in after.filter_map(|at| record::header_at(bytes, at, salt)) {
             if header.synced >= seq {
-                let witness = header.seq;
+                let peer_positions = header.seq;
                 return damaged(
                     Some(seq),
-                    format!("{why}, although it was durable before record {witness} was written"),
+                    format!("{why}, although it was durable before record {peer_positions} was written"),
                 );
             }
             further_records += 1;
         }
         let last = bytes.iter().rposition(|&byte| byte != 0).map_or(read.end, |at| at + 1);
-        self.recovery.cut = Some(Cut {
+        self.recovery.torn_end = Some(TornEnd {
             file: file.clone(),
             offset: read.end as u64,
             bytes: (last - read.end) as u64,
@@ -267,7 +280,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The damage it is when a later segment holds records although the log ended at `offset`.
+    /// The damage if a later segment has records although the log ended at `offset`.
     fn overtaken(&self, file: &Path, offset: usize, why: &str) -> LogError {
         LogError::Damaged {
             file: file.to_owned(),

@@ -1,4 +1,4 @@
-//! One file of the log: a page that says what it is, then records, then zeros.
+//! One file of the log: a header page, then records, then zeros.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{LogConfig, LogError};
 use boxoffice_env::{Disk, DiskFile, OpenMode, Rng};
 
-/// Where the first record stands. The page before it is written once and never again.
+/// The position of the first record. The page before it is never written again.
 pub(super) const PAGE: usize = 4096;
 /// The version of the format of segments and records.
 pub const FORMAT: u32 = 5;
@@ -15,10 +15,9 @@ const MAGIC: &[u8; 8] = b"BOXO-LOG";
 const CRC_AT: usize = PAGE - 4;
 /// The name of a segment while it is made.
 pub(super) const UNFINISHED: &str = "spare.tmp";
-/// Zeros are written in pieces of this size with a sync after each, so that a record's sync never
-/// waits behind more than one.
+/// Zeros are written in pieces of this size with a sync after each, so that a record's sync waits for one piece at most.
 pub(super) const PIECE: usize = 256 << 10;
-/// The size of pieces when records wait for the segment anyway.
+/// The size of pieces when records wait for the segment.
 pub(super) const LARGE_PIECE: usize = 2 << 20;
 
 /// A segment whose page has been written or verified.
@@ -36,19 +35,19 @@ pub(super) fn name(number: u64) -> String {
     format!("{number:016}.log")
 }
 
-/// The number in a segment's name; `None` for a file that is none.
+/// The number in a segment's name, `None` for other files.
 pub(super) fn number_in(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".log")?;
     (digits.len() == 16).then(|| digits.parse().ok()).flatten()
 }
 
 /// How a segment is made.
-pub(super) struct Making<'a> {
+pub(super) struct NewSegment<'a> {
     pub(super) number: u64,
-    /// The file under [`UNFINISHED`] is a released segment of the right size, to be filled anew.
+    /// The file [`UNFINISHED`] is a released segment of the right size.
     pub(super) is_recycled: bool,
-    /// Called with the bytes done before each piece: waits as it likes and says how large the piece
-    /// is to be, [`LARGE_PIECE`] at most; an error ends it.
+    /// Called with the written bytes before each piece. It may wait, and returns the piece's size, [`LARGE_PIECE`] at most. An
+    /// error aborts.
     pub(super) pace: &'a dyn Fn(u64) -> io::Result<usize>,
 }
 
@@ -58,10 +57,10 @@ pub(super) fn make(
     rng: &dyn Rng,
     dir: &Path,
     config: &LogConfig,
-    making: &Making<'_>,
+    new: &NewSegment<'_>,
 ) -> io::Result<Segment> {
     let unfinished = dir.join(UNFINISHED);
-    let file = match making.is_recycled {
+    let file = match new.is_recycled {
         true => disk.open(&unfinished, OpenMode::Write)?,
         false => {
             let needed = config.segment_bytes.saturating_add(config.keep_free_bytes);
@@ -72,9 +71,9 @@ pub(super) fn make(
             disk.open(&unfinished, OpenMode::Create)?
         }
     };
-    let (number, bytes, salt) = (making.number, config.segment_bytes, rng.u64());
-    if let Err(error) = fill(&*file, &page(number, bytes, config.owner, salt), bytes, making.pace) {
-        // Half a spare is worth nothing, its space is; the next attempt begins anew.
+    let (number, bytes, salt) = (new.number, config.segment_bytes, rng.u64());
+    if let Err(error) = fill(&*file, &page(number, bytes, config.owner, salt), bytes, new.pace) {
+        // Half a segment is useless and only takes space.
         let _ = disk.remove(&unfinished);
         return Err(error);
     }
@@ -120,7 +119,7 @@ fn page(number: u64, bytes: u64, owner: u128, salt: u64) -> Vec<u8> {
     page
 }
 
-/// Whether nothing was written to segment `number` yet.
+/// Whether segment `number` has no record.
 pub(super) fn is_empty(disk: &dyn Disk, dir: &Path, number: u64) -> Result<bool, LogError> {
     let path = dir.join(name(number));
     let file = disk.open(&path, OpenMode::Read).map_err(LogError::io("open", &path))?;
@@ -132,8 +131,8 @@ pub(super) fn is_empty(disk: &dyn Disk, dir: &Path, number: u64) -> Result<bool,
     }
 }
 
-/// Opens segment `number` and verifies that it is one, is whole, and belongs to `owner` (anybody's
-/// when `None`). Returns it with all its bytes.
+/// Opens segment `number` and verifies that it is a complete segment of `owner`, if one is given. Returns it with its owner and
+/// all its bytes.
 pub(super) fn open(
     disk: &dyn Disk,
     dir: &Path,

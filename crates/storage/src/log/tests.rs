@@ -19,7 +19,7 @@ const FIRST: &str = "/data/log/0000000000000001.log";
 
 fn config() -> LogConfig {
     let config = LogConfig::new(OWNER, SEGMENT_BYTES_MIN);
-    LogConfig { maker: Maker::Caller, keep_free_bytes: 0, ..config }
+    LogConfig { preallocation: Preallocation::Inline, keep_free_bytes: 0, ..config }
 }
 
 type Records = BTreeMap<u64, Vec<u8>>;
@@ -74,7 +74,7 @@ fn records_come_back_in_order_across_restarts() {
         let (mut log, recovery, records) = open(&disk);
         assert_eq!(records, expected);
         assert_eq!(recovery.created, round == 0);
-        assert_eq!(recovery.cut, None);
+        assert_eq!(recovery.torn_end, None);
         assert_eq!(log.last_seq(), expected.len() as u64);
         for size in [0, 1, 100, 1_000, 70_000] {
             let (front, back) = (payload(size, round), payload(3, 9));
@@ -109,11 +109,11 @@ fn any_subset_of_the_last_records_sectors_is_cut_or_whole() {
             drop(log);
             let (mut log, recovery, records) = open(&disk);
             if records.contains_key(&last) {
-                assert_eq!(recovery.cut, None);
+                assert_eq!(recovery.torn_end, None);
                 expected.insert(last, payload(size, 7));
-            } else if let Some(cut) = &recovery.cut {
-                assert_eq!((cut.seq, cut.further_records), (last, 0));
-                assert!(cut.bytes > 0);
+            } else if let Some(torn_end) = &recovery.torn_end {
+                assert_eq!((torn_end.seq, torn_end.further_records), (last, 0));
+                assert!(torn_end.bytes > 0);
             }
             assert_eq!(records, expected, "{size} bytes, sectors {subset:b}");
             // The place is clean again: a shorter record leaves nothing behind it.
@@ -121,7 +121,7 @@ fn any_subset_of_the_last_records_sectors_is_cut_or_whole() {
             expected.insert(again, b"again".to_vec());
             log.sync().unwrap();
             let (_, recovery, records) = open(&disk);
-            assert_eq!((records, recovery.cut), (expected, None));
+            assert_eq!((records, recovery.torn_end), (expected, None));
         }
     }
 }
@@ -144,9 +144,9 @@ fn a_flipped_bit_anywhere_is_damage_or_changes_nothing() {
         first.read_exact_at(&mut byte, at).unwrap();
         first.write_all_at(&[byte[0] ^ 1 << (at % 8)], at).unwrap();
         match look(&disk) {
-            // Behind the end the flipped bit looks like an unfinished record.
+            // Behind the end the flipped bit looks like a torn record.
             Ok((recovery, records)) => {
-                assert!(at >= end && recovery.cut.is_some(), "flipped at {at}");
+                assert!(at >= end && recovery.torn_end.is_some(), "flipped at {at}");
                 assert_eq!(records, expected);
             }
             Err(LogError::Damaged { .. }) => {
@@ -181,13 +181,13 @@ fn a_sector_lost_from_a_durable_record_is_damage() {
     assert!(error.to_string().contains("durable before record 2"), "{error}");
     overwrite(&disk, FIRST, lost, &mut |bytes| bytes.copy_from_slice(&saved));
 
-    // Nothing vouches for the very last record, unless the log was sealed.
+    // No header proves the very last record durable, unless the log was sealed.
     let lost = second_at.next_multiple_of(512);
     overwrite(&disk, FIRST, lost, &mut |bytes| {
         saved = bytes.to_vec();
         bytes.fill(0);
     });
-    assert_eq!(look(&disk).unwrap().0.cut.unwrap().seq, 2);
+    assert_eq!(look(&disk).unwrap().0.torn_end.unwrap().seq, 2);
     overwrite(&disk, FIRST, lost, &mut |bytes| bytes.copy_from_slice(&saved));
     let (mut log, recovery, _) = open(&disk);
     assert!(!recovery.clean_stop);
@@ -202,7 +202,7 @@ fn a_sector_lost_from_a_durable_record_is_damage() {
 }
 
 #[test]
-fn what_a_failed_sync_left_readable_is_durable_once_the_log_is_open() {
+fn records_of_a_failed_sync_are_durable_once_the_log_is_open() {
     for lost in 1..4 {
         let disk = MemoryDisk::new();
         let (mut log, ..) = open(&disk);
@@ -213,10 +213,10 @@ fn what_a_failed_sync_left_readable_is_durable_once_the_log_is_open() {
         }
         disk.fail_next_sync();
         assert!(log.sync().is_err());
-        // The next process reads the records and gives them out as durable.
+        // The next process reads the records and treats them as durable.
         disk.process_end();
         let (mut log, recovery, records) = open(&disk);
-        assert_eq!((recovery.cut, records.len()), (None, 1 + usize::from(lost)));
+        assert_eq!((recovery.torn_end, records.len()), (None, 1 + usize::from(lost)));
         log.sync().unwrap();
         disk.power_cut(&mut || false);
         assert_eq!(open(&disk).2, records);
@@ -224,7 +224,7 @@ fn what_a_failed_sync_left_readable_is_durable_once_the_log_is_open() {
 }
 
 #[test]
-fn only_what_no_later_record_vouches_for_is_written_again() {
+fn only_the_tail_is_rewritten() {
     let disk = MemoryDisk::new();
     let (mut log, ..) = open(&disk);
     for seed in 0..20 {
@@ -240,7 +240,7 @@ fn only_what_no_later_record_vouches_for_is_written_again() {
 }
 
 #[test]
-fn an_end_that_was_cut_stays_cut_when_that_could_not_be_synced() {
+fn a_skipped_end_stays_skipped_if_the_skip_is_not_synced() {
     let disk = MemoryDisk::new();
     let (mut log, ..) = open(&disk);
     put(&mut log, b"durable");
@@ -251,18 +251,18 @@ fn an_end_that_was_cut_stays_cut_when_that_could_not_be_synced() {
         sectors += 1;
         sectors != 3
     });
-    // The sync of the records succeeds, that of the cut fails.
+    // The sync of the records succeeds, and that of the skip fails.
     disk.fail_sync_after(1);
     assert!(open_with(&disk, config()).is_err());
     disk.process_end();
     let (mut log, recovery, _) = open(&disk);
-    assert_eq!(recovery.cut, None, "it is passed over, as far as this process can see");
+    assert_eq!(recovery.torn_end, None, "it is passed over, as far as this process can see");
     put(&mut log, b"short");
     log.sync().unwrap();
     disk.power_cut(&mut || false);
     let (recovery, records) = look(&disk).unwrap();
     assert_eq!(
-        (recovery.cut, records.into_values().collect::<Vec<_>>()),
+        (recovery.torn_end, records.into_values().collect::<Vec<_>>()),
         (None, vec![b"durable".to_vec(), b"short".to_vec()])
     );
 }
@@ -279,7 +279,7 @@ fn a_short_write_followed_by_a_shorter_record_is_no_damage() {
             disk.cut_next_write(written);
             let refused = log.append(Kind::Vital, &[&long], &[]);
             assert!(matches!(refused, Err(LogError::Full { .. })), "{refused:?}");
-            // What is left of it is an unfinished end as long as nothing follows.
+            // Its rest is a torn end as long as nothing follows.
             assert_eq!(look(&disk).unwrap().1, expected);
             let next = put(&mut log, &payload(then, 4));
             expected.insert(next, payload(then, 4));
@@ -302,16 +302,16 @@ fn an_unsynced_end_of_many_records_is_cut_from_the_first_hole_on() {
         put(&mut log, &payload(900, seed));
     }
     let mut sector = 0;
-    // The sectors of the first unsynced record but one reach the disk, and all of the others.
+    // All sectors but one of the first unsynced record reach the disk, and all sectors of the others.
     disk.power_cut(&mut || {
         sector += 1;
         sector != 2
     });
     let (_, recovery, records) = open(&disk);
-    let cut = recovery.cut.unwrap();
-    assert_eq!((cut.seq, cut.further_records), (2, 3));
+    let torn_end = recovery.torn_end.unwrap();
+    assert_eq!((torn_end.seq, torn_end.further_records), (2, 3));
     assert_eq!(records.len(), 1);
-    assert_eq!(look(&disk).unwrap().0.cut, None);
+    assert_eq!(look(&disk).unwrap().0.torn_end, None);
 }
 
 fn fill_segments(log: &mut Log, segments: usize, shard: u16) -> u64 {
@@ -321,29 +321,29 @@ fn fill_segments(log: &mut Log, segments: usize, shard: u16) -> u64 {
             log.append(Kind::Checkpoint, &[b"hard states"], &[]).unwrap();
         }
         index += 1;
-        let mark = Mark { shard, last_index: index };
-        log.append(Kind::Ordinary, &[&payload(20_000, index as u8)], &[mark]).unwrap();
-        log.tend();
+        let last_entry = LastEntry { shard, last_index: index };
+        log.append(Kind::Ordinary, &[&payload(20_000, index as u8)], &[last_entry]).unwrap();
+        log.maintain();
     }
     index
 }
 
 #[test]
-fn segments_go_when_nobody_needs_them_and_a_checkpoint_stands() {
+fn segments_are_released_when_unneeded_and_behind_a_checkpoint() {
     let disk = MemoryDisk::new();
     let (mut log, _, _) = open(&disk);
     let last = fill_segments(&mut log, 4, 5);
     assert!(log.wants_checkpoint(0));
     assert_eq!(log.release(&|_| 0), 0, "all is needed");
-    // The newest checkpoint stands in the third segment: the third and the fourth must stay.
+    // The newest checkpoint is in the third segment, so the third and the fourth must stay.
     assert_eq!(log.release(&|shard| if shard == 5 { last + 1 } else { 0 }), 2);
     log.append(Kind::Checkpoint, &[b"hard states"], &[]).unwrap();
     assert_eq!(log.release(&|_| u64::MAX), 0, "the checkpoint is not durable yet");
     log.sync().unwrap();
-    // The third ends with the entry before the last: it stays while that one is needed.
+    // The third ends with the last entry but one, and stays while that one is needed.
     assert_eq!(log.release(&|_| last - 1), 0);
     assert_eq!(log.release(&|_| last), 1, "the last entry is in the fourth");
-    assert_eq!((log.segments(), log.removals()), (1, 0));
+    assert_eq!((log.segments(), log.pending_removals()), (1, 0));
     let seq = log.last_seq();
     drop(log);
     let (log, _, records) = open(&disk);
@@ -355,7 +355,7 @@ fn segments_go_when_nobody_needs_them_and_a_checkpoint_stands() {
 }
 
 #[test]
-fn marks_are_known_again_after_a_restart() {
+fn last_entries_are_known_after_a_restart() {
     let disk = MemoryDisk::new();
     let (mut log, _, _) = open(&disk);
     let last = fill_segments(&mut log, 3, 5);
@@ -368,7 +368,7 @@ fn marks_are_known_again_after_a_restart() {
 }
 
 #[test]
-fn a_spare_named_by_a_killed_process_is_made_sure_of_before_use() {
+fn a_segment_preallocated_by_a_killed_process_is_synced_before_use() {
     for stop in 0..20 {
         let disk = MemoryDisk::new();
         disk.create_dir_all(Path::new(DIR)).unwrap();
@@ -398,7 +398,7 @@ fn a_full_disk_leaves_the_reserve_and_heals_by_itself() {
             Ok(_) => appended += 1,
             Err(error) => break error,
         }
-        log.tend();
+        log.maintain();
     };
     assert!(matches!(refused, LogError::Full { .. }), "{refused}");
     assert!(appended > 40, "both segments were used: {appended}");
@@ -416,13 +416,13 @@ fn a_full_disk_leaves_the_reserve_and_heals_by_itself() {
     let last = log.last_seq();
     log.sync().unwrap();
     disk.set_capacity(None);
-    log.tend();
+    log.maintain();
     assert!(!log.headroom().no_space);
     put(&mut log, &record);
     log.sync().unwrap();
     drop(log);
     let (_, recovery, records) = open(&disk);
-    assert_eq!((recovery.last_seq, recovery.cut), (last + 1, None));
+    assert_eq!((recovery.last_seq, recovery.torn_end), (last + 1, None));
     assert_eq!(records.len() as u64, last + 1);
 }
 
@@ -436,13 +436,13 @@ fn a_full_disk_heals_by_releasing_alone() {
         if log.wants_checkpoint(0) {
             log.append(Kind::Checkpoint, &[b"hard states"], &[]).unwrap();
         }
-        let mark = Mark { shard: 1, last_index: last_index + 1 };
-        match log.append(Kind::Ordinary, &[&payload(10_000, 1)], &[mark]) {
+        let last_entry = LastEntry { shard: 1, last_index: last_index + 1 };
+        match log.append(Kind::Ordinary, &[&payload(10_000, 1)], &[last_entry]) {
             Ok(_) => last_index += 1,
             Err(LogError::Full { .. }) => break last_index,
             Err(error) => panic!("{error}"),
         }
-        log.tend();
+        log.maintain();
     };
     for _ in 0..3 {
         let last = write_until_full(&mut log);
@@ -482,7 +482,7 @@ fn a_failed_sync_ends_the_log() {
 }
 
 #[test]
-fn what_is_too_large_is_refused_and_the_largest_fits() {
+fn a_record_beyond_the_limit_is_refused_and_the_largest_fits() {
     let disk = MemoryDisk::new();
     let (mut log, _, _) = open(&disk);
     let max = log.record_bytes_max() as usize;
@@ -525,7 +525,7 @@ fn a_log_that_is_not_whole_or_not_ours_is_refused_by_name() {
     disk.rename(&path(2), &path(9)).unwrap();
     assert!(matches!(start(OWNER, Start::New), Err(LogError::MissingSegment { number: 2, .. })));
     disk.rename(&path(9), &path(2)).unwrap();
-    // The newest segment with records goes: the spare behind it shows the gap.
+    // Without the newest segment with records, the preallocated one behind it shows the gap.
     disk.rename(&path(4), Path::new("/data/log/away")).unwrap();
     assert!(matches!(start(OWNER, Start::New), Err(LogError::MissingSegment { number: 4, .. })));
     disk.rename(Path::new("/data/log/away"), &path(4)).unwrap();
@@ -549,7 +549,7 @@ fn records_wiped_from_a_segments_end_are_missed() {
     let (mut log, _, _) = open(&disk);
     while log.segments() < 2 {
         put(&mut log, &payload(20_000, 1));
-        log.tend();
+        log.maintain();
     }
     log.sync().unwrap();
     drop(log);
@@ -590,10 +590,10 @@ fn configurations_have_limits_and_segments_may_change_size() {
 }
 
 #[test]
-fn a_thread_makes_spares_and_removes_released_segments() {
+fn a_thread_preallocates_and_removes_segments() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
-    let config = LogConfig { maker: Maker::Thread, ..config() };
+    let config = LogConfig { preallocation: Preallocation::Background, ..config() };
     let open = |replay: &mut dyn FnMut(Record<'_>)| {
         Log::open(Arc::new(OsDisk), Arc::new(OsRng), &path, config.clone(), Start::New, replay)
     };
@@ -603,13 +603,13 @@ fn a_thread_makes_spares_and_removes_released_segments() {
     log.sync().unwrap();
     assert_eq!(log.release(&|_| last), 11);
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
-    while log.removals() > 0 || log.headroom().bytes < SEGMENT_BYTES_MIN {
+    while log.pending_removals() > 0 || log.headroom().bytes < SEGMENT_BYTES_MIN {
         assert!(std::time::Instant::now() < deadline, "the thread does not do its work");
         std::thread::sleep(Duration::from_millis(5));
     }
     let seq = log.last_seq();
     drop(log);
-    // The one in use, the spare, and the one kept aside for the next spare.
+    // The active, the preallocated and the recycled segment.
     assert_eq!(std::fs::read_dir(&path).unwrap().count(), 3);
     let mut seqs = Vec::new();
     let (log, _) = open(&mut |record| seqs.push(record.seq)).unwrap();
@@ -620,7 +620,7 @@ fn a_thread_makes_spares_and_removes_released_segments() {
 fn a_thread_waits_for_space_and_goes_on() {
     let disk = MemoryDisk::new();
     disk.set_capacity(Some(2 * SEGMENT_BYTES_MIN));
-    let config = LogConfig { maker: Maker::Thread, retry_ms: 5, ..config() };
+    let config = LogConfig { preallocation: Preallocation::Background, retry_ms: 5, ..config() };
     let (mut log, _, _) = open_with(&disk, config).unwrap();
     let record = payload(10_000, 1);
     while log.append(Kind::Ordinary, &[&record], &[]).is_ok() {}

@@ -1,20 +1,20 @@
-//! Why a snapshot cannot be kept or read, and what to do about it.
+//! Errors of snapshot files, with what the operator should do.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a snapshot cannot be kept or read.
+/// A snapshot cannot be saved or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// The disk is full; nothing of the new snapshot was left behind.
+    /// The disk is full. Nothing of the new snapshot was left behind.
     #[error("no room for snapshot {}: {source}; free space on its disk", .file.display())]
     Full {
         /// The file that was being written.
         file: PathBuf,
-        /// The file system's answer.
+        /// The file system's error.
         source: io::Error,
     },
-    /// Every snapshot of a shard is bad.
+    /// Every snapshot of a shard is damaged.
     #[error(
         "shard {shard} has no good snapshot: {}; restore the files from a backup, or in a cluster \
          empty this node's data directory and let it join anew",
@@ -23,17 +23,17 @@ pub enum SnapshotError {
     AllBad {
         /// The shard.
         shard: u16,
-        /// What is wrong with each.
+        /// The damage of each.
         reasons: Vec<String>,
     },
-    /// The file system refused.
+    /// The file system failed.
     #[error("cannot {doing} {}: {source}; check the disk, then start the node again", .file.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
         /// The file or directory.
         file: PathBuf,
-        /// The file system's answer.
+        /// The file system's error.
         source: io::Error,
     },
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use boxoffice_env::World;
 use boxoffice_storage::{
     identity::{DataDirectory, IdentityError, Wanted},
-    log::{self, Kind, Log, LogConfig, LogError, Mark, SEGMENT_BYTES_MIN},
+    log::{self, Kind, LastEntry, Log, LogConfig, LogError, SEGMENT_BYTES_MIN},
     snapshot_files::SnapshotFiles,
 };
 
@@ -28,13 +28,13 @@ fn open(world: &World, path: &Path) -> Result<DataDirectory, IdentityError> {
 }
 
 #[test]
-fn a_node_finds_its_state_again_and_misses_a_log_that_was_deleted() {
-    let world = World::alone();
+fn a_node_finds_its_state_again_and_notices_a_deleted_log() {
+    let world = World::standalone();
     let outer = tempfile::tempdir().unwrap();
     let path = outer.path().join("node/data");
     let mut directory = open(&world, &path).unwrap();
     let mut log = open_log(&world, &directory, &mut Vec::new()).unwrap();
-    directory.note_log(&*world.disk).unwrap();
+    directory.record_log_created(&*world.disk).unwrap();
     assert!(matches!(open(&world, &path), Err(IdentityError::InUse { .. })));
 
     let snapshots = SnapshotFiles::open(world.disk.clone(), &directory.snapshot_dir()).unwrap();
@@ -45,13 +45,13 @@ fn a_node_finds_its_state_again_and_misses_a_log_that_was_deleted() {
                 log.append(Kind::Checkpoint, &[b"hard states"], &[]).unwrap();
             }
             index += 1;
-            let mark = Mark { shard: 2, last_index: index };
+            let mark = LastEntry { shard: 2, last_index: index };
             log.append(Kind::Ordinary, &[&[round as u8; 9_000]], &[mark]).unwrap();
         }
         log.append(Kind::Checkpoint, &[b"hard states"], &[]).unwrap();
         log.sync().unwrap();
         snapshots.save(2, index, format!("state at {index}").as_bytes()).unwrap();
-        // The log keeps what the older snapshot needs.
+        // The log keeps the entries that the older snapshot needs.
         let oldest = snapshots.oldest_index(2).unwrap().unwrap();
         log.release(&|shard| if shard == 2 { oldest + 1 } else { 0 });
         if round == 1 {

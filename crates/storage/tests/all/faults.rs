@@ -1,4 +1,4 @@
-//! The log in a process of its own whose power is cut and whose disk is sick.
+//! The log in a process of its own, with power cuts and disk failures.
 //!
 //! Built here: the preload library `tests/faults/shim.c`, which other tests use against the whole program.
 //! Without a C compiler these tests say so and prove nothing.
@@ -33,7 +33,7 @@ fn payload(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at * 7) as u8).collect()
 }
 
-/// The sizes of the records that are in the log once the process is gone.
+/// The sizes of the records in the log after the process ended.
 fn recovered(dir: &Path) -> (Recovery, Vec<usize>) {
     let mut sizes = Vec::new();
     let (_, recovery) = open(dir, &mut |_, bytes| {
@@ -44,7 +44,7 @@ fn recovered(dir: &Path) -> (Recovery, Vec<usize>) {
     (recovery, sizes)
 }
 
-/// Not a test: the process with the log, which does what its standard input says.
+/// Not a test but the process with the log. It executes commands from its standard input.
 #[test]
 #[ignore = "the other tests start it as a process of its own"]
 fn process_with_a_log() {
@@ -145,7 +145,7 @@ impl Process {
         }
     }
 
-    /// Gives a command; `None` when the process dies of it.
+    /// Executes a command. `None` if the process dies of it.
     fn tell(&mut self, command: &str) -> Option<String> {
         let hears = self.hears.as_mut().expect("open");
         writeln!(hears, "{command}").expect("the process listens");
@@ -209,7 +209,7 @@ fn place() -> Option<(tempfile::TempDir, PathBuf, PathBuf)> {
 }
 
 #[test]
-fn a_killed_process_loses_what_it_did_not_sync_only_with_the_shim() {
+fn a_killed_process_loses_unsynced_data_only_with_the_shim() {
     let Some((_outer, dir, library)) = place() else {
         return;
     };
@@ -222,7 +222,7 @@ fn a_killed_process_loses_what_it_did_not_sync_only_with_the_shim() {
     assert_eq!(process.must("append 2000"), 7);
     process.kill();
     let (recovery, sizes) = recovered(&dir);
-    assert_eq!((sizes, recovery.cut), (vec![300; 5], None));
+    assert_eq!((sizes, recovery.torn_end), (vec![300; 5], None));
 
     // Without it the page cache survives: killing alone proves nothing about durability.
     let mut process = Process::start(&dir, None);
@@ -232,7 +232,7 @@ fn a_killed_process_loses_what_it_did_not_sync_only_with_the_shim() {
 }
 
 #[test]
-fn a_process_sees_what_it_wrote_and_the_disk_only_what_was_synced() {
+fn a_process_sees_its_writes_and_the_disk_only_synced_ones() {
     let Some((_outer, dir, library)) = place() else {
         return;
     };
@@ -285,13 +285,13 @@ fn a_record_torn_at_any_byte_is_cut_off() {
         order(&dir, "");
         let (recovery, sizes) = recovered(&dir);
         match torn {
-            0 => assert_eq!((sizes, recovery.cut), (vec![500], None)),
-            3_072 => assert_eq!((sizes, recovery.cut), (vec![500, 3_000], None)),
+            0 => assert_eq!((sizes, recovery.torn_end), (vec![500], None)),
+            3_072 => assert_eq!((sizes, recovery.torn_end), (vec![500, 3_000], None)),
             _ => {
                 assert_eq!(sizes, [500]);
-                let cut = recovery.cut.expect("the unfinished record is told");
+                let cut = recovery.torn_end.expect("the unfinished record is told");
                 assert_eq!((cut.seq, cut.bytes <= torn), (2, true));
-                assert_eq!(recovered(&dir).0.cut, None, "it is cut once");
+                assert_eq!(recovered(&dir).0.torn_end, None, "it is cut once");
             }
         }
     }
@@ -344,6 +344,6 @@ fn a_failed_sync_is_the_end_and_a_slow_one_is_slow() {
     let after = process.tell("sync").expect("the process lives");
     assert!(after.starts_with("the log cannot be used any more: "), "{after}");
     process.stop();
-    // The system counts the pages of a failed sync as written, so what was not acknowledged may be there whole.
+    // The system counts the pages of a failed sync as written, so an unacknowledged record may be complete.
     assert_eq!(recovered(&dir).1, [10, 20]);
 }

@@ -36,8 +36,8 @@ fn check<T: FromAnswer + PartialEq + Debug>(answer: Answer, shape: Shape, expect
     let outcome = Ok(Answered { answer, at: at() });
     for encoding in Encoding::ALL {
         let reply = verdict::<T>(encoding, |encoding, out| encode::outcome(encoding, out, 7, &outcome, shape, None));
-        let Reply::Ok(value, rests_on) = reply else { panic!("not ok") };
-        assert_eq!((&value, rests_on), (expected, at()));
+        let Reply::Ok(value, store_batches) = reply else { panic!("not ok") };
+        assert_eq!((&value, store_batches), (expected, at()));
     }
 }
 

@@ -41,7 +41,7 @@ impl TestNode {
     /// Starts with this configuration of the client port.
     pub(crate) async fn behind(mut server: EdgeConfig, gateway: Option<GatewayConfig>) -> TestNode {
         let data = tempfile::tempdir().expect("a directory");
-        let mut world = World::alone();
+        let mut world = World::standalone();
         if let Some(config) = &gateway {
             world.gateway = Arc::new(HttpGateway::new(config, Handle::current()).expect("a client"));
         }

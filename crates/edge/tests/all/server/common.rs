@@ -21,7 +21,7 @@ use boxoffice_edge::{
     budgets::BudgetConfig,
 };
 use boxoffice_env::OsClock;
-use boxoffice_feeds::{Commit, FeedSettings, FeedSource, Feeds, News};
+use boxoffice_feeds::{Commit, FeedSettings, FeedSource, FeedUpdate, Feeds};
 use boxoffice_node::{
     access::KeyRing,
     door::{Failure, ReplyTo},
@@ -101,13 +101,13 @@ impl Node {
         map.counts.sold += seats.len() as u32;
         map.version += 1;
         let changes = seats.iter().map(|seat| (*seat, SeatState::Sold)).collect();
-        let news = News::Session { seats: changes, areas: Vec::new() };
-        self.publish(Entity::Session(id("hamlet")), map.version - 1, news);
+        let update = FeedUpdate::Session { seats: changes, areas: Vec::new() };
+        self.publish(Entity::Session(id("hamlet")), map.version - 1, update);
     }
 
     /// Publishes that an entity has gone on from a version, or a customer from a cursor.
-    pub(crate) fn publish(&self, entity: Entity, from: u64, news: News) {
-        self.feeds.commit(vec![Commit { entity, from, to: from + 1, news }]);
+    pub(crate) fn publish(&self, entity: Entity, from: u64, update: FeedUpdate) {
+        self.feeds.commit(vec![Commit { entity, from, to: from + 1, update }]);
     }
 
     /// Two sessions of each venue, which start at the venue's number and a hundred later.

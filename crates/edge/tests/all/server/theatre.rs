@@ -6,7 +6,7 @@ use boxoffice_core::{
     answer::{Answer, MapView, Purchase},
     id::{Entity, Id},
 };
-use boxoffice_feeds::{Beginning, FeedSource, NoFeed};
+use boxoffice_feeds::{FeedSource, InitialState, NoFeed};
 use parking_lot::Mutex;
 
 use crate::server::common::{cart, opened};
@@ -20,19 +20,19 @@ pub(crate) struct Theatre {
 }
 
 impl FeedSource for Theatre {
-    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
         self.threads.lock().push(std::thread::current().name().unwrap_or_default().to_owned());
         match entity {
             // Another node has it, and never answers.
-            Entity::Session(session) if session.as_str() == "elsewhere" => Err(NoFeed::Asked),
+            Entity::Session(session) if session.as_str() == "elsewhere" => Err(NoFeed::Pending),
             Entity::Session(session) => {
-                self.sessions.lock().get(session).cloned().map(Beginning::Session).ok_or(NoFeed::NotFound)
+                self.sessions.lock().get(session).cloned().map(InitialState::Session).ok_or(NoFeed::NotFound)
             }
             Entity::Cart(id) if *id == cart(1) => {
                 let Answer::Cart(view) = opened(*id).answer else { panic!("it is a cart") };
-                Ok(Beginning::Cart { version: 1, cart: Box::new(view) })
+                Ok(InitialState::Cart { version: 1, cart: Box::new(view) })
             }
-            Entity::Customer(_) => Ok(Beginning::Customer { newest: 0 }),
+            Entity::Customer(_) => Ok(InitialState::Customer { newest: 0 }),
             _ => Err(NoFeed::NotFound),
         }
     }
@@ -41,7 +41,7 @@ impl FeedSource for Theatre {
         false
     }
 
-    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
         self.begin(entity)
     }
 

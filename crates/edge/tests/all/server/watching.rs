@@ -11,7 +11,7 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use boxoffice_edge::Limits;
-use boxoffice_feeds::News;
+use boxoffice_feeds::FeedUpdate;
 use boxoffice_wire::{
     Encoding, Op,
     feed::{CartSnapshot, CountsSnapshot, PurchasesSnapshot, Snapshot},

@@ -16,8 +16,8 @@ use boxoffice_core::{
     id::{CartId, CartToken, Entity, Id, Request, RequestHash},
     money::{Currency, Money},
 };
-use boxoffice_env::{Gateway, MemoryDisk, MemoryStores, Net, Peer, World, secret::Secret};
-use boxoffice_feeds::{NoFeed, Said, View, Watcher};
+use boxoffice_env::{Gateway, MemoryDisk, MemoryStores, Net, PeerAddress, World, secret::Secret};
+use boxoffice_feeds::{FeedEvent, NoFeed, View, Watcher};
 use boxoffice_links::{PeerConfig, TcpNet};
 use boxoffice_node::{
     config::NodeConfig,
@@ -25,7 +25,7 @@ use boxoffice_node::{
     history::HistoryFound,
     node::{Node, NodeHandle, Runtimes},
 };
-use boxoffice_storage::identity::{ClusterId, Joining, draw_disk};
+use boxoffice_storage::identity::{ClusterId, Joining, draw_disk_id};
 use boxoffice_wire::{
     Encoding,
     feed::ProductSnapshot,
@@ -121,10 +121,10 @@ impl Watching {
     /// The next version, and the counts with it.
     pub(crate) fn next(&mut self) -> (u64, StockCounts) {
         while self.frames.is_empty() {
-            let waiting = async { tokio::time::timeout(PATIENCE, self.watcher.dirty()).await };
+            let waiting = async { tokio::time::timeout(PATIENCE, self.watcher.ready()).await };
             self.runtime.block_on(waiting).expect("something comes");
             self.watcher.pull(Encoding::MsgPack, 1, |said| match said {
-                Said::Frame(frame) => self.frames.push(frame),
+                FeedEvent::Frame(frame) => self.frames.push(frame),
                 other => panic!("{other:?}, and nothing is awaited"),
             });
         }
@@ -147,11 +147,11 @@ impl Watching {
 fn answered(watcher: &mut Watcher, runtime: &tokio::runtime::Handle) -> Result<u64, NoFeed> {
     let mut answer = None;
     while answer.is_none() {
-        runtime.block_on(async { tokio::time::timeout(PATIENCE, watcher.dirty()).await }).expect("an answer");
+        runtime.block_on(async { tokio::time::timeout(PATIENCE, watcher.ready()).await }).expect("an answer");
         watcher.pull(Encoding::MsgPack, 1, |said| match said {
-            Said::Begun { feed, .. } => answer = Some(Ok(feed)),
-            Said::Refused { why, .. } => answer = Some(Err(why)),
-            Said::Frame(frame) => panic!("{frame:?} before it was answered"),
+            FeedEvent::Begun { feed, .. } => answer = Some(Ok(feed)),
+            FeedEvent::Refused { why, .. } => answer = Some(Err(why)),
+            FeedEvent::Frame(frame) => panic!("{frame:?} before it was answered"),
         });
     }
     answer.expect("it was waited for")
@@ -185,7 +185,7 @@ impl Machines {
         let (disk, stores) = self.disks.entry(node).or_default().clone();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-        let mut alone = World::alone();
+        let mut alone = World::standalone();
         if let Some(gateway) = &self.gateway {
             alone.gateway = Arc::clone(gateway);
         }
@@ -224,8 +224,8 @@ impl Machines {
     /// Asks a member to be taken in, then starts.
     pub(crate) fn join(&mut self, node: u64) {
         let (disk, stores) = self.disks.entry(node).or_default().clone();
-        let world = World { disk: Arc::new(disk), stores: Arc::new(stores), ..World::alone() };
-        let disk = draw_disk(&world, Path::new("/data")).expect("a data directory");
+        let world = World { disk: Arc::new(disk), stores: Arc::new(stores), ..World::standalone() };
+        let disk = draw_disk_id(&world, Path::new("/data")).expect("a data directory");
         let at = *self.nodes.keys().find(|known| **known != node).expect("a member");
         // The port is known only when it is bound: what is said here is mended when the node has arrived.
         let machine =
@@ -233,7 +233,8 @@ impl Machines {
         let join = ClusterCommand::Join { node: Some(node), machine: Box::new(machine), proof: None };
         let Answer::Cluster(view) = self.must(at, Command::Cluster(join), disk as u64) else { panic!("a cluster") };
         let others = view.members.iter().filter(|(member, _)| **member != node);
-        let peers = others.map(|(member, known)| Peer { node: *member, address: known.peer.to_string() }).collect();
+        let peers =
+            others.map(|(member, known)| PeerAddress { node: *member, address: known.peer.to_string() }).collect();
         let cluster = ClusterId(self.nodes[&at].node.handle().identity().cluster.0);
         let generation_min = view.members[&node].first_generation;
         self.boot(node, Some(Joining { cluster, disk, peers, generation_min }));

@@ -1,8 +1,8 @@
-//! Several writers of one log: what a sync is for, and when a segment has a checkpoint.
+//! Several writers of one log: which records a sync covers, and when a segment has a checkpoint.
 
 use super::*;
 
-/// A disk whose syncs take until they are let go.
+/// A disk with syncs that last until the test releases them.
 mod slow {
     use std::sync::mpsc::{Receiver, Sender};
 
@@ -16,7 +16,7 @@ mod slow {
         pub(super) gate: Arc<Gate>,
     }
 
-    /// Says that a sync has begun, and waits until it may end.
+    /// Reports that a sync has begun, and waits until it may end.
     pub(super) struct Gate {
         pub(super) begun: Mutex<Sender<()>>,
         pub(super) may_end: Mutex<Receiver<()>>,
@@ -46,7 +46,7 @@ mod slow {
         }
 
         fn sync_data(&self) -> std::io::Result<()> {
-            // What is written later is not of this sync.
+            // Later writes are not covered by this sync.
             let synced = self.file.sync_data();
             if self.gate.is_shut.load(std::sync::atomic::Ordering::Relaxed) {
                 self.gate.begun.lock().send(()).expect("the test listens");
@@ -92,8 +92,8 @@ mod slow {
     }
 }
 
-/// Two writers: one appends while the other syncs, and syncs. Returns what a power cut leaves after both were told that what
-/// they had appended is durable.
+/// One writer appends and syncs during the sync of another. Returns the records that a power cut leaves after both syncs
+/// succeeded.
 fn appended_while_another_syncs(bug: Option<&'static str>) -> Records {
     let disk = MemoryDisk::new();
     let (begun, has_begun) = std::sync::mpsc::channel();
@@ -125,7 +125,7 @@ fn appended_while_another_syncs(bug: Option<&'static str>) -> Records {
     has_begun.recv().unwrap();
     second.append(Kind::Ordinary, b"second", &[]).unwrap();
     let second = syncs(second);
-    // The second one is to come to its sync while the first one's is under way.
+    // The second writer reaches its sync during the first one's.
     std::thread::sleep(Duration::from_millis(100));
     let_go.send(()).unwrap();
     let_go.send(()).unwrap();
@@ -136,7 +136,7 @@ fn appended_while_another_syncs(bug: Option<&'static str>) -> Records {
 }
 
 #[test]
-fn what_is_appended_while_another_syncs_is_synced_before_its_writer_goes_on() {
+fn a_record_appended_during_a_sync_waits_for_the_next_sync() {
     let found = appended_while_another_syncs(None);
     assert_eq!(found.into_values().collect::<Vec<_>>(), [b"first".to_vec(), b"second".to_vec()]);
     #[cfg(feature = "planted")]
@@ -153,21 +153,21 @@ fn a_segment_has_a_checkpoint_when_each_writer_has_written_one() {
     let fill = |writer: &mut LogWriter| {
         let segments = writer.segments();
         while writer.segments() == segments {
-            writer.tend();
-            writer.append(Kind::Ordinary, &large, &[Mark { shard: 1, last_index: 5 }]).unwrap();
+            writer.maintain();
+            writer.append(Kind::Ordinary, &large, &[LastEntry { shard: 1, last_index: 5 }]).unwrap();
         }
     };
     fill(first);
     first.append_checkpoint(b"of the first").unwrap();
     assert!(!first.wants_checkpoint() && second.wants_checkpoint());
     first.sync().unwrap();
-    assert_eq!(first.release(&|_| u64::MAX), 0, "what is the second's is only in the old segment");
+    assert_eq!(first.release(&|_| u64::MAX), 0, "the second writer's state is only in the old segment");
     second.append_checkpoint(b"of the second").unwrap();
     assert_eq!(first.release(&|_| u64::MAX), 0, "it is not durable");
     second.sync().unwrap();
     assert_eq!(first.release(&|_| 5), 0, "an entry is needed");
     assert_eq!(first.release(&|_| u64::MAX), 1);
-    // A process that reads it back does not know whose checkpoints they were.
+    // A process that reads them back does not know their writers.
     fill(second);
     second.append_checkpoint(b"of the second").unwrap();
     writers.into_iter().for_each(|writer| writer.end().unwrap());

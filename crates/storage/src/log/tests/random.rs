@@ -6,7 +6,7 @@ use rand::{Rng as _, SeedableRng};
 
 use super::*;
 
-/// What the random owner of a log does.
+/// A step of the random owner of a log.
 #[derive(Debug, Clone)]
 enum Step {
     Append(usize),
@@ -14,19 +14,19 @@ enum Step {
     Seal,
     Checkpoint,
     Release,
-    /// The process ends; the page cache stays.
+    /// The process ends, and the page cache stays.
     Kill,
-    /// The power goes now.
+    /// The power is cut now.
     PowerCut(u64),
-    /// The power goes at some change of the disk during what follows.
+    /// The power is cut at some change of the disk during the next steps.
     PowerCutAfter(u64, u64),
-    /// The process ends at some change of the disk during what follows.
+    /// The process ends at some change of the disk during the next steps.
     KillAfter(u64),
-    /// The disk holds this many segments from now on.
+    /// The disk has room for this many segments.
     Capacity(u64),
-    /// After so many syncs one fails.
+    /// One sync fails after this many.
     FailSync(u64),
-    /// The next write finds no room after so many bytes.
+    /// The next write finds no room after this many bytes.
     ShortWrite(usize),
 }
 
@@ -48,14 +48,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// How the owner's process ends: in a power cut of this seed, or alone.
+/// The end of the owner's process, by a power cut with this seed or alone.
 #[derive(Debug, Clone, Copy)]
 enum End {
     PowerCut(u64),
     Kill,
 }
 
-/// What the owner knows: everything appended, up to where it is durable, and from where it is needed.
+/// The owner knows all appended records, the last durable one and the first needed one.
 struct Owner {
     disk: MemoryDisk,
     log: Option<Log>,
@@ -63,11 +63,11 @@ struct Owner {
     synced: u64,
     /// All records before this one may have been released.
     needed_from: u64,
-    /// The end that is under way.
+    /// The end that is about to happen.
     end: Option<End>,
-    /// So many syncs and writes are about to fail.
+    /// Syncs and writes that are about to fail.
     trouble: u32,
-    /// The log could not be opened the last time: what was not durable may be passed over already.
+    /// The last attempt to open the log failed, so an unsynced end may be skipped already.
     was_refused: bool,
 }
 
@@ -102,7 +102,7 @@ impl Owner {
             }
             Step::Release => {
                 let log = self.log.as_mut().expect("open");
-                // Everything that is durable may go, if its segment is passed by a checkpoint.
+                // Everything durable may be released if a later segment has a checkpoint.
                 let needed_from = log.synced_seq();
                 if log.release(&|_| needed_from) > 0 {
                     self.needed_from = needed_from;
@@ -120,10 +120,10 @@ impl Owner {
                 self.end = Some(End::Kill);
             }
             Step::Capacity(segments) => {
-                // Space returns at times, else nothing more would happen.
+                // Space returns at times, or nothing more would happen.
                 let bytes = segments * SEGMENT_BYTES_MIN + 5_000;
                 self.disk.set_capacity((segments < 5).then_some(bytes));
-                self.log.as_mut().expect("open").tend();
+                self.log.as_mut().expect("open").maintain();
             }
             Step::FailSync(after) => {
                 self.disk.fail_sync_after(after);
@@ -136,7 +136,7 @@ impl Owner {
         }
     }
 
-    /// How the process ends that something just failed for; nothing fails without a reason.
+    /// The end that made a step fail. No step fails without a reason.
     fn reason(&mut self) -> End {
         let Owner { end, trouble, .. } = self;
         end.unwrap_or_else(|| {
@@ -149,9 +149,9 @@ impl Owner {
         let log = self.log.as_mut().expect("open");
         let seq = log.last_seq() + 1;
         let bytes = payload(size, seq as u8);
-        let mark = Mark { shard: 1, last_index: seq };
-        match log.append(kind, &[&bytes], &[mark]) {
-            // What a write left that found no room is passed over first: that has a number too.
+        let last_entry = LastEntry { shard: 1, last_index: seq };
+        match log.append(kind, &[&bytes], &[last_entry]) {
+            // A partial write is skipped first, and that record has a number too.
             Ok(given) => {
                 assert!((seq..=seq + 1).contains(&given), "{given} after {}", seq - 1);
                 self.written.insert(given, bytes);
@@ -160,7 +160,7 @@ impl Owner {
                 assert!((seq - 1..=seq).contains(&log.last_seq()));
                 return self.after(true);
             }
-            // The power went away within; the record may have reached the disk or not.
+            // The power was cut within the write, so the record may have reached the disk.
             Err(LogError::Io { .. }) if self.end.is_some() || self.trouble > 0 => {
                 let seq = log.last_seq() + 1;
                 self.written.insert(seq, bytes);
@@ -198,7 +198,7 @@ impl Owner {
         let opened = open_with(&self.disk, config());
         let (log, recovery, records) = match opened {
             Ok(opened) => opened,
-            // The power went away while the log was opened.
+            // The power was cut while the log was opened.
             Err(LogError::Io { .. }) if self.end.is_some() || self.trouble > 0 => {
                 self.was_refused = true;
                 let end = self.reason();
@@ -206,11 +206,11 @@ impl Owner {
             }
             Err(error) => panic!("{error}"),
         };
-        let cut = recovery.cut.as_ref().map(|cut| cut.seq);
-        assert!(cut.is_none_or(|cut| cut > self.synced), "a durable record is cut off");
+        let torn_end = recovery.torn_end.as_ref().map(|torn_end| torn_end.seq);
+        assert!(torn_end.is_none_or(|torn_end| torn_end > self.synced), "a durable record is cut off");
         assert!(recovery.last_seq >= self.synced, "durable records are gone");
-        // Something else stands in its place.
-        self.written.retain(|seq, _| Some(*seq) != cut);
+        // Another record is in its place.
+        self.written.retain(|seq, _| Some(*seq) != torn_end);
         if std::mem::take(&mut self.was_refused) {
             let synced = self.synced;
             self.written.retain(|seq, _| *seq <= synced || records.contains_key(seq));
@@ -223,7 +223,7 @@ impl Owner {
         for (seq, _) in self.written.range(self.needed_from..=self.synced) {
             assert!(records.contains_key(seq), "record {seq} is missing");
         }
-        // No hole: whatever was written and stands after the first record is there, but seals.
+        // There is no hole. All records behind the first one are there, except seals.
         for (seq, _) in self.written.range(from.min(recovery.last_seq)..=recovery.last_seq) {
             assert!(*seq < from || records.contains_key(seq), "record {seq} is missing");
         }
@@ -272,7 +272,7 @@ proptest! {
     }
 }
 
-/// Bugs planted in the log, which the simulation does not reach or hardly ever: each is found by random owners.
+/// Random owners find the bugs planted in the log, which the simulation hardly ever reaches.
 #[cfg(feature = "planted")]
 #[test]
 fn planted_bugs_are_found() {

@@ -1,7 +1,7 @@
-//! The marks by which connections hear that feeds of theirs have something, alone, beside the same of tokio's pieces: one
-//! round is a few changes of each feed of each connection, until every connection has taken the numbers of all its feeds.
+//! Ready flags alone, beside the same made of tokio's primitives. One round is a few changes of each feed of each connection,
+//! until every connection has taken the numbers of all its feeds.
 //!
-//! `cargo bench -p boxoffice-feeds --bench marks`
+//! `cargo bench -p boxoffice-feeds --bench ready_flags`
 
 #![allow(clippy::disallowed_methods, reason = "a bench reaches the clock as it likes")]
 
@@ -26,19 +26,19 @@ use sync::{Arc, Mutex, Ordering};
 #[path = "../src/sync.rs"]
 mod sync;
 
-#[path = "../src/mark.rs"]
-mod mark;
+#[path = "../src/ready.rs"]
+mod ready;
 
-/// Changes of a feed before the connection looks: it is told once.
+/// Changes of a feed before the connection looks. They wake it once.
 const CHANGES: usize = 3;
 
-/// What is told, by a number of the feed that the connection knows.
+/// A notification of one feed.
 trait Told {
-    /// Tells of one change.
+    /// Notifies of one change.
     fn set(&self);
 }
 
-/// How many feeds were taken, and who waits until all are.
+/// The number of taken feeds, and the waiting bench.
 #[derive(Default)]
 struct Taken {
     count: Cell<usize>,
@@ -56,14 +56,14 @@ impl Taken {
 
 /// Times rounds, each until all feeds were taken.
 async fn rounds(times: u64, taken: &Taken, told: &[impl Told]) -> Duration {
-    // The connections wait.
+    // All connections wait now.
     tokio::task::yield_now().await;
     let began = Instant::now();
     for _ in 0..times {
         taken.count.set(0);
-        for mark in told {
+        for ready in told {
             for _ in 0..CHANGES {
-                mark.set();
+                ready.set();
             }
         }
         taken.all.notified().await;
@@ -71,10 +71,10 @@ async fn rounds(times: u64, taken: &Taken, told: &[impl Told]) -> Duration {
     began.elapsed()
 }
 
-/// [`mark::Mark`].
-impl Told for Arc<mark::Mark> {
+/// [`ready::ReadyFlag`].
+impl Told for Arc<ready::ReadyFlag> {
     fn set(&self) {
-        mark::Mark::set(self);
+        ready::ReadyFlag::set(self);
     }
 }
 
@@ -82,17 +82,17 @@ async fn ours(connections: usize, feeds: usize, times: u64) -> Duration {
     let taken = Rc::new(Taken::default());
     let mut told = Vec::new();
     for _ in 0..connections {
-        let dirty = Arc::new(mark::Dirty::default());
-        let marks: Vec<Arc<mark::Mark>> =
-            (0..feeds).map(|feed| Arc::new(mark::Mark::new(feed as u64, Arc::clone(&dirty)))).collect();
-        told.extend(marks.iter().cloned());
+        let ready_list = Arc::new(ready::ReadyList::default());
+        let ready_flags: Vec<Arc<ready::ReadyFlag>> =
+            (0..feeds).map(|feed| Arc::new(ready::ReadyFlag::new(feed as u64, Arc::clone(&ready_list)))).collect();
+        told.extend(ready_flags.iter().cloned());
         let taken = Rc::clone(&taken);
         spawn_local(async move {
             let mut due = VecDeque::new();
             loop {
-                dirty.some().await;
-                dirty.take(&mut due);
-                due.iter().for_each(|feed| marks[*feed as usize].clear());
+                ready_list.some().await;
+                ready_list.take(&mut due);
+                due.iter().for_each(|feed| ready_flags[*feed as usize].clear());
                 taken.take(due.len(), connections * feeds);
                 due.clear();
             }
@@ -122,10 +122,10 @@ async fn notified(connections: usize, feeds: usize, times: u64) -> Duration {
     let mut told = Vec::new();
     for _ in 0..connections {
         let due = Arc::new((Mutex::default(), Notify::new()));
-        let marks: Vec<Arc<Notified>> = (0..feeds as u64)
+        let ready_flags: Vec<Arc<Notified>> = (0..feeds as u64)
             .map(|feed| Arc::new(Notified { feed, marked: AtomicBool::new(false), due: Arc::clone(&due) }))
             .collect();
-        told.extend(marks.iter().cloned());
+        told.extend(ready_flags.iter().cloned());
         let taken = Rc::clone(&taken);
         spawn_local(async move {
             let mut looked = Vec::new();
@@ -133,7 +133,7 @@ async fn notified(connections: usize, feeds: usize, times: u64) -> Duration {
                 due.1.notified().await;
                 looked.append(&mut *due.0.lock());
                 for feed in &looked {
-                    marks[*feed as usize].marked.swap(false, Ordering::AcqRel);
+                    ready_flags[*feed as usize].marked.swap(false, Ordering::AcqRel);
                 }
                 taken.take(looked.len(), connections * feeds);
                 looked.clear();
@@ -163,16 +163,16 @@ async fn sent(connections: usize, feeds: usize, times: u64) -> Duration {
     let mut told = Vec::new();
     for _ in 0..connections {
         let (send, mut due) = mpsc::unbounded_channel();
-        let marks: Vec<Arc<Sent>> = (0..feeds as u64)
+        let ready_flags: Vec<Arc<Sent>> = (0..feeds as u64)
             .map(|feed| Arc::new(Sent { feed, marked: AtomicBool::new(false), due: send.clone() }))
             .collect();
-        told.extend(marks.iter().cloned());
+        told.extend(ready_flags.iter().cloned());
         let taken = Rc::clone(&taken);
         spawn_local(async move {
             let mut looked = Vec::new();
             while due.recv_many(&mut looked, feeds).await > 0 {
                 for feed in &looked {
-                    marks[*feed as usize].marked.swap(false, Ordering::AcqRel);
+                    ready_flags[*feed as usize].marked.swap(false, Ordering::AcqRel);
                 }
                 taken.take(looked.len(), connections * feeds);
                 looked.clear();
@@ -182,7 +182,7 @@ async fn sent(connections: usize, feeds: usize, times: u64) -> Duration {
     rounds(times, &taken, &told).await
 }
 
-/// A channel of the newest for each feed, and a task a feed and connection that waits for it.
+/// A watch channel for each feed, and a waiting task for each feed and connection.
 impl Told for watch::Sender<()> {
     fn set(&self) {
         self.send_replace(());

@@ -1,4 +1,4 @@
-//! A shard whose entities leave, under every order of writing, syncing, forgetting, snapshots and power cuts, against one
+//! Compares a shard whose entities leave, under every order of writing, syncing, evicting, snapshots and power cuts, with one
 //! whose entities all stay.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
@@ -14,7 +14,7 @@ use boxoffice_env::{MemoryStores, StoreSettings, Stores};
 use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};
 
-use super::{Brought, Past, PastError, Replay, Totals, entity_key, shard_key};
+use super::{HistoryStore, HistoryStoreError, Replay, ReplayOutcome, Totals, entity_key, shard_key};
 
 const DIR: &str = "/data/history";
 const SHARD: u16 = 3;
@@ -23,16 +23,16 @@ fn dir() -> &'static Path {
     Path::new(DIR)
 }
 
-fn open(stores: &MemoryStores, rests_on: u64) -> Result<Past, PastError> {
-    Past::open(stores, dir(), &StoreSettings::default(), 7, &[(SHARD, rests_on)])
+fn open(stores: &MemoryStores, store_batches: u64) -> Result<HistoryStore, HistoryStoreError> {
+    HistoryStore::open(stores, dir(), &StoreSettings::default(), 7, &[(SHARD, store_batches)])
 }
 
 fn remembered() -> Remembered {
     Remembered::alone(Request { id: RequestHash(1), body: 1 }, Answer::Done)
 }
 
-/// What happens next to a cart that had so many events: it ends, and now and then somebody asks about a hold of it. Every
-/// second one is a tombstone before it is opened.
+/// The next events of a cart that had `had` events. It ends, and later sessions ask about holds of it. Every second cart is a
+/// tombstone before it is opened.
 fn next(id: CartId, had: u64) -> Vec<Event> {
     let was_refused = id.0.is_multiple_of(2);
     let opened = CartEvent::Opened {
@@ -54,7 +54,7 @@ fn next(id: CartId, had: u64) -> Vec<Event> {
         0 => opened,
         1 => CartEvent::Canceled { at: Timestamp(2), remembered: remembered() },
         had if had % 2 == 0 => CartEvent::Disowned { holds: vec![(session, hold(had), 1)] },
-        // The number of what it owes: it owes one message at a time, the first is 0.
+        // It owes one message at a time, and the first one has number 0.
         had => CartEvent::Delivered { numbers: vec![(had - 3) / 2], sold: Vec::new() },
     };
     vec![Event::Cart(event)]
@@ -90,7 +90,7 @@ enum Step {
         replayed: u8,
     },
     Replay(u8),
-    /// A piece of the scan that fills the filter.
+    /// One step of the scan that fills the filter.
     Fill,
     /// The disk is full, or has room again.
     Full(bool),
@@ -100,7 +100,7 @@ impl Shard {
     fn new() -> Shard {
         let stores = MemoryStores::new();
         stores.keep_refused();
-        let past = open(&stores, 0).expect("a new store");
+        let history = open(&stores, 0).expect("a new store");
         Shard {
             stores,
             past,
@@ -111,7 +111,7 @@ impl Shard {
             all: StateMap::new(),
             taken: Vec::new(),
             written: Vec::new(),
-            rests_on: 0,
+            store_batches: 0,
             snapshots: Vec::new(),
         }
     }
@@ -119,7 +119,7 @@ impl Shard {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Happen(cart) => {
-                // Nobody decides before everything committed is applied.
+                // A decision needs everything committed to be applied.
                 self.replay(u8::MAX);
                 let id = CartId(u128::from(*cart));
                 let entity = Entity::Cart(id);
@@ -135,19 +135,19 @@ impl Shard {
                 if self.taken.is_empty() {
                     return;
                 }
-                match self.past.write(&[(SHARD, self.taken.clone())]) {
+                match self.history.write(&[(SHARD, self.taken.clone())]) {
                     Ok(()) => self.written.append(&mut self.taken),
-                    // As the keeper does: all that was not synced is written again, in order.
-                    Err(PastError::Store(error)) if error.is_full() => {
-                        self.past.write_again();
+                    // As the archive writer does: everything unsynced is written again, in order.
+                    Err(HistoryStoreError::Store(error)) if error.is_full() => {
+                        self.history.will_rewrite();
                         self.taken.splice(0..0, self.written.drain(..));
                     }
                     Err(error) => panic!("{error}"),
                 }
             }
             Step::Sync => {
-                self.past.sync().expect("a good disk");
-                let batches = self.past.shard(SHARD).expect("a good store").batches;
+                self.history.sync().expect("a good disk");
+                let batches = self.history.shard(SHARD).expect("a good store").batches;
                 for leaving in self.written.drain(..) {
                     self.rests_on = batches;
                     self.kept.evict(&leaving.entity, leaving.index);
@@ -157,14 +157,14 @@ impl Shard {
                 if self.snapshots.len() == 2 {
                     self.snapshots.remove(0);
                 }
-                self.snapshots.push((self.applied, self.rests_on, self.kept.cut()));
+                self.snapshots.push((self.applied, self.store_batches, self.kept.cut()));
             }
             Step::PowerCut { batches_kept, older_snapshot, replayed } => {
                 self.power_cut(*batches_kept, *older_snapshot);
                 self.replay(*replayed);
             }
             Step::Replay(count) => self.replay(*count),
-            Step::Fill => _ = self.past.fill_some().expect("a good store"),
+            Step::Fill => _ = self.history.fill_filter().expect("a good store"),
             Step::Full(full) => self.stores.set_capacity(full.then(|| self.stores.used_bytes() + 1)),
         }
     }
@@ -181,11 +181,11 @@ impl Shard {
             Some((applied, rests_on, cut)) => (*applied, *rests_on, StateMap::restore(cut.clone())),
             None => (0, 0, StateMap::new()),
         };
-        self.past = open(&self.stores, rests_on).expect("what a snapshot rests on is durable");
-        self.past.check_ends(SHARD, self.log.len() as u64).expect("the store is not ahead of the log");
-        let shard = self.past.shard(SHARD).expect("a good store");
+        self.history = open(&self.stores, store_batches).expect("the batches that a snapshot needs are durable");
+        self.history.check_not_ahead(SHARD, self.log.len() as u64).expect("the store is not ahead of the log");
+        let shard = self.history.shard(SHARD).expect("a good store");
         (self.applied, self.kept) = (applied, kept);
-        (self.replaying, self.rests_on) = (Replay::new(SHARD, shard.upto), shard.batches);
+        (self.replaying, self.store_batches) = (Replay::new(SHARD, shard.upto), shard.batches);
         self.taken.clear();
         self.written.clear();
     }
@@ -197,8 +197,8 @@ impl Shard {
             self.applied += 1;
             self.kept.advance(self.applied);
             if !self.kept.contains(entity) {
-                let brought = self.replaying.bring_back(&self.past, &mut self.kept, self.applied, (entity, events));
-                if brought.expect("a good store") == Brought::Already {
+                let outcome = self.replaying.reload(&self.history, &mut self.kept, self.applied, (entity, events));
+                if outcome.expect("a good store") == ReplayOutcome::Already {
                     continue;
                 }
             }
@@ -206,14 +206,14 @@ impl Shard {
         }
     }
 
-    /// Memory and store together are as if nobody had ever left, and the totals are exact.
+    /// Memory and store together equal the reference, and the totals are exact.
     fn check(&mut self) {
         self.replay(u8::MAX);
-        let mut left = self.past.shard(SHARD).expect("a good store").totals;
+        let mut left = self.history.shard(SHARD).expect("a good store").totals;
         let mut all = Totals::default();
         for (entity, state) in self.all.entities() {
             all.add(&Totals::of(state));
-            let stored = self.past.get(SHARD, entity).expect("a good store");
+            let stored = self.history.get(SHARD, entity).expect("a good store");
             match self.kept.get(entity) {
                 Some(here) => {
                     assert_eq!(here, *state, "{entity} in memory");
@@ -253,7 +253,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_500))]
 
     #[test]
-    fn nothing_is_lost_or_doubled_whatever_the_moment_of_a_crash(steps in steps()) {
+    fn no_crash_loses_or_doubles_an_entity(steps in steps()) {
         let mut shard = Shard::new();
         for step in &steps {
             shard.step(step);
@@ -267,7 +267,7 @@ proptest! {
     }
 }
 
-/// After how many random orders of events a planted bug is found.
+/// Finds a planted bug by random orders of events.
 #[cfg(feature = "planted")]
 fn hunt(bug: &'static str) {
     use boxoffice_core::planted::plant;
@@ -295,11 +295,11 @@ fn hunt(bug: &'static str) {
     assert!(found.is_some(), "it is not found");
 }
 
-/// A record that is not looked for is counted twice, or replaced by an older one: random orders of events find that.
+/// A record that is not looked up is counted twice, or replaced by an older one.
 #[cfg(feature = "planted")]
 #[test]
-fn a_record_that_nobody_looks_for_is_found() {
-    hunt("a record that nobody looks for");
+fn a_record_that_is_not_looked_up_is_found() {
+    hunt("a record that is not looked up");
 }
 
 #[cfg(feature = "planted")]
@@ -314,16 +314,16 @@ fn one_left() -> Shard {
     for step in [Step::Happen(1), Step::Happen(1), Step::Take, Step::Write, Step::Sync] {
         shard.step(&step);
     }
-    assert_eq!((shard.kept.len(), shard.rests_on), (0, 1));
+    assert_eq!((shard.kept.len(), shard.store_batches), (0, 1));
     shard
 }
 
 #[test]
-fn a_cart_that_left_is_counted_and_comes_back_for_what_happens_to_it() {
+fn a_cart_that_left_is_counted_once_and_reloaded_for_later_events() {
     let mut shard = one_left();
-    let totals = |shard: &Shard| shard.past.shard(SHARD).expect("a good store");
+    let totals = |shard: &Shard| shard.history.shard(SHARD).expect("a good store");
     assert_eq!((totals(&shard).upto, totals(&shard).totals.carts), (2, [0, 0, 0, 1, 0]));
-    // Somebody asks about a hold: it owes a message again, and stays until that is delivered.
+    // A session asks about a hold. The cart owes a message again, and stays until that is delivered.
     shard.step(&Step::Happen(1));
     shard.step(&Step::Take);
     assert_eq!((shard.kept.len(), shard.taken.len()), (1, 0));
@@ -331,7 +331,7 @@ fn a_cart_that_left_is_counted_and_comes_back_for_what_happens_to_it() {
     [Step::Take, Step::Write, Step::Sync].iter().for_each(|step| shard.step(step));
     assert_eq!((shard.kept.len(), totals(&shard).upto), (0, 4));
     assert_eq!(totals(&shard).totals.carts, [0, 0, 0, 1, 0], "counted once");
-    let stored = shard.past.get(SHARD, &Entity::Cart(CartId(1))).expect("a good store").expect("it left");
+    let stored = shard.history.get(SHARD, &Entity::Cart(CartId(1))).expect("a good store").expect("it left");
     let State::Cart(cart) = &*stored.state else { panic!("a cart") };
     assert_eq!((stored.index, cart.version(), cart.state()), (4, 4, Some(CartState::Canceled)));
     shard.check();
@@ -356,25 +356,26 @@ fn a_store_that_does_not_fit_is_refused_by_name() {
     let stores = shard.stores.clone();
     let entity = shard.log[0].0.clone();
     drop(shard);
-    let refusal = |rests_on| open(&stores, rests_on).map(|_| ()).expect_err("refused").to_string();
+    let refusal = |store_batches| open(&stores, store_batches).map(|_| ()).expect_err("refused").to_string();
     assert!(open(&stores, 1).expect("it is whole").disk_bytes() > 0);
     let older = refusal(2);
     assert!(older.contains("older than the snapshot of shard 3: it has 1 batches of it, 2 are needed"), "{older}");
-    let newer = open(&stores, 1).expect("it is whole").check_ends(SHARD, 1).expect_err("refused").to_string();
+    let newer = open(&stores, 1).expect("it is whole").check_not_ahead(SHARD, 1).expect_err("refused").to_string();
     assert!(newer.contains("tells of shard 3 up to entry 2, the log and snapshots end at 1"), "{newer}");
-    let foreign = Past::open(&stores, dir(), &StoreSettings::default(), 8, &[]).map(|_| ()).expect_err("refused");
-    assert!(matches!(foreign, PastError::Foreign { .. }), "{foreign}");
+    let foreign =
+        HistoryStore::open(&stores, dir(), &StoreSettings::default(), 8, &[]).map(|_| ()).expect_err("refused");
+    assert!(matches!(foreign, HistoryStoreError::Foreign { .. }), "{foreign}");
 
     stores.damage(dir(), &entity_key(SHARD, &entity));
-    let past = open(&stores, 1).expect("records are looked at when they are needed");
-    let bad = past.get(SHARD, &entity).expect_err("refused").to_string();
+    let history = open(&stores, 1).expect("records are looked at when they are needed");
+    let bad = history.get(SHARD, &entity).expect_err("refused").to_string();
     assert!(bad.starts_with("the record of cart/") && bad.contains("its checksum does not match"), "{bad}");
     stores.damage(dir(), &shard_key(SHARD));
     let bad = refusal(1);
     assert!(bad.starts_with("the record of shard 3 in /data/history cannot be understood"), "{bad}");
     stores.remove(dir());
     let gone = refusal(1);
-    assert!(gone.starts_with("the history in /data/history is gone: the snapshot of shard 3 rests on it"), "{gone}");
+    assert!(gone.starts_with("the history in /data/history is gone: the snapshot of shard 3 needs it"), "{gone}");
     assert!(!stores.exists(dir()), "nothing is put in its place");
 }
 
@@ -391,11 +392,11 @@ fn records_of_another_version_or_shape_are_refused() {
     assert_eq!(refused(&sealed(vec![2, 0])), "it has version 2, this program reads version 5");
     assert!(!refused(&sealed(vec![5, 0xc1])).is_empty());
     let two: BTreeMap<u8, u8> = BTreeMap::new();
-    assert!(!refused(&super::record::seal(&two)).is_empty());
+    assert!(!refused(&super::record::encode_checked(&two)).is_empty());
 }
 
 #[test]
-fn records_of_a_shard_that_was_given_up_go_in_pieces_and_those_of_the_next_replica_stay() {
+fn records_of_a_dropped_shard_are_removed_in_pieces_and_those_of_the_next_replica_stay() {
     let stores = MemoryStores::new();
     let past = open(&stores, 0).expect("a new store");
     let mut kept = StateMap::new();
@@ -408,40 +409,40 @@ fn records_of_a_shard_that_was_given_up_go_in_pieces_and_those_of_the_next_repli
     }
     let leaving = kept.take_evictable();
     assert_eq!(leaving.len(), 700);
-    past.write(&[(SHARD, leaving.clone())]).expect("room");
+    history.write(&[(SHARD, leaving.clone())]).expect("room");
     let other = SHARD + 1;
-    past.write(&[(other, leaving[..10].to_vec())]).expect("room");
-    past.sync().expect("synced");
-    let before = past.shard(SHARD).expect("readable");
-    assert!(!past.clear_some(SHARD).expect("readable"), "nobody gave it up");
-    past.give_up(SHARD);
-    assert!(past.clear_some(SHARD).expect("room"));
-    let left = |past: &Past| {
+    history.write(&[(other, leaving[..10].to_vec())]).expect("room");
+    history.sync().expect("synced");
+    let before = history.shard(SHARD).expect("readable");
+    assert!(!history.remove_some(SHARD).expect("readable"), "it was not dropped");
+    history.mark_dropped(SHARD);
+    assert!(history.remove_some(SHARD).expect("room"));
+    let left = |history: &HistoryStore| {
         let mut sums = Totals::default();
-        past.each(SHARD, |stored| sums.add(&Totals::of(&stored.state))).expect("readable");
+        history.for_each_record(SHARD, |stored| sums.add(&Totals::of(&stored.state))).expect("readable");
         sums
     };
-    assert_eq!(left(&past), past.shard(SHARD).expect("readable").totals, "what is left adds up");
-    assert!(left(&past).entities < 700);
+    assert_eq!(left(&history), history.shard(SHARD).expect("readable").totals, "what is left adds up");
+    assert!(left(&history).entities < 700);
 
-    // A power cut; whoever starts gives it up again. Snapshots of before rest on no more batches than there are.
-    past.sync().expect("synced");
+    // After a power cut the node drops it again. The store has the batches that earlier snapshots need.
+    history.sync().expect("synced");
     stores.power_cut(&mut || false);
-    let past = open(&stores, before.batches).expect("enough batches");
-    past.give_up(SHARD);
-    // The next replica's history comes: what was left goes first.
+    let history = open(&stores, before.batches).expect("enough batches");
+    history.mark_dropped(SHARD);
+    // The next replica's records come, and the leftovers go first.
     let records: Vec<Bytes> = leaving[..3].iter().map(super::record::encode).collect();
-    past.import(SHARD, &records).expect("room");
-    assert!(!past.clear_some(SHARD).expect("readable"), "it is not given up any more");
-    assert_eq!((left(&past).entities, past.shard(SHARD).expect("readable").totals.entities), (3, 3));
-    assert_eq!(past.shard(other).expect("readable").totals.entities, 10);
+    history.import(SHARD, &records).expect("room");
+    assert!(!history.remove_some(SHARD).expect("readable"), "it is not dropped any more");
+    assert_eq!((left(&history).entities, history.shard(SHARD).expect("readable").totals.entities), (3, 3));
+    assert_eq!(history.shard(other).expect("readable").totals.entities, 10);
 
-    past.give_up(SHARD);
-    while past.clear_some(SHARD).expect("room") {}
-    let empty = past.shard(SHARD).expect("readable");
-    assert_eq!((empty.upto, empty.ahead, empty.totals), (0, 0, Totals::default()));
+    history.mark_dropped(SHARD);
+    while history.remove_some(SHARD).expect("room") {}
+    let empty = history.shard(SHARD).expect("readable");
+    assert_eq!((empty.upto, empty.imported_upto, empty.totals), (0, 0, Totals::default()));
     assert!(empty.batches > before.batches);
-    past.check_ends(SHARD, 1).expect("it tells of nothing");
+    history.check_not_ahead(SHARD, 1).expect("it has no entries");
 }
 
 /// A cart that has opened and was canceled, as it leaves.
@@ -455,47 +456,47 @@ fn ended(number: u128) -> Vec<EvictionCandidate> {
     kept.take_evictable()
 }
 
-/// Records and totals have these two carts, once each.
-fn has_both(past: &Past) {
+/// The records and the totals contain two carts, once each.
+fn has_both(history: &HistoryStore) {
     let mut counted = Totals::default();
-    past.each(SHARD, |stored| counted.add(&Totals::of(&stored.state))).expect("good records");
+    history.for_each_record(SHARD, |stored| counted.add(&Totals::of(&stored.state))).expect("good records");
     assert_eq!(counted.carts, [0, 0, 0, 2, 0]);
-    assert_eq!(past.shard(SHARD).expect("good").totals, counted);
+    assert_eq!(history.shard(SHARD).expect("good").totals, counted);
 }
 
-/// A batch that found the disk full is in the store all the same once it is opened anew: its records are counted once.
+/// A batch that failed on a full disk shows up when the store is reopened. Its records are counted once.
 #[test]
-fn what_was_refused_and_is_there_is_counted_once() {
+fn a_refused_batch_that_shows_up_later_is_counted_once() {
     let stores = MemoryStores::new();
-    let past = open(&stores, 0).expect("a new store");
+    let history = open(&stores, 0).expect("a new store");
     let (first, second) = (ended(1), ended(3));
-    past.write(&[(SHARD, first.clone())]).expect("room");
+    history.write(&[(SHARD, first.clone())]).expect("room");
     stores.keep_refused();
     stores.set_capacity(Some(stores.used_bytes() + 1));
-    assert!(past.write(&[(SHARD, second.clone())]).is_err(), "there is no room");
+    assert!(history.write(&[(SHARD, second.clone())]).is_err(), "there is no room");
     stores.set_capacity(None);
-    // All that was not synced is written again, in order.
-    past.write_again();
-    past.write(&[(SHARD, first)]).expect("room");
-    past.write(&[(SHARD, second)]).expect("room");
-    past.sync().expect("a good disk");
-    has_both(&past);
+    // Everything unsynced is written again, in order.
+    history.will_rewrite();
+    history.write(&[(SHARD, first)]).expect("room");
+    history.write(&[(SHARD, second)]).expect("room");
+    history.sync().expect("a good disk");
+    has_both(&history);
 }
 
-/// A full disk is noticed before anything is written, and what was written before is written again.
+/// A full disk is noticed before the write, and earlier batches are written again.
 #[test]
-fn what_is_written_again_is_counted_once() {
+fn a_rewritten_batch_is_counted_once() {
     let stores = MemoryStores::new();
-    let past = open(&stores, 0).expect("a new store");
+    let history = open(&stores, 0).expect("a new store");
     let (first, second) = (ended(1), ended(3));
-    past.write(&[(SHARD, first.clone())]).expect("room");
+    history.write(&[(SHARD, first.clone())]).expect("room");
     stores.set_capacity(Some(stores.used_bytes()));
-    assert!(past.write(&[(SHARD, second.clone())]).is_err(), "there is no room");
+    assert!(history.write(&[(SHARD, second.clone())]).is_err(), "there is no room");
     stores.set_capacity(None);
-    past.write_again();
-    past.write(&[(SHARD, first), (SHARD, second)]).expect("room");
-    past.sync().expect("a good disk");
-    has_both(&past);
+    history.will_rewrite();
+    history.write(&[(SHARD, first), (SHARD, second)]).expect("room");
+    history.sync().expect("a good disk");
+    has_both(&history);
 }
 
 fn cart(number: u128) -> Entity {
@@ -503,95 +504,95 @@ fn cart(number: u128) -> Entity {
 }
 
 /// Whether the store's record of a cart is found.
-fn finds(past: &Past, shard: u16, number: u128) -> bool {
-    past.get(shard, &cart(number)).expect("a good store").is_some()
+fn finds(history: &HistoryStore, shard: u16, number: u128) -> bool {
+    history.get(shard, &cart(number)).expect("a good store").is_some()
 }
 
-/// Lookups that found nothing: answered by the filter, and by the store.
-fn lookups(past: &Past) -> (u64, u64) {
+/// Lookups without a result, answered by the filter and by the store.
+fn lookups(history: &HistoryStore) -> (u64, u64) {
     use std::sync::atomic::Ordering::Relaxed;
-    (past.lookups().filtered.load(Relaxed), past.lookups().missed.load(Relaxed))
+    (history.lookups().filtered.load(Relaxed), history.lookups().missed.load(Relaxed))
 }
 
 #[test]
-fn what_left_is_found_before_while_and_after_the_filter_is_filled() {
+fn records_are_found_before_while_and_after_the_filter_is_filled() {
     let stores = MemoryStores::new();
-    let all = |past: &Past, shard, numbers: std::ops::Range<u128>| {
-        numbers.into_iter().all(|number| finds(past, shard, number))
+    let all = |history: &HistoryStore, shard, numbers: std::ops::Range<u128>| {
+        numbers.into_iter().all(|number| finds(history, shard, number))
     };
-    let past = open(&stores, 0).expect("a new store");
-    while past.fill_some().expect("a good store") {}
+    let history = open(&stores, 0).expect("a new store");
+    while history.fill_filter().expect("a good store") {}
     for number in 1..=600 {
-        past.write(&[(SHARD, ended(number)), (SHARD + 1, ended(1_000 + number))]).expect("room");
+        history.write(&[(SHARD, ended(number)), (SHARD + 1, ended(1_000 + number))]).expect("room");
     }
-    assert!(all(&past, SHARD, 1..601) && all(&past, SHARD + 1, 1_001..1_601));
-    past.sync().expect("a good disk");
+    assert!(all(&history, SHARD, 1..601) && all(&history, SHARD + 1, 1_001..1_601));
+    history.sync().expect("a good disk");
 
     // Another process.
     stores.process_end();
-    let past = open(&stores, 0).expect("a good store");
-    let is_right = |past: &Past, missed: u64, filtered: u64| {
-        assert!(all(past, SHARD, 1..601) && all(past, SHARD + 1, 1_001..1_601));
-        let before = lookups(past);
-        assert!(!finds(past, SHARD, 5_000) && !finds(past, SHARD + 1, 5_000));
-        assert_eq!(lookups(past), (before.0 + filtered, before.1 + missed));
+    let history = open(&stores, 0).expect("a good store");
+    let is_right = |history: &HistoryStore, missed: u64, filtered: u64| {
+        assert!(all(history, SHARD, 1..601) && all(history, SHARD + 1, 1_001..1_601));
+        let before = lookups(history);
+        assert!(!finds(history, SHARD, 5_000) && !finds(history, SHARD + 1, 5_000));
+        assert_eq!(lookups(history), (before.0 + filtered, before.1 + missed));
     };
-    is_right(&past, 2, 0);
-    // It has read 512 of the first shard's 600, then 168 of the second's.
+    is_right(&history, 2, 0);
+    // The scan has read 512 of the first shard's 600 records, then 168 of the second's.
     for _ in 0..2 {
-        assert!(past.fill_some().expect("a good store"));
-        is_right(&past, 2, 0);
+        assert!(history.fill_filter().expect("a good store"));
+        is_right(&history, 2, 0);
     }
-    // What comes meanwhile, before and behind the scan.
+    // Records are imported before and behind the scan.
     let imported: Vec<Bytes> = (2_000..2_010).map(|number| super::record::encode(&ended(number)[0])).collect();
     for shard in [0, SHARD, SHARD + 1, SHARD + 2] {
-        past.import(shard, &imported).expect("room");
+        history.import(shard, &imported).expect("room");
     }
-    assert!(past.fill_some().expect("a good store"));
-    is_right(&past, 1, 1);
-    while past.fill_some().expect("a good store") {}
-    is_right(&past, 0, 2);
+    assert!(history.fill_filter().expect("a good store"));
+    is_right(&history, 1, 1);
+    while history.fill_filter().expect("a good store") {}
+    is_right(&history, 0, 2);
     for shard in [0, SHARD, SHARD + 1, SHARD + 2] {
-        assert!(all(&past, shard, 2_000..2_010));
+        assert!(all(&history, shard, 2_000..2_010));
     }
-    // A shard that is given up, and comes again from another node.
-    let (exported, _) = past.export(SHARD, None, usize::MAX).expect("a good store");
+    // A shard is dropped and imported again from another node.
+    let (exported, _) = history.export(SHARD, None, usize::MAX).expect("a good store");
     assert_eq!(exported.len(), 610);
-    past.give_up(SHARD);
-    while past.clear_some(SHARD).expect("room") {}
-    assert!(!finds(&past, SHARD, 1) && !finds(&past, SHARD, 2_000));
-    past.import(SHARD, &exported).expect("room");
-    is_right(&past, 0, 2);
-    assert!(all(&past, SHARD, 2_000..2_010));
+    history.mark_dropped(SHARD);
+    while history.remove_some(SHARD).expect("room") {}
+    assert!(!finds(&history, SHARD, 1) && !finds(&history, SHARD, 2_000));
+    history.import(SHARD, &exported).expect("room");
+    is_right(&history, 0, 2);
+    assert!(all(&history, SHARD, 2_000..2_010));
 }
 
-/// What a store has or has not after it was opened anew is in the filter: a batch that it had refused, and records that were removed
+/// The filter contains every record that a reopened store may have: those of a refused batch, and those that were removed
 /// without a sync.
 #[test]
-fn what_a_store_has_that_is_opened_anew_is_found() {
+fn records_of_a_reopened_store_are_found() {
     let stores = MemoryStores::new();
     stores.keep_refused();
-    let past = open(&stores, 0).expect("a new store");
-    while past.fill_some().expect("a good store") {}
-    let refuse = |past: &Past, number| {
+    let history = open(&stores, 0).expect("a new store");
+    while history.fill_filter().expect("a good store") {}
+    let refuse = |history: &HistoryStore, number| {
         stores.set_capacity(Some(stores.used_bytes() + 1));
-        assert!(past.write(&[(SHARD, ended(number))]).is_err(), "there is no room");
+        assert!(history.write(&[(SHARD, ended(number))]).is_err(), "there is no room");
         stores.set_capacity(None);
     };
-    refuse(&past, 1);
-    past.write(&[(SHARD, ended(3))]).expect("room");
-    assert!(finds(&past, SHARD, 1) && finds(&past, SHARD, 3));
-    // The process ends before the store is opened anew.
-    refuse(&past, 5);
+    refuse(&history, 1);
+    history.write(&[(SHARD, ended(3))]).expect("room");
+    assert!(finds(&history, SHARD, 1) && finds(&history, SHARD, 3));
+    // The process ends before the store is reopened.
+    refuse(&history, 5);
     stores.process_end();
-    let past = open(&stores, 0).expect("a good store");
-    while past.fill_some().expect("a good store") {}
-    past.write(&[(SHARD, ended(7))]).expect("room");
-    assert!([1, 3, 5, 7].iter().all(|number| finds(&past, SHARD, *number)));
+    let history = open(&stores, 0).expect("a good store");
+    while history.fill_filter().expect("a good store") {}
+    history.write(&[(SHARD, ended(7))]).expect("room");
+    assert!([1, 3, 5, 7].iter().all(|number| finds(&history, SHARD, *number)));
 
-    let past = open(&stores, 0).expect("a good store");
-    past.give_up(SHARD);
-    while past.clear_some(SHARD).expect("room") {}
-    while past.fill_some().expect("a good store") {}
-    assert!([1, 3, 5, 7].iter().all(|number| past.is_findable(SHARD, &cart(*number))), "they may come back");
+    let history = open(&stores, 0).expect("a good store");
+    history.mark_dropped(SHARD);
+    while history.remove_some(SHARD).expect("room") {}
+    while history.fill_filter().expect("a good store") {}
+    assert!([1, 3, 5, 7].iter().all(|number| history.may_find(SHARD, &cart(*number))), "they may come back");
 }

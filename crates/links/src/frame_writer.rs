@@ -1,4 +1,4 @@
-//! What a connection writes with: the encoder, what is encoded and not written yet, and the socket where nothing encrypts.
+//! The write side of a connection: the encoder, encoded frames that are not written yet, and the socket of a plain connection.
 
 use std::{io::Write as _, net::TcpStream};
 
@@ -7,26 +7,26 @@ use bytes::{Buf as _, Bytes, BytesMut};
 
 use super::frame::{Encoder, Kind};
 
-pub(super) struct Pen {
+pub(super) struct FrameWriter {
     encoder: Encoder,
-    /// Goes before whatever is written next.
+    /// Encoded bytes that are to be written next.
     pub(super) out: BytesMut,
-    /// Another handle of the connection's own socket, which does not block.
+    /// A second handle of the non-blocking socket.
     socket: Option<TcpStream>,
 }
 
-impl Pen {
+impl FrameWriter {
     /// `first` is written before anything else.
-    pub(super) fn new(encoder: Encoder, socket: Option<TcpStream>, first: &[u8]) -> Pen {
-        Pen { encoder, out: BytesMut::from(first), socket }
+    pub(super) fn new(encoder: Encoder, socket: Option<TcpStream>, first: &[u8]) -> FrameWriter {
+        FrameWriter { encoder, out: BytesMut::from(first), socket }
     }
 
-    /// Whether it can write by itself.
+    /// Whether it can write to the socket itself.
     pub(super) fn is_direct(&self) -> bool {
         self.socket.is_some()
     }
 
-    /// … and has nothing left from before: what the socket does not take is to wait in the queues, which are bounded.
+    /// Whether it can write and has nothing left. Frames that the socket does not take must wait in the bounded queues.
     pub(super) fn is_free(&self) -> bool {
         self.is_direct() && self.out.is_empty()
     }
@@ -36,16 +36,16 @@ impl Pen {
         self.out.extend_from_slice(body);
     }
 
-    /// What stands before a body that is written from where it is.
+    /// Encodes only the head of a frame, whose body is written without a copy.
     pub(super) fn head(&mut self, lane: Lane, body: &Bytes) {
-        self.out.extend_from_slice(&self.encoder.head(Kind::For(lane), body));
+        self.out.extend_from_slice(&self.encoder.head(Kind::Data(lane), body));
     }
 
     pub(super) fn heartbeat(&mut self) {
         self.out.extend_from_slice(&self.encoder.head(Kind::Heartbeat, b""));
     }
 
-    /// Writes what the socket takes now; says whether that was all. What is wrong with the socket the writer finds out.
+    /// Writes as much as the socket takes now, and returns whether that was all. The writer task notices a failure later.
     pub(super) fn write_at_once(&mut self) -> bool {
         let Some(socket) = &mut self.socket else { return false };
         if let Ok(taken) = socket.write(&self.out) {

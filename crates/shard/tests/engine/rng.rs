@@ -1,10 +1,10 @@
-//! Chance, repeatable from a seed.
+//! Random numbers from a seed.
 
-pub(crate) struct Dice(u64);
+pub(crate) struct Rng(u64);
 
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Dice {
-        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+impl Rng {
+    pub(crate) fn new(seed: u64) -> Rng {
+        Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
     }
 
     pub(crate) fn next(&mut self) -> u64 {
@@ -20,7 +20,7 @@ impl Dice {
         self.next() % end
     }
 
-    /// Yes, `per_mille` times in a thousand.
+    /// True, `per_mille` times in a thousand.
     pub(crate) fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
     }

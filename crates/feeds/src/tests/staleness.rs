@@ -1,4 +1,4 @@
-//! What watchers are told of feeds that may be behind.
+//! Watchers are told of feeds that may be stale.
 
 use tokio::time::Instant;
 
@@ -10,11 +10,11 @@ use super::{
 };
 use crate::{Feeds, Watcher};
 
-/// Somebody who has seen version 2.
+/// A watcher that has seen version 2.
 async fn watching(feeds: &Feeds) -> Watcher {
     let mut watcher = feeds.watcher();
     await_it(&mut watcher, 1);
-    feeds.begun(session(), Ok(at(2)));
+    feeds.initial_state(session(), Ok(at(2)));
     wait(1).await;
     assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(2)]);
     watcher
@@ -26,7 +26,7 @@ fn is_led(source: &Elsewhere, feeds: &Feeds, led: bool) {
 }
 
 #[test]
-fn who_watches_is_told_once_when_nobody_leads_for_long() {
+fn watchers_are_told_once_of_a_long_time_without_a_leader() {
     story(async {
         let (source, feeds) = begin();
         let mut watcher = watching(&feeds).await;
@@ -44,7 +44,7 @@ fn who_watches_is_told_once_when_nobody_leads_for_long() {
         assert_eq!(told(&mut watcher), [Told::Stale(2_010)]);
         wait(5_000).await;
         assert!(told(&mut watcher).is_empty());
-        // Whoever comes now is told after the snapshot, or without one.
+        // A new watcher is told after the snapshot, or without one.
         let (mut late, mut resumed) = (feeds.watcher(), feeds.watcher());
         for (watcher, has) in [(&mut late, None), (&mut resumed, Some(since(EPOCH, 4)))] {
             let Ok(Watching::Begun(feed)) = watcher.watch(&session(), View::Whole, has, 2) else {
@@ -65,21 +65,21 @@ fn who_watches_is_told_once_when_nobody_leads_for_long() {
 }
 
 #[test]
-fn a_feed_that_begins_where_nobody_leads_is_old_from_the_beginning() {
+fn a_feed_that_begins_without_a_leader_is_stale_at_once() {
     story(async {
         let (source, feeds) = begin();
         is_led(&source, &feeds, false);
         wait(10_000).await;
         let mut watcher = feeds.watcher();
         await_it(&mut watcher, 1);
-        feeds.begun(session(), Ok(at(2)));
+        feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
         assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(2), Told::Stale(10_001)]);
     });
 }
 
 #[test]
-fn a_feed_that_cannot_begin_anew_is_old() {
+fn a_feed_that_cannot_restart_is_stale() {
     story(async {
         let (source, feeds) = begin();
         let mut watcher = watching(&feeds).await;
@@ -88,13 +88,13 @@ fn a_feed_that_cannot_begin_anew_is_old() {
         wait(1_990).await;
         assert!(told(&mut watcher).is_empty());
         wait(20).await;
-        let said = told(&mut watcher);
-        assert!(matches!(said[..], [Told::Stale(2_000..2_020)]), "{said:?}");
-        // A node is there again, and answers after a while.
+        let event = told(&mut watcher);
+        assert!(matches!(event[..], [Told::Stale(2_000..2_020)]), "{event:?}");
+        // A node is reachable again, and answers after a while.
         *source.says.lock() = None;
         wait(400).await;
         assert!(told(&mut watcher).is_empty());
-        feeds.begun(session(), Ok(at(5)));
+        feeds.initial_state(session(), Ok(at(5)));
         wait(1).await;
         assert_eq!(told(&mut watcher), [Told::Snapshot(5), Told::Stale(0)]);
     });

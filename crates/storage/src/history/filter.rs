@@ -1,13 +1,13 @@
-//! A Bloom filter in front of the store: it tells that an entity has no record there, without reading the store.
+//! A Bloom filter in front of the store. It knows that an entity has no record without reading the store.
 //!
-//! **Why it never hides a record.** It holds every entity whose record the store has had since this process opened it: entities
-//! are added before the batch that writes or removes their records, and a scan adds what the store had when it was opened. Until
-//! the scan has passed a shard, the filter says nothing about that shard. So a store that is opened anew, and lacks what was not
-//! synced or has a batch that it had refused, has nothing that the filter lacks. Nothing is taken out of the filter.
+//! **Why it never hides a record.** It contains every entity whose record the store has had since this process opened it.
+//! Entities are added before the batch that writes or removes their records, and a scan adds the records from before. Until
+//! the scan has passed a shard, the filter says nothing about that shard. Nothing is removed from the filter. So a reopened
+//! store, which may lack unsynced batches or have a batch that failed, has no record that the filter lacks.
 //!
-//! **Order between threads.** A reader asks only after it has seen under the replica's lock that the entity is not in memory. The
-//! keeper has added the entity before it took that lock to forget it, and an import before its snapshot was handed on. The scan
-//! says how far it is with release, and readers read that with acquire. So the bits themselves need no order.
+//! **Memory order.** A reader asks only after it has seen under the replica's lock that the entity is not in memory. The
+//! archive writer adds the entity before it takes that lock to evict it, and an import before its snapshot is handed on. The
+//! scan publishes its progress with release, and readers read it with acquire. So the bits themselves need no order.
 
 use std::{
     hash::{BuildHasher, Hasher},
@@ -23,30 +23,30 @@ use bytes::Bytes;
 use fastbloom::{AtomicBloomFilter, DefaultHasher};
 use parking_lot::Mutex;
 
-/// Layers, each for [`GROWTH`] times as many entities as the one before, and allocated when that is full. All together are for
-/// 11 million entities and take 15 MB. With more the last one answers wrongly more often: lookups then reach the store as they
-/// would without a filter.
+/// Layers. Each has room for [`GROWTH`] times as many entities as the one before, and is allocated when that one is full. All
+/// together have room for 11 million entities in 15 MB. Beyond that the last layer has more false positives, and lookups reach
+/// the store as they would without a filter.
 const LAYERS: usize = 5;
 const FIRST_LAYER: usize = 32_768;
 const GROWTH: usize = 4;
-/// Of lookups that find nothing, this share passes a full layer: 11 bits for each entity.
+/// The rate of a full layer, which takes 11 bits for each entity.
 const FALSE_POSITIVES: f64 = 0.005;
-/// The same in every process: a simulation must run again as it ran.
+/// Constant, so that a simulation is reproducible.
 const SEED: [u8; 16] = *b"boxoffice filter";
 
 pub(super) struct Filter {
     hasher: DefaultHasher,
-    /// Entities that the first layer is made for.
+    /// The capacity of the first layer.
     first: usize,
     layers: [OnceLock<AtomicBloomFilter>; LAYERS],
-    /// The layer that takes new entities, and how many it has.
+    /// The layer for new entities, and the number of its entities.
     growing: Mutex<(usize, usize)>,
     /// All records of shards with smaller numbers are in the filter.
     filled: AtomicU32,
 }
 
 impl Filter {
-    /// Without entities; it says nothing yet.
+    /// An empty filter, which excludes nothing before it is filled.
     pub(super) fn new() -> Filter {
         Filter::with_first_layer(FIRST_LAYER)
     }
@@ -86,7 +86,7 @@ impl Filter {
         self.filled.store(shard, Ordering::Release);
     }
 
-    /// Whether the store certainly has no record of this entity. `false` means nothing.
+    /// Whether the store certainly has no record of this entity.
     pub(super) fn excludes(&self, shard: ShardId, entity: &Entity) -> bool {
         u32::from(shard) < self.filled.load(Ordering::Acquire) && !self.may_have(entity.with_key(|key| self.hash(key)))
     }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_nothing_about_a_shard_before_that_is_filled() {
+    fn a_shard_excludes_nothing_before_it_is_filled() {
         let filter = Filter::new();
         for (filled, excludes) in [(0, false), (u32::from(SHARD), false), (u32::from(SHARD) + 1, true)] {
             filter.fill_to(filled);
@@ -130,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn it_has_all_that_was_added_and_little_else_over_several_layers() {
+    fn it_finds_every_added_entity_and_few_others_over_several_layers() {
         let filter = Filter::new();
         filter.fill_to(u32::MAX);
         assert!(filter.layers[0].get().is_none(), "nothing is allocated for nothing");
         let many = 3 * FIRST_LAYER;
         add(&filter, 0..many);
-        // What is there already takes no room.
+        // Known entities take no room.
         let before = *filter.growing.lock();
         add(&filter, 0..many);
         assert_eq!(*filter.growing.lock(), before);
@@ -149,10 +149,10 @@ mod tests {
     }
 
     #[test]
-    fn more_than_it_is_made_for_goes_to_its_last_layer() {
+    fn entities_beyond_the_capacity_go_to_the_last_layer() {
         let filter = Filter::with_first_layer(4);
         filter.fill_to(u32::MAX);
-        // 4 + 16 + 64 + 256 + 1 024 are what it is made for.
+        // The capacity is 4 + 16 + 64 + 256 + 1 024.
         add(&filter, 0..1_000);
         let passed = |filter: &Filter| (10_000..20_000).filter(|at| !filter.excludes(SHARD, &cart(*at))).count();
         assert!(passed(&filter) < 300, "{}", passed(&filter));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_records_and_entities_are_the_same_to_it() {
+    fn keys_of_records_and_entities_hash_alike() {
         let filter = Filter::new();
         filter.fill_to(u32::MAX);
         let session = Entity::Session(Id::new("hall-7").expect("an id"));

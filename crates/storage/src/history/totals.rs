@@ -1,11 +1,11 @@
-//! What the entities of a shard that are in the store add up to.
+//! Sums over the records of a shard.
 
 use std::collections::BTreeMap;
 
 use boxoffice_core::{answer::CartState, money::Currency, payment::PaymentStatus, state_map::State};
 use serde::{Deserialize, Serialize};
 
-/// Exact sums, changed in the same batch as what they are of.
+/// Exact sums, written in the same batch as the records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Entities.
@@ -47,7 +47,7 @@ impl Totals {
                     CartState::Canceled => 3,
                     CartState::Expired => 4,
                 });
-                // A cart that nobody opened is not counted.
+                // A cart that was never opened is not counted.
                 if let Some(place) = place {
                     totals.carts[place] = 1;
                 }
@@ -86,7 +86,7 @@ impl Totals {
         self.purchases += other.purchases;
     }
 
-    /// Takes away what was added before.
+    /// Reverses [`Totals::add`].
     pub fn subtract(&mut self, other: &Totals) {
         self.entities -= other.entities;
         self.carts.iter_mut().zip(other.carts).for_each(|(sum, less)| *sum -= less);

@@ -1,6 +1,7 @@
-//! The payment gateway of a run, with faults of its own: calls are lost, slow, answered late or not at all, declined, decided
-//! after a while and told by webhook, told twice; and for a while it does not answer. It keeps to the contract of
-//! `docs/reference/gateway.md`: a step is done once, however often it is asked for, and a void ends an attempt whatever its
+//! The payment gateway of a run, with faults of its own. Calls are lost, slow, declined, answered late or not at all, or decided
+//! later and reported by webhook, possibly twice. At times the gateway is out.
+//!
+//! It keeps to the contract of `docs/reference/gateway.md`. A repeated step is done once, and a void ends an attempt in any
 //! state. No client may be charged without a sale, and no order stays unpaid (P11).
 
 use std::{
@@ -29,37 +30,37 @@ use crate::{
     trace::Trace,
 };
 
-/// How long a node waits for an answer of its gateway, in milliseconds.
+/// A node's time-out for calls to its gateway, in milliseconds.
 const TIMEOUT_MS: u64 = 4_000;
-/// How long a message takes to the gateway or back when nothing is in its way, in milliseconds, at most.
-const WAY_MS: u64 = 60;
-/// How often the gateway tells of a step that is not acknowledged.
+/// The longest way of a message in one direction without a fault, in milliseconds.
+const ONE_WAY_MS: u64 = 60;
+/// Attempts to deliver a webhook.
 const WEBHOOKS_MAX: usize = 5;
 
-/// What goes wrong, in hundredths of the calls.
+/// The rates of faults, in hundredths of the calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Moods {
+struct GatewayFaults {
     /// The call never arrives.
-    deaf: u32,
-    /// It is done, and the answer is lost.
-    unheard: u32,
-    /// The call arrives late, at times after the node has given it up.
+    lost_call: u32,
+    /// The step is done, and the answer is lost.
+    lost_answer: u32,
+    /// The call arrives late, at times after the node's time-out.
     slow: u32,
-    /// It is decided after a while, and told then.
+    /// The step is decided later and reported by webhook.
     pending: u32,
-    /// The gateway tells of it by itself, at any time later and as often as it likes.
-    told: u32,
-    /// The payer's side says no.
+    /// The gateway also sends webhooks, at any later time and several times.
+    webhook: u32,
+    /// The payment is declined.
     declined: u32,
-    /// Another amount is set aside.
-    differs: u32,
+    /// Another amount is authorized.
+    other_amount: u32,
     /// A capture, void or refund fails for good.
-    fails: u32,
-    /// Calls are not answered for so long, in milliseconds, of every [`OUTAGE_EVERY_MS`].
-    away_ms: u64,
+    refused: u32,
+    /// The length of the outage in each [`OUTAGE_EVERY_MS`], in milliseconds.
+    outage_ms: u64,
 }
 
-/// How often the gateway goes away, in milliseconds.
+/// The interval of outages, in milliseconds.
 const OUTAGE_EVERY_MS: u64 = 120_000;
 
 /// The money of one attempt.
@@ -72,188 +73,193 @@ struct Account {
 }
 
 #[derive(Default)]
-struct Books {
+struct Ledger {
     accounts: BTreeMap<PaymentKey, Account>,
-    /// What was said for good, by attempt and step, with the call it was said to.
-    said: BTreeMap<(PaymentKey, u32), (GatewayCall, GatewayOutcome)>,
-    /// What must not be.
+    /// Final outcomes by attempt and step, with their first call.
+    outcomes: BTreeMap<(PaymentKey, u32), (GatewayCall, GatewayOutcome)>,
+    /// Violations.
     wrong: Vec<String>,
-    /// How often what went wrong.
     tally: Tally,
 }
 
-/// The gateway. All machines ask the same one.
-pub(crate) struct Bank {
-    moods: Mutex<Moods>,
+/// The gateway, which all machines share.
+pub(crate) struct SimGateway {
+    faults: Mutex<GatewayFaults>,
     rng: Mutex<SmallRng>,
-    books: Mutex<Books>,
+    ledger: Mutex<Ledger>,
     trace: Arc<Trace>,
     webhooks: OnceLock<Weak<dyn Webhooks>>,
 }
 
-/// Where the gateway tells of what it decided by itself.
+/// The receiver of webhooks.
 pub(crate) trait Webhooks: Send + Sync {
-    /// Tells once; whether it was heard.
+    /// Delivers a webhook once, and returns whether it was acknowledged.
     fn deliver<'a>(&'a self, rng: &'a mut SmallRng, paid: Command) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 }
 
-/// A machine's way to the gateway.
-pub(crate) struct Counter(pub(crate) Arc<Bank>);
+/// A machine's client of the gateway.
+pub(crate) struct GatewayClient(pub(crate) Arc<SimGateway>);
 
-impl Gateway for Counter {
+impl Gateway for GatewayClient {
     fn call(&self, call: GatewayCall, done: OnOutcome) {
         tokio::spawn(Arc::clone(&self.0).serve(call, done));
     }
 }
 
-impl Bank {
-    /// With the faults that the seed says.
-    pub(crate) fn new(settings: &Settings, trace: &Arc<Trace>) -> Arc<Bank> {
-        let mut lots = rng(settings.seed, "bank", 0);
-        let mut some = |most: u32| if lots.random() { lots.random_range(0..=most) } else { 0 };
-        let moods = Moods {
-            deaf: some(20),
-            unheard: some(20),
+impl SimGateway {
+    /// A gateway with the faults of the seed.
+    pub(crate) fn new(settings: &Settings, trace: &Arc<Trace>) -> Arc<SimGateway> {
+        let mut rng = rng(settings.seed, "bank", 0);
+        let mut some = |most: u32| if rng.random() { rng.random_range(0..=most) } else { 0 };
+        let faults = GatewayFaults {
+            lost_call: some(20),
+            lost_answer: some(20),
             slow: some(20),
             pending: some(20),
-            told: some(30),
+            webhook: some(30),
             declined: some(30),
-            differs: some(8),
-            fails: some(8),
-            away_ms: 1_000 * u64::from(some(60)),
+            other_amount: some(8),
+            refused: some(8),
+            outage_ms: 1_000 * u64::from(some(60)),
         };
-        trace.note(&format!("bank: {moods:?}"));
-        let (books, webhooks) = (Mutex::default(), OnceLock::new());
-        Arc::new(Bank { moods: Mutex::new(moods), rng: Mutex::new(lots), books, trace: Arc::clone(trace), webhooks })
+        trace.note(&format!("bank: {faults:?}"));
+        let (ledger, webhooks) = (Mutex::default(), OnceLock::new());
+        Arc::new(SimGateway {
+            faults: Mutex::new(faults),
+            rng: Mutex::new(rng),
+            ledger,
+            trace: Arc::clone(trace),
+            webhooks,
+        })
     }
 
-    /// Where it tells of what it decided by itself.
     pub(crate) fn set_webhooks(&self, webhooks: Weak<dyn Webhooks>) {
         self.webhooks.set(webhooks).expect("they are set once");
     }
 
-    /// Ends all trouble with it. What it has refused for good stays refused.
+    /// Ends all faults except declined payments.
     pub(crate) fn heal(&self) {
-        let Moods { declined, .. } = *self.moods.lock();
-        *self.moods.lock() = Moods { declined, ..Moods::default() };
+        let GatewayFaults { declined, .. } = *self.faults.lock();
+        *self.faults.lock() = GatewayFaults { declined, ..GatewayFaults::default() };
     }
 
-    /// One time in a hundred so often.
-    fn happens(&self, mood: impl Fn(&Moods) -> u32) -> bool {
-        let hundredths = mood(&self.moods.lock());
+    /// Whether a fault of this rate happens now.
+    fn is_hit(&self, rate: impl Fn(&GatewayFaults) -> u32) -> bool {
+        let hundredths = rate(&self.faults.lock());
         self.rng.lock().random_range(0..100) < hundredths
     }
 
-    /// How often what went wrong.
     pub(crate) fn tally(&self) -> Tally {
-        self.books.lock().tally.clone()
+        self.ledger.lock().tally.clone()
     }
 
     fn count(&self, what: &'static str) {
-        self.books.lock().tally.count(what);
+        self.ledger.lock().tally.count(what);
     }
 
-    fn is_away(&self) -> bool {
-        self.trace.now_ms() % OUTAGE_EVERY_MS < self.moods.lock().away_ms
+    fn is_out(&self) -> bool {
+        self.trace.now_ms() % OUTAGE_EVERY_MS < self.faults.lock().outage_ms
     }
 
-    /// The way of one call there and back.
+    /// Serves one call.
     async fn serve(self: Arc<Self>, call: GatewayCall, done: OnOutcome) {
-        let way_ms = self.rng.lock().random_range(1..=WAY_MS);
-        let slow_ms = if self.happens(|moods| moods.slow) { around(&mut self.rng.lock(), TIMEOUT_MS) } else { 0 };
-        let (unheard, pending) = (self.happens(|moods| moods.unheard), self.happens(|moods| moods.pending));
-        let (deaf, told) = (self.happens(|moods| moods.deaf), self.happens(|moods| moods.told));
+        let one_way_ms = self.rng.lock().random_range(1..=ONE_WAY_MS);
+        let slow_ms = if self.is_hit(|faults| faults.slow) { around(&mut self.rng.lock(), TIMEOUT_MS) } else { 0 };
+        let (lost_answer, pending) = (self.is_hit(|faults| faults.lost_answer), self.is_hit(|faults| faults.pending));
+        let (lost_call, webhook) = (self.is_hit(|faults| faults.lost_call), self.is_hit(|faults| faults.webhook));
         self.count("gateway: calls");
-        if deaf || self.is_away() {
+        if lost_call || self.is_out() {
             self.count("gateway: calls lost");
             sleep(Duration::from_millis(TIMEOUT_MS)).await;
             return done(unknown());
         }
-        let there_ms = way_ms + slow_ms;
-        if pending || there_ms > TIMEOUT_MS {
-            // It is decided after the node has stopped waiting.
+        let arrival_ms = one_way_ms + slow_ms;
+        if pending || arrival_ms > TIMEOUT_MS {
+            // The step is decided after the node's time-out.
             self.count("gateway: decided after the node's time-out");
-            sleep(Duration::from_millis(there_ms.min(TIMEOUT_MS))).await;
+            sleep(Duration::from_millis(arrival_ms.min(TIMEOUT_MS))).await;
             done(unknown());
             let later_ms = around(&mut self.rng.lock(), TIMEOUT_MS).min(60_000);
-            sleep(Duration::from_millis(there_ms.saturating_sub(TIMEOUT_MS) + later_ms)).await;
-            let outcome = self.hear(&call);
+            sleep(Duration::from_millis(arrival_ms.saturating_sub(TIMEOUT_MS) + later_ms)).await;
+            let outcome = self.execute(&call);
             if pending {
-                self.tell(&call, outcome).await;
+                self.send_webhook(&call, outcome).await;
             }
             return;
         }
-        sleep(Duration::from_millis(there_ms)).await;
-        let outcome = self.hear(&call);
-        if unheard {
+        sleep(Duration::from_millis(arrival_ms)).await;
+        let outcome = self.execute(&call);
+        if lost_answer {
             self.count("gateway: answers lost");
-            sleep(Duration::from_millis(TIMEOUT_MS - there_ms)).await;
+            sleep(Duration::from_millis(TIMEOUT_MS - arrival_ms)).await;
             done(unknown());
         } else {
-            sleep(Duration::from_millis(way_ms)).await;
+            sleep(Duration::from_millis(one_way_ms)).await;
             done(outcome.clone());
         }
-        let mut more = told;
+        let mut more = webhook;
         while more {
             let later_ms = around(&mut self.rng.lock(), 10_000).min(90_000);
             sleep(Duration::from_millis(later_ms)).await;
-            self.tell(&call, outcome.clone()).await;
+            self.send_webhook(&call, outcome.clone()).await;
             more = self.rng.lock().random();
         }
     }
 
-    /// Tells by itself how a step ended, until a node has heard it.
-    async fn tell(&self, call: &GatewayCall, outcome: GatewayOutcome) {
+    /// Sends the outcome of a step by webhook until a node has acknowledged it.
+    async fn send_webhook(&self, call: &GatewayCall, outcome: GatewayOutcome) {
         let (key, step) = (call.key(), call.step());
         self.count("gateway: webhooks");
         for _ in 0..WEBHOOKS_MAX {
             let Some(webhooks) = self.webhooks.get().and_then(Weak::upgrade) else { return };
-            let mut lots = SmallRng::clone(&self.rng.lock());
-            // What was drawn is not drawn again.
+            let mut rng = SmallRng::clone(&self.rng.lock());
+            // The shared generator must not repeat these numbers.
             let _: u64 = self.rng.lock().random();
             let paid = CartCommand::Paid { key, step, outcome: outcome.clone() };
-            if webhooks.deliver(&mut lots, Command::Cart(key.cart, paid)).await {
+            if webhooks.deliver(&mut rng, Command::Cart(key.cart, paid)).await {
                 return;
             }
-            sleep(Duration::from_millis(around(&mut lots, 3_000))).await;
+            sleep(Duration::from_millis(around(&mut rng, 3_000))).await;
         }
     }
 
-    /// Hears a call. What was done before is said again.
-    fn hear(&self, call: &GatewayCall) -> GatewayOutcome {
-        let (refuses, differs) = match call.step() {
-            PaymentStep::Authorize => (self.happens(|moods| moods.declined), self.happens(|moods| moods.differs)),
+    /// Executes a call. A repeated call gets the same outcome.
+    fn execute(&self, call: &GatewayCall) -> GatewayOutcome {
+        let (refuses, other_amount) = match call.step() {
+            PaymentStep::Authorize => {
+                (self.is_hit(|faults| faults.declined), self.is_hit(|faults| faults.other_amount))
+            }
             PaymentStep::Capture | PaymentStep::Void | PaymentStep::Refund(_) => {
-                (self.happens(|moods| moods.fails), false)
+                (self.is_hit(|faults| faults.refused), false)
             }
         };
-        let books = &mut *self.books.lock();
+        let ledger = &mut *self.ledger.lock();
         let place = (call.key(), number(call.step()));
-        if let Some((known, outcome)) = books.said.get(&place) {
+        if let Some((known, outcome)) = ledger.outcomes.get(&place) {
             if !same(known, call) {
-                books.wrong.push(format!("the gateway is asked for {call:?} after {known:?}"));
+                ledger.wrong.push(format!("the gateway is asked for {call:?} after {known:?}"));
             }
             return outcome.clone();
         }
-        let outcome = books.act(call, refuses, differs);
-        if refuses || differs {
-            books.tally.count(if differs { "gateway: other amounts" } else { "gateway: refusals" });
+        let outcome = ledger.apply(call, refuses, other_amount);
+        if refuses || other_amount {
+            ledger.tally.count(if other_amount { "gateway: other amounts" } else { "gateway: refusals" });
         }
         self.trace.note(&format!("bank: {} {:?}: {outcome:?}", call.key(), call.step()));
-        books.said.insert(place, (call.clone(), outcome.clone()));
+        ledger.outcomes.insert(place, (call.clone(), outcome.clone()));
         outcome
     }
 
-    /// What is wrong with the money, when nothing is owed any more: by the gateway's books, and by those of the carts.
-    pub(crate) fn judge(
+    /// Compares the gateway's ledger with the carts after all messages are delivered, and returns the differences.
+    pub(crate) fn check(
         &self,
         audits: &BTreeMap<CartId, CartAudit>,
         orders: &BTreeMap<OrderId, Arc<Order>>,
     ) -> Vec<String> {
-        let books = self.books.lock();
-        let mut wrong = books.wrong.clone();
+        let ledger = self.ledger.lock();
+        let mut wrong = ledger.wrong.clone();
         let mut charged: BTreeMap<CartId, PaymentKey> = BTreeMap::new();
-        for (key, account) in &books.accounts {
+        for (key, account) in &ledger.accounts {
             let Some(audit) = audits.get(&key.cart) else {
                 if account.authorized.is_some() && !account.voided {
                     wrong.push(format!("{key}: {account:?}, and there is no such cart"));
@@ -261,7 +267,7 @@ impl Bank {
                 continue;
             };
             let order = orders.get(&key.cart.order());
-            wrong.extend(account.judge(audit, order.map(Arc::as_ref), *key));
+            wrong.extend(account.check(audit, order.map(Arc::as_ref), *key));
             if account.captured.is_some()
                 && let Some(other) = charged.insert(key.cart, *key)
             {
@@ -292,8 +298,8 @@ impl Bank {
     }
 }
 
-impl Books {
-    fn act(&mut self, call: &GatewayCall, refuses: bool, differs: bool) -> GatewayOutcome {
+impl Ledger {
+    fn apply(&mut self, call: &GatewayCall, refuses: bool, other_amount: bool) -> GatewayOutcome {
         let account = self.accounts.entry(call.key()).or_default();
         let no = |text: &str| GatewayOutcome::Failed { reason: text.into() };
         match call {
@@ -301,7 +307,7 @@ impl Books {
                 GatewayOutcome::Declined { reason: "no money".into() }
             }
             GatewayCall::Authorize { amount, .. } => {
-                let amount = Money { amount: amount.amount + i64::from(differs), ..*amount };
+                let amount = Money { amount: amount.amount + i64::from(other_amount), ..*amount };
                 account.authorized = Some(amount.amount);
                 GatewayOutcome::Authorized { reference: format!("auth-{}", call.key()).into(), amount }
             }
@@ -342,8 +348,8 @@ impl Books {
 }
 
 impl Account {
-    /// What is wrong with the money of one attempt.
-    fn judge(&self, audit: &CartAudit, order: Option<&Order>, key: PaymentKey) -> Vec<String> {
+    /// Compares the money of one attempt with its cart.
+    fn check(&self, audit: &CartAudit, order: Option<&Order>, key: PaymentKey) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut says = |what: &str| wrong.push(format!("{key} {what}: {self:?}, {audit:?}"));
         let void = audit.voids.iter().find(|void| void.attempt == key.attempt).map(|void| &void.status);
@@ -385,12 +391,12 @@ fn number(step: PaymentStep) -> u32 {
     }
 }
 
-/// Whether a call is another try of the same: a void may have learned the reference meanwhile.
+/// Whether a call repeats another one. A repeated void may have a reference that was learned meanwhile.
 fn same(known: &GatewayCall, call: &GatewayCall) -> bool {
     matches!((known, call), (GatewayCall::Void { .. }, GatewayCall::Void { .. })) || known == call
 }
 
-/// What a buyer has from the gateway.
-pub(crate) fn source(rng: &mut SmallRng) -> &'static str {
+/// A random source of payment.
+pub(crate) fn payment_source(rng: &mut SmallRng) -> &'static str {
     ["visa", "cash card", "bank transfer"].choose(rng).expect("there are some")
 }

@@ -1,0 +1,128 @@
+//! Commits that are handed to the hub, and how several become one.
+
+use std::collections::BTreeSet;
+
+use boxoffice_core::{
+    answer::{AreaCounts, CartView, Purchase, StockCounts},
+    id::Entity,
+    seat::SeatState,
+};
+use serde::{Deserialize, Serialize};
+
+/// Days that one delta of a resource can name. Beyond it watchers receive a snapshot, which means that any day may have changed.
+pub const DAYS_MAX: usize = 1_024;
+
+/// A customer's purchases that wait to be published. Beyond it they are read from the store.
+pub(super) const PURCHASES_WAITING_MAX: usize = 1_024;
+
+/// A change of one entity by one pass of the replication thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commit {
+    /// The entity.
+    pub entity: Entity,
+    /// Its version before, or a customer's cursor.
+    pub from: u64,
+    /// Its version after, or a customer's cursor.
+    pub to: u64,
+    /// The changed parts.
+    pub update: FeedUpdate,
+}
+
+/// The changed parts of an entity with their new state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FeedUpdate {
+    /// Seats and areas of a session. The last entry of a seat or area counts.
+    Session {
+        /// Seats by index in layout order, with their new state.
+        seats: Vec<(u32, SeatState)>,
+        /// Areas with their new counts.
+        areas: Vec<AreaCounts>,
+    },
+    /// The units of a product.
+    Product(StockCounts),
+    /// The bookings of a resource.
+    Resource {
+        /// UTC days with changed bookings, as days since 1970-01-01. `None` for more than [`DAYS_MAX`].
+        days: Option<BTreeSet<u32>>,
+        /// The number of bookings.
+        bookings: u64,
+    },
+    /// The whole cart.
+    Cart(Box<CartView>),
+    /// A customer's purchases between the two cursors, or none if they must be read from the store.
+    Purchases(Vec<Purchase>),
+    /// Unknown, because the replica received a whole state.
+    Lost,
+}
+
+impl Commit {
+    /// Commits of an entity were not handed in, so its feed must restart.
+    pub fn lost(entity: Entity) -> Commit {
+        // Its version is behind all others, so that there is a gap before it.
+        Commit { entity, from: u64::MAX - 1, to: u64::MAX, update: FeedUpdate::Lost }
+    }
+
+    /// Merges the next commit of the same entity into this one.
+    pub(super) fn absorb(&mut self, next: Commit) {
+        assert_eq!(self.to, next.from, "commits of {} have a gap", self.entity);
+        self.to = next.to;
+        match (&mut self.update, next.update) {
+            (FeedUpdate::Session { seats, areas }, FeedUpdate::Session { seats: more, areas: others }) => {
+                seats.extend(more);
+                areas.extend(others);
+            }
+            (FeedUpdate::Product(counts), FeedUpdate::Product(now)) => *counts = now,
+            (FeedUpdate::Resource { days, bookings }, FeedUpdate::Resource { days: more, bookings: now }) => {
+                *days = union(days.take(), more);
+                *bookings = now;
+            }
+            (FeedUpdate::Cart(cart), FeedUpdate::Cart(now)) => *cart = now,
+            (FeedUpdate::Purchases(purchases), FeedUpdate::Purchases(more)) => {
+                purchases.extend(more);
+                if purchases.len() > PURCHASES_WAITING_MAX {
+                    purchases.clear();
+                }
+            }
+            (update, other) => panic!("{other:?} follows {update:?}"),
+        }
+    }
+
+    /// Keeps only the last entry of each seat and area, ordered by seat and area.
+    pub(super) fn reduce(&mut self) {
+        if let FeedUpdate::Session { seats, areas } = &mut self.update {
+            seats.sort_by_key(|(seat, _)| *seat);
+            keep_last(seats, |(seat, _)| *seat);
+            areas.sort_by(|one, other| one.area.cmp(&other.area));
+            keep_last(areas, |area| area.area.clone());
+        }
+    }
+
+    /// The number of entries that [`Commit::reduce`] may reduce.
+    pub(super) fn entries(&self) -> usize {
+        match &self.update {
+            FeedUpdate::Session { seats, areas } => seats.len() + areas.len(),
+            FeedUpdate::Product(_)
+            | FeedUpdate::Resource { .. }
+            | FeedUpdate::Cart(_)
+            | FeedUpdate::Purchases(_)
+            | FeedUpdate::Lost => 0,
+        }
+    }
+}
+
+fn union(days: Option<BTreeSet<u32>>, more: Option<BTreeSet<u32>>) -> Option<BTreeSet<u32>> {
+    let (mut days, more) = (days?, more?);
+    days.extend(more);
+    (days.len() <= DAYS_MAX).then_some(days)
+}
+
+/// Keeps the last of adjacent entries with the same key.
+fn keep_last<T, K: PartialEq>(entries: &mut Vec<T>, key: impl Fn(&T) -> K) {
+    entries.dedup_by(|later, kept| {
+        let same = key(later) == key(kept);
+        if same {
+            std::mem::swap(later, kept);
+        }
+        same
+    });
+}

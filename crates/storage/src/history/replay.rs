@@ -1,0 +1,75 @@
+//! Replays a log over a store that may be ahead of it, and finds the events that records contain already.
+
+use std::collections::BTreeMap;
+
+use boxoffice_core::{
+    event::Event,
+    id::Entity,
+    keep::{Kept, State},
+    planted,
+};
+use boxoffice_shard::ShardId;
+
+use super::{HistoryStore, HistoryStoreError};
+
+/// The state of an entity that is not in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayOutcome {
+    /// It has no record and begins now.
+    New,
+    /// It was reloaded into memory.
+    Back,
+    /// Its record contains the event already.
+    Already,
+}
+
+/// The replay of one shard's log from its snapshot on.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    shard: ShardId,
+    /// The last log index that the store had at the start or that was imported. Entities that begin later are new.
+    upto: u64,
+    /// The log indices of records that were found, so that each is read once and not at every entry. Empty behind `upto`.
+    left: BTreeMap<Entity, u64>,
+}
+
+impl Replay {
+    /// `upto` is the last log index in the store at the start.
+    pub fn new(shard: ShardId, upto: u64) -> Replay {
+        Replay { shard, upto, left: BTreeMap::new() }
+    }
+
+    /// Records up to this log index were imported from another node.
+    pub fn imported(&mut self, upto: u64) {
+        self.upto = self.upto.max(upto);
+    }
+
+    /// Prepares an entity that is not in memory for its `events` at `index`: reloads it, unless its record contains them.
+    ///
+    /// # Errors
+    /// [`HistoryStoreError::Store`], [`HistoryStoreError::BadRecord`].
+    pub fn reload(
+        &mut self,
+        history: &HistoryStore,
+        kept: &mut Kept,
+        index: u64,
+        (entity, events): (&Entity, &[Event]),
+    ) -> Result<ReplayOutcome, HistoryStoreError> {
+        if index > self.upto {
+            self.left.clear();
+            if State::begins(events) {
+                return Ok(ReplayOutcome::New);
+            }
+        }
+        if self.left.get(entity).is_some_and(|record| *record >= index) {
+            return Ok(ReplayOutcome::Already);
+        }
+        let Some(stored) = history.get(self.shard, entity)? else { return Ok(ReplayOutcome::New) };
+        if stored.index >= index && !planted::is("entries applied twice after a restart") {
+            self.left.insert(stored.entity, stored.index);
+            return Ok(ReplayOutcome::Already);
+        }
+        kept.put_back(stored.entity, stored.state);
+        Ok(ReplayOutcome::Back)
+    }
+}
