@@ -21,7 +21,7 @@ use boxoffice_core::{
     time::{Moment, Timestamp},
 };
 use boxoffice_shard::Input as EngineInput;
-use boxoffice_storage::{codec, past::PastError};
+use boxoffice_storage::{codec, history::HistoryStoreError};
 use ractor::{Actor, ActorProcessingErr, ActorRef, ActorRuntime};
 use smol_str::SmolStr;
 
@@ -555,10 +555,10 @@ pub(crate) fn rests(shared: &Arc<Shared>, served: &Arc<Served>) {
 fn load(serving: &mut Serving, shared: &Shared, state: Option<Arc<State>>) {
     let state = match state {
         Some(state) => Some(state),
-        None => match shared.replication.past.get(serving.cell.id, &serving.entity) {
+        None => match shared.replication.history.get(serving.cell.id, &serving.entity) {
             Ok(stored) => stored.map(|stored| stored.state),
             // Its callers hear `unknown`, and the next one asks again.
-            Err(PastError::Store(error)) if error.is_full() => {
+            Err(HistoryStoreError::Store(error)) if error.is_full() => {
                 return tracing::warn!(%error, "an entity waits for the store");
             }
             // Its callers hear `unknown` when the node goes down.

@@ -64,7 +64,7 @@ impl NodeHandle {
 /// are, so at every moment the sessions' holds cover the carts' lines.
 fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
     // Before the replicas: whoever writes to the store takes these locks in the same order.
-    let _still = shared.replication.past.still();
+    let _still = shared.replication.history.still();
     let mut payments = PaymentCounts::default();
     let states: Vec<(Entity, Arc<State>)> = {
         let replicas: Vec<_> = shared.cells.iter().map(|cell| cell.state.replica.lock()).collect();
@@ -94,8 +94,8 @@ fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
 }
 
 /// What is kept of an entity that has left memory.
-fn stored(shared: &Shared, entity: &Entity) -> Result<Option<Arc<State>>, PastError> {
-    Ok(shared.replication.past.get(shared.cell_of(entity).id, entity)?.map(|stored| stored.state))
+fn stored(shared: &Shared, entity: &Entity) -> Result<Option<Arc<State>>, HistoryStoreError> {
+    Ok(shared.replication.history.get(shared.cell_of(entity).id, entity)?.map(|stored| stored.state))
 }
 
 /// What inventories and carts say, to be compared.
@@ -154,7 +154,7 @@ impl Books {
                 // A cart that was never opened is only the memory of a disowned hold.
                 let (Entity::Cart(id), Some(found)) = (entity, cart.audit()) else {
                     audit.tombstones += 1;
-                    audit.owed += cart.owed();
+                    audit.take_delay += cart.take_delay();
                     return;
                 };
                 self.here.add(&Totals::of(state));
@@ -199,9 +199,9 @@ impl Books {
     }
 
     fn cart(&mut self, id: CartId, cart: CartAudit) {
-        self.audit.owed += u64::from(cart.owed);
+        self.audit.take_delay += u64::from(cart.take_delay);
         self.audit.violations.extend(cart.violations.iter().cloned());
-        if cart.owed == 0
+        if cart.take_delay == 0
             && let (Some(customer), Some(order)) = (&cart.cart.customer, cart.cart.order)
         {
             self.posted.push((customer.clone(), order));
@@ -213,7 +213,7 @@ impl Books {
     fn history(&mut self, shared: &Shared, states: &[(Entity, Arc<State>)]) -> Result<(), HistoryStoreError> {
         // What is left in the store of a shard that is elsewhere now nobody adds to: it is not of this moment.
         for cell in shared.cells.iter().filter(|cell| !self.far.contains(&cell.id)) {
-            self.left.add(&shared.replication.past.shard(cell.id)?.totals);
+            self.left.add(&shared.replication.history.shard(cell.id)?.totals);
         }
         // What is on its way to the store, or came back, may have a record there beside its state here.
         for (entity, _) in states.iter().filter(|(_, state)| state.may_be_archived()) {
@@ -225,15 +225,15 @@ impl Books {
     }
 
     /// Every record is what an entity that has ended must be, its order is sold, and the totals are their sums.
-    fn records(&mut self, shared: &Shared) -> Result<(), PastError> {
+    fn records(&mut self, shared: &Shared) -> Result<(), HistoryStoreError> {
         for cell in shared.cells.iter() {
             if self.far.contains(&cell.id) {
                 continue;
             }
             let mut counted = Totals::default();
-            shared.replication.past.each(cell.id, |stored| {
+            shared.replication.history.each(cell.id, |stored| {
                 counted.add(&Totals::of(&stored.state));
-                if !shared.replication.past.is_findable(cell.id, &stored.entity) {
+                if !shared.replication.history.is_findable(cell.id, &stored.entity) {
                     self.violation(format_smolstr!("P9 the filter hides the record of {}", stored.entity));
                 }
                 let State::Cart(cart) = &*stored.state else { return };
@@ -248,7 +248,7 @@ impl Books {
                     self.order_is_sold(shared, &audit);
                 }
             })?;
-            let said = shared.replication.past.shard(cell.id)?.totals;
+            let said = shared.replication.history.shard(cell.id)?.totals;
             if said != counted {
                 let shard = cell.id;
                 self.violation(format_smolstr!(
@@ -356,7 +356,7 @@ impl Books {
                 continue;
             }
             let sold = self.sales.get(&key) == Some(needed);
-            let held = cart.owed > 0 && self.holds.get(&key).is_some_and(|held| held.covers(needed));
+            let held = cart.take_delay > 0 && self.holds.get(&key).is_some_and(|held| held.covers(needed));
             if !sold && !held {
                 let id = cart.cart.id;
                 self.violation(format_smolstr!(
@@ -377,7 +377,7 @@ fn bought(cart: &CartAudit, entity: &Entity, hold: HoldId, sold: &Portion) -> bo
     cart.cart.state == CartState::Done
         && claim.is_some_and(|claim| match &claim.portion {
             Some(portion) => portion == sold,
-            None => cart.owed > 0,
+            None => cart.take_delay > 0,
         })
 }
 

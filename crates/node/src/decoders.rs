@@ -4,7 +4,7 @@
 use std::{fmt::Debug, path::Path, sync::Arc};
 
 use boxoffice_core::{packing, state_map::Cut};
-use boxoffice_env::{Disk, Standing};
+use boxoffice_env::{Disk, DurablePosition};
 use boxoffice_replication::{peer_frame, transfer::message};
 use boxoffice_shard::{Record, ShardId};
 use boxoffice_storage::{archive_files::ArchiveFiles, codec, history, snapshot};

@@ -18,7 +18,7 @@ use boxoffice_core::{
     packing,
 };
 use boxoffice_env::{Lane, World};
-use boxoffice_feeds::{Beginning, Commit, Feeds, NoFeed};
+use boxoffice_feeds::{InitialState, Commit, Feeds, NoFeed};
 use boxoffice_replication::{replication::Replication, shard_state::WatchedEntities};
 use boxoffice_shard::{NodeId, ShardId};
 use parking_lot::Mutex;
@@ -102,7 +102,7 @@ pub(crate) struct FarFeeds {
     /// Nodes that watch an entity of ours.
     watchers: Mutex<BTreeMap<Entity, BTreeMap<NodeId, Number>>>,
     /// Nodes that were not told of a commit, or are not told any more, and of which entities: their feeds have to begin anew.
-    owed: Mutex<BTreeMap<NodeId, BTreeMap<Entity, Number>>>,
+    take_delay: Mutex<BTreeMap<NodeId, BTreeMap<Entity, Number>>>,
 }
 
 impl FarFeeds {
@@ -123,7 +123,7 @@ impl FarFeeds {
             silent: Mutex::default(),
             next: AtomicU64::new(0),
             watchers: Mutex::default(),
-            owed: Mutex::default(),
+            take_delay: Mutex::default(),
         }
     }
 
@@ -131,7 +131,7 @@ impl FarFeeds {
         Committed { shards: &self.shards, replication: &self.replication }
     }
 
-    fn begin_far(&self, entity: &Entity) -> Option<Beginning> {
+    fn begin_far(&self, entity: &Entity) -> Option<InitialState> {
         watched::begin_at(self.committed(), entity, WatchedEntities::begin_far, WatchedEntities::end_far)
     }
 
@@ -211,8 +211,8 @@ impl FarFeeds {
     /// Tells nodes that were not told of a commit that there was one. Without it a feed whose last commit was dropped would
     /// stay behind until the next one.
     pub(crate) fn pay(&self) {
-        let mut owed = self.owed.lock();
-        owed.retain(|node, entities| {
+        let mut take_delay = self.take_delay.lock();
+        take_delay.retain(|node, entities| {
             while let Some((entity, number)) = entities.first_key_value() {
                 if !self.send(*node, &Message::Commit(*number, Commit::lost(entity.clone()))) {
                     return true;
@@ -223,9 +223,9 @@ impl FarFeeds {
         });
     }
 
-    /// These are the other nodes now: nothing is owed to anybody else.
+    /// These are the other nodes now: nothing is take_delay to anybody else.
     pub(crate) fn keep_only(&self, nodes: impl Fn(NodeId) -> bool) {
-        self.owed.lock().retain(|node, _| nodes(*node));
+        self.take_delay.lock().retain(|node, _| nodes(*node));
         self.silent.lock().retain(|node, _| nodes(*node));
     }
 
@@ -274,7 +274,7 @@ impl FarFeeds {
     fn say_led(&self, node: NodeId, number: Number, entity: &Entity) {
         let led = self.shards.of(entity).unled_since_ms().is_none();
         if !self.send(node, &Message::Led(number, entity.clone(), led)) {
-            self.owed.lock().entry(node).or_default().insert(entity.clone(), number);
+            self.take_delay.lock().entry(node).or_default().insert(entity.clone(), number);
         }
     }
 
@@ -315,7 +315,7 @@ impl FarFeeds {
     }
 
     /// A node has answered; an answer that comes too late is that to a watch which is no more.
-    fn begun(&self, (from, number): (NodeId, Number), entity: Entity, beginning: Option<Beginning>) {
+    fn begun(&self, (from, number): (NodeId, Number), entity: Entity, beginning: Option<InitialState>) {
         let asking = match self.at.lock().get_mut(&entity) {
             Some(watch) if watch.is(from, number) => watch.asking.take(),
             _ => None,
@@ -374,7 +374,7 @@ impl FarFeeds {
                 if !self.send(*node, &Message::Commit(*number, commit.clone())) {
                     // The feed begins anew, when it can be told so or at the gap in front of the next commit.
                     self.replication.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
-                    self.owed.lock().entry(*node).or_default().insert(commit.entity.clone(), *number);
+                    self.take_delay.lock().entry(*node).or_default().insert(commit.entity.clone(), *number);
                 }
             }
         }
@@ -390,7 +390,7 @@ impl FarFeeds {
         watched.iter().for_each(|(entity, _)| self.unwatch(node, entity, |_| true));
         // It hears of the lost link as well, but may have begun anew over the next one before this was heard of here.
         if !watched.is_empty() {
-            self.owed.lock().entry(node).or_default().extend(watched);
+            self.take_delay.lock().entry(node).or_default().extend(watched);
         }
         self.begin_anew(node);
     }

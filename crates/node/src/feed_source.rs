@@ -6,7 +6,7 @@ use boxoffice_core::{
     answer::Purchase,
     id::{Entity, Id},
 };
-use boxoffice_feeds::{Beginning, FeedSource, NoFeed};
+use boxoffice_feeds::{InitialState, FeedSource, NoFeed};
 use boxoffice_replication::shard_state::WatchedEntities;
 
 use crate::{shared::Shared, watched};
@@ -15,7 +15,7 @@ use crate::{shared::Shared, watched};
 pub(crate) struct Watched(pub(crate) Weak<Shared>);
 
 impl FeedSource for Watched {
-    fn begin(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
         let shared = self.0.upgrade().ok_or(NoFeed::Unreachable)?;
         if shared.is_elsewhere(entity) {
             return Err(shared.far_feeds.begin(entity));
@@ -34,7 +34,7 @@ impl FeedSource for Watched {
         }
     }
 
-    fn begin_elsewhere(&self, entity: &Entity) -> Result<Beginning, NoFeed> {
+    fn begin_elsewhere(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
         let shared = self.0.upgrade().ok_or(NoFeed::Unreachable)?;
         if shared.is_elsewhere(entity) {
             return Err(shared.far_feeds.begin_elsewhere(entity));

@@ -139,7 +139,7 @@ impl<'a> Back<'a> {
         };
         let (index, state) = match state {
             Some(state) => (index, Some(state)),
-            None => match shared.replication.past.get(cell.id, entity)? {
+            None => match shared.replication.history.get(cell.id, entity)? {
                 Some(stored) => (index.max(stored.index), Some(stored.state)),
                 None => (index, None),
             },

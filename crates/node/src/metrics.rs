@@ -7,7 +7,7 @@ use std::{
 
 use boxoffice_core::payment::{GatewayOutcome, PaymentCounts};
 use boxoffice_replication::metrics as replication;
-use boxoffice_storage::past::Lookups;
+use boxoffice_storage::history::LookupCounts;
 
 /// What a node counts since it was started.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ impl Metrics {
         &self,
         replication: &replication::Metrics,
         now: &Gauges,
-        lookups: &Lookups,
+        lookups: &LookupCounts,
         damaged: u64,
     ) -> String {
         let damaged = AtomicU64::new(damaged);

@@ -13,7 +13,7 @@ use boxoffice_replication::{
     runner::Runner,
     running::{Opened, Running},
 };
-use boxoffice_storage::{identity::Identity, lineage::Lineages};
+use boxoffice_storage::{identity::Identity, data_epoch::EpochTracker};
 use boxoffice_wire::FirstCommand;
 use parking_lot::Mutex;
 use tokio::{
@@ -103,12 +103,12 @@ impl Node {
         let tasks = Arc::new(Tasks::new(runtimes.selling.clone(), runtimes.watching.clone(), gate));
         let opened = Opened::open(replication_config(&config), &world, runner(&tasks))?;
         let identity = opened.directory().identity().clone();
-        let lineages = Lineages::open(&world, opened.directory(), config.fsync);
+        let epochs = EpochTracker::open(&world, opened.directory(), config.fsync);
         let admission = Arc::new(Admission::new(config.overload, world.clock.monotonic_ms()));
         let cell = |state: &Arc<_>| ShardCell::new(Arc::clone(state), Arc::clone(&admission), Arc::clone(&world.clock));
         let cells = opened.replication.shards.iter().map(cell).map(Arc::new).collect();
         let cells = Arc::new(Shards::new(cells));
-        let epoch = lineages.epoch();
+        let epoch = epochs.epoch();
         let (coalesce_ms, depth) = (config.feed_tick_ms, config.feed_depth);
         let feed_settings = FeedSettings { coalesce_ms, depth, epoch, ..FeedSettings::default() };
         let shared = Arc::new_cyclic(|weak: &std::sync::Weak<Shared>| {
@@ -132,7 +132,7 @@ impl Node {
                 asked: Arc::default(),
                 transfers: Arc::clone(&opened.transfers),
                 clocks: Clocks::new(&*world.clock),
-                lineages,
+                epochs,
                 placing: Notify::new(),
                 reached: Mutex::default(),
                 turn: AtomicU16::new(0),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use boxoffice_core::answer::Outcome;
-use boxoffice_env::{Lane, NodeId, NotTaken, PeerHello, PeerInbox, Standing, Taken};
+use boxoffice_env::{Lane, NodeId, PeerRejection, PeerHello, PeerInbox, DurablePosition, Taken};
 use boxoffice_replication::checksums::PROGRAM;
 use boxoffice_shard::ClockReading;
 use bytes::Bytes;
@@ -55,7 +55,7 @@ impl PeerInbox for PeerDoor {
             // then there was no link to be lost.
             shared.far_feeds.begin_anew(node);
         } else {
-            shared.lineages.unlinked(node);
+            shared.epochs.unlinked(node);
             shared.replication.replicators.unreachable(node);
             shared.calls_lost(node);
             shared.far_histories.lost(node);
@@ -68,8 +68,8 @@ impl PeerInbox for PeerDoor {
         self.0.upgrade().map_or(0, |shared| placing::version(&shared))
     }
 
-    fn standing(&self) -> Standing {
-        self.0.upgrade().map_or(Standing::default(), |shared| shared.replication.standing())
+    fn standing(&self) -> DurablePosition {
+        self.0.upgrade().map_or(DurablePosition::default(), |shared| shared.replication.standing())
     }
 
     fn admit(&self, hello: &PeerHello) -> Result<PeerAdmission, PeerRejection> {
@@ -85,8 +85,8 @@ impl PeerInbox for PeerDoor {
 }
 
 fn consensus(shared: &Arc<Shared>, from: NodeId, mut frame: Bytes) {
-    match Standing::take(&mut frame) {
-        Some(standing) => shared.replication.witness.note(from, standing),
+    match DurablePosition::take(&mut frame) {
+        Some(standing) => shared.replication.peer_positions.note(from, standing),
         None => return shared.replication.not_understood(from, "a frame of consensus ends within its beginning"),
     }
     if let Err(why) = shared.replication.replicators.frame(&shared.replication.metrics, from, frame) {

@@ -197,9 +197,9 @@ pub(crate) fn admit(shared: &Shared, hello: &PeerHello) -> Result<PeerAdmission,
         )
         .into()),
         Some(_) if planted::is("a disk put back from an old copy is let in") => Ok(Taken::AsTold),
-        Some(_) => match shared.replication.witness.judge(hello) {
+        Some(_) => match shared.replication.peer_positions.judge(hello) {
             Ok(()) => Ok(Taken::AsTold),
-            Err(why) => Err(NotTaken { why, for_good: true }),
+            Err(why) => Err(PeerRejection { why, for_good: true }),
         },
     }
 }

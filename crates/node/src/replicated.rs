@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
 
-use boxoffice_core::{event::Event as EntityEvent, host::Input, id::Entity, keep::Kept, planted};
+use boxoffice_core::{event::Event as EntityEvent, host::Input, id::Entity, state_map::StateMap, planted};
 use boxoffice_env::Lane;
 use boxoffice_feeds::Commit;
 use boxoffice_replication::{
@@ -91,11 +91,11 @@ impl Owner for Replicated {
     type Before = Before;
     type Change = Commit;
 
-    fn before(kept: &Kept, entity: &Entity, events: &[EntityEvent]) -> Option<Before> {
+    fn before(kept: &StateMap, entity: &Entity, events: &[EntityEvent]) -> Option<Before> {
         Before::of(kept, entity, events)
     }
 
-    fn change(before: Before, kept: &Kept, entity: Entity) -> Option<Commit> {
+    fn change(before: Before, kept: &StateMap, entity: Entity) -> Option<Commit> {
         before.commit(kept, entity)
     }
 

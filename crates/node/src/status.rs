@@ -50,7 +50,7 @@ impl NodeHandle {
     /// The store or the archives cannot be read.
     pub fn residents(&self) -> Result<Residents, ReplicationError> {
         let shared = &self.shared;
-        let store_bytes = shared.replication.past.disk_bytes();
+        let store_bytes = shared.replication.history.disk_bytes();
         let mut residents =
             Residents { store_bytes, archive_bytes: shared.replication.archives.bytes()?, ..Residents::default() };
         for cell in shared.cells.iter() {
@@ -59,7 +59,7 @@ impl NodeHandle {
                 residents.in_memory += kept.len() as u64;
                 residents.leaving += kept.evictable() as u64;
             }
-            residents.left += shared.replication.past.shard(cell.id)?.totals.entities;
+            residents.left += shared.replication.history.shard(cell.id)?.totals.entities;
         }
         Ok(residents)
     }
@@ -106,7 +106,7 @@ impl NodeHandle {
             shared.metrics.text(
                 &shared.replication.metrics,
                 &now,
-                shared.replication.past.lookups(),
+                shared.replication.history.lookups(),
                 shared.world.net.damaged(),
             )
         };
@@ -160,7 +160,7 @@ impl NodeHandle {
             let actors = cell.lead.lock().actors.len() as u64;
             status.under_way += cell.under_way() as u64;
             // A store that cannot be read is said by the audit; here the count is what can be had.
-            let left = shared.replication.past.shard(cell.id).map(|past| past.totals.carts.iter().sum()).unwrap_or(0);
+            let left = shared.replication.history.shard(cell.id).map(|past| past.totals.carts.iter().sum()).unwrap_or(0);
             let (entities, payments, tombstones) = {
                 let kept = &cell.state.replica.lock().kept;
                 (kept.len() as u64, kept.payments(), kept.tombstones())

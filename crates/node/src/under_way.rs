@@ -48,7 +48,7 @@ impl UnderWay {
     /// Whether nothing is in flight; if something is, whoever settles the last turn tells the actor.
     #[must_use]
     pub(crate) fn rests(&self) -> bool {
-        // Said before it is looked: who settles looks the other way round, so one of the two sees the other.
+        // FeedEvent before it is looked: who settles looks the other way round, so one of the two sees the other.
         self.waits.swap(true, Ordering::AcqRel);
         self.in_flight.fetch_add(0, Ordering::AcqRel) == 0
     }

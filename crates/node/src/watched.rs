@@ -9,9 +9,9 @@ use boxoffice_core::{
     seat::SeatState,
     state_map::{State, StateMap},
 };
-use boxoffice_feeds::{Beginning, Commit, DAYS_MAX, News};
+use boxoffice_feeds::{InitialState, Commit, DAYS_MAX, FeedUpdate};
 use boxoffice_replication::{replication::Replication, shard_state::WatchedEntities};
-use boxoffice_storage::past::PastError;
+use boxoffice_storage::history::HistoryStoreError;
 
 use crate::{cell::Shards, ticket::Ticket};
 
@@ -47,7 +47,7 @@ pub(crate) fn begin_at(
     entity: &Entity,
     begin: fn(&mut WatchedEntities, Entity),
     end: fn(&mut WatchedEntities, &Entity),
-) -> Option<Beginning> {
+) -> Option<InitialState> {
     let cell = at.shards.of(entity);
     let mut replica = cell.state.replica.lock();
     if let Some(state) = replica.kept.get(entity) {
@@ -63,7 +63,7 @@ pub(crate) fn begin_at(
     begin(&mut replica.watched, entity.clone());
     drop(replica);
     let found = resting(at, entity).as_deref().and_then(beginning);
-    let found = found.or_else(|| matches!(entity, Entity::Customer(_)).then_some(Beginning::Customer { newest: 0 }));
+    let found = found.or_else(|| matches!(entity, Entity::Customer(_)).then_some(InitialState::Customer { newest: 0 }));
     if found.is_none() {
         end(&mut cell.state.replica.lock().watched, entity);
     }
@@ -81,7 +81,7 @@ fn may_rest(entity: &Entity) -> bool {
 
 /// An entity that has left memory.
 fn resting(at: Committed<'_>, entity: &Entity) -> Option<Arc<State>> {
-    match at.replication.past.get(at.shards.of(entity).id, entity) {
+    match at.replication.history.get(at.shards.of(entity).id, entity) {
         Ok(stored) => stored.map(|stored| stored.state),
         // It is read-only until there is room again; whoever watches asks again.
         Err(HistoryStoreError::Store(error)) if error.is_full() => None,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use boxoffice_core::id::Entity;
 use boxoffice_shard::{FatalError, RestoreError, ShardId};
 use boxoffice_storage::{
-    archive_files::ArchiveError, identity::IdentityError, log::LogError, past::PastError, snapshot_files::SnapshotError,
+    archive_files::ArchiveError, identity::IdentityError, log::LogError, history::HistoryStoreError, snapshot_files::SnapshotError,
 };
 
 /// Why a node does not replicate.
@@ -22,7 +22,7 @@ pub enum ReplicationError {
     Snapshot(#[from] SnapshotError),
     /// What has left memory cannot be read or written, or does not belong to the rest.
     #[error(transparent)]
-    Past(#[from] PastError),
+    HistoryStore(#[from] HistoryStoreError),
     /// The directory of old segments cannot be used.
     #[error(transparent)]
     Archive(#[from] ArchiveError),

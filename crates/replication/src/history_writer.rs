@@ -159,7 +159,7 @@ impl<T: Ticket> Work<T> {
                 Order::Neighbours => {
                     // Without it an old copy of a disk is recognised by who does not start again in between.
                     if let Err(error) =
-                        replication.directory.note_neighbours(&*replication.world.disk, &replication.witness)
+                        replication.directory.note_neighbours(&*replication.world.disk, &replication.peer_positions)
                     {
                         tracing::warn!(%error, "what other nodes say of their disks is not written down");
                     }
@@ -195,7 +195,7 @@ impl<T: Ticket> Work<T> {
                 self.tell_full(replication, None);
                 (went, false)
             }
-            Err(PastError::Store(error)) if error.is_full() => {
+            Err(HistoryStoreError::Store(error)) if error.is_full() => {
                 self.tell_full(replication, Some(&error.to_string()));
                 self.write_again(replication);
                 (Went::Wait(RETRY_MS), true)
@@ -228,7 +228,7 @@ impl<T: Ticket> Work<T> {
     /// go before the node ends goes after its next start.
     fn clear(&mut self, replication: &Replication<T>) -> Result<Option<Went>, ReplicationError> {
         let Some(&shard) = self.clears.first() else { return Ok(None) };
-        match replication.past.clear_some(shard) {
+        match replication.history.clear_some(shard) {
             Ok(true) => {}
             Ok(false) => _ = self.clears.remove(0),
             Err(HistoryStoreError::Store(error)) if error.is_full() => return Ok(Some(Went::Wait(RETRY_MS))),
@@ -242,7 +242,7 @@ impl<T: Ticket> Work<T> {
         if !self.fills {
             return None;
         }
-        match replication.past.fill_some() {
+        match replication.history.fill_some() {
             Ok(true) => Some(FILL_MS),
             Ok(false) => {
                 self.fills = false;
@@ -258,13 +258,13 @@ impl<T: Ticket> Work<T> {
         }
     }
 
-    fn write(&mut self, replication: &Replication<T>, now_ms: u64) -> Result<Went, PastError> {
+    fn write(&mut self, replication: &Replication<T>, now_ms: u64) -> Result<Went, HistoryStoreError> {
         if !self.batches.is_empty() {
             let count = self.next_batch();
             if self.written.is_empty() {
-                (self.written_ms, self.failures) = (now_ms, replication.past.failures());
+                (self.written_ms, self.failures) = (now_ms, replication.history.failures());
             }
-            replication.past.write(&self.batches[..count])?;
+            replication.history.write(&self.batches[..count])?;
             let left: usize = self.batches[..count].iter().map(|(_, leaving)| leaving.len()).sum();
             replication.metrics.left.fetch_add(left as u64, Ordering::Relaxed);
             self.written.extend(self.batches.drain(..count));
@@ -278,9 +278,9 @@ impl<T: Ticket> Work<T> {
             };
             return Ok(if self.batches.is_empty() { Went::Wait(left_ms.clamp(1, SYNC_MS)) } else { Went::On });
         }
-        replication.past.sync()?;
+        replication.history.sync()?;
         replication.metrics.history_syncs.fetch_add(1, Ordering::Relaxed);
-        if replication.past.failures() == self.failures {
+        if replication.history.failures() == self.failures {
             self.forget(replication)?;
         } else {
             // A snapshot that was coming in ran out of room meanwhile.
@@ -291,7 +291,7 @@ impl<T: Ticket> Work<T> {
 
     /// None of what was written and not synced counts as written.
     fn write_again(&mut self, replication: &Replication<T>) {
-        replication.past.write_again();
+        replication.history.write_again();
         let again = std::mem::take(&mut self.written);
         self.batches.splice(0..0, again);
     }
@@ -313,11 +313,11 @@ impl<T: Ticket> Work<T> {
     }
 
     /// What is durable in the store is taken out of memory, and snapshots cut from now on rest on the store.
-    fn forget(&mut self, replication: &Replication<T>) -> Result<(), PastError> {
+    fn forget(&mut self, replication: &Replication<T>) -> Result<(), HistoryStoreError> {
         for (shard, leaving) in self.written.drain(..) {
-            let batches = replication.past.shard(shard)?.batches;
+            let batches = replication.history.shard(shard)?.batches;
             let mut replica = replication.shard(shard).replica.lock();
-            replica.rests_on = batches;
+            replica.store_batches = batches;
             for leaving in leaving {
                 replica.kept.evict(&leaving.entity, leaving.index);
             }

@@ -117,8 +117,8 @@ impl<M> Inbox<M> {
 
 /// Waits as long as a simulated disk says that it would have taken.
 pub(crate) async fn wait_for_disk(disk: &dyn Disk) {
-    let owed = disk.owed();
-    if !owed.is_zero() {
-        sleep(owed).await;
+    let take_delay = disk.take_delay();
+    if !take_delay.is_zero() {
+        sleep(take_delay).await;
     }
 }

@@ -93,7 +93,7 @@ pub fn inspect(world: &World, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -
             warnings.extend(newest.warnings);
             let Snapshot { meta, cut, .. } =
                 snapshot::decode(&newest.payload).map_err(|why| ReplicationError::BadSnapshot { shard, why })?;
-            kept = Kept::restore(cut);
+            kept = StateMap::restore(cut);
             snapshot = meta.position.index;
         }
         let mut last = snapshot;
@@ -116,7 +116,7 @@ pub fn inspect(world: &World, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -
     Ok(Inspection { identity, recovery, shards, warnings })
 }
 
-fn open_past(world: &World, dir: &Path, identity: &Identity) -> Result<Option<Past>, ReplicationError> {
+fn open_past(world: &World, dir: &Path, identity: &Identity) -> Result<Option<HistoryStore>, ReplicationError> {
     let store = identity::history_dir(dir);
     if !world.stores.exists(&store) {
         return Ok(None);
@@ -141,7 +141,7 @@ fn apply(
     shard: ShardId,
     position: Position,
     payload: &Bytes,
-    (kept, mut replay): (&mut StateMap, Option<&mut (Replay, &Past)>),
+    (kept, mut replay): (&mut StateMap, Option<&mut (Replay, &HistoryStore)>),
     see: &mut impl FnMut(&InspectedTurn),
 ) -> Result<(), ReplicationError> {
     let undecodable = |why| ReplicationError::Undecodable { shard, index: position.index, why };

@@ -5,14 +5,14 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use boxoffice_core::{keep::Kept, planted};
+use boxoffice_core::{state_map::StateMap, planted};
 use boxoffice_env::World;
 use boxoffice_shard::{Config, Engine, Record, ShardId, SnapshotMeta};
 use boxoffice_storage::{
     archive_files::ArchiveFiles,
     identity::{DataDirectory, Wanted},
-    log::{self, Log, LogConfig, Maker, Start},
-    past::{Past, Replay},
+    log::{self, Log, LogConfig, Preallocation, Start},
+    history::{HistoryStore, Replay},
     snapshot::{self, Snapshot},
     snapshot_files::SnapshotFiles,
 };
@@ -46,7 +46,7 @@ pub(crate) struct Restored<T> {
 pub(crate) fn restored<T>(
     config: ReplicationConfig,
     world: &World,
-    maker: Maker,
+    maker: Preallocation,
 ) -> Result<Restored<T>, ReplicationError> {
     let wanted = Wanted { cluster: None, node: config.node_id, shards: config.shards, joining: config.joining.clone() };
     let mut directory = DataDirectory::open(world, &config.data_dir, &wanted)?;
@@ -63,19 +63,19 @@ pub(crate) fn restored<T>(
         let state = ShardState::new(shard);
         if let Some(newest) = snapshot_files.load_newest(shard)? {
             newest.warnings.iter().for_each(|warning| tracing::warn!(shard, "{warning}"));
-            let Snapshot { meta, rests_on, cut } =
+            let Snapshot { meta, store_batches, cut } =
                 snapshot::decode(&newest.payload).map_err(|why| ReplicationError::BadSnapshot { shard, why })?;
-            state.replica.lock().kept = Kept::restore(cut);
+            state.replica.lock().kept = StateMap::restore(cut);
             state.applied.store(meta.position.index, Ordering::Relaxed);
-            rests.push((shard, rests_on));
+            rests.push((shard, store_batches));
             metas.push(meta);
         }
         shards.push(Arc::new(state));
     }
     let owner = directory.identity().disk;
-    let past = Past::open(&*world.stores, &directory.history_dir(), &config.history_store, owner, &rests)?;
+    let past = HistoryStore::open(&*world.stores, &directory.history_dir(), &config.history_store, owner, &rests)?;
     let archives = ArchiveFiles::open(Arc::clone(&world.disk), &directory.archive_dir())?;
-    let witness = directory.neighbours(&*world.disk)?;
+    let peer_positions = directory.neighbours(&*world.disk)?;
     let division = Division::new(config.replicators);
     let (log, mut records) = open_log(&config, world, &directory, (maker, division.replicators()))?;
     let replays = check_past(&past, &shards, &metas, &records)?;
@@ -110,7 +110,7 @@ pub(crate) fn restored<T>(
         log_dir: directory.log_dir(),
         snapshot_files,
         history_full: AtomicBool::new(false),
-        witness,
+        peer_positions,
         run: world.rng.u64(),
         durable: AtomicU64::new(log.synced_seq()),
         directory,
@@ -142,7 +142,7 @@ fn open_log(
     config: &ReplicationConfig,
     world: &World,
     directory: &DataDirectory,
-    (maker, writers): (Maker, usize),
+    (maker, writers): (Preallocation, usize),
 ) -> Result<(Log, Vec<Record>), ReplicationError> {
     let identity = directory.identity();
     let start = if identity.has_log { Start::Existing } else { Start::New };
@@ -189,7 +189,7 @@ fn engines<T>(
 /// Looks whether the store is of the same moment as snapshots and log; returns for each shard up to where it tells. What
 /// snapshots cut from now on rest on is what the store has now: it was read from there.
 fn check_past(
-    past: &Past,
+    past: &HistoryStore,
     shards: &[Arc<ShardState>],
     metas: &[SnapshotMeta],
     records: &[Record],
@@ -226,7 +226,7 @@ fn check_past(
             past.check_ends(state.id, last)?;
         }
         let shard = past.shard(state.id)?;
-        state.replica.lock().rests_on = shard.batches;
+        state.replica.lock().store_batches = shard.batches;
         replays.push(Replay::new(state.id, shard.upto));
     }
     Ok(replays)

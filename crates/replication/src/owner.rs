@@ -1,6 +1,6 @@
 //! What the replication hands to its owner, the node.
 
-use boxoffice_core::{event::Event as EntityEvent, id::Entity, keep::Kept};
+use boxoffice_core::{event::Event as EntityEvent, id::Entity, state_map::StateMap};
 use boxoffice_shard::{NodeId, RejectReason, ShardId};
 
 use crate::{checksums::Checksum, error::ReplicationError, shard_state::Leadership};
@@ -92,10 +92,10 @@ pub trait Owner: Clone + Send + 'static {
     type Change: Send;
 
     /// Looks at a watched entity before these events are applied.
-    fn before(kept: &Kept, entity: &Entity, events: &[EntityEvent]) -> Option<Self::Before>;
+    fn before(kept: &StateMap, entity: &Entity, events: &[EntityEvent]) -> Option<Self::Before>;
 
     /// What changed since.
-    fn change(before: Self::Before, kept: &Kept, entity: Entity) -> Option<Self::Change>;
+    fn change(before: Self::Before, kept: &StateMap, entity: Entity) -> Option<Self::Change>;
 
     /// A watched entity may have changed in a way that is not known here.
     fn lost(entity: Entity) -> Self::Change;

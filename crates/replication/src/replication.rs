@@ -8,10 +8,10 @@ use std::{
     },
 };
 
-use boxoffice_env::{NodeId, Standing, World};
+use boxoffice_env::{NodeId, DurablePosition, World};
 use boxoffice_shard::ShardId;
 use boxoffice_storage::{
-    archive_files::ArchiveFiles, identity::DataDirectory, past::Past, snapshot_files::SnapshotFiles, witness::Witness,
+    archive_files::ArchiveFiles, identity::DataDirectory, history::HistoryStore, snapshot_files::SnapshotFiles, peer_positions::PeerPositions,
 };
 
 use crate::{config::ReplicationConfig, metrics::Metrics, replicators::Replicators, shard_state::ShardState};
@@ -33,7 +33,7 @@ pub struct Replication<T> {
     /// When the leader of the directory was heard last, if that is another node; monotonic milliseconds.
     pub directory_heard_ms: AtomicU64,
     /// The store of ended entities. It is closed before the lock on the data directory ends.
-    pub past: Past,
+    pub past: HistoryStore,
     /// Old segments of the log.
     pub archives: ArchiveFiles,
     /// The directory of the segments in use.
@@ -42,7 +42,7 @@ pub struct Replication<T> {
     /// The store has no room for what leaves memory.
     pub(crate) history_full: AtomicBool,
     /// How far the disks of the other nodes are, as they have said.
-    pub witness: Witness,
+    pub peer_positions: PeerPositions,
     /// Drawn when this process began.
     pub(crate) run: u64,
     /// The last record of the log that is durable.
@@ -58,9 +58,9 @@ impl<T> Replication<T> {
     }
 
     /// How far this node's disk is.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> DurablePosition {
         let disk = self.directory.identity().disk as u64;
-        Standing { disk, run: self.run, durable: self.durable.load(Ordering::Relaxed) }
+        DurablePosition { disk, run: self.run, durable: self.durable.load(Ordering::Relaxed) }
     }
 
     /// Whether the disk is nearly full.

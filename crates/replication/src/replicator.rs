@@ -18,7 +18,7 @@ use boxoffice_storage::{
     codec,
     history::{HistoryStoreError, Replay, ReplayOutcome},
     log::LogWriter,
-    past::{Brought, Past, PastError, Replay},
+    history::{ReplayOutcome, HistoryStore, HistoryStoreError, Replay},
 };
 use bytes::Bytes;
 use parking_lot::MutexGuard;
@@ -477,10 +477,10 @@ impl<O: Owner> Replicator<O> {
             }
             let in_memory = replica.kept.contains(&entity);
             if !in_memory {
-                let (replay, past) = (&mut self.replays[usize::from(shard)], &self.replication.past);
+                let (replay, past) = (&mut self.replays[usize::from(shard)], &self.replication.history);
                 let brought = loop {
-                    match replay.bring_back(past, &mut replica.kept, position.index, (&entity, &events)) {
-                        Err(PastError::Store(error)) if error.is_full() => {
+                    match replay.reload(past, &mut replica.kept, position.index, (&entity, &events)) {
+                        Err(HistoryStoreError::Store(error)) if error.is_full() => {
                             MutexGuard::unlocked(&mut replica, || {
                                 wait_for_store(&self.owner, &self.replication, &error);
                             });
@@ -495,7 +495,7 @@ impl<O: Owner> Replicator<O> {
                         changed = None;
                         continue;
                     }
-                    Brought::Back => _ = self.replication.metrics.put_back.fetch_add(1, Ordering::Relaxed),
+                    ReplayOutcome::Back => _ = self.replication.metrics.put_back.fetch_add(1, Ordering::Relaxed),
                 }
             }
             // Somebody may have begun to watch it while the store was waited for.
@@ -595,11 +595,11 @@ impl<O: Owner> Replicator<O> {
 fn ask_store<O: Owner, T>(
     owner: &O,
     replication: &Replication<O::Ticket>,
-    ask: impl Fn(&Past) -> Result<T, PastError>,
-) -> Result<T, PastError> {
+    ask: impl Fn(&HistoryStore) -> Result<T, HistoryStoreError>,
+) -> Result<T, HistoryStoreError> {
     loop {
-        match ask(&replication.past) {
-            Err(PastError::Store(error)) if error.is_full() => wait_for_store(owner, replication, &error),
+        match ask(&replication.history) {
+            Err(HistoryStoreError::Store(error)) if error.is_full() => wait_for_store(owner, replication, &error),
             answer => return answer,
         }
     }

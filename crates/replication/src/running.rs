@@ -9,7 +9,7 @@ use boxoffice_env::World;
 use boxoffice_shard::ShardId;
 use boxoffice_storage::{
     identity::DataDirectory,
-    log::{GroupCommit, Maker},
+    log::{GroupCommit, Preallocation},
 };
 use tokio::{
     runtime::{self, Handle, Runtime},
@@ -56,8 +56,8 @@ impl<T: Ticket> Opened<T> {
     /// The directory is in use, another node's, damaged or cannot be written.
     pub fn open(config: ReplicationConfig, world: &World, runner: Runner) -> Result<Opened<T>, ReplicationError> {
         let maker = match runner {
-            Runner::Threads => Maker::Thread,
-            Runner::Tasks(_) => Maker::Caller,
+            Runner::Threads => Preallocation::Thread,
+            Runner::Tasks(_) => Preallocation::Caller,
         };
         let restored = open::restored(config, world, maker)?;
         let replication = Arc::clone(&restored.replication);

@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
 };
 
-use boxoffice_core::{id::Entity, keep::Kept, time::Timestamp};
+use boxoffice_core::{id::Entity, state_map::StateMap, time::Timestamp};
 use boxoffice_shard::{Epoch, FollowerStatus, ReplicaId, ShardId, ShardTime};
 use parking_lot::Mutex;
 
@@ -74,9 +74,9 @@ impl ShardState {
 #[derive(Default)]
 pub struct Replica {
     /// Every entity of the shard that is in memory.
-    pub kept: Kept,
+    pub kept: StateMap,
     /// The batch of the store on which a snapshot cut now would rest: what it has is not in `kept`.
-    pub(crate) rests_on: u64,
+    pub(crate) store_batches: u64,
     /// Entities whose changes the owner wants.
     pub watched: WatchedEntities,
 }

@@ -84,8 +84,8 @@ impl SnapshotWriter {
     ///
     /// # Errors
     /// As the disk says.
-    pub(crate) fn save_now(&self, meta: &SnapshotMeta, rests_on: u64, state: &[u8]) -> Result<(), ReplicationError> {
-        Ok(self.files.save_reserved(meta.shard, meta.position.index, &join(meta, rests_on, state))?)
+    pub(crate) fn save_now(&self, meta: &SnapshotMeta, store_batches: u64, state: &[u8]) -> Result<(), ReplicationError> {
+        Ok(self.files.save_reserved(meta.shard, meta.position.index, &join(meta, store_batches, state))?)
     }
 
     /// Removes every snapshot of a shard that has no replica here any more.
@@ -116,8 +116,8 @@ async fn write_as_task<T: Ticket>(files: SnapshotFiles, cuts: Arc<Inbox<Snapshot
         if taken.is_empty() && cuts.is_closed() {
             return;
         }
-        for Snapshot { meta, rests_on, cut } in taken.drain(..) {
-            let written = write(&files, &meta, rests_on, cut);
+        for Snapshot { meta, store_batches, cut } in taken.drain(..) {
+            let written = write(&files, &meta, store_batches, cut);
             let Some(disk) = replication.upgrade().map(|replication| Arc::clone(&replication.world.disk)) else {
                 return;
             };
@@ -141,8 +141,8 @@ fn report<T>(replication: &Weak<Replication<T>>, meta: &SnapshotMeta, written: R
     }
 }
 
-fn write(files: &SnapshotFiles, meta: &SnapshotMeta, rests_on: u64, cut: Cut) -> Result<(), ReplicationError> {
-    let bytes = join(meta, rests_on, &state(&cut));
+fn write(files: &SnapshotFiles, meta: &SnapshotMeta, store_batches: u64, cut: Cut) -> Result<(), ReplicationError> {
+    let bytes = join(meta, store_batches, &state(&cut));
     drop(cut);
     Ok(files.save(meta.shard, meta.position.index, &bytes)?)
 }

@@ -112,7 +112,7 @@ impl Transfers {
         let mut incoming = self.incoming.lock();
         let may_go = incoming.let_go(shard);
         if may_go {
-            replication.past.give_up(shard);
+            replication.history.give_up(shard);
         }
         may_go
     }
@@ -169,7 +169,7 @@ impl Transfers {
         }
     }
 
-    fn send<T>(&self, replication: &Replication<T>, to: NodeId, token: u64, piece: u64) -> Result<(), PastError> {
+    fn send<T>(&self, replication: &Replication<T>, to: NodeId, token: u64, piece: u64) -> Result<(), HistoryStoreError> {
         let now_ms = replication.world.clock.monotonic_ms();
         let Some(cursor) = self.outgoing.lock().cursor(to, token, piece, now_ms) else {
             let gone = Message::Piece { token, piece, body: message::Body::Gone };
@@ -181,7 +181,7 @@ impl Transfers {
             return Ok(());
         };
         let (shard, ends) = (cursor.shard, cursor.ends);
-        let (mut body, after) = cursor.next(&replication.past)?;
+        let (mut body, after) = cursor.next(&replication.history)?;
         {
             let mut outgoing = self.outgoing.lock();
             if outgoing.stands(shard, ends) {
@@ -205,17 +205,17 @@ impl Transfers {
         token: u64,
         piece: u64,
         body: message::Body,
-    ) -> Result<(), PastError> {
+    ) -> Result<(), HistoryStoreError> {
         let now_ms = replication.world.clock.monotonic_ms();
         let Some(shard) = self.incoming.lock().expects(from, token, piece, now_ms) else { return Ok(()) };
         match body {
             message::Body::Memory(bytes) => self.incoming.lock().memory(from, token, &bytes),
             message::Body::Records(records) => {
-                let upto = replication.past.import(shard, &records)?;
+                let upto = replication.history.import(shard, &records)?;
                 replication.replicators.imported(shard, upto);
             }
             message::Body::End => {
-                replication.past.sync()?;
+                replication.history.sync()?;
                 let bytes = self.incoming.lock().size(from, token) as u64;
                 match replication.snapshot_files.reserve(shard, bytes + DESCRIPTION_BYTES) {
                     Ok(()) => {}

@@ -11,7 +11,7 @@ use boxoffice_core::{
     command::{Limits, NewSession},
     event::{Event as EntityEvent, SessionEvent},
     id::{Entity, Id},
-    keep::Kept,
+    state_map::StateMap,
     layout::{Labels, Layout, Row, Run},
     money::{Currency, Money},
     time::Timestamp,
@@ -96,11 +96,11 @@ impl Owner for Listener {
     type Before = ();
     type Change = Entity;
 
-    fn before(_: &Kept, _: &Entity, _: &[EntityEvent]) -> Option<()> {
+    fn before(_: &StateMap, _: &Entity, _: &[EntityEvent]) -> Option<()> {
         Some(())
     }
 
-    fn change((): (), _: &Kept, entity: Entity) -> Option<Entity> {
+    fn change((): (), _: &StateMap, entity: Entity) -> Option<Entity> {
         Some(entity)
     }
 

@@ -28,7 +28,7 @@ use std::{
     },
 };
 
-use boxoffice_core::{id::Entity, keep::Leaving, planted};
+use boxoffice_core::{id::Entity, state_map::EvictionCandidate, planted};
 use boxoffice_env::{KeyValue, Store, StoreError, StoreSettings, Stores};
 use boxoffice_shard::ShardId;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -84,7 +84,7 @@ pub struct WriterState {
 impl WriterState {
     /// Whether the store may have a record of a leaving entity. It has none if the entity leaves for the first time and began
     /// behind every record that was found.
-    fn may_have(&self, shard: ShardId, leaving: &Leaving) -> bool {
+    fn may_have(&self, shard: ShardId, leaving: &EvictionCandidate) -> bool {
         if planted::is("a record that is not looked up") {
             return false;
         }
@@ -327,8 +327,8 @@ impl HistoryStore {
     ///
     /// # Errors
     /// As [`Store::write`]; [`HistoryStoreError::BadRecord`].
-    pub fn write(&self, leaving: &[(ShardId, Vec<Leaving>)]) -> Result<(), HistoryStoreError> {
-        let mut shards: BTreeMap<ShardId, Vec<&Leaving>> = BTreeMap::new();
+    pub fn write(&self, leaving: &[(ShardId, Vec<EvictionCandidate>)]) -> Result<(), HistoryStoreError> {
+        let mut shards: BTreeMap<ShardId, Vec<&EvictionCandidate>> = BTreeMap::new();
         for (shard, leaving) in leaving {
             shards.entry(*shard).or_default().extend(leaving);
         }
@@ -342,7 +342,7 @@ impl HistoryStore {
 
     fn write_batch(
         &self,
-        shards: &BTreeMap<ShardId, Vec<&Leaving>>,
+        shards: &BTreeMap<ShardId, Vec<&EvictionCandidate>>,
         imported_upto: u64,
     ) -> Result<(), HistoryStoreError> {
         for shard in shards.keys() {
@@ -356,7 +356,7 @@ impl HistoryStore {
         let mut changed = Vec::with_capacity(shards.len());
         for (&shard, leaving) in shards {
             let mut history = self.shard_for_write(&mut writing, shard)?;
-            let mut batch: BTreeMap<Bytes, &Leaving> = BTreeMap::new();
+            let mut batch: BTreeMap<Bytes, &EvictionCandidate> = BTreeMap::new();
             for leaving in leaving {
                 let known = batch.entry(entity_key(shard, &leaving.entity)).or_insert(leaving);
                 if known.index < leaving.index {
@@ -505,7 +505,7 @@ impl HistoryStore {
             let stored =
                 record::decode(bytes).map_err(|why| self.bad(format!("another node, of shard {shard}"), why))?;
             let StoredEntity { index, entity, state } = stored;
-            taken.push(Leaving { entity, state, index, began: None });
+            taken.push(EvictionCandidate { entity, state, index, began: None });
         }
         let upto = taken.iter().map(|leaving| leaving.index).max().unwrap_or(0);
         self.write_batch(&BTreeMap::from([(shard, taken.iter().collect())]), upto)?;

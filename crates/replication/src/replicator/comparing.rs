@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::atomic::Ordering};
 
-use boxoffice_core::keep::Cut;
+use boxoffice_core::state_map::Cut;
 use boxoffice_shard::{NodeId, ShardId};
 
 use super::Replicator;

@@ -107,7 +107,7 @@ impl<O: Owner> Replicator<O> {
             return;
         }
         for state in self.own_shards() {
-            let leaving = state.replica.lock().kept.take_leaving();
+            let leaving = state.replica.lock().kept.take_evictable();
             if !leaving.is_empty() {
                 self.history.order(Order::Leave(state.id, leaving));
             }

@@ -45,7 +45,7 @@ impl Room {
 }
 
 impl<O: Owner> Replicator<O> {
-    /// Gives the last record of a log at rest a witness.
+    /// Gives the last record of a log at rest a peer_positions.
     pub(super) fn seal_at_rest(&mut self, now_ms: u64) -> Result<(), ReplicationError> {
         let last_seq = self.log.last_seq();
         if self.log_rests.0 != last_seq {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use boxoffice_core::{keep::Kept, planted};
+use boxoffice_core::{state_map::StateMap, planted};
 use boxoffice_shard::{DIRECTORY, NodeId, Received, ReplicaId, ShardId, SnapshotMeta};
 use boxoffice_storage::snapshot::{self, Snapshot};
 use bytes::Bytes;
@@ -27,7 +27,7 @@ impl<O: Owner> Replicator<O> {
         self.leader_changed(shard, leadership.epoch.0, Some(self.replication.config.node_id));
         let (unfinished, deadline) = {
             let replica = self.replication.shard(shard).replica.lock();
-            let looks = !planted::is("what is owed not looked for by a new leader");
+            let looks = !planted::is("what is take_delay not looked for by a new leader");
             let unfinished: Vec<_> = replica.kept.unfinished().filter(|_| looks).cloned().collect();
             (unfinished, replica.kept.next_deadline())
         };
@@ -82,7 +82,7 @@ impl<O: Owner> Replicator<O> {
         // What its next replica appends is not to be taken for this one's.
         state.first_needed.store(0, Ordering::Release);
         let mut replica = state.replica.lock();
-        replica.kept = Kept::new();
+        replica.kept = StateMap::new();
         self.changes.extend(replica.watched.iter().cloned().map(O::lost));
         drop(replica);
         state.applied.store(0, Ordering::Relaxed);
@@ -108,10 +108,10 @@ impl<O: Owner> Replicator<O> {
         let why = || "it was announced, and did not come".to_owned();
         let bytes = self.transfers.received(shard, &received.state);
         let bytes = bytes.ok_or_else(|| ReplicationError::BadSnapshot { shard, why: why() })?;
-        let rests_on = self.store_batches(shard)?;
+        let store_batches = self.store_batches(shard)?;
         // No file may rest on what a power cut takes away.
         ask_store(&self.owner, &self.replication, |past| past.sync())?;
-        self.snapshots.save_now(&received.meta, rests_on, &bytes)?;
+        self.snapshots.save_now(&received.meta, store_batches, &bytes)?;
         self.restoring.insert(shard, bytes);
         Ok(())
     }
@@ -122,16 +122,16 @@ impl<O: Owner> Replicator<O> {
         let shard = meta.shard;
         let bytes = self.restoring.remove(&shard).expect("it was made durable in this pass");
         let cut = snapshot::decode_state(&bytes).map_err(|why| ReplicationError::BadSnapshot { shard, why })?;
-        let kept = Kept::restore(cut);
+        let kept = StateMap::restore(cut);
         self.set_distance(shard, meta.distance_ms);
         let deadline = kept.next_deadline();
-        let rests_on = self.store_batches(shard)?;
+        let store_batches = self.store_batches(shard)?;
         let state = Arc::clone(self.replication.shard(shard));
         let mut replica = state.replica.lock();
         if !planted::is("a snapshot of a leader that is not taken over") {
             replica.kept = kept;
         }
-        replica.rests_on = rests_on;
+        replica.store_batches = store_batches;
         // What happened in between is not known here.
         self.changes.extend(replica.watched.iter().cloned().map(O::lost));
         drop(replica);
@@ -150,9 +150,9 @@ impl<O: Owner> Replicator<O> {
     /// Has a snapshot written by the thread that does.
     pub(super) fn cut(&mut self, meta: SnapshotMeta) {
         let replica = self.replication.shard(meta.shard).replica.lock();
-        let (rests_on, cut) = (replica.rests_on, replica.kept.cut());
+        let (store_batches, cut) = (replica.store_batches, replica.kept.cut());
         drop(replica);
-        self.snapshots.write(Snapshot { meta, rests_on, cut });
+        self.snapshots.write(Snapshot { meta, store_batches, cut });
     }
 
     /// What stands for a shard's state in a message to another node, which then pulls it.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use boxoffice_core::{
     event::Event,
     id::Entity,
-    keep::{Kept, State},
+    state_map::{StateMap, State},
     planted,
 };
 use boxoffice_shard::ShardId;
@@ -51,7 +51,7 @@ impl Replay {
     pub fn reload(
         &mut self,
         history: &HistoryStore,
-        kept: &mut Kept,
+        kept: &mut StateMap,
         index: u64,
         (entity, events): (&Entity, &[Event]),
     ) -> Result<ReplayOutcome, HistoryStoreError> {
