@@ -8,11 +8,11 @@ use boxoffice_core::{
     event::{Event, SessionEvent},
     host::{Effect, Host, Input, Turn},
     id::{CartId, Entity, HoldId, Id, Request, RequestHash},
-    state_map::State,
     layout::{Labels, Layout, Row, Run},
     money::{Currency, Money},
     rules::Rules,
     seat::{Seat, SeatSet},
+    state_map::State,
     time::Timestamp,
 };
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};

@@ -33,8 +33,8 @@ use crate::{
 };
 
 pub(crate) use add::GrantedLine;
-use attempts::PaymentAttempts;
 pub(crate) use attempts::Checkout;
+use attempts::PaymentAttempts;
 pub(crate) use body::Body;
 use line::Line;
 use memory::Memory;

@@ -185,7 +185,7 @@ fn one<I: Counted>(inventory: &mut I, reference: &mut Reference, step: &Step) {
         Step::Hold { hold, revision, quantity, deadline } => {
             let want = I::want(quantity);
             let ask = HoldAsk { hold: hold_id(hold), revision, want: &want, deadline: Timestamp(deadline) };
-            let said = match inventory.decide_hold(Timestamp(0), &ask) {
+            let result = match inventory.decide_hold(Timestamp(0), &ask) {
                 Ok(event) => {
                     inventory.write(&event);
                     assert_eq!(inventory.granted(hold_id(hold)).revision, revision);
@@ -197,7 +197,7 @@ fn one<I: Counted>(inventory: &mut I, reference: &mut Reference, step: &Step) {
                 Err(Reply::Stale { revision, live, .. }) => Said::Stale { revision, live },
                 Err(reply) => panic!("a hold is replied to with {reply:?}"),
             };
-            assert_eq!(said, reference.hold(hold, revision, quantity, deadline), "{step:?}");
+            assert_eq!(result, reference.hold(hold, revision, quantity, deadline), "{step:?}");
         }
         Step::Release { hold, revision, left, last } => {
             let portion = (left > 0).then(|| I::portion(left));

@@ -18,12 +18,12 @@ use crate::{
     command::Command,
     event::Event,
     id::{Entity, Request},
-    state_map::State,
     payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStep},
     planted,
     push_exact::push_exact,
     refusal::Refusal,
     rules::Rules,
+    state_map::State,
     time::{Moment, TIMESTAMP_MAX, Timestamp},
 };
 

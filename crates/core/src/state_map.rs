@@ -342,7 +342,8 @@ impl StateMap {
             self.wakes.insert((deadline, entity.clone()));
         }
         let evictable_at = entry.state.is_evictable().then_some(self.index);
-        self.evictable = self.evictable + usize::from(evictable_at.is_some()) - usize::from(entry.evictable_at.is_some());
+        self.evictable =
+            self.evictable + usize::from(evictable_at.is_some()) - usize::from(entry.evictable_at.is_some());
         entry.evictable_at = evictable_at;
         let version = entry.state.version();
         if evictable_at.is_some() {

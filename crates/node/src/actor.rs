@@ -15,9 +15,9 @@ use boxoffice_core::{
     event::{CartEvent, Event},
     host::{Effect, Host, Input, Turn},
     id::Entity,
-    state_map::State,
     planted,
     refusal::Refusal,
+    state_map::State,
     time::{Moment, Timestamp},
 };
 use boxoffice_shard::Input as EngineInput;

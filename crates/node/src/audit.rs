@@ -8,10 +8,10 @@ use std::{
 use boxoffice_core::{
     answer::{CartAudit, CartState, Claim, HoldView, SaleView},
     id::{CartId, Entity, HoldId, Id, OrderId},
-    state_map::State,
     money::Currency,
     payment::{OpenPayment, PaymentCounts},
     portion::Portion,
+    state_map::State,
 };
 use boxoffice_shard::ShardId;
 use boxoffice_storage::past::{PastError, Totals};

@@ -12,8 +12,8 @@ use std::{
 use boxoffice_core::{
     command::{CartCommand, Command},
     id::{Entity, Request, RequestHash},
-    state_map::StateMap,
     planted,
+    state_map::StateMap,
 };
 use boxoffice_env::{Clock, NotSent};
 use boxoffice_shard::{Epoch, FollowerStatus, NodeId, ReplicaId, ShardId, ShardTime};

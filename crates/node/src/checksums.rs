@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use boxoffice_core::{id::hash64, state_map::Cut, packing};
+use boxoffice_core::{id::hash64, packing, state_map::Cut};
 use boxoffice_shard::{Members, NodeId, ReplicaId, ShardId};
 use serde::{Deserialize, Serialize};
 

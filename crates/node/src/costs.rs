@@ -14,11 +14,11 @@ use boxoffice_core::{
     event::{Event, SessionEvent},
     host::{Effect, Host, Input, Turn},
     id::{CartToken, Entity, Id},
-    state_map::{StateMap, State},
     layout::{Labels, Layout, Row, Run},
     money::{Currency, Money},
     rules::Rules,
     seat::Seat,
+    state_map::{State, StateMap},
     time::Timestamp,
 };
 use boxoffice_shard::{Config, Engine, Epoch, Input as EngineInput, Now, Output};

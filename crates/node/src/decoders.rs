@@ -3,7 +3,7 @@
 
 use std::{fmt::Debug, path::Path, sync::Arc};
 
-use boxoffice_core::{state_map::Cut, packing};
+use boxoffice_core::{packing, state_map::Cut};
 use boxoffice_env::{Disk, Standing};
 use boxoffice_shard::{Record, ShardId};
 use boxoffice_storage::{archive_files::ArchiveFiles, codec, past, snapshot};

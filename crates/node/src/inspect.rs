@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use boxoffice_core::{
     event::Event,
     id::Entity,
-    state_map::{StateMap, ShardAudit},
+    state_map::{ShardAudit, StateMap},
     time::Timestamp,
 };
 use boxoffice_env::{StoreSettings, World};

@@ -8,7 +8,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use boxoffice_core::{command::Command, id::Request, state_map::StateMap, planted};
+use boxoffice_core::{command::Command, id::Request, planted, state_map::StateMap};
 use boxoffice_env::{Local, World};
 use boxoffice_feeds::{FeedSettings, Feeds};
 use boxoffice_shard::{Config, Engine, Record, ShardId, SnapshotMeta};

@@ -16,8 +16,8 @@ use boxoffice_core::{
     cluster_table::ClusterTable,
     command::{ClusterCommand, Command, Machine, Move},
     id::Entity,
-    state_map::State,
     planted,
+    state_map::State,
 };
 use boxoffice_env::{Lane, NotTaken, Peer, PeerHello, Taken};
 use boxoffice_shard::{

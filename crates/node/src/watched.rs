@@ -9,8 +9,8 @@ use boxoffice_core::{
     answer::{AreaCounts, MapView, Purchase},
     event::Event,
     id::{Entity, Id},
-    state_map::{StateMap, State},
     seat::SeatState,
+    state_map::{State, StateMap},
 };
 use boxoffice_feeds::{Beginning, Commit, DAYS_MAX, FeedSource, News, NoFeed};
 use boxoffice_storage::past::PastError;

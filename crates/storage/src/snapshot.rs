@@ -1,6 +1,6 @@
 //! A snapshot of a shard as bytes.
 
-use boxoffice_core::{state_map::Cut, packing};
+use boxoffice_core::{packing, state_map::Cut};
 use boxoffice_shard::SnapshotMeta;
 use bytes::Bytes;
 

@@ -36,7 +36,12 @@ impl Cart {
         let asks_gateway = amount.amount != 0 && !payment.is_recorded();
         if !late && !asks_gateway {
             let order = self.order_of(now, customer, payment, shipping);
-            return Ok(CartEvent::CheckedOut { order: Arc::new(order), reserved: Vec::new(), reference: None, request });
+            return Ok(CartEvent::CheckedOut {
+                order: Arc::new(order),
+                reserved: Vec::new(),
+                reference: None,
+                request,
+            });
         }
         let (attempt, deadline) = self.check_attempt(at, body, request, late)?;
         let (payment, shipping) = (Box::new(payment), shipping.map(Box::new));

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use smol_str::format_smolstr;
 
-use super::{Body, CART_LINES_MAX, CART_OUTCOMES_MORE, CART_REQUESTS_MAX, Cart, committed_after, keep_taken};
+use super::{Body, CART_LINES_MAX, CART_OUTCOMES_MORE, CART_REQUESTS_MAX, Cart, Line, committed_after, keep_taken};
 use crate::{
     answer::{Answer, CartState, CartView, Ended, LineView, TakenAway, TakenLine},
     command::{Want, WantedLine},

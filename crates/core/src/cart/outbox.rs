@@ -56,11 +56,11 @@ impl Outbox {
     /// The message a reply of `from` acknowledges.
     pub(crate) fn acknowledged_by(&self, from: &Entity, reply: &Reply) -> Option<u64> {
         let fits = |ask: &Ask| match (ask, reply) {
-            (Ask::Release { hold, revision, .. }, Reply::Released { hold: said, revision: replied }) => {
-                (hold, revision) == (said, replied)
+            (Ask::Release { hold, revision, .. }, Reply::Released { hold: replied_hold, revision: replied }) => {
+                (hold, revision) == (replied_hold, replied)
             }
-            (Ask::Sell { hold, .. }, Reply::Sold { hold: said, .. })
-            | (Ask::Refund { hold }, Reply::Refunded { hold: said }) => hold == said,
+            (Ask::Sell { hold, .. }, Reply::Sold { hold: replied_hold, .. })
+            | (Ask::Refund { hold }, Reply::Refunded { hold: replied_hold }) => hold == replied_hold,
             (Ask::Post { purchase }, Reply::Posted { order }) => purchase.order == *order,
             (Ask::Forget, Reply::Forgotten) => true,
             _ => false,

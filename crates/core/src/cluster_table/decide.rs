@@ -6,9 +6,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::{ClusterTable, FIRST_GENERATION};
 use crate::{
-    cluster::{
-        ADDRESS_BYTES_MAX, Copies, GENERATIONS, Member, MemberState, NODE_MAX, Place, REPLICAS_MAX, Replica,
-    },
+    cluster::{ADDRESS_BYTES_MAX, Copies, GENERATIONS, Member, MemberState, NODE_MAX, Place, REPLICAS_MAX, Replica},
     command::{Machine, Move},
     event::ClusterEvent,
     id::Request,

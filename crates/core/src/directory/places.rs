@@ -144,12 +144,13 @@ mod tests {
         let mut places = Places::of((0..100).map(|number| (id(number), (number * 1_000_000, 0))));
         places.put(&id(0), Some((99_500_000, 0)));
         places.put(&id(99), None);
-        let told = |places: &Places| places.nearest((100_000_000, 0)).map(|(_, id)| id.clone()).collect::<Vec<_>>();
-        let order = told(&places);
+        let nearest_ids =
+            |places: &Places| places.nearest((100_000_000, 0)).map(|(_, id)| id.clone()).collect::<Vec<_>>();
+        let order = nearest_ids(&places);
         assert_eq!(order[..3], [id(0), id(98), id(97)]);
         assert_eq!(order.len(), 99);
         places.settle();
-        assert_eq!(told(&places), order);
+        assert_eq!(nearest_ids(&places), order);
         assert_eq!((places.settled.size(), places.recent.len()), (99, 0));
     }
 }

@@ -134,7 +134,8 @@ impl Directory {
         let (venues, more) = page(limit, fitting, |(_, id)| self.entry(id, None));
         let last = venues.last().filter(|_| more);
         let cursor = |last: &VenueEntry| VenueCursor::Name { name: fold(&last.name), id: last.id.clone() };
-        VenuesPage { venues, next: last.map(|last| cursor(last).to_smolstr()) }
+        let next = last.map(|last| cursor(last).to_smolstr());
+        VenuesPage { venues, next }
     }
 
     fn venues_by_distance(

@@ -132,8 +132,8 @@ impl<R> CartHost<R> {
                 stage.turn.answer(from, outcome);
             }
             CartCommand::Paid { key, step, outcome } => {
-                let said = self.paid(stage, key, step, outcome);
-                let outcome = said.and_then(|()| stage.entity.ok(Answer::Done));
+                let result = self.paid(stage, key, step, outcome);
+                let outcome = result.and_then(|()| stage.entity.ok(Answer::Done));
                 stage.turn.answer(from, outcome);
             }
             CartCommand::Open { .. }

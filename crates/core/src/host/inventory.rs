@@ -11,11 +11,9 @@ use crate::{
     ask::{Ask, Reply},
     cart::REVISION_MAX,
     command::{Command, CustomerCommand, ProductCommand, ResourceCommand, SessionCommand},
-    customer::Customer,
     event::{Event, SessionEvent},
     id::{CartId, Entity, HoldId, Request, RequestHash},
     inventory::{HoldAsk, Inventory},
-    state_map::State,
     planted,
     portion::Portion,
     product::Product,
@@ -23,6 +21,7 @@ use crate::{
     resource::Resource,
     rules::Rules,
     session::Session,
+    state_map::State,
     time::Timestamp,
 };
 
@@ -353,7 +352,8 @@ fn answer_ask<R>(
         }
         Ask::Sell { hold, revision, portion, order, at } => {
             let inventory = entity.inventory();
-            let inventory = inventory.unwrap_or_else(|| panic!("{} sells {hold:?} and does not exist", entity.entity()));
+            let inventory =
+                inventory.unwrap_or_else(|| panic!("{} sells {hold:?} and does not exist", entity.entity()));
             for event in inventory.decide_sell(hold, revision, &portion, order, at) {
                 entity.apply(event, turn);
             }

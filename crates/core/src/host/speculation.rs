@@ -14,12 +14,12 @@ use crate::{
     event::{CartEvent, Event, VenueEvent},
     id::Entity,
     inventory::Inventory,
-    state_map::State,
     product::Product,
     push_exact::push_exact,
     refusal::Refusal,
     resource::Resource,
     session::Session,
+    state_map::State,
     venue::Venue,
 };
 

@@ -212,13 +212,13 @@ fn a_repeated_put_gets_its_first_answer() {
 
 #[test]
 fn details_that_cannot_be_are_refused() {
-    let said = |details: &ProductDetails| {
+    let result = |details: &ProductDetails| {
         Product::decide_put(None, &Rules::default(), details, request(1)).map(|_| ()).map_err(|no| no.code())
     };
     let refused = |change: fn(&mut ProductDetails)| {
         let mut details = product_details(1);
         change(&mut details);
-        said(&details)
+        result(&details)
     };
     assert_eq!(refused(|_| {}), Ok(()));
     assert_eq!(refused(|details| details.blob = vec![0; 1_024]), Ok(()));
@@ -226,9 +226,9 @@ fn details_that_cannot_be_are_refused() {
     let properties = |count: usize| (0..count).map(|n| (alloc::format!("{n:03}").into(), "".into())).collect();
     let mut details = product_details(1);
     details.properties = properties(64);
-    assert_eq!(said(&details), Ok(()));
+    assert_eq!(result(&details), Ok(()));
     details.properties = properties(65);
-    assert_eq!(said(&details), Err(101));
+    assert_eq!(result(&details), Err(101));
     assert_eq!(
         refused(|details| details.properties = vec![("b".into(), "".into()), ("a".into(), "".into())]),
         Err(101)

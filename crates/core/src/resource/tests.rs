@@ -93,10 +93,10 @@ fn hold(resource: &mut Resource, number: u64, begin: u64, end: u64) -> Result<Gr
     }
 }
 
-fn in_the_way(said: Result<(), Refusal>) -> Vec<SmolStr> {
-    match said {
+fn in_the_way(result: Result<(), Refusal>) -> Vec<SmolStr> {
+    match result {
         Err(Refusal::SlotTaken(conflicts)) => conflicts.into_iter().map(|conflict| conflict.why).collect(),
-        said => panic!("nothing is in the way: {said:?}"),
+        result => panic!("nothing is in the way: {result:?}"),
     }
 }
 
@@ -121,8 +121,8 @@ fn example_12_touching_bookings_and_one_across_both() {
     let mut desk = resource(|_| {});
     reserve(&mut desk, "a", &local("2026-01-01T10:00", "2026-01-01T10:30"), None).expect("it is free");
     reserve(&mut desk, "b", &local("2026-01-01T10:30", "2026-01-02T10:45"), None).expect("they touch");
-    let said = reserve(&mut desk, "c", &local("2026-01-01T10:30", "2026-01-02T10:45"), None);
-    assert_eq!(in_the_way(said), ["booking/b is there from 2026-01-01T10:30 to 2026-01-02T10:45"]);
+    let result = reserve(&mut desk, "c", &local("2026-01-01T10:30", "2026-01-02T10:45"), None);
+    assert_eq!(in_the_way(result), ["booking/b is there from 2026-01-01T10:30 to 2026-01-02T10:45"]);
     whole(&desk);
 }
 
@@ -161,15 +161,15 @@ fn details_of_a_slot_stay_with_it_from_the_hold_to_the_sale() {
         Some(Content::Slot { begin, end, price: 1_200, details: "with a piano".into() })
     );
     assert_ne!(asked("with a piano").hash(), asked("with two").hash(), "another wish under the same hold is noticed");
-    let told = |desk: &Resource| {
+    let listed = |desk: &Resource| {
         let all = desk.bookings(begin, end, 10, None).expect("a good window");
         all.into_iter().map(|booking| (booking.state, booking.details)).collect::<Vec<_>>()
     };
-    assert_eq!(told(&desk), [(BookingState::Held, "with a piano".into())]);
+    assert_eq!(listed(&desk), [(BookingState::Held, "with a piano".into())]);
     whole(&desk);
     let sold = desk.decide_sell(hold_id(1), 2, &Portion::Slot { begin, end }, OrderId(1), NOW);
     write(&mut desk, sold);
-    assert_eq!(told(&desk), [(BookingState::Sold, "with a piano".into())]);
+    assert_eq!(listed(&desk), [(BookingState::Sold, "with a piano".into())]);
     whole(&desk);
 }
 
@@ -214,21 +214,21 @@ fn every_refusal_has_its_number() {
         details.horizon_ms = Some(366 * 24 * HOUR_MS);
     });
     let now = desk.place.asked(&local("2026-06-01T08:00", "2026-06-01T09:00")).expect("a slot").begin();
-    let said = |desk: &Resource, begin: &str, end: &str| {
+    let result = |desk: &Resource, begin: &str, end: &str| {
         let decided = desk.decide_reserve(now, &id("b"), &local(begin, end), None, &"".into(), request(1));
         decided.map(|_| ()).map_err(|refusal| refusal.code())
     };
-    assert_eq!(said(&desk, "2026-06-01T09:00", "2026-06-01T10:00"), Ok(()), "exactly the notice");
-    assert_eq!(said(&desk, "2026-06-01T10:00", "2026-06-01T10:00"), Err(502), "empty");
-    assert_eq!(said(&desk, "2026-06-01T11:00", "2026-06-01T10:00"), Err(502), "inverted");
-    assert_eq!(said(&desk, "2026-06-01 11:00", "2026-06-01T12:00"), Err(502), "no local time");
-    assert_eq!(said(&desk, "2026-06-02T08:59", "2026-06-02T10:00"), Err(504), "a minute too early");
-    assert_eq!(said(&desk, "2026-12-24T10:00", "2026-12-24T11:00"), Err(504), "closed that day");
-    assert_eq!(said(&desk, "2026-06-01T08:59", "2026-06-01T10:00"), Err(506), "less than the notice");
-    assert_eq!(said(&desk, "2027-06-02T10:00", "2027-06-02T11:00"), Err(506), "begins behind the horizon");
+    assert_eq!(result(&desk, "2026-06-01T09:00", "2026-06-01T10:00"), Ok(()), "exactly the notice");
+    assert_eq!(result(&desk, "2026-06-01T10:00", "2026-06-01T10:00"), Err(502), "empty");
+    assert_eq!(result(&desk, "2026-06-01T11:00", "2026-06-01T10:00"), Err(502), "inverted");
+    assert_eq!(result(&desk, "2026-06-01 11:00", "2026-06-01T12:00"), Err(502), "no local time");
+    assert_eq!(result(&desk, "2026-06-02T08:59", "2026-06-02T10:00"), Err(504), "a minute too early");
+    assert_eq!(result(&desk, "2026-12-24T10:00", "2026-12-24T11:00"), Err(504), "closed that day");
+    assert_eq!(result(&desk, "2026-06-01T08:59", "2026-06-01T10:00"), Err(506), "less than the notice");
+    assert_eq!(result(&desk, "2027-06-02T10:00", "2027-06-02T11:00"), Err(506), "begins behind the horizon");
     put(&mut desk, |details| details.hours = None).expect("always open");
-    assert_eq!(said(&desk, "2027-06-02T07:00", "2027-06-02T08:00"), Ok(()), "ends at the horizon");
-    assert_eq!(said(&desk, "2027-06-02T07:00", "2027-06-02T08:01"), Err(506), "ends behind the horizon");
+    assert_eq!(result(&desk, "2027-06-02T07:00", "2027-06-02T08:00"), Ok(()), "ends at the horizon");
+    assert_eq!(result(&desk, "2027-06-02T07:00", "2027-06-02T08:01"), Err(506), "ends behind the horizon");
     assert_eq!(
         desk.decide_move(now, &id("b"), &local("2026-06-02T08:00", "2026-06-02T09:00"), request(1))
             .map_err(|no| no.code()),
@@ -236,7 +236,7 @@ fn every_refusal_has_its_number() {
     );
     put(&mut desk, |details| details.horizon_ms = None).expect("any time ahead");
     reserve(&mut desk, "b", &local("2026-06-02T08:00", "2026-06-02T09:00"), None).expect("it is free");
-    assert_eq!(said(&desk, "2026-06-03T08:00", "2026-06-03T09:00"), Err(503), "the name is used");
+    assert_eq!(result(&desk, "2026-06-03T08:00", "2026-06-03T09:00"), Err(503), "the name is used");
     let other = |begin, end| desk.decide_reserve(now, &id("c"), &local(begin, end), None, &"".into(), request(1));
     assert_eq!(other("2026-06-02T08:00", "2026-06-02T09:00").map_err(|no| no.code()), Err(501));
 }
@@ -246,8 +246,8 @@ fn a_booking_moves_or_keeps_its_time() {
     let mut desk = resource(|_| {});
     reserve(&mut desk, "a", &local("2026-01-01T10:00", "2026-01-01T11:00"), None).expect("it is free");
     reserve(&mut desk, "b", &local("2026-01-01T12:00", "2026-01-01T13:00"), None).expect("it is free");
-    let said = desk.decide_move(NOW, &id("a"), &local("2026-01-01T11:30", "2026-01-01T12:30"), request(2));
-    assert_eq!(in_the_way(said.map(|_| ())).len(), 1);
+    let result = desk.decide_move(NOW, &id("a"), &local("2026-01-01T11:30", "2026-01-01T12:30"), request(2));
+    assert_eq!(in_the_way(result.map(|_| ())).len(), 1);
     let event = desk.decide_move(NOW, &id("a"), &local("2026-01-01T10:30", "2026-01-01T11:30"), request(2));
     desk.apply(&event.expect("its own old time is not in the way"));
     let Some(Ok((Answer::Booked(booked), _))) = desk.answered(request(2)) else { panic!("not remembered") };
@@ -263,8 +263,8 @@ fn a_series_is_booked_whole_or_not_at_all() {
     let weekly = every(Every::Week(vec![1, 3]), Until::Count(4));
     let when = local("2026-03-09T10:00", "2026-03-09T11:00");
     let version = room.version();
-    let said = in_the_way(reserve(&mut room, "jour", &when, Some(&weekly)));
-    assert_eq!(said, ["booking/x is there from 2026-03-11T10:30 to 2026-03-11T11:00"]);
+    let result = in_the_way(reserve(&mut room, "jour", &when, Some(&weekly)));
+    assert_eq!(result, ["booking/x is there from 2026-03-11T10:30 to 2026-03-11T11:00"]);
     assert_eq!((room.version(), names(&room)), (version, vec!["x".into()]));
     room.apply(&room.decide_cancel(&id("x"), false, request(2)).expect("it is there"));
     reserve(&mut room, "jour", &when, Some(&weekly)).expect("it is free");
@@ -284,13 +284,13 @@ fn a_series_is_booked_whole_or_not_at_all() {
 fn times_that_the_clocks_skip_or_show_twice_are_conflicts_of_a_series() {
     let mut room = resource(|details| details.zone = "Europe/Berlin".into());
     let daily = every(Every::Day, Until::Date("2026-03-30".into()));
-    let said = reserve(&mut room, "early", &local("2026-03-28T02:15", "2026-03-28T02:45"), Some(&daily));
-    assert_eq!(in_the_way(said), ["2026-03-29T02:15: this time does not exist: the clocks go forward over it"]);
-    let said = reserve(&mut room, "once", &local("2026-03-29T02:15", "2026-03-29T03:45"), None);
-    assert_eq!(said.map_err(|no| no.code()), Err(502));
+    let result = reserve(&mut room, "early", &local("2026-03-28T02:15", "2026-03-28T02:45"), Some(&daily));
+    assert_eq!(in_the_way(result), ["2026-03-29T02:15: this time does not exist: the clocks go forward over it"]);
+    let result = reserve(&mut room, "once", &local("2026-03-29T02:15", "2026-03-29T03:45"), None);
+    assert_eq!(result.map_err(|no| no.code()), Err(502));
     let daily = every(Every::Day, Until::Count(2));
-    let said = reserve(&mut room, "late", &local("2026-10-24T01:30", "2026-10-24T02:30"), Some(&daily));
-    assert_eq!(in_the_way(said), ["2026-10-25T02:30: this time exists twice: the clocks go back over it"]);
+    let result = reserve(&mut room, "late", &local("2026-10-24T01:30", "2026-10-24T02:30"), Some(&daily));
+    assert_eq!(in_the_way(result), ["2026-10-25T02:30: this time exists twice: the clocks go back over it"]);
     // The same local time, so 25 hours apart.
     reserve(&mut room, "noon", &local("2026-10-24T12:00", "2026-10-24T13:00"), Some(&daily)).expect("it is free");
     let begins = room.bookings(Timestamp(0), Timestamp(250_000_000_000_000), 9, None).expect("a good window");
@@ -306,8 +306,8 @@ fn times_that_the_clocks_skip_or_show_twice_are_conflicts_of_a_series() {
 fn a_series_is_in_its_own_way() {
     let mut room = resource(|_| {});
     let daily = every(Every::Day, Until::Count(3));
-    let said = in_the_way(reserve(&mut room, "s", &local("2026-01-01T10:00", "2026-01-02T11:00"), Some(&daily)));
-    assert_eq!(said, ["booking/s.1 is there from 2026-01-01T10:00 to 2026-01-02T11:00"]);
+    let result = in_the_way(reserve(&mut room, "s", &local("2026-01-01T10:00", "2026-01-02T11:00"), Some(&daily)));
+    assert_eq!(result, ["booking/s.1 is there from 2026-01-01T10:00 to 2026-01-02T11:00"]);
     put(&mut room, |details| details.capacity = 2).expect("more room");
     reserve(&mut room, "s", &local("2026-01-01T10:00", "2026-01-02T11:00"), Some(&daily)).expect("room for two");
     whole(&room);
@@ -317,18 +317,18 @@ fn a_series_is_in_its_own_way() {
 fn recurrences_that_cannot_be_are_refused() {
     let mut room = resource(|_| {});
     let when = local("2026-01-01T10:00", "2026-01-01T11:00");
-    let mut said = |repeat: Repeat| reserve(&mut room, "s", &when, Some(&repeat)).map_err(|no| no.code());
-    assert_eq!(said(every(Every::Day, Until::Count(0))), Err(101));
-    assert_eq!(said(every(Every::Day, Until::Count(401))), Err(101));
-    assert_eq!(said(every(Every::Day, Until::Count(u32::MAX))), Err(101));
-    assert_eq!(said(every(Every::Week(vec![8]), Until::Count(2))), Err(101));
-    assert_eq!(said(every(Every::Day, Until::Date("soon".into()))), Err(101));
-    assert_eq!(said(Repeat { every: Every::Month, interval: 0, until: Until::Count(2) }), Err(101));
-    assert_eq!(said(every(Every::Week(vec![1]), Until::Count(2))), Err(502), "the first is a Thursday");
-    assert_eq!(said(every(Every::Week(vec![]), Until::Count(2))), Ok(()));
+    let mut result = |repeat: Repeat| reserve(&mut room, "s", &when, Some(&repeat)).map_err(|no| no.code());
+    assert_eq!(result(every(Every::Day, Until::Count(0))), Err(101));
+    assert_eq!(result(every(Every::Day, Until::Count(401))), Err(101));
+    assert_eq!(result(every(Every::Day, Until::Count(u32::MAX))), Err(101));
+    assert_eq!(result(every(Every::Week(vec![8]), Until::Count(2))), Err(101));
+    assert_eq!(result(every(Every::Day, Until::Date("soon".into()))), Err(101));
+    assert_eq!(result(Repeat { every: Every::Month, interval: 0, until: Until::Count(2) }), Err(101));
+    assert_eq!(result(every(Every::Week(vec![1]), Until::Count(2))), Err(502), "the first is a Thursday");
+    assert_eq!(result(every(Every::Week(vec![]), Until::Count(2))), Ok(()));
     let long = "x".repeat(63);
-    let said = reserve(&mut room, &long, &when, Some(&every(Every::Month, Until::Count(2))));
-    assert_eq!(said.map_err(|no| no.code()), Err(101), "no room for a number");
+    let result = reserve(&mut room, &long, &when, Some(&every(Every::Month, Until::Count(2))));
+    assert_eq!(result.map_err(|no| no.code()), Err(101), "no room for a number");
 }
 
 #[test]
@@ -416,17 +416,17 @@ fn details_that_cannot_be_are_refused() {
     let refused = |details: &ResourceDetails| {
         Resource::decide_put(None, &Rules::default(), details, request(0)).map(|_| ()).map_err(|no| no.code())
     };
-    let said = |change: fn(&mut ResourceDetails)| {
+    let result = |change: fn(&mut ResourceDetails)| {
         let mut details = details();
         change(&mut details);
         refused(&details)
     };
-    assert_eq!(said(|_| {}), Ok(()));
-    assert_eq!(said(|details| details.capacity = 0), Err(101));
-    assert_eq!(said(|details| details.zone = "Atlantis/City".into()), Err(101));
-    assert_eq!(said(|details| details.before_ms = u64::MAX), Err(101));
-    assert_eq!(said(|details| details.rate.per_ms = Some(0)), Err(101));
-    assert_eq!(said(|details| details.rate.amount = -1), Err(101));
+    assert_eq!(result(|_| {}), Ok(()));
+    assert_eq!(result(|details| details.capacity = 0), Err(101));
+    assert_eq!(result(|details| details.zone = "Atlantis/City".into()), Err(101));
+    assert_eq!(result(|details| details.before_ms = u64::MAX), Err(101));
+    assert_eq!(result(|details| details.rate.per_ms = Some(0)), Err(101));
+    assert_eq!(result(|details| details.rate.amount = -1), Err(101));
     let hours = |week: [Vec<(u16, u16)>; 7], day: &str| OpeningHours { week, exceptions: vec![(day.into(), vec![])] };
     let mut wrong = details();
     for (week, day) in [([(); 7].map(|()| vec![(600, 500)]), "2026-12-24"), ([(); 7].map(|()| vec![]), "Christmas")] {
@@ -560,7 +560,7 @@ impl Reference {
                 let want = Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + length), details: "".into() };
                 let ask = HoldAsk { hold: hold_id(number), revision, want: &want, deadline: Timestamp(5) };
                 // No asked slot has begun.
-                let said = match resource.decide_hold(Timestamp(0), &ask) {
+                let result = match resource.decide_hold(Timestamp(0), &ask) {
                     Ok(event) => {
                         write(resource, [event]);
                         Ok(())
@@ -573,7 +573,7 @@ impl Reference {
                     }
                     Err(reply) => panic!("{reply:?}"),
                 };
-                assert_eq!(said, self.hold(number, revision, (begin, begin + length)), "{step:?}");
+                assert_eq!(result, self.hold(number, revision, (begin, begin + length)), "{step:?}");
             }
             Step::Release { hold, revision, last } => {
                 write(resource, resource.decide_release(hold_id(hold), revision, None, last));
@@ -643,12 +643,12 @@ impl Reference {
     }
 
     fn compare(&self, resource: &Resource) {
-        let told = resource.bookings(Timestamp(0), Timestamp(100), 100, None).expect("a good window");
-        let mut told: Vec<(u64, u64)> = told.iter().map(|booking| (booking.begin.0, booking.end.0)).collect();
+        let listed = resource.bookings(Timestamp(0), Timestamp(100), 100, None).expect("a good window");
+        let mut listed: Vec<(u64, u64)> = listed.iter().map(|booking| (booking.begin.0, booking.end.0)).collect();
         let mut slots: Vec<(u64, u64)> = self.slots().collect();
-        told.sort_unstable();
+        listed.sort_unstable();
         slots.sort_unstable();
-        assert_eq!(told, slots);
+        assert_eq!(listed, slots);
         for (number, (begin, end)) in &self.named {
             let slot = resource.calendar.slot_of(&BookingKey::Named(name(*number))).expect("it is booked");
             assert_eq!((slot.begin().0, slot.end().0), (*begin, *end));
@@ -686,8 +686,8 @@ fn an_unavailable_time_names_every_conflict() {
     assert_eq!(desk.is_available(at, &utc(11, 12)), Ok(vec![]));
     let event = desk.decide_reserve(at, &id("a"), &utc(11, 12), None, &"".into(), request(1)).expect("it is free");
     desk.apply(&event);
-    let said: Vec<Conflict> = desk.is_available(at, &utc(10, 12)).expect("a good interval");
-    assert_eq!(said.len(), 2, "too soon, and taken: {said:?}");
+    let result: Vec<Conflict> = desk.is_available(at, &utc(10, 12)).expect("a good interval");
+    assert_eq!(result.len(), 2, "too soon, and taken: {result:?}");
     assert_eq!(desk.is_available(at, &utc(12, 12)).map_err(|no| no.code()), Err(502));
     assert!(matches!(event, ResourceEvent::Reserved { series: None, .. }));
 }

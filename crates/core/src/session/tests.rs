@@ -131,8 +131,8 @@ fn example_8_an_area_of_495() {
     hold(&mut session, 1, 1, &floor(5), LATER).expect("there is room");
     sell(&mut session, 1, 2, &places(5));
     assert_eq!(free(&session), 490);
-    let said = refusal(hold(&mut session, 2, 1, &floor(500), LATER));
-    assert_eq!(said, Refusal::NotEnoughPlaces { area: id("floor"), free: 490 });
+    let result = refusal(hold(&mut session, 2, 1, &floor(500), LATER));
+    assert_eq!(result, Refusal::NotEnoughPlaces { area: id("floor"), free: 490 });
     assert_eq!(session.area_counts(), [AreaCounts { area: id("floor"), free: 490, held: 0, sold: 5 }]);
 }
 
@@ -238,8 +238,8 @@ fn a_canceled_session_sells_nothing_more_and_wants_everything_back() {
     assert_eq!(session.canceled(), Some("no power"));
     let closed = Refusal::SessionClosed("it is canceled already: no power".into());
     assert_eq!(session.decide_cancel(&"again".into(), request(2)), Err(closed));
-    let said = refusal(hold(&mut session, 3, 1, &want(&[(1, 1)]), LATER));
-    assert_eq!(said, Refusal::SessionClosed("it is canceled: no power".into()));
+    let result = refusal(hold(&mut session, 3, 1, &want(&[(1, 1)]), LATER));
+    assert_eq!(result, Refusal::SessionClosed("it is canceled: no power".into()));
     hold(&mut session, 1, 1, &want(&[(0, 0)]), LATER).expect("a repeat is answered as before");
     assert_eq!(session.unwanted(None, 10), [hold_id(1), hold_id(2)]);
     assert_eq!(session.unwanted(None, 1), [hold_id(1)]);
@@ -259,8 +259,8 @@ fn places_grow_and_shrink_and_a_refused_growth_changes_nothing() {
     assert_eq!(granted.content, Some(Content::Places { area: id("floor"), quantity: 2, price: 1_500 }));
     hold(&mut session, 1, 2, &floor(10), LATER).expect("what it has counts as free for it");
     hold(&mut session, 1, 3, &floor(4), LATER).expect("less is fine");
-    let said = refusal(hold(&mut session, 1, 4, &floor(11), LATER));
-    assert_eq!(said, Refusal::NotEnoughPlaces { area: id("floor"), free: 6 });
+    let result = refusal(hold(&mut session, 1, 4, &floor(11), LATER));
+    assert_eq!(result, Refusal::NotEnoughPlaces { area: id("floor"), free: 6 });
     assert_eq!(session.held(hold_id(1)), Some(places(4)));
     // The refusal changed nothing, so its revision was not used up.
     hold(&mut session, 1, 4, &floor(5), LATER).expect("there is room");
@@ -283,8 +283,8 @@ fn wishes_that_cannot_be_are_refused() {
     assert_eq!(refusal(hold(&mut session, 1, 1, &floor(2), LATER)), Refusal::RequestIdReused);
     assert_eq!(refusal(hold(&mut session, 1, 2, &want(&[(0, 0)]), LATER)), Refusal::RequestIdReused);
     let over = HoldAsk { hold: hold_id(2), revision: 1, want: &floor(1), deadline: LATER };
-    let said = session.decide_hold(Timestamp(2_000_000), &over).expect_err("it is over");
-    assert_eq!(refusal(Err(said)), Refusal::SessionClosed("it is over".into()));
+    let result = session.decide_hold(Timestamp(2_000_000), &over).expect_err("it is over");
+    assert_eq!(refusal(Err(result)), Refusal::SessionClosed("it is over".into()));
 }
 
 #[test]
@@ -307,15 +307,15 @@ fn a_session_may_have_seats_and_areas_and_limits_and_says_so() {
 fn areas_that_cannot_be_are_refused() {
     let area = |name: &str, capacity, price| Area { id: id(name), name: "".into(), capacity, price };
     let seatless = Layout::new(vec![], None).expect("a hall may have no seats");
-    let said = |areas: Vec<Area>| check_areas(&wish(areas, Limits::default(), &seatless)).map_err(|no| no.code());
+    let result = |areas: Vec<Area>| check_areas(&wish(areas, Limits::default(), &seatless)).map_err(|no| no.code());
     let pounds = crate::money::Money { currency: crate::money::Currency::new("GBP").expect("letters"), amount: 1 };
-    assert_eq!(said(vec![area("a", 1, euros(0)), area("b", 1_000_000, euros(1))]), Ok(()));
-    assert_eq!(said(vec![]), Err(101), "nothing to sell");
-    assert_eq!(said(vec![area("a", 1, euros(1)), area("a", 1, euros(1))]), Err(101), "named twice");
-    assert_eq!(said(vec![area("a", 0, euros(1))]), Err(101), "no places");
-    assert_eq!(said(vec![area("a", 1_000_001, euros(1))]), Err(101), "too many places");
-    assert_eq!(said(vec![area("a", 1, euros(-1))]), Err(101), "a price below nothing");
-    assert_eq!(said(vec![area("a", 1, euros(1)), area("b", 1, pounds)]), Err(101), "two currencies");
+    assert_eq!(result(vec![area("a", 1, euros(0)), area("b", 1_000_000, euros(1))]), Ok(()));
+    assert_eq!(result(vec![]), Err(101), "nothing to sell");
+    assert_eq!(result(vec![area("a", 1, euros(1)), area("a", 1, euros(1))]), Err(101), "named twice");
+    assert_eq!(result(vec![area("a", 0, euros(1))]), Err(101), "no places");
+    assert_eq!(result(vec![area("a", 1_000_001, euros(1))]), Err(101), "too many places");
+    assert_eq!(result(vec![area("a", 1, euros(-1))]), Err(101), "a price below nothing");
+    assert_eq!(result(vec![area("a", 1, euros(1)), area("b", 1, pounds)]), Err(101), "two currencies");
     let limits = Limits { per_order: Some(0), per_customer: None };
     assert_eq!(check_areas(&wish(vec![area("a", 1, euros(1))], limits, &seatless)).map_err(|no| no.code()), Err(101));
 }
@@ -429,8 +429,8 @@ impl Reference {
         match *step {
             Step::Hold { hold: number, revision, wanted, best_effort } => {
                 let want = Want::Seats { seats: SeatSet::new(named(wanted)).expect("up to eight seats"), best_effort };
-                let said = hold(session, number as u64, revision, &want, LATER);
-                let has = said.map(|granted| granted.content.map(|content| content.portion()));
+                let result = hold(session, number as u64, revision, &want, LATER);
+                let has = result.map(|granted| granted.content.map(|content| content.portion()));
                 assert_eq!(has, self.hold(number, revision, wanted, best_effort).map(portion));
             }
             Step::Release { hold, revision, left, last } => {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
 
-use super::{StateMap, State};
+use super::{State, StateMap};
 use crate::{
     answer::{CartState, Claim, SeatCounts},
     cart::Cart,

@@ -15,10 +15,10 @@ use serde::{
     ser::{SerializeSeq, SerializeTuple},
 };
 
-use super::{Entry, StateMap, State};
+use super::{Entry, State, StateMap};
 use crate::{
-    cart::Cart, cluster_table::ClusterTable, customer::Customer, directory::Directory, id::Entity, layout::Layout, planted,
-    product::Product, resource::Resource, session::Session, shared_map::SharedMap, venue::Venue,
+    cart::Cart, cluster_table::ClusterTable, customer::Customer, directory::Directory, id::Entity, layout::Layout,
+    planted, product::Product, resource::Resource, session::Session, shared_map::SharedMap, venue::Venue,
 };
 
 /// A copy of a shard's entities at one moment; making it copies references to the leaves they are kept in.

@@ -2,7 +2,7 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use super::{StateMap, State};
+use super::{State, StateMap};
 use crate::{
     event::{CartEvent, Event},
     id::Entity,

@@ -4,7 +4,7 @@ use boxoffice_core::{
     command::{Command, ProductCommand, Want, WantedLine},
     host::Input,
     id::{Entity, Id},
-    payments::{Currency, Money},
+    money::{Currency, Money},
     payment::{GatewayOutcome, PaymentKey, PaymentStep},
     refusal::Refusal,
     rules::Rules,
@@ -12,8 +12,8 @@ use boxoffice_core::{
 use expect_test::expect;
 
 use crate::{
+    fixture::{Fixture, Message},
     script::{cart, check, euros, hold_lines, id, pay, product},
-    fixture::{Message, Fixture},
 };
 
 #[test]

@@ -14,9 +14,9 @@ use boxoffice_core::{
 use expect_test::expect;
 
 use crate::{
-    script::{cart, check, hold_lines, id, layout},
-    random_runs::Rng,
     fixture::Fixture,
+    random_runs::Rng,
+    script::{cart, check, hold_lines, id, layout},
 };
 
 #[test]
@@ -266,9 +266,9 @@ fn every_choice_is_the_best_of_all_runs() {
         let accessible = rng.below(u64::from(count) + 2).saturating_sub(2) as u16;
         let category = (rng.below(2) == 0).then(|| layout.categories()[0].clone());
         let wish = BestWish { category, accessible, split: rng.below(2) == 0, ..wish(count) };
-        let said = hold(&mut fixture, "a", wish.clone());
+        let granted = hold(&mut fixture, "a", wish.clone());
         let free: BTreeSet<u32> = (0..seats).filter(|index| !blocked.contains(index)).collect();
-        match (said, plainly_best(&layout, &free, &wish)) {
+        match (granted, plainly_best(&layout, &free, &wish)) {
             (Ok(seats), Some(best)) => assert_eq!(indexes(&layout, &seats), best, "round {round}: {wish:?}"),
             (Ok(seats), None) => {
                 assert!(wish.split, "round {round}: there is no such run");
@@ -280,7 +280,7 @@ fn every_choice_is_the_best_of_all_runs() {
                 let short = plain < usize::from(count - accessible) || special < usize::from(accessible);
                 assert!(!wish.split || short, "round {round}: refused although free");
             }
-            (said, best) => panic!("round {round}: {wish:?} was told {said:?} instead of {best:?}"),
+            (granted, best) => panic!("round {round}: {wish:?} was told {granted:?} instead of {best:?}"),
         }
     }
 }

@@ -8,7 +8,7 @@ use boxoffice_core::{
         WantedLine,
     },
     id::{CartId, CartToken, Entity, Id},
-    payments::{AMOUNT_MAX, Currency, Money, PRICE_MAX},
+    money::{AMOUNT_MAX, Currency, Money, PRICE_MAX},
     payment::{OnDecline, Settlement},
     refusal::{LineRefusal, Refusal},
     rules::Rules,
@@ -17,10 +17,10 @@ use boxoffice_core::{
 };
 
 use crate::{
-    test_gateway::CallFate,
     catalogue::open,
-    script::{check_out, details, euros, hold_lines, id, layout, new_session, pay, product},
     fixture::Fixture,
+    script::{check_out, details, euros, hold_lines, id, layout, new_session, pay, product},
+    test_gateway::CallFate,
 };
 
 fn fixture(picture: &str, sessions: &[&str]) -> Fixture {
@@ -29,7 +29,7 @@ fn fixture(picture: &str, sessions: &[&str]) -> Fixture {
     fixture
 }
 
-fn say(fixture: &mut Fixture, request: &str, command: CartCommand) -> Outcome {
+fn outcome_of(fixture: &mut Fixture, request: &str, command: CartCommand) -> Outcome {
     let ticket = fixture.send(Some(request), Command::Cart(CartId(1), command));
     fixture.run();
     fixture.answers[&ticket].clone()
@@ -79,16 +79,16 @@ fn every_change_needs_a_request_id() {
 fn unknown_things_are_not_found() {
     let mut fixture = fixture("aa", &["s"]);
     let cart = || Refusal::NotFound("cart 00000000000000000000000000000001".into());
-    assert_eq!(say(&mut fixture, "1", CartCommand::Get), Err(cart()));
-    assert_eq!(say(&mut fixture, "2", CartCommand::Cancel), Err(cart()));
-    assert_eq!(say(&mut fixture, "3", check_out()), Err(cart()));
-    assert_eq!(say(&mut fixture, "4", CartCommand::Release { line: 1, seats: None }), Err(cart()));
-    assert_eq!(say(&mut fixture, "5", CartCommand::Audit), Err(cart()));
+    assert_eq!(outcome_of(&mut fixture, "1", CartCommand::Get), Err(cart()));
+    assert_eq!(outcome_of(&mut fixture, "2", CartCommand::Cancel), Err(cart()));
+    assert_eq!(outcome_of(&mut fixture, "3", check_out()), Err(cart()));
+    assert_eq!(outcome_of(&mut fixture, "4", CartCommand::Release { line: 1, seats: None }), Err(cart()));
+    assert_eq!(outcome_of(&mut fixture, "5", CartCommand::Audit), Err(cart()));
     let order = Refusal::NotFound("order 00000000000000000000000000000001".into());
-    assert_eq!(say(&mut fixture, "6", CartCommand::Order), Err(order));
+    assert_eq!(outcome_of(&mut fixture, "6", CartCommand::Order), Err(order));
     let session = Refusal::NotFound("session x".into());
     assert_eq!(
-        say(&mut fixture, "7", hold_lines(vec![line("s", 0), line("x", 0)])),
+        outcome_of(&mut fixture, "7", hold_lines(vec![line("s", 0), line("x", 0)])),
         Err(Refusal::Lines(vec![LineRefusal { line: 1, refusal: session.clone() }]))
     );
     for command in [SessionCommand::Get, SessionCommand::Map, SessionCommand::Audit, SessionCommand::Block(vec![])] {
@@ -97,7 +97,7 @@ fn unknown_things_are_not_found() {
         assert_eq!(fixture.answers[&ticket], Err(session.clone()));
     }
     assert_eq!(fixture.states.audit().seats.held, 0, "the other session's seat was given back");
-    assert!(say(&mut fixture, "8", hold_lines(vec![line("s", 0)])).is_ok());
+    assert!(outcome_of(&mut fixture, "8", hold_lines(vec![line("s", 0)])).is_ok());
 }
 
 #[test]
@@ -105,11 +105,13 @@ fn times_to_live_have_bounds() {
     let mut fixture = fixture("aa", &["s"]);
     let max = Rules::default().hold_ttl_max_ms;
     for ttl_ms in [0, max + 1, u64::MAX] {
-        let refusal = say(&mut fixture, "open", CartCommand::Open { customer: None, ttl_ms: Some(ttl_ms), guest: false });
+        let refusal =
+            outcome_of(&mut fixture, "open", CartCommand::Open { customer: None, ttl_ms: Some(ttl_ms), guest: false });
         assert!(matches!(refusal, Err(Refusal::BadRequest(_))), "{refusal:?}");
     }
     let opened =
-        say(&mut fixture, "open", CartCommand::Open { customer: None, ttl_ms: Some(max), guest: false }).expect("a day");
+        outcome_of(&mut fixture, "open", CartCommand::Open { customer: None, ttl_ms: Some(max), guest: false })
+            .expect("a day");
     let Answer::Cart(view) = opened.answer else { panic!("a cart is answered otherwise") };
     assert_eq!(view.deadline, Timestamp(max));
 }
@@ -121,7 +123,7 @@ fn an_active_cart_ends_at_its_highest_age_however_often_it_is_touched() {
     let step = Rules::default().hold_ttl_ms - 1;
     let mut touched = 0;
     loop {
-        let held = say(&mut fixture, &format!("h{touched}"), hold_lines(vec![line("s", 0)]));
+        let held = outcome_of(&mut fixture, &format!("h{touched}"), hold_lines(vec![line("s", 0)]));
         let number = match held {
             Ok(held) => {
                 let Answer::Held(held) = held.answer else { panic!("a hold is answered otherwise") };
@@ -133,7 +135,8 @@ fn an_active_cart_ends_at_its_highest_age_however_often_it_is_touched() {
                 break;
             }
         };
-        say(&mut fixture, &format!("g{touched}"), CartCommand::Release { line: number, seats: None }).expect("its line");
+        outcome_of(&mut fixture, &format!("g{touched}"), CartCommand::Release { line: number, seats: None })
+            .expect("its line");
         touched += 1;
         let now = fixture.now.after(step);
         while let Some(wake) = fixture.next_wake().filter(|wake| *wake <= now) {
@@ -150,15 +153,15 @@ fn an_active_cart_ends_at_its_highest_age_however_often_it_is_touched() {
 fn a_cart_has_at_most_fifty_lines() {
     let mut fixture = fixture(&"a".repeat(60), &["s"]);
     let lines = |from: u16, to: u16| hold_lines((from..to).map(|seat| line("s", seat)).collect());
-    let empty = say(&mut fixture, "0", hold_lines(vec![]));
+    let empty = outcome_of(&mut fixture, "0", hold_lines(vec![]));
     assert!(matches!(empty, Err(Refusal::BadRequest(_))), "{empty:?}");
-    let many = say(&mut fixture, "1", lines(0, 51));
+    let many = outcome_of(&mut fixture, "1", lines(0, 51));
     assert!(matches!(many, Err(Refusal::BadRequest(_))), "{many:?}");
-    assert!(say(&mut fixture, "2", lines(0, 49)).is_ok());
-    assert_eq!(say(&mut fixture, "3", lines(49, 51)), Err(Refusal::TooManyLines(CART_LINES_MAX as u32)));
-    assert!(say(&mut fixture, "4", lines(49, 50)).is_ok());
-    assert_eq!(say(&mut fixture, "5", lines(50, 51)), Err(Refusal::TooManyLines(CART_LINES_MAX as u32)));
-    let order = say(&mut fixture, "6", check_out()).expect("an order");
+    assert!(outcome_of(&mut fixture, "2", lines(0, 49)).is_ok());
+    assert_eq!(outcome_of(&mut fixture, "3", lines(49, 51)), Err(Refusal::TooManyLines(CART_LINES_MAX as u32)));
+    assert!(outcome_of(&mut fixture, "4", lines(49, 50)).is_ok());
+    assert_eq!(outcome_of(&mut fixture, "5", lines(50, 51)), Err(Refusal::TooManyLines(CART_LINES_MAX as u32)));
+    let order = outcome_of(&mut fixture, "6", check_out()).expect("an order");
     assert!(matches!(order.answer, Answer::Order { order, settling: false, .. } if order.total.amount == 50_000));
 }
 
@@ -180,11 +183,11 @@ fn a_cart_remembers_a_bounded_number_of_requests() {
     let mut fixture = fixture("aa", &["s"]);
     let mut granted = 0;
     let refusal = loop {
-        match say(&mut fixture, &format!("h{granted}"), hold_lines(vec![line("s", 0)])) {
+        match outcome_of(&mut fixture, &format!("h{granted}"), hold_lines(vec![line("s", 0)])) {
             Ok(_) => granted += 1,
             Err(refusal) => break refusal,
         }
-        match say(&mut fixture, &format!("g{granted}"), CartCommand::Release { line: granted, seats: None }) {
+        match outcome_of(&mut fixture, &format!("g{granted}"), CartCommand::Release { line: granted, seats: None }) {
             Ok(_) => {}
             Err(refusal) => break refusal,
         }
@@ -192,7 +195,7 @@ fn a_cart_remembers_a_bounded_number_of_requests() {
     assert!(matches!(refusal, Refusal::BadRequest(_)), "{refusal:?}");
     assert_eq!(granted as usize, CART_REQUESTS_MAX / 2);
     // It may still be ended.
-    assert!(say(&mut fixture, "end", CartCommand::Cancel).is_ok());
+    assert!(outcome_of(&mut fixture, "end", CartCommand::Cancel).is_ok());
 }
 
 #[test]
@@ -218,12 +221,12 @@ fn one_cart_pays_in_one_currency() {
     session.prices.iter_mut().for_each(|(_, price)| *price = dollars);
     fixture.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
     fixture.run();
-    let both = say(&mut fixture, "1", hold_lines(vec![line("s", 0), line("d", 0)]));
+    let both = outcome_of(&mut fixture, "1", hold_lines(vec![line("s", 0), line("d", 0)]));
     let text = "the cart pays in EUR, session/d asks for USD; use another cart";
     assert_eq!(both, Err(Refusal::BadRequest(text.into())));
     assert_eq!(fixture.states.audit().seats.held, 0);
-    assert!(say(&mut fixture, "2", hold_lines(vec![line("d", 0)])).is_ok());
-    assert!(say(&mut fixture, "3", hold_lines(vec![line("s", 0)])).is_err());
+    assert!(outcome_of(&mut fixture, "2", hold_lines(vec![line("d", 0)])).is_ok());
+    assert!(outcome_of(&mut fixture, "3", hold_lines(vec![line("s", 0)])).is_err());
     assert_eq!(fixture.states.audit().seats.held, 1);
 }
 
@@ -236,11 +239,11 @@ fn a_session_that_is_over_sells_only_held_seats() {
     fixture.send(Some("create"), Command::Venue(id("venue"), VenueCommand::CreateSession(session)));
     fixture.run();
     fixture.pass(Timestamp(1_999));
-    assert!(say(&mut fixture, "1", hold_lines(vec![line("s", 0)])).is_ok());
+    assert!(outcome_of(&mut fixture, "1", hold_lines(vec![line("s", 0)])).is_ok());
     fixture.pass(Timestamp(2_000));
-    let over = say(&mut fixture, "2", hold_lines(vec![line("s", 1)]));
+    let over = outcome_of(&mut fixture, "2", hold_lines(vec![line("s", 1)]));
     assert_eq!(over, Err(Refusal::SessionClosed("it is over".into())));
-    assert!(say(&mut fixture, "3", check_out()).is_ok());
+    assert!(outcome_of(&mut fixture, "3", check_out()).is_ok());
     assert_eq!(fixture.states.audit().seats.sold, 1);
 }
 
@@ -278,39 +281,42 @@ fn a_cart_does_not_come_to_more_than_can_be_written() {
     let mut fixture = shop(PRICE_MAX, 1_000_000);
     let most = (AMOUNT_MAX / PRICE_MAX) as u32;
     let refusal = Refusal::BadRequest("the cart would come to more than any cart may".into());
-    assert_eq!(say(&mut fixture, "1", hold_lines(vec![units(1_000_000)])), Err(refusal.clone()));
-    assert_eq!(say(&mut fixture, "2", hold_lines(vec![units(most + 1)])), Err(refusal.clone()));
+    assert_eq!(outcome_of(&mut fixture, "1", hold_lines(vec![units(1_000_000)])), Err(refusal.clone()));
+    assert_eq!(outcome_of(&mut fixture, "2", hold_lines(vec![units(most + 1)])), Err(refusal.clone()));
     assert_eq!(fixture.states.audit().units.held, 0);
-    assert!(say(&mut fixture, "3", hold_lines(vec![units(most)])).is_ok());
-    assert_eq!(say(&mut fixture, "4", CartCommand::SetQuantity { line: 1, quantity: most + 1 }), Err(refusal.clone()));
-    assert_eq!(say(&mut fixture, "5", hold_lines(vec![units(1)])), Err(refusal));
+    assert!(outcome_of(&mut fixture, "3", hold_lines(vec![units(most)])).is_ok());
+    assert_eq!(
+        outcome_of(&mut fixture, "4", CartCommand::SetQuantity { line: 1, quantity: most + 1 }),
+        Err(refusal.clone())
+    );
+    assert_eq!(outcome_of(&mut fixture, "5", hold_lines(vec![units(1)])), Err(refusal));
     assert_eq!(fixture.states.audit().units.held, u64::from(most));
-    assert!(say(&mut fixture, "6", check_out()).is_ok());
+    assert!(outcome_of(&mut fixture, "6", check_out()).is_ok());
 }
 
 #[test]
 fn a_cart_that_has_answered_enough_can_still_pay_and_be_refunded() {
     let mut fixture = shop(100, 10);
-    assert!(say(&mut fixture, "hold", hold_lines(vec![units(2)])).is_ok());
+    assert!(outcome_of(&mut fixture, "hold", hold_lines(vec![units(2)])).is_ok());
     let mut answered = 1;
     loop {
         let set = CartCommand::SetQuantity { line: 1, quantity: 2 + answered % 2 };
-        match say(&mut fixture, &format!("s{answered}"), set) {
+        match outcome_of(&mut fixture, &format!("s{answered}"), set) {
             Ok(_) => answered += 1,
             Err(refusal) => break assert!(matches!(refusal, Refusal::BadRequest(_)), "{refusal:?}"),
         }
     }
     // Its product may remember the released hold, which counts as well.
     assert_eq!(answered as usize, CART_REQUESTS_MAX - 1);
-    assert!(say(&mut fixture, "pay", pay(None, None)).is_ok());
-    assert!(say(&mut fixture, "back", CartCommand::Refund { lines: None, reason: "".into() }).is_ok());
+    assert!(outcome_of(&mut fixture, "pay", pay(None, None)).is_ok());
+    assert!(outcome_of(&mut fixture, "back", CartCommand::Refund { lines: None, reason: "".into() }).is_ok());
     assert_eq!(fixture.states.audit().units.free, 10);
 }
 
 #[test]
 fn changes_that_wait_are_bounded_and_so_are_their_waiters() {
     let mut fixture = shop(100, 100);
-    assert!(say(&mut fixture, "hold", hold_lines(vec![units(1)])).is_ok());
+    assert!(outcome_of(&mut fixture, "hold", hold_lines(vec![units(1)])).is_ok());
     let product = Entity::Product(id("p"));
     let set = |quantity| Command::Cart(CartId(1), CartCommand::SetQuantity { line: 1, quantity });
     let sets: Vec<_> = (2..20).map(|quantity| fixture.send(Some(&format!("s{quantity}")), set(quantity))).collect();
@@ -345,11 +351,11 @@ fn units_of(name: &str, quantity: u32) -> WantedLine {
 pub(crate) fn checkouts_of_one_cart_are_bounded() {
     for gateway in [false, true] {
         let mut fixture = late_shop(&[("p", 5), ("q", 0)]);
-        assert!(say(&mut fixture, "hold", hold_lines(vec![units_of("p", 1), units_of("q", 1)])).is_ok());
+        assert!(outcome_of(&mut fixture, "hold", hold_lines(vec![units_of("p", 1), units_of("q", 1)])).is_ok());
         let checkout = || if gateway { pay(None, None) } else { check_out() };
         let mut refused = 0;
         let refusal = loop {
-            match say(&mut fixture, "pay", checkout()) {
+            match outcome_of(&mut fixture, "pay", checkout()) {
                 Err(Refusal::OutOfStock(_)) => {
                     refused += 1;
                     assert!(refused <= CART_CHECKOUTS_MAX, "checkouts have no bound");
@@ -362,21 +368,21 @@ pub(crate) fn checkouts_of_one_cart_are_bounded() {
         assert_eq!(refused, CART_CHECKOUTS_MAX);
         assert!(fixture.gateway.accounts.is_empty(), "no gateway was asked");
         assert_eq!(fixture.states.audit().units.held, 0, "what was set aside is free again");
-        assert!(say(&mut fixture, "get", CartCommand::Get).is_ok(), "the cart lives on");
-        assert!(say(&mut fixture, "cancel", CartCommand::Cancel).is_ok());
+        assert!(outcome_of(&mut fixture, "get", CartCommand::Get).is_ok(), "the cart lives on");
+        assert!(outcome_of(&mut fixture, "cancel", CartCommand::Cancel).is_ok());
     }
 }
 
 #[test]
 pub(crate) fn a_checkout_refused_before_the_gateway_is_asked_is_no_attempt() {
     let mut fixture = late_shop(&[("p", 5), ("q", 0)]);
-    assert!(say(&mut fixture, "hold", hold_lines(vec![units_of("p", 1), units_of("q", 1)])).is_ok());
+    assert!(outcome_of(&mut fixture, "hold", hold_lines(vec![units_of("p", 1), units_of("q", 1)])).is_ok());
     for turn in 0..3 {
-        let no = say(&mut fixture, &format!("pay {turn}"), pay(None, None));
+        let no = outcome_of(&mut fixture, &format!("pay {turn}"), pay(None, None));
         assert!(matches!(no, Err(Refusal::OutOfStock(_))), "{no:?}");
     }
-    assert!(say(&mut fixture, "less", CartCommand::Release { line: 2, seats: None }).is_ok());
-    assert!(say(&mut fixture, "pay", pay(None, None)).is_ok());
+    assert!(outcome_of(&mut fixture, "less", CartCommand::Release { line: 2, seats: None }).is_ok());
+    assert!(outcome_of(&mut fixture, "pay", pay(None, None)).is_ok());
     let keys: Vec<u32> = fixture.gateway.accounts.keys().map(|key| key.attempt).collect();
     assert_eq!(keys, [1], "the gateway was asked for one attempt, the first");
     fixture.check_money();
@@ -391,12 +397,12 @@ pub(crate) fn traces_of_a_request_id_that_comes_with_other_bodies_are_bounded() 
         fixture.send(Some(&format!("put {name}")), Command::Product(id(name), ProductCommand::Put(details)));
         fixture.run();
     }
-    assert!(say(&mut fixture, "open", CartCommand::Open { customer: None, ttl_ms: None, guest: false }).is_ok());
+    assert!(outcome_of(&mut fixture, "open", CartCommand::Open { customer: None, ttl_ms: None, guest: false }).is_ok());
     let hold = |names: &[String]| {
         let some = names.iter().map(|name| units_of(name, 1));
         hold_lines(some.chain([units_of("gone", 1)]).collect())
     };
-    let refusals: Vec<_> = names.chunks(49).map(|some| say(&mut fixture, "again", hold(some))).collect();
+    let refusals: Vec<_> = names.chunks(49).map(|some| outcome_of(&mut fixture, "again", hold(some))).collect();
     assert!(refusals.iter().all(Result::is_err));
     let last = refusals.last().expect("many were refused");
     assert!(matches!(last, Err(Refusal::BadRequest(why)) if why.contains("use another cart")), "{last:?}");
@@ -407,24 +413,24 @@ pub(crate) fn traces_of_a_request_id_that_comes_with_other_bodies_are_bounded() 
 #[test]
 pub(crate) fn repeated_settlements_are_bounded() {
     let mut fixture = shop(100, 10);
-    assert!(say(&mut fixture, "hold", hold_lines(vec![units(1)])).is_ok());
+    assert!(outcome_of(&mut fixture, "hold", hold_lines(vec![units(1)])).is_ok());
     fixture.gateway.plan("authorize", &[CallFate::ReplyLost]);
     fixture.gateway.plan("void", &[CallFate::Declines]);
     fixture.send(Some("pay"), Command::Cart(CartId(1), pay(Some(OnDecline::Keep), None)));
     fixture.run();
     let settle = |outcome| CartCommand::Settle { attempt: 1, outcome };
-    assert!(say(&mut fixture, "not", settle(Settlement::Declined)).is_ok());
+    assert!(outcome_of(&mut fixture, "not", settle(Settlement::Declined)).is_ok());
     let bound = CART_REQUESTS_MAX + CART_OUTCOMES_MORE;
     let refused = (0..=bound).find_map(|number| {
-        let said = say(&mut fixture, &format!("again {number}"), settle(Settlement::Declined));
-        said.err().map(|refusal| (number, refusal))
+        let result = outcome_of(&mut fixture, &format!("again {number}"), settle(Settlement::Declined));
+        result.err().map(|refusal| (number, refusal))
     });
     let (number, refusal) = refused.expect("what is remembered has a bound");
     assert!(matches!(&refusal, Refusal::BadRequest(why) if why.contains("use another cart")), "{refusal:?}");
     // The outcome of the payment and the first settlement are remembered as well.
     assert_eq!(number, bound - 3);
-    assert!(say(&mut fixture, "again 7", settle(Settlement::Declined)).is_ok(), "a repeat is no new request");
+    assert!(outcome_of(&mut fixture, "again 7", settle(Settlement::Declined)).is_ok(), "a repeat is no new request");
     // A full cart still takes a needed settlement.
-    assert!(say(&mut fixture, "by hand", settle(Settlement::Voided)).is_ok());
+    assert!(outcome_of(&mut fixture, "by hand", settle(Settlement::Voided)).is_ok());
     assert_eq!(fixture.states.payments().failed, 0);
 }

@@ -8,25 +8,25 @@ use boxoffice_core::{
     host::Input,
     id::{Entity, Id},
     layout::{LABEL_BYTES_MAX, Labels, Layout, LayoutError, POINT_MAX, Point, Row, Run},
-    payments::{Currency, Money, PRICE_MAX},
+    money::{Currency, Money, PRICE_MAX},
     refusal::Refusal,
     rules::Rules,
     time::{TIMESTAMP_MAX, Timestamp},
 };
 
 use crate::{
-    script::{details, euros, id, layout, new_session},
     fixture::Fixture,
+    script::{details, euros, id, layout, new_session},
 };
 
 /// A venue with a hall and sessions in it, open.
 pub(crate) fn open(fixture: &mut Fixture, layout: &Arc<Layout>, sessions: &[&str]) {
-    said(fixture, VenueCommand::Put(details())).expect("a venue");
-    said(fixture, put_hall(layout)).expect("a hall");
+    outcome_of(fixture, VenueCommand::Put(details())).expect("a venue");
+    outcome_of(fixture, put_hall(layout)).expect("a hall");
     for (number, name) in (1..).zip(sessions) {
         let begin = number * 100_000_000;
         let session = new_session(name, layout, begin, begin + 7_200_000, None);
-        said(fixture, VenueCommand::CreateSession(session)).expect("a session");
+        outcome_of(fixture, VenueCommand::CreateSession(session)).expect("a session");
     }
 }
 
@@ -34,7 +34,7 @@ fn put_hall(layout: &Arc<Layout>) -> VenueCommand {
     VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: Arc::clone(layout) }
 }
 
-fn said(fixture: &mut Fixture, command: VenueCommand) -> Outcome {
+fn outcome_of(fixture: &mut Fixture, command: VenueCommand) -> Outcome {
     let ticket = fixture.send(Some("request"), Command::Venue(id("venue"), command));
     fixture.run();
     fixture.answers[&ticket].clone()
@@ -42,7 +42,7 @@ fn said(fixture: &mut Fixture, command: VenueCommand) -> Outcome {
 
 fn refused(fixture: &mut Fixture, session: NewSession) -> Refusal {
     let before = fixture.log.len();
-    let refusal = said(fixture, VenueCommand::CreateSession(session)).expect_err("a bad session");
+    let refusal = outcome_of(fixture, VenueCommand::CreateSession(session)).expect_err("a bad session");
     assert_eq!(fixture.log.len(), before, "a refusal changes nothing");
     refusal
 }
@@ -51,11 +51,11 @@ fn refused(fixture: &mut Fixture, session: NewSession) -> Refusal {
 fn unknown_venues_and_halls_are_not_found() {
     let mut fixture = Fixture::new(Rules::default());
     let hall = layout("aa");
-    assert_eq!(said(&mut fixture, VenueCommand::Get), Err(Refusal::NotFound("venue venue".into())));
-    assert_eq!(said(&mut fixture, put_hall(&hall)), Err(Refusal::NotFound("venue venue".into())));
-    said(&mut fixture, VenueCommand::Put(details())).expect("a venue");
+    assert_eq!(outcome_of(&mut fixture, VenueCommand::Get), Err(Refusal::NotFound("venue venue".into())));
+    assert_eq!(outcome_of(&mut fixture, put_hall(&hall)), Err(Refusal::NotFound("venue venue".into())));
+    outcome_of(&mut fixture, VenueCommand::Put(details())).expect("a venue");
     let get = VenueCommand::GetHall { hall: id("hall") };
-    assert_eq!(said(&mut fixture, get), Err(Refusal::NotFound("hall hall".into())));
+    assert_eq!(outcome_of(&mut fixture, get), Err(Refusal::NotFound("hall hall".into())));
     let session = new_session("s", &hall, 1_000, 2_000, None);
     assert_eq!(refused(&mut fixture, session), Refusal::NotFound("hall hall".into()));
 }
@@ -67,7 +67,7 @@ fn putting_the_same_again_changes_nothing() {
     let before = fixture.log.len();
     open(&mut fixture, &layout("aa/bbb"), &[]);
     assert_eq!(fixture.log.len(), before);
-    let answer = said(&mut fixture, VenueCommand::Get).expect("a venue").answer;
+    let answer = outcome_of(&mut fixture, VenueCommand::Get).expect("a venue").answer;
     let Answer::Venue(view) = answer else { panic!("a venue is answered otherwise: {answer:?}") };
     assert_eq!(view.halls, [(id("hall"), "Hall".into(), 5)]);
 }
@@ -110,9 +110,9 @@ fn the_order_of_prices_does_not_matter() {
     open(&mut fixture, &hall, &["s"]);
     let mut session = new_session("s", &hall, 100_000_000, 107_200_000, None);
     session.prices.reverse();
-    let first = said(&mut fixture, VenueCommand::CreateSession(session.clone())).expect("it is the same");
+    let first = outcome_of(&mut fixture, VenueCommand::CreateSession(session.clone())).expect("it is the same");
     session.prices.reverse();
-    assert_eq!(Ok(first), said(&mut fixture, VenueCommand::CreateSession(session.clone())));
+    assert_eq!(Ok(first), outcome_of(&mut fixture, VenueCommand::CreateSession(session.clone())));
     session.prices[0].1 = euros(1);
     assert_eq!(refused(&mut fixture, session), Refusal::AlreadyExistsDifferently("session s".into()));
 }
@@ -124,10 +124,10 @@ fn a_search_goes_by_start_then_id_and_in_pages() {
     open(&mut fixture, &hall, &["d", "c", "b", "a"]);
     let other =
         VenueCommand::PutHall { hall: id("other"), name: "Other".into(), comments: "".into(), layout: hall.clone() };
-    said(&mut fixture, other).expect("a hall");
+    outcome_of(&mut fixture, other).expect("a hall");
     let same_time =
         NewSession { hall: id("other"), title: id("other"), ..new_session("0", &hall, 200_000_000, 207_200_000, None) };
-    said(&mut fixture, VenueCommand::CreateSession(same_time)).expect("a session");
+    outcome_of(&mut fixture, VenueCommand::CreateSession(same_time)).expect("a session");
     let mut search = |hall: Option<&str>, title: Option<&str>, from, to, limit, after: Option<(u64, &str)>| {
         let command = VenueCommand::SearchSessions {
             hall: hall.map(id),
@@ -137,7 +137,7 @@ fn a_search_goes_by_start_then_id_and_in_pages() {
             limit,
             after: after.map(|(at, name)| (Timestamp(at), id(name))),
         };
-        let answer = said(&mut fixture, command)?.answer;
+        let answer = outcome_of(&mut fixture, command)?.answer;
         let Answer::Sessions(found) = answer else { panic!("a search is answered otherwise: {answer:?}") };
         assert!(found.iter().all(|entry| entry.open));
         Ok(found.iter().map(|entry| entry.id.as_str().to_owned()).collect::<Vec<_>>().concat())

@@ -8,18 +8,18 @@ use boxoffice_core::{
     command::{BestWish, Want},
     host::{Effect, Host, Input, Turn},
     id::{Entity, HoldId, RequestHash},
-    state_map::StateMap,
     portion::Portion,
     rules::Rules,
     seat::{Seat, SeatSet},
+    state_map::StateMap,
     time::Timestamp,
 };
 
 use crate::{
     catalogue::open,
-    script::{cart, id, layout},
+    fixture::{Fixture, Message, Ticket},
     random_runs::{Rng, after_run},
-    fixture::{Message, Ticket, Fixture},
+    script::{cart, id, layout},
 };
 
 const SEEDS: u64 = 500;
@@ -79,7 +79,7 @@ pub(crate) fn a_hold_that_has_other_seats_at_the_successor() {
         Portion::Seats(SeatSet::new(seats.iter().map(|seat| Seat { row: 0, seat: *seat })).expect("seats"))
     };
     // The successor does not know `b`, so there `a` has the seats in the middle.
-    for (name, ask, says) in [
+    for (name, ask, expected) in [
         ("b", wanted("b", 2), 1),
         ("a", wanted("a", 2), 1),
         (
@@ -102,7 +102,7 @@ pub(crate) fn a_hold_that_has_other_seats_at_the_successor() {
         let mut turn = Turn::default();
         let what = format!("{ask:?}");
         host.handle(Timestamp(5), Input::Ask { from: Entity::Cart(cart(name)), ask }, &mut turn);
-        let said = turn.committed.iter().chain(&turn.read).filter(|effect| matches!(effect, Effect::Reply { .. }));
-        assert_eq!((said.count(), turn.events.len()), (says, says), "{what}: {turn:?}");
+        let replies = turn.committed.iter().chain(&turn.read).filter(|effect| matches!(effect, Effect::Reply { .. }));
+        assert_eq!((replies.count(), turn.events.len()), (expected, expected), "{what}: {turn:?}");
     }
 }

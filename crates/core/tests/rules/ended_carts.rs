@@ -12,17 +12,17 @@ use boxoffice_core::{
     event::{CustomerEvent, Event, ProductEvent},
     host::Input,
     id::{CartId, Entity, HoldId, Id},
-    state_map::State,
     payment::OnDecline,
     rules::Rules,
     seat::{Seat, SeatSet},
+    state_map::State,
     time::Timestamp,
 };
 
 use crate::{
-    script::{details, euros, id, layout, new_session, pay, product, recorded, resource},
-    random_runs::Rng,
     fixture::Fixture,
+    random_runs::Rng,
+    script::{details, euros, id, layout, new_session, pay, product, recorded, resource},
 };
 
 const SEEDS: u64 = 600;
@@ -51,8 +51,8 @@ pub(crate) fn history_distinguishes_expiries_from_releases() {
             fixture.run();
         }
         fixture.wait(10_000, if heard { Fixture::run } else { rest });
-        let said: Vec<bool> = fixture.log.iter().filter_map(|(_, event)| expired(event)).collect();
-        assert_eq!(said, [!owner; 2], "of the product and of the quota; heard: {heard}, by the owner: {owner}");
+        let expiries: Vec<bool> = fixture.log.iter().filter_map(|(_, event)| expired(event)).collect();
+        assert_eq!(expiries, [!owner; 2], "of the product and of the quota; heard: {heard}, by the owner: {owner}");
     }
     // The inventory was told 3 s, and the product's life is shorter since. So the cart owes the release.
     let mut fixture = ExpiryRun::new(1).fixture;
@@ -68,8 +68,8 @@ pub(crate) fn history_distinguishes_expiries_from_releases() {
         fixture.run();
     }
     fixture.wait(10_000, rest);
-    let said: Vec<bool> = fixture.log.iter().filter_map(|(_, event)| expired(event)).collect();
-    assert!(said.len() >= 3 && said.iter().all(|expired| *expired), "{said:?}");
+    let expiries: Vec<bool> = fixture.log.iter().filter_map(|(_, event)| expired(event)).collect();
+    assert!(expiries.len() >= 3 && expiries.iter().all(|expired| *expired), "{expiries:?}");
 }
 
 fn expired(event: &Event) -> Option<bool> {

@@ -21,22 +21,22 @@ use boxoffice_core::{
     },
     host::{Effect, Host, Input, Turn},
     id::{Entity, HoldId, Request, RequestHash},
-    state_map::{StateMap, State},
-    payments::AMOUNT_MAX,
+    money::AMOUNT_MAX,
     payment::OnDecline,
     portion::Content,
     refusal::Refusal,
     rules::Rules,
+    state_map::{State, StateMap},
     time::{Moment, TIMESTAMP_MAX, Timestamp},
 };
 
 use self::wild::Wild;
 use crate::{
-    test_gateway::CallFate,
-    high_numbers::RaisedNumbers,
-    script::{details, euros, id, layout, new_session, pay, product, resource},
-    random_runs::{Rng, RandomRun, FaultRates, buyer, rules},
     fixture::Fixture,
+    high_numbers::RaisedNumbers,
+    random_runs::{FaultRates, RandomRun, Rng, buyer, rules},
+    script::{details, euros, id, layout, new_session, pay, product, resource},
+    test_gateway::CallFate,
 };
 
 /// Seeds of each net every day.
@@ -70,22 +70,22 @@ impl Drop for SeedReport {
 
 #[test]
 fn random_runs_with_high_numbers() {
-    let mut said = Said::new();
+    let mut counts = AnswerCounts::new();
     for seed in seeds() {
         let _report = SeedReport("a random run with high numbers", seed);
-        random_run_with_high_numbers(seed).iter().for_each(|(name, count)| *said.entry(name).or_default() += count);
+        random_run_with_high_numbers(seed).iter().for_each(|(name, count)| *counts.entry(name).or_default() += count);
     }
-    println!("{said:?}");
+    println!("{counts:?}");
 }
 
 #[test]
 fn hosts_survive_messages_with_any_numbers() {
-    let mut said = Said::new();
+    let mut counts = AnswerCounts::new();
     for seed in seeds() {
         let _report = SeedReport("words without measure", seed);
-        words_of(seed).iter().for_each(|(name, count)| *said.entry(name).or_default() += count);
+        run_any_numbers(seed).iter().for_each(|(name, count)| *counts.entry(name).or_default() += count);
     }
-    println!("{said:?}");
+    println!("{counts:?}");
 }
 
 #[test]
@@ -98,10 +98,10 @@ fn guests_may_have_all_the_time_there_is() {
 }
 
 /// Counts of answers, by the name of the refusal.
-type Said = BTreeMap<&'static str, u32>;
+type AnswerCounts = BTreeMap<&'static str, u32>;
 
 /// Counts an answer. The text of a refusal must work with any numbers.
-fn note(said: &mut Said, outcome: &Outcome) {
+fn note(counts: &mut AnswerCounts, outcome: &Outcome) {
     let name = match outcome {
         Ok(_) => "granted",
         Err(refusal) => {
@@ -109,7 +109,7 @@ fn note(said: &mut Said, outcome: &Outcome) {
             refusal.name()
         }
     };
-    *said.entry(name).or_default() += 1;
+    *counts.entry(name).or_default() += 1;
 }
 
 /// How far numbers are raised, and whether there is room for the commits of a cart.
@@ -307,7 +307,7 @@ fn check_answer(answer: &Answer) {
     }
 }
 
-pub(crate) fn random_run_with_high_numbers(seed: u64) -> Said {
+pub(crate) fn random_run_with_high_numbers(seed: u64) -> AnswerCounts {
     let mut wild = Wild { rng: Rng(seed.wrapping_mul(7) ^ 0xe0d5), near: Vec::new(), cluster: 0 };
     let mut run = RandomRun::of(town_at_an_end(&mut wild), seed);
     let mut rising = Rising::default();
@@ -317,9 +317,9 @@ pub(crate) fn random_run_with_high_numbers(seed: u64) -> Said {
         if step == STEPS {
             let (raised, has_room) = raised(&mut wild, &run.fixture.states);
             room = has_room;
-            let raised = raised.raise(&run.fixture.states.cut());
-            assert_eq!(raised.audit().violations, [""; 0], "raised by {raised:?}");
-            run.fixture.restart_from(raised, raised.versions, raised.payments as u32);
+            let states = raised.raise(&run.fixture.states.cut());
+            assert_eq!(states.audit().violations, [""; 0], "raised by {raised:?}");
+            run.fixture.restart_from(states, raised.versions, raised.payments as u32);
             rising.revisions.clear();
         }
         if step % 5 == 0 {
@@ -333,19 +333,19 @@ pub(crate) fn random_run_with_high_numbers(seed: u64) -> Said {
         }
         rising.check(&run.fixture.states);
     }
-    run.settle();
+    run.come_to_rest();
     rising.check(&run.fixture.states);
-    let mut said = Said::new();
+    let mut counts = AnswerCounts::new();
     for outcome in run.fixture.answers.values() {
         if let Ok(answered) = outcome {
             check_answer(&answered.answer);
         }
-        note(&mut said, outcome);
+        note(&mut counts, outcome);
     }
     if room {
         run.check_rest(false);
     }
-    said
+    counts
 }
 
 /// Hosts that receive messages with any numbers. Their decisions are applied at once.
@@ -357,7 +357,7 @@ struct Words {
     rising: Rising,
     turn: Turn<()>,
     moment: Moment,
-    said: Said,
+    counts: AnswerCounts,
 }
 
 impl Words {
@@ -404,7 +404,7 @@ impl Words {
         if let Ok(answered) = outcome {
             check_answer(&answered.answer);
         }
-        note(&mut self.said, outcome);
+        note(&mut self.counts, outcome);
     }
 }
 
@@ -419,7 +419,7 @@ fn holds_of(state: &State) -> Vec<HoldId> {
     }
 }
 
-pub(crate) fn words_of(seed: u64) -> Said {
+pub(crate) fn run_any_numbers(seed: u64) -> AnswerCounts {
     let mut wild = Wild { rng: Rng(seed.wrapping_mul(13) ^ 0x30d5), near: Vec::new(), cluster: 0 };
     let mut run = RandomRun::of(town_at_an_end(&mut wild), seed);
     (0..STEPS).for_each(|_| run.step(FaultRates::ROUGH));
@@ -454,7 +454,7 @@ pub(crate) fn words_of(seed: u64) -> Said {
         rising: Rising::default(),
         turn: Turn::default(),
         moment,
-        said: Said::new(),
+        counts: AnswerCounts::new(),
     };
     for step in 0..WORDS {
         if step % 5 == 0 {
@@ -489,7 +489,7 @@ pub(crate) fn words_of(seed: u64) -> Said {
             assert_eq!(violations, [""; 0], "{:?}", words.moment);
         }
     }
-    words.said
+    words.counts
 }
 
 /// A fixture with a product, and its states with raised numbers.
@@ -502,8 +502,8 @@ fn shop(raised: RaisedNumbers, commands: &[(&str, CartCommand)]) -> Fixture {
         fixture.send(Some(request), Command::Cart(buyer(0), command.clone()));
         fixture.run();
     }
-    let raised = raised.raise(&fixture.states.cut());
-    fixture.restart_from(raised, raised.versions, raised.payments as u32);
+    let states = raised.raise(&fixture.states.cut());
+    fixture.restart_from(states, raised.versions, raised.payments as u32);
     fixture.run();
     fixture
 }
@@ -517,15 +517,15 @@ fn units(name: &str, quantity: u32) -> CartCommand {
     }
 }
 
-fn say(fixture: &mut Fixture, request: &str, command: Command) -> Result<Answer, Refusal> {
+fn outcome_of(fixture: &mut Fixture, request: &str, command: Command) -> Result<Answer, Refusal> {
     let ticket = fixture.send(Some(request), command);
     fixture.run();
     fixture.answers[&ticket].clone().map(|answered| answered.answer)
 }
 
 /// A refusal of a body, with these words in it.
-fn is_refused(said: &Result<Answer, Refusal>, words: &str) -> bool {
-    matches!(said, Err(Refusal::BadRequest(why)) if why.contains(words))
+fn is_refused(counts: &Result<Answer, Refusal>, words: &str) -> bool {
+    matches!(counts, Err(Refusal::BadRequest(why)) if why.contains(words))
 }
 
 #[test]
@@ -533,13 +533,13 @@ pub(crate) fn an_entity_that_cannot_count_another_change_says_so() {
     let versions = RaisedNumbers { versions: u64::MAX - 1, ..RaisedNumbers::default() };
     let mut fixture = shop(versions, &[]);
     let put = ProductCommand::Put(Box::new(product(euros(200), 10)));
-    let said = say(&mut fixture, "again", Command::Product(id("p"), put));
-    assert!(is_refused(&said, "changed as often as can be counted"), "{said:?}");
+    let counts = outcome_of(&mut fixture, "again", Command::Product(id("p"), put));
+    assert!(is_refused(&counts, "changed as often as can be counted"), "{counts:?}");
 
     let messages = RaisedNumbers { messages: u64::MAX - 1, ..RaisedNumbers::default() };
     let mut fixture = shop(messages, &[("1", units("p", 2)), ("2", CartCommand::SetQuantity { line: 1, quantity: 1 })]);
-    let said = say(&mut fixture, "3", Command::Cart(buyer(0), CartCommand::Cancel));
-    assert!(is_refused(&said, "changed as often as can be counted"), "{said:?}");
+    let counts = outcome_of(&mut fixture, "3", Command::Cart(buyer(0), CartCommand::Cancel));
+    assert!(is_refused(&counts, "changed as often as can be counted"), "{counts:?}");
 }
 
 #[test]
@@ -571,36 +571,36 @@ fn lines_and_attempts_to_pay_are_counted_as_far_as_numbers_go() {
     let details = Box::new(product(euros(100), 10));
     fixture.send(Some("put q"), Command::Product(id("q"), ProductCommand::Put(details)));
     fixture.run();
-    let said = say(&mut fixture, "2", Command::Cart(buyer(0), units("q", 1)));
-    assert!(is_refused(&said, "too many lines"), "{said:?}");
-    assert!(say(&mut fixture, "3", Command::Cart(buyer(0), units("p", 1))).is_ok(), "more of a line is no line");
+    let counts = outcome_of(&mut fixture, "2", Command::Cart(buyer(0), units("q", 1)));
+    assert!(is_refused(&counts, "too many lines"), "{counts:?}");
+    assert!(outcome_of(&mut fixture, "3", Command::Cart(buyer(0), units("p", 1))).is_ok(), "more of a line is no line");
 
     let mut fixture = shop(RaisedNumbers::default(), &[("1", units("p", 1))]);
     fixture.gateway.plan("authorize", &[CallFate::Declines]);
     let keep = || Command::Cart(buyer(0), pay(Some(OnDecline::Keep), None));
-    assert!(matches!(say(&mut fixture, "2", keep()), Err(Refusal::PaymentDeclined(_))));
+    assert!(matches!(outcome_of(&mut fixture, "2", keep()), Err(Refusal::PaymentDeclined(_))));
     let payments = RaisedNumbers { payments: u64::from(u32::MAX) - 1, ..RaisedNumbers::default() };
     let raised = payments.raise(&fixture.states.cut());
     fixture.restart_from(raised, 0, u32::MAX - 1);
-    let said = say(&mut fixture, "3", keep());
-    assert!(is_refused(&said, "tried to pay too often"), "{said:?}");
+    let counts = outcome_of(&mut fixture, "3", keep());
+    assert!(is_refused(&counts, "tried to pay too often"), "{counts:?}");
 }
 
 #[test]
 pub(crate) fn generations_of_replicas_end_before_they_name_another_node() {
     let mut fixture = shop(RaisedNumbers::default(), &[]);
     let machine = |disk| Box::new(Machine { disk, peer: "a:1".into(), client: "a:2".into(), program: "1".into() });
-    let tell = |fixture: &mut Fixture, command| say(fixture, "x", Command::Cluster(command));
+    let describe = |fixture: &mut Fixture, command| outcome_of(fixture, "x", Command::Cluster(command));
     let found = ClusterCommand::Found { node: 1, machine: machine(1), shards: 2, replicas: 1 };
-    assert!(tell(&mut fixture, found).is_ok());
+    assert!(describe(&mut fixture, found).is_ok());
     for node in [2, 3] {
-        let said = say(
+        let counts = outcome_of(
             &mut fixture,
             &format!("j{node}"),
             Command::Cluster(ClusterCommand::Join { node: None, machine: machine(node), proof: None }),
         );
-        assert!(said.is_ok());
-        assert!(tell(&mut fixture, ClusterCommand::Arrived { node: node as u64, machine: machine(node) }).is_ok());
+        assert!(counts.is_ok());
+        assert!(describe(&mut fixture, ClusterCommand::Arrived { node: node as u64, machine: machine(node) }).is_ok());
     }
     let before = fixture.states.get(&Entity::Cluster).expect("it was founded");
     let State::Cluster(cluster) = &*before else { panic!("a cluster is kept as something else") };
@@ -613,7 +613,7 @@ pub(crate) fn generations_of_replicas_end_before_they_name_another_node() {
         moves: vec![Move { shard, voters: vec![node], learners: Vec::new(), leader: node }],
     };
     let version = before.version();
-    assert!(tell(&mut fixture, place(version, 1, 2)).is_ok());
-    let said = tell(&mut fixture, place(version + 1, 2, 3));
-    assert!(is_refused(&said, "every generation"), "{said:?}");
+    assert!(describe(&mut fixture, place(version, 1, 2)).is_ok());
+    let counts = describe(&mut fixture, place(version + 1, 2, 3));
+    assert!(is_refused(&counts, "every generation"), "{counts:?}");
 }

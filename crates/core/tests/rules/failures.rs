@@ -5,14 +5,14 @@ use boxoffice_core::{
     command::{Command, ProductCommand, Want, WantedLine},
     host::Input,
     id::Entity,
-    state_map::State,
     refusal::Refusal,
     rules::Rules,
+    state_map::State,
 };
 
 use crate::{
+    fixture::{Fixture, Message},
     script::{cart, euros, hold_lines, id, product},
-    fixture::{Message, Fixture},
 };
 
 /// The first ask was granted, but the grant is lost. The decision on the second one fails. The cart does not know of the grant,

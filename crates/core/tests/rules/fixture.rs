@@ -15,14 +15,14 @@ use boxoffice_core::{
     event::{CustomerEvent, Event, ProductEvent, ResourceEvent, SessionEvent},
     host::{Effect, Host, Input, Turn},
     id::{CartId, Entity, Request, RequestHash, hash64},
-    state_map::{StateMap, State},
     payment::{GatewayCall, PaymentStatus, RefundStatus, VoidStatus},
     refusal::Refusal,
     rules::Rules,
+    state_map::{State, StateMap},
     time::{Moment, Timestamp},
 };
 
-use crate::{test_gateway::TestGateway, hold_lifetimes::HoldLifetimes, watch::Watchers};
+use crate::{hold_lifetimes::HoldLifetimes, test_gateway::TestGateway, watch::Watchers};
 
 /// Where the answer to a client goes.
 pub(crate) type Ticket = u32;
@@ -177,12 +177,12 @@ impl Fixture {
         let woken = matches!(input, Input::Wake);
         let moment = Moment { at: self.now, distance_ms: self.distance_ms };
         if let Input::Reply { reply: Reply::MineFor { hold, life_ms }, .. } = &input {
-            self.lifetimes.hears(self.now, &to, *hold, *life_ms);
+            self.lifetimes.note_received(self.now, &to, *hold, *life_ms);
         }
         actor.host.handle(moment, input, turn);
         for effect in turn.now.iter().chain(&turn.committed).chain(&turn.read) {
             if let Effect::Reply { to, reply: Reply::MineFor { hold, life_ms } } = effect {
-                self.lifetimes.says(self.now, to, *hold, *life_ms);
+                self.lifetimes.note_sent(self.now, to, *hold, *life_ms);
             }
         }
         let again = !woken || turn.wake_at.is_none_or(|wake_at| wake_at > self.now);
@@ -422,7 +422,7 @@ impl Fixture {
         if !self.states.contains(entity)
             && let Some(state) = self.past.remove(entity)
         {
-            assert!(!State::begins(&events), "{entity} begins anew and has left before");
+            assert!(!State::never_archived(&events), "{entity} begins anew and was evicted before");
             self.states.reload(entity.clone(), state);
         }
         self.states.apply(entity, events.clone());
@@ -486,9 +486,13 @@ impl Fixture {
             if account.captured.is_some() {
                 orders += 1;
                 assert_eq!(audit.payment, Some(PaymentStatus::Captured), "{key}");
-                let said = audit.refunds.iter().filter(|refund| refund.status == RefundStatus::Refunded);
-                let said: i64 = said.map(|refund| refund.amount.amount).sum();
-                assert_eq!(said, account.refunded.values().sum::<i64>(), "{key} paid back something else than it says");
+                let refunded = audit.refunds.iter().filter(|refund| refund.status == RefundStatus::Refunded);
+                let refunded: i64 = refunded.map(|refund| refund.amount.amount).sum();
+                assert_eq!(
+                    refunded,
+                    account.refunded.values().sum::<i64>(),
+                    "{key} paid back something else than it says"
+                );
             }
             assert!(audit.refunds.iter().all(|refund| refund.status != RefundStatus::Pending), "{key}: {audit:?}");
         }

@@ -8,8 +8,8 @@ use boxoffice_core::{
     answer::{Answer, Answered, CartState, HoldView},
     event::{CartEvent, CustomerEvent, Event, HoldEvent, ProductEvent, ResourceEvent, SessionEvent},
     id::{CartId, Entity, HoldId},
-    state_map::{StateMap, State},
     rules::Rules,
+    state_map::{State, StateMap},
     time::Timestamp,
 };
 
@@ -21,13 +21,13 @@ pub(crate) struct HoldLifetimes {
     /// When each inventory is going to ask about a hold.
     asks: BTreeMap<(Entity, HoldId), Timestamp>,
     /// When a cart said that it keeps a hold for this long.
-    said: BTreeMap<(Entity, HoldId, u64), Timestamp>,
+    sent_at: BTreeMap<(Entity, HoldId, u64), Timestamp>,
     /// The longest delay of that message, in milliseconds. The inventory believes in the hold that much longer.
     late_ms: BTreeMap<(Entity, HoldId), u64>,
     /// When each cart expired or was canceled.
     ended: BTreeMap<CartId, Timestamp>,
     /// The last deadline that a cart's clients were told, and the cart's version then.
-    told: BTreeMap<CartId, (u64, Timestamp)>,
+    shown: BTreeMap<CartId, (u64, Timestamp)>,
     /// The version of a cart at which a line with a shorter life may have come.
     shortened: BTreeMap<CartId, u64>,
 }
@@ -48,22 +48,22 @@ impl HoldLifetimes {
             Answer::Cart(view) => (view.id, Some(view.deadline).filter(|_| view.state == CartState::Active)),
             _ => return,
         };
-        let (version, told) = (answered.at[0].version, self.told.entry(cart).or_default());
-        if let Some(deadline) = deadline.filter(|_| version > told.0) {
-            *told = (version, Timestamp(deadline.0.saturating_add_signed(-distance_ms)));
+        let (version, shown) = (answered.at[0].version, self.shown.entry(cart).or_default());
+        if let Some(deadline) = deadline.filter(|_| version > shown.0) {
+            *shown = (version, Timestamp(deadline.0.saturating_add_signed(-distance_ms)));
         }
     }
 
     /// A cart says that it keeps a hold for this long.
-    pub(crate) fn says(&mut self, now: Timestamp, to: &Entity, hold: HoldId, life_ms: u64) {
-        self.said.entry((to.clone(), hold, life_ms)).or_insert(now);
+    pub(crate) fn note_sent(&mut self, now: Timestamp, to: &Entity, hold: HoldId, life_ms: u64) {
+        self.sent_at.entry((to.clone(), hold, life_ms)).or_insert(now);
     }
 
     /// The inventory receives that.
-    pub(crate) fn hears(&mut self, now: Timestamp, inventory: &Entity, hold: HoldId, life_ms: u64) {
-        let said = self.said.get(&(inventory.clone(), hold, life_ms)).copied().unwrap_or(now);
+    pub(crate) fn note_received(&mut self, now: Timestamp, inventory: &Entity, hold: HoldId, life_ms: u64) {
+        let sent_at = self.sent_at.get(&(inventory.clone(), hold, life_ms)).copied().unwrap_or(now);
         let late_ms = self.late_ms.entry((inventory.clone(), hold)).or_default();
-        *late_ms = (*late_ms).max(now.0 - said.0);
+        *late_ms = (*late_ms).max(now.0 - sent_at.0);
     }
 
     /// These events were just committed.
@@ -104,9 +104,9 @@ impl HoldLifetimes {
             match event {
                 Event::Cart(CartEvent::LinesAdded { .. }) => _ = self.shortened.insert(id, version),
                 Event::Cart(CartEvent::Expired { at, .. }) => {
-                    let Some((told, deadline)) = self.told.get(&id) else { continue };
-                    let shortened = self.shortened.get(&id).is_some_and(|shortened| shortened > told);
-                    assert!(shortened || at >= deadline, "{id} was told {deadline:?} at {told} and expired at {at:?}");
+                    let Some((shown, deadline)) = self.shown.get(&id) else { continue };
+                    let shortened = self.shortened.get(&id).is_some_and(|shortened| shortened > shown);
+                    assert!(shortened || at >= deadline, "{id} was told {deadline:?} at {shown} and expired at {at:?}");
                 }
                 _ => {}
             }

@@ -16,8 +16,8 @@ use boxoffice_core::{
 use proptest::{collection::vec, option, prelude::*};
 
 use crate::{
-    script::{cart, check_out, details, euros, id, layout, new_session, recorded},
     fixture::Fixture,
+    script::{cart, check_out, details, euros, id, layout, new_session, recorded},
 };
 
 const CASES: u32 = 20_000;
@@ -246,7 +246,7 @@ struct Reference {
     granted: BTreeMap<usize, Answer>,
 }
 
-type Said = Result<Answer, Refusal>;
+type StepResult = Result<Answer, Refusal>;
 
 impl Reference {
     fn new() -> Reference {
@@ -265,11 +265,11 @@ impl Reference {
         }
     }
 
-    fn step(&mut self, number: usize, step: &Step) -> Said {
+    fn step(&mut self, number: usize, step: &Step) -> StepResult {
         if let Some(answer) = self.granted.get(&number) {
             return Ok(answer.clone());
         }
-        let (said, remembered) = match step {
+        let (result, remembered) = match step {
             Step::Get { cart } => (self.get(*cart), false),
             Step::Open { cart, ttl_ms } => (self.open(*cart, *ttl_ms), true),
             Step::Hold { cart, lines } => (self.hold(*cart, lines), true),
@@ -280,13 +280,13 @@ impl Reference {
             Step::Unblock { session, seats } => (self.office(*session, seats, false), true),
             Step::Repeat { .. } | Step::Wait { .. } => panic!("{step:?} is no command"),
         };
-        if let (Ok(answer), true) = (&said, remembered) {
+        if let (Ok(answer), true) = (&result, remembered) {
             self.granted.insert(number, answer.clone());
         }
-        said
+        result
     }
 
-    fn get(&self, cart: usize) -> Said {
+    fn get(&self, cart: usize) -> StepResult {
         self.baskets.get(&cart).map(|basket| Answer::Cart(basket.view.clone())).ok_or_else(|| unknown(cart))
     }
 
@@ -302,7 +302,7 @@ impl Reference {
         }
     }
 
-    fn open(&mut self, cart: usize, ttl_ms: Option<u64>) -> Said {
+    fn open(&mut self, cart: usize, ttl_ms: Option<u64>) -> StepResult {
         if let Some(basket) = self.active(cart)? {
             return Ok(Answer::Cart(basket.view.clone()));
         }
@@ -322,7 +322,7 @@ impl Reference {
         Ok(Answer::Cart(view))
     }
 
-    fn hold(&mut self, cart: usize, lines: &[(usize, Vec<Seat>, bool)]) -> Said {
+    fn hold(&mut self, cart: usize, lines: &[(usize, Vec<Seat>, bool)]) -> StepResult {
         let mut named: Vec<(usize, Seat)> =
             lines.iter().flat_map(|(session, seats, _)| seats.iter().map(|seat| (*session, *seat))).collect();
         named.sort_by_key(|(session, seat)| (self::session(*session), *seat));
@@ -392,7 +392,7 @@ impl Reference {
         Some(TakenSeat { seat, state })
     }
 
-    fn release(&mut self, cart: usize, number: u32, seats: Option<&[Seat]>) -> Said {
+    fn release(&mut self, cart: usize, number: u32, seats: Option<&[Seat]>) -> StepResult {
         let now = self.now;
         let basket = self.active(cart)?.ok_or_else(|| unknown(cart))?;
         let line = basket.view.lines.iter_mut().find(|line| line.line == number).ok_or(Refusal::NoSuchLine(number))?;
@@ -412,7 +412,7 @@ impl Reference {
         Ok(Answer::Cart(view))
     }
 
-    fn cancel(&mut self, cart: usize) -> Said {
+    fn cancel(&mut self, cart: usize) -> StepResult {
         let basket = self.active(cart)?.ok_or_else(|| unknown(cart))?;
         basket.view.state = CartState::Canceled;
         basket.view.ended = Some(Ended::Canceled);
@@ -421,7 +421,7 @@ impl Reference {
         Ok(Answer::Cart(view))
     }
 
-    fn check_out(&mut self, cart: usize) -> Said {
+    fn check_out(&mut self, cart: usize) -> StepResult {
         let now = self.now;
         let basket = self.active(cart)?.ok_or_else(|| unknown(cart))?;
         let total = basket.view.total.ok_or(Refusal::CartEmpty)?;
@@ -443,7 +443,7 @@ impl Reference {
         Ok(Answer::Order { order: order.into(), settling: false, payment, refunds })
     }
 
-    fn office(&mut self, session: usize, seats: &[Seat], block: bool) -> Said {
+    fn office(&mut self, session: usize, seats: &[Seat], block: bool) -> StepResult {
         let unknown: Vec<Seat> = seats.iter().copied().filter(|seat| !exists(*seat)).collect();
         if !unknown.is_empty() {
             return Err(Refusal::NoSuchSeat(unknown));

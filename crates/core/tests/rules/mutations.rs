@@ -9,8 +9,8 @@ use boxoffice_core::{
 use expect_test::expect;
 
 use crate::{
-    script::{cart, check, euros, hold_lines, id, product},
     fixture::{Fixture, kind},
+    script::{cart, check, euros, hold_lines, id, product},
 };
 
 #[test]
@@ -220,7 +220,8 @@ pub(crate) fn a_late_release_is_forgotten() {
     fixture.send(Some("cancel"), Command::Cart(cart("a"), CartCommand::Cancel));
     fixture.run();
     let product = Entity::Product(id("p"));
-    let remembered = |fixture: &Fixture| fixture.states.get(&product).expect("the product is there").remembered_releases();
+    let remembered =
+        |fixture: &Fixture| fixture.states.get(&product).expect("the product is there").remembered_releases();
     assert_eq!(remembered(&fixture), 0, "the cart has ended");
     let mut releases = fixture.posted.iter().filter(|message| message.to == product && kind(message) == "release");
     let late = releases.next().expect("a line was given back").clone();

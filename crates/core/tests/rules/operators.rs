@@ -9,8 +9,8 @@ use boxoffice_core::{
 use expect_test::expect;
 
 use crate::{
-    script::{check, details, id, layout, new_session},
     fixture::Fixture,
+    script::{check, details, id, layout, new_session},
 };
 
 #[test]

@@ -12,9 +12,9 @@ use boxoffice_core::{
 use expect_test::expect;
 
 use crate::{
-    test_gateway::CallFate,
-    script::{cart, check, euros, hold_lines, id, pay, product},
     fixture::Fixture,
+    script::{cart, check, euros, hold_lines, id, pay, product},
+    test_gateway::CallFate,
 };
 
 #[test]
@@ -285,15 +285,15 @@ pub(crate) fn a_cart_that_cannot_remember_an_outcome_asks_no_gateway() {
     fixture.gateway.plan("authorize", &[CallFate::Declines; 2 * CART_OUTCOMES_MORE]);
     let keep = || pay(Some(OnDecline::Keep), None);
     let declined =
-        |said: Result<Answer, Refusal>| assert!(matches!(said, Err(Refusal::PaymentDeclined(_))), "{said:?}");
+        |result: Result<Answer, Refusal>| assert!(matches!(result, Err(Refusal::PaymentDeclined(_))), "{result:?}");
     for number in 1..=CART_OUTCOMES_MORE {
         declined(buy(&mut fixture, &format!("pay {number}"), keep()));
     }
     let asked = fixture.gateway.accounts.len();
     assert_eq!(asked, CART_OUTCOMES_MORE);
     for _ in 0..3 {
-        let said = buy(&mut fixture, "one too many", keep());
-        assert!(matches!(said, Err(Refusal::BadRequest(_))), "{said:?}");
+        let result = buy(&mut fixture, "one too many", keep());
+        assert!(matches!(result, Err(Refusal::BadRequest(_))), "{result:?}");
     }
     assert_eq!(fixture.gateway.accounts.len(), asked, "the gateway was asked for an outcome that cannot be kept");
     // Repeats get the same answers.
@@ -312,8 +312,10 @@ fn only_the_newest_lines_that_were_taken_are_kept() {
     for number in 1..=CART_LINES_MAX as u32 + 7 {
         buy(&mut fixture, &format!("hold {number}"), units(number)).expect("there are some");
         let revoke = CartCommand::Revoke { line: number, reason: "mine".into() };
-        let Ok(Answer::Cart(told)) = buy(&mut fixture, &format!("op {number}"), revoke) else { panic!("it has the line") };
-        assert_eq!(told, view(&mut fixture), "the operator is told what the cart shows");
+        let Ok(Answer::Cart(shown)) = buy(&mut fixture, &format!("op {number}"), revoke) else {
+            panic!("it has the line")
+        };
+        assert_eq!(shown, view(&mut fixture), "the operator is told what the cart shows");
     }
     let taken: Vec<u32> = view(&mut fixture).taken.iter().map(|taken| taken.line.line).collect();
     assert_eq!(taken, (8..=CART_LINES_MAX as u32 + 7).collect::<Vec<_>>());
@@ -325,14 +327,14 @@ fn the_version_of_lines_moves_with_them_alone() {
     let mut fixture = shop();
     let mut last = 0;
     let mut step = |fixture: &mut Fixture, request: &str, command: CartCommand, moves: bool| {
-        let said = match buy(fixture, request, command) {
+        let result = match buy(fixture, request, command) {
             Ok(Answer::Cart(view)) => Some(view.lines_version),
             Ok(Answer::Held(held)) => Some(held.lines_version),
             Err(Refusal::PaymentDeclined(_)) => None,
             other => panic!("{other:?}"),
         };
         let view = view(fixture);
-        assert!(said.is_none_or(|said| said == view.lines_version), "{request}: {said:?}, {view:?}");
+        assert!(result.is_none_or(|result| result == view.lines_version), "{request}: {result:?}, {view:?}");
         assert_eq!(view.lines_version != last, moves, "{request}: {last}, {view:?}");
         last = view.lines_version;
     };

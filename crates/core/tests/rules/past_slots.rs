@@ -11,13 +11,13 @@ use boxoffice_core::{
 };
 
 use crate::{
-    script::{euros, id, resource},
     fixture::Fixture,
+    script::{euros, id, resource},
 };
 
 const MINUTE_MS: u64 = 60_000;
 
-fn say(fixture: &mut Fixture, request: &str, command: Command) -> Result<Answer, Refusal> {
+fn outcome_of(fixture: &mut Fixture, request: &str, command: Command) -> Result<Answer, Refusal> {
     let ticket = fixture.send(Some(request), command);
     fixture.run();
     fixture.answers[&ticket].clone().map(|answered| answered.answer)
@@ -34,11 +34,11 @@ pub(crate) fn a_slot_that_has_begun_is_not_for_sale() {
     (fixture.now, fixture.distance_ms) = (Timestamp(60 * MINUTE_MS), 60 * 60_000);
     let now = 120 * MINUTE_MS;
     let put = ResourceCommand::Put(Box::new(resource(euros(1_000))));
-    assert!(say(&mut fixture, "put", of_room(put)).is_ok());
+    assert!(outcome_of(&mut fixture, "put", of_room(put)).is_ok());
     let hold = |fixture: &mut Fixture, begin: u64| {
         let want = Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + MINUTE_MS), details: "".into() };
         let lines = vec![WantedLine { entity: Entity::Resource(id("r")), want }];
-        say(
+        outcome_of(
             fixture,
             &format!("hold {begin}"),
             Command::Cart(CartId(1), CartCommand::Hold { lines, customer: None, guest: false }),
@@ -52,13 +52,13 @@ pub(crate) fn a_slot_that_has_begun_is_not_for_sale() {
 
     let (from, to) = (Timestamp(0), Timestamp(now + 10 * MINUTE_MS));
     let search = ResourceCommand::FreeSlots { from, to, length_ms: MINUTE_MS, count: 100 };
-    let Ok(Answer::FreeSlots(slots)) = say(&mut fixture, "free", of_room(search)) else { panic!("it is open") };
+    let Ok(Answer::FreeSlots(slots)) = outcome_of(&mut fixture, "free", of_room(search)) else { panic!("it is open") };
     assert_eq!(slots.first(), Some(&(Timestamp(now + MINUTE_MS), Timestamp(now + 2 * MINUTE_MS))));
     assert_eq!(slots.len(), 9, "{slots:?}");
 
     let available = |fixture: &mut Fixture, begin: u64| {
         let when = When::Utc { begin: Timestamp(begin), end: Timestamp(begin + MINUTE_MS / 2) };
-        match say(fixture, "available", of_room(ResourceCommand::IsAvailable(when))) {
+        match outcome_of(fixture, "available", of_room(ResourceCommand::IsAvailable(when))) {
             Ok(Answer::Available(conflicts)) => conflicts,
             other => panic!("{other:?}"),
         }
@@ -72,5 +72,5 @@ pub(crate) fn a_slot_that_has_begun_is_not_for_sale() {
 
     let when = When::Utc { begin: Timestamp(now - 30 * MINUTE_MS), end: Timestamp(now - 1) };
     let reserve = ResourceCommand::Reserve { booking: id("b"), when, repeat: None, details: "".into() };
-    assert!(say(&mut fixture, "reserve", of_room(reserve)).is_ok(), "what has begun is written down");
+    assert!(outcome_of(&mut fixture, "reserve", of_room(reserve)).is_ok(), "what has begun is written down");
 }

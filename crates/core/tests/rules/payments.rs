@@ -9,18 +9,18 @@ use boxoffice_core::{
     command::{CartCommand, Command, HoldPolicy, ProductCommand, ProductDetails, Want, WantedLine},
     host::Input,
     id::{CartId, Entity},
-    state_map::State,
     payment::{GatewayOutcome, OnDecline, PaymentCounts, PaymentKey, PaymentStatus, PaymentStep, Settlement},
     refusal::Refusal,
     rules::Rules,
+    state_map::State,
     time::Timestamp,
 };
 use expect_test::expect;
 
 use crate::{
-    test_gateway::CallFate::{self, CallLost, OtherAmount, Succeeds, ReplyLost, Declines},
+    fixture::{Fixture, Message, Ticket},
     script::{cart, euros, hold_lines, id, pay, product},
-    fixture::{Message, Ticket, Fixture},
+    test_gateway::CallFate::{self, CallLost, Declines, OtherAmount, ReplyLost, Succeeds},
 };
 
 /// One way an attempt can go.
@@ -196,7 +196,7 @@ impl Run {
     /// The operator does the failed steps by hand and settles them.
     fn see_to_it(&mut self) {
         let failed: Vec<_> = self.cart().open_payments().filter(|open| open.failed).collect();
-        assert!(!failed.is_empty(), "{}", self.tell());
+        assert!(!failed.is_empty(), "{}", self.describe());
         for open in failed {
             let account = self.fixture.gateway.accounts.get_mut(&open.key).expect("it was set aside");
             let outcome = match open.step {
@@ -218,7 +218,7 @@ impl Run {
                 self.insist(request, &CartCommand::Settle { attempt: open.key.attempt, outcome: outcome.clone() });
             }
         }
-        assert_eq!(self.fixture.states.payments(), PaymentCounts::default(), "{}", self.tell());
+        assert_eq!(self.fixture.states.payments(), PaymentCounts::default(), "{}", self.describe());
     }
 
     fn cart(&self) -> Box<Cart> {
@@ -256,7 +256,7 @@ impl Run {
     }
 
     /// The state, held and sold units, the state of the money, and steps that wait for an operator.
-    fn tell(&self) -> String {
+    fn describe(&self) -> String {
         let cart = self.cart();
         let units = self.fixture.states.audit().units;
         let audit = cart.audit().expect("it was opened");
@@ -273,15 +273,20 @@ impl Run {
     fn end(&mut self) {
         self.wait(2 * 60 * 60 * 1000);
         let audit = self.fixture.states.audit();
-        assert_eq!((audit.units.held, audit.holds, audit.owed), (0, 0, 0), "{}", self.tell());
-        assert_eq!((audit.payments.pending, audit.payments), (0, self.fixture.states.payments()), "{}", self.tell());
-        assert_eq!(audit.carts[0] + audit.carts[1], 0, "{}", self.tell());
-        assert_eq!(audit.units.sold, if audit.orders > 0 && audit.refunds == 0 { 3 } else { 0 }, "{}", self.tell());
+        assert_eq!((audit.units.held, audit.holds, audit.owed), (0, 0, 0), "{}", self.describe());
+        assert_eq!(
+            (audit.payments.pending, audit.payments),
+            (0, self.fixture.states.payments()),
+            "{}",
+            self.describe()
+        );
+        assert_eq!(audit.carts[0] + audit.carts[1], 0, "{}", self.describe());
+        assert_eq!(audit.units.sold, if audit.orders > 0 && audit.refunds == 0 { 3 } else { 0 }, "{}", self.describe());
         self.fixture.check_money();
     }
 }
 
-fn told(outcome: Option<Outcome>) -> String {
+fn outcome_text(outcome: Option<Outcome>) -> String {
     match outcome {
         None => "nothing".into(),
         Some(Err(Refusal::Lines(lines))) => format!("{} refusals", lines.len()),
@@ -299,9 +304,9 @@ fn every_way_an_attempt_can_go() {
     for path in PATHS {
         for (late, policy) in variants() {
             let mut run = Run::new(late, None);
-            let outcome = told(run.play(path, policy));
+            let outcome = outcome_text(run.play(path, policy));
             let how = format!("{}{policy:?}", if late { "late, " } else { "" });
-            table.push_str(&format!("{} ({how}): {outcome} -> {}\n", path.name, run.tell()));
+            table.push_str(&format!("{} ({how}): {outcome} -> {}\n", path.name, run.describe()));
             run.end();
         }
     }
@@ -467,7 +472,7 @@ fn outcomes_that_do_not_fit_their_step_count_as_unknown() {
     assert!(matches!(run.fixture.answers[&ticket], Err(Refusal::NotFound(_))));
     assert_eq!(run.fixture.now, Timestamp(0));
     run.wait(120_000);
-    assert_eq!(run.tell(), "done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800");
+    assert_eq!(run.describe(), "done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800");
 }
 
 /// The capture is known but not committed when the last session acknowledges its sale. The answer waits for the commit, and
@@ -524,30 +529,30 @@ fn a_capture_is_shown_when_it_is_committed() {
 #[test]
 fn settlements_of_an_operator() {
     let mut run = Run::new(false, None);
-    let said = Cell::new(0);
+    let settlements = Cell::new(0);
     let settle = |run: &mut Run, attempt, outcome| {
-        said.update(|said| said + 1);
-        let ticket = run.send(&format!("settle {}", said.get()), CartCommand::Settle { attempt, outcome });
-        told(run.fixture.answers.get(&ticket).cloned())
+        settlements.update(|settlements| settlements + 1);
+        let ticket = run.send(&format!("settle {}", settlements.get()), CartCommand::Settle { attempt, outcome });
+        outcome_text(run.fixture.answers.get(&ticket).cloned())
     };
     let all = [Settlement::Captured, Settlement::Voided, Settlement::Refunded { refund: 1 }];
-    let tell = |run: &mut Run| {
+    let describe = |run: &mut Run| {
         let steps = [(0, 0), (1, 0), (1, 1), (1, 2), (2, 0)].map(|(attempt, of)| settle(run, attempt, all[of].clone()));
-        format!("{}: {}\n", run.tell(), steps.join(", "))
+        format!("{}: {}\n", run.describe(), steps.join(", "))
     };
-    let mut story = tell(&mut run);
+    let mut story = describe(&mut run);
     run.fixture.gateway.plan("authorize", &[OtherAmount]);
     run.fixture.gateway.plan("void", &[CallLost; 20]);
     run.send("pay", pay(Some(OnDecline::Keep), None));
-    story += &tell(&mut run);
+    story += &describe(&mut run);
     run.send("pay again", pay(None, None));
     run.wait(10_000);
-    story += &tell(&mut run);
+    story += &describe(&mut run);
     let refund = CartCommand::Refund { lines: None, reason: "ill".into() };
     run.fixture.gateway.plan("refund", &[CallLost; 20]);
     run.send("refund", refund);
     let refunded = settle(&mut run, 2, Settlement::Refunded { refund: 1 });
-    story += &format!("refunded: {refunded}\n{}\n", run.tell());
+    story += &format!("refunded: {refunded}\n{}\n", run.describe());
     expect![[r#"
         active, 3 held, 0 sold | : not_found, not_found, not_found, not_found, not_found
         active, 3 held, 0 sold, void Voided | a-1: authorized 801: not_found, not_found, Done, not_found, not_found
@@ -557,7 +562,12 @@ fn settlements_of_an_operator() {
     "#]]
     .assert_eq(&story);
     run.wait(2 * 60 * 60 * 1000);
-    assert_eq!((run.fixture.states.audit().owed, run.fixture.states.payments()), (0, PaymentCounts::default()), "{}", run.tell());
+    assert_eq!(
+        (run.fixture.states.audit().owed, run.fixture.states.payments()),
+        (0, PaymentCounts::default()),
+        "{}",
+        run.describe()
+    );
 }
 
 /// The gateway is removed from the configuration. Decided checkouts are answered as before, attempts under way stay open, and
@@ -582,7 +592,8 @@ fn without_a_gateway() {
     run.fixture.set_rules(Rules { gateway: false, ..Rules::default() });
     let third = cart("c");
     run.fixture.send(Some("hold"), Command::Cart(third, hold_lines(vec![units(1)])));
-    let repeats = [buyer(), other, third].map(|cart| run.fixture.send(Some("pay"), Command::Cart(cart, pay(None, None))));
+    let repeats =
+        [buyer(), other, third].map(|cart| run.fixture.send(Some("pay"), Command::Cart(cart, pay(None, None))));
     let another = run.fixture.send(Some("pay again"), Command::Cart(buyer(), pay(None, None)));
     // There is no gateway to ask, so nothing happens.
     run.fixture.run();

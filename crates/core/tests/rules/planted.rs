@@ -7,11 +7,11 @@ use std::panic::catch_unwind;
 use boxoffice_core::planted::plant;
 
 use crate::{
-    bounds, checkouts,
-    ends::{self, random_run_with_high_numbers, words_of},
-    mutations, operators, outcomes, past, deposed,
-    random_runs::{after_run, after_run_with_operators, after_run_without_losses, after_runs_with_deposed_leaders},
+    bounds, checkouts, deposed,
     ended_carts::{self, expiry_run},
+    ends::{self, random_run_with_high_numbers, run_any_numbers},
+    mutations, operators, outcomes, past_slots,
+    random_runs::{after_run, after_run_with_operators, after_run_without_losses, after_runs_with_deposed_leaders},
     tombstones::{self, guests},
 };
 
@@ -53,7 +53,7 @@ fn random_run(seed: u64) {
 
 fn ends(seed: u64) {
     random_run_with_high_numbers(seed);
-    words_of(seed);
+    run_any_numbers(seed);
 }
 
 /// The number of runs until a bug was found, and the panic.
@@ -63,8 +63,8 @@ fn hunt(bug: &'static str, run: fn(u64)) -> Option<(u64, String)> {
         let ended = catch_unwind(|| run(seed));
         plant(None);
         let panic = ended.err()?;
-        let said = panic.downcast_ref::<String>().cloned();
-        Some((seed + 1, said.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default()))
+        let message = panic.downcast_ref::<String>().cloned();
+        Some((seed + 1, message.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default()))
     })
 }
 
@@ -75,13 +75,13 @@ fn every_planted_bug_is_found() {
     let count = std::env::var("BOXOFFICE_BUGS").map_or(BUGS.len(), |text| text.parse().expect("a number"));
     for (bug, run) in BUGS.into_iter().filter(|(bug, _)| bug.contains(&name)).take(count) {
         match hunt(bug, run) {
-            Some((storms, said)) => {
-                println!("{bug}: {storms} storms: {}", said.chars().take(140).collect::<String>());
+            Some((runs, message)) => {
+                println!("{bug}: {runs} runs: {}", message.chars().take(140).collect::<String>());
             }
             None => missed.push(bug),
         }
     }
-    assert_eq!(missed, [""; 0], "not found in {STORMS_MAX} storms");
+    assert_eq!(missed, [""; 0], "not found in {RUNS_MAX} runs");
 }
 
 /// Each story of a planted bug fails with it.

@@ -10,9 +10,9 @@ use boxoffice_core::{
 use expect_test::expect;
 
 use crate::{
-    script::{check, id},
-    random_run,
     fixture::Fixture,
+    random_runs,
+    script::{check, id},
 };
 
 #[test]
@@ -427,8 +427,8 @@ fn p9_a_repeat_gets_the_same_answer_and_changes_nothing() {
 /// P14: a snapshot at any version and the changes after it give the state at the end.
 #[test]
 fn p14_a_snapshot_and_what_came_after_are_the_state() {
-    let changes: usize = (0..20).map(|seed| check_snapshots(random_run::after_run(seed))).sum();
-    assert!(changes > 100, "storms with something in them: {changes} events");
+    let changes: usize = (0..20).map(|seed| check_snapshots(random_runs::after_run(seed))).sum();
+    assert!(changes > 100, "runs with something in them: {changes} events");
 }
 
 /// Takes a snapshot of a session at every version, and returns their number.

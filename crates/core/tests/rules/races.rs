@@ -6,8 +6,8 @@ use boxoffice_core::{
         Area, CartCommand, Command, NewSession, ProductCommand, ResourceCommand, VenueCommand, Want, WantedLine,
     },
     id::{CartId, Entity},
-    state_map::State,
     rules::Rules,
+    state_map::State,
     time::Timestamp,
 };
 
@@ -15,9 +15,9 @@ use expect_test::expect;
 
 use crate::{
     catalogue::open,
-    script::{cart, check, check_out, euros, hold_lines, id, layout, new_session, product, resource},
-    random_runs::Rng,
     fixture::Fixture,
+    random_runs::Rng,
+    script::{cart, check, check_out, euros, hold_lines, id, layout, new_session, product, resource},
 };
 
 const CARTS: u128 = 500;
@@ -87,7 +87,10 @@ fn checkout_against_expiry_in_the_same_millisecond() {
         fixture.run();
         fixture.pass(Timestamp(deadline + 60_000));
         fixture.run();
-        assert_eq!(fixture.answers.get(&ticket).is_some_and(Result::is_ok), before && fixture.states.audit().orders == 1);
+        assert_eq!(
+            fixture.answers.get(&ticket).is_some_and(Result::is_ok),
+            before && fixture.states.audit().orders == 1
+        );
         assert_eq!(fixture.states.audit().units.held, 0);
     }
 }

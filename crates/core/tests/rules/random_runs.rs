@@ -11,17 +11,17 @@ use boxoffice_core::{
     },
     host::Input,
     id::{CartId, Entity, HoldId, Id, OrderId},
-    state_map::State,
     payment::{OnDecline, PaymentKey, Settlement},
     portion::Portion,
     rules::Rules,
     seat::{Seat, SeatSet},
+    state_map::State,
     time::Timestamp,
 };
 
 use crate::{
+    fixture::{Fixture, Message, Ticket},
     script::{cart, details, euros, id, layout, new_session, pay, product, recorded, resource},
-    fixture::{Message, Ticket, Fixture},
 };
 
 const SEEDS: u64 = 900;
@@ -89,7 +89,8 @@ impl FaultRates {
     pub(crate) const ROUGH: FaultRates =
         FaultRates { crash: 3, depose: 0, choosy: 0, lose: 8, double: 10, pass: 6, operators: 0 };
     pub(crate) const WITH_OPERATORS: FaultRates = FaultRates { operators: 25, pass: 14, ..FaultRates::ROUGH };
-    pub(crate) const WITH_DEPOSED_LEADERS: FaultRates = FaultRates { depose: 12, crash: 1, pass: 10, ..FaultRates::ROUGH };
+    pub(crate) const WITH_DEPOSED_LEADERS: FaultRates =
+        FaultRates { depose: 12, crash: 1, pass: 10, ..FaultRates::ROUGH };
     pub(crate) const WITH_OTHER_SEATS: FaultRates =
         FaultRates { depose: 18, choosy: 95, pass: 4, lose: 3, double: 5, ..FaultRates::WITH_DEPOSED_LEADERS };
 }
@@ -128,7 +129,7 @@ fn random_run(seed: u64, rates: FaultRates) -> Fixture {
     for _ in 0..STEPS {
         run.step(rates);
     }
-    run.settle();
+    run.come_to_rest();
     run.check_rest(rates.lose == 0 && rates.crash == 0);
     run.fixture
 }
@@ -551,7 +552,7 @@ impl RandomRun {
     }
 
     /// Ends the faults: everything is delivered and committed, and time passes until no entity wants anything.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn come_to_rest(&mut self) {
         self.fixture.gateway.rng = None;
         while self.fixture.deposed() > 0 {
             self.fixture.end_deposed(0);

@@ -10,17 +10,17 @@ use boxoffice_core::{
         ResourceCommand, VenueCommand, Want, WantedLine,
     },
     id::Entity,
-    state_map::{StateMap, State},
     payment::OnDecline,
     rules::Rules,
+    state_map::{State, StateMap},
     time::Timestamp,
 };
 use proptest::{collection::vec, option, prelude::*};
 
 use crate::{
     catalogue::open,
-    script::{cart, check_out, euros, id, layout, new_session, product, resource},
     fixture::Fixture,
+    script::{cart, check_out, euros, id, layout, new_session, product, resource},
 };
 
 const CASES: u32 = 20_000;
@@ -150,8 +150,8 @@ fn play(steps: &[Step]) {
         let ticket = fixture.send(Some(&format!("r{number}")), command(step));
         fixture.run();
         let outcome = fixture.answers.get(&ticket).expect("everything is answered at once");
-        let said = outcome.as_ref().map(|_| ()).map_err(|refusal| refusal.name());
-        assert_eq!(said, reference.step(number, step), "step {number}: {step:?}: {outcome:?}");
+        let result = outcome.as_ref().map(|_| ()).map_err(|refusal| refusal.name());
+        assert_eq!(result, reference.step(number, step), "step {number}: {step:?}: {outcome:?}");
         reference.compare(&fixture.states);
     }
 }
@@ -234,7 +234,7 @@ struct Reference {
     granted: Vec<usize>,
 }
 
-type Said = Result<(), &'static str>;
+type StepResult = Result<(), &'static str>;
 
 impl Basket {
     fn touch(&mut self, now: u64) {
@@ -266,7 +266,7 @@ impl Reference {
         }
     }
 
-    fn step(&mut self, number: usize, step: &Step) -> Said {
+    fn step(&mut self, number: usize, step: &Step) -> StepResult {
         if self.granted.contains(&number) {
             return Ok(());
         }
@@ -306,7 +306,7 @@ impl Reference {
     }
 
     /// Whether this many more are available now.
-    fn may_take(&self, cart: usize, item: Item, more: u32) -> Said {
+    fn may_take(&self, cart: usize, item: Item, more: u32) -> StepResult {
         let (held, sold) = self.counts(|_, other| other == item || other.in_the_way(item));
         if held + sold + more > item.capacity() {
             return Err(match item {
@@ -320,7 +320,7 @@ impl Reference {
         if item.limited() && held + sold + more > QUOTA { Err("limit_per_customer") } else { Ok(()) }
     }
 
-    fn hold(&mut self, cart: usize, wants: &[(Item, u32)]) -> Said {
+    fn hold(&mut self, cart: usize, wants: &[(Item, u32)]) -> StepResult {
         match self.active(cart) {
             Ok(_) | Err("not_found") => {}
             Err(refusal) => return Err(refusal),
@@ -374,7 +374,7 @@ impl Reference {
         Ok(())
     }
 
-    fn set(&mut self, cart: usize, number: u32, quantity: u32) -> Said {
+    fn set(&mut self, cart: usize, number: u32, quantity: u32) -> StepResult {
         let Line { item, quantity: before, .. } = *self.active(cart)?.find(number)?;
         if matches!(item, Item::Slot(_)) {
             return Err("bad_request");
@@ -395,7 +395,7 @@ impl Reference {
         Ok(())
     }
 
-    fn release(&mut self, cart: usize, number: u32) -> Said {
+    fn release(&mut self, cart: usize, number: u32) -> StepResult {
         let now = self.now;
         let basket = self.active(cart)?;
         basket.find(number)?;
@@ -404,7 +404,7 @@ impl Reference {
         Ok(())
     }
 
-    fn check_out(&mut self, cart: usize) -> Said {
+    fn check_out(&mut self, cart: usize) -> StepResult {
         let now = self.now;
         let basket = self.active(cart)?;
         if basket.lines.is_empty() {
@@ -421,7 +421,7 @@ impl Reference {
         Ok(())
     }
 
-    fn refund(&mut self, cart: usize, number: Option<u32>) -> Said {
+    fn refund(&mut self, cart: usize, number: Option<u32>) -> StepResult {
         let basket = self.baskets.get_mut(&cart).filter(|basket| basket.state == CartState::Done).ok_or("not_found")?;
         match number {
             Some(number) => {
@@ -460,8 +460,8 @@ impl Reference {
                     let mine = |cart: usize| id(CUSTOMERS[cart]) == audit.customer;
                     let (held, sold) = self.counts(|cart, item| mine(cart) && item.limited());
                     let (held, sold) = (u64::from(held), u64::from(sold));
-                    let said = audit.quotas.first().map_or((0, 0), |(_, held, sold)| (*held, *sold));
-                    assert_eq!(said, (held, sold), "{entity}");
+                    let result = audit.quotas.first().map_or((0, 0), |(_, held, sold)| (*held, *sold));
+                    assert_eq!(result, (held, sold), "{entity}");
                     let done = |(cart, basket): &(&usize, &Basket)| mine(**cart) && basket.state == CartState::Done;
                     assert_eq!(audit.purchases.len(), self.baskets.iter().filter(done).count(), "{entity}");
                 }
@@ -471,8 +471,12 @@ impl Reference {
                     let Some(view) = cart.view() else { continue };
                     let basket = basket.unwrap_or_else(|| panic!("{entity} is open"));
                     let lines: Vec<_> = view.lines.iter().map(|line| (line.line, line.content.quantity())).collect();
-                    let said: Vec<_> = basket.lines.iter().map(|line| (line.number, line.quantity)).collect();
-                    assert_eq!((view.state, view.deadline.0, lines), (basket.state, basket.deadline, said), "{entity}");
+                    let result: Vec<_> = basket.lines.iter().map(|line| (line.number, line.quantity)).collect();
+                    assert_eq!(
+                        (view.state, view.deadline.0, lines),
+                        (basket.state, basket.deadline, result),
+                        "{entity}"
+                    );
                 }
                 State::Venue(_) | State::Directory(_) | State::Cluster(_) => {}
             }

@@ -8,20 +8,20 @@ use boxoffice_core::{
         VenueCommand, VenueDetails, Want, WantedLine, When,
     },
     id::{CartId, Entity},
-    state_map::StateMap,
-    payments::{Currency, Money},
+    money::{Currency, Money},
     payment::{OnDecline, Settlement},
     refusal::Refusal,
     rules::Rules,
     seat::{Seat, SeatSet},
+    state_map::StateMap,
     time::Timestamp,
 };
 
 use crate::{
     catalogue::open,
-    states::written_and_read,
-    script::{check_out, details, euros, hold_lines, id, layout, pay, product, resource},
     fixture::Fixture,
+    script::{check_out, details, euros, hold_lines, id, layout, pay, product, resource},
+    states::written_and_read,
 };
 
 /// What happens between a change and its repeat.
@@ -62,7 +62,7 @@ fn fixture() -> Fixture {
     fixture
 }
 
-fn say(fixture: &mut Fixture, request: &str, command: &Command) -> Outcome {
+fn outcome_of(fixture: &mut Fixture, request: &str, command: &Command) -> Outcome {
     let ticket = fixture.send(Some(request), command.clone());
     fixture.run();
     fixture.answers[&ticket].clone()
@@ -107,15 +107,15 @@ fn a_late_repeat_of_a_put_does_not_undo_a_newer_one() {
     for between in BETWEEN {
         for Thing { name, one, other } in things() {
             let mut fixture = fixture();
-            let first = say(&mut fixture, "rid 1", &one);
-            let second = say(&mut fixture, "rid 2", &other);
+            let first = outcome_of(&mut fixture, "rid 1", &one);
+            let second = outcome_of(&mut fixture, "rid 2", &other);
             // The same content is put again, and then another one. That request, too, may come late.
-            let third = say(&mut fixture, "rid 3", &other);
-            let fourth = say(&mut fixture, "rid 4", &one);
-            let fifth = say(&mut fixture, "rid 5", &other);
+            let third = outcome_of(&mut fixture, "rid 3", &other);
+            let fourth = outcome_of(&mut fixture, "rid 4", &one);
+            let fifth = outcome_of(&mut fixture, "rid 5", &other);
             restart(&mut fixture, between);
             let (log, states) = (fixture.log.len(), written_and_read(&fixture.states));
-            for (request, command, told) in [
+            for (request, command, answers) in [
                 ("rid 1", &one, &first),
                 ("rid 2", &other, &second),
                 ("rid 3", &other, &third),
@@ -123,10 +123,10 @@ fn a_late_repeat_of_a_put_does_not_undo_a_newer_one() {
                 ("rid 5", &other, &fifth),
                 ("rid 1", &one, &first),
             ] {
-                assert!(told.is_ok(), "{name}: {told:?}");
-                assert_eq!(say(&mut fixture, request, command), *told, "{name}, {request}, {between:?}");
+                assert!(answers.is_ok(), "{name}: {answers:?}");
+                assert_eq!(outcome_of(&mut fixture, request, command), *answers, "{name}, {request}, {between:?}");
             }
-            assert_eq!(say(&mut fixture, "rid 1", &other), Err(Refusal::RequestIdReused), "{name}, {between:?}");
+            assert_eq!(outcome_of(&mut fixture, "rid 1", &other), Err(Refusal::RequestIdReused), "{name}, {between:?}");
             assert_eq!(fixture.log.len(), log, "{name}, {between:?}: a repeat changed something");
             assert!(states.entities().eq(fixture.states.entities()), "{name}, {between:?}");
         }
@@ -141,28 +141,28 @@ fn the_answers_of_puts_say_what_was_put() {
         Ok(Answer::Product(view)) => (view.details.stock, view.counts.free, view.details.price.amount),
         other => panic!("a product is answered {other:?}"),
     };
-    assert_eq!(stock(say(&mut fixture, "rid 1", &product.one)), (10, 10, 100));
+    assert_eq!(stock(outcome_of(&mut fixture, "rid 1", &product.one)), (10, 10, 100));
     // Units are held before the second put. Its answer and that of its repeat count them.
     let want = Want::Units { quantity: 3, now: false };
     let lines = vec![WantedLine { entity: Entity::Product(id("p")), want }];
-    say(&mut fixture, "hold", &Command::Cart(CartId(1), hold_lines(lines))).expect("there is stock");
-    assert_eq!(stock(say(&mut fixture, "rid 2", &product.other)), (20, 17, 200));
-    say(&mut fixture, "cancel", &Command::Cart(CartId(1), CartCommand::Cancel)).expect("a cart");
-    assert_eq!(stock(say(&mut fixture, "rid 1", &product.one)), (10, 10, 100));
-    assert_eq!(stock(say(&mut fixture, "rid 2", &product.other)), (20, 17, 200));
+    outcome_of(&mut fixture, "hold", &Command::Cart(CartId(1), hold_lines(lines))).expect("there is stock");
+    assert_eq!(stock(outcome_of(&mut fixture, "rid 2", &product.other)), (20, 17, 200));
+    outcome_of(&mut fixture, "cancel", &Command::Cart(CartId(1), CartCommand::Cancel)).expect("a cart");
+    assert_eq!(stock(outcome_of(&mut fixture, "rid 1", &product.one)), (10, 10, 100));
+    assert_eq!(stock(outcome_of(&mut fixture, "rid 2", &product.other)), (20, 17, 200));
     let get = Command::Product(id("p"), ProductCommand::Get);
-    assert_eq!(stock(say(&mut fixture, "get", &get)), (20, 20, 200), "it is as it was put last");
+    assert_eq!(stock(outcome_of(&mut fixture, "get", &get)), (20, 20, 200), "it is as it was put last");
 
     let rate = |outcome: Outcome| match outcome.map(|answered| answered.answer) {
         Ok(Answer::Resource(view)) => (view.details.rate.amount, view.bookings),
         other => panic!("a resource is answered {other:?}"),
     };
-    assert_eq!(rate(say(&mut fixture, "rid 1", &resource.one)), (100, 0));
-    say(&mut fixture, "book", &reserve(1)).expect("it is free");
-    assert_eq!(rate(say(&mut fixture, "rid 2", &resource.other)), (200, 1));
-    assert_eq!(rate(say(&mut fixture, "rid 1", &resource.one)), (100, 0));
+    assert_eq!(rate(outcome_of(&mut fixture, "rid 1", &resource.one)), (100, 0));
+    outcome_of(&mut fixture, "book", &reserve(1)).expect("it is free");
+    assert_eq!(rate(outcome_of(&mut fixture, "rid 2", &resource.other)), (200, 1));
+    assert_eq!(rate(outcome_of(&mut fixture, "rid 1", &resource.one)), (100, 0));
     let get = Command::Resource(id("r"), ResourceCommand::Get);
-    assert_eq!(rate(say(&mut fixture, "get", &get)), (200, 1), "it is as it was put last");
+    assert_eq!(rate(outcome_of(&mut fixture, "get", &get)), (200, 1), "it is as it was put last");
 }
 
 #[test]
@@ -175,16 +175,16 @@ fn a_put_that_was_committed_and_not_answered_is_found_by_its_repeat() {
         // The host dies between the commit and the answer.
         fixture.crash(&entity, 1);
         assert!(fixture.is_lost(ticket), "{name}");
-        say(&mut fixture, "rid 2", &other).expect("a put");
+        outcome_of(&mut fixture, "rid 2", &other).expect("a put");
         let log = fixture.log.len();
-        say(&mut fixture, "rid 1", &one).expect("it was put");
+        outcome_of(&mut fixture, "rid 1", &one).expect("it was put");
         assert_eq!(fixture.log.len(), log, "{name}: the repeat undid a newer put");
         // A put that was lost with its host is written by its repeat.
         let third = fixture.send(Some("rid 3"), one.clone());
         fixture.run_but(|to| *to == entity, |_| false);
         fixture.crash(&entity, 0);
         assert!(fixture.is_lost(third), "{name}");
-        say(&mut fixture, "rid 3", &one).expect("a put");
+        outcome_of(&mut fixture, "rid 3", &one).expect("a put");
         assert!(fixture.log.len() > log, "{name}: nothing was put");
     }
 }
@@ -219,7 +219,7 @@ fn details_that_are_so_already_are_not_listed_again() {
     let mut fixture = fixture();
     let same = Command::Venue(id("venue"), VenueCommand::Put(details()));
     let (log, posted) = (fixture.log.len(), fixture.posted.len());
-    say(&mut fixture, "rid 9", &same).expect("it is so already");
+    outcome_of(&mut fixture, "rid 9", &same).expect("it is so already");
     assert_eq!((fixture.log.len(), fixture.posted.len()), (log + 1, posted + 1), "only the request was written down");
 }
 
@@ -234,14 +234,14 @@ fn things_are_sold_in_one_currency_for_life() {
     };
     let mut fixture = fixture();
     for (known, (foreign, dearer)) in of(euros(100)).iter().zip(of(pounds).iter().zip(&of(euros(300)))) {
-        say(&mut fixture, "rid 1", known).expect("it is new");
+        outcome_of(&mut fixture, "rid 1", known).expect("it is new");
         let before = fixture.log.len();
-        let refusal = say(&mut fixture, "rid 2", foreign).expect_err("the currency stays");
+        let refusal = outcome_of(&mut fixture, "rid 2", foreign).expect_err("the currency stays");
         let currency = euros(0).currency;
         assert_eq!(refusal, Refusal::CurrencyFixed { entity: known.entity(), currency });
         assert_eq!((refusal.code(), refusal.name()), (703, "currency_fixed"));
         assert_eq!(fixture.log.len(), before);
-        say(&mut fixture, "rid 3", dearer).expect("prices may change");
+        outcome_of(&mut fixture, "rid 3", dearer).expect("prices may change");
     }
 }
 
@@ -321,7 +321,7 @@ fn every_other_change_of_an_operator_is_found_by_its_repeat() {
             let mut fixture = fixture();
             // The gateway never answers, so an operator settles the attempts.
             fixture.gateway_open = false;
-            let mut told = Vec::new();
+            let mut answers = Vec::new();
             for (number, command) in commands.iter().enumerate() {
                 let by_gateway = matches!(command, Command::Cart(_, CartCommand::Checkout { .. }));
                 let request = format!("rid {number}");
@@ -333,14 +333,14 @@ fn every_other_change_of_an_operator_is_found_by_its_repeat() {
                 }
                 let outcome = fixture.answers[&ticket].clone();
                 let answered = outcome.unwrap_or_else(|no| panic!("{name}: {command:?} is refused: {no}"));
-                told.push((request, command, answered));
+                answers.push((request, command, answered));
             }
             fixture.calls.clear();
             restart(&mut fixture, between);
             fixture.calls.clear();
             let (log, states) = (fixture.log.len(), written_and_read(&fixture.states));
-            for (request, command, first) in told {
-                let again = say(&mut fixture, &request, command);
+            for (request, command, first) in answers {
+                let again = outcome_of(&mut fixture, &request, command);
                 let again = again.unwrap_or_else(|no| panic!("{name}: {request} is refused: {no}"));
                 assert_eq!(again, first, "{name}, {request}, {between:?}");
                 let other = Command::Cart(CartId(7), CartCommand::Revoke { line: 9, reason: "".into() });
@@ -351,7 +351,11 @@ fn every_other_change_of_an_operator_is_found_by_its_repeat() {
                     Entity::Product(_) => continue,
                     entity => panic!("{entity} is in none of the histories"),
                 };
-                assert_eq!(say(&mut fixture, &request, &other), Err(Refusal::RequestIdReused), "{name}, {request}");
+                assert_eq!(
+                    outcome_of(&mut fixture, &request, &other),
+                    Err(Refusal::RequestIdReused),
+                    "{name}, {request}"
+                );
             }
             assert_eq!(fixture.log.len(), log, "{name}, {between:?}: a repeat changed something");
             assert!(states.entities().eq(fixture.states.entities()), "{name}, {between:?}");
@@ -395,23 +399,26 @@ fn a_repeat_is_told_the_versions_of_its_time() {
     ];
     for between in BETWEEN {
         let mut fixture = fixture();
-        let tell = |number: usize| format!("rid {number}");
-        let first: Vec<Outcome> =
-            story.iter().enumerate().map(|(number, command)| say(&mut fixture, &tell(number), command)).collect();
+        let describe = |number: usize| format!("rid {number}");
+        let first: Vec<Outcome> = story
+            .iter()
+            .enumerate()
+            .map(|(number, command)| outcome_of(&mut fixture, &describe(number), command))
+            .collect();
         let versions = |outcome: &Outcome| -> Vec<(String, u64)> {
             let answered = outcome.as_ref().unwrap_or_else(|no| panic!("{between:?}: refused: {no}"));
             answered.at.iter().map(|at| (at.entity.to_string(), at.version)).collect()
         };
         // The third hold is the second of the first cart: a new line, and more units of an existing line.
-        let told = [("session/s", 4), ("product/p", 4)].map(|(name, version)| (name.to_owned(), version));
-        assert_eq!(versions(&first[4])[1..], told, "{between:?}");
+        let answers = [("session/s", 4), ("product/p", 4)].map(|(name, version)| (name.to_owned(), version));
+        assert_eq!(versions(&first[4])[1..], answers, "{between:?}");
         // A checkout rests on the versions of all sales.
         let sold: Vec<String> = versions(&first[9]).into_iter().map(|(name, _)| name).collect();
         assert_eq!(sold[1..], ["session/s", "session/s", "product/p"].map(String::from), "{between:?}");
         restart(&mut fixture, between);
         let log = fixture.log.len();
         for (number, command) in story.iter().enumerate().chain(story.iter().enumerate()) {
-            let again = say(&mut fixture, &tell(number), command);
+            let again = outcome_of(&mut fixture, &describe(number), command);
             assert_eq!(versions(&again), versions(&first[number]), "{number}, {between:?}");
         }
         assert_eq!(fixture.log.len(), log, "{between:?}: a repeat changed something");
@@ -439,6 +446,10 @@ fn a_hold_whose_cart_died_before_it_was_written_down_has_its_own_version() {
         let answered = outcome.expect("the seat is free, or held for it");
         answered.at.iter().find(|at| at.entity == Entity::Session(id("s"))).expect("it was asked").version
     };
-    assert_eq!(session_version(say(&mut fixture, "rid 1", &hold(2, 1))), 3);
-    assert_eq!(session_version(say(&mut fixture, "rid 1", &hold(1, 0))), 2, "the hold is older than the other cart's");
+    assert_eq!(session_version(outcome_of(&mut fixture, "rid 1", &hold(2, 1))), 3);
+    assert_eq!(
+        session_version(outcome_of(&mut fixture, "rid 1", &hold(1, 0))),
+        2,
+        "the hold is older than the other cart's"
+    );
 }

@@ -33,10 +33,10 @@
 //! | `again hold s` | the first message of that kind to it comes once more |
 //! | `answers` | answers that came later |
 
-mod picture;
 mod describe;
-mod samples;
 mod parse;
+mod picture;
+mod samples;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -50,24 +50,24 @@ use boxoffice_core::{
     },
     host::Input,
     id::{Entity, Id},
-    state_map::State,
-    payments::Money,
+    money::Money,
     payment::{GatewayOutcome, PaymentKey, PaymentStep},
     rules::Rules,
+    state_map::State,
 };
 use expect_test::Expect;
 
+use self::{
+    describe::describe,
+    parse::{call_fate, cart_command, entity, in_cents, number, payment_step, seat, terms},
+};
 pub(crate) use self::{
     picture::draw,
     samples::{cart, check_out, details, euros, hold_lines, id, layout, new_session, pay, product, recorded, resource},
 };
-use self::{
-    describe::describe,
-    parse::{cart_command, entity, in_cents, call_fate, number, payment_step, seat, terms},
-};
 use crate::{
+    fixture::{Fixture, Ticket, kind},
     test_gateway::CallFate,
-    fixture::{Ticket, Fixture, kind},
 };
 
 /// Plays a script and compares the story.
@@ -83,7 +83,7 @@ struct ScriptRun {
     fixture: Fixture,
     story: String,
     maps: BTreeMap<Id, String>,
-    told: BTreeSet<Ticket>,
+    reported: BTreeSet<Ticket>,
     stopped: BTreeSet<Entity>,
     frozen: BTreeSet<Entity>,
     sessions: u64,
@@ -99,7 +99,7 @@ impl ScriptRun {
             fixture,
             story: String::new(),
             maps: BTreeMap::new(),
-            told: BTreeSet::from([0]),
+            reported: BTreeSet::from([0]),
             stopped: BTreeSet::new(),
             frozen: BTreeSet::new(),
             sessions: 0,
@@ -108,15 +108,15 @@ impl ScriptRun {
     }
 
     fn line(&mut self, line: &str) {
-        let parse: Vec<&str> = line.split_whitespace().collect();
-        let (parse, request) = match parse[..] {
-            [ref parse @ .., "as", request] => (parse.to_vec(), request.to_owned()),
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (words, request) = match words[..] {
+            [ref words @ .., "as", request] => (words.to_vec(), request.to_owned()),
             _ => {
                 self.requests += 1;
-                (parse.clone(), format!("r{}", self.requests))
+                (words.clone(), format!("r{}", self.requests))
             }
         };
-        let said = match parse[..] {
+        let text = match words[..] {
             ["clock", seconds] => {
                 self.fixture.distance_ms = (number::<f64>(seconds) * 1_000.0).round() as i64;
                 String::new()
@@ -160,15 +160,15 @@ impl ScriptRun {
                 String::new()
             }
             _ => {
-                let command = self.command(&parse);
+                let command = self.command(&words);
                 let ticket = self.fixture.send(Some(&request), command);
                 self.settle();
-                self.told.insert(ticket);
+                self.reported.insert(ticket);
                 format!(" -> {}", self.outcome(ticket))
             }
         };
         self.settle();
-        writeln!(self.story, "{line}{said}").expect("strings take everything");
+        writeln!(self.story, "{line}{text}").expect("strings take everything");
         self.draw();
     }
 
@@ -196,7 +196,8 @@ impl ScriptRun {
 
     fn wait(&mut self, span_ms: u64) {
         let (stopped, frozen) = (&self.stopped, &self.frozen);
-        let settle = |fixture: &mut Fixture| fixture.run_but(|to| !stopped.contains(to), |entity| !frozen.contains(entity));
+        let settle =
+            |fixture: &mut Fixture| fixture.run_but(|to| !stopped.contains(to), |entity| !frozen.contains(entity));
         self.fixture.wait(span_ms, settle);
     }
 
@@ -211,8 +212,8 @@ impl ScriptRun {
         }
     }
 
-    fn command(&mut self, parse: &[&str]) -> Command {
-        match parse {
+    fn command(&mut self, words: &[&str]) -> Command {
+        match words {
             ["hall", picture] => {
                 let (hall, name, layout) = (id("hall"), "Hall".into(), layout(picture));
                 Command::Venue(id("venue"), VenueCommand::PutHall { hall, name, comments: "".into(), layout })
@@ -245,7 +246,7 @@ impl ScriptRun {
                 Command::Session(id(name), command)
             }
             [name, verb, rest @ ..] => Command::Cart(cart(name), cart_command(verb, rest)),
-            _ => panic!("{parse:?} is no step"),
+            _ => panic!("{words:?} is no step"),
         }
     }
 
@@ -279,15 +280,15 @@ impl ScriptRun {
     /// Answers that came after their line.
     fn answers(&mut self) -> String {
         let waiting = self.story.matches("(waits as #").count();
-        let mut said = String::new();
+        let mut text = String::new();
         for (ticket, outcome) in &self.fixture.answers {
             if self.story.contains(&format!("(waits as #{ticket})"))
                 && !self.story.contains(&format!("\n    #{ticket} "))
             {
-                write!(said, "\n    #{ticket} {}", describe(outcome)).expect("strings take everything");
+                write!(text, "\n    #{ticket} {}", describe(outcome)).expect("strings take everything");
             }
         }
-        if said.is_empty() { format!(" -> none of {waiting}") } else { said }
+        if text.is_empty() { format!(" -> none of {waiting}") } else { text }
     }
 
     fn draw(&mut self) {

@@ -6,16 +6,16 @@ use boxoffice_core::{
     cart::Cart,
     command::{CartCommand, Command, ProductCommand, ResourceCommand, SessionCommand, Want, WantedLine},
     id::{CartId, Entity},
-    state_map::State,
     rules::Rules,
     seat::{Seat, SeatSet},
+    state_map::State,
     time::Timestamp,
 };
 
 use crate::{
     catalogue::open,
-    script::{hold_lines, id, layout},
     fixture::Fixture,
+    script::{hold_lines, id, layout},
 };
 
 /// A counter beside each `Arc`, strong and weak.

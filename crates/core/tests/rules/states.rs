@@ -6,16 +6,16 @@ use boxoffice_core::{
     command::{CartCommand, Command, SessionCommand, Want, WantedLine},
     event::{CartEvent, Event},
     id::{CartId, Entity},
-    state_map::{Cut, DUE_AGAIN_MS, StateMap, State},
     rules::Rules,
     seat::{Seat, SeatSet},
+    state_map::{Cut, DUE_AGAIN_MS, State, StateMap},
     time::Timestamp,
 };
 
 use crate::{
     catalogue::open,
-    script::{check_out, draw, hold_lines, id, layout},
     fixture::Fixture,
+    script::{check_out, draw, hold_lines, id, layout},
 };
 
 fn hold(session: &str, row: u16, first: u16, count: u16) -> CartCommand {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use boxoffice_core::{
-    payments::Money,
+    money::Money,
     payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStep},
 };
 
@@ -41,7 +41,7 @@ pub(crate) struct TestGateway {
     plan: BTreeMap<&'static str, VecDeque<CallFate>>,
     pub(crate) rng: Option<Rng>,
     /// Final outcomes, by attempt and step.
-    said: Vec<(PaymentKey, PaymentStep, GatewayOutcome)>,
+    outcomes: Vec<(PaymentKey, PaymentStep, GatewayOutcome)>,
 }
 
 /// The kind of a step, in a word.
@@ -60,7 +60,7 @@ impl TestGateway {
         let raised = |key: PaymentKey| PaymentKey { attempt: key.attempt + attempts, ..key };
         self.accounts =
             std::mem::take(&mut self.accounts).into_iter().map(|(key, account)| (raised(key), account)).collect();
-        self.said.iter_mut().for_each(|(key, ..)| *key = raised(*key));
+        self.outcomes.iter_mut().for_each(|(key, ..)| *key = raised(*key));
     }
 
     /// Sets the fates of the next calls of a kind.
@@ -88,16 +88,16 @@ impl TestGateway {
         let (key, step) = (call.key(), call.step());
         let unknown = || GatewayOutcome::Unknown { reason: "no answer".into() };
         let call_fate = self.call_fate(step);
-        let known = self.said.iter().find(|(of, what, _)| (*of, *what) == (key, step));
+        let known = self.outcomes.iter().find(|(of, what, _)| (*of, *what) == (key, step));
         if let Some((.., outcome)) = known {
-            let unheard = matches!(call_fate, CallFate::ReplyLost | CallFate::CallLost);
-            return if unheard { unknown() } else { outcome.clone() };
+            let reply_lost = matches!(call_fate, CallFate::ReplyLost | CallFate::CallLost);
+            return if reply_lost { unknown() } else { outcome.clone() };
         }
         if call_fate == CallFate::CallLost {
             return unknown();
         }
         let outcome = self.act(call, call_fate);
-        self.said.push((key, step, outcome.clone()));
+        self.outcomes.push((key, step, outcome.clone()));
         if call_fate == CallFate::ReplyLost { unknown() } else { outcome }
     }
 

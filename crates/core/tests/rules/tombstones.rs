@@ -10,9 +10,9 @@ use boxoffice_core::{
 };
 
 use crate::{
-    script::{details, hold_lines, id, layout, new_session},
+    fixture::{Fixture, Message},
     random_runs::Rng,
-    fixture::{Message, Fixture},
+    script::{details, hold_lines, id, layout, new_session},
 };
 
 const SEEDS: u64 = 300;

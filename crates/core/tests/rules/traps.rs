@@ -9,8 +9,8 @@ use boxoffice_core::{
 use expect_test::expect;
 
 use crate::{
-    script::{check, id, layout, new_session},
     fixture::Fixture,
+    script::{check, id, layout, new_session},
 };
 
 #[test]
@@ -398,7 +398,8 @@ fn a_session_id_belongs_to_one_venue() {
             VenueCommand::PutHall { hall: id("hall"), name: "Hall".into(), comments: "".into(), layout: hall.clone() };
         fixture.send(Some("hall"), to(put));
         fixture.run();
-        last = fixture.send(Some("create"), to(VenueCommand::CreateSession(new_session("s", &hall, 1_000, 2_000, None))));
+        last =
+            fixture.send(Some("create"), to(VenueCommand::CreateSession(new_session("s", &hall, 1_000, 2_000, None))));
         fixture.run();
     }
     assert_eq!(fixture.answers[&last], Err(Refusal::AlreadyExistsDifferently("session s".into())));

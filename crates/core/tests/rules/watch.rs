@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use boxoffice_core::{
     event::{Event, SessionEvent},
     id::{Entity, Id},
-    state_map::{StateMap, State},
     seat::SeatState,
+    state_map::{State, StateMap},
 };
 
 #[derive(Default)]

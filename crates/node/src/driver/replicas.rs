@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use boxoffice_core::{host::Input, state_map::StateMap, planted};
+use boxoffice_core::{host::Input, planted, state_map::StateMap};
 use boxoffice_feeds::Commit;
 use boxoffice_shard::{DIRECTORY, NodeId, Received, ReplicaId, ShardId, SnapshotMeta};
 use boxoffice_storage::snapshot::{self, Snapshot};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use boxoffice_core::{
     id::Entity,
-    state_map::{Cut, EvictionCandidate, State},
     packing,
+    state_map::{Cut, EvictionCandidate, State},
 };
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use boxoffice_core::{
     event::Event,
     id::Entity,
-    state_map::{StateMap, State},
     planted,
+    state_map::{State, StateMap},
 };
 use boxoffice_shard::ShardId;
 

@@ -7,7 +7,7 @@ use boxoffice_core::{
     answer::{Answer, CartState},
     event::{CartEvent, Event, Remembered},
     id::{CartId, Entity, HoldId, Id, Request, RequestHash},
-    state_map::{Cut, StateMap, EvictionCandidate, State},
+    state_map::{Cut, EvictionCandidate, State, StateMap},
     time::Timestamp,
 };
 use boxoffice_env::{MemoryStores, StoreSettings, Stores};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use boxoffice_core::{answer::CartState, state_map::State, money::Currency, payment::PaymentStatus};
+use boxoffice_core::{answer::CartState, money::Currency, payment::PaymentStatus, state_map::State};
 use serde::{Deserialize, Serialize};
 
 /// Exact sums, changed in the same batch as what they are of.

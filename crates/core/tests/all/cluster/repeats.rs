@@ -32,10 +32,10 @@ fn a_late_repeat_of_a_change_does_not_undo_a_newer_one() {
     ];
     for (first, second, end) in pairs {
         let mut play = three();
-        let told = play.send(Some("first"), first.clone());
-        assert!(told.is_ok() && play.send(Some("second"), second).is_ok());
+        let first_outcome = play.send(Some("first"), first.clone());
+        assert!(first_outcome.is_ok() && play.send(Some("second"), second).is_ok());
         let before = play.cluster();
-        assert_eq!(play.send(Some("first"), first.clone()), told, "{first:?}");
+        assert_eq!(play.send(Some("first"), first.clone()), first_outcome, "{first:?}");
         assert_eq!((play.cluster(), state(&play, 2)), (before, end), "{first:?}");
     }
 }

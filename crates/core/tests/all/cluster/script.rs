@@ -21,8 +21,8 @@ use boxoffice_core::{
     command::{ClusterCommand, Command, Machine, Move},
     host::{Effect, Host, Input, Turn},
     id::{Entity, Request, RequestHash, hash64},
-    state_map::{Cut, StateMap, State},
     rules::Rules,
+    state_map::{Cut, State, StateMap},
     time::Timestamp,
 };
 use expect_test::Expect;
@@ -65,18 +65,18 @@ impl Play {
     /// Runs one line, and writes its outcome.
     pub(crate) fn line(&mut self, line: &str) {
         self.lines += 1;
-        let (said, request) = match line.split_once(" by ") {
-            Some((said, "none")) => (said, None),
-            Some((said, request)) if !request.contains(' ') && !said.contains("place") => {
-                (said, Some(request.to_owned()))
+        let (text, request) = match line.split_once(" by ") {
+            Some((text, "none")) => (text, None),
+            Some((text, request)) if !request.contains(' ') && !text.contains("place") => {
+                (text, Some(request.to_owned()))
             }
             Some(_) | None => (line, Some(format!("line {}", self.lines))),
         };
         let before = self.cluster();
-        let command = self.command(said);
+        let command = self.command(text);
         let outcome = self.send(request.as_deref(), command);
         let after = self.cluster();
-        writeln!(self.story, "{line} -> {}", tell(&outcome)).expect("a string takes all");
+        writeln!(self.story, "{line} -> {}", describe(&outcome)).expect("a string takes all");
         self.story.push_str(&changes(before.as_ref(), after.as_ref()));
     }
 
@@ -173,7 +173,7 @@ fn moves(words: &[&str]) -> Vec<Move> {
     words.split(|word| *word == ";").map(each).collect()
 }
 
-fn tell(outcome: &Outcome) -> String {
+fn describe(outcome: &Outcome) -> String {
     match outcome {
         Ok(answered) => match &answered.answer {
             Answer::Done => format!("done at {}", answered.at[0].version),
@@ -194,26 +194,26 @@ fn tell(outcome: &Outcome) -> String {
 
 /// The changes of a line.
 fn changes(before: Option<&ClusterTable>, after: Option<&ClusterTable>) -> String {
-    let mut told = String::new();
-    let Some(after) = after else { return told };
+    let mut text = String::new();
+    let Some(after) = after else { return text };
     for (node, member) in after.members() {
         if before.and_then(|before| before.members().get(node)) != Some(member) {
             let disk = member.disk.map_or_else(|| "no disk".to_owned(), |disk| format!("disk {disk}"));
             let (state, since) = (member.state.name(), member.since.0 / 1_000);
-            write!(told, "  node {node}: {state} since {since}, {disk} at {}", member.peer)
+            write!(text, "  node {node}: {state} since {since}, {disk} at {}", member.peer)
                 .expect("a string takes all");
             if member.first_generation > 1 {
-                write!(told, ", from generation {} on", member.first_generation).expect("a string takes all");
+                write!(text, ", from generation {} on", member.first_generation).expect("a string takes all");
             }
-            told.push('\n');
+            text.push('\n');
         }
     }
     for (shard, place) in after.places().iter().enumerate() {
         if before.is_none_or(|before| before.places()[shard] != *place) {
-            writeln!(told, "  shard {shard}: {}", draw(place)).expect("a string takes all");
+            writeln!(text, "  shard {shard}: {}", draw(place)).expect("a string takes all");
         }
     }
-    told
+    text
 }
 
 fn draw(place: &Place) -> String {

@@ -6,8 +6,8 @@ use std::{
 };
 
 use boxoffice_core::{
-    command::Title,
     answer::VenueEntry,
+    command::Title,
     directory::{Directory, Listing, VenueCursor},
     id::Id,
 };
@@ -105,8 +105,8 @@ fn check_near(near: (i32, i32), found: &[VenueEntry], positions: &BTreeMap<&Id, 
         let metres = haversine_m(near, positions[&venue.id]);
         let tolerance = tolerance_m(metres);
         assert!((metres - expected).abs() <= tolerance, "{} at {metres} m, not {expected} m", venue.id);
-        let told = venue.distance_m.expect("near a point there is a distance") as f64;
-        assert!((metres - told).abs() <= 0.5 + tolerance, "{} at {metres} m, told {told} m", venue.id);
+        let listed = venue.distance_m.expect("near a point there is a distance") as f64;
+        assert!((metres - listed).abs() <= 0.5 + tolerance, "{} at {metres} m, told {listed} m", venue.id);
     }
     for pair in found.windows(2) {
         assert!(pair[0].distance_m <= pair[1].distance_m);
@@ -244,14 +244,14 @@ fn play(directory: &mut Directory, model: &mut Model, steps: Vec<Step>) {
 
 fn all_pages(directory: &Directory, wish: &Wish, mut between: impl FnMut() -> Option<Directory>) -> Vec<VenueEntry> {
     let mut directory = directory.clone();
-    let (mut told, mut after): (_, Option<VenueCursor>) = (Vec::new(), None);
+    let (mut listed, mut after): (_, Option<VenueCursor>) = (Vec::new(), None);
     loop {
         let name = wish.name.as_deref();
         let page =
             directory.search_venues(wish.city, name, wish.near, wish.limit, after.as_ref()).expect("a good search");
         let full = page.venues.len() == wish.limit as usize;
-        told.extend(page.venues);
-        let Some(next) = page.next else { return told };
+        listed.extend(page.venues);
+        let Some(next) = page.next else { return listed };
         assert!(full, "a page is only short at the end");
         after = Some(VenueCursor::parse(&next).expect("a cursor of a page"));
         directory = between().unwrap_or(directory);
@@ -268,17 +268,17 @@ proptest! {
         prop_assert_eq!((directory.venues(), directory.titles()), (model.venues.len(), model.titles.len()));
         for wish in &wishes {
             let expected = model.venues(wish);
-            let told = all_pages(&directory, wish, || None);
-            prop_assert_eq!(told.len(), expected.len());
+            let listed = all_pages(&directory, wish, || None);
+            prop_assert_eq!(listed.len(), expected.len());
             if let Some(near) = wish.near {
                 let place = |listing: &Listing| listing.position.expect("near has a place");
                 let among = expected.iter().map(|(id, listing)| (*id, place(listing))).collect();
-                check_near(near, &told, &among);
+                check_near(near, &listed, &among);
             } else {
-                let order: Vec<&Id> = told.iter().map(|venue| &venue.id).collect();
+                let order: Vec<&Id> = listed.iter().map(|venue| &venue.id).collect();
                 prop_assert_eq!(order, expected.iter().map(|(id, _)| *id).collect::<Vec<_>>());
             }
-            for venue in &told {
+            for venue in &listed {
                 let VenueEntry { id, name, city, position, distance_m: _ } = venue.clone();
                 prop_assert_eq!(&model.venues[&id], &Listing { name, city, position });
             }
@@ -304,7 +304,7 @@ proptest! {
         let before: BTreeSet<Id> = model.venues(&wish).into_iter().map(|(id, _)| id.clone()).collect();
         let mut now = directory.clone();
         let mut later = later.into_iter().enumerate();
-        let told = all_pages(&directory, &Wish { limit: wish.limit.min(7), ..wish.clone() }, || {
+        let listed = all_pages(&directory, &Wish { limit: wish.limit.min(7), ..wish.clone() }, || {
             let (round, steps) = later.next()?;
             for (number, step) in steps.into_iter().enumerate() {
                 // New ones only: who moves may be told where it was and where it is.
@@ -314,15 +314,15 @@ proptest! {
             }
             Some(now.clone())
         });
-        let ids: BTreeSet<&Id> = told.iter().map(|venue| &venue.id).collect();
-        prop_assert_eq!(ids.len(), told.len(), "no venue comes twice");
+        let ids: BTreeSet<&Id> = listed.iter().map(|venue| &venue.id).collect();
+        prop_assert_eq!(ids.len(), listed.len(), "no venue comes twice");
         let old: BTreeSet<Id> = ids.into_iter().filter(|id| id.as_str().starts_with('v')).cloned().collect();
         prop_assert_eq!(old, before, "no venue is left out");
         let key = |venue: &VenueEntry| (venue.distance_m, fold(&venue.name), venue.id.clone());
         if wish.near.is_none() {
-            prop_assert!(told.windows(2).all(|pair| key(&pair[0]) < key(&pair[1])));
+            prop_assert!(listed.windows(2).all(|pair| key(&pair[0]) < key(&pair[1])));
         } else {
-            prop_assert!(told.windows(2).all(|pair| pair[0].distance_m <= pair[1].distance_m));
+            prop_assert!(listed.windows(2).all(|pair| pair[0].distance_m <= pair[1].distance_m));
         }
     }
 }

@@ -31,26 +31,26 @@ fn europe() -> Directory {
 struct Search<'a>(Option<&'a str>, Option<&'a str>, Option<(i32, i32)>);
 
 /// All pages of a search, each as a list and its cursor.
-fn told(directory: &Directory, Search(city, name, near): Search<'_>, limit: u32) -> String {
-    let (mut told, mut after) = (String::new(), None);
+fn listing(directory: &Directory, Search(city, name, near): Search<'_>, limit: u32) -> String {
+    let (mut listing, mut after) = (String::new(), None);
     loop {
         let page = match directory.search_venues(city, name, near, limit, after.as_ref()) {
             Ok(page) => page,
             Err(reason) => return format!("refused: {reason}\n"),
         };
         for venue in page.venues {
-            write!(told, "{}: {} ({})", venue.id, venue.name, venue.city).expect("a string takes all");
-            venue.distance_m.iter().for_each(|metres| write!(told, " {metres} m").expect("a string takes all"));
-            told.push('\n');
+            write!(listing, "{}: {} ({})", venue.id, venue.name, venue.city).expect("a string takes all");
+            venue.distance_m.iter().for_each(|metres| write!(listing, " {metres} m").expect("a string takes all"));
+            listing.push('\n');
         }
-        let Some(text) = page.next else { return told };
-        writeln!(told, "-- {text}").expect("a string takes all");
+        let Some(text) = page.next else { return listing };
+        writeln!(listing, "-- {text}").expect("a string takes all");
         after = Some(VenueCursor::parse(&text).expect("what was told is understood"));
     }
 }
 
 fn check(directory: &Directory, city: Option<&str>, name: Option<&str>, near: Option<(i32, i32)>, expect: Expect) {
-    expect.assert_eq(&told(directory, Search(city, name, near), 3));
+    expect.assert_eq(&listing(directory, Search(city, name, near), 3));
 }
 
 #[test]
@@ -140,8 +140,8 @@ fn a_sigma_is_a_sigma_wherever_it_stands() {
         b: Οδος (x)
     "#]];
     check(&directory, None, Some("οδοσ"), None, both);
-    let told = |name| told(&directory, Search(None, Some(name), None), 3);
-    assert_eq!(told("δος"), told("οδοσ"));
+    let listing = |name| listing(&directory, Search(None, Some(name), None), 3);
+    assert_eq!(listing("δος"), listing("οδοσ"));
 }
 
 #[test]
@@ -212,8 +212,8 @@ fn the_antimeridian_is_no_wall() {
         west: Two degrees west of it (x) 222390 m
     "#]];
     check(&directory, None, None, at(180.0, 0.0), order);
-    let told = |near| told(&directory, Search(None, None, near), 3);
-    assert_eq!(told(at(-180.0, 0.0)), told(at(180.0, 0.0)));
+    let listing = |near| listing(&directory, Search(None, None, near), 3);
+    assert_eq!(listing(at(-180.0, 0.0)), listing(at(180.0, 0.0)));
 }
 
 #[test]
@@ -292,8 +292,8 @@ fn a_copy_stays_as_it_was() {
     assert_ne!(copy, directory);
     assert_eq!(copy, europe());
     assert_eq!(
-        told(&copy, Search(None, Some("odeon"), None), 9),
-        told(&europe(), Search(None, Some("odeon"), None), 9)
+        listing(&copy, Search(None, Some("odeon"), None), 9),
+        listing(&europe(), Search(None, Some("odeon"), None), 9)
     );
 }
 
@@ -396,16 +396,16 @@ fn titles_by_name_page_by_page() {
         directory.put_title(&id(&format!("t{number}")), title(name));
     }
     directory.put_title(&id("t2"), title("Schiff"));
-    let told = |name| {
-        let (mut told, mut after) = (String::new(), None);
+    let listing = |name| {
+        let (mut listing, mut after) = (String::new(), None);
         loop {
             let page = directory.search_titles(name, 2, after.as_ref()).expect("a good search");
             for found in page.titles {
-                writeln!(told, "{}: {}", found.id, found.title.name).expect("a string takes all");
+                writeln!(listing, "{}: {}", found.id, found.title.name).expect("a string takes all");
             }
             after = page.next;
-            let Some(next) = &after else { return told };
-            writeln!(told, "-- {} {}", next.1, next.0).expect("a string takes all");
+            let Some(next) = &after else { return listing };
+            writeln!(listing, "-- {} {}", next.1, next.0).expect("a string takes all");
         }
     };
     expect![[r#"
@@ -418,20 +418,20 @@ fn titles_by_name_page_by_page() {
         t2: Schiff
         t4: ÉCLAIR
     "#]]
-    .assert_eq(&told(None));
+    .assert_eq(&listing(None));
     expect![[r#"
         t0: Das Boot
         t1: das boot
         -- t1 das boot
         t5: Le Boot
     "#]]
-    .assert_eq(&told(Some("BOOT")));
+    .assert_eq(&listing(Some("BOOT")));
     expect![[r#"
         t3: Cléo de 5 à 7
         t4: ÉCLAIR
     "#]]
-    .assert_eq(&told(Some("cl")));
-    assert_eq!(told(Some("bootmen")), "");
+    .assert_eq(&listing(Some("cl")));
+    assert_eq!(listing(Some("bootmen")), "");
     assert_eq!((directory.version(), directory.titles()), (7, 6));
     assert_eq!(directory.title(&id("t2")), Some(&title("Schiff")));
     assert_eq!(directory.title(&id("t9")), None);

@@ -10,19 +10,19 @@ use boxoffice_core::{
     },
     host::Input,
     id::{Entity, HoldId, Id, RequestHash},
-    state_map::StateMap,
-    payments::{AMOUNT_MAX, Currency, Money, PRICE_MAX},
+    money::{AMOUNT_MAX, Currency, Money, PRICE_MAX},
     payment::{GatewayCall, GatewayOutcome, OnDecline, PaymentKey, PaymentStep, Settlement},
     portion::Content,
     refusal::Refusal,
     seat::{Seat, SeatSet},
+    state_map::StateMap,
     time::{TIMESTAMP_MAX, Timestamp},
 };
 
 use super::{HOUR_MS, holds_of, near};
 use crate::{
-    script::{details, euros, id, layout, new_session, product, resource},
     random_runs::{Rng, buyer},
+    script::{details, euros, id, layout, new_session, product, resource},
 };
 
 /// Arbitrary numbers, mostly near an end or near existing ones.

@@ -12,40 +12,40 @@ use boxoffice_core::{
     time::Timestamp,
 };
 
-pub(super) fn tell(outcome: &Outcome) -> String {
+pub(super) fn describe(outcome: &Outcome) -> String {
     match outcome {
-        Err(refusal) => tell_refusal(refusal),
+        Err(refusal) => describe_refusal(refusal),
         Ok(answered) => match &answered.answer {
             Answer::Done => "done".into(),
-            Answer::Cart(view) => tell_cart(view),
+            Answer::Cart(view) => describe_cart(view),
             Answer::Held(held) => {
-                let lines: Vec<_> = held.lines.iter().map(tell_line).collect();
+                let lines: Vec<_> = held.lines.iter().map(describe_line).collect();
                 format!("{}, until {}", lines.join(", "), seconds(held.deadline))
             }
             Answer::Order { order, settling, payment, refunds } => {
-                let lines: Vec<_> = order.lines.iter().map(tell_line).collect();
+                let lines: Vec<_> = order.lines.iter().map(describe_line).collect();
                 let settling = if *settling { ", settling" } else { "" };
-                let mut said = format!("order of {}, total {}{settling}", lines.join(", "), cents(order.total.amount));
+                let mut text = format!("order of {}, total {}{settling}", lines.join(", "), cents(order.total.amount));
                 if *payment != PaymentStatus::Recorded {
-                    write!(said, ", {payment:?}").expect("strings take everything");
+                    write!(text, ", {payment:?}").expect("strings take everything");
                 }
                 for refund in refunds {
-                    write!(said, ", {}", tell_refund(refund)).expect("strings take everything");
+                    write!(text, ", {}", describe_refund(refund)).expect("strings take everything");
                 }
-                said
+                text
             }
-            Answer::Refund(refund) => tell_refund(refund),
+            Answer::Refund(refund) => describe_refund(refund),
             Answer::Product(view) => {
                 let c = view.counts;
                 format!("{} free, {} held, {} sold", c.free, c.held, c.sold)
             }
             Answer::Resource(view) => format!("{} bookings", view.bookings),
             Answer::Purchases(page) => {
-                let told = page.purchases.iter().map(|purchase| {
+                let texts = page.purchases.iter().map(|purchase| {
                     let name = purchase.order.cart().0 as u8 as char;
                     format!("{} {name} {}", purchase.cursor, cents(purchase.total.amount))
                 });
-                format!("[{}]", told.collect::<Vec<_>>().join(", "))
+                format!("[{}]", texts.collect::<Vec<_>>().join(", "))
             }
             Answer::Session(view) => {
                 let c = view.counts;
@@ -59,21 +59,21 @@ pub(super) fn tell(outcome: &Outcome) -> String {
     }
 }
 
-fn tell_refusal(refusal: &Refusal) -> String {
+fn describe_refusal(refusal: &Refusal) -> String {
     let seats = match refusal {
         Refusal::SeatsTaken(taken) | Refusal::SeatBlocked(taken) => {
-            taken.iter().map(|taken| format!(" {} {:?}", tell_seat(taken.seat), taken.state)).collect()
+            taken.iter().map(|taken| format!(" {} {:?}", describe_seat(taken.seat), taken.state)).collect()
         }
         Refusal::NoSuchSeat(seats) | Refusal::DuplicateSeat(seats) => {
-            seats.iter().map(|seat| format!(" {}", tell_seat(*seat))).collect()
+            seats.iter().map(|seat| format!(" {}", describe_seat(*seat))).collect()
         }
         Refusal::OutOfStock(short) => short
             .iter()
             .map(|short| format!(" {} wanted {} free {}", short.product, short.wanted, short.free))
             .collect(),
         Refusal::Lines(lines) => {
-            let told = lines.iter().map(|line| format!("\n        {} {}", line.line, tell_refusal(&line.refusal)));
-            return format!("no: {}, {refusal}:{}", refusal.name(), told.collect::<Vec<_>>().concat());
+            let texts = lines.iter().map(|line| format!("\n        {} {}", line.line, describe_refusal(&line.refusal)));
+            return format!("no: {}, {refusal}:{}", refusal.name(), texts.collect::<Vec<_>>().concat());
         }
         Refusal::SlotTaken(conflicts) => conflicts
             .iter()
@@ -84,52 +84,52 @@ fn tell_refusal(refusal: &Refusal) -> String {
     format!("no: {}, {refusal}{}{}", refusal.name(), if seats.is_empty() { "" } else { ":" }, seats.to_lowercase())
 }
 
-fn tell_cart(view: &CartView) -> String {
-    let lines: Vec<_> = view.lines.iter().map(tell_line).collect();
-    let mut said = view.state.as_str().to_owned();
+fn describe_cart(view: &CartView) -> String {
+    let lines: Vec<_> = view.lines.iter().map(describe_line).collect();
+    let mut text = view.state.as_str().to_owned();
     match &view.ended {
         // The state shows it.
         None | Some(Ended::Expired | Ended::Canceled) => {}
-        Some(Ended::TooOld) => said.push_str(" (too old)"),
+        Some(Ended::TooOld) => text.push_str(" (too old)"),
         Some(Ended::Unpaid(PaymentFailure::Declined { by_operator, reason })) => {
             let by = if *by_operator { "an operator" } else { "the gateway" };
-            write!(said, " (declined by {by}: {reason})").expect("strings take everything");
+            write!(text, " (declined by {by}: {reason})").expect("strings take everything");
         }
         Some(Ended::Unpaid(PaymentFailure::AmountMismatch { asked, got })) => {
-            write!(said, " ({} asked, {} got)", cents(*asked), cents(*got)).expect("strings take everything");
+            write!(text, " ({} asked, {} got)", cents(*asked), cents(*got)).expect("strings take everything");
         }
     }
     if !lines.is_empty() {
-        write!(said, ", {}", lines.join(", ")).expect("strings take everything");
+        write!(text, ", {}", lines.join(", ")).expect("strings take everything");
     }
     if let Some(total) = view.total {
-        write!(said, ", total {}", cents(total.amount)).expect("strings take everything");
+        write!(text, ", total {}", cents(total.amount)).expect("strings take everything");
     }
     for TakenLine { line, by, reason } in &view.taken {
         let by = match by {
             Taker::Operator => "an operator",
             Taker::Session => "its session",
         };
-        write!(said, ", taken by {by} ({reason}): {}", tell_line(line)).expect("strings take everything");
+        write!(text, ", taken by {by} ({reason}): {}", describe_line(line)).expect("strings take everything");
     }
     if view.state == CartState::Active {
-        write!(said, ", until {}", seconds(view.deadline)).expect("strings take everything");
+        write!(text, ", until {}", seconds(view.deadline)).expect("strings take everything");
     }
-    said
+    text
 }
 
-fn tell_refund(refund: &RefundRecord) -> String {
+fn describe_refund(refund: &RefundRecord) -> String {
     let RefundRecord { number, lines, amount, status, .. } = refund;
     format!("refund {number} of lines {lines:?} {} {status:?}", cents(amount.amount))
 }
 
-fn tell_line(line: &LineView) -> String {
+fn describe_line(line: &LineView) -> String {
     let name = match &line.entity {
         Entity::Session(id) | Entity::Product(id) | Entity::Resource(id) => id,
         other => panic!("a line of {other}"),
     };
     let what = match &line.content {
-        Content::Seats(seats) => seats.iter().map(|priced| tell_seat(priced.seat)).collect::<Vec<_>>().join(" "),
+        Content::Seats(seats) => seats.iter().map(|priced| describe_seat(priced.seat)).collect::<Vec<_>>().join(" "),
         Content::Places { area, quantity, .. } => format!("{area} {quantity}"),
         Content::Units { quantity, .. } => quantity.to_string(),
         Content::Slot { begin, end, .. } => format!("{}-{}", begin.0 / 1_000, end.0 / 1_000),
@@ -138,7 +138,7 @@ fn tell_line(line: &LineView) -> String {
     format!("line {} {name} {what}{late}", line.line)
 }
 
-fn tell_seat(seat: Seat) -> String {
+fn describe_seat(seat: Seat) -> String {
     format!("{}.{}", seat.row, seat.seat)
 }
 

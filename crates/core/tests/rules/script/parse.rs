@@ -3,13 +3,13 @@
 use boxoffice_core::{
     command::{Area, BestWish, CartCommand, CustomerLimit, Expect, Limits, Payment, Want, WantedLine},
     id::Entity,
-    payments::Currency,
+    money::Currency,
     payment::{OnDecline, PaymentStep, Settlement},
     seat::{Seat, SeatSet},
     time::Timestamp,
 };
 
-use super::things::{cart, euros, hold_lines, id, pay, recorded};
+use super::samples::{cart, euros, hold_lines, id, pay, recorded};
 use crate::test_gateway::CallFate;
 
 pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {

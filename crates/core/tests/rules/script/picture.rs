@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use boxoffice_core::{
     id::{Entity, HoldId, Id},
-    state_map::{StateMap, State},
     portion::Portion,
     seat::{Seat, SeatState},
+    state_map::{State, StateMap},
     time::{TIMESTAMP_MAX, Timestamp},
 };
 
@@ -57,17 +57,17 @@ fn draw_counted(state: &State) -> Option<(Id, String)> {
         }
         State::Resource(resource) => {
             let all = resource.bookings(Timestamp(0), TIMESTAMP_MAX, 1_000, None).expect("a good window");
-            let told = all.iter().map(|booking| {
+            let text = all.iter().map(|booking| {
                 format!("{}-{} {:?}", booking.begin.0 / 1_000, booking.end.0 / 1_000, booking.state).to_lowercase()
             });
-            let told = if all.is_empty() { "free".into() } else { told.collect::<Vec<_>>().join(", ") };
-            Some((resource.view().id.clone(), told + "\n"))
+            let text = if all.is_empty() { "free".into() } else { text.collect::<Vec<_>>().join(", ") };
+            Some((resource.view().id.clone(), text + "\n"))
         }
         State::Customer(customer) => {
             let audit = customer.audit();
             let quotas = audit.quotas.iter().map(|(quota, held, sold)| format!("{quota} {held} held {sold} sold, "));
-            let told = quotas.collect::<Vec<_>>().concat();
-            Some((audit.customer, format!("{told}{} orders\n", audit.purchases.len())))
+            let text = quotas.collect::<Vec<_>>().concat();
+            Some((audit.customer, format!("{text}{} orders\n", audit.purchases.len())))
         }
         State::Venue(_) | State::Session(_) | State::Cart(_) | State::Directory(_) | State::Cluster(_) => None,
     }

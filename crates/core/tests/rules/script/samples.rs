@@ -9,7 +9,7 @@ use boxoffice_core::{
     },
     id::{CartId, Id},
     layout::{Labels, Layout, Row, Run},
-    payments::{Currency, Money},
+    money::{Currency, Money},
     payment::OnDecline,
     time::Timestamp,
 };
