@@ -421,8 +421,8 @@ impl TestServer {
         config.operators = Some("127.0.0.1:0".parse().expect("an address"));
         config.limits.operator_connections_max = config.limits.connections_max;
         config.limits.operator_descriptors_end = config.limits.descriptors_end;
-        if config.limits.guess_step == Limits::default().guess_step {
-            config.limits.guess_step = Duration::ZERO;
+        if config.limits.auth_failure_step == Limits::default().auth_failure_step {
+            config.limits.auth_failure_step = Duration::ZERO;
         }
         let admin_token = config.admin_token.clone();
         let watching = tokio::runtime::Builder::new_multi_thread()

@@ -226,7 +226,7 @@ async fn only_a_desk_records_payments() {
 /// Over WebSocket and HTTP. Guesses wait. A valid key does not, even from the same network.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invalid_keys_are_answered_later_and_later() {
-    let limits = Limits { guess_step: Duration::from_millis(100), ..Limits::default() };
+    let limits = Limits { auth_failure_step: Duration::from_millis(100), ..Limits::default() };
     let server = TestServer::strict(EdgeConfig { admin_token: Some(TOKEN.into()), limits, ..EdgeConfig::default() });
     let begun = tokio::time::Instant::now();
     for _ in 0..5 {
