@@ -232,7 +232,11 @@ fn a_replica_that_missed_its_removal_is_dropped_and_stays_gone() {
     assert_eq!(cluster.take_outputs(), ["1 reached 3"]);
     cluster.off.clear();
     cluster.run(LONG);
-    assert_eq!((cluster.take_outputs(), cluster.role(3)), (vec![], Some(Role::Candidate)), "it does not disturb the others");
+    assert_eq!(
+        (cluster.take_outputs(), cluster.role(3)),
+        (vec![], Some(Role::Candidate)),
+        "it does not disturb the others"
+    );
     cluster.drop_replica(3, replica(3, 9));
     cluster.run(1);
     assert_eq!(cluster.take_outputs(), [""; 0], "that is another one");
