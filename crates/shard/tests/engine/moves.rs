@@ -99,7 +99,7 @@ impl Cluster {
 
     /// The leader commits some turns. Returns the leader.
     fn commit_turns(&mut self, turns: u64) -> NodeId {
-        let leader = self.leader().expect("somebody leads");
+        let leader = self.leader().expect("there is a leader");
         for _ in 0..turns {
             self.tickets += 1;
             let (ticket, epoch) = (self.tickets, self.at(leader).epochs[&SHARD]);
