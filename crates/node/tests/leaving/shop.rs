@@ -100,9 +100,11 @@ impl Machine {
     pub(crate) fn world(&self) -> World {
         match self.real {
             true => World::standalone(),
-            false => {
-                World { disk: Arc::new(self.disk.clone()), stores: Arc::new(self.stores.clone()), ..World::standalone() }
-            }
+            false => World {
+                disk: Arc::new(self.disk.clone()),
+                stores: Arc::new(self.stores.clone()),
+                ..World::standalone()
+            },
         }
     }
 

@@ -99,7 +99,7 @@ impl Cluster {
 
     /// The leader commits some turns. Returns the leader.
     fn commit_turns(&mut self, turns: u64) -> NodeId {
-        let leader = self.leader().expect("somebody leads");
+        let leader = self.leader().expect("there is a leader");
         for _ in 0..turns {
             self.tickets += 1;
             let (ticket, epoch) = (self.tickets, self.at(leader).epochs[&SHARD]);
@@ -232,7 +232,11 @@ fn a_replica_that_missed_its_removal_is_dropped_and_stays_gone() {
     assert_eq!(cluster.take_outputs(), ["1 reached 3"]);
     cluster.off.clear();
     cluster.run(LONG);
-    assert_eq!((cluster.take_outputs(), cluster.role(3)), (vec![], Some(Role::Candidate)), "it does not disturb the others");
+    assert_eq!(
+        (cluster.take_outputs(), cluster.role(3)),
+        (vec![], Some(Role::Candidate)),
+        "it does not disturb the others"
+    );
     cluster.drop_replica(3, replica(3, 9));
     cluster.run(1);
     assert_eq!(cluster.take_outputs(), [""; 0], "that is another one");

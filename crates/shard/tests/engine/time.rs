@@ -126,7 +126,7 @@ impl Cluster {
 
     /// Commits a turn. Returns its stamp.
     fn sell(&mut self) -> (u64, i64) {
-        let leader = self.leader().expect("somebody leads");
+        let leader = self.leader().expect("there is a leader");
         self.tickets += 1;
         let member = &mut self.members[leader];
         let (ticket, epoch) = (self.tickets, member.epochs[&SHARD]);
@@ -137,7 +137,7 @@ impl Cluster {
 
     /// Running time and true time less running time, as the leader has them.
     fn time(&self) -> (u64, u64) {
-        let engine = self.members[self.leader().expect("somebody leads")].engine.as_ref().unwrap();
+        let engine = self.members[self.leader().expect("there is a leader")].engine.as_ref().unwrap();
         let distance_ms = engine.group(SHARD).unwrap().distance_ms;
         let true_ms = engine.true_ms(SHARD).unwrap();
         (true_ms.saturating_add_signed(-distance_ms), true_ms)
