@@ -10,10 +10,7 @@ use std::{
 use proc_macro2::{TokenStream, TokenTree};
 
 /// The modules of each crate that use each other in a circle: the names of each circle, in alphabetical order.
-const CYCLES: &[(&str, &[&str])] = &[
-    ("client", &["client counts routes watch"]),
-    ("edge", &["access shared venues"]),
-];
+const CYCLES: &[(&str, &[&str])] = &[("client", &["client counts routes watch"]), ("edge", &["access shared venues"])];
 
 /// The modules that each module of a crate uses. Only modules of the first level count: what is below one belongs to it.
 type Arrows = BTreeMap<String, BTreeSet<String>>;

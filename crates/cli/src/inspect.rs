@@ -2,7 +2,7 @@
 
 use boxoffice_env::World;
 use boxoffice_replication::inspect::{self, InspectedShard, Inspection};
-use boxoffice_storage::past::Totals;
+use boxoffice_storage::history::Totals;
 
 use boxoffice_core::state_map::ShardAudit;
 use boxoffice_wire::{

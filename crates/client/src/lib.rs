@@ -84,7 +84,6 @@ pub use boxoffice_core::{
         Area, BestWish, CustomerLimit, Every, HoldPolicy, Limits, NewSession, OpeningHours, Payment, ProductDetails,
         Rate, Repeat, ResourceDetails, Shipping, Title, Until, VenueDetails, Want, WantedLine, When,
     },
-    directory::TitleEntry,
     id::{CartId, CartToken, Entity, HoldId, Id, OrderId},
     layout::Layout,
     money::{Currency, Money},

@@ -64,7 +64,7 @@ impl NodeHandle {
 /// are, so at every moment the sessions' holds cover the carts' lines.
 fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
     // Before the replicas: whoever writes to the store takes these locks in the same order.
-    let _still = shared.replication.history.still();
+    let _still = shared.replication.history.pause_writes();
     let mut payments = PaymentCounts::default();
     let states: Vec<(Entity, Arc<State>)> = {
         let replicas: Vec<_> = shared.cells.iter().map(|cell| cell.state.replica.lock()).collect();
@@ -154,7 +154,7 @@ impl Books {
                 // A cart that was never opened is only the memory of a disowned hold.
                 let (Entity::Cart(id), Some(found)) = (entity, cart.audit()) else {
                     audit.tombstones += 1;
-                    audit.take_delay += cart.take_delay();
+                    audit.owed += cart.owed();
                     return;
                 };
                 self.here.add(&Totals::of(state));
@@ -199,9 +199,9 @@ impl Books {
     }
 
     fn cart(&mut self, id: CartId, cart: CartAudit) {
-        self.audit.take_delay += u64::from(cart.take_delay);
+        self.audit.owed += u64::from(cart.owed);
         self.audit.violations.extend(cart.violations.iter().cloned());
-        if cart.take_delay == 0
+        if cart.owed == 0
             && let (Some(customer), Some(order)) = (&cart.cart.customer, cart.cart.order)
         {
             self.posted.push((customer.clone(), order));
@@ -231,9 +231,9 @@ impl Books {
                 continue;
             }
             let mut counted = Totals::default();
-            shared.replication.history.each(cell.id, |stored| {
+            shared.replication.history.for_each_record(cell.id, |stored| {
                 counted.add(&Totals::of(&stored.state));
-                if !shared.replication.history.is_findable(cell.id, &stored.entity) {
+                if !shared.replication.history.may_find(cell.id, &stored.entity) {
                     self.violation(format_smolstr!("P9 the filter hides the record of {}", stored.entity));
                 }
                 let State::Cart(cart) = &*stored.state else { return };
@@ -356,7 +356,7 @@ impl Books {
                 continue;
             }
             let sold = self.sales.get(&key) == Some(needed);
-            let held = cart.take_delay > 0 && self.holds.get(&key).is_some_and(|held| held.covers(needed));
+            let held = cart.owed > 0 && self.holds.get(&key).is_some_and(|held| held.covers(needed));
             if !sold && !held {
                 let id = cart.cart.id;
                 self.violation(format_smolstr!(
@@ -377,7 +377,7 @@ fn bought(cart: &CartAudit, entity: &Entity, hold: HoldId, sold: &Portion) -> bo
     cart.cart.state == CartState::Done
         && claim.is_some_and(|claim| match &claim.portion {
             Some(portion) => portion == sold,
-            None => cart.take_delay > 0,
+            None => cart.owed > 0,
         })
 }
 

@@ -14,7 +14,6 @@ use boxoffice_core::{
     host::{Effect, Host, Input, Turn},
     id::{Entity, Request, RequestHash},
     planted,
-    state_map::StateMap,
 };
 use boxoffice_env::{Clock, NotSent};
 use boxoffice_replication::shard_state::{Leadership, ShardState};

@@ -18,7 +18,7 @@ use boxoffice_core::{
     packing,
 };
 use boxoffice_env::{Lane, World};
-use boxoffice_feeds::{InitialState, Commit, Feeds, NoFeed};
+use boxoffice_feeds::{Commit, Feeds, InitialState, NoFeed};
 use boxoffice_replication::{replication::Replication, shard_state::WatchedEntities};
 use boxoffice_shard::{NodeId, ShardId};
 use parking_lot::Mutex;
@@ -102,7 +102,7 @@ pub(crate) struct FarFeeds {
     /// Nodes that watch an entity of ours.
     watchers: Mutex<BTreeMap<Entity, BTreeMap<NodeId, Number>>>,
     /// Nodes that were not told of a commit, or are not told any more, and of which entities: their feeds have to begin anew.
-    take_delay: Mutex<BTreeMap<NodeId, BTreeMap<Entity, Number>>>,
+    owed: Mutex<BTreeMap<NodeId, BTreeMap<Entity, Number>>>,
 }
 
 impl FarFeeds {
@@ -123,7 +123,7 @@ impl FarFeeds {
             silent: Mutex::default(),
             next: AtomicU64::new(0),
             watchers: Mutex::default(),
-            take_delay: Mutex::default(),
+            owed: Mutex::default(),
         }
     }
 
@@ -151,7 +151,7 @@ impl FarFeeds {
     }
 
     /// Begins to watch an entity at a node that has it, its preferred leader first. The answer goes to
-    /// [`boxoffice_feeds::Feeds::begun`] after [`NoFeed::Asked`].
+    /// [`boxoffice_feeds::Feeds::initial_state`] after [`NoFeed::Pending`].
     pub(crate) fn begin(&self, entity: &Entity) -> NoFeed {
         let homes = self.homes(entity);
         let rest = self.who_answers(&homes);
@@ -165,7 +165,7 @@ impl FarFeeds {
             None => return self.begin(entity),
         };
         // Without it the answer is on its way through this node.
-        let Some(asking) = asking else { return NoFeed::Asked };
+        let Some(asking) = asking else { return NoFeed::Pending };
         self.is_silent(node);
         self.ask(entity, asking)
     }
@@ -182,7 +182,7 @@ impl FarFeeds {
                 self.leave(&before, entity);
             }
             if self.send(node, &Message::Watch(number, entity.clone())) {
-                return NoFeed::Asked;
+                return NoFeed::Pending;
             }
         }
         self.end(entity);
@@ -211,8 +211,8 @@ impl FarFeeds {
     /// Tells nodes that were not told of a commit that there was one. Without it a feed whose last commit was dropped would
     /// stay behind until the next one.
     pub(crate) fn pay(&self) {
-        let mut take_delay = self.take_delay.lock();
-        take_delay.retain(|node, entities| {
+        let mut owed = self.owed.lock();
+        owed.retain(|node, entities| {
             while let Some((entity, number)) = entities.first_key_value() {
                 if !self.send(*node, &Message::Commit(*number, Commit::lost(entity.clone()))) {
                     return true;
@@ -223,9 +223,9 @@ impl FarFeeds {
         });
     }
 
-    /// These are the other nodes now: nothing is take_delay to anybody else.
+    /// These are the other nodes now: nothing is owed to anybody else.
     pub(crate) fn keep_only(&self, nodes: impl Fn(NodeId) -> bool) {
-        self.take_delay.lock().retain(|node, _| nodes(*node));
+        self.owed.lock().retain(|node, _| nodes(*node));
         self.silent.lock().retain(|node, _| nodes(*node));
     }
 
@@ -274,7 +274,7 @@ impl FarFeeds {
     fn say_led(&self, node: NodeId, number: Number, entity: &Entity) {
         let led = self.shards.of(entity).unled_since_ms().is_none();
         if !self.send(node, &Message::Led(number, entity.clone(), led)) {
-            self.take_delay.lock().entry(node).or_default().insert(entity.clone(), number);
+            self.owed.lock().entry(node).or_default().insert(entity.clone(), number);
         }
     }
 
@@ -308,7 +308,7 @@ impl FarFeeds {
             Message::Purchases(number, found) => {
                 let page = self.pages.lock().remove(&number);
                 if let Some(Page { customer, after, .. }) = page.filter(|page| page.node == from) {
-                    self.feeds.turned_to(customer, after, found);
+                    self.feeds.purchases_page(customer, after, found);
                 }
             }
         }
@@ -328,8 +328,8 @@ impl FarFeeds {
                 Err(self.ask(&entity, asking))
             }
         };
-        if outcome != Err(NoFeed::Asked) {
-            self.feeds.begun(entity, outcome);
+        if outcome != Err(NoFeed::Pending) {
+            self.feeds.initial_state(entity, outcome);
         }
     }
 
@@ -374,7 +374,7 @@ impl FarFeeds {
                 if !self.send(*node, &Message::Commit(*number, commit.clone())) {
                     // The feed begins anew, when it can be told so or at the gap in front of the next commit.
                     self.replication.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
-                    self.take_delay.lock().entry(*node).or_default().insert(commit.entity.clone(), *number);
+                    self.owed.lock().entry(*node).or_default().insert(commit.entity.clone(), *number);
                 }
             }
         }
@@ -390,7 +390,7 @@ impl FarFeeds {
         watched.iter().for_each(|(entity, _)| self.unwatch(node, entity, |_| true));
         // It hears of the lost link as well, but may have begun anew over the next one before this was heard of here.
         if !watched.is_empty() {
-            self.take_delay.lock().entry(node).or_default().extend(watched);
+            self.owed.lock().entry(node).or_default().extend(watched);
         }
         self.begin_anew(node);
     }

@@ -6,7 +6,7 @@ use boxoffice_core::{
     answer::Purchase,
     id::{Entity, Id},
 };
-use boxoffice_feeds::{InitialState, FeedSource, NoFeed};
+use boxoffice_feeds::{FeedSource, InitialState, NoFeed};
 use boxoffice_replication::shard_state::WatchedEntities;
 
 use crate::{shared::Shared, watched};
@@ -48,7 +48,7 @@ impl FeedSource for Watched {
         self.0.upgrade().is_some_and(|shared| !shared.is_alone())
     }
 
-    fn unled_ms(&self, entity: &Entity) -> Option<u64> {
+    fn leaderless_ms(&self, entity: &Entity) -> Option<u64> {
         let shared = self.0.upgrade()?;
         let since_ms = match shared.far_feeds.unled_since_ms(entity) {
             Some(since_ms) => since_ms?,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use boxoffice_core::{event::Event, id::Entity, seat::Seat, time::Timestamp};
 use boxoffice_shard::ShardId;
-use boxoffice_storage::{archive_files::ArchiveError, log::LogError, history::HistoryStoreError};
+use boxoffice_storage::{archive_files::ArchiveError, history::HistoryStoreError, log::LogError};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
@@ -57,7 +57,7 @@ pub enum HistoryError {
     Archive(#[from] ArchiveError),
     /// The store cannot be read.
     #[error(transparent)]
-    HistoryStore(#[from] HistoryStoreError),
+    Store(#[from] HistoryStoreError),
     /// Something in the log cannot be understood.
     #[error("the log cannot be understood: {0}; was it written by a newer version?")]
     Undecodable(String),

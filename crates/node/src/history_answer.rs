@@ -28,7 +28,7 @@ pub(crate) fn answer(shared: &Arc<Shared>, from: NodeId, tag: u64, wanted: Wante
             HistoryError::Down | HistoryError::Elsewhere => NoHistory::Elsewhere,
             error @ (HistoryError::Log(_)
             | HistoryError::Archive(_)
-            | HistoryError::HistoryStore(_)
+            | HistoryError::Store(_)
             | HistoryError::Undecodable(_)
             | HistoryError::Other { .. }) => NoHistory::Broken(error.to_string()),
         });

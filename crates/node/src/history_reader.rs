@@ -13,7 +13,7 @@ use boxoffice_storage::{
     codec,
     log::{self},
 };
-use boxoffice_wire::happening::is_about;
+use boxoffice_wire::event_text::is_about;
 use bytes::Bytes;
 
 use crate::{
@@ -208,7 +208,7 @@ impl<'a> Back<'a> {
                 self.version -= 1;
                 if self.wanted.has(version, &event) {
                     let time = Timestamp(stamp.true_ms());
-                    event.told(stamp.distance_ms);
+                    event.to_true_time(stamp.distance_ms);
                     self.found.push(HistoryEntry { shard: self.shard, index, time, version, event, by: by.clone() });
                 }
             }

@@ -13,7 +13,7 @@ use boxoffice_replication::{
     runner::Runner,
     running::{Opened, Running},
 };
-use boxoffice_storage::{identity::Identity, data_epoch::EpochTracker};
+use boxoffice_storage::{data_epoch::EpochTracker, identity::Identity};
 use boxoffice_wire::FirstCommand;
 use parking_lot::Mutex;
 use tokio::{

@@ -6,7 +6,7 @@ use std::{
 };
 
 use boxoffice_core::answer::Outcome;
-use boxoffice_env::{Lane, NodeId, PeerRejection, PeerHello, PeerInbox, DurablePosition, Taken};
+use boxoffice_env::{DurablePosition, Lane, NodeId, PeerAdmission, PeerHello, PeerInbox, PeerRejection};
 use boxoffice_replication::checksums::PROGRAM;
 use boxoffice_shard::ClockReading;
 use bytes::Bytes;
@@ -68,13 +68,13 @@ impl PeerInbox for PeerDoor {
         self.0.upgrade().map_or(0, |shared| placing::version(&shared))
     }
 
-    fn standing(&self) -> DurablePosition {
-        self.0.upgrade().map_or(DurablePosition::default(), |shared| shared.replication.standing())
+    fn durable_position(&self) -> DurablePosition {
+        self.0.upgrade().map_or(DurablePosition::default(), |shared| shared.replication.durable_position())
     }
 
     fn admit(&self, hello: &PeerHello) -> Result<PeerAdmission, PeerRejection> {
         let Some(shared) = self.0.upgrade() else { return Err("the node is going down".to_owned().into()) };
-        placing::judge(&shared, hello)
+        placing::admit(&shared, hello)
     }
 
     fn removed(&self, by: NodeId, why: &str) {
@@ -85,8 +85,8 @@ impl PeerInbox for PeerDoor {
 }
 
 fn consensus(shared: &Arc<Shared>, from: NodeId, mut frame: Bytes) {
-    match DurablePosition::take(&mut frame) {
-        Some(standing) => shared.replication.peer_positions.note(from, standing),
+    match DurablePosition::decode(&mut frame) {
+        Some(position) => shared.replication.peer_positions.record(from, position),
         None => return shared.replication.not_understood(from, "a frame of consensus ends within its beginning"),
     }
     if let Err(why) = shared.replication.replicators.frame(&shared.replication.metrics, from, frame) {

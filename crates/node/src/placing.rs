@@ -196,10 +196,10 @@ pub(crate) fn admit(shared: &Shared, hello: &PeerHello) -> Result<PeerAdmission,
             member.disk.unwrap_or_default()
         )
         .into()),
-        Some(_) if planted::is("a disk put back from an old copy is let in") => Ok(Taken::AsTold),
-        Some(_) => match shared.replication.peer_positions.judge(hello) {
-            Ok(()) => Ok(Taken::AsTold),
-            Err(why) => Err(PeerRejection { why, for_good: true }),
+        Some(_) if planted::is("a disk put back from an old copy is let in") => Ok(PeerAdmission::AsListed),
+        Some(_) => match shared.replication.peer_positions.check(hello) {
+            Ok(()) => Ok(PeerAdmission::AsListed),
+            Err(why) => Err(PeerRejection { why, permanent: true }),
         },
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
 
-use boxoffice_core::{event::Event as EntityEvent, host::Input, id::Entity, state_map::StateMap, planted};
+use boxoffice_core::{event::Event as EntityEvent, host::Input, id::Entity, planted, state_map::StateMap};
 use boxoffice_env::Lane;
 use boxoffice_feeds::Commit;
 use boxoffice_replication::{

@@ -10,7 +10,7 @@ use boxoffice_env::World;
 use boxoffice_feeds::Feeds;
 use boxoffice_replication::{error::ReplicationError, replication::Replication, transfer::Transfers};
 use boxoffice_shard::NodeId;
-use boxoffice_storage::{identity::ClusterId, data_epoch::EpochTracker};
+use boxoffice_storage::{data_epoch::EpochTracker, identity::ClusterId};
 
 use crate::{
     admission::Admission,

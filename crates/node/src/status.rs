@@ -160,7 +160,8 @@ impl NodeHandle {
             let actors = cell.lead.lock().actors.len() as u64;
             status.under_way += cell.under_way() as u64;
             // A store that cannot be read is said by the audit; here the count is what can be had.
-            let left = shared.replication.history.shard(cell.id).map(|past| past.totals.carts.iter().sum()).unwrap_or(0);
+            let left =
+                shared.replication.history.shard(cell.id).map(|past| past.totals.carts.iter().sum()).unwrap_or(0);
             let (entities, payments, tombstones) = {
                 let kept = &cell.state.replica.lock().kept;
                 (kept.len() as u64, kept.payments(), kept.tombstones())

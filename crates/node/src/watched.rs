@@ -9,7 +9,7 @@ use boxoffice_core::{
     seat::SeatState,
     state_map::{State, StateMap},
 };
-use boxoffice_feeds::{InitialState, Commit, DAYS_MAX, FeedUpdate};
+use boxoffice_feeds::{Commit, DAYS_MAX, FeedUpdate, InitialState};
 use boxoffice_replication::{replication::Replication, shard_state::WatchedEntities};
 use boxoffice_storage::history::HistoryStoreError;
 

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use boxoffice_core::id::Entity;
 use boxoffice_shard::{FatalError, RestoreError, ShardId};
 use boxoffice_storage::{
-    archive_files::ArchiveError, identity::IdentityError, log::LogError, history::HistoryStoreError, snapshot_files::SnapshotError,
+    archive_files::ArchiveError, history::HistoryStoreError, identity::IdentityError, log::LogError,
+    snapshot_files::SnapshotError,
 };
 
 /// Why a node does not replicate.

@@ -159,7 +159,7 @@ impl<T: Ticket> Work<T> {
                 Order::Neighbours => {
                     // Without it an old copy of a disk is recognised by who does not start again in between.
                     if let Err(error) =
-                        replication.directory.note_neighbours(&*replication.world.disk, &replication.peer_positions)
+                        replication.directory.save_peer_positions(&*replication.world.disk, &replication.peer_positions)
                     {
                         tracing::warn!(%error, "what other nodes say of their disks is not written down");
                     }
@@ -228,7 +228,7 @@ impl<T: Ticket> Work<T> {
     /// go before the node ends goes after its next start.
     fn clear(&mut self, replication: &Replication<T>) -> Result<Option<Went>, ReplicationError> {
         let Some(&shard) = self.clears.first() else { return Ok(None) };
-        match replication.history.clear_some(shard) {
+        match replication.history.remove_some(shard) {
             Ok(true) => {}
             Ok(false) => _ = self.clears.remove(0),
             Err(HistoryStoreError::Store(error)) if error.is_full() => return Ok(Some(Went::Wait(RETRY_MS))),
@@ -242,7 +242,7 @@ impl<T: Ticket> Work<T> {
         if !self.fills {
             return None;
         }
-        match replication.history.fill_some() {
+        match replication.history.fill_filter() {
             Ok(true) => Some(FILL_MS),
             Ok(false) => {
                 self.fills = false;
@@ -291,7 +291,7 @@ impl<T: Ticket> Work<T> {
 
     /// None of what was written and not synced counts as written.
     fn write_again(&mut self, replication: &Replication<T>) {
-        replication.history.write_again();
+        replication.history.will_rewrite();
         let again = std::mem::take(&mut self.written);
         self.batches.splice(0..0, again);
     }

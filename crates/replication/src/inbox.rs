@@ -59,6 +59,12 @@ impl<M> Inbox<M> {
         }
     }
 
+    /// The reader has ended: what waits and what is still to come is dropped.
+    pub(crate) fn end(&self) {
+        self.close();
+        self.queue.take(&mut Vec::new());
+    }
+
     fn wake(&self) {
         match self.reader.get() {
             Some(Reader::Thread(thread)) => thread.unpark(),
@@ -117,8 +123,8 @@ impl<M> Inbox<M> {
 
 /// Waits as long as a simulated disk says that it would have taken.
 pub(crate) async fn wait_for_disk(disk: &dyn Disk) {
-    let take_delay = disk.take_delay();
-    if !take_delay.is_zero() {
-        sleep(take_delay).await;
+    let delay = disk.take_delay();
+    if !delay.is_zero() {
+        sleep(delay).await;
     }
 }

@@ -116,7 +116,7 @@ pub fn inspect(world: &World, dir: &Path, mut see: impl FnMut(&InspectedTurn)) -
     Ok(Inspection { identity, recovery, shards, warnings })
 }
 
-fn open_past(world: &World, dir: &Path, identity: &Identity) -> Result<Option<HistoryStore>, ReplicationError> {
+fn open_history(world: &World, dir: &Path, identity: &Identity) -> Result<Option<HistoryStore>, ReplicationError> {
     let store = identity::history_dir(dir);
     if !world.stores.exists(&store) {
         return Ok(None);

@@ -5,14 +5,14 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use boxoffice_core::{state_map::StateMap, planted};
+use boxoffice_core::{planted, state_map::StateMap};
 use boxoffice_env::World;
 use boxoffice_shard::{Config, Engine, Record, ShardId, SnapshotMeta};
 use boxoffice_storage::{
     archive_files::ArchiveFiles,
+    history::{HistoryStore, Replay},
     identity::{DataDirectory, Wanted},
     log::{self, Log, LogConfig, Preallocation, Start},
-    history::{HistoryStore, Replay},
     snapshot::{self, Snapshot},
     snapshot_files::SnapshotFiles,
 };
@@ -46,7 +46,7 @@ pub(crate) struct Restored<T> {
 pub(crate) fn restored<T>(
     config: ReplicationConfig,
     world: &World,
-    maker: Preallocation,
+    preallocation: Preallocation,
 ) -> Result<Restored<T>, ReplicationError> {
     let wanted = Wanted { cluster: None, node: config.node_id, shards: config.shards, joining: config.joining.clone() };
     let mut directory = DataDirectory::open(world, &config.data_dir, &wanted)?;
@@ -73,14 +73,14 @@ pub(crate) fn restored<T>(
         shards.push(Arc::new(state));
     }
     let owner = directory.identity().disk;
-    let past = HistoryStore::open(&*world.stores, &directory.history_dir(), &config.history_store, owner, &rests)?;
+    let history = HistoryStore::open(&*world.stores, &directory.history_dir(), &config.history_store, owner, &rests)?;
     let archives = ArchiveFiles::open(Arc::clone(&world.disk), &directory.archive_dir())?;
-    let peer_positions = directory.neighbours(&*world.disk)?;
+    let peer_positions = directory.load_peer_positions(&*world.disk)?;
     let division = Division::new(config.replicators);
-    let (log, mut records) = open_log(&config, world, &directory, (maker, division.replicators()))?;
-    let replays = check_past(&past, &shards, &metas, &records)?;
+    let (log, mut records) = open_log(&config, world, &directory, (preallocation, division.replicators()))?;
+    let replays = check_history(&history, &shards, &metas, &records)?;
     forget_bad_snapshots(&metas, &mut records);
-    directory.note_log(&*world.disk)?;
+    directory.record_log_created(&*world.disk)?;
 
     let engines = engines(&engine_config(&config, world, &directory), division, &metas, records)?;
     let engine_of = |shard: ShardId| &engines[division.of(shard)];
@@ -99,13 +99,13 @@ pub(crate) fn restored<T>(
         }
     }
     let leftover: Vec<_> = (0..=config.shards).filter(|shard| engine_of(*shard).group(*shard).is_none()).collect();
-    leftover.iter().for_each(|shard| past.give_up(*shard));
+    leftover.iter().for_each(|shard| history.mark_dropped(*shard));
     let replication = Arc::new(Replication {
         replicators: Replicators::new(division),
         metrics: Metrics::default(),
         read_only: AtomicBool::new(false),
         directory_heard_ms: AtomicU64::new(0),
-        past,
+        history,
         archives,
         log_dir: directory.log_dir(),
         snapshot_files,
@@ -142,7 +142,7 @@ fn open_log(
     config: &ReplicationConfig,
     world: &World,
     directory: &DataDirectory,
-    (maker, writers): (Preallocation, usize),
+    (preallocation, writers): (Preallocation, usize),
 ) -> Result<(Log, Vec<Record>), ReplicationError> {
     let identity = directory.identity();
     let start = if identity.has_log { Start::Existing } else { Start::New };
@@ -153,13 +153,13 @@ fn open_log(
         Err(error) => undecodable = undecodable.take().or(Some((record.seq, error.to_string()))),
     };
     let (disk, rng) = (Arc::clone(&world.disk), Arc::clone(&world.rng));
-    let log_config = LogConfig { maker, writers, ..LogConfig::new(identity.disk, config.log_segment_bytes) };
+    let log_config = LogConfig { preallocation, writers, ..LogConfig::new(identity.disk, config.log_segment_bytes) };
     let (mut log, recovery) = Log::open(disk, rng, &directory.log_dir(), log_config, start, &mut replay)?;
     if let Some((seq, why)) = undecodable {
         return Err(ReplicationError::UndecodableRecord { seq, why });
     }
     records.retain(|record| !(planted::is("a vote forgotten") && matches!(record, Record::State { .. })));
-    if let Some(cut) = &recovery.cut {
+    if let Some(cut) = &recovery.torn_end {
         tracing::warn!(file = %cut.file.display(), offset = cut.offset, bytes = cut.bytes, why = cut.why,
             "the end of the log was not written whole and was cut off; it was never acknowledged");
     }
@@ -188,8 +188,8 @@ fn engines<T>(
 
 /// Looks whether the store is of the same moment as snapshots and log; returns for each shard up to where it tells. What
 /// snapshots cut from now on rest on is what the store has now: it was read from there.
-fn check_past(
-    past: &HistoryStore,
+fn check_history(
+    history: &HistoryStore,
     shards: &[Arc<ShardState>],
     metas: &[SnapshotMeta],
     records: &[Record],
@@ -223,9 +223,9 @@ fn check_past(
         let last = ends[at].max(logs[at]);
         // Without snapshot and entries the replica has no state yet, and the store what is left of an earlier one.
         if last > 0 {
-            past.check_ends(state.id, last)?;
+            history.check_not_ahead(state.id, last)?;
         }
-        let shard = past.shard(state.id)?;
+        let shard = history.shard(state.id)?;
         state.replica.lock().store_batches = shard.batches;
         replays.push(Replay::new(state.id, shard.upto));
     }

@@ -20,14 +20,18 @@ impl<M> Queue<M> {
     /// Adds one message. Whether the reader is to be woken.
     #[must_use]
     pub(crate) fn push(&self, message: M) -> bool {
-        self.messages.lock().push(message);
+        self.push_quietly(message);
         // The lock has shown whether the reader, which looks under it as well, sleeps: most of the time it does not.
         self.asleep.load(Ordering::Acquire) && self.asleep.swap(false, Ordering::AcqRel)
     }
 
     /// Adds one message without waking the reader, which takes it when it is awake anyway, or with [`Queue::nudge`].
     pub(crate) fn push_quietly(&self, message: M) {
-        self.messages.lock().push(message);
+        let mut messages = self.messages.lock();
+        // Nothing stays where it is never read. What comes just before the end is thrown away by whoever ended it.
+        if !self.closed.load(Ordering::Acquire) {
+            messages.push(message);
+        }
     }
 
     /// Whether the reader sleeps although there may be something: it is to be woken.

@@ -8,10 +8,11 @@ use std::{
     },
 };
 
-use boxoffice_env::{NodeId, DurablePosition, World};
+use boxoffice_env::{DurablePosition, NodeId, World};
 use boxoffice_shard::ShardId;
 use boxoffice_storage::{
-    archive_files::ArchiveFiles, identity::DataDirectory, history::HistoryStore, snapshot_files::SnapshotFiles, peer_positions::PeerPositions,
+    archive_files::ArchiveFiles, history::HistoryStore, identity::DataDirectory, peer_positions::PeerPositions,
+    snapshot_files::SnapshotFiles,
 };
 
 use crate::{config::ReplicationConfig, metrics::Metrics, replicators::Replicators, shard_state::ShardState};
@@ -33,7 +34,7 @@ pub struct Replication<T> {
     /// When the leader of the directory was heard last, if that is another node; monotonic milliseconds.
     pub directory_heard_ms: AtomicU64,
     /// The store of ended entities. It is closed before the lock on the data directory ends.
-    pub past: HistoryStore,
+    pub history: HistoryStore,
     /// Old segments of the log.
     pub archives: ArchiveFiles,
     /// The directory of the segments in use.
@@ -57,8 +58,8 @@ impl<T> Replication<T> {
         &self.shards[usize::from(shard)]
     }
 
-    /// How far this node's disk is.
-    pub fn standing(&self) -> DurablePosition {
+    /// The durable end of this node's log.
+    pub fn durable_position(&self) -> DurablePosition {
         let disk = self.directory.identity().disk as u64;
         DurablePosition { disk, run: self.run, durable: self.durable.load(Ordering::Relaxed) }
     }

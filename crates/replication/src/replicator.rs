@@ -16,9 +16,8 @@ use boxoffice_shard::{
 };
 use boxoffice_storage::{
     codec,
-    history::{HistoryStoreError, Replay, ReplayOutcome},
+    history::{HistoryStore, HistoryStoreError, Replay, ReplayOutcome},
     log::LogWriter,
-    history::{ReplayOutcome, HistoryStore, HistoryStoreError, Replay},
 };
 use bytes::Bytes;
 use parking_lot::MutexGuard;
@@ -572,7 +571,7 @@ impl<O: Owner> Replicator<O> {
     /// Sends every node its messages, in one frame.
     fn flush(&mut self) {
         self.replication.durable.fetch_max(self.log.synced_seq(), Ordering::Relaxed);
-        for (to, frame) in self.outbox.take(self.replication.standing()) {
+        for (to, frame) in self.outbox.take(self.replication.durable_position()) {
             // What is not sent is lost like on a broken link: raft sends it again.
             if let Err(reason) = self.replication.world.net.send(to, Lane::Consensus, frame) {
                 tracing::debug!(%reason, "messages were dropped");

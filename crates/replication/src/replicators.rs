@@ -136,9 +136,14 @@ impl<T> Replicators<T> {
         self.inboxes.iter().for_each(|inbox| inbox.push(Input::Stop));
     }
 
-    /// Throws away what waits: its callers hear `unknown`.
+    /// One of them has ended. What waits for it is thrown away, and what still comes: its callers hear `unknown`.
+    pub(crate) fn ended(&self, replicator: usize) {
+        self.inbox(replicator).end();
+    }
+
+    /// All of them are ended where they stand.
     pub fn clear(&self) {
-        self.inboxes.iter().for_each(|inbox| _ = inbox.take_now(&mut Vec::new()));
+        self.inboxes.iter().for_each(Inbox::end);
     }
 
     /// Hands in messages of another node's engines, as it sent them, to each that has a shard of theirs.

@@ -55,11 +55,11 @@ impl<T: Ticket> Opened<T> {
     /// # Errors
     /// The directory is in use, another node's, damaged or cannot be written.
     pub fn open(config: ReplicationConfig, world: &World, runner: Runner) -> Result<Opened<T>, ReplicationError> {
-        let maker = match runner {
-            Runner::Threads => Preallocation::Thread,
-            Runner::Tasks(_) => Preallocation::Caller,
+        let preallocation = match runner {
+            Runner::Threads => Preallocation::Background,
+            Runner::Tasks(_) => Preallocation::Inline,
         };
-        let restored = open::restored(config, world, maker)?;
+        let restored = open::restored(config, world, preallocation)?;
         let replication = Arc::clone(&restored.replication);
         let runtime = runtime(&replication, &runner)?;
         Ok(Opened { replication, transfers: Arc::default(), restored, runner, runtime })
@@ -149,6 +149,7 @@ fn start<O: Owner>(
             owner.failed(error);
             replication.replicators.stop();
         }
+        replication.replicators.ended(number);
     };
     match runner {
         Runner::Tasks(spawn) => {

@@ -84,8 +84,13 @@ impl SnapshotWriter {
     ///
     /// # Errors
     /// As the disk says.
-    pub(crate) fn save_now(&self, meta: &SnapshotMeta, store_batches: u64, state: &[u8]) -> Result<(), ReplicationError> {
-        Ok(self.files.save_reserved(meta.shard, meta.position.index, &join(meta, store_batches, state))?)
+    pub(crate) fn save_now(
+        &self,
+        meta: &SnapshotMeta,
+        store_batches: u64,
+        state: &[u8],
+    ) -> Result<(), ReplicationError> {
+        Ok(self.files.save_reserved(meta.shard, meta.position.index, &snapshot::encode(meta, store_batches, state))?)
     }
 
     /// Removes every snapshot of a shard that has no replica here any more.
@@ -142,7 +147,7 @@ fn report<T>(replication: &Weak<Replication<T>>, meta: &SnapshotMeta, written: R
 }
 
 fn write(files: &SnapshotFiles, meta: &SnapshotMeta, store_batches: u64, cut: Cut) -> Result<(), ReplicationError> {
-    let bytes = join(meta, store_batches, &state(&cut));
+    let bytes = snapshot::encode(meta, store_batches, &snapshot::encode_state(&cut));
     drop(cut);
     Ok(files.save(meta.shard, meta.position.index, &bytes)?)
 }

@@ -112,7 +112,7 @@ impl Transfers {
         let mut incoming = self.incoming.lock();
         let may_go = incoming.let_go(shard);
         if may_go {
-            replication.history.give_up(shard);
+            replication.history.mark_dropped(shard);
         }
         may_go
     }
@@ -169,7 +169,13 @@ impl Transfers {
         }
     }
 
-    fn send<T>(&self, replication: &Replication<T>, to: NodeId, token: u64, piece: u64) -> Result<(), HistoryStoreError> {
+    fn send<T>(
+        &self,
+        replication: &Replication<T>,
+        to: NodeId,
+        token: u64,
+        piece: u64,
+    ) -> Result<(), HistoryStoreError> {
         let now_ms = replication.world.clock.monotonic_ms();
         let Some(cursor) = self.outgoing.lock().cursor(to, token, piece, now_ms) else {
             let gone = Message::Piece { token, piece, body: message::Body::Gone };

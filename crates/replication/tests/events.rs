@@ -11,9 +11,9 @@ use boxoffice_core::{
     command::{Limits, NewSession},
     event::{Event as EntityEvent, SessionEvent},
     id::{Entity, Id},
-    state_map::StateMap,
     layout::{Labels, Layout, Row, Run},
     money::{Currency, Money},
+    state_map::StateMap,
     time::Timestamp,
 };
 use boxoffice_env::{MemoryDisk, MemoryStores, StoreSettings, World};
@@ -143,7 +143,7 @@ struct Shop {
 
 impl Shop {
     fn start(disk: &Arc<MemoryDisk>, stores: &Arc<MemoryStores>) -> Shop {
-        let world = World { disk: Arc::clone(disk) as _, stores: Arc::clone(stores) as _, ..World::alone() };
+        let world = World { disk: Arc::clone(disk) as _, stores: Arc::clone(stores) as _, ..World::standalone() };
         let config = ReplicationConfig {
             data_dir: PathBuf::from("/data"),
             node_id: 1,

@@ -118,3 +118,20 @@ fn a_reader_that_sleeps_is_woken_by_the_end() {
         writer.join().expect("it writes");
     });
 }
+
+/// A message that comes while the reader ends is read, or thrown away with the queue, or refused: it does not stay.
+#[test]
+fn nothing_stays_in_a_queue_whose_reader_has_ended() {
+    explore(|| {
+        let queue = Arc::new(Queue::default());
+        let message = Arc::new(());
+        let writer = {
+            let (queue, message) = (Arc::clone(&queue), Arc::clone(&message));
+            loom::thread::spawn(move || _ = queue.push(message))
+        };
+        let _ = queue.close();
+        queue.take(&mut Vec::new());
+        writer.join().expect("it writes");
+        assert_eq!(Arc::strong_count(&message), 1, "no one has it any more");
+    });
+}

@@ -28,7 +28,7 @@ use std::{
     },
 };
 
-use boxoffice_core::{id::Entity, state_map::EvictionCandidate, planted};
+use boxoffice_core::{id::Entity, planted, state_map::EvictionCandidate};
 use boxoffice_env::{KeyValue, Store, StoreError, StoreSettings, Stores};
 use boxoffice_shard::ShardId;
 use bytes::{BufMut, Bytes, BytesMut};

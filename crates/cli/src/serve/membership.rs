@@ -6,7 +6,7 @@ use std::{
 };
 
 use boxoffice_core::command::Machine;
-use boxoffice_env::{Peer, World, secret::Secret};
+use boxoffice_env::{PeerAddress, World, secret::Secret};
 use boxoffice_links::{PeerConfig, PeerTls, TcpNet};
 use boxoffice_node::node::Runtimes;
 use boxoffice_payment::HttpGateway;
@@ -30,7 +30,7 @@ fn secret_of(peers: &PeersConfig) -> Secret {
 
 /// The node's world: the operating system, the configured payment gateway, and links to other nodes.
 pub(super) fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Result<(World, Weak<TcpNet>), Failure> {
-    let mut world = World::alone();
+    let mut world = World::standalone();
     let mut net_weak = Weak::new();
     if let Some(config) = &config.gateway {
         let gateway = HttpGateway::new(config, runtimes.selling.clone());
@@ -45,7 +45,7 @@ pub(super) fn world(config: &Config, shares: &Shares, runtimes: &Runtimes) -> Re
         });
         let links = PeerConfig {
             tls,
-            strangers_max: shares.strangers,
+            handshakes_max: shares.strangers,
             descriptors_end: shares.links_end(),
             ..PeerConfig::new(peers.listen, secret)
         };
@@ -93,7 +93,7 @@ pub(super) async fn become_member(config: &mut Config, world: &World) -> Outcome
             ))),
         };
     }
-    let disk = identity::draw_disk(world, &config.node.data_dir).map_err(failed)?;
+    let disk = identity::draw_disk_id(world, &config.node.data_dir).map_err(failed)?;
     let machine = Machine {
         disk,
         peer: config.node.peer_address.as_str().into(),
@@ -112,7 +112,7 @@ pub(super) async fn become_member(config: &mut Config, world: &World) -> Outcome
     config.node.joining = Some(Joining {
         cluster: joined.cluster.parse().map_err(strange)?,
         disk,
-        peers: others.map(|member| Peer { node: member.node, address: member.peer.to_string() }).collect(),
+        peers: others.map(|member| PeerAddress { node: member.node, address: member.peer.to_string() }).collect(),
         generation_min: own.first_generation,
     });
     Ok(())

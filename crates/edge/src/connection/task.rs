@@ -305,7 +305,7 @@ impl Connection {
         let mut answers = Vec::new();
         let frames = &mut self.frames;
         let more = watcher.pull(frames.encoding(), FEED_BYTES_PER_WAKE_UP, |said| match said {
-            Said::Frame(frame) => {
+            FeedEvent::Frame(frame) => {
                 count += 1;
                 if written.is_ok() {
                     written = frames.write_encoded(&frame);

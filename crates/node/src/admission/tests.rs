@@ -11,7 +11,7 @@ struct Node {
     /// What it has decided, and when the disk will have it.
     written: VecDeque<(u64, Pass)>,
     disk_ms: u64,
-    take_delay: f64,
+    owed: f64,
     answered: u64,
     stays_ms: Vec<u64>,
     shed: [u64; Class::ALL.len()],
@@ -27,7 +27,7 @@ impl Node {
             queue: VecDeque::new(),
             written: VecDeque::new(),
             disk_ms: 0,
-            take_delay: 0.0,
+            owed: 0.0,
             answered: 0,
             stays_ms: Vec::new(),
             shed: Default::default(),
@@ -48,9 +48,9 @@ impl Node {
     /// Lets time pass while commands of this class come at so many times the capacity.
     fn load(&mut self, times: f64, class: Class, ms: u64) {
         for _ in 0..ms {
-            self.take_delay += times * self.per_ms as f64;
-            while self.take_delay >= 1.0 {
-                self.take_delay -= 1.0;
+            self.owed += times * self.per_ms as f64;
+            while self.owed >= 1.0 {
+                self.owed -= 1.0;
                 self.arrive(Some(class));
             }
             self.work();

@@ -89,7 +89,8 @@ fn twenty_thousand_carts_pass_through_little_memory() {
     });
     assert_eq!(shop.order(12_345).lines.len(), 1);
     shop.stop();
-    let told = boxoffice_replication::inspect::inspect(&machine.world(), &machine.config.data_dir, |_| {}).expect("whole");
+    let told =
+        boxoffice_replication::inspect::inspect(&machine.world(), &machine.config.data_dir, |_| {}).expect("whole");
     assert_eq!(told.shards.iter().map(|shard| shard.left.orders).sum::<u64>(), CARTS);
     assert!(told.shards.iter().all(|shard| shard.audit.violations.is_empty()));
 }

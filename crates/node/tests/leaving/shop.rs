@@ -312,7 +312,7 @@ impl Shop {
 
     /// Every promise holds, also for what has left memory; how many orders there are.
     pub(crate) fn audit(&self) -> u64 {
-        eventually("what was take_delay is delivered", || self.handle().audit().take_delay == 0);
+        eventually("what was owed is delivered", || self.handle().audit().owed == 0);
         let audits = || [Depth::Sales, Depth::Records].map(|depth| self.handle().audit_to(depth));
         // Holds that nobody knows any more may be on their way back between the two.
         eventually("both say the same", || audits()[0] == audits()[1]);

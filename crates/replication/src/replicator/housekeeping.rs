@@ -81,7 +81,7 @@ impl<O: Owner> Replicator<O> {
         let waits_for_room = self.replication.is_read_only() && self.log.headroom().no_space;
         let low = self.low_headroom_bytes().is_some() || waits_for_room;
         self.set_read_only(low || self.replication.history_full.load(Ordering::Relaxed));
-        self.log.tend();
+        self.log.maintain();
         self.release_log();
         Ok(())
     }

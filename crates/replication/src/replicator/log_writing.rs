@@ -155,8 +155,8 @@ impl<O: Owner> Replicator<O> {
 
     /// Marks shards of which entries are about to be appended as needed. The first replicator must not release the segment of a
     /// replica that has just begun because its shard had none before.
-    fn note_needed(&self, marks: &[Mark]) {
-        for Mark { shard, .. } in marks {
+    fn note_needed(&self, marks: &[LastEntry]) {
+        for LastEntry { shard, .. } in marks {
             let first_needed = &self.replication.shard(*shard).first_needed;
             if first_needed.load(Ordering::Relaxed) == u64::MAX {
                 first_needed.store(0, Ordering::Release);

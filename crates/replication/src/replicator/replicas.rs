@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use boxoffice_core::{state_map::StateMap, planted};
+use boxoffice_core::{planted, state_map::StateMap};
 use boxoffice_shard::{DIRECTORY, NodeId, Received, ReplicaId, ShardId, SnapshotMeta};
 use boxoffice_storage::snapshot::{self, Snapshot};
 use bytes::Bytes;
@@ -27,7 +27,7 @@ impl<O: Owner> Replicator<O> {
         self.leader_changed(shard, leadership.epoch.0, Some(self.replication.config.node_id));
         let (unfinished, deadline) = {
             let replica = self.replication.shard(shard).replica.lock();
-            let looks = !planted::is("what is take_delay not looked for by a new leader");
+            let looks = !planted::is("what is owed not looked for by a new leader");
             let unfinished: Vec<_> = replica.kept.unfinished().filter(|_| looks).cloned().collect();
             (unfinished, replica.kept.next_deadline())
         };

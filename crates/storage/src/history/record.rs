@@ -31,7 +31,7 @@ pub struct StoredEntity {
 }
 
 pub(super) fn encode(leaving: &EvictionCandidate) -> Bytes {
-    seal(&Cut::one(leaving.entity.clone(), Arc::clone(&leaving.state), leaving.index))
+    encode_checked(&Cut::one(leaving.entity.clone(), Arc::clone(&leaving.state), leaving.index))
 }
 
 /// Decodes a record.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use boxoffice_core::{
     event::Event,
     id::Entity,
-    state_map::{StateMap, State},
     planted,
+    state_map::{State, StateMap},
 };
 use boxoffice_shard::ShardId;
 
@@ -57,7 +57,7 @@ impl Replay {
     ) -> Result<ReplayOutcome, HistoryStoreError> {
         if index > self.upto {
             self.left.clear();
-            if State::begins(events) {
+            if State::never_archived(events) {
                 return Ok(ReplayOutcome::New);
             }
         }
@@ -69,7 +69,7 @@ impl Replay {
             self.left.insert(stored.entity, stored.index);
             return Ok(ReplayOutcome::Already);
         }
-        kept.put_back(stored.entity, stored.state);
+        kept.reload(stored.entity, stored.state);
         Ok(ReplayOutcome::Back)
     }
 }

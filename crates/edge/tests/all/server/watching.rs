@@ -103,7 +103,7 @@ async fn a_cart_is_watched_by_its_owner_until_it_ends() {
         assert_eq!((of, snapshot.version, snapshot.cart.state), (feed, 1, CartState::Active));
         let mut ended = Box::new(snapshot.cart);
         ended.state = CartState::Expired;
-        server.node.publish(Entity::Cart(crate::server::common::cart(1)), 1, News::Cart(ended.clone()));
+        server.node.publish(Entity::Cart(crate::server::common::cart(1)), 1, FeedUpdate::Cart(ended.clone()));
         let (_, Event::Delta(delta)) = client.event_of::<CartSnapshot>().await else { panic!("no delta") };
         assert_eq!((delta.from, delta.to, &delta.cart), (1, 2, &*ended));
         let (of, Event::Ended(end)) = client.event_of::<CartSnapshot>().await else { panic!("no end") };
@@ -127,14 +127,14 @@ async fn a_purchase_is_pushed() {
         let total = Money { amount: 1_000, currency: Currency::new("EUR").expect("a currency") };
         let bought = Purchase { cursor: 1, order: OrderId(7), at: Timestamp(9), total };
         let ada = Entity::Customer(crate::server::common::id("ada"));
-        server.node.publish(ada.clone(), 0, News::Purchases(vec![bought.clone()]));
+        server.node.publish(ada.clone(), 0, FeedUpdate::Purchases(vec![bought.clone()]));
         let (_, Event::Delta(delta)) = client.event_of::<PurchasesSnapshot>().await else { panic!("no delta") };
         assert_eq!((delta.from, delta.to, &delta.purchases[..]), (0, 1, &[bought.clone()][..]));
         // Another connection resumes after the first.
         let mut other = Client::connect(server.address, encoding).await;
         watch(&mut other, 1, json!({"entity": "customer/ada", "resume": {"cursor": 1}})).await;
         let second = Purchase { cursor: 2, ..bought };
-        server.node.publish(ada, 1, News::Purchases(vec![second.clone()]));
+        server.node.publish(ada, 1, FeedUpdate::Purchases(vec![second.clone()]));
         for client in [&mut client, &mut other] {
             let (_, Event::Delta(delta)) = client.event_of::<PurchasesSnapshot>().await else { panic!("no delta") };
             assert_eq!((delta.from, delta.to, &delta.purchases[..]), (1, 2, &[second.clone()][..]));
@@ -243,7 +243,7 @@ async fn a_watcher_that_does_not_read_is_disconnected_and_delays_no_other() {
         while server.metric("boxoffice_edge_slow_readers_total").await == 0.0 {
             assert!(version < 20_000, "it would have been cut long ago");
             for _ in 0..20 {
-                let news = News::Session { seats: test_node.clone(), areas: Vec::new() };
+                let news = FeedUpdate::Session { seats: test_node.clone(), areas: Vec::new() };
                 server.node.publish(hamlet.clone(), version, news);
                 let (_, from, to, _) = delta(&mut reader).await;
                 assert_eq!((from, to), (version, version + 1), "who reads is told of each");
