@@ -250,7 +250,7 @@ fn sections_and_free_places_on_the_plan() {
 
 /// Compares with a search that takes the best of all runs by the rule.
 #[test]
-fn every_choice_is_the_best_of_all_runs() {
+pub(crate) fn every_choice_is_the_best_of_all_runs() {
     let mut rng = Rng(7);
     for round in 0..2_000 {
         let layout = random_layout(&mut rng);

@@ -7,7 +7,7 @@ use std::panic::catch_unwind;
 use boxoffice_core::planted::plant;
 
 use crate::{
-    bounds, checkouts, deposed,
+    best, bounds, checkouts, deposed,
     ended_carts::{self, expiry_run},
     ends::{self, random_run_with_high_numbers, run_any_numbers},
     mutations, operators, outcomes, past_slots,
@@ -88,6 +88,7 @@ fn every_planted_bug_is_found() {
 #[test]
 fn every_story_fails_with_its_bug() {
     let stories: [(&str, fn()); 24] = [
+        ("a split without single seats", best::every_choice_is_the_best_of_all_runs),
         ("a quota that does not count what is sold", mutations::a_quota_counts_what_is_sold),
         (
             "a partial release that ignores revisions",

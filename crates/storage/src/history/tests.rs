@@ -1,5 +1,5 @@
-//! Compares a shard whose entities leave, under every order of writing, syncing, evicting, snapshots and power cuts, with one
-//! whose entities all stay.
+//! Compares a shard whose entities leave, under every order of writing, syncing, evicting, snapshots and power cuts,
+//! with one whose entities all stay.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -31,8 +31,8 @@ fn remembered() -> Remembered {
     Remembered::alone(Request { id: RequestHash(1), body: 1 }, Answer::Done)
 }
 
-/// The next events of a cart that had `had` events. It ends, and later sessions ask about holds of it. Every second cart is a
-/// tombstone before it is opened.
+/// The next events of a cart that had `had` events. It ends, and later sessions ask about holds of it. Every second
+/// cart is a tombstone before it is opened.
 fn next(id: CartId, had: u64) -> Vec<Event> {
     let was_refused = id.0.is_multiple_of(2);
     let opened = CartEvent::Opened {
@@ -62,17 +62,17 @@ fn next(id: CartId, had: u64) -> Vec<Event> {
 
 struct Shard {
     stores: MemoryStores,
-    past: Past,
+    history: HistoryStore,
     kept: StateMap,
-    /// Everything that ever happened: entry 1 is the first.
+    /// Every entry, beginning with index 1.
     log: Vec<(Entity, Vec<Event>)>,
     applied: u64,
     replaying: Replay,
-    /// The same without leaving.
+    /// The reference, in which all entities stay in memory.
     all: StateMap,
     taken: Vec<EvictionCandidate>,
     written: Vec<EvictionCandidate>,
-    rests_on: u64,
+    store_batches: u64,
     /// The last two, the newest at the end.
     snapshots: Vec<(u64, u64, Cut)>,
 }
@@ -103,7 +103,7 @@ impl Shard {
         let history = open(&stores, 0).expect("a new store");
         Shard {
             stores,
-            past,
+            history,
             kept: StateMap::new(),
             log: Vec::new(),
             applied: 0,
@@ -149,7 +149,7 @@ impl Shard {
                 self.history.sync().expect("a good disk");
                 let batches = self.history.shard(SHARD).expect("a good store").batches;
                 for leaving in self.written.drain(..) {
-                    self.rests_on = batches;
+                    self.store_batches = batches;
                     self.kept.evict(&leaving.entity, leaving.index);
                 }
             }
@@ -177,8 +177,8 @@ impl Shard {
         if older_snapshot && self.snapshots.len() == 2 {
             self.snapshots.pop();
         }
-        let (applied, rests_on, kept) = match self.snapshots.last() {
-            Some((applied, rests_on, cut)) => (*applied, *rests_on, StateMap::restore(cut.clone())),
+        let (applied, store_batches, kept) = match self.snapshots.last() {
+            Some((applied, store_batches, cut)) => (*applied, *store_batches, StateMap::restore(cut.clone())),
             None => (0, 0, StateMap::new()),
         };
         self.history = open(&self.stores, store_batches).expect("the batches that a snapshot needs are durable");
@@ -340,11 +340,11 @@ fn a_cart_that_left_is_counted_once_and_reloaded_for_later_events() {
 #[test]
 fn a_record_is_never_replaced_by_an_older_one() {
     let mut shard = one_left();
-    let old = shard.past.get(SHARD, &Entity::Cart(CartId(1))).expect("a good store").expect("it left");
+    let old = shard.history.get(SHARD, &Entity::Cart(CartId(1))).expect("a good store").expect("it left");
     let leaving = EvictionCandidate { entity: old.entity.clone(), state: old.state.clone(), index: 9, began: None };
-    shard.past.write(&[(SHARD, vec![leaving.clone()])]).expect("room");
-    shard.past.write(&[(SHARD, vec![EvictionCandidate { index: 5, ..leaving }])]).expect("room");
-    let kept = shard.past.get(SHARD, &old.entity).expect("a good store").expect("it left");
+    shard.history.write(&[(SHARD, vec![leaving.clone()])]).expect("room");
+    shard.history.write(&[(SHARD, vec![EvictionCandidate { index: 5, ..leaving }])]).expect("room");
+    let kept = shard.history.get(SHARD, &old.entity).expect("a good store").expect("it left");
     assert_eq!(kept.index, 9);
     shard.applied = 2;
     shard.check();
@@ -398,7 +398,7 @@ fn records_of_another_version_or_shape_are_refused() {
 #[test]
 fn records_of_a_dropped_shard_are_removed_in_pieces_and_those_of_the_next_replica_stay() {
     let stores = MemoryStores::new();
-    let past = open(&stores, 0).expect("a new store");
+    let history = open(&stores, 0).expect("a new store");
     let mut kept = StateMap::new();
     let entity = |cart: u64| Entity::Cart(CartId(u128::from(cart)));
     for cart in 0..700 {
@@ -566,8 +566,8 @@ fn records_are_found_before_while_and_after_the_filter_is_filled() {
     assert!(all(&history, SHARD, 2_000..2_010));
 }
 
-/// The filter contains every record that a reopened store may have: those of a refused batch, and those that were removed
-/// without a sync.
+/// The filter contains every record that a reopened store may have: those of a refused batch, and those that were
+/// removed without a sync.
 #[test]
 fn records_of_a_reopened_store_are_found() {
     let stores = MemoryStores::new();
