@@ -50,7 +50,7 @@ async fn nodes_do_not_hear_each_other() {
         })
         .await;
     stage
-        .story("everybody is alone", async |cluster, _, dice| {
+        .story("every node is alone", async |cluster, _, dice| {
             cluster.links.everywhere(Cut);
             for id in cluster.running() {
                 // The leader goes on until it notices. From then on no node grants anything.

@@ -122,7 +122,7 @@ fn report(waited: &[Waited], killed: Instant, led: Instant) {
     }
     for (op, mut late) in struck {
         late.sort_unstable();
-        println!("{op}: {} were under way; they were answered so many ms after that: {late:?}", late.len());
+        println!("{op}: {} were under way; they were answered this many ms after that: {late:?}", late.len());
     }
     let ms = |at: &Instant| at.saturating_duration_since(killed).as_millis();
     for (op, called, answered) in

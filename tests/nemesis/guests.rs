@@ -254,7 +254,7 @@ impl Guest {
         sleep(Duration::from_millis(self.dice.below(most_ms) as u64)).await;
     }
 
-    /// What is held from now on lives longer or shorter. Whether it was put, nobody has to know.
+    /// What is held from now on lives longer or shorter. A guest need not know whether it was put.
     async fn put(&mut self) {
         let life_ms = UNITS_MS[self.dice.below(2)];
         let price = json!({"amount": 100 + self.dice.below(50), "currency": "EUR"});

@@ -55,7 +55,7 @@ pub(crate) struct Doorman {
     /// While it decides.
     at_work: Option<AtWork>,
     turn: Turn<Caller>,
-    /// What came while somebody else had the entity, in order.
+    /// What came while another actor had the entity, in order.
     held: VecDeque<Message>,
     /// Decides for an inventory that is at rest, together with a cart of this actor.
     beside: Option<Box<Doorman>>,
@@ -176,7 +176,7 @@ impl Doorman {
         match input {
             Input::Command { from, .. } if from.is_too_late(mono_ms) => {
                 self.shared.admission.is_too_late();
-                // It certainly did not happen; whoever has sent an attempt before knows what became of that.
+                // This attempt certainly did not happen. The node that sent an earlier attempt knows the outcome of that one.
                 from.answer(Err(Failure::Busy(0)));
                 None
             }

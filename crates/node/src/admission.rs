@@ -4,7 +4,7 @@
 //! Every command carries the time at which it came. Its **wait** ends when its entity's actor takes it. Its **stay** ends with
 //! its answer, so it covers the queues of all actors and of the replication. The node sheds if for `sustain_ms` on end commands
 //! wait longer than the target, or stay that much longer than usual while they queue for the processors: where they do not, the
-//! disk or another node is slow, and shedding would help nobody. It then keeps as many commands under way as it can answer within
+//! disk or another node is slow, and shedding would not help. It then keeps as many commands under way as it can answer within
 //! the target ([`Control`]), and tells clients beyond that when to try again.
 //!
 //! A short burst is never shed: 10 000 buyers who want one seat within a second only wait. Only first commands of clients

@@ -63,7 +63,7 @@ impl NodeHandle {
 /// Everything the cells keep, at one moment: a hold is applied before the line that rests on it, in whatever shards they
 /// are, so at every moment the sessions' holds cover the carts' lines.
 fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
-    // Before the replicas: whoever writes to the store takes these locks in the same order.
+    // Before the replicas: the history writer takes these locks in the same order.
     let _still = shared.replication.history.pause_writes();
     let mut payments = PaymentCounts::default();
     let states: Vec<(Entity, Arc<State>)> = {
@@ -74,7 +74,7 @@ fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
             .flat_map(|replica| replica.kept.entities().map(|(entity, state)| (entity.clone(), Arc::clone(state))))
             .collect()
     };
-    // What is on other nodes only is held against what is here by nobody: it is not here to be looked at.
+    // What is only on other nodes is not compared with what is here: this node cannot look at it.
     let far = shared.cells.iter().filter(|cell| shared.is_far(cell)).map(|cell| cell.id).collect();
     let mut books = Books { far, ..Books::default() };
     for (entity, state) in &states {
@@ -211,7 +211,7 @@ impl Books {
 
     /// Adds the sums of what is in the store and not in memory.
     fn history(&mut self, shared: &Shared, states: &[(Entity, Arc<State>)]) -> Result<(), HistoryStoreError> {
-        // What is left in the store of a shard that is elsewhere now nobody adds to: it is not of this moment.
+        // Records of a shard that has left this node do not change any more: they are not of this moment.
         for cell in shared.cells.iter().filter(|cell| !self.far.contains(&cell.id)) {
             self.left.add(&shared.replication.history.shard(cell.id)?.totals);
         }

@@ -141,7 +141,7 @@ pub(crate) enum Letter {
 /// An entity and the actor's copy of it.
 pub(crate) struct Serving {
     pub(crate) entity: Entity,
-    /// `None` until it is known whether the entity has left memory: the actor looks, not whoever sends to it. `None` also
+    /// `None` until it is known whether the entity has left memory: the actor looks, not the sender. `None` also
     /// after a panic, until the entity begins anew.
     pub(crate) host: Option<Host<Caller>>,
     pub(crate) health: Health,
@@ -219,7 +219,7 @@ impl Loan {
 }
 
 impl Serving {
-    /// Whether somebody else than the entity's actor may decide on it.
+    /// Whether another actor than the entity's own may decide on it.
     pub(crate) fn may_be_borrowed(&self) -> bool {
         self.host.is_some() && matches!(self.health, Health::Well)
     }

@@ -35,21 +35,21 @@ pub struct NodeConfig {
     pub fsync: Fsync,
     /// Size of one segment of the log, in bytes.
     pub log_segment_bytes: u64,
-    /// A snapshot of a shard is due after so many entries.
+    /// A snapshot of a shard is due after this number of entries …
     pub snapshot_entries: u64,
-    /// … or after so many bytes of them.
+    /// … or of bytes in them.
     pub snapshot_bytes: u64,
     /// Replicas compare a checksum of what every nth entry of a shard changed; 0 = of none.
     pub checksum_entries: u64,
     /// How much memory the store of what has left memory may use.
     pub history_store: StoreSettings,
-    /// Old segments of the log are kept, compressed, up to so many bytes in all; 0 = they are removed.
+    /// Old segments of the log are kept, compressed, up to this number of bytes in all; 0 = they are removed.
     pub history_archive_bytes: u64,
     /// When and what the node sheds.
     pub overload: OverloadSettings,
     /// An actor with nothing to do for so long is dropped, in milliseconds.
     pub actor_idle_ms: u64,
-    /// Commits of one session within so many milliseconds make one delta of its feed; 0 = one delta a commit.
+    /// Commits of one session within these milliseconds make one delta of its feed; 0 = one delta a commit.
     pub feed_tick_ms: u64,
     /// Deltas of a watched entity that are kept for watchers that are behind or come back.
     pub feed_depth: usize,

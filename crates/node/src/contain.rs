@@ -47,7 +47,7 @@ pub(crate) struct Panic {
 }
 
 /// What a leader knew when one of its decisions panicked. A leader that was deposed and has not heard of it decides on states
-/// that nobody else has: its term, and how far it is ahead of what is committed, tell it from the one that is obeyed.
+/// that no other node has: its term, and how far it is ahead of what is committed, tell it from the one that is obeyed.
 pub(crate) struct Circumstances {
     /// What was decided on: see [`kind_of`].
     pub(crate) input: &'static str,
@@ -78,7 +78,7 @@ impl fmt::Display for Circumstances {
         )?;
         match led.leader {
             Some(leader) => write!(f, ", of term {} node {leader} is known", led.term),
-            None => write!(f, ", of term {} nobody is known", led.term),
+            None => write!(f, ", of term {} no leader is known", led.term),
         }
     }
 }

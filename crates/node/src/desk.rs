@@ -49,7 +49,7 @@ impl<T> Desk<T> {
         Desk(Mutex::new(Place::Here(state)))
     }
 
-    /// The actor takes the state up. If it is not here, whoever lays it down is told that it is wanted.
+    /// The actor takes the state up. If it is not here, the actor that lays it down is told that it is wanted.
     pub(crate) fn take(&self) -> Found<T> {
         let mut place = self.0.lock();
         match std::mem::replace(&mut *place, Place::Away) {

@@ -14,7 +14,7 @@ pub const PATIENCE_MS: u64 = 10_000;
 /// Why a command got no decision. Only [`Failure::Unknown`] and [`Failure::Internal`] may have happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Failure {
-    /// 901: too much is under way; it did not happen. Try again after so many milliseconds.
+    /// 901: too much is under way; it did not happen. Try again after these milliseconds.
     #[error("too much is under way; try again in {0} ms")]
     Busy(u32),
     /// 902: it may or may not have happened; repeat it with the same request id.

@@ -47,7 +47,7 @@ pub(crate) enum Message {
     Begun(Number, Entity, Option<InitialState>),
     /// What was committed of it.
     Commit(Number, Commit),
-    /// Purchases of a customer after a cursor, so many.
+    /// Purchases of a customer after a cursor, at most this number.
     Read(Number, Id, u64, u32),
     /// Those purchases.
     Purchases(Number, Vec<Purchase>),
@@ -200,7 +200,7 @@ impl FarFeeds {
         self.silent.lock().insert(node, self.world.clock.monotonic_ms() + SILENT_MS);
     }
 
-    /// Nobody here watches an entity any more.
+    /// No feed here watches an entity any more.
     pub(crate) fn end(&self, entity: &Entity) {
         let watch = self.at.lock().remove(entity);
         if let Some(watch) = watch {
@@ -223,14 +223,14 @@ impl FarFeeds {
         });
     }
 
-    /// These are the other nodes now: nothing is owed to anybody else.
+    /// These are the other nodes now: nothing is owed to any other.
     pub(crate) fn keep_only(&self, nodes: impl Fn(NodeId) -> bool) {
         self.owed.lock().retain(|node, _| nodes(*node));
         self.silent.lock().retain(|node, _| nodes(*node));
     }
 
     /// Asks for the purchases of a customer whose shard is elsewhere: they go to [`boxoffice_feeds::Feeds::purchases_page`]. Asked once more,
-    /// it asks somebody else.
+    /// it asks another node.
     pub(crate) fn turn_to(&self, customer: &Id, after: u64, limit: u32) {
         let now_ms = self.world.clock.monotonic_ms();
         let late = {
@@ -262,7 +262,7 @@ impl FarFeeds {
         self.at.lock().get(entity).map(|watch| watch.unled_since_ms)
     }
 
-    /// A shard of this node has a leader now, or none: whoever watches it here is told.
+    /// A shard of this node has a leader now, or none: nodes that watch it here are told.
     pub(crate) fn leader_changed(&self, shard: ShardId) {
         let watchers = self.watchers.lock();
         for (entity, nodes) in watchers.iter().filter(|(entity, _)| self.shards.of(entity).id == shard) {

@@ -105,7 +105,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) entity: Cow<'a, Entity>,
     /// Only what changed this seat.
     pub(crate) seat: Option<Seat>,
-    /// At most so many events.
+    /// The maximum number of events.
     pub(crate) limit: u32,
     /// Only what is older than this version.
     pub(crate) before: u64,

@@ -7,7 +7,7 @@
 //! If no message waits for the inventory, the cart's actor takes up the inventory's state as well ([`crate::desk`]), and decides
 //! the ask and the reply at the same instant. Otherwise it **lends** its host to the inventory's actor together with the ask: that
 //! one decides for both when it comes to it, and sends the host back. What comes for the cart meanwhile waits. An inventory waits
-//! for no longer than one decision takes, so nobody waits in a circle. What cannot be decided together goes on with messages. If
+//! for no longer than one decision takes, so there is no circle of waiting. What cannot be decided together goes on with messages. If
 //! the term ends, both actors end with it, and a host on its way between them is dropped: what it had decided was never proposed.
 //!
 //! Whatever the cart says in a joint turn waits for its commit, also what it could have said at once: it rests on a grant that
@@ -22,7 +22,7 @@ use boxoffice_core::{
 use crate::caller::Caller;
 
 /// Takes the ask out of a cart's turn if it can be decided together with the inventory: a hold of one line, or the sale of an
-/// order of one line, of an inventory for which `is_here` says yes. A turn that reads, or that tells anybody at once, cannot.
+/// order of one line, of an inventory for which `is_here` says yes. A turn that reads, or that has effects before its commit, cannot.
 pub(crate) fn take_ask(turn: &mut Turn<Caller>, is_here: impl Fn(&Entity) -> bool) -> Option<(Entity, Ask)> {
     if !turn.read.is_empty() {
         return None;

@@ -3,16 +3,16 @@
 use boxoffice_shard::NodeId;
 use serde::{Deserialize, Serialize};
 
-/// Who leads a shard in which term, if anybody does: what a replica knows of it.
+/// The leader of a shard and its term, as far as a replica knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Led {
     /// The term; 0 where there is no replica, or none that has heard of a leader since it began.
     pub(crate) term: u64,
-    /// Its leader; `None` if there is none, or nobody known.
+    /// Its leader; `None` if there is none, or none is known.
     pub(crate) leader: Option<NodeId>,
 }
 
-/// Who leads a shard, as far as a node knows. Only a matter of speed: whoever is asked in vain says so.
+/// The leader of a shard, as far as a node knows. A wrong hint only costs time: a node that does not lead says so.
 ///
 /// What nodes say of a leader crosses the election of the next one on its way, and may arrive long after it: of two words
 /// the one of the later term holds.
@@ -66,7 +66,7 @@ impl Belief {
         self.named.take_if(is_old);
     }
 
-    /// The node `asked` did not take what was sent to it, and said this; says whether there is somebody else to ask at once.
+    /// The node `asked` did not take what was sent to it, and said this; says whether there is another node to ask at once.
     /// What is said of the node `here` is not believed: it knows itself whether it leads.
     pub(crate) fn correct(&mut self, asked: NodeId, said: Led, here: NodeId) -> bool {
         let term = self.term_of(asked);
@@ -75,7 +75,7 @@ impl Belief {
             return false;
         }
         if said.leader.is_none() && self.follows == (Led { term: said.term, leader: Some(asked) }) {
-            // It is elected and has not begun to lead yet, or has just ended: the replica here hears of whoever leads next.
+            // It is elected and has not begun to lead yet, or has just ended: the replica here hears of the next leader.
             return false;
         }
         let before = self.believed();
@@ -129,7 +129,7 @@ mod tests {
         belief.unreachable(3);
         assert_eq!(belief.leader(0), Some(2));
         belief.unreachable(2);
-        assert_eq!(belief.leader(0), Some(2), "nobody asks around before there is another one");
+        assert_eq!(belief.leader(0), Some(2), "no other node is asked before there is another leader");
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
     fn who_says_that_this_node_leads_is_not_believed() {
         let mut belief = following(5, 2);
         belief.correct(2, led(5, HERE), HERE);
-        assert_eq!([0, 1].map(|attempt| belief.leader(attempt)), [Some(2), Some(3)], "everybody else is asked");
+        assert_eq!([0, 1].map(|attempt| belief.leader(attempt)), [Some(2), Some(3)], "all other nodes are asked");
         assert!(belief.correct(3, led(6, 2), HERE));
         assert_eq!([0, 1].map(|attempt| belief.leader(attempt)), [Some(2); 2]);
     }
@@ -172,7 +172,7 @@ mod tests {
         // It is elected and has not begun.
         assert!(!belief.correct(3, led(7, 3), HERE));
         assert_eq!(belief.leader(0), Some(3));
-        // It has lost its office and knows nobody.
+        // It does not lead any more and knows no leader.
         belief.correct(3, led(7, None), HERE);
         assert_eq!([0, 1, 2].map(|attempt| belief.leader(attempt)), [Some(2), Some(3), Some(4)]);
         // Somebody has not heard of the end of it.

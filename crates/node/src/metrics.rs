@@ -22,7 +22,7 @@ pub struct Metrics {
     pub calls_forwarded: AtomicU64,
     /// Calls to the payment gateway.
     pub gateway_calls: AtomicU64,
-    /// Calls to it that were answered in so many words.
+    /// Calls to it that were answered for certain.
     pub gateway_answers: AtomicU64,
     /// Calls to it whose outcome stayed unknown: they are asked again.
     pub gateway_unknown: AtomicU64,

@@ -222,7 +222,7 @@ impl Drop for Node {
             drop(ended);
         }
         shared.pool.kill();
-        // Whoever waits for something in here hears `unknown`.
+        // Callers of what is in here hear `unknown`.
         shared.replication.replicators.clear();
     }
 }

@@ -51,7 +51,7 @@ impl Shared {
     }
 
     fn send_or_park(&self, cell: &ShardCell, message: Bytes) {
-        // Who was believed to lead and cannot be reached is not believed any more: somebody else may be known.
+        // A hint whose node cannot be reached is dropped. There may be another hint.
         if !self.send_to_leader(cell, message.clone()) && !self.send_to_leader(cell, message.clone()) {
             self.park(cell, [Waiting { message, came_from: None }]);
         }

@@ -1,4 +1,4 @@
-//! What a message between nodes says, for whoever simulates the links between them: to end a node at a chosen word, and to
+//! What a message between nodes says, for the simulation of the links between them: to end a node at a chosen word, and to
 //! judge words that must never be taken back.
 
 use boxoffice_core::{

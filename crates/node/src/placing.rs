@@ -43,7 +43,7 @@ const PATIENCE_MS: u64 = 3_000;
 /// How often clocks are compared, in milliseconds.
 const COMPARE_MS: u64 = 1_000;
 
-/// A node that has never served waits so long for somebody who does not refuse it, in milliseconds.
+/// A node that has never served waits this long for a node that does not refuse it, in milliseconds.
 const REFUSED_MS: u64 = 10_000;
 
 /// A drained node is told that it will be no member for so long before it is none, in milliseconds.
@@ -289,7 +289,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// A node that has never served and that everybody else refuses ends, and says why: waiting does not make it right. What
+    /// A node that has never served and that all others refuse ends, and says why: waiting does not make it right. What
     /// is only of a moment (a copy of the table that is behind) passes before.
     fn look_at_refusals(&mut self, shared: &Shared) -> Result<(), NodeError> {
         self.served |= shared.all_led().is_ok();
@@ -343,7 +343,7 @@ impl Keeper {
             let node = self.identity.node;
             shared.replication.replicators.avoid_leadership(node, reluctant);
         }
-        // Again and again, for whoever has only just come.
+        // Again and again, for nodes that have only just come.
         if changed || compares {
             self.tell_all(shared, &Message::Reluctant(reluctant).encode());
         }
@@ -462,7 +462,7 @@ impl Keeper {
         }
     }
 
-    /// Takes a node out that has nothing any more. It is told first: nobody talks to it afterwards.
+    /// Takes a node out that has nothing any more. It is told first: no node talks to it afterwards.
     fn retire(&mut self, shared: &Arc<Shared>, node: NodeId) {
         let now_ms = shared.world.clock.monotonic_ms();
         let told_ms = *self.farewells.entry(node).or_insert(now_ms);

@@ -33,7 +33,7 @@ pub(crate) enum Health {
 /// What led to a panic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// A client's command: nobody but the client repeats it.
+    /// A client's command: only the client repeats it.
     Command(CallerKey),
     /// Its own wake, or what the gateway said: it comes again by itself.
     Own,
@@ -59,7 +59,7 @@ impl Cause {
     }
 }
 
-/// The panics of an entity that nobody but itself repeats.
+/// The panics of an entity that come from its own wakes or from other entities.
 #[derive(Default)]
 pub(crate) struct Faults {
     own: Row,

@@ -55,7 +55,7 @@ pub(crate) struct Shared {
     pub(crate) far_histories: Histories,
     /// Clients' calls that may be at other nodes. By itself, so that who looks after it does not keep the node alive.
     pub(crate) calls: Arc<Calls>,
-    /// Replies, and asks that nobody repeats, for shards whose leader is not known or cannot be sent anything.
+    /// Replies, and asks without a reply, for shards whose leader is not known or cannot be sent anything.
     pub(crate) parked: Parked,
     /// Asks that other shards have not replied to. By itself, as the calls are.
     pub(crate) asked: Arc<Asked>,

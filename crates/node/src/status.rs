@@ -64,8 +64,8 @@ impl NodeHandle {
         Ok(residents)
     }
 
-    /// The members of the cluster that are not gone, by id, and where clients reach each: host and port; empty if nobody
-    /// ever asked, as on a node that is alone. None before the node knows its cluster.
+    /// The members of the cluster that are not gone, by id, and where clients reach each: host and port; empty if it was
+    /// never asked for, as on a node that is alone. None before the node knows its cluster.
     pub fn doors(&self) -> Vec<(u64, SmolStr)> {
         placing::doors(&self.shared)
     }

@@ -26,12 +26,12 @@ impl Gate {
         Gate::default()
     }
 
-    /// From now on nobody passes.
+    /// From now on no task passes.
     pub fn shut(&self) {
         self.0.lock().is_shut = true;
     }
 
-    /// Everybody passes again.
+    /// All tasks pass again.
     pub fn open(&self) {
         let waiting = {
             let mut passage = self.0.lock();
@@ -41,7 +41,7 @@ impl Gate {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether nobody passes.
+    /// Whether no task passes.
     pub fn is_shut(&self) -> bool {
         self.0.lock().is_shut
     }

@@ -6,7 +6,7 @@ use boxoffice_core::id::Entity;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Wake-ups within so many milliseconds are one.
+/// Wake-ups within these milliseconds are one.
 pub(crate) const SLOT_MS: u64 = 10;
 /// Wake-ups by their time.
 #[derive(Default)]

@@ -45,7 +45,7 @@ impl UnderWay {
         self.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 && self.waits.load(Ordering::Acquire)
     }
 
-    /// Whether nothing is in flight; if something is, whoever settles the last turn tells the actor.
+    /// Whether nothing is in flight. If something is, the relay tells the actor when it settles the last turn.
     #[must_use]
     pub(crate) fn rests(&self) -> bool {
         // FeedEvent before it is looked: who settles looks the other way round, so one of the two sees the other.

@@ -83,7 +83,7 @@ fn may_rest(entity: &Entity) -> bool {
 fn resting(at: Committed<'_>, entity: &Entity) -> Option<Arc<State>> {
     match at.replication.history.get(at.shards.of(entity).id, entity) {
         Ok(stored) => stored.map(|stored| stored.state),
-        // It is read-only until there is room again; whoever watches asks again.
+        // The node is read-only until there is room again, and the feed asks again.
         Err(HistoryStoreError::Store(error)) if error.is_full() => None,
         Err(error) => {
             at.replication.replicators.fail(error);
@@ -118,7 +118,7 @@ pub(crate) enum Before {
 }
 
 impl Before {
-    /// The entity as it is before these events; `None` if they begin it, which nobody can have watched.
+    /// The entity as it is before these events; `None` if they begin it: an entity that does not exist is not watched.
     pub(crate) fn of(kept: &StateMap, entity: &Entity, events: &[Event]) -> Option<Before> {
         let Some(state) = kept.get(entity) else {
             return matches!(entity, Entity::Customer(_)).then_some(Before::Customer(0));

@@ -28,7 +28,7 @@ mod sync {
         }
 
         pub(super) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
-            self.0.lock().expect("nobody panics with it")
+            self.0.lock().expect("no thread panics with it")
         }
     }
 }
@@ -43,7 +43,7 @@ mod under_way;
 use desk::{Desk, Found, LaidDown, WasOpen};
 use under_way::UnderWay;
 
-/// Every order of the threads with so many switches that nobody asked for.
+/// Every order of the threads with at most three switches that no thread asked for.
 fn explore(story: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
@@ -120,11 +120,11 @@ impl Entity {
         match self.desk.lay_down(state) {
             LaidDown::Here => {}
             LaidDown::Wanted => self.post(Letter::Back),
-            LaidDown::Closed(_) => panic!("it was closed while somebody had it"),
+            LaidDown::Closed(_) => panic!("it was closed while an actor had it"),
         }
     }
 
-    /// The relay settles one turn of an entity that begins anew: nobody else may decide on it.
+    /// The relay settles one turn of an entity that begins anew: no other actor may decide on it.
     fn applied_and_settled(&self) {
         self.applied.fetch_add(1, Ordering::Relaxed);
         if self.under_way.settled() {
@@ -149,7 +149,7 @@ impl Entity {
         }
     }
 
-    /// Whoever has the state leaves the entity if nothing is under way; otherwise here it is again.
+    /// The actor that has the state leaves the entity if nothing is under way. Otherwise it gets the state back.
     fn leaves(&self, state: Vec<u32>) -> Option<Vec<u32>> {
         let _ = self.under_way.rests();
         let mut served = self.served.lock();
@@ -217,8 +217,8 @@ fn an_entity_that_has_ended_is_left_when_nothing_is_in_flight_and_loses_no_messa
         relay.join().expect("it settles");
         let sent = sender.join().expect("it sends");
         entity.work(&mut held);
-        assert!(held.is_empty(), "nobody tells the actor to read on: {held:?}");
-        assert!(!*entity.served.lock(), "nobody leaves it");
+        assert!(held.is_empty(), "no message tells the actor to read on: {held:?}");
+        assert!(!*entity.served.lock(), "no actor leaves it");
         assert_eq!(entity.left.lock().take(), Some(if sent { vec![1] } else { vec![] }));
     });
 }
@@ -246,7 +246,7 @@ fn what_another_actor_decides_beside_the_mailbox_is_in_order_and_once() {
         entity.work(&mut held);
         entity.settle();
         entity.work(&mut held);
-        assert!(held.is_empty(), "nobody tells the actor to read on: {held:?}");
+        assert!(held.is_empty(), "no message tells the actor to read on: {held:?}");
         let decided = entity.left.lock().take().expect("it is left");
         let place = |input| decided.iter().position(|decided| *decided == input).expect("it is decided");
         assert!(decided.len() == 3 && place(1) < place(2) && place(3) < 3, "{decided:?}");
@@ -277,7 +277,7 @@ fn an_actor_that_begins_anew_has_everything_that_was_applied() {
         let mut begun = begins(&entity);
         relays.into_iter().for_each(|relay| relay.join().expect("it settles"));
         while !begun {
-            assert!(entity.mail.lock().pop_front().is_some(), "nobody tells it to begin");
+            assert!(entity.mail.lock().pop_front().is_some(), "no message tells it to begin");
             begun = begins(&entity);
         }
     });

@@ -20,9 +20,9 @@ use crate::{
 
 /// Entities of one batch.
 const BATCH: usize = 512;
-/// What was written is synced after so many entities …
+/// What was written is synced after this number of entities …
 const SYNC_ENTITIES: usize = 4_096;
-/// … or after so many milliseconds: until then they are in memory as well.
+/// … or of milliseconds: until then they are in memory as well.
 const SYNC_MS: u64 = 250;
 /// Milliseconds between pieces of the scan that fills the filter: it reads the whole store, and the node has other work.
 const FILL_MS: u64 = 1;

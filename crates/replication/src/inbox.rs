@@ -12,8 +12,8 @@ use tokio::{sync::Notify, time::sleep};
 
 use crate::queue::Queue;
 
-/// A queue with one reader, a thread or a task, that sleeps while it is empty. What may be in it is bounded by whoever
-/// fills it: in the replication's by admission, every command under way having at most a few inputs there.
+/// A queue with one reader, a thread or a task, that sleeps while it is empty. What may be in it is bounded by its
+/// writers: in the replication's by admission, every command under way having at most a few inputs there.
 pub(crate) struct Inbox<M> {
     queue: Queue<M>,
     reader: OnceLock<Reader>,
@@ -69,7 +69,7 @@ impl<M> Inbox<M> {
         match self.reader.get() {
             Some(Reader::Thread(thread)) => thread.unpark(),
             Some(Reader::Task(notify)) => notify.notify_one(),
-            // Nobody sleeps who has not read.
+            // A reader that has not read yet does not sleep.
             None => {}
         }
     }

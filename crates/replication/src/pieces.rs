@@ -4,7 +4,7 @@ use boxoffice_shard::Record;
 use bytes::Bytes;
 
 /// What is written in one pass, in pieces that a segment of the log has room for: a follower that catches up is given more
-/// than that at once. Nobody hears of any of it before all of it is durable; what a crash leaves is a beginning of it.
+/// than that at once. No one is told of any of it before all of it is durable. A crash leaves a beginning of it.
 pub(crate) fn pieces(records: &[u8], room: usize) -> Vec<&[u8]> {
     if records.len() <= room {
         return vec![records];

@@ -28,7 +28,7 @@ impl<M> Queue<M> {
     /// Adds one message without waking the reader, which takes it when it is awake anyway, or with [`Queue::nudge`].
     pub(crate) fn push_quietly(&self, message: M) {
         let mut messages = self.messages.lock();
-        // Nothing stays where it is never read. What comes just before the end is thrown away by whoever ended it.
+        // Nothing stays where it is never read. What comes just before the end is thrown away by the reader that ends.
         if !self.closed.load(Ordering::Acquire) {
             messages.push(message);
         }

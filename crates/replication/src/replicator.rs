@@ -43,7 +43,7 @@ mod replicas;
 
 /// The engine's clock tick.
 const TICK_MS: u64 = 100;
-/// Where so many commands are under way on a node that is alone, a turn with few inputs waits for more: fewer buyers would rather
+/// Where at least this number of commands is under way on a node that is alone, a turn with few inputs waits for more: fewer buyers would rather
 /// have their answers. Where other nodes follow, their frames come by the same thread, and it does not wait.
 const COMPANY_MIN: usize = 32;
 /// Few inputs are less than this share of the commands under way.
@@ -214,7 +214,7 @@ impl<O: Owner> Replicator<O> {
     }
 
     /// Runs as a task until told to stop. What the disk owes is waited for where a thread would have been blocked: before
-    /// anybody hears that something is durable.
+    /// a caller hears that something is durable.
     ///
     /// # Errors
     /// As [`Replicator::run`].
@@ -456,7 +456,7 @@ impl<O: Owner> Replicator<O> {
             if let Some(changed) = &mut changed {
                 changed.insert(Entity::clone(&entity));
             }
-            // The log is what other nodes have: if the actor decided on anything else, nothing of it may be told to anybody.
+            // The log is what other nodes have: if the actor decided on anything else, nothing of it may be told.
             let check = |entity: &Entity, found: u64| match until {
                 Some(decided) if decided != found => {
                     let (index, entity) = (position.index, entity.clone());

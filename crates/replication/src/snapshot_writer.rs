@@ -40,7 +40,7 @@ impl SnapshotsKept {
     }
 }
 
-/// Hands cuts to whoever writes them, a thread or a task; it ends when this is dropped.
+/// Hands cuts to a thread or a task that writes them. It ends when this is dropped.
 pub(crate) struct SnapshotWriter {
     files: SnapshotFiles,
     /// At most one a shard, and one more when the log is too long.

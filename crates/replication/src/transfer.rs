@@ -57,7 +57,7 @@ enum Job {
 }
 
 impl Transfers {
-    /// Keeps a cut of a shard for whoever pulls it; what raft is given in its place. The token is drawn, so that no two
+    /// Keeps a cut of a shard to be pulled. Returns what raft is given in its place. The token is drawn, so that no two
     /// nodes, and no two lives of a node, mean different cuts by the same one.
     pub(crate) fn offer(&self, world: &World, shard: ShardId, cut: Cut) -> Bytes {
         let token = world.rng.u64();

@@ -116,7 +116,7 @@ fn what_is_held_at_the_same_time_is_limited() {
     assert_eq!((over.budget, over.retry_after), (Budget::Held, Duration::from_secs(1_000)));
     assert_eq!(ask(&budgets, &stranger(2), 7, 5, now), Ok(()), "others are not asked");
     assert_eq!(ask(&budgets, &one, 2, 4, now), Ok(()));
-    // What is refused, or did not happen, is not held; what nobody knows is.
+    // What is refused, or did not happen, is not held; an unknown outcome is.
     for (result, is_free) in
         [(Ok(Err(Refusal::CartExpired)), true), (Err(Failure::Busy(100)), true), (Err(Failure::Unknown), false)]
     {

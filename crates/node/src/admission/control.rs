@@ -9,7 +9,7 @@ use super::OverloadSettings;
 
 /// The shortest time after which a client that was shed should try again, in milliseconds.
 pub(super) const RETRY_MIN_MS: u32 = 50;
-/// The longest one. After an overload everybody has tried again within this time and its jitter.
+/// The longest one. After an overload all clients have tried again within this time and its jitter.
 const RETRY_MAX_MS: u32 = 2_000;
 /// The limit is never lower: with fewer commands under way a node waits for its disk more than it decides.
 const LIMIT_MIN: f64 = 32.0;
@@ -65,7 +65,7 @@ impl Seen {
     }
 
     /// Whether commands queue for the processors. If they do not and stay for long, the disk, a link or another node is slow,
-    /// and it would help nobody to shed.
+    /// and shedding would not help.
     fn is_queueing(&self) -> bool {
         self.wait_ms().is_some_and(|wait_ms| wait_ms >= QUEUE_MIN_MS)
     }
@@ -97,9 +97,9 @@ pub(super) struct Control {
 }
 
 enum State {
-    /// Every command is admitted. Commands have waited too long for so many milliseconds on end.
+    /// Every command is admitted. Commands have waited too long for these milliseconds on end.
     Open { over_ms: u64 },
-    /// There is a limit. Nothing was shed for so many milliseconds on end.
+    /// There is a limit. Nothing was shed for these milliseconds on end.
     Shedding { limit: f64, calm_ms: u64 },
 }
 

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use super::*;
 
-/// A node with one processor that decides so many commands a millisecond, in the order in which they came.
+/// A node with one processor that decides a number of commands a millisecond, in the order in which they came.
 struct Node {
     admission: Admission,
     now_ms: u64,
@@ -45,7 +45,7 @@ impl Node {
         }
     }
 
-    /// Lets time pass while commands of this class come at so many times the capacity.
+    /// Lets time pass while commands of this class come at a multiple of the capacity.
     fn load(&mut self, times: f64, class: Class, ms: u64) {
         for _ in 0..ms {
             self.owed += times * self.per_ms as f64;

@@ -150,7 +150,7 @@ mod tests {
         (1..=3).for_each(|part| noted(&asked, part, 10));
         let (session, cart) = entities();
         asked.replied(3, (&session, &cart), &Reply::NotMine { hold: hold(2) });
-        assert!(parts(asked.take(20)).is_empty(), "nobody has said that the leader is another one");
+        assert!(parts(asked.take(20)).is_empty(), "no news of another leader has come");
         asked.again(4, true, 20);
         assert!(parts(asked.take(20)).is_empty(), "another shard's");
         asked.again(3, false, 20);

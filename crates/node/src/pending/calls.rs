@@ -19,7 +19,7 @@ use crate::{
     door::{Failure, ReplyTo},
 };
 
-/// An attempt at another node that is not answered for so many milliseconds is made again: the request id keeps it from
+/// An attempt at another node that is not answered within these milliseconds is made again: the request id keeps it from
 /// happening twice.
 pub(crate) const ATTEMPT_MS: u64 = 1_000;
 /// The calls of a node that have no outcome yet.
@@ -120,7 +120,7 @@ impl Call {
         }
     }
 
-    /// Begins the attempt after `last`, unless somebody else has begun it, or it is too late: then the client is about to be
+    /// Begins the attempt after `last`, unless another task has begun it, or it is too late: then the client is about to be
     /// told, and a node that was stopped meanwhile sends nothing for a client that has gone.
     pub(crate) fn begin_attempt(&mut self, last: u16, now_ms: u64) -> bool {
         let begins = self.attempt == last && self.deadline_ms > now_ms;
@@ -135,7 +135,7 @@ impl Call {
         self.attempt > 1 || self.doubt.is_some()
     }
 
-    /// Nobody knows what becomes of the attempt under way, or of the last one.
+    /// The outcome of the attempt under way, or of the last one, is unknown.
     pub(crate) fn is_in_doubt(&mut self) {
         if let Some(path) = self.path.filter(|_| self.request.is_some()) {
             self.doubt.add(path);
@@ -187,9 +187,9 @@ mod tests {
     use super::*;
     use crate::door::{self, ReplySink};
 
-    struct Nobody;
+    struct NoClient;
 
-    impl ReplySink for Nobody {
+    impl ReplySink for NoClient {
         fn answer(&self, _tag: u64, _result: door::Result) {}
     }
 
@@ -197,7 +197,7 @@ mod tests {
         Call {
             command: Command::Cart(CartId(1), CartCommand::Cancel),
             request,
-            reply: ReplyTo::new(Arc::new(Nobody), 1),
+            reply: ReplyTo::new(Arc::new(NoClient), 1),
             shard: 1,
             deadline_ms: 10_000,
             attempt: 0,
@@ -228,7 +228,7 @@ mod tests {
     fn of_several_who_begin_the_next_attempt_one_does() {
         let mut call = change();
         assert!(call.begin_attempt(0, 0));
-        assert!(!call.begin_attempt(0, 0), "somebody else has begun it");
+        assert!(!call.begin_attempt(0, 0), "another task has begun it");
         assert!(call.begin_attempt(1, 9_999));
         assert!(!call.begin_attempt(2, 10_000), "its client is told at this time");
     }
@@ -279,7 +279,7 @@ mod tests {
         let granted = Answered { answer: Answer::Done, at: Vec::new() };
         assert!(call.is_final(first, &Ok(granted)));
         assert!(call.is_final(first, &Err(Refusal::PaymentDeclined("no money".into()))), "it is remembered");
-        assert!(call.is_final(first, &Err(Refusal::PaymentPending)), "it says that nobody knows yet");
+        assert!(call.is_final(first, &Err(Refusal::PaymentPending)), "it says that the outcome is not known yet");
         let mut read = self::call(None);
         let first = goes(&mut read, 2, 7, 5);
         read.is_in_doubt();

@@ -1,4 +1,4 @@
-//! Attempts whose outcome nobody knows, and when a refusal of a later one is the last word.
+//! Attempts whose outcome is unknown, and when a refusal of a later one is the last word.
 //!
 //! A command that changes something says in which term it may be decided, so an attempt is decided by one leadership or by
 //! none. A refusal of a repeat is final in two cases. Either both attempts went over one connection to one leader in one
@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 /// Requests in doubt that a node remembers after it has told their clients so.
 const DOUBTS_MAX: usize = 65_536;
-/// For so many milliseconds. No request waits longer for its answer.
+/// The milliseconds for which they are remembered. No request waits longer for its answer.
 const DOUBT_MS: u64 = 60_000;
 
 /// The way of one attempt: what goes along it is decided in the order in which it was sent, in this term or not at all.
@@ -65,7 +65,7 @@ impl Doubt {
     }
 }
 
-/// Requests whose clients were told that nobody knows, so that a refusal of a repeat is not taken for more than it is.
+/// Requests whose clients were told `unknown`, so that a refusal of a repeat is not taken for more than it is.
 #[derive(Default)]
 pub(crate) struct Doubts {
     known: FxHashMap<(Entity, RequestHash), (Doubt, u64)>,

@@ -1,5 +1,5 @@
 //! Histories that are read at other nodes: of entities whose shard has no replica here, or whose replica here is younger than
-//! they are. No clocks: an answer is waited for as long as the link to the other node stands, or until nobody wants it.
+//! they are. No clocks: an answer is waited for as long as the link to the other node stands, or until the caller gives up.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
     message::Message,
 };
 
-/// Histories that are waited for; beyond this whoever asks hears `busy`.
+/// Histories that are waited for; beyond this a caller hears `busy`.
 const WAITING_MAX: usize = 64;
 
 /// What comes back from another node.

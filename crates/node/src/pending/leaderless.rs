@@ -1,4 +1,4 @@
-//! Replies, and asks that nobody repeats, that could not be sent or handed in: their shard has no known leader, the leader
+//! Replies, and asks without a reply, that could not be sent or handed in: their shard has no known leader, the leader
 //! cannot be reached, or its queue is full. They are sent when the shard has a leader, and tried again every few
 //! milliseconds meanwhile.
 

@@ -14,7 +14,7 @@ use crate::{message::Message, pending::leaderless::Waiting, shared::Shared};
 const LOOK_MS: u64 = 10;
 
 impl Shared {
-    /// Asks once more whoever leads the shard now.
+    /// Sends an ask once more, to the present leader of the shard.
     pub(crate) fn ask_again(self: &Arc<Self>, shard: ShardId, message: Bytes) {
         let cell = &self.cells[usize::from(shard)];
         if cell.leads() {

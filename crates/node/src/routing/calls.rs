@@ -105,8 +105,8 @@ impl Shared {
         self.calls.some.notify_one();
     }
 
-    /// Sends a call to whoever leads, as far as is known. `last` is the call and its last attempt: of several who want to
-    /// begin the next one, the first does.
+    /// Sends a call to the leader, as far as it is known. `last` is the call and its last attempt. Of several tasks that want
+    /// to begin the next attempt, the first one does.
     fn attempt_call(self: &Arc<Self>, last: (u64, u16), now_ms: u64) {
         let (id, last) = last;
         let mut table = self.calls.table.lock();

@@ -169,7 +169,7 @@ fn a_history_is_told_by_every_node_wherever_its_log_is() {
     for buyer in 16..24 {
         buy(&machines, 1 + buyer % 4, buyer, buyer % 8);
     }
-    machines.until("everybody has heard of everything", Duration::from_secs(30), |machines| {
+    machines.until("all nodes know everything", Duration::from_secs(30), |machines| {
         (0..8).all(|shelf| {
             let mut versions = (1..=4).map(|node| machines.history(node, shelf, 1, None).version);
             // Put, and three times held and sold.
@@ -195,8 +195,8 @@ fn a_history_is_told_by_every_node_wherever_its_log_is() {
         }
     }
     assert!(far > 0 && young > 0, "{far} far ones, {young} at the fourth");
-    let nobody = machines.history(4, 99, 10, None);
-    assert_eq!((nobody.version, nobody.entries.len()), (0, 0));
+    let unknown = machines.history(4, 99, 10, None);
+    assert_eq!((unknown.version, unknown.entries.len()), (0, 0));
 }
 
 #[test]
@@ -207,9 +207,9 @@ fn leaders_tell_who_is_behind() {
         let followers = shards.flat_map(|shard| shard.followers);
         followers.map(|follower| (follower.replica.to_string(), follower.lag, follower.heard)).collect()
     };
-    machines.until("everybody has everything", Duration::from_secs(30), |machines| {
+    machines.until("all nodes have everything", Duration::from_secs(30), |machines| {
         let all: Vec<_> = (1..=3).flat_map(|node| lags(machines, node)).collect();
-        // Five shards with three replicas each: whoever leads one tells of two others.
+        // Five shards with three replicas each: the leader of each tells of two others.
         all.len() == 10 && all.iter().all(|(_, lag, heard)| *lag == 0 && *heard)
     });
     machines.crash(3);

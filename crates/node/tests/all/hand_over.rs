@@ -213,7 +213,7 @@ impl Net for Endpoint {
             });
             sender
         });
-        // When the test is over, nobody carries it.
+        // When the test is over, it is not carried any more.
         let _ = sender.send((at, frame));
         Ok(1)
     }

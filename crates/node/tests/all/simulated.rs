@@ -141,7 +141,7 @@ struct Answers(mpsc::UnboundedSender<door::Result>);
 
 impl ReplySink for Answers {
     fn answer(&self, _: u64, result: door::Result) {
-        // Whoever waited may have given up.
+        // The caller may have given up.
         let _ = self.0.send(result);
     }
 }
@@ -624,7 +624,7 @@ async fn nothing_is_decided_for_a_caller_that_has_gone() {
     let late = answer(submit_within(&node, hold(1), 1, 0)).await;
     assert_eq!(late, Err(Failure::Busy(0)), "it certainly did not happen");
     let got = answer(submit(&node, Command::Cart(cart_id(1), CartCommand::Get), 2)).await;
-    assert!(matches!(got, Ok(Err(Refusal::NotFound(_)))), "nobody has opened the cart: {got:?}");
+    assert!(matches!(got, Ok(Err(Refusal::NotFound(_)))), "the cart was never opened: {got:?}");
     assert!(node.handle().metrics_text().contains("boxoffice_too_late_total 1"));
 }
 

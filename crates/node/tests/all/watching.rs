@@ -1,4 +1,4 @@
-//! Watching on a whole node: what buyers do is pushed to whoever watches, and purchases are gone on with from a cursor
+//! Watching on a whole node: what buyers do is pushed to watchers, and purchases are gone on with from a cursor
 //! after they have left memory and after a restart.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the clock as it likes")]
@@ -73,7 +73,7 @@ struct Answers(mpsc::Sender<door::Result>);
 
 impl ReplySink for Answers {
     fn answer(&self, _tag: u64, result: door::Result) {
-        // Whoever waited may have given up.
+        // The caller may have given up.
         let _ = self.0.send(result);
     }
 }
@@ -164,7 +164,7 @@ impl Shop {
         Guest { watcher, runtime: self.runtime.handle().clone(), events: Vec::new() }
     }
 
-    /// Waits until so many entities in all have left memory.
+    /// Waits until this number of entities in all has left memory.
     fn left(&self, entities: u64) {
         eventually("what has ended leaves memory", || {
             self.node.handle().residents().expect("a good store").left == entities
@@ -285,10 +285,7 @@ fn a_cart_and_its_product_are_followed_to_the_end() {
     let machine = Machine { disk: MemoryDisk::new(), stores: MemoryStores::new() };
     let shop = machine.start();
     shop.open(100);
-    assert!(
-        shop.node.handle().feeds().watcher().watch(&cart(0), View::Whole, None, 0).is_err(),
-        "nobody has opened it"
-    );
+    assert!(shop.node.handle().feeds().watcher().watch(&cart(0), View::Whole, None, 0).is_err(), "it was never opened");
     shop.cart(0, CartCommand::Open { customer: Some(id("ada")), ttl_ms: None, guest: false }, 7);
     let (mut mine, mut stock) = (shop.watch(&cart(0), None), shop.watch(&mug(), None));
     let (mut version, opened) = mine.cart().expect("it is open");
@@ -320,7 +317,7 @@ fn a_cart_and_its_product_are_followed_to_the_end() {
     assert_eq!(
         shop.node.handle().replication_metrics().put_back.load(Ordering::Relaxed),
         0,
-        "reading brings nobody back"
+        "reading brings no entity back"
     );
     shop.stop();
 }

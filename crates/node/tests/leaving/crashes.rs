@@ -28,7 +28,7 @@ fn crash_after(steps: u64, keeps: bool) -> bool {
     let mut orders = Vec::new();
     let mut failed = false;
     for number in 0..3 {
-        // The order is decided before anything leaves; when the store is gone already, nobody is told.
+        // The order is decided before anything leaves; when the store is gone already, no answer is given.
         let Ok(order) = shop.buy(number) else { break };
         orders.push((number, order));
         eventually("the cart has left or the node has failed", || {

@@ -34,9 +34,9 @@ fn leaves_and_answers(machine: &Machine) {
         let again = shop.cart(0, CartCommand::Cancel, Some(9));
         assert!(matches!(again, Ok(Err(_))), "what has ended takes nothing: {again:?}");
         assert!(matches!(shop.cart(7, CartCommand::Cancel, Some(2)), Ok(Ok(_))), "the repeat of a cancel");
-        assert!(matches!(shop.cart(99, CartCommand::Get, None), Ok(Err(_))), "nobody opened it");
+        assert!(matches!(shop.cart(99, CartCommand::Get, None), Ok(Err(_))), "it was never opened");
         assert_eq!(shop.audit(), 5);
-        assert_eq!(shop.in_memory(), STAY, "reading brings nobody back");
+        assert_eq!(shop.in_memory(), STAY, "reading brings no entity back");
     };
     check(&shop);
     shop.stop();

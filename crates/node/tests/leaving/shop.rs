@@ -36,7 +36,7 @@ use tokio::runtime::Runtime;
 
 pub(crate) const ROWS: u16 = 50;
 pub(crate) const ROW_SEATS: u16 = 50;
-/// Buyers at once; everybody has one command under way.
+/// Buyers at once, each with one command under way.
 const BUYERS: usize = 64;
 /// What a test waits for comes long before.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -149,7 +149,7 @@ struct Answers(mpsc::Sender<(u64, door::Result)>);
 
 impl ReplySink for Answers {
     fn answer(&self, tag: u64, result: door::Result) {
-        // Whoever waited may have given up.
+        // The caller may have given up.
         let _ = self.0.send((tag, result));
     }
 }
@@ -184,7 +184,7 @@ impl Shop {
         assert!(matches!(result, Ok(Ok(_))), "{result:?}");
     }
 
-    /// A hall of 50 rows of 50 seats, and so many sessions in it.
+    /// A hall of 50 rows of 50 seats, and this number of sessions in it.
     pub(crate) fn open(&self, sessions: u64) {
         let run = Run {
             gap: 0,
@@ -243,7 +243,7 @@ impl Shop {
         }
     }
 
-    /// The order of a cart, as whoever knows its number gets it.
+    /// The order of a cart, as a caller who knows its number gets it.
     pub(crate) fn order(&self, number: u64) -> Arc<Order> {
         match self.cart(number, CartCommand::Order, None) {
             Ok(Ok(answered)) => match answered.answer {
@@ -274,7 +274,7 @@ impl Shop {
             let (tag, result) = loop {
                 match receiver.recv_timeout(Duration::from_millis(20)) {
                     Ok(answer) => break answer,
-                    // A node that has failed answers nobody; its process ends.
+                    // A node that has failed gives no answer, and its process ends.
                     Err(_) if self.handle().ready().is_err() => return bought,
                     Err(_) => assert!(waited.elapsed() < PATIENCE, "a command was never answered"),
                 }
@@ -314,7 +314,7 @@ impl Shop {
     pub(crate) fn audit(&self) -> u64 {
         eventually("what was owed is delivered", || self.handle().audit().owed == 0);
         let audits = || [Depth::Sales, Depth::Records].map(|depth| self.handle().audit_to(depth));
-        // Holds that nobody knows any more may be on their way back between the two.
+        // Holds whose cart has left may be on their way back between the two.
         eventually("both say the same", || audits()[0] == audits()[1]);
         let [_, deep] = audits();
         assert_eq!(deep.violations, [""; 0], "{deep:?}");

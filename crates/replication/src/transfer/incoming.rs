@@ -9,7 +9,7 @@ use bytes::Bytes;
 const AT_ONCE: usize = 2;
 /// Snapshots of a shard that wait for raft to take them: the one it is about to take, and the next.
 const RECEIVED_MAX: usize = 2;
-/// A snapshot of which nothing has come for so many milliseconds is given up.
+/// A snapshot of which nothing has come for these milliseconds is given up.
 const PATIENCE_MS: u64 = 5_000;
 
 /// What comes in.

@@ -15,7 +15,7 @@ use bytes::Bytes;
 
 use super::{PIECE_BYTES, message::Body};
 
-/// A snapshot that nobody pulls is freed after so many milliseconds.
+/// A snapshot that no node pulls is freed after these milliseconds.
 const KEPT_MS: u64 = 30_000;
 
 /// What can be pulled here.

@@ -16,7 +16,7 @@ const BAR_MS: f64 = 150.0;
 pub(crate) struct Memory {
     pub(crate) system: &'static str,
     pub(crate) watchers: u32,
-    /// Of the server's processes before anybody came, in bytes.
+    /// Of the server's processes before a watcher came, in bytes.
     pub(crate) before: u64,
     /// When all were there.
     pub(crate) connected: u64,

@@ -31,7 +31,7 @@ struct FleetProcess {
 }
 
 impl Watchers {
-    /// Starts the processes and waits until everybody sees what they came for; how long that took.
+    /// Starts the processes and waits until all watchers see what they came for; how long that took.
     pub(crate) async fn come_in(spec: &FleetSpec) -> Result<(Watchers, Duration), Failed> {
         let start = Instant::now();
         let processes = spec.watchers.div_ceil(OF_ONE_PROCESS).max(1);
@@ -72,7 +72,7 @@ impl Watchers {
         self.ask(&FleetCommand::StartCounting).map(drop)
     }
 
-    /// Waits until everybody has these versions, or the time is over: how many are behind then, and when the last of the
+    /// Waits until all watchers have these versions, or the time is over: how many are behind then, and when the last of the
     /// others came to it.
     pub(crate) async fn reached(&mut self, versions: &[(u32, u64)], limit: Duration) -> Result<(u64, u64), Failed> {
         let start = Instant::now();

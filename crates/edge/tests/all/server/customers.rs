@@ -362,8 +362,8 @@ async fn guests_see_when_a_room_is_booked_and_not_whose_it_is() {
         assert!(hidden.iter().all(|word| text.contains(word.as_str())), "{text}");
         // Staff sees everything.
         let open = TestServer::with(EdgeConfig::default());
-        let mut anybody = Client::connect(open.address, encoding).await;
-        assert_eq!(bookings(&mut anybody, None).await.0, everything);
+        let mut stranger = Client::connect(open.address, encoding).await;
+        assert_eq!(bookings(&mut stranger, None).await.0, everything);
     })
     .await;
 }

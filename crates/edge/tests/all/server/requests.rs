@@ -214,7 +214,7 @@ async fn a_batch_is_bounded_in_items_and_time() {
     for id in 5..10 {
         client.send(id, Op::Batch, json!({"items": [wait]})).await;
     }
-    assert_eq!(client.code().await, (Some(9), 901), "so many batches at once and no more");
+    assert_eq!(client.code().await, (Some(9), 901), "this many batches at once and no more");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

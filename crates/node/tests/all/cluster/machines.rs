@@ -62,7 +62,7 @@ struct Answers(mpsc::Sender<door::Result>);
 
 impl ReplySink for Answers {
     fn answer(&self, _tag: u64, result: door::Result) {
-        // Whoever waited may have given up.
+        // The caller may have given up.
         let _ = self.0.send(result);
     }
 }
@@ -136,7 +136,7 @@ impl Watching {
         match event {
             Event::Snapshot(snapshot) => (snapshot.version, snapshot.counts),
             Event::Delta(delta) => (delta.to, delta.counts),
-            // Nobody leads for a while in some stories.
+            // In some stories a shard has no leader for a while.
             Event::Stale(_) => self.next(),
             Event::Ended(ended) => panic!("{ended:?}"),
         }
@@ -245,7 +245,7 @@ impl Machines {
     pub(crate) fn crash(&mut self, node: u64) {
         let OneMachine { node: crashed, net, runtime } = self.nodes.remove(&node).expect("a running node");
         net.close();
-        // Its threads go on and reach nobody: for the others it is dead. What it still writes it would have written before.
+        // Its threads go on and reach no node: for the others it is dead. What it still writes it would have written before.
         runtime.block_on(async { crashed.stop(0).await }).expect("an end");
         runtime.shutdown_background();
     }
