@@ -11,11 +11,13 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::{
     answer::{HoldView, SaleView},
+    ask::Reply,
+    command::Want,
     event::HoldEvent,
     id::{CartId, HoldId, OrderId},
-    inventory::HoldAsk,
     planted,
     portion::Portion,
+    refusal::Refusal,
     shared_map::{SharedMap, SharedSet},
     time::Timestamp,
 };
@@ -71,6 +73,25 @@ pub(crate) struct LiveHold {
     pub(crate) deadline: Timestamp,
     /// The inventory's version when it got what it has.
     pub(crate) version: u64,
+}
+
+/// A cart asks for something.
+pub(crate) struct HoldAsk<'a> {
+    /// The hold's id.
+    pub(crate) hold: HoldId,
+    /// Its revision.
+    pub(crate) revision: u64,
+    /// What of the inventory.
+    pub(crate) want: &'a Want,
+    /// When the inventory asks the cart about it: the cart's deadline and the grace.
+    pub(crate) deadline: Timestamp,
+}
+
+impl HoldAsk<'_> {
+    /// The reply that refuses it.
+    pub(crate) fn refused(&self, refusal: Refusal) -> Reply {
+        Reply::Refused { hold: self.hold, revision: self.revision, refusal }
+    }
 }
 
 /// Cases of an ask for a hold.

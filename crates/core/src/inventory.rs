@@ -4,34 +4,15 @@ use alloc::vec::Vec;
 
 use crate::{
     ask::{Granted, Reply},
-    command::{Limits, Want},
+    command::Limits,
     event::{Event, HoldEvent},
-    holds::{HoldCase, HoldIndex, LiveHold, ReleaseCase},
+    holds::{HoldAsk, HoldCase, HoldIndex, LiveHold, ReleaseCase},
     id::{CartId, HoldId, OrderId},
     money::Currency,
     portion::{Content, Portion},
     refusal::Refusal,
     time::Timestamp,
 };
-
-/// A cart asks for something.
-pub(crate) struct HoldAsk<'a> {
-    /// The hold's id.
-    pub(crate) hold: HoldId,
-    /// Its revision.
-    pub(crate) revision: u64,
-    /// What of the inventory.
-    pub(crate) want: &'a Want,
-    /// When the inventory asks the cart about it: the cart's deadline and the grace.
-    pub(crate) deadline: Timestamp,
-}
-
-impl HoldAsk<'_> {
-    /// The reply that refuses it.
-    pub(crate) fn refused(&self, refusal: Refusal) -> Reply {
-        Reply::Refused { hold: self.hold, revision: self.revision, refusal }
-    }
-}
 
 /// The side of an entity that carts hold things of. Every method decides on the whole before anything is written.
 pub(crate) trait Inventory {

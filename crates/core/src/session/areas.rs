@@ -9,8 +9,8 @@ use crate::{
     answer::AreaCounts,
     command::{Area, NewSession},
     event::SessionEvent,
+    holds::HoldAsk,
     id::Id,
-    inventory::HoldAsk,
     refusal::Refusal,
     terms::{bad, check_limits, check_name, check_price, check_quantity},
 };
