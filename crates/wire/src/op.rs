@@ -59,7 +59,7 @@ macro_rules! ops {
 ops! {
     /// Who the client is; its first frame.
     Hello "hello" reads [],
-    /// Who leads which shard, and where clients reach each node.
+    /// The leader of each shard, and the address of each node for clients.
     Shards "shards" reads [Watch],
     /// Create or change a venue.
     VenuePut "venue.put" changes [Desk],
@@ -103,9 +103,9 @@ ops! {
     ResourceReserve "resource.reserve" changes [Desk],
     /// End a booking or a series.
     ResourceCancel "resource.cancel" changes [Desk],
-    /// Put a booking to another time.
+    /// Move a booking to another time.
     ResourceMove "resource.move" changes [Desk],
-    /// Whether a time is free, and what is in the way.
+    /// Whether a time is free, and the conflicts if not.
     ResourceIsAvailable "resource.is_available" reads [Watch],
     /// The bookings of a time.
     ResourceBookings "resource.bookings" reads [Watch],
@@ -117,7 +117,7 @@ ops! {
     CartGet "cart.get" reads [Sell],
     /// Hold named seats.
     CartHoldSeats "cart.hold_seats" changes [Sell],
-    /// Hold the best seats there are.
+    /// Hold the best free seats.
     CartHoldBest "cart.hold_best" changes [Sell],
     /// Hold places in an area.
     CartHoldPlaces "cart.hold_places" changes [Sell],
@@ -129,25 +129,25 @@ ops! {
     CartHoldAll "cart.hold_all" changes [Sell],
     /// Hold more or less of a line.
     CartSetQuantity "cart.set_quantity" changes [Sell],
-    /// Give a line, or seats of it, back.
+    /// Release a line, or seats of it.
     CartRelease "cart.release" changes [Sell],
-    /// Give everything back.
+    /// Release everything and end the cart.
     CartCancel "cart.cancel" changes [Sell],
     /// Buy what the cart holds.
     CartCheckout "cart.checkout" changes [Sell],
     /// Read an order.
     OrderGet "order.get" reads [Sell, Report],
-    /// Pay lines of an order back and put them on sale again.
+    /// Refund lines of an order and put them on sale again.
     OrderRefund "order.refund" changes [Desk],
     /// The orders of a customer.
     CustomerPurchases "customer.purchases" reads [Sell, Report],
     /// Follow an entity.
     Watch "watch" reads [Watch],
-    /// Follow it no longer.
+    /// End a feed.
     Unwatch "unwatch" reads [Watch],
     /// Several commands in one frame.
     Batch "batch" reads [Desk],
-    /// How the node is.
+    /// The status of the node.
     AdminStatus "admin.status" reads [Report],
     /// What an entity, or the whole node, holds, counted afresh.
     AdminAudit "admin.audit" reads [Desk, Report],

@@ -289,7 +289,7 @@ export class Cart {
     if (cart.state === 'done' || cart.state === 'canceled') {
       this.forget();
       if (cart.state === 'done') this.emit('done', cart);
-      // Whoever waits for the checkout is told there.
+      // The view that waits for the checkout shows it.
       else if (cart.ended?.why === 'declined' && !this.paying) {
         this.say('The payment was declined, and what you held is free again.', 'bad');
       }

@@ -11,7 +11,7 @@ const DEADLINE_MS = 10_000;
 const HELLO_WITHIN_MS = 4_000;
 const BACKOFF_FIRST_MS = 500;
 const BACKOFF_MAX_MS = 20_000;
-/** Nothing heard for so long: ask whether anybody is there. Pages do not see the pings of WebSockets. */
+/** After this silence the page asks whether the node is there. Pages do not see the pings of WebSockets. */
 const QUIET_MS = 12_000;
 const PONG_WITHIN_MS = 3_000;
 /** A node that was lost is not tried again for so long while there are others. */
@@ -23,7 +23,7 @@ const SAY_AFTER_MS = 5_000;
 /** While a refusal is not the last word, the wait before the next repeat doubles up to this. */
 const REFUSED_AGAIN_MAX_MS = 2_000;
 
-/** Refusals that say how a payment ended, or that nobody knows yet: told even if an earlier attempt may be granted. */
+/** Refusals that say how a payment ended, or that it is not known yet. They are shown even if an earlier attempt may be granted. */
 const OUTCOMES = new Set(['payment_declined', 'amount_mismatch', 'payment_pending']);
 
 /** Failures after which the same request is made again. */
@@ -216,7 +216,7 @@ export class Connection {
     return (rid && this.doubts.get(rid)?.over) || null;
   }
 
-  /** Nobody knows what became of the last attempt of this request. */
+  /** The outcome of the last attempt of this request is unknown. */
   inDoubt(request, over = this.connections) {
     if (request.rid) request.doubt = request.doubt === null || request.doubt === over ? over : ANYWHERE;
   }
@@ -371,7 +371,7 @@ export class Connection {
     if (this.state === 'connected') this.lostNode = this.node;
     this.silentSince ??= Date.now();
     if ((code === UNAUTHENTICATED || code === TOKEN_EXPIRED) && this.identity) {
-      // What was shown is worth nothing (any more): on as a stranger, and somebody may sign in again.
+      // The credentials are not valid any more: go on as a stranger, and the customer may sign in again.
       this.identity = null;
       this.become('connecting');
       this.emit('stranger', reason);
@@ -391,7 +391,7 @@ export class Connection {
 
   delayAfter(code) {
     if (code >= 4200 && code < 4300) return 0;
-    // Doors that fail at once, as names that nobody knows do, must not make the others wait.
+    // Addresses that fail at once, as unknown names do, must not make the others wait.
     const rounds = Math.floor(this.failures / this.nodes.length);
     const most = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** rounds);
     this.failures += 1;
@@ -433,7 +433,7 @@ export class Connection {
     this.moveOn('cut off', jitter(1_000));
   }
 
-  // Whether anybody is there
+  // Whether the node is there
 
   tick() {
     this.leaveIfOld();
@@ -453,7 +453,7 @@ export class Connection {
     this.socket.send(JSON.stringify({ id: 0, op: 'hello', body: {} }));
   }
 
-  /** Nobody has answered for a while. */
+  /** No node has answered for a while. */
   isSilent() {
     const looking = this.state === 'connecting' || this.state === 'lost';
     return looking && this.silentSince !== null && Date.now() - this.silentSince >= SAY_AFTER_MS;

@@ -29,7 +29,7 @@ export class SignedIn {
     return this.get();
   }
 
-  /** Calls `listener` when somebody else is signed in; returns what ends that. */
+  /** Calls `listener` when another customer is signed in. Returns a function that ends that. */
   on(listener) {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);

@@ -30,7 +30,7 @@ export const customer = {
     return read('customer');
   },
 
-  /** Another name is another customer, under an id nobody else has by chance. */
+  /** Another name is another customer, under an id that no other has by chance. */
   set(name) {
     const text = name.trim();
     const known = read('customer');

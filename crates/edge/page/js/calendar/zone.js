@@ -1,4 +1,4 @@
-// Days and times on the wall where a resource is. A day is "2026-04-12", a time of it so many minutes after midnight.
+// Local days and times of a resource. A day is "2026-04-12", a time of it is in minutes after midnight.
 
 const MINUTE = 60_000;
 const formats = new Map();

@@ -13,7 +13,7 @@ const RESTS_AFTER_MS = 140;
 const FLASHES_MAX = 200;
 const FLASH_MS = 550;
 const DENSITY_MAX = 2;
-/** In narrow places the buttons have the foot of the picture for themselves: so many pixels. */
+/** In narrow places the buttons have the foot of the picture for themselves: this many pixels. */
 const NARROW = 600;
 const BUTTONS = 56;
 /** Around the seats, for the stage and the names of rows. */

@@ -15,7 +15,7 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], Arrow
 export class SeatMap {
   /**
    * `plan`: what is drawn; `host`: where. `onselect(picked)` when the picked seats change, `onlost(seats)` when picked
-   * ones were taken by somebody else, `say(text)` for what the buyer should hear; `money(price)` formats.
+   * ones were taken by another buyer, `say(text)` for what the buyer should hear; `money(price)` formats.
    */
   constructor(host, plan, { max = 20, language = 'en', money, onselect, onlost, say } = {}) {
     Object.assign(this, { host, plan, max, money, onselect, onlost, say });

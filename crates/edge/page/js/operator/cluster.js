@@ -11,7 +11,7 @@ const WITHIN_MS = 1_500;
 const AGAIN_MS = 4_000;
 /** So few entries are caught up with at once. */
 const CAUGHT_UP = 2;
-/** Latencies are those of the last so many readings. */
+/** Latencies are those of this many last readings. */
 const LATENCY_READINGS = 10;
 
 /** The number in the name of a replica: "2.14" is one of node 2. */
@@ -29,7 +29,7 @@ export class Cluster {
     /** By number: members that are not gone, with `status` and `readings`. */
     this.members = new Map();
     this.places = [];
-    /** By shard: who leads it, or null where nobody is known to. */
+    /** The leader of each shard, or null if none is known. */
     this.leaders = new Map();
     this.totals = { series: { ok: [], no: [], fail: [], frames: [], watchers: [] }, buckets: [] };
     this.locked = false;
@@ -73,7 +73,7 @@ export class Cluster {
     clearTimeout(this.timer);
     this.looking = this.lookOnce().finally(() => {
       this.looking = null;
-      // Who must show a token is asked for it, and nobody is asked anything before.
+      // The page asks for a token only if the node requires one.
       if (!this.stopped && !this.locked) this.timer = setTimeout(() => this.look(), EVERY_MS);
     });
   }

@@ -4,7 +4,7 @@ import { fill, h, money } from '../dom.js';
 import { hex } from '../connection.js';
 import { button } from '../parts.js';
 
-/** The way to pay at the gateway for trials; nobody has cards there. */
+/** The payment form of the trial gateway, which has no real cards. */
 const TRIAL = '/page/js/pay/trial.js';
 
 /** `pay(body)` gets the body of the checkout. `show({total, currency, busy})` updates. */
@@ -62,7 +62,7 @@ function field(label, control, hint) {
   return h('div', { class: 'field' }, h('label', { class: 'field__label', for: control.id }, label), control, hint && h('p', { class: 'field__hint' }, hint));
 }
 
-/** Who buys: a name that stays here or, where customers are known by token, whoever is signed in. */
+/** The buyer: a name that stays here or, if customers have tokens, the customer who is signed in. */
 function buyerOf(app) {
   if (!app.page.customers) {
     const name = h('input', { class: 'input', id: 'customer', autocomplete: 'name', maxlength: 80, value: app.customer.get()?.name || '' });

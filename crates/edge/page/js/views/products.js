@@ -3,7 +3,7 @@
 import { h, money, titled } from '../dom.js';
 import { explain } from '../explain.js';
 
-/** Fewer than this are shown as "only so many left". */
+/** Fewer than this are shown as "only 3 left". */
 const FEW = 10;
 const MOST = 20;
 
