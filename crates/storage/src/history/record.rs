@@ -1,8 +1,8 @@
 //! The encoding of a record.
 //!
-//! Layout: version (1 byte), a snapshot of that one entity (its log index, layouts, entity and state, in postcard), and the
-//! CRC-32C of all before (4 bytes, little-endian). The store has checksums of its own. This one covers the whole way from
-//! memory to memory.
+//! Layout: version (1 byte), a snapshot of that one entity (its log index, layouts, entity and state, in postcard), and
+//! the CRC-32C of all before (4 bytes, little-endian). The store has checksums of its own. This one covers the whole
+//! way from memory to memory.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Compares a shard whose entities leave, under every order of writing, syncing, evicting, snapshots and power cuts, with one
-//! whose entities all stay.
+//! Compares a shard whose entities leave, under every order of writing, syncing, evicting, snapshots and power cuts,
+//! with one whose entities all stay.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -31,8 +31,8 @@ fn remembered() -> Remembered {
     Remembered::alone(Request { id: RequestHash(1), body: 1 }, Answer::Done)
 }
 
-/// The next events of a cart that had `had` events. It ends, and later sessions ask about holds of it. Every second cart is a
-/// tombstone before it is opened.
+/// The next events of a cart that had `had` events. It ends, and later sessions ask about holds of it. Every second
+/// cart is a tombstone before it is opened.
 fn next(id: CartId, had: u64) -> Vec<Event> {
     let was_refused = id.0.is_multiple_of(2);
     let opened = CartEvent::Opened {
@@ -566,8 +566,8 @@ fn records_are_found_before_while_and_after_the_filter_is_filled() {
     assert!(all(&history, SHARD, 2_000..2_010));
 }
 
-/// The filter contains every record that a reopened store may have: those of a refused batch, and those that were removed
-/// without a sync.
+/// The filter contains every record that a reopened store may have: those of a refused batch, and those that were
+/// removed without a sync.
 #[test]
 fn records_of_a_reopened_store_are_found() {
     let stores = MemoryStores::new();
