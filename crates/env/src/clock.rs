@@ -6,14 +6,14 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// A node's source of time.
 ///
-/// Wall time may jump and is written to events. Monotonic time never goes back and is for time-outs. The two must not be
-/// mixed.
+/// Wall time may jump and is written to events. Monotonic time never goes back and is for time-outs. The two must not
+/// be mixed.
 pub trait Clock: Send + Sync {
     /// Wall time in milliseconds since 1970 (UTC).
     fn wall_ms(&self) -> u64;
 
-    /// Nanoseconds since an arbitrary moment. It never goes back. It includes the machine's sleep where the system has such a
-    /// clock, so that a promise until 20:00 ends at 20:00.
+    /// Nanoseconds since an arbitrary moment. It never goes back. It includes the machine's sleep where the system has
+    /// such a clock, so that a promise until 20:00 ends at 20:00.
     fn monotonic_ns(&self) -> u64;
 
     /// Milliseconds since the same point as [`Clock::monotonic_ns`].

@@ -27,8 +27,8 @@ pub struct FileIdentity {
 
 /// The file system below a node.
 ///
-/// Created, renamed and removed names survive a power cut only after [`Disk::sync_dir`], the content of a file only after
-/// [`DiskFile::sync_data`].
+/// Created, renamed and removed names survive a power cut only after [`Disk::sync_dir`], the content of a file only
+/// after [`DiskFile::sync_data`].
 pub trait Disk: Send + Sync {
     /// Opens the file at `path`.
     ///
@@ -95,8 +95,8 @@ pub trait Disk: Send + Sync {
         Ok(None)
     }
 
-    /// How long the calls since the last `take_delay` would have blocked on a simulated disk. Its calls return at once, and
-    /// the caller waits for this long afterwards. Zero for a real disk.
+    /// How long the calls since the last `take_delay` would have blocked on a simulated disk. Its calls return at once,
+    /// and the caller waits for this long afterwards. Zero for a real disk.
     fn take_delay(&self) -> Duration {
         Duration::ZERO
     }

@@ -1,11 +1,12 @@
 //! Stores on the real disk. Each is one log-structured tree of the crate `fjall`.
 //!
-//! A store is small: one thread, and a cache and a memtable of the configured sizes. A batch goes to the operating system at
-//! once and to the disk with a sync. On a full disk fjall's journal fails and refuses every later write. Reads go on. Before
-//! the next write the store is closed and reopened, as soon as there is room. That drops unsynced batches.
+//! A store is small: one thread, and a cache and a memtable of the configured sizes. A batch goes to the operating
+//! system at once and to the disk with a sync. On a full disk fjall's journal fails and refuses every later write.
+//! Reads go on. Before the next write the store is closed and reopened, as soon as there is room. That drops unsynced
+//! batches.
 //!
-//! Before fjall opens its journals, they are rewritten with the same bytes. After a failed sync the system keeps their pages
-//! as if they were written, so fjall would otherwise trust data that is not on the disk.
+//! Before fjall opens its journals, they are rewritten with the same bytes. After a failed sync the system keeps their
+//! pages as if they were written, so fjall would otherwise trust data that is not on the disk.
 
 #![allow(clippy::disallowed_methods, reason = "this is a door to the system's files")]
 
@@ -28,14 +29,15 @@ const JOURNAL_BYTES: u64 = 64 << 20;
 const FILES_MAX: usize = 32;
 /// Free room that a batch leaves for sorted files, in memtables.
 const MEMTABLES_SPARE: u64 = 4;
-/// The unit in which journals are rewritten. Pieces of zeros are skipped, because preallocated journals consist of them.
+/// The unit in which journals are rewritten. Pieces of zeros are skipped, because preallocated journals consist of
+/// them.
 const PIECE: usize = 256 << 10;
 /// The suffix of fjall's journals, its first file and its lock.
 const JOURNALS: &str = ".jnl";
 const VERSION: &str = "version";
 const LOCK: &str = "lock";
-/// How often fjall may fail without naming a cause between two syncs. Its thread may have met a full disk, so the store is
-/// reopened. More failures are no passing trouble.
+/// How often fjall may fail without naming a cause between two syncs. Its thread may have met a full disk, so the store
+/// is reopened. More failures are no passing trouble.
 const POISONED_MAX: u32 = 3;
 const TREE: &str = "all";
 
@@ -97,8 +99,8 @@ impl Open {
     }
 }
 
-/// Rewrites the journals in `dir` with the same bytes and syncs them. Tables need no rewriting, because fjall never uses a
-/// table whose sync failed.
+/// Rewrites the journals in `dir` with the same bytes and syncs them. Tables need no rewriting, because fjall never
+/// uses a table whose sync failed.
 fn rewrite_journals(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
     let Some(_lock) = disk.lock(&dir.join(LOCK))? else {
         // fjall reports it.

@@ -11,8 +11,8 @@ pub trait Gateway: Send + Sync {
     /// Starts a call without blocking. `done` receives its outcome.
     ///
     /// `done` is called once, on any thread, and possibly before this returns. It must not block, and the caller must hold no
-    /// lock that it takes. A node that stops may never call it. The attempt is then unknown, as after a crash. An outcome is
-    /// definite only if the gateway said so. Everything else is [`GatewayOutcome::Unknown`].
+    /// lock that it takes. A node that stops may never call it. The attempt is then unknown, as after a crash. An
+    /// outcome is definite only if the gateway said so. Everything else is [`GatewayOutcome::Unknown`].
     fn call(&self, call: GatewayCall, done: OnOutcome);
 
     /// Whether a gateway is configured. A node without one must begin no attempt.

@@ -1,7 +1,8 @@
 //! The world as a node sees it: clock, random numbers, other nodes, disk, stores, payment gateway.
 //!
-//! A node reaches everything outside its own memory through these six traits, so that a simulation can replace all of it.
-//! This crate implements the clock, random numbers, files and stores with the operating system. The crates `links` and
+//! A node reaches everything outside its own memory through these six traits, so that a simulation can replace all of
+//! it. This crate implements the clock, random numbers, files and stores with the operating system. The crates `links`
+//! and
 //! `payment` implement the net and the gateway. The feature `memory` adds a disk and stores in memory, which lose unsynced
 //! data at a power cut.
 
@@ -55,7 +56,8 @@ pub struct World {
 }
 
 impl World {
-    /// The operating system's clock, random numbers, files and stores, without other nodes and without a payment gateway.
+    /// The operating system's clock, random numbers, files and stores, without other nodes and without a payment
+    /// gateway.
     pub fn standalone() -> World {
         World {
             clock: Arc::new(OsClock::new()),

@@ -1,10 +1,11 @@
 //! A disk in memory that loses unsynced data at a power cut.
 //!
-//! It may lose whatever a real disk may: any subset of the sectors that were written since the last sync of their file, and
-//! any of the name changes since the last sync of their directory.
+//! It may lose whatever a real disk may: any subset of the sectors that were written since the last sync of their file,
+//! and any of the name changes since the last sync of their directory.
 //!
-//! A failed sync does what Linux does and marks the sectors as clean. They can be read, by later processes too, but no later
-//! sync writes them, and a power cut may take them. Only sectors that are written again become durable with the next sync.
+//! A failed sync does what Linux does and marks the sectors as clean. They can be read, by later processes too, but no
+//! later sync writes them, and a power cut may take them. Only sectors that are written again become durable with the
+//! next sync.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -98,7 +99,8 @@ impl MemoryDisk {
         self.state.lock().syncs_until_one_fails = Some(syncs);
     }
 
-    /// The next write writes only the sectors within its first `bytes`, never all of them, and fails with `StorageFull`.
+    /// The next write writes only the sectors within its first `bytes`, never all of them, and fails with
+    /// `StorageFull`.
     pub fn cut_next_write(&self, bytes: usize) {
         self.state.lock().short_write = Some(bytes);
     }
@@ -127,8 +129,8 @@ impl MemoryDisk {
         state.changes_left = None;
     }
 
-    /// Cuts the power. `keeps` decides for every unsynced sector, length and name change whether it reached the disk, also for
-    /// the sectors of failed syncs. Open files and locks end.
+    /// Cuts the power. `keeps` decides for every unsynced sector, length and name change whether it reached the disk,
+    /// also for the sectors of failed syncs. Open files and locks end.
     pub fn power_cut(&self, keeps: &mut dyn FnMut() -> bool) {
         self.process_end();
         let mut state = self.state.lock();

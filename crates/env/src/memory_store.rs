@@ -1,5 +1,5 @@
-//! Stores in memory that lose unsynced batches at a power cut, for tests and the simulation. A failed sync marks its batches
-//! as clean, as in [`MemoryDisk`](super::MemoryDisk). No later sync writes them before the store is reopened.
+//! Stores in memory that lose unsynced batches at a power cut, for tests and the simulation. A failed sync marks its
+//! batches as clean, as in [`MemoryDisk`](super::MemoryDisk). No later sync writes them before the store is reopened.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -88,8 +88,8 @@ impl MemoryStores {
         state.changes_left = None;
     }
 
-    /// Cuts the power. `keeps` decides for each batch since the last sync, in order, whether it reached the disk. After the
-    /// first one that did not, none did.
+    /// Cuts the power. `keeps` decides for each batch since the last sync, in order, whether it reached the disk. After
+    /// the first one that did not, none did.
     pub fn power_cut(&self, keeps: &mut dyn FnMut() -> bool) {
         self.process_end();
         for content in self.state.lock().stores.values_mut() {

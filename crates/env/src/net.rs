@@ -10,8 +10,8 @@ use tokio::runtime::Handle;
 /// A node's number in its cluster. It is never reused.
 pub type NodeId = u64;
 
-/// The purpose of a frame. Two connections join a pair of nodes. One is for [`Lane::Consensus`]. The other three lanes share
-/// the second one by fair turns.
+/// The purpose of a frame. Two connections join a pair of nodes. One is for [`Lane::Consensus`]. The other three lanes
+/// share the second one by fair turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
     /// Raft messages. They are small and urgent. They may be dropped, because raft sends again.
@@ -44,7 +44,8 @@ pub struct Local {
     pub disk: u128,
 }
 
-/// The claims of another node about itself. It has proved that it knows the cluster's secret before its first frame comes.
+/// The claims of another node about itself. It has proved that it knows the cluster's secret before its first frame
+/// comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerHello {
     /// The cluster's identity. It is ours, because other clusters are refused earlier.
@@ -68,8 +69,8 @@ pub struct PeerHello {
 pub enum PeerAdmission {
     /// Only if the table given to [`Net::set_peers`] lists it.
     AsListed,
-    /// Although that table may not list it, because it shows a later table. A node that missed members' changes may hear of
-    /// them only from members that came since.
+    /// Although that table may not list it, because it shows a later table. A node that missed members' changes may
+    /// hear of them only from members that came since.
     Unlisted,
 }
 
@@ -79,8 +80,9 @@ pub trait PeerInbox: Send + Sync {
     /// [`PeerInbox::link`] reports the link as up.
     fn frame(&self, from: NodeId, lane: Lane, frame: Bytes);
 
-    /// The link to `node` is up (both connections stand) or lost (one of them is). Frames that were not answered before a loss
-    /// may never have arrived, nor may frames sent before the link was up. The two reports alternate, beginning with up.
+    /// The link to `node` is up (both connections stand) or lost (one of them is). Frames that were not answered before
+    /// a loss may never have arrived, nor may frames sent before the link was up. The two reports alternate, beginning
+    /// with up.
     fn link(&self, node: NodeId, up: bool);
 
     /// The version of this node's table, as in [`PeerHello::table`].
@@ -169,8 +171,8 @@ pub struct LinkStatus {
 
 /// Frames to other nodes.
 ///
-/// A frame is delivered whole and at most once. Frames of one lane to one node stay in order while its connection stands. A
-/// queued frame may still be lost with the connection.
+/// A frame is delivered whole and at most once. Frames of one lane to one node stay in order while its connection
+/// stands. A queued frame may still be lost with the connection.
 pub trait Net: Send + Sync {
     /// Starts the links. Called once, at the node's start. No node is dialed or let in before.
     ///
@@ -182,8 +184,8 @@ pub trait Net: Send + Sync {
     /// [`PeerAdmission::Unlisted`] lets them in. The table may list this node itself.
     fn set_peers(&self, peers: &[PeerAddress]);
 
-    /// Queues `frame` for node `to` without blocking, and returns the number of the connection that took it. Frames of one
-    /// lane with the same number arrive in the order of sending. A node sends nothing to itself.
+    /// Queues `frame` for node `to` without blocking, and returns the number of the connection that took it. Frames of
+    /// one lane with the same number arrive in the order of sending. A node sends nothing to itself.
     ///
     /// # Errors
     /// [`NotSent`] when the frame was dropped here.

@@ -18,16 +18,16 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Broken`].
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError>;
 
-    /// Prepares the next batch: from now on reads see exactly the state that it is written over. Call it before any read that
-    /// the batch depends on. A batch that failed with `Full` may be in the journal all the same, which shows only when the
-    /// store is reopened.
+    /// Prepares the next batch: from now on reads see exactly the state that it is written over. Call it before any
+    /// read that the batch depends on. A batch that failed with `Full` may be in the journal all the same, which shows
+    /// only when the store is reopened.
     ///
     /// # Errors
     /// As [`Store::write`].
     fn begin(&self) -> Result<(), StoreError>;
 
-    /// Writes all of `batch` or nothing. Readers see it when this returns, and it is durable after the next [`Store::sync`].
-    /// A power cut takes batches from the end only.
+    /// Writes all of `batch` or nothing. Readers see it when this returns, and it is durable after the next
+    /// [`Store::sync`]. A power cut takes batches from the end only.
     ///
     /// # Errors
     /// [`StoreError::Full`]: this batch and all batches since the last sync may be lost, write all of them again.
@@ -45,8 +45,8 @@ pub trait Store: Send + Sync {
     /// Makes everything written durable.
     ///
     /// # Errors
-    /// [`StoreError::Broken`]: everything written since the last success is in doubt, and a later success proves nothing. The
-    /// node must end.
+    /// [`StoreError::Broken`]: everything written since the last success is in doubt, and a later success proves
+    /// nothing. The node must end.
     fn sync(&self) -> Result<(), StoreError>;
 
     /// Up to `limit` pairs whose keys begin with `prefix`, in order, behind the key `after`.
@@ -61,8 +61,8 @@ pub trait Store: Send + Sync {
 
 /// Opens stores.
 pub trait Stores: Send + Sync {
-    /// Opens the store in `dir`, and makes it if it does not exist. Everything that can be read then is durable after the
-    /// next [`Store::sync`], even if a sync failed in an earlier process.
+    /// Opens the store in `dir`, and makes it if it does not exist. Everything that can be read then is durable after
+    /// the next [`Store::sync`], even if a sync failed in an earlier process.
     ///
     /// # Errors
     /// [`StoreError::Broken`] if it is damaged, [`StoreError::Full`] if there is no room to make it.

@@ -1,5 +1,6 @@
-//! The cost of a fan-out without sockets: one delta from its commit until every watcher's task has taken the frame. Tokio's
-//! channels, which do less (no rings, positions or encodings, and one feed for each connection), are measured beside it.
+//! The cost of a fan-out without sockets: one delta from its commit until every watcher's task has taken the frame.
+//! Tokio's channels, which do less (no rings, positions or encodings, and one feed for each connection), are measured
+//! beside it.
 //!
 //! `cargo bench -p boxoffice-feeds --bench feeds`
 

@@ -1,5 +1,5 @@
-//! Ready flags alone, beside the same made of tokio's primitives. One round is a few changes of each feed of each connection,
-//! until every connection has taken the numbers of all its feeds.
+//! Ready flags alone, beside the same made of tokio's primitives. One round is a few changes of each feed of each
+//! connection, until every connection has taken the numbers of all its feeds.
 //!
 //! `cargo bench -p boxoffice-feeds --bench ready_flags`
 

@@ -93,8 +93,8 @@ pub(super) enum Position {
     NeedsSnapshot,
     /// It has this version of this epoch.
     At { epoch: u64, version: u64 },
-    /// It has a version that the hub has not published yet, from a node that was ahead, and resumes there. If the version does
-    /// not come until this waiting time of the hub, it receives a snapshot.
+    /// It has a version that the hub has not published yet, from a node that was ahead, and resumes there. If the
+    /// version does not come until this waiting time of the hub, it receives a snapshot.
     ResumeAhead { epoch: u64, version: u64, waits_until_ms: u64 },
     /// It has received the end of the feed.
     Ended,
@@ -147,8 +147,8 @@ impl Channel {
         state.pending
     }
 
-    /// The position of a new watcher that has `since`. If that is not published yet, `may_come` returns until when the hub
-    /// waits for it, if it may come.
+    /// The position of a new watcher that has `since`. If that is not published yet, `may_come` returns until when the
+    /// hub waits for it, if it may come.
     pub(super) fn resume_position(
         &self,
         since: Option<Since>,
@@ -252,8 +252,8 @@ impl Channel {
         }
     }
 
-    /// Whether an answer for another view of the entity is newer than the published state. Then commits in between may never
-    /// come.
+    /// Whether an answer for another view of the entity is newer than the published state. Then commits in between may
+    /// never come.
     fn is_behind(&self, state: &ChannelState, outcome: &Result<InitialState, NoFeed>) -> bool {
         match (&state.phase, outcome) {
             (Phase::Open(publisher), Ok(initial)) => {
@@ -303,8 +303,8 @@ impl Channel {
         }
     }
 
-    /// Updates the staleness from the time without a leader (`leaderless_ms`) or without a source. From `stale_ms` on watchers
-    /// must know.
+    /// Updates the staleness from the time without a leader (`leaderless_ms`) or without a source. From `stale_ms` on
+    /// watchers must know.
     pub(super) fn update_staleness(&self, now_ms: u64, leaderless_ms: Option<u64>, stale_ms: u64) -> Staleness {
         let mut state = self.state.lock();
         if !matches!(state.phase, Phase::Open(_)) {
@@ -347,8 +347,8 @@ impl Channel {
         }
     }
 
-    /// Gives the frames that bring a watcher from `position` to the published state, and moves its position. `knows_stale` is
-    /// whether it knows that this state may be stale.
+    /// Gives the frames that bring a watcher from `position` to the published state, and moves its position.
+    /// `knows_stale` is whether it knows that this state may be stale.
     pub(super) fn pull(&self, position: &mut Position, knows_stale: &mut bool, reader: &mut Reader<'_>) -> Pulled {
         let mut state = self.state.lock();
         let (stale_since_ms, published_epoch) = (state.stale_since_ms, state.published_epoch);

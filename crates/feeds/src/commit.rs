@@ -9,7 +9,8 @@ use boxoffice_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Days that one delta of a resource can name. Beyond it watchers receive a snapshot, which means that any day may have changed.
+/// Days that one delta of a resource can name. Beyond it watchers receive a snapshot, which means that any day may have
+/// changed.
 pub const DAYS_MAX: usize = 1_024;
 
 /// A customer's purchases that wait to be published. Beyond it they are read from the store.

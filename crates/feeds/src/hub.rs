@@ -22,17 +22,19 @@ use super::{
     ready::ReadyFlag,
 };
 
-/// Watchers of one channel that are notified in one step, before other channels, new commits and other tasks have their turn.
+/// Watchers of one channel that are notified in one step, before other channels, new commits and other tasks have their
+/// turn.
 const FAN_OUT_SLICE: usize = 64;
 
 /// Milliseconds before the restart of a feed is tried again.
 const RESTART_MS: u64 = 250;
 
-/// How long a node waits for a version that a watcher has and the node has not, in milliseconds of its waiting time. A connected
-/// replica lags less. The version was committed, so it comes, unless the cluster was restored from a backup.
+/// How long a node waits for a version that a watcher has and the node has not, in milliseconds of its waiting time. A
+/// connected replica lags less. The version was committed, so it comes, unless the cluster was restored from a backup.
 const AHEAD_MS: u64 = 60_000;
 
-/// The step of waiting time in milliseconds. A pause of the node counts as one step, because no version can come meanwhile.
+/// The step of waiting time in milliseconds. A pause of the node counts as one step, because no version can come
+/// meanwhile.
 const AHEAD_STEP_MS: u64 = 1_000;
 
 /// The state that the driver, the connections and the publishing task share.
@@ -145,8 +147,8 @@ impl Hub {
         self.wake.notify_one();
     }
 
-    /// Adds a watcher to an entity's channel, which is created if needed. Returns the channel, the watcher's slot and its ready
-    /// flag.
+    /// Adds a watcher to an entity's channel, which is created if needed. Returns the channel, the watcher's slot and
+    /// its ready flag.
     pub(super) fn join(
         &self,
         entity: &Entity,
@@ -295,7 +297,8 @@ impl Hub {
         self.wake.notify_one();
     }
 
-    /// Publishes commits: the first one after a pause at once, then once a tick. Answers of other nodes are published at once.
+    /// Publishes commits: the first one after a pause at once, then once a tick. Answers of other nodes are published
+    /// at once.
     pub(super) async fn run(&self) {
         let mut next_ms = self.now_ms();
         loop {

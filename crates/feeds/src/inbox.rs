@@ -6,8 +6,8 @@ use boxoffice_core::id::Entity;
 
 use super::{Commit, FeedUpdate};
 
-/// Commits of one entity that wait separately. Further ones are merged into the last one, as a hub that coalesces does with
-/// all of them.
+/// Commits of one entity that wait separately. Further ones are merged into the last one, as a hub that coalesces does
+/// with all of them.
 const COMMITS_WAITING_MAX: usize = 64;
 
 /// Entries of one waiting commit before they are first reduced to one for each seat and area.

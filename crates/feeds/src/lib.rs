@@ -1,13 +1,14 @@
 //! The live feeds of one node. Watchers of an entity receive what the node's replicas commit.
 //!
-//! The replication thread hands in applied commits ([`Feeds::commit`]). The hub's task publishes them tick by tick, and each
-//! connection pulls encoded frames through its [`Watcher`]. A watcher has no queue, but a position in a ring of deltas that all
-//! watchers of the entity share. A watcher that falls behind the ring receives the latest snapshot instead. A customer's
-//! purchases are read from the store in this case, because each of them matters.
+//! The replication thread hands in applied commits ([`Feeds::commit`]). The hub's task publishes them tick by tick, and
+//! each connection pulls encoded frames through its [`Watcher`]. A watcher has no queue, but a position in a ring of
+//! deltas that all watchers of the entity share. A watcher that falls behind the ring receives the latest snapshot
+//! instead. A customer's purchases are read from the store in this case, because each of them matters.
 //!
 //! The crate knows no shard, no other node and no socket. The [`FeedSource`] provides the initial state of each feed.
 
-// In reading order: input, the publisher of each kind of entity, the channel of one entity, the connection's side, the task.
+// In reading order: input, the publisher of each kind of entity, the channel of one entity, the connection's side, the
+// task.
 mod commit;
 mod inbox;
 
@@ -99,11 +100,11 @@ pub enum View {
     Counts,
 }
 
-/// The source of initial states: a replica here, or another node. It may wait for the replication thread and the disk, but not
-/// for another node. The replication thread never waits for the hub.
+/// The source of initial states: a replica here, or another node. It may wait for the replication thread and the disk,
+/// but not for another node. The replication thread never waits for the hub.
 pub trait FeedSource: Send + Sync + 'static {
-    /// The committed state of the entity. From exactly this state on, its commits go to [`Feeds::commit`]. Called again for a
-    /// watched entity after a gap in its commits, and when it is watched in another view.
+    /// The committed state of the entity. From exactly this state on, its commits go to [`Feeds::commit`]. Called again
+    /// for a watched entity after a gap in its commits, and when it is watched in another view.
     ///
     /// # Errors
     /// [`NoFeed`]. The hub repeats the call after [`NoFeed::Unreachable`]. After [`NoFeed::Pending`] the answer goes to
@@ -120,7 +121,8 @@ pub trait FeedSource: Send + Sync + 'static {
     /// Whether versions may exist that this node has not received yet.
     fn may_lag(&self, entity: &Entity) -> bool;
 
-    /// For how many milliseconds the node that hands in commits knows no leader of the entity's shard, and so no commits.
+    /// For how many milliseconds the node that hands in commits knows no leader of the entity's shard, and so no
+    /// commits.
     /// `None` with a leader. [`Feeds::leaders_changed`] reports changes.
     fn leaderless_ms(&self, _entity: &Entity) -> Option<u64> {
         None
@@ -129,8 +131,9 @@ pub trait FeedSource: Send + Sync + 'static {
     /// The entity has no watchers any more, so its commits need not be handed in.
     fn end(&self, entity: &Entity);
 
-    /// Up to `limit` purchases of a customer after a cursor, by cursor. Empty only if there are none, or if they cannot be
-    /// read and the node is about to end. `None` if another node has them, then they go to [`Feeds::purchases_page`].
+    /// Up to `limit` purchases of a customer after a cursor, by cursor. Empty only if there are none, or if they cannot
+    /// be read and the node is about to end. `None` if another node has them, then they go to
+    /// [`Feeds::purchases_page`].
     fn purchases(&self, customer: &Id, after: u64, limit: u32) -> Option<Vec<Purchase>>;
 }
 
@@ -139,15 +142,15 @@ pub trait FeedSource: Send + Sync + 'static {
 pub struct FeedSettings {
     /// Commits of this many milliseconds become one delta. 0 gives a delta for each commit.
     pub coalesce_ms: u64,
-    /// Deltas kept of an entity, for watchers that are behind or come back. Beyond it a watcher receives a snapshot. Fewer are
-    /// kept if a snapshot is hardly longer than a delta.
+    /// Deltas kept of an entity, for watchers that are behind or come back. Beyond it a watcher receives a snapshot.
+    /// Fewer are kept if a snapshot is hardly longer than a delta.
     pub depth: usize,
     /// Milliseconds for which the channel of an entity without watchers is kept, because they may come back.
     pub linger_ms: u64,
     /// Milliseconds before another node is asked when an answer does not come.
     pub answer_timeout_ms: u64,
-    /// Milliseconds without a leader, or without a source to restart from, before watchers are told that a feed may be stale.
-    /// Longer than an election.
+    /// Milliseconds without a leader, or without a source to restart from, before watchers are told that a feed may be
+    /// stale. Longer than an election.
     pub stale_ms: u64,
     /// The epoch of versions. Versions of different epochs cannot be compared.
     pub epoch: u64,
@@ -192,8 +195,8 @@ impl Feeds {
         Feeds { hub: Arc::new(hub::Hub::new(source, settings, clock)) }
     }
 
-    /// Hands in applied commits, once a pass, in order. Never waits for watchers. Commits that the hub has not published yet are
-    /// conflated, so their memory is bounded.
+    /// Hands in applied commits, once a pass, in order. Never waits for watchers. Commits that the hub has not
+    /// published yet are conflated, so their memory is bounded.
     pub fn commit(&self, commits: Vec<Commit>) {
         self.hub.commit(commits);
     }

@@ -47,9 +47,9 @@ pub(super) trait PublishedState: Send {
 
     fn version(&self) -> u64;
 
-    /// Applies an update to version `to`. Returns the delta and its weight, `None` if only a snapshot can say it. A delta
-    /// contains everything that was touched since the version before, even if its value is the same again, because watchers may
-    /// have seen a version in between.
+    /// Applies an update to version `to`. Returns the delta and its weight, `None` if only a snapshot can say it. A
+    /// delta contains everything that was touched since the version before, even if its value is the same again,
+    /// because watchers may have seen a version in between.
     fn apply(&mut self, to: u64, update: FeedUpdate) -> Option<(DeltaOf<Self>, usize)>;
 
     fn snapshot(&self, entity: &Entity, epoch: u64) -> Self::Snapshot;

@@ -1,5 +1,5 @@
-//! Ready flags, by which the publisher wakes a connection once for everything until the connection looks. `tests/loom.rs`
-//! explores their memory orders exhaustively.
+//! Ready flags, by which the publisher wakes a connection once for everything until the connection looks.
+//! `tests/loom.rs` explores their memory orders exhaustively.
 
 use std::{collections::VecDeque, future::poll_fn, task::Poll};
 
@@ -65,8 +65,8 @@ impl ReadyFlag {
 
     /// Clears the flag before the connection pulls. A later publication sets it again.
     ///
-    /// This is a swap, because a plain store could become visible after the connection's next read. A publication in between
-    /// would be neither read nor flagged.
+    /// This is a swap, because a plain store could become visible after the connection's next read. A publication in
+    /// between would be neither read nor flagged.
     pub(super) fn clear(&self) {
         self.is_set.swap(false, Ordering::AcqRel);
     }

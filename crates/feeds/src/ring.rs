@@ -66,8 +66,9 @@ impl<D: DeltaBody> Ring<D> {
         self.weight = 0;
     }
 
-    /// Gives the deltas after version `at`. Returns the reader's new version, and what is left. `None` if the ring does not
-    /// reach back to `at`. With `overlaps` deltas contain states and not differences, so the first one may begin before `at`.
+    /// Gives the deltas after version `at`. Returns the reader's new version, and what is left. `None` if the ring does
+    /// not reach back to `at`. With `overlaps` deltas contain states and not differences, so the first one may begin
+    /// before `at`.
     pub(super) fn pull(&mut self, at: u64, overlaps: bool, reader: &mut Reader<'_>) -> Option<(u64, Pulled)> {
         let next = self.deltas.partition_point(|slot| slot.delta.to() <= at);
         let from = self.deltas.get(next)?.delta.from();

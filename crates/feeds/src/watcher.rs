@@ -78,8 +78,8 @@ impl Watcher {
         Watcher { hub, ready_list: Arc::default(), feeds: Vec::new(), due: VecDeque::new() }
     }
 
-    /// Watches an entity from the version that the client has, or from a snapshot. Another watch of the same entity replaces the
-    /// position. The caller has checked the permission. `tag` is the connection's name of this watch.
+    /// Watches an entity from the version that the client has, or from a snapshot. Another watch of the same entity
+    /// replaces the position. The caller has checked the permission. `tag` is the connection's name of this watch.
     ///
     /// May wait for the node's replication thread and its disk, for the first watcher of an entity.
     ///

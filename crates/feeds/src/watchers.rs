@@ -45,7 +45,8 @@ impl Watchers {
         self.slots.len() - self.free.len()
     }
 
-    /// Begins a fan-out to all watchers, or extends the one under way from its current slot. Returns whether none was under way.
+    /// Begins a fan-out to all watchers, or extends the one under way from its current slot. Returns whether none was
+    /// under way.
     pub(super) fn start_fan_out(&mut self) -> bool {
         let was_idle = self.left == 0;
         self.left = self.slots.len();
@@ -54,7 +55,8 @@ impl Watchers {
 
     /// Notifies up to `count` watchers and returns whether more are left.
     pub(super) fn notify(&mut self, count: usize) -> bool {
-        // A new watcher sees the published state anyway, and a leaving one leaves its slot empty. So no watcher is missed.
+        // A new watcher sees the published state anyway, and a leaving one leaves its slot empty. So no watcher is
+        // missed.
         for _ in 0..count.min(self.left) {
             if self.next >= self.slots.len() {
                 self.next = 0;

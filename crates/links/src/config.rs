@@ -5,8 +5,8 @@ use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 use super::{frame::FRAME_OVERHEAD, queues::QueueBounds};
 use boxoffice_env::secret::Secret;
 
-/// The shortest secret of a cluster, in bytes. A caller of the port can try guesses against a hello, so a shorter one could be
-/// found.
+/// The shortest secret of a cluster, in bytes. A caller of the port can try guesses against a hello, so a shorter one
+/// could be found.
 pub const CLUSTER_SECRET_BYTES_MIN: usize = 16;
 
 /// The settings of a node's links. [`PeerConfig::new`] has the defaults.
@@ -38,8 +38,8 @@ pub struct PeerConfig {
     pub queues: QueueBounds,
     /// Handshakes of callers at the same time. Each takes some kilobytes and a file descriptor.
     pub handshakes_max: usize,
-    /// A caller with this file descriptor number or a higher one is closed, and none is accepted for a moment. Higher numbers
-    /// are for the node's own files.
+    /// A caller with this file descriptor number or a higher one is closed, and none is accepted for a moment. Higher
+    /// numbers are for the node's own files.
     pub descriptors_end: u64,
 }
 

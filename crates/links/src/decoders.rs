@@ -12,8 +12,8 @@ pub fn hello(bytes: &[u8]) -> Option<Vec<u8>> {
     hello::Hello::read(bytes).ok().map(|hello| hello.bytes())
 }
 
-/// The kinds and bodies of the frames in a byte stream that arrives `step` bytes at a time, and whether the stream was refused
-/// after them.
+/// The kinds and bodies of the frames in a byte stream that arrives `step` bytes at a time, and whether the stream was
+/// refused after them.
 pub fn frames(bytes: &[u8], step: usize, body_bytes_max: usize) -> (Vec<(u8, Bytes)>, bool) {
     let mut decoder = Decoder::new(body_bytes_max);
     let mut frames = Vec::new();

@@ -1,8 +1,9 @@
 //! Dials each connection of each link until it is established, and again after a loss.
 //!
-//! A connection carries frames both ways, so one side's dial is enough. The node with the smaller number dials. The other one
-//! dials too if it was not dialed for a while. So a link comes up if either node can reach the other, in spite of a wrong
-//! address or a one-way firewall. [`Peer::install`] decides which connection stays if both dialed at once.
+//! A connection carries frames both ways, so one side's dial is enough. The node with the smaller number dials. The
+//! other one dials too if it was not dialed for a while. So a link comes up if either node can reach the other, in
+//! spite of a wrong address or a one-way firewall. [`Peer::install`] decides which connection stays if both dialed at
+//! once.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 

@@ -3,9 +3,9 @@
 //! ```text
 //! length of the body: u32 LE | kind: u8 | CRC-32C of the head: u32 LE | CRC-32C of the body: u32 LE | body
 //! ```
-//! The head's checksum covers the frame's number on its connection (u64 LE, from 0, not sent), length and kind. The body's
-//! checksum continues from it. So a frame that is changed, left out or repeated ends the connection. A changed length is
-//! detected before its body is awaited.
+//! The head's checksum covers the frame's number on its connection (u64 LE, from 0, not sent), length and kind. The
+//! body's checksum continues from it. So a frame that is changed, left out or repeated ends the connection. A changed
+//! length is detected before its body is awaited.
 
 use boxoffice_env::Lane;
 use bytes::{Bytes, BytesMut};

@@ -1,4 +1,5 @@
-//! The write side of a connection: the encoder, encoded frames that are not written yet, and the socket of a plain connection.
+//! The write side of a connection: the encoder, encoded frames that are not written yet, and the socket of a plain
+//! connection.
 
 use std::{io::Write as _, net::TcpStream};
 
@@ -45,7 +46,8 @@ impl FrameWriter {
         self.out.extend_from_slice(&self.encoder.head(Kind::Heartbeat, b""));
     }
 
-    /// Writes as much as the socket takes now, and returns whether that was all. The writer task notices a failure later.
+    /// Writes as much as the socket takes now, and returns whether that was all. The writer task notices a failure
+    /// later.
     pub(super) fn write_at_once(&mut self) -> bool {
         let Some(socket) = &mut self.socket else { return false };
         if let Ok(taken) = socket.write(&self.out) {

@@ -10,8 +10,8 @@
 //! Either side may send `Refusal` instead, with the reason. After the dialer's proof the acceptor may send `Removed`: a
 //! permanent refusal with the reason and an HMAC over all of it, because the dialer then ends.
 //!
-//! Each hello has 32 random bytes, so a proof is valid for one connection. The proof covers both hellos, so none can be changed
-//! on the way, and the secret never travels.
+//! Each hello has 32 random bytes, so a proof is valid for one connection. The proof covers both hellos, so none can be
+//! changed on the way, and the secret never travels.
 
 use boxoffice_core::packing;
 use boxoffice_env::{DurablePosition, Local, NodeId, PeerHello, Rng, secret::Secret};
@@ -22,7 +22,8 @@ use smol_str::SmolStr;
 
 use super::queues::LinkKind;
 
-/// The version of hellos and frames, and of the placement, because nodes with different placements must not form a cluster.
+/// The version of hellos and frames, and of the placement, because nodes with different placements must not form a
+/// cluster.
 pub(super) const VERSION: u16 = 5;
 
 /// The beginning of every hello of every version. The version (u16 LE) follows.

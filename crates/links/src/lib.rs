@@ -1,8 +1,8 @@
-//! Links to other nodes over TCP. Each pair of nodes keeps two connections. Frames arrive in order and unchanged, and all
-//! queues are bounded.
+//! Links to other nodes over TCP. Each pair of nodes keeps two connections. Frames arrive in order and unchanged, and
+//! all queues are bounded.
 //!
-//! [`TcpNet`] is the [`Net`] of a cluster of processes. It dials and accepts connections, verifies the other node, and carries
-//! frames without knowing their content.
+//! [`TcpNet`] is the [`Net`] of a cluster of processes. It dials and accepts connections, verifies the other node, and
+//! carries frames without knowing their content.
 
 use std::{
     collections::BTreeMap,
@@ -96,8 +96,8 @@ pub struct PortCounts {
 }
 
 impl TcpNet {
-    /// Opens the port. No node is let in before [`Net::start`]. All tasks run on `runtime`, except those that [`Net::start`]
-    /// moves to another one.
+    /// Opens the port. No node is let in before [`Net::start`]. All tasks run on `runtime`, except those that
+    /// [`Net::start`] moves to another one.
     ///
     /// # Errors
     /// [`PeersError`] if a setting or a file is wrong or the address is not available.

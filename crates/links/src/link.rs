@@ -75,8 +75,8 @@ impl Connection {
         pushed
     }
 
-    /// Writes queued frames in the pushing thread as far as the socket takes them, and returns whether nothing is left. Only
-    /// consensus does so, because it comes a whole pass at a time. Calls of a burst are better written together.
+    /// Writes queued frames in the pushing thread as far as the socket takes them, and returns whether nothing is left.
+    /// Only consensus does so, because it comes a whole pass at a time. Calls of a burst are better written together.
     fn write_at_once(&self, counts: &TrafficCounts) -> bool {
         let mut frame_writer = self.idle_writer.lock();
         let Some(frame_writer) = frame_writer.as_mut().filter(|frame_writer| frame_writer.is_free()) else {
@@ -123,8 +123,8 @@ impl Connection {
         }
     }
 
-    /// Carries frames both ways until the connection ends. `first` is written before anything else. Returns the reason of a
-    /// loss, `None` if this side closed it.
+    /// Carries frames both ways until the connection ends. `first` is written before anything else. Returns the reason
+    /// of a loss, `None` if this side closed it.
     pub(super) async fn run(
         &self,
         inner: &Inner,

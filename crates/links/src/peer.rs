@@ -15,7 +15,8 @@ use super::{
     refusal::{Failure, Refusal},
 };
 
-/// Another node. It is kept while this node runs, also when it leaves the table, so that reports about it stay in order.
+/// Another node. It is kept while this node runs, also when it leaves the table, so that reports about it stay in
+/// order.
 pub(super) struct Peer {
     pub(super) node: NodeId,
     clock: Arc<dyn Clock>,
@@ -109,8 +110,9 @@ impl Peer {
         self.state.subscribe()
     }
 
-    /// Installs a verified connection and closes an older one, which the other side has given up even if it looks alive here.
-    /// If both sides dialed at once, the connection that the smaller number dialed stays. Both sides decide alike.
+    /// Installs a verified connection and closes an older one, which the other side has given up even if it looks alive
+    /// here. If both sides dialed at once, the connection that the smaller number dialed stays. Both sides decide
+    /// alike.
     ///
     /// # Errors
     /// [`Refusal`] if the node is not allowed or the older connection stays.

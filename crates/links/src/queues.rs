@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use boxoffice_env::Lane;
 use bytes::Bytes;
 
-/// Bytes that a lane may write in its turn while others wait (deficit round robin). So all waiting lanes get the same share for
-/// any length of frames. A bulk frame of 256 KiB takes four rounds, and calls have 64 KiB in each.
+/// Bytes that a lane may write in its turn while others wait (deficit round robin). So all waiting lanes get the same
+/// share for any length of frames. A bulk frame of 256 KiB takes four rounds, and calls have 64 KiB in each.
 const QUANTUM_BYTES: usize = 64 * 1024;
 
 /// Bytes of one write, or one longer frame. A new frame waits for one write at most.

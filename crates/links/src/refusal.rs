@@ -1,4 +1,5 @@
-//! Refusals and other failures of a handshake. A refusal is sent to the other side in these words, so it names both nodes.
+//! Refusals and other failures of a handshake. A refusal is sent to the other side in these words, so it names both
+//! nodes.
 
 use std::{io, time::Duration};
 

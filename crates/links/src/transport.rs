@@ -87,8 +87,8 @@ impl Transport {
         }
     }
 
-    /// Sends a refusal and waits a little until it is read. A socket that is closed with unread bytes resets the connection,
-    /// which may lose the reason.
+    /// Sends a refusal and waits a little until it is read. A socket that is closed with unread bytes resets the
+    /// connection, which may lose the reason.
     pub(super) async fn refuse(mut self, refusal: &Refusal) {
         let sent = async {
             let (kind, body) = refusal.as_frame();

@@ -350,7 +350,8 @@ async fn settled_totals(
     Ok(totals)
 }
 
-/// Audits through one node. RetryCounts the pass while sales are not settled, until the scenario's time for that is over.
+/// Audits through one node. RetryCounts the pass while sales are not settled, until the scenario's time for that is
+/// over.
 async fn audit_settled(
     connections: &ConnectionPool,
     scenario: &Scenario,

@@ -1,4 +1,5 @@
-//! Reads an outcome from a response. It is definite only if the response is 200, JSON, small, complete and fits the step.
+//! Reads an outcome from a response. It is definite only if the response is 200, JSON, small, complete and fits the
+//! step.
 
 use std::{error::Error, time::Duration};
 

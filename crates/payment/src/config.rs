@@ -14,7 +14,8 @@ pub struct GatewayConfig {
     pub timeout_ms: u64,
     /// The token for `Authorization: Bearer`.
     pub api_key: Option<Secret>,
-    /// Calls under way at the same time. The outcome of a further call is unknown, `busy`, and the call is repeated later.
+    /// Calls under way at the same time. The outcome of a further call is unknown, `busy`, and the call is repeated
+    /// later.
     pub concurrency: usize,
 }
 

@@ -1,7 +1,7 @@
 //! The HTTP client of the payment gateway. Calls are bounded, and each has an idempotency key and a time-out.
 //!
-//! It never repeats a call. The caller receives an unknown outcome and repeats the call with the same key when the rules say
-//! so. `docs/reference/gateway.md` is the contract.
+//! It never repeats a call. The caller receives an unknown outcome and repeats the call with the same key when the
+//! rules say so. `docs/reference/gateway.md` is the contract.
 
 use std::{sync::Arc, time::Duration};
 

@@ -369,7 +369,8 @@ impl Buyer {
         self.fixture.taken_from(cart_trace.cart).is_some() || cart_trace.lines.values().any(is_canceled)
     }
 
-    /// Lets the cart expire. Without faults its holds are free soon after its deadline, even if inventories know a later one.
+    /// Lets the cart expire. Without faults its holds are free soon after its deadline, even if inventories know a
+    /// later one.
     async fn expires(&mut self, cart_trace: &mut CartTrace) {
         if self.client.healed_ms.get().is_none()
             || cart_trace.lines.is_empty()

@@ -240,8 +240,9 @@ impl ClientStub {
         }
     }
 
-    /// Checks an attempt without an answer. A change that gives something back is never shed, nor is the repeat of a granted
-    /// checkout. Only carts are checked, because other entities may have left memory or may not be known at the node yet.
+    /// Checks an attempt without an answer. A change that gives something back is never shed, nor is the repeat of a
+    /// granted checkout. Only carts are checked, because other entities may have left memory or may not be known at the
+    /// node yet.
     fn not_answered(&self, who: &str, (command, was_granted): (&Command, bool), failure: Failure) {
         let mut oracle = self.oracle.lock();
         oracle.unanswered(failure);
@@ -310,8 +311,8 @@ impl ClientStub {
         }
     }
 
-    /// Checks the holds of a live cart or an order. A hold that it disowned before `before_ms` must be no line. Later an
-    /// inventory may have asked about a hold of an order once more before its sale.
+    /// Checks the holds of a live cart or an order. A hold that it disowned before `before_ms` must be no line. Later
+    /// an inventory may have asked about a hold of an order once more before its sale.
     pub(crate) fn disowned(&self, audit: &CartAudit, before_ms: u64) -> Option<String> {
         if !matches!(audit.cart.state, CartState::Active | CartState::Done) || !self.network.disowns(audit.cart.id) {
             return None;

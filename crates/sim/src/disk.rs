@@ -100,8 +100,8 @@ impl SimDisk {
         self.files.power_cut(&mut keeps);
     }
 
-    /// Changes one bit of the log or of a snapshot, and returns its place. `None` if the file is too short. The end of the log
-    /// is spared, because damage there cannot be told from a torn end.
+    /// Changes one bit of the log or of a snapshot, and returns its place. `None` if the file is too short. The end of
+    /// the log is spared, because damage there cannot be told from a torn end.
     pub(crate) fn rot(&self, of_log: bool, rng: &mut SmallRng) -> Option<String> {
         let dir = Path::new(if of_log { "/data/log" } else { "/data/snapshots" });
         let names = self.files.list(dir).ok()?;

@@ -274,8 +274,8 @@ impl MachineFaults {
         if because.is_none() {
             self.stats.lock().violations.push(format!("node {number} ended without a reason: {reason}"));
         }
-        // After a failed sync the content of the disk is unknown. With power the next process reads all of it, and may lose
-        // it later.
+        // After a failed sync the content of the disk is unknown. With power the next process reads all of it, and may
+        // lose it later.
         let reads_it = self.rng.random();
         match reads_it {
             true => self.machine.kill(),
@@ -298,8 +298,8 @@ impl MachineFaults {
         start(&self.machine, &self.stats);
     }
 
-    /// Resumes a paused process. By chance it reads requests of clients before messages of other nodes, so it may still believe
-    /// that it leads.
+    /// Resumes a paused process. By chance it reads requests of clients before messages of other nodes, so it may still
+    /// believe that it leads.
     async fn resume_process(&mut self) {
         if self.rng.random() {
             return self.machine.resume();

@@ -33,8 +33,8 @@ use crate::{
 pub(crate) const SIDE: u16 = 8;
 /// Places of a session's area.
 const PLACES: u32 = 60;
-/// Products. The first has a quota. Units of the third are held at the checkout only. The fourth has both. The last changes its
-/// policy each time it is put.
+/// Products. The first has a quota. Units of the third are held at the checkout only. The fourth has both. The last
+/// changes its policy each time it is put.
 const PRODUCTS: u64 = 5;
 /// A product that is held at the checkout and soon sold out.
 const SCARCE: u64 = 2;

@@ -1,8 +1,8 @@
-//! The payment gateway of a run, with faults of its own. Calls are lost, slow, declined, answered late or not at all, or decided
-//! later and reported by webhook, possibly twice. At times the gateway is out.
+//! The payment gateway of a run, with faults of its own. Calls are lost, slow, declined, answered late or not at all,
+//! or decided later and reported by webhook, possibly twice. At times the gateway is out.
 //!
-//! It keeps to the contract of `docs/reference/gateway.md`. A repeated step is done once, and a void ends an attempt in any
-//! state. No client may be charged without a sale, and no order stays unpaid (P11).
+//! It keeps to the contract of `docs/reference/gateway.md`. A repeated step is done once, and a void ends an attempt in
+//! any state. No client may be charged without a sale, and no order stays unpaid (P11).
 
 use std::{
     collections::BTreeMap,

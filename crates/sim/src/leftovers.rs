@@ -1,5 +1,5 @@
-//! Checks for leftovers at the end: live carts and holds after every life and grace, orders that are missing at their customers,
-//! and purchases without an order.
+//! Checks for leftovers at the end: live carts and holds after every life and grace, orders that are missing at their
+//! customers, and purchases without an order.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -32,7 +32,8 @@ pub(crate) async fn outlive(hold_ttl_ms: u64) {
     sleep(Duration::from_millis(hold_ttl_ms + rules.confirm_ms + rules.grace_ms + SLACK_MS)).await;
 }
 
-/// Holds of carts that have expired long ago. Without faults they end soon after their cart, even with a later deadline.
+/// Holds of carts that have expired long ago. Without faults they end soon after their cart, even with a later
+/// deadline.
 pub(crate) async fn overdue(
     client: &ClientStub,
     fixture: &Fixture,

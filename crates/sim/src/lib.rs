@@ -1,6 +1,6 @@
-//! The simulation. It runs real nodes with all actors in a simulated world on one thread, and everything follows from a seed.
-//! Buyers buy while machines lose power, pause and have failing disks. Then everything is healed, and the final state is
-//! compared with the answers that buyers received.
+//! The simulation. It runs real nodes with all actors in a simulated world on one thread, and everything follows from a
+//! seed. Buyers buy while machines lose power, pause and have failing disks. Then everything is healed, and the final
+//! state is compared with the answers that buyers received.
 
 // In reading order: runs, faults, clients, checks, the world below.
 mod many;

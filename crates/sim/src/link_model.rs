@@ -1,7 +1,8 @@
-//! A model of the links between nodes, with delay, loss, duplication and cuts. It is pure: time and randomness are parameters.
+//! A model of the links between nodes, with delay, loss, duplication and cuts. It is pure: time and randomness are
+//! parameters.
 //!
-//! Frames of the first lane (consensus) are lost, duplicated and reordered one by one. The other lanes are connections. Their
-//! frames arrive in order, and a cut loses all of them.
+//! Frames of the first lane (consensus) are lost, duplicated and reordered one by one. The other lanes are connections.
+//! Their frames arrive in order, and a cut loses all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

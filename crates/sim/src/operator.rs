@@ -180,9 +180,9 @@ impl Operator {
         self.joins(machine).await;
     }
 
-    /// Stops a node, copies its disk, and later starts it on that copy, at times beside a lagging node. Another node must refuse
-    /// it and name the remedy, which is then applied. A majority of running nodes must know its lost entries for that, so all
-    /// others serve meanwhile.
+    /// Stops a node, copies its disk, and later starts it on that copy, at times beside a lagging node. Another node
+    /// must refuse it and name the remedy, which is then applied. A majority of running nodes must know its lost
+    /// entries for that, so all others serve meanwhile.
     async fn put_back(&mut self, machine: Arc<Machine>) {
         let copy = {
             let _locked = machine.fault_lock.lock().await;

@@ -1,6 +1,6 @@
-//! Checks all answers by their versions. No two changes have the same version. Log positions ascend with versions. A change that
-//! was answered before a request has a lower version than the request's own (real-time order). An unknown outcome is never
-//! taken for a failure.
+//! Checks all answers by their versions. No two changes have the same version. Log positions ascend with versions. A
+//! change that was answered before a request has a lower version than the request's own (real-time order). An unknown
+//! outcome is never taken for a failure.
 
 use std::collections::BTreeMap;
 
@@ -126,8 +126,8 @@ impl Oracle {
         }
     }
 
-    /// Checks that a repeat names the same versions as its request. More inventories may have sold an order since, and one of
-    /// them several times.
+    /// Checks that a repeat names the same versions as its request. More inventories may have sold an order since, and
+    /// one of them several times.
     pub(crate) fn answered_again(&mut self, (entity, request): Key<'_>, at: &[At]) {
         let now: Vec<(Entity, u64)> = at.iter().map(|at| (at.entity.clone(), at.version)).collect();
         let known = self.granted.entry((entity.clone(), request)).or_insert_with(|| now.clone());

@@ -29,7 +29,8 @@ pub struct Settings {
     pub hold_ttl_ms: u64,
     /// The mean of a buyer's longest pauses, in milliseconds.
     pub think_ms: u64,
-    /// Nodes sync before they answer. Otherwise a power cut loses acknowledged changes, which the final check must find.
+    /// Nodes sync before they answer. Otherwise a power cut loses acknowledged changes, which the final check must
+    /// find.
     pub syncs: bool,
     /// The first violation ends the run.
     pub stop_at_first_violation: bool,
@@ -81,8 +82,8 @@ impl Settings {
         OverloadSettings { under_way_max, ..OverloadSettings::default() }
     }
 
-    /// The rules of all nodes, with the usual times or such short ones that inventories often ask carts and calls to the gateway
-    /// are often repeated.
+    /// The rules of all nodes, with the usual times or such short ones that inventories often ask carts and calls to
+    /// the gateway are often repeated.
     pub(crate) fn rules(&self) -> Rules {
         let mut rng = rng(self.seed, "rules", 0);
         Rules {

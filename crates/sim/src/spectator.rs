@@ -1,6 +1,6 @@
-//! A watcher. It watches sessions, products and customers at any node, reads slowly or pauses, leaves, and resumes at another
-//! node. At each version it must see what all other clients see, in either encoding and from any node, and at the end the
-//! current state (P14).
+//! A watcher. It watches sessions, products and customers at any node, reads slowly or pauses, leaves, and resumes at
+//! another node. At each version it must see what all other clients see, in either encoding and from any node, and at
+//! the end the current state (P14).
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,5 +1,5 @@
-//! The box office. It blocks and unblocks seats, revokes lines of carts and cancels sessions. Much later it repeats granted
-//! requests, which must get the same answer and change nothing.
+//! The box office. It blocks and unblocks seats, revokes lines of carts and cancels sessions. Much later it repeats
+//! granted requests, which must get the same answer and change nothing.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -1,5 +1,5 @@
-//! The wall clocks of the world. All clocks are set together, and outages last for hours. Deadlines and dates in answers are
-//! checked against them.
+//! The wall clocks of the world. All clocks are set together, and outages last for hours. Deadlines and dates in
+//! answers are checked against them.
 
 use std::collections::BTreeMap;
 
@@ -42,8 +42,8 @@ struct Changes {
     tally: Tally,
 }
 
-/// The limit for a change of a shard's distance from true time between two checks while no clock is set, in milliseconds. A new
-/// leader may lose the age of a message.
+/// The limit for a change of a shard's distance from true time between two checks while no clock is set, in
+/// milliseconds. A new leader may lose the age of a message.
 const DISTANCE_MS: u64 = 3_000;
 
 /// The distance of each shard from true time, by the leader of its highest term so far.

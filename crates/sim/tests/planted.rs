@@ -1,5 +1,5 @@
-//! Tests the simulation with planted bugs, one at a time, each a line at its true place. Every one must be found. The number of
-//! seeds and the violation are printed. `cargo test -p boxoffice-sim --features planted --test planted`.
+//! Tests the simulation with planted bugs, one at a time, each a line at its true place. Every one must be found. The
+//! number of seeds and the violation are printed. `cargo test -p boxoffice-sim --features planted --test planted`.
 
 use std::{
     sync::{
@@ -107,7 +107,8 @@ fn every_planted_bug_is_found() {
     assert!(missed.is_empty() && all.len() == bugs.len(), "not found: {missed:?}");
 }
 
-/// A node must have just started, be paused before it knows the time, and be elected, which happens once in hundreds of seeds.
+/// A node must have just started, be paused before it knows the time, and be elected, which happens once in hundreds of
+/// seeds.
 /// `a_reading_of_time_that_waited_is_not_the_time` has the seed that found it first.
 #[test]
 fn a_reading_of_time_that_waited_is_seen() {

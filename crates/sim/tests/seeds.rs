@@ -68,16 +68,16 @@ fn in_another_process_it_is_the_same_run() {
     assert!(trace.contains(&format!("the hash is {hash:016x}.")), "not {hash:016x}: {trace}");
 }
 
-/// A node that had just started was paused for 23 s, and took the time in an older message for the present time. Its shards began
-/// twenty seconds early, and the next leader corrected that, so promised lives ended early.
+/// A node that had just started was paused for 23 s, and took the time in an older message for the present time. Its
+/// shards began twenty seconds early, and the next leader corrected that, so promised lives ended early.
 #[test]
 fn a_reading_of_time_that_waited_is_not_the_time() {
     let report = run(Settings { minutes: 5, nodes: 3, ..Settings::new(70_364) }).expect("it can be simulated");
     assert_eq!(report.violations, [""; 0]);
 }
 
-/// A canceled session refunds an order that had left memory, and the gateway refuses the refund for good. The cart stays in memory
-/// beside its older record, which an audit of all records must not check.
+/// A canceled session refunds an order that had left memory, and the gateway refuses the refund for good. The cart
+/// stays in memory beside its older record, which an audit of all records must not check.
 #[test]
 fn a_cart_that_came_back_is_not_judged_by_its_older_record() {
     let report = run(Settings { minutes: 5, ..Settings::new(34) }).expect("it can be simulated");
@@ -98,15 +98,16 @@ fn a_copy_of_a_disk_has_no_faults() {
     assert_eq!(report.violations, [""; 0]);
 }
 
-/// A shard's leader changes during a request with a customer's quota. The repeated request must release the seats of the first
-/// attempt.
+/// A shard's leader changes during a request with a customer's quota. The repeated request must release the seats of
+/// the first attempt.
 #[test]
 fn an_attempt_that_a_leader_forgot_is_given_back() {
     let report = run(Settings { minutes: 4, nodes: 3, ..Settings::new(81_818) }).expect("it can be simulated");
     assert_eq!(report.violations, [""; 0]);
 }
 
-/// A snapshot from the leader is damaged. The one before it is no substitute, because this disk never had the entries in between.
+/// A snapshot from the leader is damaged. The one before it is no substitute, because this disk never had the entries
+/// in between.
 #[test]
 fn a_snapshot_is_passed_over_only_for_one_that_the_log_goes_on_from() {
     let report = run(Settings { minutes: 4, nodes: 3, ..Settings::new(92_027) }).expect("it can be simulated");

@@ -6,8 +6,8 @@
 //! table: for each shard (2 bytes) the first index of its entries (8); then the entities' key hashes (8), ascending
 //! ```
 //!
-//! All numbers are little-endian. A piece holds complete records of the log (entries and resets) as they were written. A file
-//! is written under a temporary name, synced, renamed, and its directory synced.
+//! All numbers are little-endian. A piece holds complete records of the log (entries and resets) as they were written.
+//! A file is written under a temporary name, synced, renamed, and its directory synced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};

@@ -1,5 +1,6 @@
 //! The encoding of turns in the log. It is [postcard](https://postcard.jamesmunns.com/wire-format), as in records and
-//! snapshots. Without names it is half as long as MessagePack and is read in half the time. Every disk format has a version.
+//! snapshots. Without names it is half as long as MessagePack and is read in half the time. Every disk format has a
+//! version.
 
 use boxoffice_core::{event::Event, id::Entity, packing};
 use smol_str::SmolStr;
@@ -7,7 +8,8 @@ use smol_str::SmolStr;
 /// Bytes that most turns fit into.
 const TURN_BYTES: usize = 160;
 
-/// Encodes a turn: the events of one entity that one input led to, and the name of the key or operator that asked for them.
+/// Encodes a turn: the events of one entity that one input led to, and the name of the key or operator that asked for
+/// them.
 pub fn encode(entity: &Entity, by: Option<&SmolStr>, events: &[Event]) -> Vec<u8> {
     packing::append(&(entity, by, events), Vec::with_capacity(TURN_BYTES))
 }

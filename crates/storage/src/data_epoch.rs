@@ -1,9 +1,9 @@
 //! The epoch of versions. Versions of one epoch belong to one history, across restarts and on all nodes.
 //!
-//! A restore from a backup rolls the data back, and so does a power cut if `fsync` is not `always`. Versions are then reused
-//! for other states. The data does not show that, so a file beside it does. The file contains its own identity (a copy is
-//! another file) and the machine's boot. If they do not match, the node draws a new epoch and announces it to the other nodes.
-//! The youngest epoch wins.
+//! A restore from a backup rolls the data back, and so does a power cut if `fsync` is not `always`. Versions are then
+//! reused for other states. The data does not show that, so a file beside it does. The file contains its own identity
+//! (a copy is another file) and the machine's boot. If they do not match, the node draws a new epoch and announces it
+//! to the other nodes. The youngest epoch wins.
 
 use std::{
     collections::BTreeSet,
@@ -111,8 +111,8 @@ impl EpochTracker {
         self.known.lock().data_epoch.epoch
     }
 
-    /// A link to another node is up. Returns the epoch to be announced to it. Without detection of copies only the cluster's
-    /// first epoch exists, and there is nothing to announce.
+    /// A link to another node is up. Returns the epoch to be announced to it. Without detection of copies only the
+    /// cluster's first epoch exists, and there is nothing to announce.
     pub fn linked(&self, node: NodeId) -> Option<DataEpoch> {
         let mut known = self.known.lock();
         known.linked.insert(node);

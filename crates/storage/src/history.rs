@@ -1,18 +1,18 @@
 //! The history store: entities that have left memory, by shard and key.
 //!
 //! **Why nothing is lost or doubled.** An entity leaves memory only when its record is durable in the store. So memory and
-//! the durable store together are always complete. A snapshot contains memory only and names the number of batches that the
-//! store had. A start with fewer batches is refused.
+//! the durable store together are always complete. A snapshot contains memory only and names the number of batches that
+//! the store had. A start with fewer batches is refused.
 //!
-//! A record contains every event of its entity up to a log index. After a crash the log is replayed from the snapshot on, and
-//! the store may be ahead of it. Events that the record contains are skipped. Later events apply to the record's state, which
-//! is reloaded into memory first. An entity that the snapshot has in memory goes through its events again and leaves again.
-//! An older record never replaces a newer one.
+//! A record contains every event of its entity up to a log index. After a crash the log is replayed from the snapshot
+//! on, and the store may be ahead of it. Events that the record contains are skipped. Later events apply to the
+//! record's state, which is reloaded into memory first. An entity that the snapshot has in memory goes through its
+//! events again and leaves again. An older record never replaces a newer one.
 //!
 //! The store is never ahead of the durable log, because only entities whose entries are synced are written to it.
 //!
-//! Nearly every lookup is for an entity that never left. A Bloom filter in memory answers it without the store. `filter.rs`
-//! says why the filter never hides a record.
+//! Nearly every lookup is for an entity that never left. A Bloom filter in memory answers it without the store.
+//! `filter.rs` says why the filter never hides a record.
 
 mod filter;
 pub mod record;
@@ -75,7 +75,8 @@ pub struct LookupCounts {
 pub struct WriterState {
     /// The shards' summaries as last written. Empty after a failure, because only the store knows then what it has.
     shards: BTreeMap<ShardId, ShardHistory>,
-    /// By shard: the last log index of records that this process did not write itself, or may have written without success.
+    /// By shard: the last log index of records that this process did not write itself, or may have written without
+    /// success.
     found: BTreeMap<ShardId, u64>,
     /// Batches that failed.
     failures: u64,
@@ -215,8 +216,8 @@ impl HistoryStore {
             Some(_) => {}
             None => history.store.write(&[(Bytes::from_static(OWNER_KEY), owner)])?,
         }
-        // The process before may have ended between a batch and its sync. From now on its batches are read, so they must not
-        // be lost.
+        // The process before may have ended between a batch and its sync. From now on its batches are read, so they
+        // must not be lost.
         history.store.sync()?;
         for &(shard, needed) in snapshots {
             let found = history.shard(shard)?.batches;
@@ -275,8 +276,8 @@ impl HistoryStore {
         &self.lookups
     }
 
-    /// Adds some of the records that the store had at the start to the filter, and returns whether there may be more. Until all
-    /// records of a shard are added, its lookups go to the store.
+    /// Adds some of the records that the store had at the start to the filter, and returns whether there may be more.
+    /// Until all records of a shard are added, its lookups go to the store.
     ///
     /// # Errors
     /// [`HistoryStoreError::Store`].
@@ -322,8 +323,9 @@ impl HistoryStore {
         }
     }
 
-    /// Writes entities that leave memory, and the new totals, in one batch. Readers see it when this returns, and it is durable
-    /// after [`HistoryStore::sync`]. Call [`HistoryStore::will_rewrite`] before writing the same entities again.
+    /// Writes entities that leave memory, and the new totals, in one batch. Readers see it when this returns, and it is
+    /// durable after [`HistoryStore::sync`]. Call [`HistoryStore::will_rewrite`] before writing the same entities
+    /// again.
     ///
     /// # Errors
     /// As [`Store::write`]; [`HistoryStoreError::BadRecord`].
@@ -402,8 +404,8 @@ impl HistoryStore {
         (pairs, gone): (&[KeyValue], &[Bytes]),
         changed: Vec<(ShardId, ShardHistory)>,
     ) -> Result<(), HistoryStoreError> {
-        // Before the write, even if it fails, because the batch may be in the journal all the same. Removed keys are added too,
-        // because their records come back if the store is reopened without this batch.
+        // Before the write, even if it fails, because the batch may be in the journal all the same. Removed keys are
+        // added too, because their records come back if the store is reopened without this batch.
         self.filter.add(pairs.iter().map(|(key, _)| key).chain(gone));
         if let Err(error) = self.store.change(pairs, gone) {
             writing.failures += 1;
@@ -423,8 +425,8 @@ impl HistoryStore {
         self.writing.lock().failures
     }
 
-    /// About `bytes` of a shard's encoded records behind the key `after`, with the key of the last one. That is `None` if there
-    /// are no more.
+    /// About `bytes` of a shard's encoded records behind the key `after`, with the key of the last one. That is `None`
+    /// if there are no more.
     ///
     /// # Errors
     /// [`HistoryStoreError::Store`].
@@ -459,8 +461,9 @@ impl HistoryStore {
         self.dropped_shards.lock().insert(shard);
     }
 
-    /// Removes some records of a dropped shard and returns whether there may be more. The totals stay exact, so the removal can
-    /// be interrupted. The number of batches stays, because snapshots of a later replica need at least as many.
+    /// Removes some records of a dropped shard and returns whether there may be more. The totals stay exact, so the
+    /// removal can be interrupted. The number of batches stays, because snapshots of a later replica need at least as
+    /// many.
     ///
     /// # Errors
     /// As [`Store::write`]; [`HistoryStoreError::BadRecord`].
@@ -495,7 +498,8 @@ impl HistoryStore {
         Ok(true)
     }
 
-    /// Imports records that another node exported, and returns their last log index. Older records than those here are ignored.
+    /// Imports records that another node exported, and returns their last log index. Older records than those here are
+    /// ignored.
     ///
     /// # Errors
     /// As [`Store::write`]; [`HistoryStoreError::BadRecord`].

@@ -18,8 +18,8 @@ pub use error::IdentityError;
 
 /// The version of the data directory. It covers the layout and the placement of entities.
 pub const FORMAT: u32 = 3;
-/// The first version that places entities by the first bits of their hashes. Before, carts had other ids and most entities
-/// other shards.
+/// The first version that places entities by the first bits of their hashes. Before, carts had other ids and most
+/// entities other shards.
 const FORMAT_BY_PREFIX: u32 = 3;
 const FILE: &str = "identity.toml";
 const LOCK: &str = "lock";
@@ -63,7 +63,8 @@ pub struct Identity {
     pub cluster: ClusterId,
     /// The node in it.
     pub node: NodeId,
-    /// A random number from the creation of the data directory, so that an emptied disk is another one. The log's owner.
+    /// A random number from the creation of the data directory, so that an emptied disk is another one. The log's
+    /// owner.
     pub disk: u128,
     /// The cluster's number of shards. It determines the placement of keys and never changes.
     pub shards: u16,
@@ -114,7 +115,8 @@ impl DataDirectory {
     /// Opens and locks the data directory at `path`, and creates it if it does not exist.
     ///
     /// # Errors
-    /// [`IdentityError`]: it is in use, belongs to another node, has another version or is unreadable. Then only the file
+    /// [`IdentityError`]: it is in use, belongs to another node, has another version or is unreadable. Then only the
+    /// file
     /// `lock` was changed.
     pub fn open(world: &World, path: &Path, wanted: &Wanted) -> Result<Self, IdentityError> {
         let disk = &*world.disk;
@@ -248,8 +250,8 @@ pub fn history_dir(dir: &Path) -> PathBuf {
     dir.join(HISTORY)
 }
 
-/// The random number for a data directory that is about to join a cluster. It is saved, so that an interrupted join goes on with
-/// the same number.
+/// The random number for a data directory that is about to join a cluster. It is saved, so that an interrupted join
+/// goes on with the same number.
 ///
 /// # Errors
 /// [`IdentityError`].
@@ -275,7 +277,8 @@ pub fn draw_disk_id(world: &World, path: &Path) -> Result<u128, IdentityError> {
 /// Reads the owner of the data directory at `dir` without its lock. `None` if it has none.
 ///
 /// # Errors
-/// [`IdentityError::Unreadable`], [`IdentityError::OtherPlacement`], [`IdentityError::OtherVersion`], [`IdentityError::Io`].
+/// [`IdentityError::Unreadable`], [`IdentityError::OtherPlacement`], [`IdentityError::OtherVersion`],
+/// [`IdentityError::Io`].
 pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<Identity>, IdentityError> {
     let path = dir.join(FILE);
     let file = match disk.open(&path, OpenMode::Read) {

@@ -1,9 +1,9 @@
-//! The durable log positions that other nodes have announced. They reveal a disk that was restored from an old copy before it
-//! votes without its lost entries.
+//! The durable log positions that other nodes have announced. They reveal a disk that was restored from an old copy
+//! before it votes without its lost entries.
 //!
-//! Each frame of consensus carries the sender's durable position, and each start of a node writes a record. So a process whose
-//! log does not exceed the position that an earlier process of the same data directory announced has an older state of it. The
-//! positions are saved to a file now and then, so that a restarted node knows them as well.
+//! Each frame of consensus carries the sender's durable position, and each start of a node writes a record. So a
+//! process whose log does not exceed the position that an earlier process of the same data directory announced has an
+//! older state of it. The positions are saved to a file now and then, so that a restarted node knows them as well.
 
 use std::collections::BTreeMap;
 
@@ -58,8 +58,8 @@ impl PeerPositions {
         let recorded = self.0.lock();
         let (node, DurablePosition { disk, run, durable }) = (hello.node, hello.durable_position);
         let Some(known) = recorded.nodes.get(&node).filter(|known| known.disk == disk) else { return Ok(()) };
-        // The same process may announce an older position, because frames overtake each other. Another process has written
-        // at least the record of its start.
+        // The same process may announce an older position, because frames overtake each other. Another process has
+        // written at least the record of its start.
         match known.run == run || durable > known.durable {
             true => Ok(()),
             false => Err(format!(

@@ -1,7 +1,8 @@
 //! Snapshot files. Each has one snapshot of one shard, and the newest two of each shard are kept.
 //!
-//! A file is written under a temporary name, synced, renamed, and its directory synced. So a file with its final name is
-//! complete. If the newest one is damaged later, the older one is used, with a warning. So the log keeps the entries that the
+//! A file is written under a temporary name, synced, renamed, and its directory synced. So a file with its final name
+//! is complete. If the newest one is damaged later, the older one is used, with a warning. So the log keeps the entries
+//! that the
 //! *older* one needs ([`SnapshotFiles::oldest_index`]).
 
 use std::io::{self, ErrorKind};

@@ -57,8 +57,8 @@ fn a_tick_makes_one_delta_of_many_commits() {
     });
 }
 
-/// During a publication an answer and a commit of another entity wake the hub once. The commit is published after the tick,
-/// without any further wake-up.
+/// During a publication an answer and a commit of another entity wake the hub once. The commit is published after the
+/// tick, without any further wake-up.
 #[test]
 fn a_commit_during_a_fan_out_is_published() {
     story(async {

@@ -45,7 +45,8 @@ fn a_resume_gives_the_missed_deltas_or_a_snapshot() {
     });
 }
 
-/// A map that was read in the middle of a tick has changes that were undone before its end. The delta must contain those too.
+/// A map that was read in the middle of a tick has changes that were undone before its end. The delta must contain
+/// those too.
 #[test]
 fn a_resume_inside_a_tick_gets_the_delta_around_it() {
     for (encoding, inside) in [(Encoding::Json, 3), (Encoding::MsgPack, 4), (Encoding::Json, 5), (Encoding::Json, 6)] {

@@ -133,7 +133,8 @@ async fn a_port_in_use_is_reported_and_a_dropped_net_frees_its_port() {
     drop(guest);
 }
 
-/// The thread that replicates also carries consensus, and sometimes waits for the disk. The link must stay up meanwhile.
+/// The thread that replicates also carries consensus, and sometimes waits for the disk. The link must stay up
+/// meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_waits_for_its_disk_stays_linked() {
     let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

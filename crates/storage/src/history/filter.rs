@@ -1,13 +1,14 @@
 //! A Bloom filter in front of the store. It knows that an entity has no record without reading the store.
 //!
 //! **Why it never hides a record.** It contains every entity whose record the store has had since this process opened it.
-//! Entities are added before the batch that writes or removes their records, and a scan adds the records from before. Until
-//! the scan has passed a shard, the filter says nothing about that shard. Nothing is removed from the filter. So a reopened
-//! store, which may lack unsynced batches or have a batch that failed, has no record that the filter lacks.
+//! Entities are added before the batch that writes or removes their records, and a scan adds the records from before.
+//! Until the scan has passed a shard, the filter says nothing about that shard. Nothing is removed from the filter. So
+//! a reopened store, which may lack unsynced batches or have a batch that failed, has no record that the filter lacks.
 //!
 //! **Memory order.** A reader asks only after it has seen under the replica's lock that the entity is not in memory. The
-//! archive writer adds the entity before it takes that lock to evict it, and an import before its snapshot is handed on. The
-//! scan publishes its progress with release, and readers read it with acquire. So the bits themselves need no order.
+//! archive writer adds the entity before it takes that lock to evict it, and an import before its snapshot is handed
+//! on. The scan publishes its progress with release, and readers read it with acquire. So the bits themselves need no
+//! order.
 
 use std::{
     hash::{BuildHasher, Hasher},
@@ -23,9 +24,9 @@ use bytes::Bytes;
 use fastbloom::{AtomicBloomFilter, DefaultHasher};
 use parking_lot::Mutex;
 
-/// Layers. Each has room for [`GROWTH`] times as many entities as the one before, and is allocated when that one is full. All
-/// together have room for 11 million entities in 15 MB. Beyond that the last layer has more false positives, and lookups reach
-/// the store as they would without a filter.
+/// Layers. Each has room for [`GROWTH`] times as many entities as the one before, and is allocated when that one is
+/// full. All together have room for 11 million entities in 15 MB. Beyond that the last layer has more false positives,
+/// and lookups reach the store as they would without a filter.
 const LAYERS: usize = 5;
 const FIRST_LAYER: usize = 32_768;
 const GROWTH: usize = 4;

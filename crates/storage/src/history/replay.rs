@@ -29,7 +29,8 @@ pub struct Replay {
     shard: ShardId,
     /// The last log index that the store had at the start or that was imported. Entities that begin later are new.
     upto: u64,
-    /// The log indices of records that were found, so that each is read once and not at every entry. Empty behind `upto`.
+    /// The log indices of records that were found, so that each is read once and not at every entry. Empty behind
+    /// `upto`.
     left: BTreeMap<Entity, u64>,
 }
 
@@ -44,7 +45,8 @@ impl Replay {
         self.upto = self.upto.max(upto);
     }
 
-    /// Prepares an entity that is not in memory for its `events` at `index`: reloads it, unless its record contains them.
+    /// Prepares an entity that is not in memory for its `events` at `index`: reloads it, unless its record contains
+    /// them.
     ///
     /// # Errors
     /// [`HistoryStoreError::Store`], [`HistoryStoreError::BadRecord`].

@@ -13,11 +13,11 @@ pub struct LogConfig {
     pub owner: u128,
     /// The size of new segments in bytes, a multiple of 4096, 256 KiB to 1 GiB. Default 64 MiB.
     pub segment_bytes: u64,
-    /// Bytes that only vital records may use when no segment can be made, at most a quarter of a segment. Default 4 MiB or
-    /// that quarter.
+    /// Bytes that only vital records may use when no segment can be made, at most a quarter of a segment. Default 4 MiB
+    /// or that quarter.
     pub reserve_bytes: u64,
-    /// Bytes of the file system that new segments leave free for snapshots, because only snapshots release old segments.
-    /// Default half a segment.
+    /// Bytes of the file system that new segments leave free for snapshots, because only snapshots release old
+    /// segments. Default half a segment.
     pub keep_free_bytes: u64,
     /// Milliseconds between attempts to make a segment on a full disk. Default 1000.
     pub retry_ms: u64,

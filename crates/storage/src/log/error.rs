@@ -9,8 +9,8 @@ const REMEDY: &str = "do not start this node from it: in a cluster empty its dat
 /// An error of the log, for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The disk has no room for a new segment, and the preallocated one is used up. Nothing was written. The log recovers by
-    /// itself once there is room.
+    /// The disk has no room for a new segment, and the preallocated one is used up. Nothing was written. The log
+    /// recovers by itself once there is room.
     #[error(
         "the log is full: {needed} bytes are to be written, {left} are left; free space on the disk \
          of {}, writing then resumes by itself within seconds",

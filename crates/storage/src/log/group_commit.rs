@@ -1,5 +1,5 @@
-//! One log for several threads ("group commit"). While one of them syncs, the others append, and the next sync covers all of
-//! their records.
+//! One log for several threads ("group commit"). While one of them syncs, the others append, and the next sync covers
+//! all of their records.
 
 use std::sync::{
     Arc,
@@ -45,7 +45,8 @@ impl GroupCommit {
         (0..count).map(|writer| LogWriter { group: Arc::clone(&group), writer, appended }).collect()
     }
 
-    /// Makes the records up to `seq` durable, by its own sync (`true`) or by another one that began after they were appended.
+    /// Makes the records up to `seq` durable, by its own sync (`true`) or by another one that began after they were
+    /// appended.
     fn sync(&self, seq: u64) -> Result<bool, LogError> {
         if self.synced.load(Ordering::Acquire) >= seq {
             return Ok(false);

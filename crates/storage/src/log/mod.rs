@@ -1,13 +1,13 @@
 //! The node's write-ahead log. All shards share it, and one sync covers all their entries.
 //!
-//! Records are appended to preallocated segments, which were filled with zeros and synced ahead of time. A record names the
-//! last entry of each of its shards. When snapshots cover all entries of the oldest segments, those are released. Every
-//! segment begins with a checkpoint, written by the log's owner when [`Log::wants_checkpoint`], so that nothing else needs an
-//! older segment.
+//! Records are appended to preallocated segments, which were filled with zeros and synced ahead of time. A record names
+//! the last entry of each of its shards. When snapshots cover all entries of the oldest segments, those are released.
+//! Every segment begins with a checkpoint, written by the log's owner when [`Log::wants_checkpoint`], so that nothing
+//! else needs an older segment.
 //!
-//! A record that [`Log::sync`] has covered is never lost silently. [`Log::open`] delivers it, or names the damage. A power cut
-//! may take unsynced records from the end. Everything that [`Log::open`] delivers is durable, even if a sync failed in an
-//! earlier process.
+//! A record that [`Log::sync`] has covered is never lost silently. [`Log::open`] delivers it, or names the damage. A
+//! power cut may take unsynced records from the end. Everything that [`Log::open`] delivers is durable, even if a sync
+//! failed in an earlier process.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -162,8 +162,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens the log in `dir`, hands every record to `replay` in order, cuts off a torn end and makes the rest durable. After
-    /// an error the replayed records must not be used.
+    /// Opens the log in `dir`, hands every record to `replay` in order, cuts off a torn end and makes the rest durable.
+    /// After an error the replayed records must not be used.
     ///
     /// # Errors
     /// [`LogError::Damaged`] and the other refusals of a log that is not whole or not this node's;
@@ -209,8 +209,8 @@ impl Log {
         let next_number = active.segment.number + preallocated.len() as u64 + 1;
 
         // The process before may have ended between a write and its sync, or between the name of a segment and the
-        // directory's sync. From now on the records that were read must not be lost. A failed sync has left pages that count
-        // as written, so only rewritten ones are synced.
+        // directory's sync. From now on the records that were read must not be lost. A failed sync has left pages that
+        // count as written, so only rewritten ones are synced.
         rewrite_tail(&mut active)?;
         disk.sync_dir(dir).map_err(LogError::io("sync", dir))?;
         if let Some(torn_end) = &recovery.torn_end {
@@ -239,11 +239,12 @@ impl Log {
         Ok((log, recovery))
     }
 
-    /// Appends one record of all `payload` parts and returns its sequence number. It is durable after the next [`Log::sync`].
+    /// Appends one record of all `payload` parts and returns its sequence number. It is durable after the next
+    /// [`Log::sync`].
     ///
     /// # Errors
-    /// [`LogError::Full`] and [`LogError::TooLarge`], which change nothing. [`LogError::Io`], after which the log is unusable if
-    /// a write or sync failed. [`LogError::Unusable`].
+    /// [`LogError::Full`] and [`LogError::TooLarge`], which change nothing. [`LogError::Io`], after which the log is
+    /// unusable if a write or sync failed. [`LogError::Unusable`].
     pub fn append(&mut self, kind: Kind, payload: &[&[u8]], last_entries: &[LastEntry]) -> Result<u64, LogError> {
         self.check_usable()?;
         let payload_bytes: usize = payload.iter().map(|part| part.len()).sum();
@@ -275,8 +276,8 @@ impl Log {
         }
     }
 
-    /// The due sync, if there are unsynced records. Only one sync may run at a time, because the system reports a failure to
-    /// one of two only.
+    /// The due sync, if there are unsynced records. Only one sync may run at a time, because the system reports a
+    /// failure to one of two only.
     fn begin_sync(&self) -> Result<Option<PendingSync>, LogError> {
         self.check_usable()?;
         let is_due = self.synced < self.last_seq();
@@ -289,9 +290,9 @@ impl Log {
         Ok(())
     }
 
-    /// Syncs, and appends a seal, which says that all records before it are durable. So damage to the last record cannot be
-    /// taken for a torn end. For an orderly stop, and for a log without appends for a while. Does nothing if nothing was
-    /// appended since the last seal, or if the segment has no room.
+    /// Syncs, and appends a seal, which says that all records before it are durable. So damage to the last record
+    /// cannot be taken for a torn end. For an orderly stop, and for a log without appends for a while. Does nothing if
+    /// nothing was appended since the last seal, or if the segment has no room.
     ///
     /// # Errors
     /// As [`Log::append`] and [`Log::sync`].
@@ -305,8 +306,8 @@ impl Log {
         Ok(())
     }
 
-    /// Appends a durable record for the start of a process. From now on the last sequence number is higher than any that was
-    /// durable in an earlier process.
+    /// Appends a durable record for the start of a process. From now on the last sequence number is higher than any
+    /// that was durable in an earlier process.
     ///
     /// # Errors
     /// As [`Log::append`] and [`Log::sync`].
@@ -324,9 +325,9 @@ impl Log {
         self.active.checkpoint_seq.is_none() && !self.active.checkpoints.contains(&writer)
     }
 
-    /// Appends a checkpoint of one writer's shards, as [`Log::append`] does. The segment has a checkpoint once each writer has
-    /// appended one. A process that reads the log back does not count one of several, because it cannot know the other
-    /// writers' shards.
+    /// Appends a checkpoint of one writer's shards, as [`Log::append`] does. The segment has a checkpoint once each
+    /// writer has appended one. A process that reads the log back does not count one of several, because it cannot know
+    /// the other writers' shards.
     ///
     /// # Errors
     /// As [`Log::append`].
@@ -342,9 +343,9 @@ impl Log {
         Ok(seq)
     }
 
-    /// Releases the oldest segments whose entries all lie below the first index that their shard needs (`u64::MAX` for a
-    /// dropped shard), if a newer segment has a durable checkpoint. Returns their number. Call it after snapshots have become
-    /// durable.
+    /// Releases the oldest segments whose entries all lie below the first index that their shard needs (`u64::MAX` for
+    /// a dropped shard), if a newer segment has a durable checkpoint. Returns their number. Call it after snapshots
+    /// have become durable.
     pub fn release(&mut self, first_needed: &dyn Fn(u16) -> u64) -> usize {
         let retired = self.retire(first_needed);
         if let Some(&last) = retired.last() {
@@ -354,8 +355,8 @@ impl Log {
         retired.len()
     }
 
-    /// As [`Log::release`], but the files stay until [`Log::discard`], so that they can be archived. Returns their numbers,
-    /// oldest first. A restart undoes it.
+    /// As [`Log::release`], but the files stay until [`Log::discard`], so that they can be archived. Returns their
+    /// numbers, oldest first. A restart undoes it.
     pub fn retire(&mut self, first_needed: &dyn Fn(u16) -> u64) -> Vec<u64> {
         let synced = self.synced;
         let newest_checkpoint = [&self.active]
@@ -385,8 +386,8 @@ impl Log {
         self.allocator.maintain();
     }
 
-    /// Preallocates a segment and removes released ones if the log has no thread for that ([`Preallocation::Inline`]). Call it
-    /// about once a second.
+    /// Preallocates a segment and removes released ones if the log has no thread for that ([`Preallocation::Inline`]).
+    /// Call it about once a second.
     pub fn maintain(&mut self) {
         self.allocator.maintain();
     }
@@ -450,8 +451,8 @@ impl Log {
         LogError::Full { needed, left: self.headroom().bytes, dir: self.dir.clone() }
     }
 
-    /// Syncs the active segment before the first write to the next one, so that a later segment proves every earlier one
-    /// complete.
+    /// Syncs the active segment before the first write to the next one, so that a later segment proves every earlier
+    /// one complete.
     fn next_segment(&mut self) -> Result<(), LogError> {
         self.sync()?;
         let next = UsedSegment::new(self.allocator.take());
@@ -489,8 +490,8 @@ impl Log {
         Ok(seq)
     }
 
-    /// Skips what a failed write on a full disk may have left. A shorter record in its place would leave its end standing,
-    /// which looks like damage.
+    /// Skips what a failed write on a full disk may have left. A shorter record in its place would leave its end
+    /// standing, which looks like damage.
     fn skip_partial_write(&mut self) -> Result<(), LogError> {
         if planted::is("a record over the remains of a longer one") {
             self.partial_write_bytes = 0;
@@ -526,8 +527,8 @@ impl Log {
     }
 }
 
-/// Reads the log in `dir` of any owner without changing it, for a look into a data directory that no node uses. A torn end is
-/// reported and stays.
+/// Reads the log in `dir` of any owner without changing it, for a look into a data directory that no node uses. A torn
+/// end is reported and stays.
 ///
 /// # Errors
 /// As [`Log::open`].
@@ -551,7 +552,8 @@ fn first_segment(disk: &dyn Disk, rng: &dyn Rng, dir: &Path, config: &LogConfig)
     })
 }
 
-/// Makes the records of a segment durable. The tail, which no later header proves durable, is rewritten before the sync.
+/// Makes the records of a segment durable. The tail, which no later header proves durable, is rewritten before the
+/// sync.
 fn rewrite_tail(read: &mut ScannedSegment) -> Result<(), LogError> {
     let Segment { file, path, .. } = &read.segment;
     let tail = std::mem::take(&mut read.tail);
@@ -562,8 +564,8 @@ fn rewrite_tail(read: &mut ScannedSegment) -> Result<(), LogError> {
     file.sync_data().map_err(LogError::io("sync", path))
 }
 
-/// Durably skips a torn end before anything is written behind it. Zeros in its place would not do. If their sync failed, the
-/// next start would read zeros, and a power cut would bring the torn end back.
+/// Durably skips a torn end before anything is written behind it. Zeros in its place would not do. If their sync
+/// failed, the next start would read zeros, and a power cut would bring the torn end back.
 fn skip_torn_end(read: &mut ScannedSegment, torn_end: &TornEnd, seq: u64) -> Result<(), LogError> {
     let Segment { file, path, salt, .. } = &read.segment;
     let passed = torn_end.bytes.next_multiple_of(record::LINE as u64);
@@ -575,7 +577,8 @@ fn skip_torn_end(read: &mut ScannedSegment, torn_end: &TornEnd, seq: u64) -> Res
     Ok(())
 }
 
-/// Removes preallocated segments from the first one of another size on. The last one goes first, so that there is never a gap.
+/// Removes preallocated segments from the first one of another size on. The last one goes first, so that there is never
+/// a gap.
 fn usable_preallocated(
     disk: &dyn Disk,
     dir: &Path,

@@ -10,10 +10,11 @@
 //! *Lasts* are the last entries of the record's shards. Records begin at multiples of 64 bytes, so a header never straddles
 //! two sectors of the disk.
 //!
-//! Everything but the stamps is *whitened*, that is XORed with a stream made from the segment's random salt and the position.
-//! So no written aligned word of eight bytes is zero, for any payload. Every byte of a stamp has at least two bits, so one
-//! flipped bit does not make it zero. **A record with a zero word, or with a zero byte at its end, was not completely
-//! written.** Checksums cover the whitened bytes, so a record at another place or in another segment is bad as well.
+//! Everything but the stamps is *whitened*, that is XORed with a stream made from the segment's random salt and the
+//! position. So no written aligned word of eight bytes is zero, for any payload. Every byte of a stamp has at least two
+//! bits, so one flipped bit does not make it zero. **A record with a zero word, or with a zero byte at its end, was not
+//! completely written.** Checksums cover the whitened bytes, so a record at another place or in another segment is bad
+//! as well.
 
 /// Records begin at multiples of this many bytes.
 pub(super) const LINE: usize = 64;
@@ -29,8 +30,8 @@ pub enum Kind {
     Ordinary,
     /// A record that must be written even when space is short, such as votes. It may use the reserve.
     Vital,
-    /// The hard states of all shards, which are in older segments and in no snapshot. It may use the reserve. Once it is
-    /// durable, older segments may be released.
+    /// The hard states of all shards, which are in older segments and in no snapshot. It may use the reserve. Once it
+    /// is durable, older segments may be released.
     Checkpoint,
 }
 
@@ -136,8 +137,8 @@ pub(super) fn encode(
     fields.encode(header, salt, at);
 }
 
-/// Encodes the header of a seal that skips `passed` bytes at `at` into `out`. The bytes behind the header stay as they are. So
-/// the next record is found, whether a power cut leaves this header or the torn place.
+/// Encodes the header of a seal that skips `passed` bytes at `at` into `out`. The bytes behind the header stay as they
+/// are. So the next record is found, whether a power cut leaves this header or the torn place.
 pub(super) fn encode_skip(out: &mut Vec<u8>, (salt, at): (u64, u64), (seq, synced): (u64, u64), passed: u64) {
     assert!(synced < seq, "record {seq} says it is durable before it is written");
     let passed = usize::try_from(passed).expect("less than a segment");

@@ -1,12 +1,13 @@
 //! Reads a whole log back, and tells a torn end from damage.
 //!
-//! A power cut may interrupt the write of records that were not acknowledged. That place is *torn*: a part of it was not
-//! written, no later record knew it to be durable, and no later segment was begun (the older one is synced before). It is cut
-//! off with everything behind it, and reported. Every other bad place is *damage*: a completely written record has changed,
-//! and the log is refused.
+//! A power cut may interrupt the write of records that were not acknowledged. That place is *torn*: a part of it was
+//! not written, no later record knew it to be durable, and no later segment was begun (the older one is synced before).
+//! It is cut off with everything behind it, and reported. Every other bad place is *damage*: a completely written
+//! record has changed, and the log is refused.
 //!
-//! A readable record may not be on the disk, because after a failed sync the system keeps its pages as if they were written.
-//! Records that no later header proves durable, the *tail*, are rewritten with the same bytes before their sync.
+//! A readable record may not be on the disk, because after a failed sync the system keeps its pages as if they were
+//! written. Records that no later header proves durable, the *tail*, are rewritten with the same bytes before their
+//! sync.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,8 @@ pub struct Recovery {
     pub records: u64,
     /// Bytes of complete records.
     pub bytes: u64,
-    /// The sequence number of the last complete record, 0 without one. After a cut it is the record in place of the torn end.
+    /// The sequence number of the last complete record, 0 without one. After a cut it is the record in place of the
+    /// torn end.
     pub last_seq: u64,
     /// Bytes of the tail, which is rewritten when the log is opened.
     pub tail_bytes: u64,
@@ -87,7 +89,8 @@ pub(super) fn read(
         let (segment, found_owner, bytes) = segment::open(disk, dir, number, owner, mode)?;
         owner = Some(found_owner);
         if is_zero(&bytes[PAGE..]) {
-            // A release keeps the segment with the newest checkpoint, so the first one is empty only in a log without records.
+            // A release keeps the segment with the newest checkpoint, so the first one is empty only in a log without
+            // records.
             if reader.next_seq.is_none() {
                 return Err(LogError::MissingSegment { number: number - 1, dir: dir.to_owned() });
             }

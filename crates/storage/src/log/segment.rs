@@ -15,7 +15,8 @@ const MAGIC: &[u8; 8] = b"BOXO-LOG";
 const CRC_AT: usize = PAGE - 4;
 /// The name of a segment while it is made.
 pub(super) const UNFINISHED: &str = "spare.tmp";
-/// Zeros are written in pieces of this size with a sync after each, so that a record's sync waits for one piece at most.
+/// Zeros are written in pieces of this size with a sync after each, so that a record's sync waits for one piece at
+/// most.
 pub(super) const PIECE: usize = 256 << 10;
 /// The size of pieces when records wait for the segment.
 pub(super) const LARGE_PIECE: usize = 2 << 20;
@@ -46,8 +47,8 @@ pub(super) struct NewSegment<'a> {
     pub(super) number: u64,
     /// The file [`UNFINISHED`] is a released segment of the right size.
     pub(super) is_recycled: bool,
-    /// Called with the written bytes before each piece. It may wait, and returns the piece's size, [`LARGE_PIECE`] at most. An
-    /// error aborts.
+    /// Called with the written bytes before each piece. It may wait, and returns the piece's size, [`LARGE_PIECE`] at
+    /// most. An error aborts.
     pub(super) pace: &'a dyn Fn(u64) -> io::Result<usize>,
 }
 
@@ -131,8 +132,8 @@ pub(super) fn is_empty(disk: &dyn Disk, dir: &Path, number: u64) -> Result<bool,
     }
 }
 
-/// Opens segment `number` and verifies that it is a complete segment of `owner`, if one is given. Returns it with its owner and
-/// all its bytes.
+/// Opens segment `number` and verifies that it is a complete segment of `owner`, if one is given. Returns it with its
+/// owner and all its bytes.
 pub(super) fn open(
     disk: &dyn Disk,
     dir: &Path,

@@ -1,12 +1,12 @@
 //! Preallocates segments and removes released ones.
 //!
-//! A segment is filled with zeros and synced before it is needed. A later sync then covers records only and no growth of the
-//! file, and a full disk is noticed one whole segment early. One released segment is recycled as the next one, which needs no
-//! space and no change to the file system's metadata. Others are removed. Both go oldest first, each durably before the next,
-//! so that a power cut never leaves a gap.
+//! A segment is filled with zeros and synced before it is needed. A later sync then covers records only and no growth
+//! of the file, and a full disk is noticed one whole segment early. One released segment is recycled as the next one,
+//! which needs no space and no change to the file system's metadata. Others are removed. Both go oldest first, each
+//! durably before the next, so that a power cut never leaves a gap.
 //!
-//! The zeros are written at a limited pace, at least twice as fast as the active segment fills up. So a record's sync meets
-//! few of them.
+//! The zeros are written at a limited pace, at least twice as fast as the active segment fills up. So a record's sync
+//! meets few of them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -233,8 +233,8 @@ impl Shared {
         Self::record_result(state, made, &self.dir)
     }
 
-    /// Durably removes the oldest segment's name before any other segment or its content is touched. Returns whether the file
-    /// was recycled.
+    /// Durably removes the oldest segment's name before any other segment or its content is touched. Returns whether
+    /// the file was recycled.
     fn unlink(&self, path: &Path, keeps: bool) -> io::Result<bool> {
         let kept = match keeps {
             true => self.disk.rename(path, &self.dir.join(segment::UNFINISHED)),
@@ -249,7 +249,8 @@ impl Shared {
         Ok(keeps && !is_gone_already)
     }
 
-    /// Pauses before the next piece of a segment with `done` written bytes, if there is time, and returns the piece's size.
+    /// Pauses before the next piece of a segment with `done` written bytes, if there is time, and returns the piece's
+    /// size.
     fn pace(&self, done: u64) -> io::Result<usize> {
         let is_urgent = || self.is_urgent.load(Ordering::Relaxed);
         let is_stopped = || self.stop.load(Ordering::Relaxed);

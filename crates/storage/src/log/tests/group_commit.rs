@@ -92,8 +92,8 @@ mod slow {
     }
 }
 
-/// One writer appends and syncs during the sync of another. Returns the records that a power cut leaves after both syncs
-/// succeeded.
+/// One writer appends and syncs during the sync of another. Returns the records that a power cut leaves after both
+/// syncs succeeded.
 fn appended_while_another_syncs(bug: Option<&'static str>) -> Records {
     let disk = MemoryDisk::new();
     let (begun, has_begun) = std::sync::mpsc::channel();
