@@ -13,7 +13,7 @@ use boxoffice_replication::{
     runner::Runner,
     running::{Opened, Running},
 };
-use boxoffice_storage::{data_epoch::EpochTracker, identity::Identity};
+use boxoffice_storage::identity::Identity;
 use boxoffice_wire::FirstCommand;
 use parking_lot::Mutex;
 use tokio::{
@@ -103,7 +103,7 @@ impl Node {
         let tasks = Arc::new(Tasks::new(runtimes.selling.clone(), runtimes.watching.clone(), gate));
         let opened = Opened::open(replication_config(&config), &world, runner(&tasks))?;
         let identity = opened.directory().identity().clone();
-        let epochs = EpochTracker::open(&world, opened.directory(), config.fsync);
+        let epochs = Arc::clone(&opened.epochs);
         let admission = Arc::new(Admission::new(config.overload, world.clock.monotonic_ms()));
         let cell = |state: &Arc<_>| ShardCell::new(Arc::clone(state), Arc::clone(&admission), Arc::clone(&world.clock));
         let cells = opened.replication.shards.iter().map(cell).map(Arc::new).collect();

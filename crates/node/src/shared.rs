@@ -66,7 +66,7 @@ pub(crate) struct Shared {
     /// What time it is.
     pub(crate) clocks: Clocks,
     /// To which epoch versions belong.
-    pub(crate) epochs: EpochTracker,
+    pub(crate) epochs: Arc<EpochTracker>,
     /// Something happened that the keeper of places wants to look at.
     pub(crate) placing: tokio::sync::Notify,
     /// Shards led here that have reached the target configuration of this version.

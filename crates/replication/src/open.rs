@@ -10,6 +10,7 @@ use boxoffice_env::World;
 use boxoffice_shard::{Config, Engine, Record, ShardId, SnapshotMeta};
 use boxoffice_storage::{
     archive_files::ArchiveFiles,
+    data_epoch::EpochTracker,
     history::{HistoryStore, Replay},
     identity::{DataDirectory, Wanted},
     log::{self, Log, LogConfig, Preallocation, Start},
@@ -37,6 +38,7 @@ pub(crate) struct Restored<T> {
     pub(crate) snapshots_kept: Vec<SnapshotsKept>,
     /// Shards without a replica here: their records in the store go.
     pub(crate) leftover: Vec<ShardId>,
+    pub(crate) epochs: Arc<EpochTracker>,
 }
 
 /// Reads back a data directory, which is made if it is not there.
@@ -80,6 +82,8 @@ pub(crate) fn restored<T>(
     let (log, mut records) = open_log(&config, world, &directory, (preallocation, division.replicators()))?;
     let replays = check_history(&history, &shards, &metas, &records)?;
     forget_bad_snapshots(&metas, &mut records);
+    // Only a directory that has no log yet may have no epoch.
+    let epochs = Arc::new(EpochTracker::open(world, &directory, config.fsync));
     directory.record_log_created(&*world.disk)?;
 
     let engines = engines(&engine_config(&config, world, &directory), division, &metas, records)?;
@@ -118,7 +122,7 @@ pub(crate) fn restored<T>(
         world: world.clone(),
         config,
     });
-    Ok(Restored { replication, engines, log, replays, snapshots_kept, leftover })
+    Ok(Restored { replication, engines, log, replays, snapshots_kept, leftover, epochs })
 }
 
 fn engine_config(config: &ReplicationConfig, world: &World, directory: &DataDirectory) -> Config {

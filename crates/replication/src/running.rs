@@ -8,6 +8,7 @@ use std::{
 use boxoffice_env::World;
 use boxoffice_shard::ShardId;
 use boxoffice_storage::{
+    data_epoch::EpochTracker,
     identity::DataDirectory,
     log::{GroupCommit, Preallocation},
 };
@@ -35,6 +36,8 @@ pub struct Opened<T> {
     pub replication: Arc<Replication<T>>,
     /// Snapshots on their way between nodes.
     pub transfers: Arc<Transfers>,
+    /// The epoch of the data, in which versions of entities count.
+    pub epochs: Arc<EpochTracker>,
     restored: Restored<T>,
     runner: Runner,
     runtime: Option<Runtime>,
@@ -62,7 +65,8 @@ impl<T: Ticket> Opened<T> {
         let restored = open::restored(config, world, preallocation)?;
         let replication = Arc::clone(&restored.replication);
         let runtime = runtime(&replication, &runner)?;
-        Ok(Opened { replication, transfers: Arc::default(), restored, runner, runtime })
+        let epochs = Arc::clone(&restored.epochs);
+        Ok(Opened { replication, transfers: Arc::default(), epochs, restored, runner, runtime })
     }
 
     /// The data directory.
@@ -86,7 +90,7 @@ impl<T: Ticket> Opened<T> {
     /// # Errors
     /// No thread is to be had.
     pub fn start<O: Owner<Ticket = T>>(self, owner: &O) -> Result<Running, ReplicationError> {
-        let Opened { replication, transfers, restored, runner, mut runtime } = self;
+        let Opened { replication, transfers, epochs: _, restored, runner, mut runtime } = self;
         let Restored { engines, log, replays, snapshots_kept, leftover, .. } = restored;
         let snapshots = Arc::new(SnapshotWriter::start(&replication, &runner)?);
         let history = Arc::new(HistoryWriter::start(&replication, &runner)?);
