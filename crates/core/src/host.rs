@@ -165,12 +165,12 @@ impl<R> Turn<R> {
     }
 
     /// Converts running time to true time in the answers to clients.
-    fn to_true_time(&mut self, distance_ms: i64) {
+    fn convert_to_true_time(&mut self, distance_ms: i64) {
         for effect in [&mut self.now, &mut self.committed, &mut self.read].into_iter().flatten() {
             if let Effect::Answer { outcome: Ok(answered), .. } = effect
                 && !planted::is("a deadline told in running time")
             {
-                answered.answer.to_true_time(distance_ms);
+                answered.answer.convert_to_true_time(distance_ms);
             }
         }
     }
@@ -254,7 +254,7 @@ impl<R> Host<R> {
             Role::Cluster => cluster::handle(stage, input),
             Role::Cart(host) => host.handle(stage, input),
         }
-        turn.to_true_time(moment.distance_ms);
+        turn.convert_to_true_time(moment.distance_ms);
     }
 
     /// Whether the entity is a cart that has ended or that no client has opened. It will hardly be used again.

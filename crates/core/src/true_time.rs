@@ -11,7 +11,7 @@ use crate::{
 
 impl Answer {
     /// Converts running time to true time, which is `distance_ms` ahead.
-    pub(crate) fn to_true_time(&mut self, distance_ms: i64) {
+    pub(crate) fn convert_to_true_time(&mut self, distance_ms: i64) {
         if distance_ms == 0 {
             return;
         }
@@ -31,7 +31,7 @@ impl Answer {
 
 impl Event {
     /// Converts running time to true time, which is `distance_ms` ahead. Histories show events so.
-    pub fn to_true_time(&mut self, distance_ms: i64) {
+    pub fn convert_to_true_time(&mut self, distance_ms: i64) {
         let deadline = match self {
             Event::Session(
                 SessionEvent::SeatsHeld { deadline, .. }

@@ -208,7 +208,7 @@ impl<'a> Back<'a> {
                 self.version -= 1;
                 if self.wanted.has(version, &event) {
                     let time = Timestamp(stamp.true_ms());
-                    event.to_true_time(stamp.distance_ms);
+                    event.convert_to_true_time(stamp.distance_ms);
                     self.found.push(HistoryEntry { shard: self.shard, index, time, version, event, by: by.clone() });
                 }
             }

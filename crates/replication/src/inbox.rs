@@ -61,8 +61,7 @@ impl<M> Inbox<M> {
 
     /// The reader has ended: what waits and what is still to come is dropped.
     pub(crate) fn end(&self) {
-        self.close();
-        self.queue.take(&mut Vec::new());
+        self.queue.end();
     }
 
     fn wake(&self) {

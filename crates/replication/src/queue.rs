@@ -5,14 +5,24 @@ use super::sync::{AtomicBool, Mutex, Ordering};
 
 /// Messages in order, and whether their reader sleeps.
 pub(crate) struct Queue<M> {
-    messages: Mutex<Vec<M>>,
+    contents: Mutex<Contents<M>>,
     asleep: AtomicBool,
     closed: AtomicBool,
 }
 
+struct Contents<M> {
+    messages: Vec<M>,
+    /// The reader has ended: nothing is added any more.
+    is_over: bool,
+}
+
 impl<M> Default for Queue<M> {
     fn default() -> Queue<M> {
-        Queue { messages: Mutex::new(Vec::new()), asleep: AtomicBool::new(false), closed: AtomicBool::new(false) }
+        Queue {
+            contents: Mutex::new(Contents { messages: Vec::new(), is_over: false }),
+            asleep: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        }
     }
 }
 
@@ -27,17 +37,26 @@ impl<M> Queue<M> {
 
     /// Adds one message without waking the reader, which takes it when it is awake anyway, or with [`Queue::nudge`].
     pub(crate) fn push_quietly(&self, message: M) {
-        let mut messages = self.messages.lock();
-        // Nothing stays where it is never read. What comes just before the end is thrown away by the reader that ends.
-        if !self.closed.load(Ordering::Acquire) {
-            messages.push(message);
+        let mut contents = self.contents.lock();
+        if !contents.is_over {
+            contents.messages.push(message);
         }
+    }
+
+    /// The reader has ended: what is in the queue is dropped, and what is still pushed.
+    pub(crate) fn end(&self) {
+        let dropped = {
+            let mut contents = self.contents.lock();
+            contents.is_over = true;
+            std::mem::take(&mut contents.messages)
+        };
+        drop(dropped);
     }
 
     /// Whether the reader sleeps although there may be something: it is to be woken.
     #[must_use]
     pub(crate) fn nudge(&self) -> bool {
-        !self.messages.lock().is_empty() && self.asleep.swap(false, Ordering::AcqRel)
+        !self.contents.lock().messages.is_empty() && self.asleep.swap(false, Ordering::AcqRel)
     }
 
     /// Says that nothing more will come. Whether the reader is to be woken.
@@ -55,14 +74,14 @@ impl<M> Queue<M> {
 
     /// Moves everything into `into`; `false` if there is nothing.
     pub(crate) fn take(&self, into: &mut Vec<M>) -> bool {
-        let mut messages = self.messages.lock();
+        let messages = &mut self.contents.lock().messages;
         if messages.is_empty() {
             return false;
         }
         if into.is_empty() {
-            std::mem::swap(&mut *messages, into);
+            std::mem::swap(messages, into);
         } else {
-            into.append(&mut messages);
+            into.append(messages);
         }
         true
     }
