@@ -109,8 +109,11 @@ impl FrameReader {
     }
 }
 
-/// The frame at the beginning: its header, its payload, and its whole length. `None` if it is incomplete.
-fn frame(bytes: &[u8]) -> Result<Option<(FrameHeader, &[u8], usize)>, InvalidFrame> {
+/// The header of a frame, its payload, and its whole length in bytes.
+type Frame<'a> = (FrameHeader, &'a [u8], usize);
+
+/// The frame at the beginning. `None` if it is incomplete.
+fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, InvalidFrame> {
     let mut cursor = Cursor::new(bytes);
     let Some((header, length)) = FrameHeader::parse(&mut cursor).map_err(|_| InvalidFrame)? else { return Ok(None) };
     // A server must not mask its frames.

@@ -249,7 +249,7 @@ fn replication_config(config: &NodeConfig) -> ReplicationConfig {
         snapshot_entries: config.snapshot_entries,
         snapshot_bytes: config.snapshot_bytes,
         checksum_entries: config.checksum_entries,
-        history_store: config.history_store.clone(),
+        history_store: config.history_store,
         history_archive_bytes: config.history_archive_bytes,
     }
 }
