@@ -97,7 +97,7 @@ fn the_page_before_and_after_a_hold() {
         standard 10.00 EUR: 8 free
         premium 25.00 EUR: 4 free
 
-        Which seats? Like B5 B6 or B5-B8; best 3 takes the three best side by side; q leaves
+        Which seats? Like B5 B6 or B5-B8; best 3 takes the best 3 adjacent seats; q leaves
         > b2
     "#]]
     .assert_eq(&page(&state, 0));
