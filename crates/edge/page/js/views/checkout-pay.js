@@ -62,7 +62,7 @@ function field(label, control, hint) {
   return h('div', { class: 'field' }, h('label', { class: 'field__label', for: control.id }, label), control, hint && h('p', { class: 'field__hint' }, hint));
 }
 
-/** The buyer: a name that stays here or, if customers have tokens, the customer who is signed in. */
+/** The buyer: a name that stays here or, if customers have tokens, the signed-in customer. */
 function buyerOf(app) {
   if (!app.page.customers) {
     const name = h('input', { class: 'input', id: 'customer', autocomplete: 'name', maxlength: 80, value: app.customer.get()?.name || '' });
