@@ -39,9 +39,6 @@ AT_ONCE = 2
 # These take longest and begin first, so that none of them is left at the end. The simulation computes, the others wait.
 LONGEST_FIRST = ["cli cluster", "sim seeds", "cli whole", "core rules", "core boxoffice_core", "shard engine", "core all"]
 
-# Not beside another executable, and why.
-ALONE = {"node leaving": "20 000 carts are bought as fast as the node can, and one refusal for overload fails the test"}
-
 LOWEST_PRIORITY = ["nice", "-n", "19"]
 
 
@@ -196,7 +193,7 @@ def tests(executables):
         jobs["costs of a purchase"] = lambda: check("costs of a purchase", [ROOT / "tests/costs.py", node])
     jobs["HTTP API"] = lambda: check("HTTP API", [ROOT / "tests/api/run", PROGRAM])
     ranks = {name: rank for rank, name in enumerate(LONGEST_FIRST)}
-    waiting = collections.deque(sorted(jobs.keys() - ALONE, key=lambda name: (ranks.get(name, len(ranks)), name)))
+    waiting = collections.deque(sorted(jobs, key=lambda name: (ranks.get(name, len(ranks)), name)))
 
     def take():
         while True:
@@ -209,8 +206,6 @@ def tests(executables):
     with Phase("tests"):
         for thread in [begin(take) for _ in range(AT_ONCE)]:
             thread.join()
-        for name in ALONE.keys() & jobs.keys():
-            jobs[name]()
 
 
 def other_builds():
@@ -273,6 +268,11 @@ def begin(call):
 def long():
     """What takes too long to gate a merge."""
     cargo = ["cargo", "test", "--quiet"]
+    # Random tests make this many times more runs.
+    os.environ["BOXOFFICE_RANDOM"] = "10"
+    with Phase("random tests"):
+        for package, test in [("core", "rules"), ("shard", "engine"), ("wire", "all")]:
+            check(f"random tests of {package}", [*cargo, "-p", f"boxoffice-{package}", "--test", test])
     with Phase("planted bugs"):
         check("planted bugs of the rules", [*cargo, "-p", "boxoffice-core", "--features", "planted", "--test", "rules", "planted"])
         check("planted bugs", [*cargo, "-p", "boxoffice-sim", "--features", "planted", "--test", "planted"])

@@ -451,7 +451,7 @@ impl EntityActorState {
             },
             shard: assignment.lead.id,
             term: assignment.leadership.epoch.0,
-            led: assignment.lead.leader_info(),
+            leader: assignment.lead.leader_info(),
             version: self.turn.after,
             committed: assignment
                 .lead

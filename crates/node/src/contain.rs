@@ -58,7 +58,7 @@ pub(crate) struct PanicContext {
     /// In which the leader decides.
     pub(crate) term: u64,
     /// The newest one that the replica here has heard of, with its leader.
-    pub(crate) led: LeaderInfo,
+    pub(crate) leader: LeaderInfo,
     /// The entity's version before the decision, with all that was proposed: `admin.history` has those that were committed.
     pub(crate) version: u64,
     /// The entity's committed version in the replica here.
@@ -67,7 +67,7 @@ pub(crate) struct PanicContext {
 
 impl fmt::Display for PanicContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PanicContext { input, by, shard, term, led, version, committed } = self;
+        let PanicContext { input, by, shard, term, leader, version, committed } = self;
         write!(f, "decided: {input}")?;
         if let Some(by) = by {
             write!(f, " of {by}")?;
@@ -76,9 +76,9 @@ impl fmt::Display for PanicContext {
             f,
             " at version {version}, of which {committed} are committed here; leader of shard {shard} in term {term}"
         )?;
-        match led.leader {
-            Some(leader) => write!(f, ", of term {} node {leader} is known", led.term),
-            None => write!(f, ", of term {} no leader is known", led.term),
+        match leader.leader {
+            Some(node) => write!(f, ", of term {} node {node} is known", leader.term),
+            None => write!(f, ", of term {} no leader is known", leader.term),
         }
     }
 }
@@ -282,7 +282,9 @@ mod tests {
         fn exit(&self, _: &tracing::span::Id) {}
     }
 
+    // Not inlined, so that the backtrace has its name even in a build without debug information.
     #[test]
+    #[inline(never)]
     fn deciding_does_not_wait_for_the_log() {
         let ((say, said), (let_go, go_on)) = (mpsc::channel(), mpsc::channel());
         let log = tracing::Dispatch::new(SlowLog { said: say, go_on: Mutex::new(go_on) });
@@ -294,7 +296,7 @@ mod tests {
             by: Some(Entity::Cart(boxoffice_core::id::CartId(7))),
             shard: 3,
             term: 5,
-            led: LeaderInfo { term: 6, leader: Some(2) },
+            leader: LeaderInfo { term: 6, leader: Some(2) },
             version: 12,
             committed: 9,
         };

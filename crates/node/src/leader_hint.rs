@@ -44,7 +44,7 @@ impl LeaderHint {
     /// The term in which a node is known to lead, or to have led.
     pub(crate) fn term_of(&self, node: NodeId) -> Option<u64> {
         let leads_in = [Some(self.follows), self.named].into_iter().flatten();
-        leads_in.filter(|led| led.leader == Some(node)).map(|led| led.term).max()
+        leads_in.filter(|info| info.leader == Some(node)).map(|info| info.term).max()
     }
 
     fn hinted(&self) -> Option<NodeId> {
@@ -58,10 +58,11 @@ impl LeaderHint {
     }
 
     /// The replica here knows this now.
-    pub(crate) fn follow(&mut self, led: LeaderInfo) {
-        self.follows = led;
+    pub(crate) fn follow(&mut self, info: LeaderInfo) {
+        self.follows = info;
         self.last_failed = None;
-        let is_old = |named: &mut LeaderInfo| named.term < led.term || (named.term == led.term && led.leader.is_some());
+        let is_old =
+            |named: &mut LeaderInfo| named.term < info.term || (named.term == info.term && info.leader.is_some());
         self.named.take_if(is_old);
     }
 
@@ -110,20 +111,20 @@ mod tests {
 
     const HERE: NodeId = 1;
 
-    fn led(term: u64, leader: impl Into<Option<NodeId>>) -> LeaderInfo {
+    fn info(term: u64, leader: impl Into<Option<NodeId>>) -> LeaderInfo {
         LeaderInfo { term, leader: leader.into() }
     }
 
     /// At node 1 of three.
     fn following(term: u64, leader: impl Into<Option<NodeId>>) -> LeaderHint {
-        LeaderHint { follows: led(term, leader), replica_nodes: vec![2, 3], ..LeaderHint::default() }
+        LeaderHint { follows: info(term, leader), replica_nodes: vec![2, 3], ..LeaderHint::default() }
     }
 
     #[test]
     fn a_hint_to_a_dead_node_does_not_hide_the_leader() {
         let mut leader_hint = following(5, 2);
         assert_eq!(leader_hint.leader(0), Some(2));
-        assert!(leader_hint.correct(2, led(6, 3), HERE), "2 leads no more and names its successor");
+        assert!(leader_hint.correct(2, info(6, 3), HERE), "2 leads no more and names its successor");
         assert_eq!(leader_hint.leader(0), Some(3));
         leader_hint.unreachable(3);
         assert_eq!(leader_hint.leader(0), Some(2));
@@ -133,32 +134,32 @@ mod tests {
 
     #[test]
     fn a_hint_from_before_an_election_is_ignored_after_it() {
-        for old in [led(4, HERE), led(4, 3), led(4, None)] {
+        for old in [info(4, HERE), info(4, 3), info(4, None)] {
             let mut leader_hint = following(5, 2);
             assert!(!leader_hint.correct(2, old, HERE));
             assert_eq!(leader_hint.leader(0), Some(2), "{old:?}");
         }
         let mut leader_hint = following(5, 2);
-        assert!(!leader_hint.correct(3, led(4, 2), HERE), "old, and of another one");
+        assert!(!leader_hint.correct(3, info(4, 2), HERE), "old, and of another one");
         assert_eq!(leader_hint.leader(0), Some(2));
     }
 
     #[test]
     fn an_elected_node_that_does_not_lead_yet_stays_the_hint() {
         let mut leader_hint = following(6, 3);
-        assert!(!leader_hint.correct(3, led(6, None), HERE), "it is asked again later");
+        assert!(!leader_hint.correct(3, info(6, None), HERE), "it is asked again later");
         assert_eq!((leader_hint.known(), leader_hint.leader(0)), (Some(3), Some(3)));
         // What it says of a later term holds.
-        assert!(leader_hint.correct(3, led(7, 2), HERE));
+        assert!(leader_hint.correct(3, info(7, 2), HERE));
         assert_eq!(leader_hint.known(), Some(2));
     }
 
     #[test]
     fn a_hint_that_names_this_node_is_ignored() {
         let mut leader_hint = following(5, 2);
-        leader_hint.correct(2, led(5, HERE), HERE);
+        leader_hint.correct(2, info(5, HERE), HERE);
         assert_eq!([0, 1].map(|attempt| leader_hint.leader(attempt)), [Some(2), Some(3)], "all other nodes are asked");
-        assert!(leader_hint.correct(3, led(6, 2), HERE));
+        assert!(leader_hint.correct(3, info(6, 2), HERE));
         assert_eq!([0, 1].map(|attempt| leader_hint.leader(attempt)), [Some(2); 2]);
     }
 
@@ -166,18 +167,18 @@ mod tests {
     fn a_node_without_a_replica_learns_the_leader_from_answers() {
         let mut leader_hint = LeaderHint { replica_nodes: vec![2, 3, 4], ..LeaderHint::default() };
         assert_eq!([0, 1, 2, 3].map(|attempt| leader_hint.leader(attempt)), [Some(2), Some(3), Some(4), Some(2)]);
-        assert!(leader_hint.correct(2, led(7, 3), HERE));
+        assert!(leader_hint.correct(2, info(7, 3), HERE));
         assert_eq!([0, 1, 2].map(|attempt| leader_hint.leader(attempt)), [Some(3); 3]);
         // It is elected and has not begun.
-        assert!(!leader_hint.correct(3, led(7, 3), HERE));
+        assert!(!leader_hint.correct(3, info(7, 3), HERE));
         assert_eq!(leader_hint.leader(0), Some(3));
         // It does not lead any more and knows no leader.
-        leader_hint.correct(3, led(7, None), HERE);
+        leader_hint.correct(3, info(7, None), HERE);
         assert_eq!([0, 1, 2].map(|attempt| leader_hint.leader(attempt)), [Some(2), Some(3), Some(4)]);
         // Somebody has not heard of the end of it.
-        leader_hint.correct(2, led(7, 3), HERE);
+        leader_hint.correct(2, info(7, 3), HERE);
         assert_eq!(leader_hint.leader(0), Some(3));
-        assert!(leader_hint.correct(3, led(8, 4), HERE));
+        assert!(leader_hint.correct(3, info(8, 4), HERE));
         assert_eq!(leader_hint.leader(0), Some(4));
     }
 
@@ -185,37 +186,37 @@ mod tests {
     fn a_leader_in_another_term_than_hinted_is_asked_again_at_once() {
         let mut leader_hint = LeaderHint { replica_nodes: vec![2, 3], ..LeaderHint::default() };
         assert_eq!(leader_hint.term_of(2), None);
-        assert!(leader_hint.correct(2, led(7, 2), HERE), "it leads, and was asked without a term");
+        assert!(leader_hint.correct(2, info(7, 2), HERE), "it leads, and was asked without a term");
         assert_eq!((leader_hint.leader(0), leader_hint.term_of(2)), (Some(2), Some(7)));
-        assert!(leader_hint.correct(2, led(9, 2), HERE));
-        assert!(!leader_hint.correct(2, led(9, 2), HERE), "nothing new");
+        assert!(leader_hint.correct(2, info(9, 2), HERE));
+        assert!(!leader_hint.correct(2, info(9, 2), HERE), "nothing new");
         assert_eq!((leader_hint.leader(0), leader_hint.term_of(2)), (Some(2), Some(9)));
         let mut leader_hint = following(5, 2);
-        assert!(leader_hint.correct(2, led(7, 2), HERE), "the replica here has not heard of its second election");
+        assert!(leader_hint.correct(2, info(7, 2), HERE), "the replica here has not heard of its second election");
         assert_eq!((leader_hint.leader(0), leader_hint.term_of(2)), (Some(2), Some(7)));
     }
 
     #[test]
     fn a_node_without_a_replica_does_not_lead() {
         let mut leader_hint = LeaderHint { replica_nodes: vec![2, 3], ..LeaderHint::default() };
-        leader_hint.correct(2, led(7, 4), HERE);
+        leader_hint.correct(2, info(7, 4), HERE);
         assert_eq!(leader_hint.leader(0), Some(4));
         // The shard was moved away from it since.
-        leader_hint.correct(4, led(0, None), HERE);
+        leader_hint.correct(4, info(0, None), HERE);
         assert_eq!([0, 1].map(|attempt| leader_hint.leader(attempt)), [Some(2), Some(3)]);
-        leader_hint.correct(2, led(8, 3), HERE);
+        leader_hint.correct(2, info(8, 3), HERE);
         assert_eq!(leader_hint.leader(0), Some(3));
     }
 
     #[test]
     fn the_replica_here_overrules_older_hints() {
         let mut leader_hint = following(5, 2);
-        leader_hint.correct(2, led(6, 3), HERE);
-        leader_hint.follow(led(6, None));
+        leader_hint.correct(2, info(6, 3), HERE);
+        leader_hint.follow(info(6, None));
         assert_eq!(leader_hint.leader(0), Some(3), "it has heard of the term and not of who won");
-        leader_hint.follow(led(7, 2));
+        leader_hint.follow(info(7, 2));
         assert_eq!(leader_hint.leader(0), Some(2));
-        leader_hint.follow(led(8, None));
+        leader_hint.follow(info(8, None));
         assert_eq!([0, 1].map(|attempt| leader_hint.leader(attempt)), [Some(2), Some(3)]);
     }
 }

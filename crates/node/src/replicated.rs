@@ -77,7 +77,7 @@ impl Replicated {
     fn leader_changed(&self, shard: ShardId, led: LeaderInfo) {
         let lead = &self.shared.shards[usize::from(shard)];
         lead.leader_hint.lock().follow(led);
-        if lead.set_led(led.leader.is_some(), self.shared.world.clock.monotonic_ms()) {
+        if lead.note_leader(led.leader.is_some(), self.shared.world.clock.monotonic_ms()) {
             self.shared.remote_feeds.leader_changed(shard);
             self.shared.feeds.leaders_changed();
         }

@@ -335,8 +335,8 @@ impl ShardLead {
     }
 
     /// Notes whether the replica here knows a leader. Returns whether that changed.
-    pub(crate) fn set_led(&self, led: bool, now_ms: u64) -> bool {
-        if led {
+    pub(crate) fn note_leader(&self, is_known: bool, now_ms: u64) -> bool {
+        if is_known {
             self.leaderless_since_ms.swap(0, Ordering::Relaxed) != 0
         } else {
             let since_ms = now_ms.max(1);

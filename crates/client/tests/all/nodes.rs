@@ -6,7 +6,7 @@ use crate::common::*;
 use boxoffice_client::{Cart, Client, ClientConfig, Encoding, Error, FailKind, RetryCounts, Seat, Timestamp};
 use boxoffice_core::{answer::Answered, refusal::Refusal};
 use boxoffice_wire::{
-    Op, Rejection, Request,
+    Fail, Op, Rejection, Request,
     call::Shape,
     cluster::{NodeAddress, ShardMap},
     encode,
@@ -384,12 +384,12 @@ async fn a_request_in_doubt_is_retried_over_the_same_connection() {
     let (client, mut one, servers) = with_a_leader().await;
     let session = id("hamlet");
     let cart = Cart::new(&client);
-    let in_doubt = cart.with_request_id("mine-1").with_deadline(Duration::from_millis(300));
+    let in_doubt = cart.with_request_id("mine-1").with_deadline(Duration::from_secs(5));
     let serve = async {
-        let deadline = Instant::now() + Duration::from_millis(400);
-        while let Ok(request) = tokio::time::timeout_at(deadline, one.request()).await {
-            one.fail(&request, FailKind::Unknown).await;
-        }
+        let request = one.request().await;
+        // The wait ends after the deadline, so there is no second attempt.
+        let fail = Fail { retry_after_ms: Some(60_000), ..Fail::new(FailKind::Unknown) };
+        one.send(|encoding, out| encode::fail(encoding, out, request.id, &fail)).await;
     };
     let (reply, ()) = tokio::join!(in_doubt.hold_seats(&session, SEATS), serve);
     assert!(matches!(reply, Err(Error::Unknown(Some(_)))), "{reply:?}");
@@ -447,8 +447,7 @@ async fn a_leader_that_refused_the_client_is_tried_again_later() {
     let serve = async {
         let request = two.request().await;
         two.send(|encoding, out| {
-            let fail =
-                boxoffice_wire::Fail { retry_after_ms: Some(400), ..boxoffice_wire::Fail::new(FailKind::NotReady) };
+            let fail = Fail { retry_after_ms: Some(400), ..Fail::new(FailKind::NotReady) };
             encode::fail(encoding, out, request.id, &fail);
         })
         .await;

@@ -34,13 +34,13 @@ use self::wild::Wild;
 use crate::{
     fixture::Fixture,
     high_numbers::RaisedNumbers,
-    random_runs::{FaultRates, RandomRun, Rng, buyer, rules},
+    random_runs::{FaultRates, RandomRun, Rng, buyer, rules, scaled},
     script::{details, euros, id, layout, new_session, pay, product, resource},
     test_gateway::CallFate,
 };
 
-/// Seeds of each net every day.
-const SEEDS: u64 = 1_000;
+/// Seeds of each net.
+const SEEDS: u64 = 300;
 const STEPS: u32 = 60;
 const WORDS: u32 = 250;
 
@@ -54,7 +54,7 @@ const REVISION_MAX: u64 = u64::MAX - (1 << 41);
 fn seeds() -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse().ok());
     let from: u64 = number("ENDS_FROM").unwrap_or(0);
-    from..from + number("ENDS_SEEDS").unwrap_or(SEEDS)
+    from..from + number("ENDS_SEEDS").unwrap_or_else(|| scaled(SEEDS))
 }
 
 /// Prints the seed if the run panics.

@@ -24,7 +24,12 @@ use crate::{
     script::{cart, details, euros, id, layout, new_session, pay, product, recorded, resource},
 };
 
-const SEEDS: u64 = 900;
+const SEEDS: u64 = 300;
+
+/// This count times `BOXOFFICE_RANDOM`, the factor of all random tests. It is 1 if not set.
+pub(crate) fn scaled(count: u64) -> u64 {
+    count * std::env::var("BOXOFFICE_RANDOM").map_or(1, |text| text.parse().expect("a number"))
+}
 const STEPS: u32 = 300;
 /// The most deposed hosts at a time.
 const DEPOSED_MAX: usize = 6;
@@ -35,28 +40,28 @@ const QUOTA_MAX: u32 = 5;
 fn random_runs() {
     // Other seeds than the usual ones.
     let from = std::env::var("RANDOM_RUNS_FROM").ok().and_then(|from| from.parse().ok()).unwrap_or(0);
-    for seed in from..from + SEEDS {
+    for seed in from..from + scaled(SEEDS) {
         random_run(seed, FaultRates::ROUGH);
     }
 }
 
 #[test]
 fn random_runs_without_losses() {
-    for seed in 0..SEEDS / 3 {
+    for seed in 0..scaled(SEEDS / 3) {
         random_run(seed, FaultRates { crash: 0, lose: 0, ..FaultRates::ROUGH });
     }
 }
 
 #[test]
 fn random_runs_with_crashes() {
-    for seed in 0..SEEDS / 3 {
+    for seed in 0..scaled(SEEDS / 3) {
         random_run(seed, FaultRates { crash: 12, lose: 0, double: 0, ..FaultRates::ROUGH });
     }
 }
 
 #[test]
 fn random_runs_with_operators() {
-    for seed in 0..SEEDS / 2 {
+    for seed in 0..scaled(SEEDS / 2) {
         random_run(seed, FaultRates::WITH_OPERATORS);
     }
 }
@@ -64,7 +69,8 @@ fn random_runs_with_operators() {
 #[test]
 fn random_runs_with_deposed_leaders() {
     let from = std::env::var("RANDOM_RUNS_FROM").ok().and_then(|from| from.parse().ok()).unwrap_or(0);
-    let seeds = std::env::var("RANDOM_RUNS_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(SEEDS);
+    let seeds =
+        std::env::var("RANDOM_RUNS_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or_else(|| scaled(SEEDS));
     for seed in from..from + seeds {
         after_runs_with_deposed_leaders(seed);
     }

@@ -11,11 +11,11 @@ use boxoffice_core::{
 
 use crate::{
     fixture::{Fixture, Message},
-    random_runs::Rng,
+    random_runs::{Rng, scaled},
     script::{details, hold_lines, id, layout, new_session},
 };
 
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 100;
 const STEPS: u32 = 80;
 
 /// Two sessions of four seats each, in one hall.
@@ -105,7 +105,7 @@ fn a_tombstone_is_counted_until_its_eviction() {
 
 #[test]
 fn guests_who_come_and_go() {
-    for seed in 0..SEEDS {
+    for seed in 0..scaled(SEEDS) {
         guests(seed);
     }
 }

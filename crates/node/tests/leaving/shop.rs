@@ -172,11 +172,19 @@ impl Shop {
         let _ = selling.block_on(node.stop(0));
     }
 
+    /// Submits a command, again while the node is too busy for it.
     pub(crate) fn ask(&self, command: Command, request: Option<u64>) -> api::Result {
-        let (sender, receiver) = mpsc::channel();
         let request = request.map(|request| Request { id: RequestHash(request), body: 0 });
-        self.handle().submit(command, request, ReplyTo::new(Arc::new(Answers(sender)), 0));
-        receiver.recv().expect("every command is answered").1
+        loop {
+            let (sender, receiver) = mpsc::channel();
+            self.handle().submit(command.clone(), request, ReplyTo::new(Arc::new(Answers(sender)), 0));
+            match receiver.recv().expect("every command is answered").1 {
+                Err(Failure::Busy(retry_after_ms)) => {
+                    std::thread::sleep(Duration::from_millis(retry_after_ms.into()));
+                }
+                result => return result,
+            }
+        }
     }
 
     fn must(&self, command: Command, request: u64) {
@@ -282,6 +290,11 @@ impl Shop {
             let (number, step) = (tag / 2, tag % 2);
             match result {
                 Ok(answer) => assert!(answer.is_ok(), "{answer:?}"),
+                Err(Failure::Busy(retry_after_ms)) => {
+                    std::thread::sleep(Duration::from_millis(retry_after_ms.into()));
+                    submit(number, step);
+                    continue;
+                }
                 Err(_) => return bought,
             }
             if step == 0 {
