@@ -1,9 +1,61 @@
-//! The rules of Boxoffice, as values and functions: what a command does to a venue, a session, a product, a resource, a
-//! customer or a cart.
+//! The rules of Boxoffice: what a command does to a venue, a session, a product, a resource, a customer or a cart.
 //!
 //! There is no clock, socket, thread or randomness. Time is a parameter, and the same inputs in the same order give the same
-//! state on every machine. `decide` reads and answers. `apply` writes and cannot fail. [`host::Host`] joins the two and returns
-//! what has to be asked, answered and waited for.
+//! state on every machine. `decide` reads and answers. `apply` writes and cannot fail. [`host::Host`] joins the two. It takes
+//! inputs one after the other and returns a [`host::Turn`]: the events to store, and the effects to carry out now, after the
+//! commit, or after a safe read.
+//!
+//! A product with two units. Two carts ask for both:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use boxoffice_core::{
+//!     ask::{Ask, Reply},
+//!     command::{Command, HoldPolicy, Limits, ProductCommand, ProductDetails, Want},
+//!     host::{Effect, Host, Input, Turn},
+//!     id::{CartId, Entity, HoldId, Id, Request, RequestHash},
+//!     money::{Currency, Money},
+//!     refusal::Refusal,
+//!     rules::Rules,
+//!     time::{Moment, Timestamp},
+//! };
+//!
+//! let mug = Id::new("mug").unwrap();
+//! let mut host = Host::new(Entity::Product(mug.clone()), None, Arc::new(Rules::default()));
+//! let now = Moment { at: Timestamp(1_000), distance_ms: 0 };
+//! let mut turn = Turn::default();
+//!
+//! let details = ProductDetails {
+//!     name: "Mug".into(),
+//!     properties: Vec::new(),
+//!     blob: Vec::new(),
+//!     price: Money { amount: 12_00, currency: Currency::new("EUR").unwrap() },
+//!     stock: 2,
+//!     hold: HoldPolicy::default(),
+//!     hold_ttl_ms: None,
+//!     limits: Limits::default(),
+//! };
+//! let command = Command::Product(mug, ProductCommand::Put(Box::new(details)));
+//! let request = Some(Request { id: RequestHash::of("put-1"), body: 0 });
+//! host.handle(now, Input::Command { from: "operator", request, command }, &mut turn);
+//! assert_eq!(turn.events.len(), 1);
+//!
+//! let ask = |cart: u128| {
+//!     let hold = HoldId { cart: CartId(cart), request: RequestHash::of("hold-1"), part: 0, attempt: 0 };
+//!     let want = Want::Units { quantity: 2, now: false };
+//!     Input::Ask { from: Entity::Cart(CartId(cart)), ask: Ask::Hold { hold, revision: 1, want, life_ms: 600_000 } }
+//! };
+//! turn.clear();
+//! host.handle(now, ask(7), &mut turn);
+//! assert!(matches!(&turn.committed[..], [Effect::Reply { reply: Reply::Granted(_), .. }]));
+//!
+//! turn.clear();
+//! // Nothing is committed yet, so the refusal waits for a safe read.
+//! host.handle(now, ask(8), &mut turn);
+//! let [Effect::Reply { reply: Reply::Refused { refusal, .. }, .. }] = &turn.read[..] else { panic!("{turn:?}") };
+//! assert!(matches!(refusal, Refusal::OutOfStock { .. }));
+//! ```
 #![no_std]
 
 extern crate alloc;

@@ -1,4 +1,21 @@
-//! The node: actors and I/O around the pure crates. It reaches the outside only through [`boxoffice_env::World`].
+//! The node: actors that decide, and the routes between them, other nodes and the replication. It reaches the outside only
+//! through [`boxoffice_env::World`].
+//!
+//! # From a command to its answer
+//!
+//! 1. [`node::NodeHandle::submit`] takes a command with an [`api::ReplyTo`]. If the node waits too long for commands, the
+//!    [admission] refuses the first commands of new customers.
+//! 2. Each entity belongs to a shard. If another node leads the shard, the command is forwarded to it, and repeated with the
+//!    same request id if that leader is lost.
+//! 3. The entity's actor takes the entity's state, and [`boxoffice_core::host::Host`] decides. A panic is
+//!    [contained](contain): it fails this command and restarts the entity from committed state.
+//! 4. The events are proposed to [`boxoffice_replication`]. Answers and messages that depend on them are held back.
+//! 5. When the entry is committed and applied, the answers are given, and the feeds hear of the change.
+//!
+//! # Clusters
+//!
+//! Every node has a copy of the directory, which knows the members and their replicas. A reconciler on each node starts, moves
+//! and drops replicas as the directory says. `docs/internals/actors.md` and `docs/internals/replication.md` explain both.
 
 /// Plants a bug in whatever runs on this thread, in these crates and those below; or none.
 #[cfg(feature = "planted")]

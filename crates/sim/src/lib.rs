@@ -1,6 +1,16 @@
 //! The simulation. It runs real nodes with all actors in a simulated world on one thread, and everything follows from a
 //! seed. Buyers buy while machines lose power, pause and have failing disks. Then everything is healed, and the final
 //! state is compared with the answers that buyers received.
+//!
+//! ```
+//! use boxoffice_sim::{Settings, run};
+//!
+//! let report = run(Settings { minutes: 1, ..Settings::new(42) }).unwrap();
+//! assert!(report.violations.is_empty(), "{:?}", report.violations);
+//! assert!(report.changes > 0);
+//! // The same seed is the same run.
+//! assert_eq!(run(report.settings.clone()).unwrap().hash, report.hash);
+//! ```
 
 // In reading order: runs, faults, clients, checks, the world below.
 mod many;

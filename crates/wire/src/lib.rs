@@ -3,6 +3,20 @@
 //! A frame is read in two steps. The first reads the envelope (id, op, request id), the second the body by its op. So an
 //! unknown op is a refusal and not a malformed frame. Every frame is scanned before it is read: depth, claimed lengths,
 //! trailing bytes. `docs/reference/protocol.md` describes the protocol.
+//!
+//! ```
+//! use boxoffice_wire::{Call, Encoding, Op, Request};
+//!
+//! let frame = br#"{"id": 1, "op": "session.map", "body": {"session": "hamlet-tonight"}}"#;
+//! let request = Request::read(Encoding::Json, frame).unwrap();
+//! assert_eq!((request.id, request.op), (1, Op::SessionMap));
+//! let Call::Command(command) = &request.call else { panic!("{request:?}") };
+//! assert_eq!(command.entity().to_string(), "session/hamlet-tonight");
+//!
+//! // The body lacks its session. The answer names the field and has the request's id.
+//! let rejected = Request::read(Encoding::Json, br#"{"id": 2, "op": "session.map", "body": {}}"#).unwrap_err();
+//! assert_eq!(rejected.id, Some(2));
+//! ```
 
 // In reading order: limits and encodings, representations of values, requests, answers, the client's side, customers'
 // tokens, payments, schemas.
