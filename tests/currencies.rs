@@ -1,15 +1,15 @@
-//! One cart pays in one currency, and comes to no more than can be written: whatever is mixed, or is too much, is refused by
-//! name, nothing of it stays held, and what was in the cart is sold as it was.
+//! One cart pays in one currency, and its total has a maximum. A request that breaks either rule is refused by name, holds
+//! nothing, and leaves the cart as it was.
 
 use std::sync::Arc;
 
 use crate::common::{
-    self, Answer, Dice, Encoding, Home, Port, Shopper, Theatre, eventually,
-    town::{audit, event, places, product, room, stock},
+    self, Answer, Rng, Encoding, Home, Port, Shopper, Theatre, eventually,
+    fixture::{audit, event, places, product, room, stock},
 };
 use serde_json::{Value, json};
 
-/// Wants of every kind, each in a currency of its own: the currency, and a line.
+/// A hold of every kind, each in a currency of its own: the currency, and a line.
 async fn open_everything(port: &Port) -> Vec<(&'static str, Value)> {
     let price = |currency: &str| json!({"amount": 700, "currency": currency});
     let theatre = Theatre::open(port, 1, (10, 20), None).await;
@@ -28,7 +28,7 @@ async fn open_everything(port: &Port) -> Vec<(&'static str, Value)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn currencies_do_not_mix() {
-    let mut dice = Dice::of_test("currencies_do_not_mix");
+    let mut rng = Rng::of_test("currencies_do_not_mix");
     let home = Home::new();
     let server = home.start();
     let port = Arc::new(server.port(Encoding::Json).await);
@@ -37,17 +37,17 @@ async fn currencies_do_not_mix() {
     let says = |answer: Answer, theirs: &str, asked: &str| {
         let no = answer.no(101, "bad_request");
         let words = no["message"].as_str().expect("a message");
-        let told = [theirs, asked, "use another cart"].iter().all(|word| words.contains(word));
-        assert!(told, "{theirs} and {asked}: {words}");
+        let names_all = [theirs, asked, "use another cart"].iter().all(|word| words.contains(word));
+        assert!(names_all, "{theirs} and {asked}: {words}");
     };
     let mut orders = 0;
     for (mine, first) in &wants {
         for (other, second) in wants.iter().filter(|(other, _)| other != mine) {
-            let buyer = Shopper::new(&port, &mut dice);
-            // Together, before there is a cart.
+            let buyer = Shopper::new(&port, &mut rng);
+            // In one request, before the cart exists.
             says(hold(&buyer, &[first, second]).await, mine, other);
             buyer.port.read("cart.get", buyer.body(json!({}))).await.no(701, "not_found");
-            // One after the other, and among others.
+            // In later requests, also among other lines.
             hold(&buyer, &[first]).await.ok();
             let cart = buyer.get().await;
             says(hold(&buyer, &[second]).await, mine, other);
@@ -68,8 +68,8 @@ async fn currencies_do_not_mix() {
         (&json!(orders), Some(5)),
         "{audit}"
     );
-    // A cart that is empty again still pays as it did.
-    let buyer = Shopper::new(&port, &mut dice);
+    // An emptied cart keeps its currency.
+    let buyer = Shopper::new(&port, &mut rng);
     hold(&buyer, &[&wants[2].1]).await.ok();
     buyer.release(1).await.ok();
     says(hold(&buyer, &[&wants[0].1]).await, "GBP", "EUR");
@@ -80,9 +80,9 @@ async fn currencies_do_not_mix() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sums_have_an_end() {
     const DEAR: u64 = 1_000_000_000_000;
-    /// As many as can be written together: below 2^53 minor units.
+    /// The most units in one total: below 2^53 minor units.
     const MOST: u64 = 9_007;
-    let mut dice = Dice::of_test("sums_have_an_end");
+    let mut rng = Rng::of_test("sums_have_an_end");
     let home = Home::new();
     let server = home.start();
     for encoding in Encoding::BOTH {
@@ -103,7 +103,7 @@ async fn sums_have_an_end() {
             })
             .await;
         };
-        let buyer = Shopper::new(&port, &mut dice);
+        let buyer = Shopper::new(&port, &mut rng);
         let most = |answer: Answer| {
             let no = answer.no(101, "bad_request");
             assert!(no["message"].as_str().is_some_and(|words| words.contains("more than any cart may")), "{no}");
@@ -114,7 +114,7 @@ async fn sums_have_an_end() {
         let both = json!({"lines": [{"product": gold, "quantity": 5_000},
             {"session": finals, "area": "yard", "quantity": 5_000}]});
         most(buyer.ask("cart.hold_all", both).await);
-        // An hour of it is dearer than a price may be.
+        // One hour costs more than the maximum price.
         let noon = 1_900_000_800_000;
         let hour = buyer.slot(&vault, common::time(&port, noon), common::time(&port, noon + 3_600_000)).await;
         hour.no(502, "bad_interval");

@@ -15,7 +15,7 @@ def is_test(path):
 
 
 def lines(text):
-    """The lines outside `#[cfg(test)]` modules. rustfmt closes such a module with a brace at the indentation of its first line."""
+    """Counts the lines outside `#[cfg(test)]` modules. rustfmt closes such a module with a brace at the indentation of its first line."""
     counted, ends = 0, None
     rest = text.splitlines()
     for number, line in enumerate(rest):

@@ -1,4 +1,4 @@
-// What the page takes for the last word: its connection against sockets in the test's hand, without a browser.
+// Which answers the page's connection treats as final. Sockets are stubs; no browser runs.
 
 import assert from 'node:assert/strict';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -37,7 +37,7 @@ class Socket {
   close() {}
 }
 
-/** The page's modules are told to be modules by the page; here a package says so. */
+/** The page loads its scripts as modules. Here a package.json declares them to be modules. */
 async function connection() {
   const folder = mkdtempSync(join(tmpdir(), 'boxoffice-page-'));
   cpSync(fileURLToPath(new URL('../../crates/edge/page/js', import.meta.url)), join(folder, 'js'), { recursive: true });
@@ -67,7 +67,7 @@ test('a refusal is the last word only if no earlier attempt can be granted', asy
     const hold = (rid, deadline) => link.request('cart.hold_seats', {}, { rid, deadline }).catch((error) => error);
     const sentOf = (rid) => socket.sent.filter((frame) => frame.rid === rid);
 
-    // The outcome was unknown, and the node has found it out.
+    // The outcome was unknown, and the node has resolved it.
     let told = hold('same', 3_000);
     let [{ id }] = sentOf('same');
     socket.say({ id, fail: { code: 902, name: 'unknown', message: '', retry_after_ms: 10 } });
@@ -75,7 +75,7 @@ test('a refusal is the last word only if no earlier attempt can be granted', asy
     socket.no(id, 'seats_taken', 201);
     assert.equal((await told).name2, 'seats_taken');
 
-    // The first attempt went over another connection, and is granted late.
+    // The first attempt went over another connection, and its grant arrives late.
     told = hold('late', 8_000);
     [{ id }] = sentOf('late');
     socket.onclose({ code: 1006 });
@@ -96,7 +96,7 @@ test('a refusal is the last word only if no earlier attempt can be granted', asy
     assert.equal((await hold('never', 400)).name2, 'unknown');
     assert.equal((await hold('another', 400)).name2, 'seats_taken');
 
-    // How a payment ended is remembered.
+    // The outcome of a payment is kept.
     socket.answers = (frame) => socket.no(frame.id, 'payment_declined', 601);
     assert.equal((await hold('never', 400)).name2, 'payment_declined');
   } finally {

@@ -1,4 +1,4 @@
-// Nodes that die and nodes that are taken away, under people who buy.
+// Nodes that die and nodes that are drained while people buy.
 
 import assert from 'node:assert/strict';
 import { demo, hold, inCart, mapKnown, nodes, pageTest, pick, reads, ready, shows } from './lib.mjs';
@@ -35,7 +35,7 @@ pageTest('when its node is killed the page says so, goes on with another one and
   }
 }, { nodesGo: true });
 
-/** Keeps what the page says of its connection: some of it stands there for a moment only. */
+/** Records every text of the connection indicator. Some texts are visible for a moment only. */
 async function connectionTold(page) {
   await page.evaluate(() => {
     window.told = [];
@@ -81,7 +81,7 @@ pageTest('a node that is cut off from the others is left, and where there is no 
   try {
     await page.waitForFunction(() => window.told.includes('node n2 is cut off — this may be old'));
     print(`said to be old ${Date.now() - begun} ms after the others stood still`);
-    // The others do not say hello: it comes back, and stays.
+    // The other nodes are stopped and say no hello. The page returns to its node and stays there.
     await page.waitForSelector('#link[data-state=connected], #link[data-state=old]');
     await page.waitForFunction(() => window.told.filter((text) => text.endsWith('this may be old')).length > 1);
     assert.equal(await page.getAttribute('#link', 'data-state'), 'old');

@@ -37,7 +37,7 @@ pageTest('a time of a room is booked, seen by others, and canceled', async (peop
   await choose('18:00');
   await one.fill('#slot-who', 'Ada');
   await one.getByRole('button', { name: 'Reserve without paying' }).click();
-  // A stranger sees that it is taken, and not by whom.
+  // Another visitor sees that the time is taken, but not who booked it.
   await reads(other, '.booking--reserved', /^\s*18:00–19:00\s*Reserved\s*$/);
   await one.getByRole('button', { name: /^Cancel/ }).click();
   await other.waitForFunction(() => !document.querySelector('.booking--reserved'));

@@ -1,4 +1,4 @@
-// Seats: who sees what when, who loses, what is held and for how long, and how it is paid.
+// Seats: live updates, races for a seat, expiry, and payment.
 
 import assert from 'node:assert/strict';
 import { call, go, hold, inCart, mapKnown, median, pageTest, pause, pay, pick, reads, shows } from './lib.mjs';
@@ -15,7 +15,7 @@ pageTest('two browsers on different nodes see each other\'s holds within 200 ms'
       const look = () => (window.boxoffice.mapState(row, 3) === 1 ? resolve(Date.now()) : setTimeout(look, 1));
       look();
     }), turn);
-    // The look has begun when this is answered.
+    // The page watches before this resolves.
     await watches.evaluate(() => 0);
     const pressed = await presses.evaluate(() => {
       document.getElementById('hold').click();

@@ -1,4 +1,4 @@
-// Tokens of carts, without a browser: the same values as in docs/reference/protocol.md and crates/core/tests/rules/beside.rs.
+// Cart tokens, without a browser. The same values as in docs/reference/protocol.md and crates/core/tests/rules/placement.rs.
 
 import assert from 'node:assert/strict';
 import { webcrypto } from 'node:crypto';

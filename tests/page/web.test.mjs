@@ -1,4 +1,4 @@
-// The page and the widget as the web has them: over TLS, behind a proxy, from nodes whose names browsers do not know.
+// The page and the widget over TLS, behind a proxy, from nodes whose names browsers cannot resolve.
 
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
@@ -32,9 +32,9 @@ async function visit(page, url, session) {
   await mapKnown(page);
 }
 
-const door = (page) => page.evaluate(() => ({ at: window.boxoffice.app.link.at.url, doors: window.boxoffice.app.link.nodes.map(({ url }) => url) }));
+const endpoint = (page) => page.evaluate(() => ({ at: window.boxoffice.app.link.at.url, doors: window.boxoffice.app.link.nodes.map(({ url }) => url) }));
 
-/** Where the page's WebSockets went. */
+/** Records the addresses of the page's WebSockets. */
 function sockets(page) {
   const urls = [];
   page.on('websocket', (socket) => urls.push(socket.url()));
@@ -54,7 +54,7 @@ pageTest('a node that speaks TLS sells to a page and shows its map in a page of 
   await visit(page, url, 'own-tls');
   await buy(page, 1);
   assert.deepEqual(went, [`wss://tickets.test:${port}/v1/ws`]);
-  assert.deepEqual(await door(page), { at: url, doors: [url] });
+  assert.deepEqual(await endpoint(page), { at: url, doors: [url] });
   await own.proxy([node], { certificate, key }, { port: other, shop, html: shopPage(url, 'own-tls') });
   const visitor = await people.window(OVER_TLS);
   await visitor.goto(`${origin}/`);
@@ -73,8 +73,8 @@ pageTest('behind a proxy with TLS everything goes through its one name, also whe
   const page = await people.window(OVER_TLS);
   const went = sockets(page);
   await visit(page, url, 'own-proxy');
-  // The page's own origin is its door, and what is not over TLS is none.
-  assert.deepEqual(await door(page), { at: url, doors: [url] });
+  // The page connects to its own origin. It ignores node addresses without TLS.
+  assert.deepEqual(await endpoint(page), { at: url, doors: [url] });
   await buy(page, 1);
   const other = await people.window(OVER_TLS);
   const shown = sockets(other);
@@ -102,7 +102,7 @@ pageTest('nodes whose names browsers do not know: the page keeps to its own orig
   const url = `http://127.0.0.1:${port}`;
   const page = await people.window();
   await visit(page, url, 'own-names');
-  assert.deepEqual(await door(page), { at: url, doors: [url, 'http://node-2.internal:7180', 'http://node-3.internal:7180'] });
+  assert.deepEqual(await endpoint(page), { at: url, doors: [url, 'http://node-2.internal:7180', 'http://node-3.internal:7180'] });
   await buy(page, 1);
   await ended(nodes[0].child, 'SIGKILL');
   const begun = Date.now();
@@ -118,7 +118,7 @@ pageTest('nodes whose names browsers do not know: the page keeps to its own orig
 
 const SECRET = 'the secret of the shop';
 
-/** A page in which a shop shows the box office to a customer whom it knows. */
+/** A shop's page that shows the box office to a signed-in customer. */
 const account = (url, customer, token) => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -153,7 +153,7 @@ pageTest('a customer whom the host of the page hands over buys and finds the ord
     await inside.waitForFunction(() => location.hash.startsWith('#/order/'));
     await inside.evaluate(() => { location.hash = '#/purchases'; });
     await inside.waitForSelector('#purchases [data-order]');
-    // A token that is not the customer's is worth nothing.
+    // A token of another customer is refused.
     const stranger = await people.window();
     await stranger.goto(`${url}/#/purchases`);
     await reads(stranger, '#purchases', /to customers who are signed in/);
