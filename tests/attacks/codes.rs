@@ -38,7 +38,7 @@ const ELSEWHERE: &[(u16, Pointer)] = &[
     (811, at("tests/cluster/members.rs", "members_join_and_leave")),
     (901, at("crates/edge/tests/all/server/requests.rs", "more_under_way_than_allowed_is_busy")),
     (902, at("crates/edge/tests/all/server/requests.rs", "the_deadline_is_kept_and_a_late_answer_is_dropped")),
-    (903, at("crates/edge/tests/all/server/roles.rs", "a_node_that_does_not_hear_of_the_directory_sells_on")),
+    (903, at("crates/edge/tests/all/server/roles.rs", "a_node_without_the_directory_still_sells")),
     (904, at("crates/edge/tests/all/server/connections.rs", "a_draining_server_lets_clients_finish")),
     (905, at("tests/crash.rs", "a_full_disk_refuses_and_recovers").through("full_disk")),
     (906, at("tests/cluster/panics.rs", "a_decision_that_panics_fails_one_request")),

@@ -68,7 +68,7 @@ fn putting_the_same_again_changes_nothing() {
     open(&mut fixture, &layout("aa/bbb"), &[]);
     assert_eq!(fixture.log.len(), before);
     let answer = outcome_of(&mut fixture, VenueCommand::Get).expect("a venue").answer;
-    let Answer::Venue(view) = answer else { panic!("a venue is answered otherwise: {answer:?}") };
+    let Answer::Venue(view) = answer else { panic!("not a venue: {answer:?}") };
     assert_eq!(view.halls, [(id("hall"), "Hall".into(), 5)]);
 }
 
@@ -138,7 +138,7 @@ fn a_search_goes_by_start_then_id_and_in_pages() {
             after: after.map(|(at, name)| (Timestamp(at), id(name))),
         };
         let answer = outcome_of(&mut fixture, command)?.answer;
-        let Answer::Sessions(found) = answer else { panic!("a search is answered otherwise: {answer:?}") };
+        let Answer::Sessions(found) = answer else { panic!("not a page of sessions: {answer:?}") };
         assert!(found.iter().all(|entry| entry.open));
         Ok(found.iter().map(|entry| entry.id.as_str().to_owned()).collect::<Vec<_>>().concat())
     };

@@ -156,7 +156,7 @@ impl ScriptRun {
             }
             ["gateway", step, ref fates @ ..] => {
                 let fates: Vec<CallFate> = fates.iter().map(|word| call_fate(word)).collect();
-                self.fixture.gateway.plan(crate::test_gateway::word(payment_step(step)), &fates);
+                self.fixture.gateway.plan(crate::test_gateway::kind(payment_step(step)), &fates);
                 String::new()
             }
             _ => {
@@ -168,7 +168,7 @@ impl ScriptRun {
             }
         };
         self.settle();
-        writeln!(self.story, "{line}{text}").expect("strings take everything");
+        writeln!(self.story, "{line}{text}").expect("writes to a string succeed");
         self.draw();
     }
 
@@ -285,7 +285,7 @@ impl ScriptRun {
             if self.story.contains(&format!("(waits as #{ticket})"))
                 && !self.story.contains(&format!("\n    #{ticket} "))
             {
-                write!(text, "\n    #{ticket} {}", describe(outcome)).expect("strings take everything");
+                write!(text, "\n    #{ticket} {}", describe(outcome)).expect("writes to a string succeed");
             }
         }
         if text.is_empty() { format!(" -> none of {waiting}") } else { text }
@@ -298,7 +298,7 @@ impl ScriptRun {
             if before.is_some_and(|before| before != map) {
                 let name = if maps.len() > 1 { format!("{id}  ") } else { String::new() };
                 for row in map.lines() {
-                    writeln!(self.story, "    {name}{row}").expect("strings take everything");
+                    writeln!(self.story, "    {name}{row}").expect("writes to a string succeed");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Links between nodes, over real sockets and through a proxy that spoils what passes.
+//! Links between nodes, over real sockets and through a proxy that injects faults.
 
 mod common;
 mod proxy;
@@ -7,4 +7,4 @@ mod encrypted;
 mod exchange;
 mod faults;
 mod refusals;
-mod standing;
+mod lifecycle;

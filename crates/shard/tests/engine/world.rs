@@ -188,17 +188,17 @@ impl World {
         self.down.iter_mut().for_each(|until| *until = (*until).min(self.step));
         self.uninformed.clear();
         self.converge();
-        let wanted = self.history.acknowledged();
+        let before = self.history.acknowledged();
         // Ten seconds: more than two rounds of elections.
         for _ in 0..1_000 {
             self.step();
         }
-        assert!(self.history.acknowledged() > wanted, "nothing is served after the faults are over");
+        assert!(self.history.acknowledged() > before, "nothing is served after the faults");
         self.faults.proposals = 0;
         for _ in 0..300 {
             self.step();
         }
-        assert!(self.is_converged(), "the members moved on without a target configuration");
+        assert!(self.is_converged(), "the members changed without a target configuration");
         self.history.check(&self.members);
         self.check_time();
         self.tally.acknowledged = self.history.acknowledged();
@@ -217,12 +217,12 @@ impl World {
         }
         let Some(directory) = &self.directory else { return };
         for shard in directory.shards() {
-            println!("shard {shard}: wanted {:?}", directory.latest(shard));
+            println!("shard {shard}: target {:?}", directory.latest(shard));
             for member in &self.members {
                 println!("  node {}: {:?}", member.id(), member.engine.as_ref().map(|engine| engine.group(shard)));
             }
         }
-        panic!("the members are not what they are to be");
+        panic!("the members differ from the target configurations");
     }
 
     fn is_converged(&self) -> bool {
@@ -244,7 +244,7 @@ impl World {
                 found.insert((shard, group.replica));
             }
         }
-        directory.is_reconciled() && found == directory.wanted()
+        directory.is_reconciled() && found == directory.target_replicas()
     }
 
     fn start(&mut self, place: usize) {
@@ -321,9 +321,9 @@ impl World {
                 if right.is_empty() {
                     continue;
                 }
-                let told_ms = engine.true_ms(shard).unwrap();
-                let fits = right.iter().any(|wall_ms| wall_ms.abs_diff(told_ms) <= 1_000);
-                assert!(fits && group.confirmed == Some(true), "shard {shard} says {told_ms} of {walls:?}: {group:?}");
+                let shard_ms = engine.true_ms(shard).unwrap();
+                let fits = right.iter().any(|wall_ms| wall_ms.abs_diff(shard_ms) <= 1_000);
+                assert!(fits && group.confirmed == Some(true), "shard {shard} has {shard_ms}, clocks {walls:?}: {group:?}");
             }
         }
     }

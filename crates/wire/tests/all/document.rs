@@ -43,7 +43,7 @@ fn every_frame_in_the_document_is_a_real_one() {
 fn posted(request: &str) {
     let Some((head, body)) = request.split_once(" -d '") else { return };
     let name = head.split(['/', ' ', '?']).find(|part| Op::from_name(part).is_some());
-    let op = name.and_then(Op::from_name).unwrap_or_else(|| panic!("of no op: {request}"));
+    let op = name.and_then(Op::from_name).unwrap_or_else(|| panic!("not a request of an op: {request}"));
     let body = body.strip_suffix('\'').expect("a quote at the end").as_bytes();
     http::request(op, Some("c1-000042"), None, body).unwrap_or_else(|why| panic!("{why}: {request}"));
 }
@@ -66,7 +66,7 @@ fn every_status_is_in_the_table() {
     for (status, code) in &ended {
         assert!(names(row(*status), *code), "{code} is not in the row of {status}");
         for (other, _) in ended.iter().filter(|(other, _)| other != status) {
-            assert!(!names(row(*other), *code), "{code} is in the row of {other} and is {status}");
+            assert!(!names(row(*other), *code), "{code} is in the row of {other}, but has status {status}");
         }
     }
     for status in [status::OK, status::WRONG_METHOD, status::TOO_SLOW] {
@@ -81,7 +81,7 @@ fn every_op_is_described_and_marked_if_it_changes_something() {
         let name = format!("`{}`", op.name());
         assert!(document.contains(&name), "{name} is not described");
         let marked = document.contains(&format!("{name}*"));
-        assert_eq!(marked, op.changes(), "{name} is marked wrongly");
+        assert_eq!(marked, op.changes(), "{name} has a wrong mark");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Frames that are not valid requests are refused and change nothing.
 
-use crate::server::common::{Client, Sent, TestServer, in_both, token};
+use crate::server::common::{Client, Received, TestServer, in_both, token};
 use boxoffice_edge::{EdgeConfig, Limits};
 use boxoffice_wire::{
     Encoding, Op,
@@ -80,11 +80,11 @@ async fn malformed_frames_are_tolerated_for_a_while() {
         let code = loop {
             client.send_frame(frame).await;
             match client.next().await {
-                Sent::Frame(_) => answered += 1,
-                Sent::Closed(code, _) => break code,
-                Sent::Broken => panic!("broken after {answered}"),
+                Received::Frame(_) => answered += 1,
+                Received::Closed(code, _) => break code,
+                Received::Broken => panic!("broken after {answered}"),
             }
-            assert!(answered <= 16, "{encoding:?} {frame:?} is borne for ever");
+            assert!(answered <= 16, "{encoding:?} {frame:?} is tolerated for ever");
             if answered < 16 {
                 client.is_alive().await;
             }

@@ -89,7 +89,7 @@ async fn the_deadline_is_kept_and_a_late_answer_is_dropped() {
     assert_eq!(client.code().await, (Some(2), 902));
     assert!(begun.elapsed() >= Duration::from_millis(150), "not before the deadline");
     assert!(begun.elapsed() < Duration::from_millis(4_000), "not with the longest one");
-    // The node answers all of them now, and only the first has not timed out.
+    // The node answers all of them now. Only the first has not timed out.
     let waiting = std::mem::take(&mut *server.node.waiting.lock());
     assert_eq!(waiting.len(), 3);
     for reply in waiting.into_iter().rev() {
