@@ -33,7 +33,7 @@ const ELSEWHERE: &[(u16, Pointer)] = &[
     (806, at("crates/core/tests/all/cluster/moves.rs", "every_refusal")),
     (807, at("crates/core/tests/all/cluster/moves.rs", "every_refusal")),
     (808, at("crates/core/tests/all/cluster/stories.rs", "a_member_is_drained_and_retires")),
-    (809, at("crates/core/src/cluster_table/decide.rs", "no_node_joins_when_every_id_was_given")),
+    (809, at("crates/core/src/cluster_table/decide.rs", "no_node_joins_when_every_id_is_used")),
     (810, at("tests/cluster/members.rs", "nodes_without_the_secret_are_refused")),
     (811, at("tests/cluster/members.rs", "members_join_and_leave")),
     (901, at("crates/edge/tests/all/server/requests.rs", "more_under_way_than_allowed_is_busy")),

@@ -188,13 +188,13 @@ const SETTINGS: &[(&str, Pointer, &[&str])] = &[
     ("budgets.carts", at("tests/attacks/floods.rs", "one_address_has_as_many_carts_as_shipped"), &["CARTS"]),
     (
         "budgets.node_carts",
-        at("crates/edge/src/budgets/tests.rs", "the_carts_of_all_strangers_are_limited"),
+        at("crates/edge/src/budgets/tests.rs", "the_carts_of_all_anonymous_callers_are_limited"),
         &["node_carts"],
     ),
     ("budgets.held", at("tests/attacks/hoards.rs", "two_addresses_hold_twice_as_much_and_no_more"), &["held"]),
     (
         "budgets.cart_held",
-        at("crates/edge/src/budgets/tests.rs", "what_is_held_at_the_same_time_is_limited"),
+        at("crates/edge/src/budgets/tests.rs", "concurrent_holds_are_limited"),
         &["CartHeld"],
     ),
     (

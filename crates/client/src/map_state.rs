@@ -204,7 +204,7 @@ mod tests {
         Delta { from, to, changes: changes.to_vec(), counts, areas: Vec::new() }
     }
 
-    /// One character a seat.
+    /// One character per seat.
     fn render(map: &MapState) -> String {
         let letter = |state| match state {
             SeatState::Free => '.',

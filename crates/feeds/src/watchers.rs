@@ -100,7 +100,7 @@ mod tests {
             assert!(watchers.start_fan_out());
             watchers.notify(first);
             told(&ready_list, &ready_flags);
-            // An update comes in the middle of a fan-out, and watchers join in the middle of the next one.
+            // An update arrives in the middle of a fan-out, and watchers join in the middle of the next one.
             watchers.start_fan_out();
             let mut more = true;
             for _ in 0..joins {
@@ -110,7 +110,7 @@ mod tests {
             while more && watchers.notify(1) {}
             let told = told(&ready_list, &ready_flags);
             assert!((0..before as u64).all(|watcher| told.contains(&watcher)), "{before}, {first}, {joins}: {told:?}");
-            assert!(!watchers.notify(9), "none is left");
+            assert!(!watchers.notify(9), "no watcher is left");
         }
     }
 }

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn hellos_are_read_as_they_were_sent() {
+    fn hellos_round_trip() {
         let peer_hello = hello(3, 4);
         assert_eq!(Hello::read(&peer_hello.bytes()), Ok(peer_hello.clone()));
         let mut later = peer_hello.bytes();

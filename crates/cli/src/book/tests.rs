@@ -242,5 +242,5 @@ fn an_order_is_a_receipt() {
 fn packed_maps_are_two_bits_a_seat() {
     use SeatState::{Blocked, Free, Held, Sold};
     assert_eq!(unpack(&[0b11_10_01_00, 0b01], 5), [Free, Held, Sold, Blocked, Held]);
-    assert_eq!(unpack(&[0], 5), [Free, Free, Free, Free, Blocked], "what is missing is not for sale");
+    assert_eq!(unpack(&[0], 5), [Free, Free, Free, Free, Blocked], "missing seats are not for sale");
 }

@@ -118,7 +118,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("b.toml");
         std::fs::write(&path, format!("[listen]\n{text}\n")).expect("a written file");
-        Config::load(Some(&path)).expect("this file is right").web
+        Config::load(Some(&path)).expect("a valid file").web
     }
 
     #[test]

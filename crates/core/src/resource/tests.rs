@@ -1,4 +1,4 @@
-//! Tests of a resource: beside a reference, and example by example.
+//! Tests of a resource: against a reference, and example by example.
 
 use alloc::{collections::BTreeMap, vec, vec::Vec};
 
@@ -94,10 +94,10 @@ fn hold(resource: &mut Resource, number: u64, begin: u64, end: u64) -> Result<Gr
     }
 }
 
-fn in_the_way(result: Result<(), Refusal>) -> Vec<SmolStr> {
+fn conflicts(result: Result<(), Refusal>) -> Vec<SmolStr> {
     match result {
         Err(Refusal::SlotTaken(conflicts)) => conflicts.into_iter().map(|conflict| conflict.why).collect(),
-        result => panic!("nothing is in the way: {result:?}"),
+        result => panic!("no conflict: {result:?}"),
     }
 }
 
@@ -123,7 +123,7 @@ fn example_12_touching_bookings_and_one_across_both() {
     reserve(&mut desk, "a", &local("2026-01-01T10:00", "2026-01-01T10:30"), None).expect("it is free");
     reserve(&mut desk, "b", &local("2026-01-01T10:30", "2026-01-02T10:45"), None).expect("they touch");
     let result = reserve(&mut desk, "c", &local("2026-01-01T10:30", "2026-01-02T10:45"), None);
-    assert_eq!(in_the_way(result), ["booking/b is there from 2026-01-01T10:30 to 2026-01-02T10:45"]);
+    assert_eq!(conflicts(result), ["booking/b is there from 2026-01-01T10:30 to 2026-01-02T10:45"]);
     whole(&desk);
 }
 
@@ -131,7 +131,7 @@ fn example_12_touching_bookings_and_one_across_both() {
 fn the_past_is_neither_held_nor_offered() {
     let mut desk = resource(|_| {});
     let no = hold(&mut desk, 1, NOW.0 - 1, HOUR_MS).expect_err("it has begun");
-    let Reply::Refused { refusal, .. } = no else { panic!("{no:?} is no refusal") };
+    let Reply::Refused { refusal, .. } = no else { panic!("{no:?} is not a refusal") };
     assert_eq!((refusal.code(), refusal.name()), (506, "too_soon_or_far"));
     assert_eq!(desk.version, 1, "a refused hold changes nothing");
     hold(&mut desk, 2, NOW.0, HOUR_MS).expect("it begins now");
@@ -146,14 +146,14 @@ fn the_past_is_neither_held_nor_offered() {
 }
 
 #[test]
-fn details_of_a_slot_stay_with_it_from_the_hold_to_the_sale() {
+fn a_slot_keeps_its_details_from_the_hold_to_the_sale() {
     let mut desk = resource(|_| {});
     let (begin, end) = (Timestamp(HOUR_MS), Timestamp(2 * HOUR_MS));
     let asked = |details: &str| Want::Slot { begin, end, details: details.into() };
     let ask = |desk: &Resource, want: &Want| {
         desk.decide_hold(NOW, &HoldAsk { hold: hold_id(1), revision: 1, want, deadline: Timestamp(9_000) })
     };
-    let refused = ask(&desk, &asked(&"x".repeat(1_025))).expect_err("too much is said");
+    let refused = ask(&desk, &asked(&"x".repeat(1_025))).expect_err("the details are too long");
     assert!(matches!(refused, Reply::Refused { refusal: Refusal::BadRequest(_), .. }), "{refused:?}");
     let held = ask(&desk, &asked("with a piano")).expect("it is free");
     write(&mut desk, [held]);
@@ -161,7 +161,7 @@ fn details_of_a_slot_stay_with_it_from_the_hold_to_the_sale() {
         desk.granted(hold_id(1)).content,
         Some(Content::Slot { begin, end, price: 1_200, details: "with a piano".into() })
     );
-    assert_ne!(asked("with a piano").hash(), asked("with two").hash(), "another wish under the same hold is noticed");
+    assert_ne!(asked("with a piano").hash(), asked("with two").hash(), "other details under the same hold are detected");
     let listed = |desk: &Resource| {
         let all = desk.bookings(begin, end, 10, None).expect("a good window");
         all.into_iter().map(|booking| (booking.state, booking.details)).collect::<Vec<_>>()
@@ -183,7 +183,7 @@ fn example_13_the_last_second_of_a_day_and_less() {
         ("2026-01-01T23:59:59.500", "2026-01-01T23:59:59.900"),
         ("2026-01-02T01:59:59", "2026-01-02T03:00:00"),
     ] {
-        assert_eq!(in_the_way(reserve(&mut desk, "x", &local(begin, end), None)).len(), 1);
+        assert_eq!(conflicts(reserve(&mut desk, "x", &local(begin, end), None)).len(), 1);
     }
     reserve(&mut desk, "x", &local("2026-01-02T02:00", "2026-01-02T02:01"), None).expect("it is free again");
 }
@@ -248,9 +248,9 @@ fn a_booking_moves_or_keeps_its_time() {
     reserve(&mut desk, "a", &local("2026-01-01T10:00", "2026-01-01T11:00"), None).expect("it is free");
     reserve(&mut desk, "b", &local("2026-01-01T12:00", "2026-01-01T13:00"), None).expect("it is free");
     let result = desk.decide_move(NOW, &id("a"), &local("2026-01-01T11:30", "2026-01-01T12:30"), request(2));
-    assert_eq!(in_the_way(result.map(|_| ())).len(), 1);
+    assert_eq!(conflicts(result.map(|_| ())).len(), 1);
     let event = desk.decide_move(NOW, &id("a"), &local("2026-01-01T10:30", "2026-01-01T11:30"), request(2));
-    desk.apply(&event.expect("its own old time is not in the way"));
+    desk.apply(&event.expect("its own old time is no conflict"));
     let Some(Ok((Answer::Booked(booked), _))) = desk.answered(request(2)) else { panic!("not remembered") };
     assert_eq!((booked[0].booking.as_str(), booked[0].details.as_str()), ("a", "details"));
     assert_eq!(desk.is_available(NOW, &local("2026-01-01T10:00", "2026-01-01T10:30")), Ok(vec![]));
@@ -264,7 +264,7 @@ fn a_series_is_booked_whole_or_not_at_all() {
     let weekly = every(Every::Week(vec![1, 3]), Until::Count(4));
     let when = local("2026-03-09T10:00", "2026-03-09T11:00");
     let version = room.version();
-    let result = in_the_way(reserve(&mut room, "jour", &when, Some(&weekly)));
+    let result = conflicts(reserve(&mut room, "jour", &when, Some(&weekly)));
     assert_eq!(result, ["booking/x is there from 2026-03-11T10:30 to 2026-03-11T11:00"]);
     assert_eq!((room.version(), names(&room)), (version, vec!["x".into()]));
     room.apply(&room.decide_cancel(&id("x"), false, request(2)).expect("it is there"));
@@ -282,16 +282,16 @@ fn a_series_is_booked_whole_or_not_at_all() {
 }
 
 #[test]
-fn times_that_the_clocks_skip_or_show_twice_are_conflicts_of_a_series() {
+fn skipped_and_ambiguous_times_are_conflicts_of_a_series() {
     let mut room = resource(|details| details.zone = "Europe/Berlin".into());
     let daily = every(Every::Day, Until::Date("2026-03-30".into()));
     let result = reserve(&mut room, "early", &local("2026-03-28T02:15", "2026-03-28T02:45"), Some(&daily));
-    assert_eq!(in_the_way(result), ["2026-03-29T02:15: this time does not exist: the clocks go forward over it"]);
+    assert_eq!(conflicts(result), ["2026-03-29T02:15: this time does not exist: the clocks go forward over it"]);
     let result = reserve(&mut room, "once", &local("2026-03-29T02:15", "2026-03-29T03:45"), None);
     assert_eq!(result.map_err(|no| no.code()), Err(502));
     let daily = every(Every::Day, Until::Count(2));
     let result = reserve(&mut room, "late", &local("2026-10-24T01:30", "2026-10-24T02:30"), Some(&daily));
-    assert_eq!(in_the_way(result), ["2026-10-25T02:30: this time exists twice: the clocks go back over it"]);
+    assert_eq!(conflicts(result), ["2026-10-25T02:30: this time exists twice: the clocks go back over it"]);
     // The same local time, so 25 hours apart.
     reserve(&mut room, "noon", &local("2026-10-24T12:00", "2026-10-24T13:00"), Some(&daily)).expect("it is free");
     let begins = room.bookings(Timestamp(0), Timestamp(250_000_000_000_000), 9, None).expect("a good window");
@@ -304,10 +304,10 @@ fn times_that_the_clocks_skip_or_show_twice_are_conflicts_of_a_series() {
 }
 
 #[test]
-fn a_series_is_in_its_own_way() {
+fn a_series_may_conflict_with_itself() {
     let mut room = resource(|_| {});
     let daily = every(Every::Day, Until::Count(3));
-    let result = in_the_way(reserve(&mut room, "s", &local("2026-01-01T10:00", "2026-01-02T11:00"), Some(&daily)));
+    let result = conflicts(reserve(&mut room, "s", &local("2026-01-01T10:00", "2026-01-02T11:00"), Some(&daily)));
     assert_eq!(result, ["booking/s.1 is there from 2026-01-01T10:00 to 2026-01-02T11:00"]);
     put(&mut room, |details| details.capacity = 2).expect("more room");
     reserve(&mut room, "s", &local("2026-01-01T10:00", "2026-01-02T11:00"), Some(&daily)).expect("room for two");
@@ -315,7 +315,7 @@ fn a_series_is_in_its_own_way() {
 }
 
 #[test]
-fn recurrences_that_cannot_be_are_refused() {
+fn invalid_recurrences_are_refused() {
     let mut room = resource(|_| {});
     let when = local("2026-01-01T10:00", "2026-01-01T11:00");
     let mut result = |repeat: Repeat| reserve(&mut room, "s", &when, Some(&repeat)).map_err(|no| no.code());
@@ -329,7 +329,7 @@ fn recurrences_that_cannot_be_are_refused() {
     assert_eq!(result(every(Every::Week(vec![]), Until::Count(2))), Ok(()));
     let long = "x".repeat(63);
     let result = reserve(&mut room, &long, &when, Some(&every(Every::Month, Until::Count(2))));
-    assert_eq!(result.map_err(|no| no.code()), Err(101), "no room for a number");
+    assert_eq!(result.map_err(|no| no.code()), Err(101), "no room for the number of an occurrence");
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn a_cart_pays_for_every_begun_hour() {
     };
     assert_eq!(refusal.code(), 501);
     let portion = Portion::Slot { begin, end };
-    assert_eq!(desk.decide_release(hold_id(1), 2, Some(&portion), false), None, "all of it is left");
+    assert_eq!(desk.decide_release(hold_id(1), 2, Some(&portion), false), None, "nothing is released");
     let order = hold_id(1).cart.order();
     let events = desk.decide_sell(hold_id(1), 2, &portion, order, Timestamp(5));
     write(&mut desk, events);
@@ -413,7 +413,7 @@ fn free_slots_end_before_the_horizon() {
 }
 
 #[test]
-fn details_that_cannot_be_are_refused() {
+fn invalid_details_are_refused() {
     let refused = |details: &ResourceDetails| {
         Resource::decide_put(None, &Rules::default(), details, request(0)).map(|_| ()).map_err(|no| no.code())
     };
@@ -504,7 +504,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     list(step, 1..25)
 }
 
-/// A name that is longer than what fits beside an id, and one that is not.
+/// A long name that needs its own allocation, or a short one.
 fn name(number: u64) -> Id {
     id(if number == 0 { "a" } else { ["b", "c", "d"][number as usize - 1] })
 }
@@ -523,7 +523,7 @@ impl Reference {
     fn fits(&self, (begin, end): (u64, u64), except: Option<(u64, u64)>) -> bool {
         let mut all: Vec<(u64, u64)> = self.slots().collect();
         if let Some(except) = except {
-            let place = all.iter().position(|slot| *slot == except).expect("it is booked");
+            let place = all.iter().position(|slot| *slot == except).expect("the slot is booked");
             all.remove(place);
         }
         let there = |at: u64| all.iter().filter(|(from, to)| *from <= at && at < to + self.gap).count();
@@ -531,7 +531,7 @@ impl Reference {
     }
 
     /// The number of the refusal of a slot, if it is refused.
-    fn wish(&self, (begin, end): (u64, u64), except: Option<(u64, u64)>) -> Result<(), u16> {
+    fn check(&self, (begin, end): (u64, u64), except: Option<(u64, u64)>) -> Result<(), u16> {
         if begin == end {
             Err(502)
         } else if self.fits((begin, end), except) {
@@ -544,7 +544,7 @@ impl Reference {
     fn hold(&mut self, hold: u64, revision: u64, asked: (u64, u64)) -> Result<(), Option<u16>> {
         match self.holds.get(&hold) {
             None => {
-                self.wish(asked, None).map_err(Some)?;
+                self.check(asked, None).map_err(Some)?;
                 self.holds.insert(hold, Fate::Live { revision, asked });
                 Ok(())
             }
@@ -560,7 +560,7 @@ impl Reference {
             Step::Hold { hold: number, revision, begin, length } => {
                 let want = Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + length), details: "".into() };
                 let ask = HoldAsk { hold: hold_id(number), revision, want: &want, deadline: Timestamp(5) };
-                // No asked slot has begun.
+                // All requested slots are in the future.
                 let result = match resource.decide_hold(Timestamp(0), &ask) {
                     Ok(event) => {
                         write(resource, [event]);
@@ -610,7 +610,7 @@ impl Reference {
                 let slot = (begin, begin + length);
                 let decided =
                     resource.decide_reserve(NOW, &name(number), &utc(begin, length), None, &"".into(), request(1));
-                let expected = if self.named.contains_key(&number) { Err(503) } else { self.wish(slot, None) };
+                let expected = if self.named.contains_key(&number) { Err(503) } else { self.check(slot, None) };
                 assert_eq!(decided.as_ref().map(|_| ()).map_err(Refusal::code), expected, "{step:?}");
                 if let Ok(event) = decided {
                     resource.apply(&event);
@@ -627,7 +627,7 @@ impl Reference {
                 let decided = resource.decide_move(NOW, &name(number), &utc(begin, length), request(1));
                 let expected = match self.named.get(&number) {
                     None => Err(505),
-                    Some(old) => self.wish(slot, Some(*old)),
+                    Some(old) => self.check(slot, Some(*old)),
                 };
                 assert_eq!(decided.as_ref().map(|_| ()).map_err(Refusal::code), expected, "{step:?}");
                 if let Ok(event) = decided {
@@ -651,7 +651,7 @@ impl Reference {
         slots.sort_unstable();
         assert_eq!(listed, slots);
         for (number, (begin, end)) in &self.named {
-            let slot = resource.calendar.slot_of(&BookingKey::Named(name(*number))).expect("it is booked");
+            let slot = resource.calendar.slot_of(&BookingKey::Named(name(*number))).expect("the slot is booked");
             assert_eq!((slot.begin().0, slot.end().0), (*begin, *end));
         }
     }
@@ -661,7 +661,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
     #[test]
-    fn slots_are_as_the_reference_says(steps in steps()) {
+    fn slots_match_the_reference(steps in steps()) {
         let mut resource = resource(|_| {});
         let mut reference = Reference { capacity: 1, gap: 0, holds: BTreeMap::new(), named: BTreeMap::new() };
         for (number, step) in steps.iter().enumerate() {

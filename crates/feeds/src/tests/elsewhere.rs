@@ -107,7 +107,7 @@ pub(super) fn await_it(watcher: &mut Watcher, tag: u64) {
 
 /// An event that a connection receives.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Received {
     Begun(u64),
     Refused(u64, NoFeed),
     Snapshot(u64),
@@ -117,7 +117,7 @@ pub(super) enum Told {
 }
 
 /// All due events. Watches that begin are released at once.
-pub(super) fn told(watcher: &mut Watcher) -> Vec<Told> {
+pub(super) fn told(watcher: &mut Watcher) -> Vec<Received> {
     let mut told = Vec::new();
     loop {
         let mut event = Vec::new();
@@ -129,21 +129,21 @@ pub(super) fn told(watcher: &mut Watcher) -> Vec<Told> {
             told.push(match word {
                 FeedEvent::Begun { tag, feed } => {
                     watcher.release(feed);
-                    Told::Begun(tag)
+                    Received::Begun(tag)
                 }
-                FeedEvent::Refused { tag, why } => Told::Refused(tag, why),
+                FeedEvent::Refused { tag, why } => Received::Refused(tag, why),
                 FeedEvent::Frame(frame) => match ServerFrame::read(Encoding::Json, &frame).expect("a frame") {
                     ServerFrame::Feed(_, event) => match event.read::<Snapshot>(Encoding::Json).expect("an event") {
                         Event::Snapshot(snapshot) => {
                             assert_eq!(u64::from(snapshot.counts.sold), snapshot.version);
-                            Told::Snapshot(snapshot.version)
+                            Received::Snapshot(snapshot.version)
                         }
                         Event::Delta(delta) => {
                             assert_eq!(u64::from(delta.counts.sold), delta.to);
-                            Told::Delta(delta.from, delta.to)
+                            Received::Delta(delta.from, delta.to)
                         }
-                        Event::Ended(_) => Told::Ended,
-                        Event::Stale(stale_ms) => Told::Stale(stale_ms),
+                        Event::Ended(_) => Received::Ended,
+                        Event::Stale(stale_ms) => Received::Stale(stale_ms),
                     },
                     other => panic!("{other:?}"),
                 },
@@ -165,7 +165,7 @@ fn a_watch_waits_for_the_answer_and_earlier_commits_are_not_lost() {
         let (mut one, mut other) = (feeds.watcher(), feeds.watcher());
         await_it(&mut one, 5);
         await_it(&mut other, 6);
-        assert_eq!(source.was_asked(), ["begin"], "one question for all who wait");
+        assert_eq!(source.was_asked(), ["begin"], "one request for all waiting watches");
         feeds.commit(vec![to(3)]);
         wait(50).await;
         feeds.commit(vec![to(4)]);
@@ -174,11 +174,11 @@ fn a_watch_waits_for_the_answer_and_earlier_commits_are_not_lost() {
         // The answer is older than the commits.
         feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
-        assert_eq!(told(&mut one), [Told::Begun(5), Told::Snapshot(4)]);
-        assert_eq!(told(&mut other), [Told::Begun(6), Told::Snapshot(4)]);
+        assert_eq!(told(&mut one), [Received::Begun(5), Received::Snapshot(4)]);
+        assert_eq!(told(&mut other), [Received::Begun(6), Received::Snapshot(4)]);
         feeds.commit(vec![to(5)]);
         wait(50).await;
-        assert_eq!(told(&mut one), [Told::Delta(4, 5)]);
+        assert_eq!(told(&mut one), [Received::Delta(4, 5)]);
     });
 }
 
@@ -193,10 +193,10 @@ fn a_gap_before_the_answer_repeats_the_request() {
         feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
         assert_eq!(source.was_asked(), ["begin", "begin"]);
-        assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(2)]);
+        assert_eq!(told(&mut watcher), [Received::Begun(1), Received::Snapshot(2)]);
         feeds.initial_state(session(), Ok(at(5)));
         wait(1).await;
-        assert_eq!(told(&mut watcher), [Told::Snapshot(5)]);
+        assert_eq!(told(&mut watcher), [Received::Snapshot(5)]);
     });
 }
 
@@ -215,13 +215,13 @@ fn another_node_is_asked_in_time_and_a_refusal_reaches_all_watchers() {
         *source.says.lock() = Some(NoFeed::Unreachable);
         wait(300).await;
         assert_eq!(source.was_asked(), ["elsewhere"]);
-        assert_eq!(told(&mut watcher), [Told::Refused(1, NoFeed::Unreachable)]);
+        assert_eq!(told(&mut watcher), [Received::Refused(1, NoFeed::Unreachable)]);
         assert_eq!((feeds.counts(), watcher.len()), ((0, 0), 0));
         *source.says.lock() = None;
         await_it(&mut watcher, 2);
         feeds.initial_state(session(), Err(NoFeed::NotFound));
         wait(1).await;
-        assert_eq!(told(&mut watcher), [Told::Refused(2, NoFeed::NotFound)]);
+        assert_eq!(told(&mut watcher), [Received::Refused(2, NoFeed::NotFound)]);
     });
 }
 
@@ -238,9 +238,9 @@ fn two_watches_get_two_answers_and_an_ended_one_gets_none() {
         assert_eq!(feeds.counts(), (1, 1));
         feeds.initial_state(session(), Ok(at(1)));
         wait(1).await;
-        // Again, with an answer that has not been pulled yet.
+        // Again, with an answer that was not pulled yet.
         assert_eq!(watcher.watch(&session(), View::Whole, None, 4), Ok(Watching::Awaited));
-        assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Begun(2), Told::Begun(4), Told::Snapshot(1)]);
+        assert_eq!(told(&mut watcher), [Received::Begun(1), Received::Begun(2), Received::Begun(4), Received::Snapshot(1)]);
         drop(watcher);
         wait(6_000).await;
         assert_eq!(source.was_asked(), ["begin", "end"]);
@@ -259,7 +259,7 @@ fn a_lost_source_is_replaced_at_once() {
         assert_eq!(source.was_asked(), ["begin", "begin"]);
         feeds.initial_state(session(), Ok(at(1)));
         wait(1).await;
-        assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(1)]);
+        assert_eq!(told(&mut watcher), [Received::Begun(1), Received::Snapshot(1)]);
         // During the restart watchers keep their state and never go back.
         feeds.commit(vec![Commit::lost(session())]);
         wait(30).await;
@@ -268,7 +268,7 @@ fn a_lost_source_is_replaced_at_once() {
         assert!(told(&mut watcher).is_empty());
         feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
-        assert_eq!(told(&mut watcher), [Told::Snapshot(3)]);
+        assert_eq!(told(&mut watcher), [Received::Snapshot(3)]);
         assert_eq!(source.was_asked(), ["begin"]);
     });
 }
@@ -281,13 +281,13 @@ fn both_views_begin_with_one_answer() {
         await_it(&mut whole, 1);
         feeds.initial_state(session(), Ok(at(1)));
         wait(1).await;
-        assert_eq!(told(&mut whole), [Told::Begun(1), Told::Snapshot(1)]);
+        assert_eq!(told(&mut whole), [Received::Begun(1), Received::Snapshot(1)]);
         assert_eq!(counter.watch(&session(), View::Counts, None, 2), Ok(Watching::Awaited));
         assert_eq!(source.was_asked(), ["begin", "begin"]);
         // Commits in between went to the earlier watch and do not come again.
         feeds.initial_state(session(), Ok(at(3)));
         wait(1).await;
-        assert_eq!(told(&mut whole), [Told::Snapshot(3)]);
+        assert_eq!(told(&mut whole), [Received::Snapshot(3)]);
         let mut event = Vec::new();
         counter.pull(Encoding::Json, 1_000, |word| event.push(word));
         assert!(matches!(event[..], [FeedEvent::Begun { tag: 2, .. }]), "{event:?}");
@@ -304,27 +304,27 @@ fn a_watcher_from_a_node_that_was_ahead_never_goes_back() {
         assert_eq!(other.watch(&session(), View::Whole, has(7), 2), Ok(Watching::Awaited));
         feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
-        assert_eq!(told(&mut watcher), [Told::Begun(1)], "it has more than there is here");
+        assert_eq!(told(&mut watcher), [Received::Begun(1)], "the watcher is ahead of this node");
         feeds.commit(vec![to(3)]);
         wait(30).await;
         assert!(told(&mut watcher).is_empty());
         feeds.commit(vec![to(4), to(5)]);
         wait(30).await;
-        assert_eq!(told(&mut watcher), [Told::Delta(3, 5)], "the one around what it has");
-        assert_eq!(told(&mut other), [Told::Begun(2)]);
+        assert_eq!(told(&mut watcher), [Received::Delta(3, 5)], "the delta that spans its version");
+        assert_eq!(told(&mut other), [Received::Begun(2)]);
         wait(30_000).await;
         let mut late = feeds.watcher();
         for _ in 0..10 {
             let Ok(Watching::Begun(feed)) = late.watch(&session(), View::Whole, has(7), 3) else {
-                panic!("it has begun")
+                panic!("a watch that began")
             };
             late.release(feed);
         }
         wait(30_000).await;
-        assert_eq!(told(&mut other), [Told::Snapshot(5)], "what it has was never there");
-        assert!(told(&mut late).is_empty(), "it has not waited as long");
+        assert_eq!(told(&mut other), [Received::Snapshot(5)], "its version never existed here");
+        assert!(told(&mut late).is_empty(), "this watch has not waited long enough");
         wait(60_000).await;
-        assert_eq!(told(&mut late), [Told::Snapshot(5)]);
+        assert_eq!(told(&mut late), [Received::Snapshot(5)]);
     });
 }
 
@@ -365,7 +365,7 @@ fn requests_for_pages_of_purchases_are_repeated() {
         assert_eq!(*source.pages.lock(), [0], "once");
         wait(250).await;
         assert!(read(&mut watcher).is_empty());
-        assert_eq!(*source.pages.lock(), [0, 0], "once more when nothing came");
+        assert_eq!(*source.pages.lock(), [0, 0], "repeated without an answer");
         feeds.purchases_page(id("ada"), 7, vec![purchase(8)]);
         feeds.purchases_page(id("ada"), 0, (1..=2).map(purchase).collect());
         wait(1).await;
@@ -373,6 +373,6 @@ fn requests_for_pages_of_purchases_are_repeated() {
         assert_eq!(*source.pages.lock(), [0, 0, 2]);
         feeds.purchases_page(id("ada"), 2, (3..=4).map(purchase).collect());
         wait(1).await;
-        assert_eq!(read(&mut watcher), [(2, 3)], "what is not published yet is not told");
+        assert_eq!(read(&mut watcher), [(2, 3)], "unpublished purchases are not sent");
     });
 }

@@ -66,7 +66,7 @@ fn an_unreachable_feed_stays_and_restarts_later() {
         feeds.commit(vec![Commit::lost(session_of("hamlet"))]);
         wait(1_000).await;
         reader.settle();
-        assert_eq!((reader.maps["hamlet"].0, reader.snapshots, reader.ended), (1, 1, 0), "it keeps what it has");
+        assert_eq!((reader.maps["hamlet"].0, reader.snapshots, reader.ended), (1, 1, 0), "the watcher keeps its state");
         let mut late = Reader::new(&replica, &feeds, Encoding::Json);
         assert_eq!(late.watch("macbeth"), Err(NoFeed::Unreachable), "it may exist");
         replica.out_of_reach.store(false, Ordering::Relaxed);

@@ -99,7 +99,7 @@ fn changed_places_are_published_without_changed_seats() {
         wait(20).await;
         reader.watcher.pull(Encoding::Json, 1_000, |event| frames.push(frame_of(event)));
         let texts: Vec<_> = frames.iter().map(|frame| std::str::from_utf8(frame).expect("JSON")).collect();
-        let [text] = texts[..] else { panic!("one delta a tick: {texts:?}") };
+        let [text] = texts[..] else { panic!("one delta per tick: {texts:?}") };
         assert!(text.contains(r#""changes":[]"#), "{text}");
         assert!(text.contains(r#""areas":[{"area":"lawn","free":47,"held":3,"sold":0}]"#), "{text}");
         reader.take(&frames[0]);
@@ -115,7 +115,7 @@ fn a_gap_in_the_commits_gives_a_snapshot_and_the_end_of_a_session_an_end() {
         let mut reader = Reader::new(&replica, &feeds, Encoding::MsgPack);
         reader.watch("hamlet").expect("it is there");
         reader.settle();
-        // A replica that received a snapshot from its leader has no commits in between.
+        // A replica that received a snapshot from its leader lacks the commits in between.
         let lost = replica.change("hamlet", &[(1, SeatState::Held)], &[]);
         assert!(lost.is_some());
         commit(&feeds, &replica, "hamlet", &[(2, SeatState::Held)]);

@@ -1,4 +1,4 @@
-//! Watchers that come back with a version of their own.
+//! Watchers that resume from a version.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -23,7 +23,7 @@ fn a_resume_gives_the_missed_deltas_or_a_snapshot() {
         }
         wait(1).await;
         assert!(!reader.pull(1_000) && reader.deltas == 0, "nothing comes without a watch");
-        assert_eq!(reader.watch("hamlet"), Ok(feed), "the number is the node's");
+        assert_eq!(reader.watch("hamlet"), Ok(feed), "the node assigns the feed's number");
         reader.settle();
         assert_eq!((reader.snapshots, reader.deltas), (1, 3), "inside the ring: the missed deltas");
         // A second watch of the same session replaces the version. Here nothing is missing.
@@ -65,7 +65,7 @@ fn a_resume_inside_a_tick_gets_the_delta_around_it() {
                 feeds.commit(replica.change("hamlet", &[change], &held).into_iter().collect());
             }
             commit(&feeds, &replica, "hamlet", &[(2, SeatState::Sold)]);
-            let shown = replica.at("hamlet", inside).expect("it was so");
+            let shown = replica.at("hamlet", inside).expect("an existing version");
             wait(30).await;
             commit(&feeds, &replica, "hamlet", &[(4, SeatState::Sold)]);
             wait(30).await;
@@ -101,7 +101,7 @@ fn another_epoch_restarts_every_feed_at_once() {
         reader.epoch = EPOCH + 1;
         wait(1).await;
         reader.settle();
-        assert_eq!((reader.snapshots, reader.maps["hamlet"].0), (2, 3), "watchers are told at once");
+        assert_eq!((reader.snapshots, reader.maps["hamlet"].0), (2, 3), "watchers get the new state at once");
         commit(&feeds, &replica, "hamlet", &[(8, SeatState::Sold)]);
         wait(1).await;
         reader.settle();
@@ -136,7 +136,7 @@ fn a_watcher_ahead_of_the_hub_resumes_or_gets_a_snapshot() {
         loaded.maps.insert("hamlet".into(), (latest, replica.at("hamlet", latest).expect("the latest")));
         loaded.watch("hamlet").expect("it is there");
         loaded.settle();
-        assert_eq!((loaded.snapshots, loaded.deltas), (0, 0), "it has the next version already");
+        assert_eq!((loaded.snapshots, loaded.deltas), (0, 0), "the watcher has the next version already");
         wait(20).await;
         loaded.settle();
         assert_eq!((loaded.snapshots, loaded.deltas), (0, 0));
@@ -153,7 +153,7 @@ fn a_watcher_ahead_of_the_hub_resumes_or_gets_a_snapshot() {
 }
 
 #[test]
-fn a_pause_of_the_node_is_no_waiting_time() {
+fn a_pause_of_the_node_does_not_count_as_waiting() {
     story(async {
         let replica = Replica::with(&[("hamlet", 10)]);
         replica.lags.store(true, Ordering::Relaxed);
@@ -165,12 +165,12 @@ fn a_pause_of_the_node_is_no_waiting_time() {
         // The node is paused.
         tokio::time::advance(Duration::from_secs(90)).await;
         reader.settle();
-        assert_eq!(reader.snapshots, 0, "an older map, although the newer one had no time to come");
+        assert_eq!(reader.snapshots, 0, "the pause must not count as waiting time");
         wait(55_000).await;
         reader.settle();
         assert_eq!(reader.snapshots, 0);
         wait(5_000).await;
         reader.settle();
-        assert_eq!((reader.snapshots, reader.maps["hamlet"].0), (1, 1), "it was waited for long enough");
+        assert_eq!((reader.snapshots, reader.maps["hamlet"].0), (1, 1), "the wait is over");
     });
 }
