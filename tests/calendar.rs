@@ -134,9 +134,9 @@ async fn recurring_bookings_across_clock_changes() {
     let daily = json!({"every": "day", "until": "2030-04-02"});
     let no = port.ask("resource.reserve", "r3", local("early", "2030-03-29T02:15", "2030-03-29T02:45", daily)).await;
     let no = no.no(501, "slot_taken");
-    let told: Vec<_> =
+    let reasons: Vec<_> =
         no["conflicts"].as_array().expect("conflicts").iter().filter_map(|conflict| conflict["why"].as_str()).collect();
-    assert!(told.iter().any(|why| why.contains("2030-03-31T02:15")), "the time that is none is named: {told:?}");
+    assert!(reasons.iter().any(|why| why.contains("2030-03-31T02:15")), "the skipped time is named: {reasons:?}");
     let no =
         port.ask("resource.reserve", "r4", local("once", "2030-03-31T02:30", "2030-03-31T04:00", Value::Null)).await;
     assert!(no.no(502, "bad_interval")["message"].as_str().is_some_and(|words| words.contains("2030-03-31T02:30")));

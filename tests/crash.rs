@@ -84,8 +84,8 @@ async fn the_power_is_cut() {
 
 /// Tests the check itself: without syncs a power cut loses acknowledged requests, and the check reports them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_syncs_a_power_cut_is_noticed() {
-    let mut rng = Rng::of_test("without_syncs_a_power_cut_is_noticed");
+async fn without_syncs_a_power_cut_is_detected() {
+    let mut rng = Rng::of_test("without_syncs_a_power_cut_is_detected");
     let home = Home::new().with_faults().with_args(&["--fsync", "never"]);
     let server = home.start();
     let port = server.port(Encoding::MsgPack).await;

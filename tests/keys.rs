@@ -27,8 +27,8 @@ fn admin(address: SocketAddr, args: &[&str]) -> Result<String, (Option<i32>, Str
 /// The code of an op's answer with this key. 0 if it was granted.
 async fn asked(address: SocketAddr, key: &str, op: &str, rid: &str, body: Value) -> u64 {
     let changes = Op::from_name(op).is_some_and(Op::changes);
-    let (_, told) = http::post_as(Some(key), address, op, changes.then_some(rid), &body).await;
-    ["no", "fail"].iter().find_map(|kind| told[*kind]["code"].as_u64()).unwrap_or(0)
+    let (_, answer) = http::post_as(Some(key), address, op, changes.then_some(rid), &body).await;
+    ["no", "fail"].iter().find_map(|kind| answer[*kind]["code"].as_u64()).unwrap_or(0)
 }
 
 /// Whether any file under a directory contains a text.

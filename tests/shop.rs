@@ -377,11 +377,11 @@ async fn one_cart_holds_every_kind_of_goods() {
     rival.seats(theatre.session(), json!([[1, 6]])).await.ok();
     rival.slot("box", time(&port, noon), time(&port, noon + 1)).await.ok();
     let no = buyer.ask("cart.hold_all", json!({"lines": lines(11), "customer": "ann"})).await.no(201, "seats_taken");
-    let told: Vec<_> =
+    let refusals: Vec<_> =
         no["lines"].as_array().expect("lines").iter().map(|line| (&line["line"], &line["name"])).collect();
     let expected =
         [(0, "seats_taken"), (2, "out_of_stock"), (3, "slot_taken")].map(|(line, name)| (json!(line), json!(name)));
-    assert_eq!(told, expected.iter().map(|(line, name)| (line, name)).collect::<Vec<_>>());
+    assert_eq!(refusals, expected.iter().map(|(line, name)| (line, name)).collect::<Vec<_>>());
     rival.cancel().await.ok();
     nothing().await;
 

@@ -342,7 +342,7 @@ async fn histories_survive_a_restart() {
     let all = json!({"entity": entity});
     let of = |seat: u16| json!({"entity": entity, "seat": [0, seat]});
     let cart = json!({"entity": format!("cart/{}", second.cart())});
-    let mut told = Vec::new();
+    let mut histories = Vec::new();
     for restarted in [false, true] {
         if restarted {
             server.kill();
@@ -359,11 +359,11 @@ async fn histories_survive_a_restart() {
         assert!(now[0].len() > now[2].len() && now[2].len() > now[1].len(), "{now:?}");
         assert!(now[1].len() > now[3].len(), "{now:?}");
         if restarted {
-            assert_eq!(now.to_vec(), told);
+            assert_eq!(now.to_vec(), histories);
         }
-        told = now.to_vec();
+        histories = now.to_vec();
     }
-    println!("{told:#?}");
+    println!("{histories:#?}");
     // Page by page it is the same.
     let (mut cursor, mut paged) = (Value::Null, Vec::new());
     loop {
@@ -376,7 +376,7 @@ async fn histories_survive_a_restart() {
             break;
         }
     }
-    assert_eq!(paged, told[0]);
+    assert_eq!(paged, histories[0]);
     port.read("admin.history", json!({"entity": "session/nowhere"})).await.no(701, "not_found");
 }
 

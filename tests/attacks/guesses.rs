@@ -67,7 +67,7 @@ async fn guesses_are_delayed_for_their_own_address_only() {
         }));
     }
     run.wait().await;
-    let (elapsed, heard) = (begun.elapsed(), answered.load(Ordering::Relaxed));
+    let (elapsed, answers) = (begun.elapsed(), answered.load(Ordering::Relaxed));
     // The owner of the key is behind the same address. Its correct key is accepted at once while guesses wait.
     let headers = shows(Some(&key));
     let right = wire::post(attacker(1), stage.address(), "venue.get", &headers, "{\"id\":\"royal\"}");
@@ -76,17 +76,17 @@ async fn guesses_are_delayed_for_their_own_address_only() {
     // Each guess waits a step longer than the one before, so few are answered, whatever the number of connections.
     let most = FREE + 1 + (elapsed.as_secs_f64() / STEP.as_secs_f64()) as usize * 2;
     println!(
-        "attack | 8 guesses: {heard} answered in {:.1} s, {} asked",
+        "attack | 8 guesses: {answers} answered in {:.1} s, {} asked",
         elapsed.as_secs_f64(),
         asked.load(Ordering::Relaxed)
     );
     if elapsed < Duration::from_secs(8) {
-        assert!(heard <= most, "{heard} guesses were answered in {elapsed:?}");
+        assert!(answers <= most, "{answers} guesses were answered in {elapsed:?}");
     } else {
         // The delay is at most ten seconds, so each connection gets one answer in that time.
-        assert!(heard <= most + GUESSERS * (elapsed.as_secs() as usize / 8), "{heard} in {elapsed:?}");
+        assert!(answers <= most + GUESSERS * (elapsed.as_secs() as usize / 8), "{answers} in {elapsed:?}");
     }
-    assert!(stage.metric("boxoffice_edge_denied_total{reason=\"token\"}").await >= heard as u64);
+    assert!(stage.metric("boxoffice_edge_denied_total{reason=\"token\"}").await >= answers as u64);
     for task in tasks {
         task.abort();
         // Reports a panic of a guesser.

@@ -82,8 +82,8 @@ async fn entities(stage: &Stage) -> Value {
     json!(counted.map(|name| audit[name].clone()))
 }
 
-async fn every_op_for_every_role(stage: &Stage, stranger: &str, mut callers: Vec<Caller>) {
-    callers.push(Caller::showing(stranger, None));
+async fn every_op_for_every_role(stage: &Stage, anonymous: &str, mut callers: Vec<Caller>) {
+    callers.push(Caller::showing(anonymous, None));
     callers.push(Caller::showing("admin", Some(ADMIN.into())));
     for role in ROLES {
         callers.push(Caller::showing(role, Some(tokens::key(stage, &format!("{role}-1"), role).await)));

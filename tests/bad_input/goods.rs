@@ -29,7 +29,7 @@ async fn invalid_goods_requests_are_refused() {
     )
     .await
     .ok();
-    let nobody = "99999999999999999999999999999999";
+    let unknown = "99999999999999999999999999999999";
     let (anns_cart, anns_order) = (anns.cart(), anns.cart());
     let changed = |base: &Value, change: Value| {
         let mut body = base.clone();
@@ -277,7 +277,7 @@ async fn invalid_goods_requests_are_refused() {
         (("cart.hold_places", bobs(json!({"session": "finals", "area": "moat", "quantity": 1}))), 701, "not_found"),
         (("cart.hold_places", bobs(json!({"session": "nowhere", "area": "yard", "quantity": 1}))), 701, "not_found"),
         (("cart.set_quantity", bobs(json!({"line": 9, "quantity": 1}))), 303, "no_such_line"),
-        (("cart.set_quantity", json!({"token": nobody, "line": 1, "quantity": 1})), 701, "not_found"),
+        (("cart.set_quantity", json!({"token": unknown, "line": 1, "quantity": 1})), 701, "not_found"),
         // Another cart and its order: only the token opens a cart, and only operators refund.
         (("cart.set_quantity", bobs(json!({"cart": anns_cart, "line": 1, "quantity": 1}))), 305, "not_your_cart"),
         (
@@ -288,7 +288,7 @@ async fn invalid_goods_requests_are_refused() {
             305,
             "not_your_cart",
         ),
-        (("order.refund", json!({"order": nobody, "reason": "why"})), 701, "not_found"),
+        (("order.refund", json!({"order": unknown, "reason": "why"})), 701, "not_found"),
         (("order.refund", json!({"order": mine.cart(), "reason": "not an order yet"})), 701, "not_found"),
         (("order.get", json!({"order": mine.cart()})), 701, "not_found"),
         (refund(json!({"lines": [9]})), 303, "no_such_line"),
@@ -297,8 +297,8 @@ async fn invalid_goods_requests_are_refused() {
         (("resource.cancel", json!({"resource": "court", "booking": "nobody"})), 505, "no_such_booking"),
         (("resource.cancel", json!({"resource": "court", "booking": "taken", "series": true})), 505, "no_such_booking"),
         (("admin.settle", json!({"cart": anns_cart, "attempt": 1, "outcome": "declined"})), 701, "not_found"),
-        (("admin.settle", json!({"cart": nobody, "attempt": 1, "outcome": "declined"})), 701, "not_found"),
-        (("admin.release", json!({"cart": nobody, "line": 1})), 701, "not_found"),
+        (("admin.settle", json!({"cart": unknown, "attempt": 1, "outcome": "declined"})), 701, "not_found"),
+        (("admin.release", json!({"cart": unknown, "line": 1})), 701, "not_found"),
         (("admin.release", json!({"cart": mine.cart(), "line": 7})), 303, "no_such_line"),
         (("admin.history", json!({"entity": "product/pencil"})), 701, "not_found"),
         (("session.cancel", json!({"id": "nowhere", "reason": "why"})), 701, "not_found"),

@@ -8,7 +8,7 @@ use crate::common::{self, Encoding, checkout};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unknown_ids() {
     let mut stage = Stage::new("unknown_ids", Encoding::Json).await;
-    let nobody = "99999999999999999999999999999999";
+    let unknown = "99999999999999999999999999999999";
     let times = json!({"starts_at": "2031-01-01T20:00:00.000Z", "ends_at": "2031-01-01T22:00:00.000Z",
         "prices": {"standard": {"amount": 1, "currency": "EUR"}}, "id": "x", "title": "hamlet"});
     let session = |venue: &str, hall: &str| {
@@ -33,19 +33,19 @@ async fn unknown_ids() {
             ("session.map", json!({"id": "nowhere"}), 701, "not_found"),
             ("session.search", json!({"venue": "nowhere"}), 701, "not_found"),
             ("session.block", json!({"id": "nowhere", "seats": [[0, 0]]}), 701, "not_found"),
-            ("cart.get", json!({"token": nobody}), 701, "not_found"),
-            ("cart.cancel", json!({"token": nobody}), 701, "not_found"),
-            ("cart.release", json!({"token": nobody, "line": 1}), 701, "not_found"),
-            ("cart.checkout", checkout(nobody), 701, "not_found"),
-            ("cart.hold_seats", json!({"token": nobody, "session": "nowhere", "seats": [[0, 0]]}), 701, "not_found"),
-            ("cart.hold_best", json!({"token": nobody, "session": "nowhere", "count": 1}), 701, "not_found"),
+            ("cart.get", json!({"token": unknown}), 701, "not_found"),
+            ("cart.cancel", json!({"token": unknown}), 701, "not_found"),
+            ("cart.release", json!({"token": unknown, "line": 1}), 701, "not_found"),
+            ("cart.checkout", checkout(unknown), 701, "not_found"),
+            ("cart.hold_seats", json!({"token": unknown, "session": "nowhere", "seats": [[0, 0]]}), 701, "not_found"),
+            ("cart.hold_best", json!({"token": unknown, "session": "nowhere", "count": 1}), 701, "not_found"),
             (
                 "cart.hold_best",
-                json!({"token": nobody, "session": "hamlet-0", "count": 1, "category": "royalty"}),
+                json!({"token": unknown, "session": "hamlet-0", "count": 1, "category": "royalty"}),
                 701,
                 "not_found",
             ),
-            ("order.get", json!({"order": nobody}), 701, "not_found"),
+            ("order.get", json!({"order": unknown}), 701, "not_found"),
             ("watch", json!({"entity": "session/nowhere"}), 701, "not_found"),
             ("unwatch", json!({"feed": 12_345}), 701, "not_found"),
             ("admin.audit", json!({"entity": "session/nowhere"}), 701, "not_found"),

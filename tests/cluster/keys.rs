@@ -20,9 +20,9 @@ const REVOKED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Sends a change that needs the role `desk`. Returns 0 or the code of the refusal or failure.
 async fn desk_work(address: SocketAddr, key: &str, rid: &str) -> u64 {
-    let (_, told) =
+    let (_, answer) =
         http::post_as(Some(key), address, "title.put", Some(rid), &json!({"id": rid, "name": "Ours"})).await;
-    ["no", "fail"].iter().find_map(|kind| told[*kind]["code"].as_u64()).unwrap_or(0)
+    ["no", "fail"].iter().find_map(|kind| answer[*kind]["code"].as_u64()).unwrap_or(0)
 }
 
 /// Creates a key for a desk. Returns the key.
@@ -106,9 +106,9 @@ async fn an_isolated_node_stops_accepting_keys() {
 /// Revokes the key at this node.
 async fn revoke_at(cluster: &Cluster, at: u64) {
     let revoke = async || {
-        let (_, told): (u16, Value) =
+        let (_, answer): (u16, Value) =
             http::post(cluster.client(at), "admin.key_revoke", Some("revoke"), &json!({"id": "till"})).await;
-        told.get("ok").is_some().then_some(())
+        answer.get("ok").is_some().then_some(())
     };
     eventually("the key is revoked", revoke).await;
 }

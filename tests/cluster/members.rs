@@ -27,12 +27,12 @@ async fn pages_list(cluster: &Cluster, nodes: &[u64]) {
     for node in nodes {
         cluster
             .until(&format!("the page of node {node} knows nodes {nodes:?}"), async || {
-                let (_, told) = http::get(cluster.client(*node), "/page.json").await;
-                let page: Value = serde_json::from_str(&told).map_err(|why| format!("{why}: {told}"))?;
+                let (_, body) = http::get(cluster.client(*node), "/page.json").await;
+                let page: Value = serde_json::from_str(&body).map_err(|why| format!("{why}: {body}"))?;
                 if page["nodes"] == json!(expected) && page["node"] == json!(node.to_string()) {
                     Ok(())
                 } else {
-                    Err(told)
+                    Err(body)
                 }
             })
             .await;
@@ -99,18 +99,18 @@ async fn foreign_nodes_are_refused() {
     stage
         .story("two nodes with one id", async |cluster, _, _| {
             let home = Home::new();
-            let stranger = cluster.stranger(&home, 2, SECRET, Some(cluster.client(1)));
-            let refused = cluster.refused(stranger).await;
+            let foreign = cluster.foreign_command(&home, 2, SECRET, Some(cluster.client(1)));
+            let refused = cluster.refused(foreign).await;
             names(&refused, "node 2");
         })
         .await;
     stage
         .story("a node of another cluster", async |cluster, _, _| {
             let home = Home::new();
-            let founder = cluster.stranger(&home, 4, SECRET, None);
+            let founder = cluster.foreign_command(&home, 4, SECRET, None);
             Server::spawn(founder).unwrap_or_else(|refused| panic!("it serves alone: {refused:?}")).stop();
-            let stranger = cluster.stranger(&home, 4, SECRET, Some(cluster.client(1)));
-            let refused = cluster.refused(stranger).await;
+            let foreign = cluster.foreign_command(&home, 4, SECRET, Some(cluster.client(1)));
+            let refused = cluster.refused(foreign).await;
             names(&refused, "cluster");
         })
         .await;
@@ -125,8 +125,8 @@ async fn nodes_without_the_secret_are_refused() {
     stage
         .story("a node without the secret", async |cluster, _, _| {
             let home = Home::new();
-            let stranger = cluster.stranger(&home, 4, "not-what-these-nodes-know", Some(cluster.client(1)));
-            let refused = cluster.refused(stranger).await;
+            let foreign = cluster.foreign_command(&home, 4, "not-what-these-nodes-know", Some(cluster.client(1)));
+            let refused = cluster.refused(foreign).await;
             names(&refused, "wrong_secret");
             names(&refused, "peers.secret");
         })
@@ -136,9 +136,9 @@ async fn nodes_without_the_secret_are_refused() {
     stage
         .story("a member without the secret", async |cluster, buyers, _| {
             cluster.terminate(3);
-            let forgetful = cluster.stranger(cluster.home(3), 3, "not-what-these-nodes-know", None);
+            let changed = cluster.foreign_command(cluster.home(3), 3, "not-what-these-nodes-know", None);
             buyers.orders(1).await;
-            let refused = cluster.refused(forgetful).await;
+            let refused = cluster.refused(changed).await;
             names(&refused, "every other member refuses it");
             names(&refused, "does not know the secret that node");
             cluster.start_node(3).await;

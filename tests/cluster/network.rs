@@ -79,7 +79,7 @@ async fn watchers_of_an_isolated_node_learn_that_data_is_stale() {
                 let watched = port.read("watch", json!({"entity": format!("session/{session}")})).await;
                 feeds.push(watched.ok()["feed"].clone());
             }
-            let told = async |is_stale: fn(u64) -> bool| {
+            let notified = async |is_stale: fn(u64) -> bool| {
                 let mut waiting = feeds.clone();
                 while !waiting.is_empty() {
                     let frame = port.next_other().await.expect("it stays connected");
@@ -89,7 +89,7 @@ async fn watchers_of_an_isolated_node_learn_that_data_is_stale() {
                 }
             };
             stage.cluster.links.around(alone, Silent);
-            timeout(TIMEOUT, told(|ms| ms >= 2_000)).await.expect("watchers learn that data is stale");
+            timeout(TIMEOUT, notified(|ms| ms >= 2_000)).await.expect("watchers learn that data is stale");
             // A new request is answered at once.
             let late = Port::connect(stage.cluster.client(alone), encoding).await;
             let watched = late.read("watch", json!({"entity": format!("session/{}", theatre.sessions[0])})).await;
@@ -98,7 +98,7 @@ async fn watchers_of_an_isolated_node_learn_that_data_is_stale() {
             assert!(frames.iter().all(|frame| frame["feed"] == feed), "{frames:?}");
             assert!(frames[0].get("snapshot").is_some() && frames[1]["stale_ms"].as_u64() > Some(2_000), "{frames:?}");
             stage.cluster.links.heal();
-            timeout(TIMEOUT, told(|ms| ms == 0)).await.expect("watchers learn that data is fresh again");
+            timeout(TIMEOUT, notified(|ms| ms == 0)).await.expect("watchers learn that data is fresh again");
             stage.cluster.ready().await;
         }
     }

@@ -163,9 +163,9 @@ impl Goods {
             let orders: BTreeSet<String> =
                 theirs.filter_map(|cart| cart.order.as_ref()).map(|(order, _)| order.clone()).collect();
             eventually(&format!("{customer} has bought {} times (P12)", orders.len()), async || {
-                let told = purchases(port, customer).await;
-                let all: BTreeSet<String> = told.iter().cloned().collect();
-                assert_eq!(all.len(), told.len(), "an order is listed twice: {told:?}");
+                let listed = purchases(port, customer).await;
+                let all: BTreeSet<String> = listed.iter().cloned().collect();
+                assert_eq!(all.len(), listed.len(), "an order is listed twice: {listed:?}");
                 (all == orders).then_some(())
             })
             .await;
@@ -195,9 +195,9 @@ impl Goods {
                 let Answer::Ok(audit, _) = audit else { return (counted == [0; 2]).then_some(()) };
                 assert_eq!(audit["violations"], json!([]), "{audit}");
                 let quotas = audit["quotas"].as_array().expect("quotas").iter();
-                let mut told = quotas.filter(|quota| quota["quota"] == self.quota.as_str());
-                let told = told.next().map_or(json!([0, 0]), |quota| json!([quota["held"], quota["sold"]]));
-                (told == json!(counted)).then_some(())
+                let mut found = quotas.filter(|quota| quota["quota"] == self.quota.as_str());
+                let found = found.next().map_or(json!([0, 0]), |quota| json!([quota["held"], quota["sold"]]));
+                (found == json!(counted)).then_some(())
             })
             .await;
         }
@@ -210,12 +210,12 @@ async fn is(port: &Port, op: &str, name: &str, expected: &Value, counts: impl Fn
     eventually(&format!("{name} has {expected} free, held, sold"), async || {
         let body = port.read(op, json!({"id": name})).await.ok();
         let counts = counts(&body);
-        let told = json!([counts["free"], counts["held"], counts["sold"]]);
-        if told != last {
-            println!("{name}: {told}");
+        let found = json!([counts["free"], counts["held"], counts["sold"]]);
+        if found != last {
+            println!("{name}: {found}");
         }
-        last.clone_from(&told);
-        (told == *expected).then_some(())
+        last.clone_from(&found);
+        (found == *expected).then_some(())
     })
     .await;
 }

@@ -300,14 +300,14 @@ impl Port {
     async fn answer_to(&self, mut frame: Value, limit: Duration) -> Option<Value> {
         let id = frame["id"].as_u64().unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed));
         frame["id"] = id.into();
-        let (tell, mut told) = oneshot::channel();
-        self.waiting.lock().await.insert(id, tell);
+        let (sender, mut receiver) = oneshot::channel();
+        self.waiting.lock().await.insert(id, sender);
         self.send(self.encoding.message(&frame));
         if self.closed.borrow().is_some() {
             // The answer may have come before the close.
-            return told.try_recv().ok();
+            return receiver.try_recv().ok();
         }
-        match timeout(limit, &mut told).await {
+        match timeout(limit, &mut receiver).await {
             Ok(answer) => answer.ok(),
             Err(_) => {
                 self.waiting.lock().await.remove(&id);

@@ -35,9 +35,9 @@ fn main() {
     let Some(settings) = RunSettings::read(std::env::args().skip(1)) else { return };
     println!("nemesis: {}", settings.command());
     if settings.hold {
-        let told = std::panic::take_hook();
+        let default_hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            told(panic);
+            default_hook(panic);
             println!("--hold: the nodes keep running");
             loop {
                 std::thread::park();
@@ -69,9 +69,9 @@ async fn run(settings: RunSettings) {
         let faulty = Instant::now();
         // Deadlines are compared with true time where no clock is wrong.
         let faults = Faults { time: settings.round, long: settings.is_long(), clocks: stage.rng.percent(50) };
-        let befell = faults.strike(&mut stage.cluster, &mut buyers, &mut stage.rng).await;
-        let clocks_were_set = befell.contains_key(CLOCK);
-        for (name, count) in befell {
+        let counts = faults.strike(&mut stage.cluster, &mut buyers, &mut stage.rng).await;
+        let clocks_were_set = counts.contains_key(CLOCK);
+        for (name, count) in counts {
             *struck.entry(name).or_default() += count;
         }
         let healed = Instant::now();

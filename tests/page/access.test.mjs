@@ -6,7 +6,7 @@ import { PHONE, go, hold, inCart, pageTest, pay, pick } from './lib.mjs';
 
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
-pageTest('axe finds nothing serious in any view', async (people, print) => {
+pageTest('axe finds no serious violation in any view', async (people, print) => {
   const page = await people.open(0, '', { bypassCSP: true, reducedMotion: 'reduce' });
   await page.addScriptTag({ path: AXE });
   const looked = [];

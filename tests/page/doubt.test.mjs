@@ -54,7 +54,7 @@ async function connected(link) {
   return sockets.at(-1);
 }
 
-test('a refusal is the last word only if no earlier attempt can be granted', async () => {
+test('a refusal is final only if no earlier attempt can be granted', async () => {
   const kept = { WebSocket: globalThis.WebSocket, document: globalThis.document };
   Object.assign(globalThis, {
     WebSocket: Socket, addEventListener() {}, removeEventListener() {},
@@ -68,15 +68,15 @@ test('a refusal is the last word only if no earlier attempt can be granted', asy
     const sentOf = (rid) => socket.sent.filter((frame) => frame.rid === rid);
 
     // The outcome was unknown, and the node has resolved it.
-    let told = hold('same', 3_000);
+    let answer = hold('same', 3_000);
     let [{ id }] = sentOf('same');
     socket.say({ id, fail: { code: 902, name: 'unknown', message: '', retry_after_ms: 10 } });
     await sleep(50);
     socket.no(id, 'seats_taken', 201);
-    assert.equal((await told).name2, 'seats_taken');
+    assert.equal((await answer).name2, 'seats_taken');
 
     // The first attempt went over another connection, and its grant arrives late.
-    told = hold('late', 8_000);
+    answer = hold('late', 8_000);
     [{ id }] = sentOf('late');
     socket.onclose({ code: 1006 });
     socket = await connected(link);
@@ -84,15 +84,15 @@ test('a refusal is the last word only if no earlier attempt can be granted', asy
     await sleep(500);
     assert.equal(sentOf('late').length, 2, 'it is asked again');
     socket.say({ id, ok: { cart: 'c' } });
-    assert.equal((await told).cart, 'c');
+    assert.equal((await answer).cart, 'c');
 
     // The outcome is unknown until the deadline, also for a repeat of the request.
-    told = hold('never', 2_500);
+    answer = hold('never', 2_500);
     socket.onclose({ code: 1006 });
     socket = await connected(link);
     socket.answers = (frame) => socket.no(frame.id, 'seats_taken', 201);
     sentOf('never').forEach(socket.answers);
-    assert.equal((await told).name2, 'unknown');
+    assert.equal((await answer).name2, 'unknown');
     assert.equal((await hold('never', 400)).name2, 'unknown');
     assert.equal((await hold('another', 400)).name2, 'seats_taken');
 

@@ -62,13 +62,13 @@ export class Own {
     return execFileSync(PROGRAM, ['admin', 'customer-token', customer, '--customer-secret', secret]).toString().trim();
   }
 
-  /** Starts a cluster of three nodes. `told(id)` returns further arguments for a node. */
-  async cluster(told, more = {}) {
+  /** Starts a cluster of three nodes. `argumentsOf(id)` returns further arguments for a node. */
+  async cluster(argumentsOf, more = {}) {
     const nodes = [];
     for (const id of [1, 2, 3]) {
       const [port, peers] = [await freePort(), await freePort()];
       const join = nodes.flatMap((node) => ['--join', `127.0.0.1:${node.port}`]);
-      nodes.push(await this.node(id, ['--node', String(id), '--peers-listen', `127.0.0.1:${peers}`, ...join, ...told(id)], { ...more, port }));
+      nodes.push(await this.node(id, ['--node', String(id), '--peers-listen', `127.0.0.1:${peers}`, ...join, ...argumentsOf(id)], { ...more, port }));
     }
     return nodes;
   }

@@ -61,13 +61,13 @@ pageTest('a node that speaks TLS sells to a page and shows its map in a page of 
   await visitor.waitForFunction(() => document.querySelector('boxoffice-map').map?.known);
 }));
 
-pageTest('behind a proxy with TLS everything goes through its one name, also when a node dies', (people) => withOwn(async (own) => {
+pageTest('behind a proxy with TLS all connections use its name, also when a node dies', (people) => withOwn(async (own) => {
   const files = own.certificate();
   const [port, shop] = [await freePort(), await freePort()];
   const url = `https://tickets.test:${port}`;
   const origin = `https://shop.test:${shop}`;
-  const told = (id) => ['--public-url', url, '--advertise', `http://node-${id}.internal:7180`];
-  const nodes = await own.cluster(told, { origins: [origin] });
+  const argumentsOf = (id) => ['--public-url', url, '--advertise', `http://node-${id}.internal:7180`];
+  const nodes = await own.cluster(argumentsOf, { origins: [origin] });
   own.sell(nodes[0].operators, 'own-proxy');
   await own.proxy(nodes, files, { port, shop, html: shopPage(url, 'own-proxy') });
   const page = await people.window(OVER_TLS);
@@ -95,7 +95,7 @@ pageTest('behind a proxy with TLS everything goes through its one name, also whe
   assert.deepEqual([...all], [`wss://tickets.test:${port}/v1/ws`]);
 }), { nodesGo: true, within: 120_000 });
 
-pageTest('nodes whose names browsers do not know: the page keeps to its own origin, and says which doors do not answer', (people) => withOwn(async (own) => {
+pageTest('nodes with unresolvable names: the page uses its own origin, and names the addresses that do not answer', (people) => withOwn(async (own) => {
   const nodes = await own.cluster((id) => ['--advertise', `http://node-${id}.internal:7180`]);
   own.sell(nodes[0].operators, 'own-names');
   const [{ port, args }] = nodes;
@@ -131,7 +131,7 @@ const account = (url, customer, token) => `<!doctype html>
 </script>
 <iframe src="${url}/#/purchases" title="Tickets" width="1200" height="900"></iframe>`;
 
-pageTest('a customer whom the host of the page hands over buys and finds the order; a stranger is told to sign in', (people) => withOwn(async (own) => {
+pageTest('a customer signed in by the embedding page buys and finds the order; an anonymous visitor must sign in', (people) => withOwn(async (own) => {
   const [port, shop] = [await freePort(), await freePort()];
   const [url, origin] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${shop}`];
   const node = await own.node(1, ['--customer-secret', SECRET], { port, origins: [origin] });
@@ -154,13 +154,13 @@ pageTest('a customer whom the host of the page hands over buys and finds the ord
     await inside.evaluate(() => { location.hash = '#/purchases'; });
     await inside.waitForSelector('#purchases [data-order]');
     // A token of another customer is refused.
-    const stranger = await people.window();
-    await stranger.goto(`${url}/#/purchases`);
-    await reads(stranger, '#purchases', /to customers who are signed in/);
-    await stranger.evaluate(() => window.boxoffice.signIn({ customer: 'ada', token: '0'.repeat(64) }));
-    await stranger.waitForFunction(() => window.boxoffice.app.customer.get() === null);
-    await connected(stranger);
-    await reads(stranger, '#purchases', /to customers who are signed in/);
+    const anonymous = await people.window();
+    await anonymous.goto(`${url}/#/purchases`);
+    await reads(anonymous, '#purchases', /to customers who are signed in/);
+    await anonymous.evaluate(() => window.boxoffice.signIn({ customer: 'ada', token: '0'.repeat(64) }));
+    await anonymous.waitForFunction(() => window.boxoffice.app.customer.get() === null);
+    await connected(anonymous);
+    await reads(anonymous, '#purchases', /to customers who are signed in/);
   } finally {
     server.closeAllConnections();
     server.close();

@@ -147,8 +147,8 @@ async fn killed_in_the_middle_of_many_payments() {
 /// Without the gateway the places stay held beyond their time, and the outcome is unknown to the buyer. When the gateway is back,
 /// the payment completes. A gateway that lost its state cannot capture, and the order shows that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_gateway_dies_and_comes_back() {
-    let stage = Stage::new("the_gateway_dies_and_comes_back", "timeout_ms = 200\nagain_ms = 40\nwait_ms = 300\n").await;
+async fn the_gateway_crashes_and_restarts() {
+    let stage = Stage::new("the_gateway_crashes_and_restarts", "timeout_ms = 200\nagain_ms = 40\nwait_ms = 300\n").await;
     event(&stage.port, "quick", 10, json!({"hold_ttl_ms": 200})).await;
     let Stage { gateway, port, mut rng, server: _server, home: _home } = stage;
     let node = gateway.address();

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_noticed_and_an_overlap_is_not_a_gap() {
+    fn a_gap_is_detected_and_an_overlap_is_not_a_gap() {
         let mut map = map();
         let later = delta(8, 9, &[(0, SeatState::Held)], counts(1, 2, 1, 1));
         assert_eq!(map.apply_delta(later), Ok(Applied::Gap));

@@ -421,7 +421,7 @@ async fn parallel_calls_share_connections() {
 }
 
 #[tokio::test]
-async fn a_gateway_may_be_away_and_come_back() {
+async fn a_gateway_may_stop_and_restart() {
     let pair = pair().await;
     let address = pair.address;
     assert_eq!(pair.ask(authorize(1, "ok")).await, authorized("auth_1"));

@@ -113,7 +113,7 @@ impl Owner for Listener {
     }
 
     fn on(&self, event: Event<NewShow, Entity>) {
-        let told = match event {
+        let events = match event {
             Event::BecameLeader { shard, leadership: Leadership { epoch, .. } } => Notified::Leads(shard, epoch),
             Event::Committed { changes, settled } => Notified::Settled { tickets: settled.len(), changes },
             Event::Dropped { why, .. } => Notified::Dropped(why),
@@ -126,7 +126,7 @@ impl Owner for Listener {
             | Event::Checksums { .. } => return,
         };
         // A test that has seen enough no longer receives.
-        let _ = self.0.send(told);
+        let _ = self.0.send(events);
     }
 
     fn failed(&self, error: &ReplicationError) {
@@ -138,7 +138,7 @@ impl Owner for Listener {
 struct TestReplication {
     replication: Arc<Replication<NewShow>>,
     running: Running,
-    told: mpsc::Receiver<Notified>,
+    events: mpsc::Receiver<Notified>,
 }
 
 impl TestReplication {
@@ -161,9 +161,9 @@ impl TestReplication {
         };
         let opened = Opened::open(config, &world, Runner::Threads).expect("a data directory");
         let replication = Arc::clone(&opened.replication);
-        let (teller, told) = mpsc::channel();
-        let running = opened.start(&Listener(teller)).expect("threads");
-        TestReplication { replication, running, told }
+        let (sender, events) = mpsc::channel();
+        let running = opened.start(&Listener(sender)).expect("threads");
+        TestReplication { replication, running, events }
     }
 
     fn next(&self) -> Notified {

@@ -241,7 +241,7 @@ impl Cluster {
     }
 
     /// A command that serves as a foreign node: another home and other addresses.
-    pub(crate) fn stranger(&self, home: &Home, id: u64, secret: &str, join: Option<SocketAddr>) -> Command {
+    pub(crate) fn foreign_command(&self, home: &Home, id: u64, secret: &str, join: Option<SocketAddr>) -> Command {
         let (client, peers) = (free_address(), free_address());
         serve(home, id, client, peers, secret, join)
     }

@@ -47,10 +47,10 @@ fn changes_name_their_seats() {
     use SeatState::{Blocked, Free, Held, Sold};
     let names = crate::draw::Names::of(&session().layout);
     let before = [Free, Free, Free, Free, Held, Held, Held, Blocked];
-    let told = |now: [SeatState; 8]| in_words(&changes(&before, &now), &names);
-    expect!["A1, A2 held; B1–B3 sold; B4 free"].assert_eq(&told([Held, Held, Free, Free, Sold, Sold, Sold, Free]));
-    expect!["A4 held; B1 free; A1 blocked"].assert_eq(&told([Blocked, Free, Free, Held, Free, Held, Held, Blocked]));
-    assert_eq!(told(before), "");
+    let text = |now: [SeatState; 8]| in_words(&changes(&before, &now), &names);
+    expect!["A1, A2 held; B1–B3 sold; B4 free"].assert_eq(&text([Held, Held, Free, Free, Sold, Sold, Sold, Free]));
+    expect!["A4 held; B1 free; A1 blocked"].assert_eq(&text([Blocked, Free, Free, Held, Free, Held, Held, Blocked]));
+    assert_eq!(text(before), "");
     assert_eq!(changes(&[], &before).len(), 8, "without an earlier map everything is new");
 }
 

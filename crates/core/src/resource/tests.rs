@@ -443,7 +443,7 @@ fn invalid_details_are_refused() {
 }
 
 #[test]
-fn a_put_and_a_booking_under_one_request_id_are_told_apart() {
+fn a_put_and_a_booking_under_one_request_id_are_distinguished() {
     let mut desk = resource(|_| {});
     let first = desk.view();
     let when = When::Utc { begin: Timestamp(HOUR_MS), end: Timestamp(2 * HOUR_MS) };

@@ -114,7 +114,7 @@ proptest! {
 
     /// The first hash of requests. Carts store these hashes.
     #[test]
-    fn the_hash_of_a_command_stays_for_ever(command in command()) {
+    fn the_hash_of_a_command_is_pinned(command in command()) {
         let bytes = rmp_serde::to_vec(&command).expect("it can be written");
         prop_assert_eq!(command.hash64(), hash64(&bytes));
     }

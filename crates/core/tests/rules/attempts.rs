@@ -114,7 +114,7 @@ fn a_finished_attempt_stays_finished() {
 
 /// The same number in another currency is a wrong amount. It is voided, and nothing is sold for it.
 #[test]
-fn as_much_of_another_currency_is_another_amount() {
+fn the_same_number_in_another_currency_is_a_wrong_amount() {
     let mut fixture = Fixture::new(Rules::default());
     let details = ProductCommand::Put(Box::new(product(euros(250), 5)));
     fixture.send(Some("put"), Command::Product(id("p"), details));

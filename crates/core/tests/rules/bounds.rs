@@ -117,7 +117,7 @@ fn times_to_live_have_bounds() {
 }
 
 #[test]
-fn an_active_cart_ends_at_its_highest_age_however_often_it_is_touched() {
+fn a_touched_cart_ends_at_its_maximum_age() {
     let mut fixture = fixture("aa", &["s"]);
     let age = Rules::default().cart_age_max_ms;
     let step = Rules::default().hold_ttl_ms - 1;

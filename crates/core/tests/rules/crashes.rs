@@ -268,7 +268,7 @@ fn a_compensation_survives_a_crash() {
 /// The session has granted, and the customer grants to a cart that has lost the request in a crash. The session's seats are
 /// released when the client repeats.
 #[test]
-fn an_attempt_whose_quota_came_too_late_leaves_no_seats_behind() {
+fn an_attempt_with_a_late_quota_leaves_no_seats_held() {
     check(
         "hall aaaa
          session s quota few 3

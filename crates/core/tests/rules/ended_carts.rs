@@ -39,7 +39,7 @@ fn holds_of_an_ended_cart_are_free_within_the_grace() {
 /// missed it, and after the release that a cart owes to an inventory with a later deadline.
 #[test]
 pub(crate) fn history_distinguishes_expiries_from_releases() {
-    for (heard, owner) in [(true, false), (false, false), (true, true)] {
+    for (received, owner) in [(true, false), (false, false), (true, true)] {
         let mut fixture = ExpiryRun::new(1).fixture;
         let want = Want::Units { quantity: 2, now: false };
         let line = WantedLine { entity: Entity::Product(id("p")), want };
@@ -50,9 +50,9 @@ pub(crate) fn history_distinguishes_expiries_from_releases() {
             fixture.send(Some("release"), Command::Cart(CartId(0), CartCommand::Release { line: 1, seats: None }));
             fixture.run();
         }
-        fixture.wait(10_000, if heard { Fixture::run } else { rest });
+        fixture.wait(10_000, if received { Fixture::run } else { rest });
         let expiries: Vec<bool> = fixture.log.iter().filter_map(|(_, event)| expired(event)).collect();
-        assert_eq!(expiries, [!owner; 2], "of the product and of the quota; received: {heard}, by the owner: {owner}");
+        assert_eq!(expiries, [!owner; 2], "of the product and of the quota; received: {received}, by the owner: {owner}");
     }
     // The inventory was told 3 s, and the product's lifetime is shorter since. So the cart owes the release.
     let mut fixture = ExpiryRun::new(1).fixture;

@@ -240,7 +240,7 @@ fn a_session_with_a_shorter_life_asks_in_its_own_time() {
 
 /// One line makes the cart's lifetime shorter than the other inventories expect. They would not ask for half an hour.
 #[test]
-fn an_inventory_with_a_later_deadline_is_told_until_it_acknowledges() {
+fn an_inventory_with_a_later_deadline_is_notified_until_it_acknowledges() {
     check(
         "hall aa
          session s

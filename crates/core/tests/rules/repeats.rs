@@ -426,7 +426,7 @@ fn a_repeat_gets_the_versions_of_the_first_answer() {
 }
 
 #[test]
-fn a_hold_whose_cart_died_before_it_was_written_down_has_its_own_version() {
+fn a_hold_granted_before_a_crash_of_its_cart_has_its_own_version() {
     let mut fixture = fixture();
     let cart = Entity::Cart(CartId(1));
     let seats =

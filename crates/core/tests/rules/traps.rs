@@ -129,7 +129,7 @@ fn theatre_an_expired_or_done_cart_cannot_check_out_again() {
 }
 
 #[test]
-fn theatre_two_lines_in_one_session_are_both_given_back() {
+fn theatre_two_lines_in_one_session_are_both_released() {
     check(
         "hall aaaaaa
          session s

@@ -43,7 +43,7 @@ impl Counter {
             let FeedEvent::Frame(frame) = event else { panic!("unexpected {event:?}") };
             self.bytes += frame.len();
             let Ok(ServerFrame::Feed(_, event)) = ServerFrame::read(self.encoding, &frame) else { panic!("{frame:?}") };
-            let (told, areas) = match event.read::<CountsSnapshot>(self.encoding).expect("a readable event") {
+            let (seats, areas) = match event.read::<CountsSnapshot>(self.encoding).expect("a readable event") {
                 Event::Snapshot(snapshot) => {
                     assert_eq!((snapshot.epoch, &snapshot.entity), (EPOCH, &session_of(name)));
                     self.snapshots += 1;
@@ -59,7 +59,7 @@ impl Counter {
                 other @ (Event::Ended(_) | Event::Stale(_)) => panic!("{other:?}"),
             };
             let shown = replica.at(name, self.version).expect("an existing version");
-            assert_eq!(told, counts(&shown.seats), "the counts of {name} at {} (P5)", self.version);
+            assert_eq!(seats, counts(&shown.seats), "the counts of {name} at {} (P5)", self.version);
             if let Some(areas) = areas {
                 assert_eq!(areas, shown.areas, "the areas of {name} at {}", self.version);
             }

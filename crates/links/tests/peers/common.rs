@@ -181,10 +181,10 @@ impl Node {
         let what = format!("{frame:?} has arrived at {}", other.id);
         let wait = async {
             loop {
-                let told = self.link_changes(other.id).len();
+                let changes = self.link_changes(other.id).len();
                 self.send(other.id, lane, Bytes::from_static(frame)).await;
                 let came = || other.received(self.id, lane).iter().any(|came| came == frame);
-                until(&what, || came() || self.link_changes(other.id).len() > told).await;
+                until(&what, || came() || self.link_changes(other.id).len() > changes).await;
                 if came() {
                     break;
                 }

@@ -53,7 +53,7 @@ async fn a_changed_byte_closes_the_connection_and_no_changed_frame_is_delivered(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn silence_closes_on_both_sides_and_the_link_comes_back() {
+async fn silence_closes_both_sides_and_the_link_is_restored() {
     let quiet = PeerConfig { heartbeat_ms: 50, silence_ms: 700, ..config() };
     let (one, proxy, two) = apart(quiet).await;
     proxy.set(Flow::Swallowed, Flow::Swallowed);

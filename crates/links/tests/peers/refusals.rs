@@ -53,9 +53,9 @@ async fn frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
 
 /// Answers the hello of the dialer `to` as `node`, for the connection that it dials. Returns the dialer's proof.
 async fn proof_for(stream: &mut TcpStream, node: u64, to: u64) -> Vec<u8> {
-    let (kind, heard) = frame(stream).await;
+    let (kind, hello) = frame(stream).await;
     assert_eq!(kind, HELLO);
-    let fields: ([u8; 32], u128, u64, u128, u64, u64, u8, &str) = postcard::from_bytes(&heard[10..]).unwrap();
+    let fields: ([u8; 32], u128, u64, u128, u64, u64, u8, &str) = postcard::from_bytes(&hello[10..]).unwrap();
     stream.write_all(&raw(0, HELLO, &hello_of(VERSION, node, to, fields.6))).await.unwrap();
     let (kind, proof) = frame(stream).await;
     assert_eq!(kind, PROOF);

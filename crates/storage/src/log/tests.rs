@@ -67,7 +67,7 @@ fn inspect(disk: &MemoryDisk) -> Result<(Recovery, Records), LogError> {
 }
 
 #[test]
-fn records_come_back_in_order_across_restarts() {
+fn records_are_read_in_order_across_restarts() {
     let disk = MemoryDisk::new();
     let mut expected = Records::new();
     for round in 0..4_u8 {
@@ -387,7 +387,7 @@ fn a_segment_preallocated_by_a_killed_process_is_synced_before_use() {
 }
 
 #[test]
-fn a_full_disk_leaves_the_reserve_and_heals_by_itself() {
+fn a_full_disk_leaves_the_reserve_and_recovers() {
     let disk = MemoryDisk::new();
     let (mut log, _, _) = open(&disk);
     disk.set_capacity(Some(2 * SEGMENT_BYTES_MIN + 1_000));
@@ -427,7 +427,7 @@ fn a_full_disk_leaves_the_reserve_and_heals_by_itself() {
 }
 
 #[test]
-fn a_full_disk_heals_by_releasing_alone() {
+fn a_full_disk_recovers_by_releasing_alone() {
     let disk = MemoryDisk::new();
     disk.set_capacity(Some(3 * SEGMENT_BYTES_MIN));
     let (mut log, _, _) = open(&disk);

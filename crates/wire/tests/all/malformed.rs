@@ -88,7 +88,7 @@ fn seats_are_checked() {
 }
 
 #[test]
-fn a_million_seats_are_too_many_however_they_come() {
+fn a_million_seats_are_refused_in_any_form() {
     let seats = format!("[{}]", vec!["[0,0]"; 1_000_000].join(","));
     assert_eq!(refused(json(&hold(&seats))).1, 103);
     // Also if the frame's length is not checked here.

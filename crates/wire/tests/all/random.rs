@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn products_come_back_and_are_read_as_they_were_written(
+    fn products_round_trip_as_answers_and_requests(
         id in id(), details in details(), free in any::<u64>(), held in any::<u64>(), sold in any::<u64>(),
     ) {
         let view = ProductView { id: id.clone(), details: details.clone(), counts: StockCounts { free, held, sold } };

@@ -82,7 +82,7 @@ fn answers_round_trip() {
 }
 
 #[test]
-fn orders_come_back_with_payment_and_refunds() {
+fn orders_round_trip_with_payment_and_refunds() {
     let failed = PaymentStatus::CaptureFailed { reason: "the card is blocked".into() };
     let stands = [PaymentStatus::Recorded, PaymentStatus::Authorized, PaymentStatus::Captured, failed];
     for (order, payment) in [order(), long_order()].into_iter().zip(stands) {
@@ -191,7 +191,7 @@ fn failures_keep_their_kind() {
 }
 
 #[test]
-fn rejections_and_bodies_come_back() {
+fn rejections_and_bodies_round_trip() {
     for encoding in Encoding::ALL {
         let reply = verdict(encoding, |encoding, out| encode::ok(encoding, out, 7, &shard_map()));
         assert_eq!(reply, Reply::Ok(shard_map(), Vec::new()));

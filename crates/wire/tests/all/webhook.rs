@@ -38,7 +38,7 @@ fn signed(body: &str) -> Result<WebhookEvent, WebhookRefusal> {
 }
 
 #[test]
-fn a_signature_of_another_program_is_good() {
+fn a_signature_of_another_program_is_valid() {
     let event = verify(&[SECRET], Some(&header("1800000000", &[DIGEST])), BODY.as_bytes(), NOW);
     let amount = Money { amount: 3000, currency: Currency::new("EUR").expect("a currency") };
     let expected = WebhookEvent {
@@ -182,7 +182,7 @@ proptest! {
     }
 
     #[test]
-    fn one_changed_bit_is_noticed(at in 0..BODY.len(), bit in 0..8u8) {
+    fn one_changed_bit_is_detected(at in 0..BODY.len(), bit in 0..8u8) {
         let mut body = BODY.as_bytes().to_vec();
         body[at] ^= 1 << bit;
         let refused = verify(&[SECRET], Some(&header("1800000000", &[DIGEST])), &body, NOW);

@@ -54,7 +54,7 @@ fn check(directory: &Directory, city: Option<&str>, name: Option<&str>, near: Op
 }
 
 #[test]
-fn venues_by_city_whatever_its_case() {
+fn venues_by_city_in_any_case() {
     let directory = europe();
     let cologne = expect![[r#"
         cinedom: Cinedom im MediaPark (KÖLN)

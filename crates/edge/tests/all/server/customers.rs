@@ -103,7 +103,7 @@ async fn connect_with_hello(server: &TestServer, encoding: Encoding, hello: Valu
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_acts_for_the_customer_whose_token_it_shows() {
+async fn a_connection_acts_for_the_customer_of_its_token() {
     in_both(|encoding| async move {
         let server = guarded();
         sell(&server);
@@ -362,8 +362,8 @@ async fn guests_see_bookings_without_their_owners() {
         assert!(hidden.iter().all(|word| text.contains(word.as_str())), "{text}");
         // Staff see everything.
         let open = TestServer::with(EdgeConfig::default());
-        let mut stranger = Client::connect(open.address, encoding).await;
-        assert_eq!(bookings(&mut stranger, None).await.0, everything);
+        let mut anonymous = Client::connect(open.address, encoding).await;
+        assert_eq!(bookings(&mut anonymous, None).await.0, everything);
     })
     .await;
 }

@@ -94,7 +94,7 @@ async fn malformed_frames_are_tolerated_for_a_while() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_frame_too_long_for_its_op_is_refused_and_the_connection_goes_on() {
+async fn a_frame_too_long_for_its_op_is_refused_and_the_connection_stays_open() {
     in_both(|encoding| async move {
         let server = TestServer::open(Limits::default());
         let mut client = Client::connect(server.address, encoding).await;

@@ -61,12 +61,12 @@ async fn every_op_needs_its_role() {
     for anonymous in [None, Some(Role::Watch), Some(Role::Sell)] {
         let server =
             TestServer::strict(EdgeConfig { anonymous, admin_token: Some(TOKEN.into()), ..EdgeConfig::default() });
-        let stranger = anonymous.map_or("nobody", Role::name);
+        let role = anonymous.map_or("nobody", Role::name);
         let keys = Role::ALL.map(|role| (role.name(), add_key(&server, role.name(), Roles::of(role))));
         let mut asked = 0;
         for op in Op::ALL.into_iter().filter(|op| !needs_a_socket(*op)) {
-            let expected = if is_allowed(op, stranger) { (400, 101) } else { (401, 107) };
-            assert_eq!(posted(&server, op, None).await, expected, "{} of an anonymous caller with the role {stranger}", op.name());
+            let expected = if is_allowed(op, role) { (400, 101) } else { (401, 107) };
+            assert_eq!(posted(&server, op, None).await, expected, "{} of an anonymous caller with the role {role}", op.name());
             for (role, key) in &keys {
                 let expected = if is_allowed(op, role) { (400, 101) } else { (403, 108) };
                 assert_eq!(posted(&server, op, Some(key)).await, expected, "{} with the role {role}", op.name());
@@ -90,11 +90,11 @@ async fn every_op_needs_its_role() {
 async fn websockets_enforce_the_same_roles() {
     let server =
         TestServer::strict(EdgeConfig { anonymous: None, admin_token: Some(TOKEN.into()), ..EdgeConfig::default() });
-    let mut stranger = Client::connect(server.clients, Encoding::Json).await;
+    let mut guest = Client::connect(server.clients, Encoding::Json).await;
     for (number, op) in (1..).zip(Op::ALL) {
-        stranger.send(number, op, body_of(op)).await;
+        guest.send(number, op, body_of(op)).await;
         let refused = if op == Op::Hello { 0 } else { 107 };
-        assert_eq!(stranger.code().await, (Some(number), refused), "{}", op.name());
+        assert_eq!(guest.code().await, (Some(number), refused), "{}", op.name());
     }
     for role in Role::ALL {
         let key = add_key(&server, role.name(), Roles::of(role));
@@ -272,17 +272,17 @@ async fn the_budget_of_a_network_is_enforced() {
     // Anonymous callers may have three connections. A caller with a key connects all the same.
     let small = server(3, 0);
     let ws = |headers: &[(&str, &str)]| request(small.clients, "boxoffice.v1.json", headers);
-    let (mut strangers, mut refused) = (Vec::new(), 0);
+    let (mut connections, mut refused) = (Vec::new(), 0);
     while refused < 3 {
         match tokio_tungstenite::connect_async(ws(&[])).await {
-            Ok((socket, _)) => strangers.push(socket),
+            Ok((socket, _)) => connections.push(socket),
             Err(_) => refused += 1,
         }
-        assert!(strangers.len() <= 3);
+        assert!(connections.len() <= 3);
     }
     let authorization = format!("Bearer {TOKEN}");
     let operator = Client::connect_with(ws(&[("authorization", &authorization)]), Encoding::Json).await;
-    drop((operator, strangers));
+    drop((operator, connections));
     assert!(small.metric("boxoffice_edge_over_budget_total{budget=\"connections\"}").await >= 1.0);
 }
 
