@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""What a purchase costs in instructions and allocations, part by part, held against tests/costs.txt.
+"""Compares the cost of a purchase in instructions and allocations, part by part, with tests/costs.txt.
 
-    tests/costs.py EXECUTABLE             fails on a rise of more than 3 %, and says where
-    tests/costs.py EXECUTABLE --update    writes the file anew
+    tests/costs.py EXECUTABLE             fails on a rise of more than 3 %, and prints where
+    tests/costs.py EXECUTABLE --update    writes the file again
 
 EXECUTABLE is the test executable of boxoffice-node, built as `.ci/run` builds it:
 
     CARGO_INCREMENTAL=0 cargo test --workspace --exclude boxoffice-bench --no-run
 
-The functions that are counted are in crates/node/src/costs.rs. valgrind counts instructions of a simulated processor, whatever else
-this machine does. The build is that of the tests, which optimizes less than a release. So the counts are for comparing with each
-other, not with a clock. Another compiler, C library or valgrind counts otherwise: with those nothing is compared.
+The measured functions are in crates/node/src/costs.rs. valgrind counts instructions of a simulated processor, independent of the
+machine's load. The build is that of the tests, which optimizes less than a release, so the counts are comparable only with each other.
+Another compiler, C library or valgrind gives other counts. Then nothing is compared.
 """
 
 import collections
@@ -108,8 +108,8 @@ def measure(executable, part, allocations):
 def tools():
     """The tools whose versions change the counts."""
     versions = [["rustc", "--version"], ["valgrind", "--version"], ["getconf", "GNU_LIBC_VERSION"]]
-    said = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for command in versions]
-    return ", ".join(said)
+    outputs = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for command in versions]
+    return ", ".join(outputs)
 
 
 def written(costs):

@@ -115,10 +115,10 @@ async fn the_last_record_is_torn() {
         assert!(status.code().is_none(), "a power cut has no exit code: {status}");
         record = buyers.stop().await;
         write_control(&home.control_file(), Faults::None);
-        let (code, said) = home.inspect();
-        assert_eq!(code, Some(0), "{said}");
+        let (code, text) = home.inspect();
+        assert_eq!(code, Some(0), "{text}");
         if bytes > 0 {
-            assert!(said.contains("was not written whole"), "{said}");
+            assert!(text.contains("was not written whole"), "{text}");
         }
         server = home.start();
         record.check(&server, &theatre).await;
@@ -174,9 +174,9 @@ async fn a_damaged_log_is_refused_by_name() {
         );
         let offset: usize = number_after(&refused.stderr, " at byte ");
         assert!((at.saturating_sub(65_536)..=at).contains(&offset), "byte {at} was flipped: {}", refused.stderr);
-        let (code, said) = home.inspect();
-        assert_eq!(code, Some(NODE), "{said}");
-        assert!(said.contains(&format!("{} at byte {offset}", segment.display())), "{said}");
+        let (code, text) = home.inspect();
+        assert_eq!(code, Some(NODE), "{text}");
+        assert!(text.contains(&format!("{} at byte {offset}", segment.display())), "{text}");
         fs::write(&segment, &whole).expect("written");
     }
     // The refused start and the inspection changed nothing: once the byte is restored, everything is there.
@@ -353,10 +353,10 @@ async fn a_failing_sync_ends_the_node() {
     let mut buyers = Buyers::start(&server, &theatre, Record::default(), BUYERS, &mut rng).await;
     buyers.orders(50).await;
     write_control(&home.control_file(), Faults::SyncFails);
-    let (status, said) = server.ended();
-    assert_eq!(status.code(), Some(NODE), "{said}");
-    assert!(said.contains("cannot sync") && said.contains("Input/output error"), "the reason is not named: {said}");
-    assert!(said.contains(home.log_dir().to_str().expect("a path")), "the file is not named: {said}");
+    let (status, text) = server.ended();
+    assert_eq!(status.code(), Some(NODE), "{text}");
+    assert!(text.contains("cannot sync") && text.contains("Input/output error"), "the reason is not named: {text}");
+    assert!(text.contains(home.log_dir().to_str().expect("a path")), "the file is not named: {text}");
     let mut record = buyers.stop().await;
     write_control(&home.control_file(), Faults::None);
     let server = home.start();
@@ -376,8 +376,8 @@ async fn a_power_cut_after_a_failed_sync_and_a_restart_takes_nothing() {
         let mut buyers = Buyers::start(&server, &theatre, record, BUYERS, &mut rng).await;
         buyers.orders(30).await;
         write_control(&home.control_file(), Faults::SyncFails);
-        let (status, said) = server.ended();
-        assert_eq!(status.code(), Some(NODE), "{said}");
+        let (status, text) = server.ended();
+        assert_eq!(status.code(), Some(NODE), "{text}");
         record = buyers.stop().await;
         write_control(&home.control_file(), Faults::None);
         server = home.start();

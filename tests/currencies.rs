@@ -79,9 +79,9 @@ async fn currencies_do_not_mix() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sums_have_an_end() {
-    const DEAR: u64 = 1_000_000_000_000;
+    const HIGH_PRICE: u64 = 1_000_000_000_000;
     /// The most units in one total: below 2^53 minor units.
-    const MOST: u64 = 9_007;
+    const UNITS_MAX: u64 = 9_007;
     let mut rng = Rng::of_test("sums_have_an_end");
     let home = Home::new();
     let server = home.start();
@@ -89,11 +89,11 @@ async fn sums_have_an_end() {
         let port = Arc::new(server.port(encoding).await);
         let (gold, vault, finals) =
             (format!("gold-{encoding:?}"), format!("vault-{encoding:?}"), format!("f-{encoding:?}"));
-        let price = json!({"amount": DEAR, "currency": "EUR"});
+        let price = json!({"amount": HIGH_PRICE, "currency": "EUR"});
         product(&port, &gold, 2_000_000, json!({"price": price})).await;
         event(&port, &finals, 1_000_000, json!({"areas": [{"id": "yard", "capacity": 1_000_000, "price": price}]}))
             .await;
-        room(&port, &vault, json!({"rate": {"amount": DEAR, "currency": "EUR", "per_ms": 1_000}})).await;
+        room(&port, &vault, json!({"rate": {"amount": HIGH_PRICE, "currency": "EUR", "per_ms": 1_000}})).await;
         let nothing = async || {
             eventually("nothing is held", async || {
                 let free = stock(&port, &gold).await == [2_000_000, 0, 0]
@@ -109,7 +109,7 @@ async fn sums_have_an_end() {
             assert!(no["message"].as_str().is_some_and(|words| words.contains("more than any cart may")), "{no}");
         };
         most(buyer.stock(&gold, 1_000_000).await);
-        most(buyer.stock(&gold, MOST as i64 + 1).await);
+        most(buyer.stock(&gold, UNITS_MAX as i64 + 1).await);
         most(buyer.places(&finals, "yard", 1_000_000).await);
         let both = json!({"lines": [{"product": gold, "quantity": 5_000},
             {"session": finals, "area": "yard", "quantity": 5_000}]});
@@ -120,18 +120,18 @@ async fn sums_have_an_end() {
         hour.no(502, "bad_interval");
         nothing().await;
 
-        buyer.stock(&gold, MOST as i64).await.ok();
-        most(buyer.set(1, MOST as i64 + 1).await);
+        buyer.stock(&gold, UNITS_MAX as i64).await.ok();
+        most(buyer.set(1, UNITS_MAX as i64 + 1).await);
         most(buyer.stock(&gold, 1).await);
         most(buyer.places(&finals, "yard", 1).await);
-        assert_eq!(stock(&port, &gold).await, [2_000_000 - MOST, MOST, 0]);
+        assert_eq!(stock(&port, &gold).await, [2_000_000 - UNITS_MAX, UNITS_MAX, 0]);
         let order = buyer.checkout().await.ok();
-        assert_eq!(order["total"], json!({"amount": MOST * DEAR, "currency": "EUR"}));
+        assert_eq!(order["total"], json!({"amount": UNITS_MAX * HIGH_PRICE, "currency": "EUR"}));
         let refund = json!({"order": buyer.cart(), "reason": "second thoughts"});
         let refund = port.ask("order.refund", &gold, refund).await.ok();
-        assert_eq!(refund["amount"]["amount"], MOST * DEAR);
+        assert_eq!(refund["amount"]["amount"], UNITS_MAX * HIGH_PRICE);
         nothing().await;
     }
     let audit = audit(&server.port(Encoding::Json).await).await;
-    assert_eq!(audit["order_totals"], json!([{"currency": "EUR", "orders": 2, "amount": 2 * MOST * DEAR}]), "{audit}");
+    assert_eq!(audit["order_totals"], json!([{"currency": "EUR", "orders": 2, "amount": 2 * UNITS_MAX * HIGH_PRICE}]), "{audit}");
 }

@@ -14,7 +14,7 @@ use std::{
 };
 
 /// Each crate and the crates of this workspace that it uses.
-const HOUSE: &[(&str, &[&str])] = &[
+const CRATES: &[(&str, &[&str])] = &[
     (
         "boxoffice",
         &[
@@ -93,7 +93,7 @@ fn uses(metadata: &serde_json::Value) -> BTreeMap<String, Vec<String>> {
 #[test]
 fn crate_dependencies_match_the_table() {
     let found = uses(&metadata());
-    let picture: BTreeMap<String, Vec<String>> = HOUSE
+    let picture: BTreeMap<String, Vec<String>> = CRATES
         .iter()
         .map(|(name, uses)| ((*name).to_owned(), uses.iter().map(|used| format!("boxoffice-{used}")).collect()))
         .collect();

@@ -88,7 +88,7 @@ async fn a_key_is_made_used_recorded_and_revoked() {
         history.contains("key_created") && history.contains("key_revoked") && history.contains("(by admin token)"),
         "{history}"
     );
-    let said = server.stderr();
+    let log = server.stderr();
     server.stop();
     let server = home.start();
     let address = server.address();
@@ -96,7 +96,7 @@ async fn a_key_is_made_used_recorded_and_revoked() {
     assert_eq!(asked(address, &boss, "admin.status", "", json!({})).await, 0);
     // No file contains the secret of a key.
     for secret in [&key, &boss].map(|key| key.rsplit('.').next().expect("a secret")) {
-        assert!(!stands_in(&home.data_dir(), secret) && !said.contains(secret) && !server.stderr().contains(secret));
+        assert!(!stands_in(&home.data_dir(), secret) && !log.contains(secret) && !server.stderr().contains(secret));
     }
     server.stop();
 }

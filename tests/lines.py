@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts the lines of Rust source of each crate, tests apart: tests/lines.py [DIRECTORY]
+"""Counts the lines of Rust source of each crate, without tests: tests/lines.py [DIRECTORY]
 
 Test files, benches, examples and modules under `#[cfg(test)]` do not count. Blank lines and comments do.
 """

@@ -173,8 +173,8 @@ async fn guests_do_not_see_the_owner_of_a_booking() {
         assert_eq!(available["conflicts"].as_array().map(Vec::len), Some(3), "{available}");
         let late = Shopper::new(&guests, &mut rng);
         let no = late.slot(&court, time(12), time(13)).await.no(501, "slot_taken");
-        for said in [json!(seen), available, no] {
-            let text = said.to_string();
+        for answer in [json!(seen), available, no] {
+            let text = answer.to_string();
             assert!(!text.contains("piano") && !text.contains("\"order\""), "{text}");
             assert!(sold.iter().all(|cart| !text.contains(cart.as_str())), "{text}");
         }
@@ -194,8 +194,8 @@ fn a_missing_or_weak_secret_is_refused_by_name() {
         (made("ada", None, Some("short")), "too short"),
         (made("a b", None, Some(SECRET)), "customer's id"),
     ] {
-        let (code, said) = made.expect_err("it is refused");
-        assert!(code == Some(2) && said.contains(words) && !said.contains(SECRET), "{code:?} {said}");
+        let (code, message) = made.expect_err("it is refused");
+        assert!(code == Some(2) && message.contains(words) && !message.contains(SECRET), "{code:?} {message}");
     }
     // A node does not start with a weak secret, from the file or from the environment.
     let refused = Home::new().with_args(&["--customer-secret", "short"]).refused();

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Everything that `tests/run` checks, in an order that leaves no processor idle; `tests/run` installs what this needs.
+"""All checks of `tests/run`, in an order that keeps the processors busy. `tests/run` installs the required packages.
 
 1. Format, and the licences of packages if cargo-deny is installed.
 2. The build of all tests. Meanwhile the packages of the API's and the page's tests are installed.
-3. The tests, and what a purchase costs in instructions. Most tests wait for timers and child processes, so two executables run at a
-   time. Clippy, the planted bugs and the examples of the documentation use what processor time is left: they have the lowest priority.
+3. The tests, and the cost of a purchase in instructions. Most tests wait for timers and child processes, so two executables run at a
+   time. Clippy, the planted bugs and the examples of the documentation run beside them at the lowest priority.
 4. The page's tests, alone: a browser and three nodes need the machine.
 
-A failure ends nothing but what builds on it. What failed is said at the end, with the names of the tests.
+A failure stops only the phases that depend on it. The report at the end lists failures with the names of the tests.
 """
 
 import collections

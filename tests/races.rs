@@ -16,7 +16,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 /// Five hundred connections, half of them in each encoding.
-const CROWD: usize = 500;
+const CONNECTIONS: usize = 500;
 
 /// 2030-01-01T12:00:00Z, in both encodings.
 const NOON_MS: u64 = 1_893_499_200_000;
@@ -53,7 +53,7 @@ async fn five_hundred_want_the_last_of_everything() {
     product(&port, "last", 1, Value::Null).await;
     event(&port, "finals", 1, Value::Null).await;
     room(&port, "court", Value::Null).await;
-    let ports = server.ports(CROWD).await;
+    let ports = server.ports(CONNECTIONS).await;
     let mut bought = Vec::new();
 
     let tokens: Vec<String> = ports.iter().map(|_| rng.token()).collect();
@@ -182,7 +182,7 @@ async fn ten_thousand_checkouts_at_the_last_moment() {
     assert_eq!(sold + expired, CARTS);
     assert!(sold > 0 && expired > 0, "both sides must win sometimes");
     let port = &ports[0];
-    let audit = eventually("every hold has come back", async || {
+    let audit = eventually("no hold is left", async || {
         let audit = audit(port).await;
         (audit["holds"] == 0 && audit["carts"]["active"] == 0).then_some(audit)
     })

@@ -153,7 +153,7 @@ async fn repeated_operator_requests_have_one_effect() {
 
     let cancel = json!({"id": session, "reason": "rain"});
     clients.all("session.cancel", "cancel", &cancel).await;
-    let refunds = eventually("it is paid back", async || buyer.order().await.get("refunds").cloned()).await;
+    let refunds = eventually("the refund is listed", async || buyer.order().await.get("refunds").cloned()).await;
     clients.all("session.cancel", "cancel", &cancel).await;
     assert_eq!((refunds.as_array().map(Vec::len), buyer.order().await["refunds"].clone()), (Some(1), refunds));
     assert_eq!(audit(&port).await["refunds"], 1);

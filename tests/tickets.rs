@@ -295,7 +295,7 @@ async fn a_canceled_session_releases_and_refunds_everything() {
     assert_eq!(sessions, [Some(played)], "{cart}");
     holder.checkout().await.ok();
     for (shopper, lines, amount) in [(&both, json!([1]), 1_000), (&buyer, json!([1]), 3_000)] {
-        let refunds = eventually("it is paid back", async || {
+        let refunds = eventually("the refund is listed", async || {
             let order = shopper.order().await;
             order.get("refunds").cloned()
         })
@@ -326,7 +326,7 @@ async fn histories_survive_a_restart() {
     let [first, second] = [(); 2].map(|()| Shopper::new(&port, &mut rng));
     first.seats(session, json!([[0, 0], [0, 1]])).await.ok();
     first.release(1).await.ok();
-    eventually("it is given back", async || (theatre.map(&port, session).await.held == 0).then_some(())).await;
+    eventually("the seats are released", async || (theatre.map(&port, session).await.held == 0).then_some(())).await;
     second.seats(session, json!([[0, 1]])).await.ok();
     second.checkout().await.ok();
     audit(&port).await;

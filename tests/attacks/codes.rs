@@ -89,7 +89,7 @@ async fn done(port: &Port, rng: &mut Rng, op: &str, body: Value) -> Value {
 }
 
 /// Creates the entities that the recipes need.
-async fn furnish(port: &Port, rng: &mut Rng) {
+async fn create_entities(port: &Port, rng: &mut Rng) {
     let price = json!({"amount": 100, "currency": "EUR"});
     let session = |id: &str, hall: &str, day: u32, more: Value| {
         let mut body = json!({
@@ -135,7 +135,7 @@ fn booking(name: &str, begin: &str, end: &str) -> Value {
 async fn recipes(stage: &Stage) -> BTreeSet<u64> {
     let mut seen = Seen { codes: BTreeSet::new(), rng: stage.rng.fork(100) };
     let operator = stage.operator().await;
-    furnish(&operator, &mut seen.rng.fork(7)).await;
+    create_entities(&operator, &mut seen.rng.fork(7)).await;
     let guest = wire::guest(attacker(1), stage.address()).await;
 
     // Requests.
@@ -151,7 +151,7 @@ async fn recipes(stage: &Stage) -> BTreeSet<u64> {
     seen.is(&answer, 105, "a request id that comes with another body");
     seen.ask(&guest, 107, "venue.put", json!({"id": "mine", "name": "Mine"})).await;
     let key = tokens::key(stage, "till", "sell").await;
-    let till = wire::port(attacker(2), stage.address(), Encoding::MsgPack, Some(&key)).await.expect("it gets in");
+    let till = wire::port(attacker(2), stage.address(), Encoding::MsgPack, Some(&key)).await.expect("cannot connect");
     seen.ask(&till, 108, "venue.put", json!({"id": "mine", "name": "Mine"})).await;
 
     // Seats and places.

@@ -117,7 +117,7 @@ async fn guesses_of_a_carts_secret_are_bounded_by_the_rate() {
             if port.is_closed() {
                 assert_eq!(port.closed().await, 4104, "too many requests");
                 let again = async || wire::port(attacker(1), stage.address(), Encoding::Json, None).await.ok();
-                *port = eventually("it is let in again", again).await;
+                *port = eventually("the node accepts the connection", again).await;
             }
         }
         let guesses: Vec<_> = (0..200)

@@ -103,7 +103,7 @@ async fn a_hoarder_is_bounded_by_its_budget() {
             }
             give_back(&port, "cart.cancel", json!({"token": token})).await;
         }
-        assert_eq!(held(&stage).await, 0, "everything was given back");
+        assert_eq!(held(&stage).await, 0, "everything was released");
         rounds += 1;
     }
     println!("attack | 7 hoarding, as shipped: {most} seats at most, {rounds} rounds");

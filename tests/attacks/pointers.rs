@@ -1,4 +1,4 @@
-//! References to tests elsewhere, by file and name. The checks show that they exist and mention what they are said to test.
+//! References to tests elsewhere, by file and name. The checks show that they exist and contain the expected words.
 
 use std::{fs, path::Path};
 

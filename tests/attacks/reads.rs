@@ -166,7 +166,7 @@ async fn read_at_once(test: &str, attack: &'static str, from: impl Fn(usize) -> 
 async fn expensive_reads_of_one_address_are_bounded() {
     let answers = read_at_once(
         "expensive_reads_of_one_address_are_bounded",
-        "6 dear reads, 16 sockets of one address",
+        "6 expensive reads, 16 sockets of one address",
         |_| attacker(1),
         true,
     )
@@ -179,6 +179,6 @@ async fn expensive_reads_of_one_address_are_bounded() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn expensive_reads_of_many_addresses_stop_no_buyer() {
     let test = "expensive_reads_of_many_addresses_stop_no_buyer";
-    let answers = read_at_once(test, "6 dear reads, 16 addresses", |number| attacker(1 + number as u8), false).await;
+    let answers = read_at_once(test, "6 expensive reads, 16 addresses", |number| attacker(1 + number as u8), false).await;
     assert!(answers.ok > 0, "nothing was answered: {answers:?}");
 }

@@ -104,7 +104,7 @@ async fn a_foreign_data_directory_is_refused() {
         let refused = home.refused();
         assert_eq!(refused.code, Some(NODE), "{}", refused.stderr);
         assert!(refused.stderr.contains(home.data_dir().to_str().expect("a path")), "{}", refused.stderr);
-        assert!(refused.stderr.contains(words), "{words:?} is not said: {}", refused.stderr);
+        assert!(refused.stderr.contains(words), "{words:?} is missing: {}", refused.stderr);
     };
     let edited = |from: &str, to: &str| {
         assert!(good.contains(from), "{good}");
@@ -139,7 +139,7 @@ async fn a_foreign_data_directory_is_refused() {
 #[test]
 fn a_data_directory_that_cannot_be_written() {
     let home = Home::new();
-    fs::write(home.data_dir(), "a file stands in the way").expect("written");
+    fs::write(home.data_dir(), "not a directory").expect("written");
     let refused = home.refused();
     assert_eq!(refused.code, Some(NODE), "{}", refused.stderr);
     assert!(refused.stderr.contains(home.data_dir().to_str().expect("a path")), "{}", refused.stderr);

@@ -121,7 +121,7 @@ async fn disks_are_lost() {
             fs::remove_dir_all(cluster.home(lost).data_dir()).expect("a data directory");
             fs::create_dir_all(cluster.home(lost).data_dir()).expect("an empty directory");
             cluster.joins(lost);
-            // A node with an empty disk under its old id could vote against what it has forgotten.
+            // A node with an empty disk under its old id could vote against entries that it has lost.
             let refused = cluster.refused(cluster.command(lost)).await;
             assert_eq!(refused.code, Some(REFUSED), "{}", refused.stderr);
             assert!(refused.stderr.contains(&format!("node {lost}")), "{}", refused.stderr);

@@ -86,14 +86,14 @@ async fn requests_go_to_leaders_also_after_one_has_died() {
     assert!(forwarded(&stage.cluster).await >= was + SESSIONS as u64, "a third of the sessions is led by its node");
 
     // The leader of some sessions dies. Nothing fails, and requests go to the new leaders.
-    let doomed = stage.cluster.running().into_iter().find(|id| *id != own).expect("another node");
-    stage.cluster.kill(doomed);
+    let killed = stage.cluster.running().into_iter().find(|id| *id != own).expect("another node");
+    stage.cluster.kill(killed);
     orders.extend(buy(&client, &sessions, rows.next().expect("a row")).await);
     orders.extend(bought_directly(&stage.cluster, &client, &sessions, &mut rows).await);
 
     // It returns and leads again. A stale leader hint costs one forwarded call, once.
-    stage.cluster.start_node(doomed).await;
-    eventually("the node is there", async || stage.cluster.read(doomed, "shards", json!({})).await).await;
+    stage.cluster.start_node(killed).await;
+    eventually("the node answers", async || stage.cluster.read(killed, "shards", json!({})).await).await;
     stage.cluster.led_by_preferred().await;
     orders.extend(bought_directly(&stage.cluster, &client, &sessions, &mut rows).await);
 

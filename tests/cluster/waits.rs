@@ -46,8 +46,8 @@ type Waited = (&'static str, Instant, Instant);
 async fn requests_at_live_nodes_survive_the_death_of_a_leader() {
     let mut stage = Stage::new(Rng::of_test("requests_at_live_nodes_survive_the_death_of_a_leader"), THREE).await;
     let theatre = stage.play(SESSIONS, (BUYERS, SEATS), None).await;
-    let doomed = stage.cluster.a_leader().await;
-    let living: Vec<u64> = stage.cluster.running().into_iter().filter(|id| *id != doomed).collect();
+    let victim = stage.cluster.a_leader().await;
+    let living: Vec<u64> = stage.cluster.running().into_iter().filter(|id| *id != victim).collect();
     let stop = Arc::new(AtomicBool::new(false));
     let mut buyers = JoinSet::new();
     for row in 0..BUYERS {
@@ -57,7 +57,7 @@ async fn requests_at_live_nodes_survive_the_death_of_a_leader() {
     }
     sleep(LOAD_TIME).await;
     let killed = Instant::now();
-    stage.cluster.kill(doomed);
+    stage.cluster.kill(victim);
     eventually("the others lead", async || (stage.cluster.leaders().await.len() == 1 + SHARDS).then_some(())).await;
     let led = Instant::now();
     sleep(LOAD_TIME).await;
@@ -69,7 +69,7 @@ async fn requests_at_live_nodes_survive_the_death_of_a_leader() {
         waited.extend(waits);
     }
     report(&waited, killed, led);
-    stage.cluster.start_node(doomed).await;
+    stage.cluster.start_node(victim).await;
     stage.cluster.converged().await;
     for id in stage.cluster.running() {
         stage.record.check_maps(&stage.cluster.port(id).await, &theatre).await;

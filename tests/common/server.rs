@@ -239,7 +239,7 @@ impl Server {
             .expect("the program starts");
         let (line, lines) = mpsc::channel();
         let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
-        let said = thread::spawn(move || {
+        let stdout_reader = thread::spawn(move || {
             for text in stdout.lines().map_while(Result::ok) {
                 // Debug logs of the program, so that failures can be diagnosed.
                 let _ = line.send(text);
@@ -247,7 +247,7 @@ impl Server {
         });
         let stderr = Arc::new(Mutex::new(String::new()));
         let (mut pipe, output) = (child.stderr.take().expect("a pipe"), Arc::clone(&stderr));
-        let complained = thread::spawn(move || {
+        let stderr_reader = thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(bytes @ 1..) = pipe.read(&mut buffer) {
                 output.lock().expect("no panic").push_str(&String::from_utf8_lossy(&buffer[..bytes]));
@@ -255,7 +255,7 @@ impl Server {
         });
         let address = SocketAddr::from(([0, 0, 0, 0], 0));
         let mut server =
-            Server { child, address, operators: address, stderr, readers: vec![said, complained], _home: None };
+            Server { child, address, operators: address, stderr, readers: vec![stdout_reader, stderr_reader], _home: None };
         let deadline = Instant::now() + TIMEOUT;
         loop {
             match block_in_place(|| lines.recv_timeout(deadline.saturating_duration_since(Instant::now()))) {
@@ -363,9 +363,9 @@ impl Drop for Server {
             return eprintln!("--- stderr of the node ---\n{}---", self.stderr());
         }
         // A child of the process may still hold the pipes, so read only the output so far.
-        let said = self.stderr();
-        let mut contained = said.lines().filter(|line| line.contains("a panic while deciding was contained"));
+        let output = self.stderr();
+        let mut contained = output.lines().filter(|line| line.contains("a panic while deciding was contained"));
         // A contained panic fails the test, unless the test planted it.
-        assert!(contained.all(|line| line.contains("planted:")), "a decision panicked:\n{said}");
+        assert!(contained.all(|line| line.contains("planted:")), "a decision panicked:\n{output}");
     }
 }

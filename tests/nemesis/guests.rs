@@ -20,7 +20,7 @@ use crate::{
     cluster::{FailoverClient, CONFIRM_MS, Stage},
     common::{
         Answer, Asked, CartRecord, Rng, Granted, Line, Port, Record, SeatName, Stands, Theatre, eventually, read_time,
-        town::product,
+        fixture::product,
     },
 };
 

@@ -20,7 +20,7 @@ use tokio::{
 use crate::{
     cluster::{FailoverClient, Stage},
     common::{
-        Answer, Asked, CartRecord, Rng, Line, Map, No, Record, SeatName, Stands, Theatre, paying, town::product,
+        Answer, Asked, CartRecord, Rng, Line, Map, No, Record, SeatName, Stands, Theatre, paying, fixture::product,
     },
 };
 

@@ -80,7 +80,7 @@ pageTest('the page leaves an isolated node, and shows a staleness warning if the
   others.forEach(({ pid }) => process.kill(pid, 'SIGSTOP'));
   try {
     await page.waitForFunction(() => window.connectionTexts.includes('node n2 is cut off — this may be old'));
-    print(`said to be old ${Date.now() - begun} ms after the others stood still`);
+    print(`reported stale ${Date.now() - begun} ms after the others stopped`);
     // The other nodes are stopped and say no hello. The page returns to its node and stays there.
     await page.waitForSelector('#link[data-state=connected], #link[data-state=old]');
     await page.waitForFunction(() => window.connectionTexts.filter((text) => text.endsWith('this may be old')).length > 1);

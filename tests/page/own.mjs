@@ -51,10 +51,10 @@ export class Own {
     const all = ['serve', '--config', config, '--listen', `127.0.0.1:${at}`, '--ops-listen', '127.0.0.1:0', '--data-dir', join(this.home, `data-${id}`), '--fsync', 'never', '--log', 'error', ...args];
     const child = spawn(PROGRAM, all, { stdio: ['ignore', 'pipe', 'inherit'] });
     this.children.push(child);
-    let said = '';
-    child.stdout.on('data', (text) => { said += text; });
-    await eventually(async () => said.includes('boxoffice serves on'), `node ${id} serves`, START_WITHIN_MS);
-    return { child, port: at, args, operators: said.match(/operators on http:\/\/([\d.:]+)/)[1] };
+    let output = '';
+    child.stdout.on('data', (text) => { output += text; });
+    await eventually(async () => output.includes('boxoffice serves on'), `node ${id} serves`, START_WITHIN_MS);
+    return { child, port: at, args, operators: output.match(/operators on http:\/\/([\d.:]+)/)[1] };
   }
 
   /** The token of a customer at a node with this secret. */

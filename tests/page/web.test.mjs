@@ -108,7 +108,7 @@ pageTest('nodes with unresolvable names: the page uses its own origin, and names
   const begun = Date.now();
   await page.waitForFunction(() => document.getElementById('link-text').textContent.startsWith('no answer from'));
   const after = Date.now() - begun;
-  assert.ok(after > 4_000 && after < 9_000, `said after ${after} ms`);
+  assert.ok(after > 4_000 && after < 9_000, `reported after ${after} ms`);
   await reads(page, '#link-text', /node-[23]\.internal:7180/);
   await reads(page, '#toasts', /no answer from/);
   await own.node(1, args, { port });

@@ -32,7 +32,7 @@ async fn killed_at_each_stage_of_a_payment() {
             "amount-5+void-delay-300" => &["voided"],
             _ => &["authorized"],
         };
-        eventually("the gateway has heard of it", async || {
+        eventually("the gateway has received the call", async || {
             let charges = stage.gateway.charges(&buyer.cart()).await;
             charges.iter().any(|charge| stages.contains(&charge.0.as_str())).then_some(())
         })
@@ -106,7 +106,7 @@ async fn killed_in_the_middle_of_many_payments() {
         };
         let (answers, server) = tokio::join!(asked, crash);
         let known = answers.iter().filter(|answer| !answer.is_unknown()).count();
-        println!("round {round}: {known} of {BUYERS} were answered before the node died");
+        println!("round {round}: {known} of {BUYERS} were answered before the kill");
         drop(port);
         let port = Arc::new(server.port(Encoding::MsgPack).await);
         stage = Stage { home, gateway, server, port, rng };

@@ -52,7 +52,7 @@ async fn a_cart_that_is_being_paid() {
     };
     no.no(401, "out_of_stock");
     charged(&stage.gateway, &winner, &[("captured", 350, 350, 0)]).await;
-    assert!(stage.gateway.charges(&loser.cart()).await.is_empty(), "no charge for what cannot be had");
+    assert!(stage.gateway.charges(&loser.cart()).await.is_empty(), "no charge for sold-out units");
     assert_eq!((loser.state().await.as_str(), stock(&stage.port, "hot").await), ("active", [0, 0, 1]));
     // After a decline the hot products are on sale again.
     product(&stage.port, "hotter", 1, json!({"hold": "at_checkout"})).await;

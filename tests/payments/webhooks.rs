@@ -58,7 +58,7 @@ async fn webhooks_need_a_signature_and_act_once() {
     let never = json!({"id": "evt-3", "key": format!("{}-7", buyer.cart()), "status": "declined", "reason": "no"});
     webhook(node, SECRET, 0, &never).await;
     assert_eq!(buyer.state().await, "checking_out");
-    // The right webhook, twice, and once more concurrently.
+    // The right webhook, twice, and several times concurrently.
     for _ in 0..3 {
         let (status, text) = webhook(node, SECRET, 0, &says(2 * PRICE)).await;
         assert!((200..300).contains(&status), "{status} {text}");

@@ -193,7 +193,7 @@ async fn the_client_library_survives_a_restart() {
     server.stop();
     let server = home.start_at(address);
     let after = cart.get().await.expect("the cart").value;
-    assert_eq!(after, before, "its lines and its deadline are what they were");
+    assert_eq!(after, before, "its lines and its deadline are unchanged");
     assert_eq!(client.order_get(order.id).await.expect("the order").value.order, order);
     let no = Cart::new(&client).hold_seats(&session, [Seat { row: 0, seat: 1 }]).await.expect_err("it is held");
     assert_eq!(no.refusal().map(|no| (no.code, no.states.clone())), Some((201, vec![SeatState::Held])));

@@ -484,8 +484,8 @@ mod tests {
         let config = Config::load(Some(&path)).expect("a valid file");
         assert_eq!(config.origins, ["https://tickets.example", "http://localhost:3000"]);
         for wrong in ["*", "tickets.example", "https://", "https://tickets.example/", "https://Tickets.example"] {
-            let said = refused(&format!("[listen]\norigins = [\"http://a\", {wrong:?}]\n"));
-            assert!(said.starts_with(&format!("line 2: listen.origins: {wrong:?} is not an origin")), "{said}");
+            let error = refused(&format!("[listen]\norigins = [\"http://a\", {wrong:?}]\n"));
+            assert!(error.starts_with(&format!("line 2: listen.origins: {wrong:?} is not an origin")), "{error}");
         }
     }
 

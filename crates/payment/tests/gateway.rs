@@ -428,14 +428,14 @@ async fn a_gateway_may_stop_and_restart() {
     let client = pair.client.clone();
     drop(pair);
     // The open connection breaks first, then the port is closed. Both outcomes are unknown.
-    let mut said = Vec::new();
+    let mut reasons = Vec::new();
     for _ in 0..5 {
         match outcome(&client, capture(1, "auth_1")).await {
-            GatewayOutcome::Unknown { reason } => said.push(reason),
+            GatewayOutcome::Unknown { reason } => reasons.push(reason),
             other => panic!("{other:?} without a gateway"),
         }
     }
-    assert!(said.iter().any(|reason| reason.contains("refused")), "{said:?}");
+    assert!(reasons.iter().any(|reason| reason.contains("refused")), "{reasons:?}");
     let server =
         Server::bind(Settings { listen: address, ..Settings::default() }).await.expect("the port is free again");
     let running = tokio::spawn(server.run(std::future::pending()));

@@ -114,7 +114,7 @@ fn a_reader_that_sleeps_is_woken_by_the_end() {
             read(&queue, &mut found);
         }
         queue.take(&mut found);
-        assert_eq!(found, [1], "what came before the end");
+        assert_eq!(found, [1], "messages before the end");
         writer.join().expect("it writes");
     });
 }

@@ -20,7 +20,7 @@ pub(crate) const BUYERS: usize = 8;
 const SAMPLE: usize = 40;
 
 /// The least duration of a fault with a visible effect: links are dropped and leaders elected meanwhile.
-const LASTING: Duration = Duration::from_secs(3);
+const FAULT_TIME: Duration = Duration::from_secs(3);
 
 /// The least number of orders during a fault.
 const ORDERS: usize = 10;
@@ -215,11 +215,11 @@ impl Stage {
 /// A lasting fault, with orders during and after it.
 pub(crate) async fn lasts(buyers: &mut Buyers) {
     let (before, began) = (buyers.count(), Instant::now());
-    sleep(LASTING).await;
+    sleep(FAULT_TIME).await;
     let meanwhile = buyers.count() - before;
     buyers.orders(ORDERS).await;
     println!(
-        "{meanwhile} orders in {LASTING:?}, {ORDERS} more until {:?}; {:?}",
+        "{meanwhile} orders in {FAULT_TIME:?}, {ORDERS} more until {:?}; {:?}",
         began.elapsed(),
         buyers.refused_so_far()
     );
@@ -228,7 +228,7 @@ pub(crate) async fn lasts(buyers: &mut Buyers) {
 /// Checks that no leader changes while some nodes cannot reach each other.
 pub(crate) async fn leaders_are_stable(cluster: &Cluster) {
     let before = cluster.terms().await;
-    sleep(LASTING).await;
+    sleep(FAULT_TIME).await;
     assert_eq!(cluster.terms().await, before, "elections repeat");
 }
 

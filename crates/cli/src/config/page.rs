@@ -106,8 +106,8 @@ mod tests {
             ("payment = \"https://pay.example; x/a.js\"", "page.payment: "),
             ("title = \"x\"", "unknown field `title`"),
         ] {
-            let said = refused(&format!("# mine\n[page]\n{text}\n"));
-            assert!(said.starts_with(&format!("line 3: {expected}")), "{text}: {said}");
+            let error = refused(&format!("# mine\n[page]\n{text}\n"));
+            assert!(error.starts_with(&format!("line 3: {expected}")), "{text}: {error}");
         }
         let none = refused("[limits]\nconnections = 0\n");
         assert_eq!(none, "line 2: limits.connections: 0 is not within 1 and 1000000");

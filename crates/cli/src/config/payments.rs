@@ -155,8 +155,8 @@ mod tests {
             ("api_key_file = \"k\"\napi_key = \"k\"", "payments.api_key_file: payments.api_key is set as well"),
             ("secret = \"x\"", "unknown field `secret`"),
         ] {
-            let said = refused(&format!("# mine\n[payments]\n{text}\n"));
-            assert!(said.starts_with(&format!("line 3: {expected}")), "{text}: {said}");
+            let error = refused(&format!("# mine\n[payments]\n{text}\n"));
+            assert!(error.starts_with(&format!("line 3: {expected}")), "{text}: {error}");
         }
     }
 }

@@ -298,8 +298,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("b.toml");
         fs::write(&path, format!("[peers]\n{text}\n")).expect("a written file");
-        let said = Config::load(Some(&path)).map(|config| config.peer_settings).map_err(|error| error.to_string());
-        let validated = said
+        let settings = Config::load(Some(&path)).map(|config| config.peer_settings).map_err(|error| error.to_string());
+        let validated = settings
             .and_then(PeerSettings::validated)
             .map_err(|error| error.rsplit_once("b.toml: ").expect("the file is named").1.to_owned());
         validated?.ok_or("alone".to_owned())
@@ -371,8 +371,8 @@ mod tests {
             ),
             ("port = 1", "line 2: unknown field `port`"),
         ] {
-            let said = read(text).expect_err(text);
-            assert!(said.starts_with(expected), "{text}: {said}");
+            let error = read(text).expect_err(text);
+            assert!(error.starts_with(expected), "{text}: {error}");
         }
     }
 
@@ -383,7 +383,7 @@ mod tests {
         let text = "[peers]\nsecret_file = \"/nowhere/s\"\nadvertise = \"one:7290\"\njoin = [\"two:7180\"]\n";
         fs::write(&path, text).expect("a written file");
         let settings = || Config::load(Some(&path)).expect("the file is valid").peer_settings;
-        let alone = settings().validated().expect_err("it joins others and has no address of its own");
+        let alone = settings().validated().expect_err("a joining node needs a listen address");
         assert!(alone.ends_with("b.toml: line 4: peers.join: a node that joins others has a peers.listen"), "{alone}");
         let mut listening = settings();
         listening.listen("0.0.0.0:7280").expect("an address");

@@ -153,8 +153,8 @@ mod tests {
             ("advertise = \"https://one/path\"", "listen.advertise: \"https://one/path\" is not an address like"),
             ("drain_ms = 600_001", "listen.drain_ms: 600001 is not within 0 and 600000"),
         ] {
-            let said = refused(&format!("# mine\n[listen]\n{text}\n"));
-            assert!(said.starts_with(&format!("line 3: {expected}")), "{text}: {said}");
+            let error = refused(&format!("# mine\n[listen]\n{text}\n"));
+            assert!(error.starts_with(&format!("line 3: {expected}")), "{text}: {error}");
         }
     }
 }

@@ -32,11 +32,11 @@ fn the_examples_are_valid() {
     let venues = json::read(&royal).expect("a valid example").venues;
     plan::check(&venues).expect("the example is consistent");
     let now = Timestamp(1_798_140_605_123);
-    let mut said = String::new();
+    let mut text = String::new();
     for venue in &venues {
-        said += &format!("{} {} {}\n", venue.id, venue.details.name, venue.details.city);
+        text += &format!("{} {} {}\n", venue.id, venue.details.name, venue.details.city);
         for hall in &venue.halls {
-            said += &format!("{} {}\n{}\n", hall.id, hall.name, drawn(hall.layout.clone()));
+            text += &format!("{} {}\n{}\n", hall.id, hall.name, drawn(hall.layout.clone()));
         }
         for session in &venue.sessions {
             let hall = venue.halls.iter().find(|hall| hall.id == session.hall).expect("its hall");
@@ -44,7 +44,7 @@ fn the_examples_are_valid() {
             let prices: Vec<String> =
                 prices.iter().map(|(category, price)| format!("{category} {}", amount(*price))).collect();
             let at = crate::node_client::date_and_time(session.starts_at.after(now).expect("not too far"));
-            said += &format!("{} in {} at {at}: {}\n", session.id, session.hall, prices.join(", "));
+            text += &format!("{} in {} at {at}: {}\n", session.id, session.hall, prices.join(", "));
         }
     }
     expect![[r#"
@@ -82,7 +82,7 @@ fn the_examples_are_valid() {
         hamlet-matinee in main at 2026-12-26 15:00 UTC: standard 8.00 EUR
         tempest-tonight in old-house at 2026-12-25 20:00 UTC: balcony 7.00 EUR, premium 25.00 EUR, stalls 15.00 EUR
     "#]]
-    .assert_eq(&said);
+    .assert_eq(&text);
     let rows = fs::read_to_string(examples.join("studio.csv")).expect("the example is there");
     expect![[r#"
                            stage

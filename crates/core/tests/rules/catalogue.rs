@@ -174,7 +174,7 @@ fn a_session_opens_although_messages_are_lost_and_hosts_crash() {
     assert!(fixture.is_lost(first) && fixture.is_lost(second));
     let third = fixture.send(Some("create"), Command::Venue(id("venue"), create));
     fixture.run();
-    let outcome = fixture.answers[&third].as_ref().expect("open at last");
+    let outcome = fixture.answers[&third].as_ref().expect("the session is open");
     assert!(matches!(&outcome.answer, Answer::Session(view) if view.counts.free == 2), "{outcome:?}");
     assert_eq!(fixture.states.unfinished().count(), 0);
     // A repeat long after finds it open.

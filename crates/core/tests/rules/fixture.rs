@@ -24,7 +24,7 @@ use boxoffice_core::{
 
 use crate::{hold_lifetimes::HoldLifetimes, test_gateway::TestGateway, watch::Watchers};
 
-/// Where the answer to a client goes.
+/// Identifies the answer to a client.
 pub(crate) type Ticket = u32;
 
 /// A requested change: its entity, and the request's id and body.
@@ -91,7 +91,7 @@ pub(crate) struct Fixture {
     granted: BTreeMap<AskedChange, Answered>,
     /// Failed payments by entity and request. A repeat must get the same refusal.
     failed: BTreeMap<AskedChange, Refusal>,
-    /// What buyers expected to buy.
+    /// The expectations of buyers.
     expected: BTreeMap<Ticket, Expect>,
     watchers: Watchers,
     lifetimes: HoldLifetimes,

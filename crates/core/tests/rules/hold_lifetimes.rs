@@ -19,7 +19,7 @@ pub(crate) struct HoldLifetimes {
     granted: BTreeMap<(Entity, HoldId), Timestamp>,
     /// When each inventory will ask about a hold.
     asks: BTreeMap<(Entity, HoldId), Timestamp>,
-    /// When a cart said that it keeps a hold for this long.
+    /// When a cart confirmed a hold for this long.
     sent_at: BTreeMap<(Entity, HoldId, u64), Timestamp>,
     /// The longest delay of that message, in milliseconds. The inventory keeps the hold that much longer.
     late_ms: BTreeMap<(Entity, HoldId), u64>,

@@ -30,7 +30,7 @@ struct Path {
     then: &'static [Then],
 }
 
-/// What happens after the attempt.
+/// A later event of the attempt.
 #[derive(Clone, Copy)]
 enum Then {
     /// An operator settles the attempt.

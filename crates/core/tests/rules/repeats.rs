@@ -24,7 +24,7 @@ use crate::{
     states::written_and_read,
 };
 
-/// What happens between a change and its repeat.
+/// An event between a change and its repeat.
 #[derive(Clone, Copy, Debug)]
 enum Between {
     Nothing,
@@ -233,7 +233,7 @@ fn things_are_sold_in_one_currency_for_life() {
         [product, resource]
     };
     let mut fixture = fixture();
-    for (known, (foreign, dearer)) in of(euros(100)).iter().zip(of(pounds).iter().zip(&of(euros(300)))) {
+    for (known, (foreign, raised)) in of(euros(100)).iter().zip(of(pounds).iter().zip(&of(euros(300)))) {
         outcome_of(&mut fixture, "rid 1", known).expect("it is new");
         let before = fixture.log.len();
         let refusal = outcome_of(&mut fixture, "rid 2", foreign).expect_err("the currency stays");
@@ -241,7 +241,7 @@ fn things_are_sold_in_one_currency_for_life() {
         assert_eq!(refusal, Refusal::CurrencyFixed { entity: known.entity(), currency });
         assert_eq!((refusal.code(), refusal.name()), (703, "currency_fixed"));
         assert_eq!(fixture.log.len(), before);
-        outcome_of(&mut fixture, "rid 3", dearer).expect("prices may change");
+        outcome_of(&mut fixture, "rid 3", raised).expect("prices may change");
     }
 }
 

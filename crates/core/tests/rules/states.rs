@@ -200,7 +200,7 @@ fn an_ended_entity_that_owes_nothing_is_evicted_and_reloaded() {
     assert_eq!(states.get(&cart.entity), Some(Arc::clone(&cart.state)));
     let mut restored = written_and_read(&states);
     assert_eq!((restored.len(), restored.index()), (all, states.index()));
-    assert_eq!(restored.take_evictable()[0].index, states.index(), "a snapshot tells up to its own place");
+    assert_eq!(restored.take_evictable()[0].index, states.index(), "a snapshot ends at its own position");
 
     assert!(states.evict(&cart.entity, cart.index));
     assert_eq!((states.len(), states.evictable(), states.get(&cart.entity)), (all - 1, 0, None));

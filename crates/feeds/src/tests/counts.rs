@@ -73,10 +73,10 @@ fn counts_come_without_seats_and_with_their_own_feed_number() {
         let replica = Replica::with(&[("hamlet", 8_000)]);
         let feeds = hub(&replica, 0);
         let mut whole = Reader::new(&replica, &feeds, Encoding::Json);
-        let feed = whole.watch("hamlet").expect("it is there");
+        let feed = whole.watch("hamlet").expect("the entity exists");
         for encoding in [Encoding::Json, Encoding::MsgPack] {
             let mut counter = Counter::new(&feeds, encoding);
-            assert_ne!(counter.watch("hamlet").expect("it is there"), feed);
+            assert_ne!(counter.watch("hamlet").expect("the entity exists"), feed);
             counter.settle(&replica, "hamlet");
             assert_eq!((counter.snapshots, counter.deltas), (1, 0));
             assert!(counter.bytes < 400, "a frame of counts has {} bytes", counter.bytes);
@@ -99,9 +99,9 @@ fn one_view_continues_without_watchers_of_the_other() {
         let replica = Replica::with(&[("hamlet", 10)]);
         let feeds = hub(&replica, 20);
         let mut counter = Counter::new(&feeds, Encoding::Json);
-        counter.watch("hamlet").expect("it is there");
+        counter.watch("hamlet").expect("the entity exists");
         let mut whole = Reader::new(&replica, &feeds, Encoding::Json);
-        whole.watch("hamlet").expect("it is there");
+        whole.watch("hamlet").expect("the entity exists");
         drop(whole);
         wait(2_000).await;
         assert_eq!(feeds.counts(), (1, 1));
@@ -122,7 +122,7 @@ fn a_slow_watcher_of_counts_gets_a_snapshot() {
         let replica = Replica::with(&[("hamlet", 100)]);
         let feeds = hub(&replica, 0);
         let mut counter = Counter::new(&feeds, Encoding::MsgPack);
-        counter.watch("hamlet").expect("it is there");
+        counter.watch("hamlet").expect("the entity exists");
         counter.settle(&replica, "hamlet");
         for seat in 0..50 {
             commit(&feeds, &replica, "hamlet", &[(seat, SeatState::Sold)]);

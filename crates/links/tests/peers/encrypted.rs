@@ -149,7 +149,7 @@ async fn one_unencrypted_side_is_refused() {
 async fn unusable_files_are_named() {
     let authority = Authority::new();
     let right = authority.files("node-1");
-    let said = |tls: PeerTls| match open(with(tls)) {
+    let error_of = |tls: PeerTls| match open(with(tls)) {
         Err(PeersError::Tls { file, what }) => (file.file_name().unwrap().to_string_lossy().into_owned(), what),
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("the files were accepted"),
@@ -161,19 +161,19 @@ async fn unusable_files_are_named() {
     fs::write(&broken, certificate.replacen("MII", "M!!", 1)).unwrap();
     let absent = |file: &str| Path::new("/nowhere").join(file);
     let of = |file: &str, what: &str| (file.to_owned(), what.to_owned());
-    let (file, what) = said(PeerTls { certificate: absent("a"), ..right.clone() });
+    let (file, what) = error_of(PeerTls { certificate: absent("a"), ..right.clone() });
     assert!(file == "a" && what.starts_with("it cannot be read: "), "{file}: {what}");
-    let (file, what) = said(PeerTls { key: absent("k"), ..right.clone() });
+    let (file, what) = error_of(PeerTls { key: absent("k"), ..right.clone() });
     assert!(file == "k" && what.starts_with("it cannot be read: "), "{file}: {what}");
     assert_eq!(
-        said(PeerTls { certificate: text.clone(), ..right.clone() }),
+        error_of(PeerTls { certificate: text.clone(), ..right.clone() }),
         of("text", "it has no certificate in PEM")
     );
-    assert_eq!(said(PeerTls { authority: text.clone(), ..right.clone() }), of("text", "it has no certificate in PEM"));
-    let (file, what) = said(PeerTls { key: text, ..right.clone() });
+    assert_eq!(error_of(PeerTls { authority: text.clone(), ..right.clone() }), of("text", "it has no certificate in PEM"));
+    let (file, what) = error_of(PeerTls { key: text, ..right.clone() });
     assert!(file == "text" && what.starts_with("it has no private key that can be read"), "{what}");
-    let (file, what) = said(PeerTls { authority: broken, ..right.clone() });
+    let (file, what) = error_of(PeerTls { authority: broken, ..right.clone() });
     assert!(file == "broken" && what.starts_with("it is not a PEM file that can be read"), "{what}");
-    let (file, what) = said(PeerTls { key: authority.files("node-2").key, ..right });
+    let (file, what) = error_of(PeerTls { key: authority.files("node-2").key, ..right });
     assert!(file == "node-1.pem" && what.contains("does not go with the key"), "{what}");
 }

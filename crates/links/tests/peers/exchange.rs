@@ -23,7 +23,7 @@ async fn exchange(from: &Node, to: &Node, frames: usize) {
     for (index, lane) in LANES.into_iter().enumerate() {
         until(&format!("{lane:?} from {} to {}", from.id, to.id), || to.received(from.id, lane).len() >= frames).await;
         let sent: Vec<_> = (0..frames).map(|number| frame(index, number)).collect();
-        assert!(to.received(from.id, lane) == sent, "{lane:?} from {} to {} is not what was sent", from.id, to.id);
+        assert!(to.received(from.id, lane) == sent, "{lane:?} from {} to {} differs from the sent frames", from.id, to.id);
     }
 }
 

@@ -27,7 +27,7 @@ fn numbered(number: usize, bytes: usize) -> Bytes {
 }
 
 /// A configuration that never closes a slow connection.
-fn patient() -> PeerConfig {
+fn without_timeouts() -> PeerConfig {
     PeerConfig { silence_ms: 3_600_000, stall_ms: 3_600_000, ..config() }
 }
 
@@ -95,7 +95,7 @@ async fn a_reset_in_the_middle_of_a_frame_loses_it_whole() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_of_one_byte_each_5_ms_is_only_slow() {
-    let (one, proxy, two) = apart(PeerConfig { heartbeat_ms: 1_000, ..patient() }).await;
+    let (one, proxy, two) = apart(PeerConfig { heartbeat_ms: 1_000, ..without_timeouts() }).await;
     proxy.set(Flow::Trickling, Flow::Trickling);
     for number in 0..3 {
         one.send(2, Lane::Consensus, numbered(number, 100)).await;
@@ -110,7 +110,7 @@ async fn a_link_of_one_byte_each_5_ms_is_only_slow() {
 async fn a_stopped_reader_fills_one_queue_and_no_more() {
     let bound = LaneBound { frames: 20, bytes: 1 << 20 };
     let queues = QueueBounds { consensus: bound, calls: bound, feeds: bound, bulk: bound };
-    let (one, proxy, two) = apart(PeerConfig { queues, ..patient() }).await;
+    let (one, proxy, two) = apart(PeerConfig { queues, ..without_timeouts() }).await;
     proxy.set(Flow::Held, Flow::Held);
     let mut taken = 0;
     let frame = |number| numbered(number, 200_000);
@@ -156,7 +156,7 @@ async fn a_flood_of_bulk_keeps_a_call_waiting_for_a_frame_or_two() {
     let flood = 64 << 20;
     let bulk = LaneBound { frames: 1_000, bytes: flood };
     let (one, proxy, two) =
-        apart(PeerConfig { queues: QueueBounds { bulk, ..QueueBounds::default() }, ..patient() }).await;
+        apart(PeerConfig { queues: QueueBounds { bulk, ..QueueBounds::default() }, ..without_timeouts() }).await;
     proxy.set(Flow::Held, Flow::Open);
     let frames = flood / (256 << 10);
     for number in 0..frames {

@@ -70,8 +70,8 @@ async fn two_nodes_that_dial_at_once_settle() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restarted_node_does_not_wait_for_its_old_connections_to_be_given_up() {
-    let patient = || PeerConfig { silence_ms: 3_600_000, ..config() };
-    let (one, two) = (Node::with(1, patient()), Node::with(2, patient()));
+    let with_long_timeouts = || PeerConfig { silence_ms: 3_600_000, ..config() };
+    let (one, two) = (Node::with(1, with_long_timeouts()), Node::with(2, with_long_timeouts()));
     let proxy = Proxy::to(two.address()).await;
     one.knows(&[(2, proxy.address)]);
     two.knows(&[(1, nowhere())]);
@@ -80,7 +80,7 @@ async fn a_restarted_node_does_not_wait_for_its_old_connections_to_be_given_up()
     proxy.set(Flow::Swallowed, Flow::Swallowed);
     drop(two);
     assert!(one.link(2).up);
-    let two = Node::with(2, PeerConfig { dial_late_ms: 20, ..patient() });
+    let two = Node::with(2, PeerConfig { dial_late_ms: 20, ..with_long_timeouts() });
     two.knows(&[(1, one.address())]);
     two.linked(1).await;
     until("the old link was lost first", || one.link_changes(2) == [true, false, true]).await;
@@ -169,5 +169,5 @@ async fn a_node_that_waits_for_its_disk_stays_linked() {
     until("frames that arrived meanwhile are read", || two.received(1, Lane::Consensus).len() == 16).await;
     assert_eq!((one.link_changes(2), two.link_changes(1)), (vec![true], vec![true]));
     end.send(()).expect("it runs");
-    replicating.join().expect("it ends well");
+    replicating.join().expect("the thread ends without a panic");
 }

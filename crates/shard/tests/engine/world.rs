@@ -236,9 +236,9 @@ impl World {
                 let (mut voters, mut learners) = (target.voters.clone(), target.learners.clone());
                 voters.sort_unstable();
                 learners.sort_unstable();
-                let as_wanted = group.members.voters == voters && group.members.learners == learners;
+                let matches_target = group.members.voters == voters && group.members.learners == learners;
                 let led = target.leader.is_none_or(|leader| group.leader == Some(leader.node()));
-                if !as_wanted || group.members.is_joint() || !led {
+                if !matches_target || group.members.is_joint() || !led {
                     return false;
                 }
                 found.insert((shard, group.replica));
@@ -265,7 +265,7 @@ impl World {
             self.pass_time(place);
             if self.members[place].engine.is_some() {
                 self.act(place);
-                self.tell(place);
+                self.inform(place);
                 self.work(place);
             } else if self.down[place] <= self.step {
                 self.start(place);
@@ -397,7 +397,7 @@ impl World {
     }
 
     /// A node learns a part of the directory, late and sometimes out of date.
-    fn tell(&mut self, place: usize) {
+    fn inform(&mut self, place: usize) {
         let Some(directory) = &self.directory else { return };
         let member = &mut self.members[place];
         if self.uninformed.contains(&member.id()) || !self.rng.chance(self.faults.announced) {

@@ -14,11 +14,11 @@ fn document() -> String {
 
 #[test]
 fn every_frame_in_the_document_is_a_real_one() {
-    let (mut asked, said) = (requests(), server_frames());
+    let (mut asked, sent_by_server) = (requests(), server_frames());
     asked.extend(other_requests());
     let known =
         |samples: &[crate::common::Sample]| samples.iter().map(|sample| sample.json.clone()).collect::<BTreeSet<_>>();
-    let (asked, said) = (known(&asked), known(&said));
+    let (asked, sent_by_server) = (known(&asked), known(&sent_by_server));
     let document = document();
     let mut shown = 0;
     for line in document.lines() {
@@ -30,7 +30,7 @@ fn every_frame_in_the_document_is_a_real_one() {
             }
             Some(("←", response)) if !response.starts_with('{') => continue,
             Some(("→", frame)) => (frame, &asked),
-            Some(("←", frame)) => (frame, &said),
+            Some(("←", frame)) => (frame, &sent_by_server),
             _ => continue,
         };
         assert!(sent.contains(frame), "the document shows a frame that is never sent:\n{line}");
@@ -88,8 +88,8 @@ fn every_op_is_described_and_marked_if_it_changes_something() {
 #[test]
 fn the_limits_are_as_documented() {
     let limits = Limits::default();
-    let said = (limits.frame_bytes / 1024, limits.import_frame_bytes / 1024 / 1024, limits.depth, limits.hold_seats);
-    assert_eq!(said, (64, 1, 16, 20));
+    let documented = (limits.frame_bytes / 1024, limits.import_frame_bytes / 1024 / 1024, limits.depth, limits.hold_seats);
+    assert_eq!(documented, (64, 1, 16, 20));
     assert_eq!((limits.requests_under_way, limits.cart_lines, limits.batch_items), (256, 50, 1_000));
     assert_eq!(
         (limits::DEADLINE_MS, limits::DEADLINE_MS_MAX, limits::PING_MS, limits::PONG_MS),

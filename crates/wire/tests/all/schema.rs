@@ -158,8 +158,8 @@ fn sample_answers_match_the_schema_of_an_op() {
         let fits: Vec<&String> = fits.collect();
         assert!(is_done || !fits.is_empty(), "{} is not an answer of any op:\n{body}", sample.name);
         met.extend(fits);
-        for said in frame["at"].as_array().into_iter().flatten() {
-            check(sample.name, &at, said);
+        for version in frame["at"].as_array().into_iter().flatten() {
+            check(sample.name, &at, version);
         }
     }
     let unmet: Vec<&String> = shapes.keys().filter(|name| !met.contains(name)).collect();
@@ -256,8 +256,8 @@ fn every_refusal_and_failure_is_in_the_document() {
         check(name, &no, body);
         check(name, &response(status::of_refusal(code, name), code, name), &json!({"no": body}));
         let details: BTreeSet<&str> = body.as_object().expect("a map").keys().map(String::as_str).collect();
-        let said: BTreeSet<&str> = ["code", "name", "message"].iter().chain(row.details).copied().collect();
-        assert_eq!(details, said, "the details of {name}");
+        let expected: BTreeSet<&str> = ["code", "name", "message"].iter().chain(row.details).copied().collect();
+        assert_eq!(details, expected, "the details of {name}");
         codes.insert(code);
     }
     let several = written(&refused_lines());

@@ -151,8 +151,8 @@ fn changes_refuse_unknown_fields_at_every_depth() {
             for instance in instances(&schema::of(op).request, encoding) {
                 let (maps, body) = opened(instance);
                 assert!(maps.contains(&String::new()), "the body of {} is a map", op.name());
-                let said = read(encoding, op, &body).err().map(|why| why.to_string()).unwrap_or_default();
-                assert!(!said.contains("unknown field"), "{} does not know its own schema: {said}", op.name());
+                let error = read(encoding, op, &body).err().map(|why| why.to_string()).unwrap_or_default();
+                assert!(!error.contains("unknown field"), "{} does not know its own schema: {error}", op.name());
                 for map in maps {
                     let name = shown(&format!("{map}/{STRAY}"));
                     let stray = with(&body, &map, STRAY, json!({"deep": [1]}));
@@ -165,8 +165,8 @@ fn changes_refuse_unknown_fields_at_every_depth() {
                     }
                     // `null` is the same as absent.
                     let nothing = with(&body, &map, STRAY, Value::Null);
-                    let said = read(encoding, op, &nothing).err().map(|why| why.to_string()).unwrap_or_default();
-                    assert!(!said.contains("unknown field"), "{}: {name}: {said}", op.name());
+                    let error = read(encoding, op, &nothing).err().map(|why| why.to_string()).unwrap_or_default();
+                    assert!(!error.contains("unknown field"), "{}: {name}: {error}", op.name());
                     tried += 1;
                 }
             }

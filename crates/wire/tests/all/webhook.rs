@@ -13,7 +13,7 @@ const SECRET: &str = "whsec-a-secret-of-a-test";
 const NOW: Timestamp = Timestamp(1_800_000_000_250);
 const BODY: &str = r#"{"id":"evt-1","key":"000000000000000000000000000000ab-2","status":"authorized","reference":"r1","amount":{"amount":3000,"currency":"EUR"}}"#;
 
-/// Of `1800000000.` and `BODY` with `SECRET`, by Python's `hmac` module.
+/// The HMAC of `1800000000.` and `BODY` with `SECRET`, computed with Python's `hmac` module.
 const DIGEST: &str = "59ea914b198aa46beff6a3f41c509548f0ba33f2be03078dd72693478d8afcb6";
 
 fn at(seconds: u64) -> Timestamp {

@@ -87,8 +87,8 @@ impl Model {
             others.iter().filter(|(_, booked)| is_at(*booked, *instant)).count() >= terms.capacity as usize
         });
         let full: Vec<i64> = full.collect();
-        let stands_in_the_way = |booked: Slot| full.iter().any(|instant| is_at(booked, *instant));
-        let mut found: Vec<_> = others.into_iter().filter(|(_, booked)| stands_in_the_way(*booked)).cloned().collect();
+        let overlaps = |booked: Slot| full.iter().any(|instant| is_at(booked, *instant));
+        let mut found: Vec<_> = others.into_iter().filter(|(_, booked)| overlaps(*booked)).cloned().collect();
         found.sort_by(|(one, one_slot), (two, two_slot)| (one_slot.begin(), one).cmp(&(two_slot.begin(), two)));
         found
     }

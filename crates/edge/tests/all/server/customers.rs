@@ -344,7 +344,7 @@ async fn guests_see_bookings_without_their_owners() {
         assert!(!cursor.contains(&cart(7).to_string()), "{cursor}");
         // The next page continues all the same.
         bookings(&mut guest, Some(&cursor)).await;
-        let after = server.node.bookings_after.lock().last().cloned().flatten().expect("the page goes on");
+        let after = server.node.bookings_after.lock().last().cloned().flatten().expect("the page has a cursor");
         assert_eq!(after.1, hold);
         for why in reasons(&mut guest).await {
             let is_hidden = why == other.0 || why.starts_with(&other.0) && why.ends_with("is there from 19 to 22");

@@ -118,7 +118,7 @@ async fn a_client_that_may_not_import_sends_short_frames() {
         guest.is_alive().await;
         guest.send_frame(&guest.encoded(&body)).await;
         assert_eq!(guest.close_code().await, close::TOO_BIG);
-        // For a client with a key, the frame is too long for its op only, and the connection goes on.
+        // For a client with a key, the frame is too long for its op only, and the connection stays open.
         let mut operator = Client::connect(server.address, encoding).await;
         operator.send(0, Op::Hello, json!({"token": key})).await;
         operator.send_frame(&operator.encoded(&body)).await;

@@ -123,7 +123,7 @@ async fn more_under_way_than_allowed_is_busy() {
     client.is_alive().await;
 }
 
-/// Whatever else is under way.
+/// Also with other requests under way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_of_one_cart_happen_in_order() {
     let server = TestServer::open(Limits::default());

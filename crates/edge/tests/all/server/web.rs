@@ -102,9 +102,9 @@ async fn everything_works_over_tls() {
     let page = http_client.get("/page.json", &[]).await;
     assert_eq!(page.json()["nodes"], json!([{"node": "n1", "url": "https://localhost"}]));
 
-    let door_node = Arc::clone(&server.node);
+    let node_of_server = Arc::clone(&server.node);
     in_both(|encoding| {
-        let node = Arc::clone(&door_node);
+        let node = Arc::clone(&node_of_server);
         async move {
             let mut client = Client::connect(there, encoding).await;
             // More than sockets hold. The server encrypts, waits and continues while requests arrive.
@@ -266,8 +266,8 @@ async fn an_answer_that_is_not_read_ends_its_connection() {
         socket.set_recv_buffer_size(4 * 1024).expect("a small buffer");
         socket.connect(server.clients).await.expect("a connection")
     };
-    let patient = TestServer::open(stalls(20_000));
-    let all = read_late(connect(&patient).await, 200).await;
+    let tolerant = TestServer::open(stalls(20_000));
+    let all = read_late(connect(&tolerant).await, 200).await;
     let plain = TestServer::open(stalls(300));
     let read = read_late(connect(&plain).await, 200).await;
     assert!(read < all / 2, "{read} of {all} bytes");
