@@ -16,8 +16,8 @@ use boxoffice_core::{
 use boxoffice_env::World;
 use boxoffice_node::{
     admission::OverloadSettings,
+    api::{self, ReplySink, ReplyTo},
     config::NodeConfig,
-    door::{self, ReplySink, ReplyTo},
     node::{Node, NodeHandle, Runtimes},
 };
 use boxoffice_storage::fsync::Fsync;
@@ -63,10 +63,10 @@ pub struct Alone {
     _watching: Runtime,
 }
 
-struct Heard(mpsc::SyncSender<door::Result>);
+struct Heard(mpsc::SyncSender<api::Result>);
 
 impl ReplySink for Heard {
-    fn answer(&self, _: u64, result: door::Result) {
+    fn answer(&self, _: u64, result: api::Result) {
         let _ = self.0.send(result);
     }
 }
@@ -147,7 +147,7 @@ impl Alone {
     }
 }
 
-fn answered(heard: Result<door::Result, mpsc::RecvError>) -> Answered {
+fn answered(heard: Result<api::Result, mpsc::RecvError>) -> Answered {
     match heard.expect("an answer") {
         Ok(Ok(answered)) => answered,
         other => panic!("not done: {other:?}"),

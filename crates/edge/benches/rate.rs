@@ -25,7 +25,7 @@ use boxoffice_edge::{
 };
 use boxoffice_env::OsClock;
 use boxoffice_feeds::{FeedSettings, FeedSource, Feeds, InitialState, NoFeed};
-use boxoffice_node::{access::KeyRing, door::ReplyTo, history::HistoryError};
+use boxoffice_node::{access::KeyRing, api::ReplyTo, history::HistoryError};
 use boxoffice_wire::{
     Encoding, Op,
     hello::{Durability, Hello},

@@ -1,13 +1,13 @@
 //! The node's answers for one connection.
 
-use boxoffice_node::door::{self, ReplySink};
+use boxoffice_node::api::{self, ReplySink};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Answers that wait for their connection. At most one for each submitted command, so their number is bounded.
 #[derive(Default)]
 pub(crate) struct AnswerQueue {
-    waiting: Mutex<Vec<(u64, door::Result)>>,
+    waiting: Mutex<Vec<(u64, api::Result)>>,
     wake: Notify,
 }
 
@@ -18,13 +18,13 @@ impl AnswerQueue {
     }
 
     /// Moves all answers into `taken`, which must be empty.
-    pub(crate) fn take(&self, taken: &mut Vec<(u64, door::Result)>) {
+    pub(crate) fn take(&self, taken: &mut Vec<(u64, api::Result)>) {
         std::mem::swap(&mut *self.waiting.lock(), taken);
     }
 }
 
 impl ReplySink for AnswerQueue {
-    fn answer(&self, tag: u64, result: door::Result) {
+    fn answer(&self, tag: u64, result: api::Result) {
         let mut waiting = self.waiting.lock();
         waiting.push((tag, result));
         let first = waiting.len() == 1;

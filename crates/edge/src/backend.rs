@@ -12,8 +12,8 @@ use boxoffice_core::{
 use boxoffice_feeds::Feeds;
 use boxoffice_node::{
     access::KeyRing,
-    door::ReplyTo,
-    history::{HistoryError, HistoryFound},
+    api::ReplyTo,
+    history::{HistoryError, HistoryPart},
 };
 use boxoffice_wire::{
     FirstCommand,
@@ -23,7 +23,7 @@ use boxoffice_wire::{
 use smol_str::SmolStr;
 
 /// A future of the history of an entity.
-pub type Reading = Pin<Box<dyn Future<Output = Result<HistoryFound, HistoryError>> + Send>>;
+pub type Reading = Pin<Box<dyn Future<Output = Result<HistoryPart, HistoryError>> + Send>>;
 
 /// A member of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use boxoffice_core::{
     refusal::Refusal,
     time::Timestamp,
 };
-use boxoffice_node::door;
+use boxoffice_node::api;
 use boxoffice_wire::{Op, Rejection};
 use parking_lot::Mutex;
 use smol_str::SmolStr;
@@ -314,7 +314,7 @@ impl Budgets {
     }
 
     /// Settles the charge of a command. If the outcome is unknown, it stays charged until the cart would expire.
-    pub(crate) fn end(&self, charge: Charge, result: &door::Result, now: Instant, true_now: Timestamp) {
+    pub(crate) fn end(&self, charge: Charge, result: &api::Result, now: Instant, true_now: Timestamp) {
         let mut accounts = self.accounts.lock();
         accounts.expire(now);
         let ends = |deadline: Timestamp| now + Duration::from_millis(deadline.0.saturating_sub(true_now.0));

@@ -8,7 +8,7 @@ use boxoffice_core::{
     id::{Entity, Id},
     refusal::Refusal,
 };
-use boxoffice_node::door;
+use boxoffice_node::api;
 use boxoffice_wire::{
     Call, Op, Rejection,
     body::ClientHello,
@@ -198,7 +198,7 @@ impl Caller {
 
     /// Removes from the node's answer what the caller may not see. `reads_order` says that the answer is to `order.get`.
     /// The order in the answer to a checkout is for everyone with the cart's token.
-    pub(crate) fn redact(&self, shared: &Shared, reads_order: bool, result: door::Result) -> door::Result {
+    pub(crate) fn redact(&self, shared: &Shared, reads_order: bool, result: api::Result) -> api::Result {
         match result {
             Ok(Ok(Answered { answer: Answer::Order { order, .. }, .. }))
                 if reads_order && order.customer.as_ref().is_some_and(|customer| !self.acts_for(shared, customer)) =>

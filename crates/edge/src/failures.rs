@@ -1,7 +1,7 @@
 //! Failures of the node as clients are told them.
 
 use boxoffice_core::refusal::Refusal;
-use boxoffice_node::door::Failure;
+use boxoffice_node::api::Failure;
 use boxoffice_wire::{Fail, FailKind, Rejection};
 
 pub(crate) fn fail_of(failure: Failure) -> Fail {

@@ -9,7 +9,7 @@ use boxoffice_core::{
     refusal::Refusal,
     seat::Seat,
 };
-use boxoffice_node::history::{HistoryError, HistoryFound};
+use boxoffice_node::history::{HistoryError, HistoryPart};
 use boxoffice_wire::{
     Fail, FailKind,
     call::CitySearch,
@@ -130,7 +130,7 @@ async fn city(submission: Submission, search: &CitySearch) -> Result<CityPage, B
 }
 
 /// The answer, or the verdict that takes its place. The result is `None` if the deadline has passed.
-fn answered(result: Option<boxoffice_node::door::Result>) -> Result<Answer, Box<Verdict>> {
+fn answered(result: Option<boxoffice_node::api::Result>) -> Result<Answer, Box<Verdict>> {
     match result {
         Some(Ok(Ok(Answered { answer, .. }))) => Ok(answer),
         Some(Ok(Err(refusal))) => Err(Box::new(Verdict::No(refusal))),
@@ -139,7 +139,7 @@ fn answered(result: Option<boxoffice_node::door::Result>) -> Result<Answer, Box<
     }
 }
 
-fn history(entity: Entity, found: Result<HistoryFound, HistoryError>) -> Result<HistoryPage, Box<Verdict>> {
+fn history(entity: Entity, found: Result<HistoryPart, HistoryError>) -> Result<HistoryPage, Box<Verdict>> {
     let found = match found {
         Ok(found) => found,
         Err(HistoryError::Busy) => return Err(failed(FailKind::Busy)),

@@ -10,7 +10,7 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use boxoffice_feeds::Feeds;
-use boxoffice_node::{access::KeyRing, door::ReplyTo, node::NodeHandle};
+use boxoffice_node::{access::KeyRing, api::ReplyTo, node::NodeHandle};
 use boxoffice_wire::{
     FirstCommand,
     hello::{Hello, Limits},
@@ -65,7 +65,7 @@ impl Backend for NodeHandle {
     }
 
     fn members(&self) -> Vec<Member> {
-        let members = self.doors().into_iter();
+        let members = self.client_addresses().into_iter();
         members.map(|(node, client)| Member { node: format_smolstr!("{node}"), client }).collect()
     }
 

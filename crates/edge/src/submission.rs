@@ -9,7 +9,7 @@ use std::{
 };
 
 use boxoffice_core::{command::Command, id::Request as RequestKey};
-use boxoffice_node::door::{self, ReplySink, ReplyTo};
+use boxoffice_node::api::{self, ReplySink, ReplyTo};
 use boxoffice_wire::{
     Fail, FailKind, Rejection,
     call::{Item, Shape},
@@ -51,7 +51,7 @@ struct PendingCommand {
 }
 
 impl ReplySink for Sink {
-    fn answer(&self, tag: u64, result: door::Result) {
+    fn answer(&self, tag: u64, result: api::Result) {
         self.under_way.fetch_sub(1, Ordering::Relaxed);
         self.shared.metrics.under_way.fetch_sub(1, Ordering::Relaxed);
         self.answers.answer(tag, result);
@@ -138,12 +138,12 @@ impl Submission {
         self.shared.metrics.under_way.fetch_add(1, Ordering::Relaxed);
         let sink = Arc::clone(&self.sink) as Arc<dyn ReplySink>;
         let left = self.deadline.saturating_duration_since(Instant::now());
-        let reply = ReplyTo::new(sink, tag).within(left.as_millis() as u64);
+        let reply = ReplyTo::new(sink, tag).with_timeout(left.as_millis() as u64);
         venues::submit(&self.shared, &self.caller.access, command, key, reply);
     }
 
     /// Waits for the next answers. Empty if the deadline passes or the port closes before.
-    pub(crate) async fn answers(&self) -> Vec<(u64, door::Result)> {
+    pub(crate) async fn answers(&self) -> Vec<(u64, api::Result)> {
         let mut taken = Vec::new();
         let mut phase = self.shared.phase.clone();
         let over = async {
@@ -167,7 +167,7 @@ impl Submission {
         taken
     }
 
-    fn verdict(&self, result: door::Result, pending: &PendingCommand) -> Verdict {
+    fn verdict(&self, result: api::Result, pending: &PendingCommand) -> Verdict {
         if let Ok(Err(refusal)) = &result {
             self.shared.metrics.refused(refusal);
         }

@@ -10,7 +10,7 @@ use boxoffice_core::{
     id::{Id, Request},
 };
 use boxoffice_node::{
-    door::{Failure, ReplySink, ReplyTo, Result},
+    api::{Failure, ReplySink, ReplyTo, Result},
     node::NodeHandle,
 };
 
@@ -24,11 +24,11 @@ pub(crate) fn needed(command: &Command) -> Option<&Id> {
 
 /// Reads the title, then submits the command. If there is no such title, the command is refused.
 pub(crate) fn submit(node: &NodeHandle, title: Id, command: Command, request: Option<Request>, reply: ReplyTo) {
-    let patience_ms = reply.patience_ms();
+    let timeout_ms = reply.timeout_ms();
     let waiting = Mutex::new(Some((command, request, reply)));
     let sink = std::sync::Arc::new(TitleRead { node: node.clone(), waiting });
     let read = Command::Directory(DirectoryCommand::GetTitle(title));
-    node.submit(read, None, ReplyTo::new(sink, 0).within(patience_ms));
+    node.submit(read, None, ReplyTo::new(sink, 0).with_timeout(timeout_ms));
 }
 
 /// A command that waits for its title.

@@ -11,7 +11,7 @@ use boxoffice_core::{
     id::{CartId, Entity, Id, Request},
     refusal::Refusal,
 };
-use boxoffice_node::door::{self, Failure, ReplySink, ReplyTo};
+use boxoffice_node::api::{self, Failure, ReplySink, ReplyTo};
 use boxoffice_wire::encode::Verdict;
 use parking_lot::Mutex;
 use smol_str::SmolStr;
@@ -42,7 +42,7 @@ pub(crate) fn submit(
     }
     let (shared, venues) = (Arc::clone(shared), Arc::clone(&access.venues));
     tokio::spawn(async move {
-        let check = VenueCheck { shared: &shared, venues: &venues, patience_ms: reply.patience_ms() };
+        let check = VenueCheck { shared: &shared, venues: &venues, timeout_ms: reply.timeout_ms() };
         match check.command(&mut command, request.is_some()).await {
             Ok(()) => shared.backend.submit(command, request, reply),
             Err(NotAllowed::Failed(failure)) => reply.answer(Err(failure)),
@@ -62,9 +62,9 @@ pub(crate) async fn may_read(
     shared: &Arc<Shared>,
     venues: &[Id],
     entity: &Entity,
-    patience_ms: u64,
+    timeout_ms: u64,
 ) -> Result<(), Verdict> {
-    let check = VenueCheck { shared, venues, patience_ms };
+    let check = VenueCheck { shared, venues, timeout_ms };
     check.entity(entity).await.map_err(|error| match error {
         NotAllowed::Refused(refusal) => Verdict::No(refusal),
         NotAllowed::Failed(failure) => Verdict::Fail(fail_of(failure)),
@@ -74,7 +74,7 @@ pub(crate) async fn may_read(
 struct VenueCheck<'a> {
     shared: &'a Arc<Shared>,
     venues: &'a [Id],
-    patience_ms: u64,
+    timeout_ms: u64,
 }
 
 impl VenueCheck<'_> {
@@ -186,7 +186,7 @@ impl VenueCheck<'_> {
 
     async fn ask(&self, command: Command) -> Result<Answer, NotAllowed> {
         let (told, tell) = oneshot::channel();
-        let reply = ReplyTo::new(Arc::new(Once(Mutex::new(Some(told)))), 0).within(self.patience_ms);
+        let reply = ReplyTo::new(Arc::new(Once(Mutex::new(Some(told)))), 0).with_timeout(self.timeout_ms);
         self.shared.backend.submit(command, None, reply);
         match tell.await {
             Ok(Ok(Ok(Answered { answer, .. }))) => Ok(answer),
@@ -203,10 +203,10 @@ fn forbidden() -> NotAllowed {
 }
 
 /// Takes one answer.
-struct Once(Mutex<Option<oneshot::Sender<door::Result>>>);
+struct Once(Mutex<Option<oneshot::Sender<api::Result>>>);
 
 impl ReplySink for Once {
-    fn answer(&self, _: u64, result: door::Result) {
+    fn answer(&self, _: u64, result: api::Result) {
         if let Some(told) = self.0.lock().take() {
             // The reader may have gone.
             let _ = told.send(result);

@@ -43,14 +43,14 @@ impl NodeHandle {
 
     fn directory_silent_ms(&self) -> u64 {
         let shared = &self.shared;
-        if shared.cells[usize::from(DIRECTORY)].leads() {
+        if shared.shards[usize::from(DIRECTORY)].leads() {
             return 0;
         }
         shared.world.clock.monotonic_ms().saturating_sub(shared.replication.directory_heard_ms.load(Ordering::Relaxed))
     }
 
     fn with_directory<T>(&self, read: impl FnOnce(Option<&Directory>) -> T) -> T {
-        let state = self.shared.cells[usize::from(DIRECTORY)].state.replica.lock().kept.get(&Entity::Directory);
+        let state = self.shared.shards[usize::from(DIRECTORY)].state.replica.lock().kept.get(&Entity::Directory);
         match state.as_deref() {
             Some(State::Directory(directory)) => read(Some(directory)),
             Some(other) => panic!("the directory is kept as something else: {other:?}"),

@@ -1,6 +1,6 @@
 //! The actor of an entity: takes a message, takes up the entity's state, reads the clock, asks the core, hands on what it says.
 //!
-//! An actor that has nothing left to do goes to the [pool](crate::pool) and serves another entity later.
+//! An actor that has nothing left to do goes to the [pool](crate::actor_pool) and serves another entity later.
 
 use std::{
     collections::VecDeque,
@@ -26,132 +26,138 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, ActorRuntime};
 use smol_str::SmolStr;
 
 use crate::{
+    api::Failure,
     caller::Caller,
-    cell::{AtWork, Lead, Lent, Letter, Loan, Message, Returned, Served, Serving, ShardCell},
-    contain::{self, Circumstances, Panic},
-    desk::{Desk, Found, WasOpen},
-    door::Failure,
+    contain::{self, Panic, PanicContext},
     joint,
-    recovery::{Cause, Faults, Health},
+    pending_commit::PendingCommit,
+    recovery::{Cause, Health, PanicHistory},
+    shard_lead::{
+        ActorHandle, Assignment, EntityMessage, Envelope, LeaderState, Lent, Loan, Returned, ShardLead, TakenEntity,
+    },
     shared::Shared,
-    ticket::Ticket,
+    state_slot::{Closed, StateSlot, Take},
     under_way::UnderWay,
 };
 
 mod effects;
 mod take;
 
-pub(crate) use take::Given;
+pub(crate) use take::CallContext;
 
 /// How long a turn that no answer depends on waits in the queue for another one, in milliseconds. Alone it would cost a pass of the
 /// replication and a sync of the disk.
 const QUIET_MS: u64 = 5;
-/// The behaviour; all state is in [`Doorman`].
+/// The behaviour; all state is in [`EntityActorState`].
 pub(crate) struct EntityActor;
 
 /// The state of an actor.
-pub(crate) struct Doorman {
+pub(crate) struct EntityActorState {
     shared: Arc<Shared>,
     /// While it decides.
-    at_work: Option<AtWork>,
+    current: Option<TakenEntity>,
     turn: Turn<Caller>,
     /// What came while another actor had the entity, in order.
-    held: VecDeque<Message>,
-    /// Decides for an inventory that is at rest, together with a cart of this actor.
-    beside: Option<Box<Doorman>>,
+    held: VecDeque<Envelope>,
+    /// Decides for an idle inventory, together with a cart of this actor.
+    beside: Option<Box<EntityActorState>>,
 }
 
 impl Actor for EntityActor {
-    type Msg = Message;
-    type State = Doorman;
+    type Msg = Envelope;
+    type State = EntityActorState;
     type Arguments = Arc<Shared>;
 
-    async fn pre_start(&self, _: ActorRef<Message>, shared: Arc<Shared>) -> Result<Doorman, ActorProcessingErr> {
-        Ok(Doorman::new(shared))
+    async fn pre_start(
+        &self,
+        _: ActorRef<Envelope>,
+        shared: Arc<Shared>,
+    ) -> Result<EntityActorState, ActorProcessingErr> {
+        Ok(EntityActorState::new(shared))
     }
 
     async fn handle(
         &self,
-        _: ActorRef<Message>,
-        message: Message,
-        doorman: &mut Doorman,
+        _: ActorRef<Envelope>,
+        envelope: Envelope,
+        state: &mut EntityActorState,
     ) -> Result<(), ActorProcessingErr> {
-        match message.letter {
-            Letter::Back => doorman.read_on(),
-            _ if doorman.held.is_empty() => doorman.read(message),
-            _ => doorman.held.push_back(message),
+        match envelope.message {
+            EntityMessage::StateIsBack => state.read_on(),
+            _ if state.held.is_empty() => state.read(envelope),
+            _ => state.held.push_back(envelope),
         }
         Ok(())
     }
 }
 
-impl Doorman {
-    fn new(shared: Arc<Shared>) -> Doorman {
-        Doorman { shared, at_work: None, turn: Turn::default(), held: VecDeque::new(), beside: None }
+impl EntityActorState {
+    fn new(shared: Arc<Shared>) -> EntityActorState {
+        EntityActorState { shared, current: None, turn: Turn::default(), held: VecDeque::new(), beside: None }
     }
 
     /// Reads what had to wait.
     fn read_on(&mut self) {
-        for message in std::mem::take(&mut self.held) {
+        for envelope in std::mem::take(&mut self.held) {
             match self.held.is_empty() {
-                true => self.read(message),
-                false => self.held.push_back(message),
+                true => self.read(envelope),
+                false => self.held.push_back(envelope),
             }
         }
     }
 
-    /// Takes the entity's state up, does what the letter wants, and lays the state down again.
-    fn read(&mut self, message: Message) {
-        let serving = match message.to.desk.take() {
-            Found::State(serving) => serving,
-            Found::Nothing => return self.held.push_back(message),
-            Found::Closed => return,
+    /// Takes the entity's state, handles the message, and puts the state back.
+    fn read(&mut self, envelope: Envelope) {
+        let assignment = match envelope.to.slot.take() {
+            Take::State(assignment) => assignment,
+            Take::InUse => return self.held.push_back(envelope),
+            Take::Closed => return,
         };
-        let Message { to: served, letter } = message;
-        self.at_work = Some(AtWork { served, serving });
-        match letter {
-            Letter::Input(input) => {
+        let Envelope { to: actor, message } = envelope;
+        self.current = Some(TakenEntity { actor, assignment });
+        match message {
+            EntityMessage::Input(input) => {
                 self.take(input);
                 self.leave_if_ended();
             }
-            Letter::Lent(loan) => {
-                let owner = Arc::clone(&loan.served);
+            EntityMessage::Lent(loan) => {
+                let owner = Arc::clone(&loan.actor);
                 let returned = self.take_loan(loan);
-                owner.cast(Letter::Returned(returned));
+                owner.cast(EntityMessage::Returned(returned));
             }
-            Letter::Returned(returned) => {
+            EntityMessage::Returned(returned) => {
                 self.returned(returned);
                 self.leave_if_ended();
             }
-            Letter::Leave => self.leave(),
-            Letter::Back => {}
+            EntityMessage::Leave => self.leave(),
+            EntityMessage::StateIsBack => {}
         }
-        self.lay_down();
+        self.put_back();
     }
 
-    fn lay_down(&mut self) {
-        if let Some(AtWork { served, serving }) = self.at_work.take() {
-            served.lay_down(serving);
+    fn put_back(&mut self) {
+        if let Some(TakenEntity { actor, assignment }) = self.current.take() {
+            actor.put_back(assignment);
         }
     }
 
     /// Something has come for the entity. The monotonic time in milliseconds.
     fn begin(&mut self) -> u64 {
         let mono_ms = self.shared.world.clock.monotonic_ms();
-        if let Some(AtWork { served, serving }) = &mut self.at_work {
+        if let Some(TakenEntity { actor, assignment }) = &mut self.current {
             // What is in neither memory nor the store is new. After a panic it is not read before all that was proposed is applied.
-            if serving.host.is_none() && matches!(serving.health, Health::Well) {
-                load(serving, &self.shared, None);
+            if assignment.host.is_none() && matches!(assignment.health, Health::Healthy) {
+                load(assignment, &self.shared, None);
             }
-            served.used_ms.store(mono_ms, Ordering::Relaxed);
+            actor.used_ms.store(mono_ms, Ordering::Relaxed);
         }
         mono_ms
     }
 
     /// The same of a message of the mailbox.
     fn message_came(&mut self) -> u64 {
-        if let Some(AtWork { served, .. }) = &self.at_work {
-            served.under_way.taken();
+        if let Some(TakenEntity { actor, .. }) = &self.current {
+            actor.under_way.message_taken();
         }
         self.begin()
     }
@@ -159,14 +165,14 @@ impl Doorman {
     fn take(&mut self, input: Input<Caller>) {
         let mono_ms = self.message_came();
         let Some(input) = self.in_time(input, mono_ms) else { return };
-        let Some(AtWork { serving, .. }) = &mut self.at_work else { return };
-        match &mut serving.health {
-            Health::Well => self.decide(mono_ms, input),
+        let Some(TakenEntity { assignment, .. }) = &mut self.current else { return };
+        match &mut assignment.health {
+            Health::Healthy => self.decide(mono_ms, input),
             Health::Draining(held) | Health::Lent(held) => held.push_back(input),
-            Health::Resting(until_ms) if mono_ms < *until_ms => self.rest(input),
-            Health::Resting(_) => {
-                serving.health = Health::Draining([input].into());
-                self.begin_anew();
+            Health::CoolingDown(until_ms) if mono_ms < *until_ms => self.ignore(input),
+            Health::CoolingDown(_) => {
+                assignment.health = Health::Draining([input].into());
+                self.restart();
             }
         }
     }
@@ -186,23 +192,23 @@ impl Doorman {
 
     /// Lets the entity decide, and hands on what it said.
     fn decide(&mut self, mono_ms: u64, input: Input<Caller>) {
-        let Some(AtWork { served, serving }) = &mut self.at_work else { return };
-        if serving.faults.leaves(&input, mono_ms) {
-            return self.rest(input);
+        let Some(TakenEntity { actor, assignment }) = &mut self.current else { return };
+        if assignment.panics.ignores(&input, mono_ms) {
+            return self.ignore(input);
         }
-        let at = Timestamp(serving.leadership.time.at(mono_ms));
-        let moment = Moment { at, distance_ms: serving.cell.state.distance_ms.load(Ordering::Relaxed) };
-        let Some(host) = &mut serving.host else { return };
-        self.turn.known = served.committed.load(Ordering::Acquire);
-        let (kind, cause, failed) = (contain::kind_of(&input), Cause::of(&input), failure_of(&input));
+        let at = Timestamp(assignment.leadership.time.at(mono_ms));
+        let moment = Moment { at, distance_ms: assignment.lead.state.distance_ms.load(Ordering::Relaxed) };
+        let Some(host) = &mut assignment.host else { return };
+        self.turn.known = actor.committed.load(Ordering::Acquire);
+        let (kind, cause, refusal) = (contain::kind_of(&input), Cause::of(&input), refusal_of(&input));
         let asker = asker_of(&input);
-        let (entity, turn, cell) = (&serving.entity, &mut self.turn, &serving.cell);
+        let (entity, turn, lead) = (&assignment.entity, &mut self.turn, &assignment.lead);
         let is_cart = matches!(entity, Entity::Cart(_));
         let decided = contain::decide(|| {
             #[cfg(debug_assertions)]
             contain::planted::spring(entity, &input);
             host.handle(moment, input, turn);
-            if is_cart && let Some(asked) = joint::take_ask(turn, |to| self.shared.cell_of(to).id == cell.id) {
+            if is_cart && let Some(asked) = joint::take_ask(turn, |to| self.shared.lead_of(to).id == lead.id) {
                 return Decided::Asks(asked);
             }
             Decided::Turn(encoded(entity, asker.as_ref(), turn))
@@ -210,25 +216,25 @@ impl Doorman {
         match decided {
             Ok(Decided::Turn(events)) => self.hand_on(mono_ms, at, events),
             Ok(Decided::Asks((inventory, ask))) => self.lend(mono_ms, at, asker, inventory, ask),
-            Err(panic) => self.panicked(mono_ms, (kind, &cause), failed, panic),
+            Err(panic) => self.panicked(mono_ms, (kind, &cause), refusal, panic),
         }
     }
 
     /// Hands on what the last turn came to.
     fn hand_on(&mut self, mono_ms: u64, at: Timestamp, events: Vec<u8>) {
-        let Some(AtWork { served, serving }) = &mut self.at_work else { return };
+        let Some(TakenEntity { actor, assignment }) = &mut self.current else { return };
         let turn = &mut self.turn;
-        let (shard, epoch) = (serving.cell.id, serving.leadership.epoch);
+        let (shard, epoch) = (assignment.lead.id, assignment.leadership.epoch);
         if !turn.events.is_empty() {
             let versions = (turn.after, turn.after + turn.events.len() as u64);
-            served.under_way.proposed();
+            actor.under_way.turn_proposed();
             let is_quiet = is_quiet(turn);
-            let ticket = Ticket {
-                entity: serving.entity.clone(),
+            let ticket = PendingCommit {
+                entity: assignment.entity.clone(),
                 versions,
                 events: std::mem::take(&mut turn.events),
                 effects: std::mem::take(&mut turn.committed),
-                served: Some(Arc::clone(served)),
+                actor: Some(Arc::clone(actor)),
                 cart: None,
             };
             let beside = None;
@@ -243,39 +249,39 @@ impl Doorman {
         if !turn.read.is_empty() {
             let effects = std::mem::take(&mut turn.read);
             let versions = (turn.after, turn.after);
-            let (entity, events) = (serving.entity.clone(), Vec::new());
-            let ticket = Ticket { entity, versions, events, effects, served: None, cart: None };
+            let (entity, events) = (assignment.entity.clone(), Vec::new());
+            let ticket = PendingCommit { entity, versions, events, effects, actor: None, cart: None };
             self.shared.replication.replicators.push(shard, EngineInput::Read { shard, epoch, ticket });
         }
         if let Some(wake_at) = turn.wake_at.take() {
-            self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &serving.entity);
+            self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &assignment.entity);
         }
         for effect in turn.now.drain(..) {
-            self.shared.carry_out(&serving.entity, effect);
+            self.shared.carry_out(&assignment.entity, effect);
         }
     }
 
-    /// Lends the cart's host to the inventory that it asks. If that one is at rest, both are decided here and now.
+    /// Lends the cart's host to the inventory that it asks. If the inventory is idle, this actor decides both at once.
     fn lend(&mut self, mono_ms: u64, at: Timestamp, by: Option<SmolStr>, inventory: Entity, ask: Ask) {
-        let Some(AtWork { served, serving }) = &mut self.at_work else { return };
+        let Some(TakenEntity { actor, assignment }) = &mut self.current else { return };
         let mut turn = std::mem::take(&mut self.turn);
         if let Some(wake_at) = turn.wake_at.take() {
-            self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &serving.entity);
+            self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &assignment.entity);
         }
-        let host = serving.host.take().expect("it has just decided");
-        serving.health = Health::Lent(VecDeque::new());
-        let (cart, served, term) = (serving.entity.clone(), Arc::clone(served), serving.leadership.epoch.0);
-        let loan = Box::new(Loan { cart, host, served, turn, by, ask, inventory });
+        let host = assignment.host.take().expect("it has just decided");
+        assignment.health = Health::Lent(VecDeque::new());
+        let (cart, actor, term) = (assignment.entity.clone(), Arc::clone(actor), assignment.leadership.epoch.0);
+        let loan = Box::new(Loan { cart, host, actor, turn, by, ask, inventory });
         let returned = match self.shared.lend(term, loan) {
             Lent::Sent => return,
             Lent::Not(loan) => Returned::AsItCame(loan),
             Lent::Beside(loan, inventory) => {
                 let shared = &self.shared;
-                let beside = self.beside.get_or_insert_with(|| Box::new(Doorman::new(Arc::clone(shared))));
-                beside.at_work = Some(inventory);
+                let beside = self.beside.get_or_insert_with(|| Box::new(EntityActorState::new(Arc::clone(shared))));
+                beside.current = Some(inventory);
                 let mono_ms = beside.begin();
                 let returned = beside.decide_together(mono_ms, loan);
-                beside.lay_down();
+                beside.put_back();
                 returned
             }
         };
@@ -285,26 +291,26 @@ impl Doorman {
     /// The cart's host is back: what came meanwhile is decided.
     fn returned(&mut self, returned: Returned) {
         let mono_ms = self.shared.world.clock.monotonic_ms();
-        let Some(AtWork { serving, .. }) = &mut self.at_work else { return };
-        let Health::Lent(held) = &mut serving.health else { return };
+        let Some(TakenEntity { assignment, .. }) = &mut self.current else { return };
+        let Health::Lent(held) = &mut assignment.health else { return };
         let held = std::mem::take(held);
         match returned {
             Returned::Asked(host) => {
-                serving.host = Some(host);
-                serving.health = Health::Well;
+                assignment.host = Some(host);
+                assignment.health = Health::Healthy;
             }
             Returned::AsItCame(loan) => {
                 let (host, turn, by) = loan.undo();
-                serving.host = Some(host);
-                serving.health = Health::Well;
-                let at = Timestamp(serving.leadership.time.at(mono_ms));
-                let events = encoded(&serving.entity, by.as_ref(), &turn);
+                assignment.host = Some(host);
+                assignment.health = Health::Healthy;
+                let at = Timestamp(assignment.leadership.time.at(mono_ms));
+                let events = encoded(&assignment.entity, by.as_ref(), &turn);
                 self.turn = turn;
                 self.hand_on(mono_ms, at, events);
             }
             Returned::Lost => {
-                serving.health = Health::Draining(held);
-                return self.begin_anew();
+                assignment.health = Health::Draining(held);
+                return self.restart();
             }
         }
         for input in held {
@@ -314,15 +320,15 @@ impl Doorman {
 
     /// Decides on an input that has waited, unless what came before it keeps it waiting.
     fn decide_or_hold(&mut self, mono_ms: u64, input: Input<Caller>) {
-        match self.at_work.as_mut().map(|work| &mut work.serving.health) {
+        match self.current.as_mut().map(|work| &mut work.assignment.health) {
             Some(Health::Draining(held) | Health::Lent(held)) => held.push_back(input),
-            Some(Health::Resting(_)) => self.rest(input),
-            Some(Health::Well) => self.decide(mono_ms, input),
+            Some(Health::CoolingDown(_)) => self.ignore(input),
+            Some(Health::Healthy) => self.decide(mono_ms, input),
             None => {}
         }
     }
 
-    /// A cart's host came with the mail.
+    /// A cart's host arrived as a message.
     fn take_loan(&mut self, loan: Box<Loan>) -> Returned {
         let mono_ms = self.message_came();
         self.decide_together(mono_ms, loan)
@@ -331,16 +337,17 @@ impl Doorman {
     /// A cart of this shard asks, and has lent its host: both decide at the same instant, and what happened to both is one
     /// proposal. What the cart gets back.
     fn decide_together(&mut self, mono_ms: u64, mut loan: Box<Loan>) -> Returned {
-        let Some(AtWork { served, serving }) = &mut self.at_work else { return Returned::AsItCame(loan) };
-        let is_well = matches!(serving.health, Health::Well) && !serving.faults.leaves_from(&loan.cart, mono_ms);
-        let Some(host) = serving.host.as_mut().filter(|_| is_well) else { return Returned::AsItCame(loan) };
-        let owner = Arc::clone(&loan.served);
-        let at = Timestamp(serving.leadership.time.at(mono_ms));
-        let moment = Moment { at, distance_ms: serving.cell.state.distance_ms.load(Ordering::Relaxed) };
-        let (entity, turn) = (&serving.entity, &mut self.turn);
-        turn.known = served.committed.load(Ordering::Acquire);
+        let Some(TakenEntity { actor, assignment }) = &mut self.current else { return Returned::AsItCame(loan) };
+        let is_healthy =
+            matches!(assignment.health, Health::Healthy) && !assignment.panics.ignores_from(&loan.cart, mono_ms);
+        let Some(host) = assignment.host.as_mut().filter(|_| is_healthy) else { return Returned::AsItCame(loan) };
+        let owner = Arc::clone(&loan.actor);
+        let at = Timestamp(assignment.leadership.time.at(mono_ms));
+        let moment = Moment { at, distance_ms: assignment.lead.state.distance_ms.load(Ordering::Relaxed) };
+        let (entity, turn) = (&assignment.entity, &mut self.turn);
+        turn.known = actor.committed.load(Ordering::Acquire);
         let input = Input::Ask { from: loan.cart.clone(), ask: loan.ask.clone() };
-        let (cause, failed) = (Cause::of(&input), failure_of(&input));
+        let (cause, refusal) = (Cause::of(&input), refusal_of(&input));
         let decided = contain::decide(|| {
             #[cfg(debug_assertions)]
             contain::planted::spring(entity, &input);
@@ -350,7 +357,7 @@ impl Doorman {
         let events = match decided {
             Ok(events) => events,
             Err(panic) => {
-                self.panicked(mono_ms, ("ask", &cause), failed, panic);
+                self.panicked(mono_ms, ("ask", &cause), refusal, panic);
                 return loan.undecided();
             }
         };
@@ -371,7 +378,7 @@ impl Doorman {
                 first.after = cart_turn.after;
             }
             joint::append(&mut first.events, &mut cart_turn.events);
-            // All of it rests on the inventory's turn, which is not committed.
+            // All of it depends on the inventory's turn, which is not committed.
             for effects in [&mut cart_turn.now, &mut cart_turn.committed, &mut cart_turn.read] {
                 joint::append(&mut first.committed, effects);
             }
@@ -380,9 +387,9 @@ impl Doorman {
         let cart_events = match decided {
             Ok(events) => events,
             Err(panic) => {
-                // What the inventory has decided was not proposed: it begins anew as well.
+                // The inventory's decision was not proposed, so the inventory restarts as well.
                 drop(loan);
-                self.panicked(mono_ms, ("reply in a joint turn", &cause), failed, panic);
+                self.panicked(mono_ms, ("reply in a joint turn", &cause), refusal, panic);
                 return Returned::Lost;
             }
         };
@@ -393,25 +400,25 @@ impl Doorman {
         let changed = !first.events.is_empty();
         let versions = (first.after, first.after + first.events.len() as u64);
         if changed {
-            owner.under_way.proposed();
+            owner.under_way.turn_proposed();
         }
-        let of_cart = Ticket {
+        let of_cart = PendingCommit {
             entity: cart,
             versions,
             events: first.events,
             effects: first.committed,
-            served: changed.then(|| Arc::clone(&owner)),
+            actor: changed.then(|| Arc::clone(&owner)),
             cart: None,
         };
-        let (shard, epoch) = (serving.cell.id, serving.leadership.epoch);
+        let (shard, epoch) = (assignment.lead.id, assignment.leadership.epoch);
         let versions = (turn.after, turn.after + turn.events.len() as u64);
-        served.under_way.proposed();
-        let ticket = Ticket {
-            entity: serving.entity.clone(),
+        actor.under_way.turn_proposed();
+        let ticket = PendingCommit {
+            entity: assignment.entity.clone(),
             versions,
             events: std::mem::take(&mut turn.events),
             effects: Vec::new(),
-            served: Some(Arc::clone(served)),
+            actor: Some(Arc::clone(actor)),
             cart: Some(Box::new(of_cart)),
         };
         let beside = changed.then_some(cart_events);
@@ -419,69 +426,76 @@ impl Doorman {
         self.shared.metrics.joint_turns.fetch_add(1, Ordering::Relaxed);
         self.shared.replication.replicators.push(shard, EngineInput::Propose { shard, epoch, events, beside, ticket });
         if let Some(wake_at) = turn.wake_at.take() {
-            self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &serving.entity);
+            self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &assignment.entity);
         }
         Returned::Asked(host)
     }
 
     /// A decision has panicked. What it changed is thrown away, and with it whatever was under way for the entity: its clients
-    /// hear `unknown`, as after a crash, but who had a part in the panic hears `internal`; an entity that asked for a hold is
-    /// told with `failed`.
+    /// hear `unknown`, as after a crash. The caller that caused the panic hears `internal`; an entity that asked for a hold is
+    /// told with `refusal`.
     fn panicked(
         &mut self,
         mono_ms: u64,
         (kind, cause): (&'static str, &Cause),
-        failed: Option<Effect<Caller>>,
+        refusal: Option<Effect<Caller>>,
         panic: Panic,
     ) {
-        let Some(AtWork { serving, .. }) = &mut self.at_work else { return };
+        let Some(TakenEntity { assignment, .. }) = &mut self.current else { return };
         self.shared.metrics.panics_contained.fetch_add(1, Ordering::Relaxed);
-        let known = Circumstances {
+        let known = PanicContext {
             input: kind,
             by: match cause {
                 Cause::Other(entity) => Some(entity.clone()),
                 Cause::Command(_) | Cause::Own => None,
             },
-            shard: serving.cell.id,
-            term: serving.leadership.epoch.0,
-            led: serving.cell.led(),
+            shard: assignment.lead.id,
+            term: assignment.leadership.epoch.0,
+            led: assignment.lead.leader_info(),
             version: self.turn.after,
-            committed: serving.cell.state.replica.lock().kept.get(&serving.entity).map_or(0, |state| state.version()),
+            committed: assignment
+                .lead
+                .state
+                .replica
+                .lock()
+                .kept
+                .get(&assignment.entity)
+                .map_or(0, |state| state.version()),
         };
-        self.shared.panic_log.note(mono_ms, &serving.entity, panic, &known);
-        serving.faults.note(cause, mono_ms);
+        self.shared.panic_log.note(mono_ms, &assignment.entity, panic, &known);
+        assignment.panics.note(cause, mono_ms);
         let turn = std::mem::take(&mut self.turn);
         for effect in turn.now.into_iter().chain(turn.committed).chain(turn.read) {
             if let Effect::Answer { to, .. } = effect {
                 to.answer(Err(Failure::Internal));
             }
         }
-        failed.into_iter().for_each(|failed| self.shared.carry_out(&serving.entity, failed));
-        let host = serving.host.take();
+        refusal.into_iter().for_each(|refusal| self.shared.carry_out(&assignment.entity, refusal));
+        let host = assignment.host.take();
         contain::blaming(cause.caller(), || drop(host));
-        serving.health = Health::Draining(VecDeque::new());
-        self.begin_anew();
+        assignment.health = Health::Draining(VecDeque::new());
+        self.restart();
     }
 
     /// Goes on from committed state once all that was proposed is applied. Before that, committed state lacks what others
     /// may have been told: it would grant a seat twice. If the leadership ends instead, so does this actor.
-    fn begin_anew(&mut self) {
-        let Some(AtWork { served, serving }) = &mut self.at_work else { return };
-        let Health::Draining(held) = &mut serving.health else { return };
-        if !served.under_way.rests() {
+    fn restart(&mut self) {
+        let Some(TakenEntity { actor, assignment }) = &mut self.current else { return };
+        let Health::Draining(held) = &mut assignment.health else { return };
+        if !actor.under_way.wait_until_settled() {
             return;
         }
         let held = std::mem::take(held);
-        served.under_way.goes_on();
+        actor.under_way.stop_waiting();
         let mono_ms = self.shared.world.clock.monotonic_ms();
-        if let Some(until_ms) = serving.faults.rests_until_ms(mono_ms) {
-            serving.health = Health::Resting(until_ms);
-            self.shared.timers.arm(until_ms, &serving.entity);
-            return held.into_iter().for_each(|input| self.rest(input));
+        if let Some(until_ms) = assignment.panics.cooldown_until_ms(mono_ms) {
+            assignment.health = Health::CoolingDown(until_ms);
+            self.shared.timers.arm(until_ms, &assignment.entity);
+            return held.into_iter().for_each(|input| self.ignore(input));
         }
-        let state = serving.cell.state.replica.lock().kept.get(&serving.entity);
-        load(serving, &self.shared, state);
-        serving.health = Health::Well;
+        let state = assignment.lead.state.replica.lock().kept.get(&assignment.entity);
+        load(assignment, &self.shared, state);
+        assignment.health = Health::Healthy;
         // What was under way goes on, as after a change of leaders. A wake that led to the panic comes again as well.
         for input in [Input::Wake].into_iter().chain(held) {
             self.decide_or_hold(mono_ms, input);
@@ -489,10 +503,10 @@ impl Doorman {
     }
 
     /// What comes to an entity that panicked again and again, or from one that panics it: it is told so, and nothing is decided.
-    fn rest(&self, input: Input<Caller>) {
-        let Some(AtWork { serving, .. }) = &self.at_work else { return };
-        if let Some(failed) = failure_of(&input) {
-            self.shared.carry_out(&serving.entity, failed);
+    fn ignore(&self, input: Input<Caller>) {
+        let Some(TakenEntity { assignment, .. }) = &self.current else { return };
+        if let Some(refusal) = refusal_of(&input) {
+            self.shared.carry_out(&assignment.entity, refusal);
         }
         if let Input::Command { from, .. } = input {
             from.answer(Err(Failure::Internal));
@@ -502,60 +516,60 @@ impl Doorman {
     /// A cart that has ended and owes nothing is not asked for again soon: its actor is free for the next one.
     fn leave_if_ended(&mut self) {
         let has_ended = |host: &Host<Caller>| host.ended() && host.idle();
-        if self.at_work.as_ref().and_then(|work| work.serving.host.as_ref()).is_some_and(has_ended) {
+        if self.current.as_ref().and_then(|work| work.assignment.host.as_ref()).is_some_and(has_ended) {
             self.leave();
         }
     }
 
     fn leave(&mut self) {
-        self.begin_anew();
-        self.at_work = self.at_work.take().and_then(|work| leaves(work, &self.shared));
+        self.restart();
+        self.current = self.current.take().and_then(|work| release(work, &self.shared));
     }
 }
 
 /// Leaves the entity for good if nothing is under way for it; otherwise here it is again.
-fn leaves(work: AtWork, shared: &Arc<Shared>) -> Option<AtWork> {
-    let AtWork { served, serving } = &work;
-    if serving.host.as_ref().is_none_or(|host| !host.idle()) {
+fn release(work: TakenEntity, shared: &Arc<Shared>) -> Option<TakenEntity> {
+    let TakenEntity { actor, assignment } = &work;
+    if assignment.host.as_ref().is_none_or(|host| !host.idle()) {
         return Some(work);
     }
     // If something is in flight the actor is told when nothing is.
-    let _ = served.under_way.rests();
+    let _ = actor.under_way.wait_until_settled();
     // No message can be sent while the lock is held; what was sent before is counted. The committed state is the whole
     // state only when nothing is in flight.
-    let mut lead = serving.cell.lead.lock();
-    let still = lead.leadership.is_some_and(|leadership| leadership.epoch == serving.leadership.epoch);
-    if !still || !served.under_way.is_quiet() {
-        drop(lead);
+    let mut leader_state = assignment.lead.leader_state.lock();
+    let still = leader_state.leadership.is_some_and(|leadership| leadership.epoch == assignment.leadership.epoch);
+    if !still || !actor.under_way.is_idle() {
+        drop(leader_state);
         return Some(work);
     }
-    lead.actors.remove(&serving.entity);
-    drop(lead);
-    if let WasOpen::Wanted = served.desk.close() {
+    leader_state.actors.remove(&assignment.entity);
+    drop(leader_state);
+    if let Closed::Wanted = actor.slot.close() {
         // It has not read everything that was said to the entity, and reads nothing of the next one before.
-        served.cast(Letter::Back);
+        actor.cast(EntityMessage::StateIsBack);
     }
-    shared.pool.put(&served.actor);
+    shared.pool.put(&actor.mailbox);
     None
 }
 
-/// All turns of an entity are settled, and that was waited for: it leaves, or its actor is told to begin anew.
-pub(crate) fn rests(shared: &Arc<Shared>, served: &Arc<Served>) {
-    match served.desk.borrow_if(|serving| matches!(serving.health, Health::Well)) {
-        Some(serving) => {
-            if let Some(work) = leaves(AtWork { served: Arc::clone(served), serving }, shared) {
-                served.lay_down(work.serving);
+/// All turns of an entity are settled and its actor waits for that: the entity is released, or its actor is told to restart it.
+pub(crate) fn all_settled(shared: &Arc<Shared>, actor: &Arc<ActorHandle>) {
+    match actor.slot.borrow_if(|assignment| matches!(assignment.health, Health::Healthy)) {
+        Some(assignment) => {
+            if let Some(work) = release(TakenEntity { actor: Arc::clone(actor), assignment }, shared) {
+                actor.put_back(work.assignment);
             }
         }
-        None => served.cast(Letter::Leave),
+        None => actor.cast(EntityMessage::Leave),
     }
 }
 
 /// Begins with a committed state; with what the store has if there is none in memory.
-fn load(serving: &mut Serving, shared: &Shared, state: Option<Arc<State>>) {
+fn load(assignment: &mut Assignment, shared: &Shared, state: Option<Arc<State>>) {
     let state = match state {
         Some(state) => Some(state),
-        None => match shared.replication.history.get(serving.cell.id, &serving.entity) {
+        None => match shared.replication.history.get(assignment.lead.id, &assignment.entity) {
             Ok(stored) => stored.map(|stored| stored.state),
             // Its callers hear `unknown`, and the next one asks again.
             Err(HistoryStoreError::Store(error)) if error.is_full() => {
@@ -565,7 +579,7 @@ fn load(serving: &mut Serving, shared: &Shared, state: Option<Arc<State>>) {
             Err(error) => return shared.replication.replicators.fail(error),
         },
     };
-    serving.host = Some(Host::new(serving.entity.clone(), state, Arc::clone(&shared.config.rules)));
+    assignment.host = Some(Host::new(assignment.entity.clone(), state, Arc::clone(&shared.config.rules)));
 }
 
 /// What a decision came to.
@@ -593,7 +607,7 @@ fn encoded(entity: &Entity, by: Option<&SmolStr>, turn: &Turn<Caller>) -> Vec<u8
 
 /// What an entity that asks for a hold hears if the decision on it fails: its client need not wait. Everything else is asked
 /// again until it is decided.
-fn failure_of(input: &Input<Caller>) -> Option<Effect<Caller>> {
+fn refusal_of(input: &Input<Caller>) -> Option<Effect<Caller>> {
     let Input::Ask { from, ask: Ask::Hold { hold, revision, .. } } = input else { return None };
     let reply = Reply::Refused { hold: *hold, revision: *revision, refusal: Refusal::Internal };
     Some(Effect::Reply { to: from.clone(), reply })
@@ -616,36 +630,42 @@ fn answered_of(turn: &Turn<Caller>) -> Option<&SmolStr> {
 }
 
 /// The actor that serves `entity`, starting on it if none does.
-pub(crate) fn served(
+pub(crate) fn actor_of(
     shared: &Arc<Shared>,
-    cell: &Arc<ShardCell>,
-    lead: &mut Lead,
+    lead: &Arc<ShardLead>,
+    leader_state: &mut LeaderState,
     entity: &Entity,
-) -> Option<Arc<Served>> {
-    if let Some(served) = lead.actors.get(entity) {
-        return Some(Arc::clone(served));
+) -> Option<Arc<ActorHandle>> {
+    if let Some(actor) = leader_state.actors.get(entity) {
+        return Some(Arc::clone(actor));
     }
-    let leadership = lead.leadership?;
-    let state = cell.state.replica.lock().kept.get(entity);
+    let leadership = leader_state.leadership?;
+    let state = lead.state.replica.lock().kept.get(entity);
     let committed = state.as_deref().map_or(0, State::version);
     let host = state.map(|state| Host::new(entity.clone(), Some(state), Arc::clone(&shared.config.rules)));
-    let actor = shared.pool.take().unwrap_or_else(|| spawn(shared));
-    let health = Health::Well;
-    let serving =
-        Serving { entity: entity.clone(), host, health, faults: Faults::default(), cell: Arc::clone(cell), leadership };
-    let served = Arc::new(Served {
-        actor,
-        desk: Desk::new(Box::new(serving)),
+    let mailbox = shared.pool.take().unwrap_or_else(|| spawn(shared));
+    let health = Health::Healthy;
+    let assignment = Assignment {
+        entity: entity.clone(),
+        host,
+        health,
+        panics: PanicHistory::default(),
+        lead: Arc::clone(lead),
+        leadership,
+    };
+    let actor = Arc::new(ActorHandle {
+        mailbox,
+        slot: StateSlot::new(Box::new(assignment)),
         under_way: UnderWay::default(),
         committed: AtomicU64::new(committed),
         used_ms: AtomicU64::new(shared.world.clock.monotonic_ms()),
     });
-    lead.actors.insert(entity.clone(), Arc::clone(&served));
-    Some(served)
+    leader_state.actors.insert(entity.clone(), Arc::clone(&actor));
+    Some(actor)
 }
 
 /// Starts one more actor, which serves no entity yet.
-fn spawn(shared: &Arc<Shared>) -> ActorRef<Message> {
+fn spawn(shared: &Arc<Shared>) -> ActorRef<Envelope> {
     let _runtime = shared.tasks.selling.enter();
     let (actor, _starting) = ActorRuntime::spawn_instant(None, EntityActor, Arc::clone(shared))
         .expect("an actor without a name cannot collide with another");

@@ -49,7 +49,7 @@ impl NodeHandle {
     }
 
     /// Whether a violation may be one of the moment only: followers apply their shards each at its own pace, so a line may be
-    /// here before the hold that it rests on. It is gone when it is looked for again, and a true one is not.
+    /// here before the hold that it depends on. It is gone at the next audit, and a true one is not.
     pub fn audits_may_blur(&self) -> bool {
         !self.shared.is_alone()
     }
@@ -60,14 +60,14 @@ impl NodeHandle {
     }
 }
 
-/// Everything the cells keep, at one moment: a hold is applied before the line that rests on it, in whatever shards they
+/// The state of all shards at one moment. A hold is applied before the line that depends on it, in whatever shards they
 /// are, so at every moment the sessions' holds cover the carts' lines.
 fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
     // Before the replicas: the history writer takes these locks in the same order.
     let _still = shared.replication.history.pause_writes();
     let mut payments = PaymentCounts::default();
     let states: Vec<(Entity, Arc<State>)> = {
-        let replicas: Vec<_> = shared.cells.iter().map(|cell| cell.state.replica.lock()).collect();
+        let replicas: Vec<_> = shared.shards.iter().map(|lead| lead.state.replica.lock()).collect();
         replicas.iter().for_each(|replica| payments.add(replica.kept.payments()));
         replicas
             .iter()
@@ -75,8 +75,8 @@ fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
             .collect()
     };
     // What is only on other nodes is not compared with what is here: this node cannot look at it.
-    let far = shared.cells.iter().filter(|cell| shared.is_far(cell)).map(|cell| cell.id).collect();
-    let mut books = Books { far, ..Books::default() };
+    let remote = shared.shards.iter().filter(|lead| shared.is_remote(lead)).map(|lead| lead.id).collect();
+    let mut books = Books { remote, ..Books::default() };
     for (entity, state) in &states {
         books.state(entity, state);
     }
@@ -95,7 +95,7 @@ fn audit(shared: &Shared, depth: Depth) -> NodeAudit {
 
 /// What is kept of an entity that has left memory.
 fn stored(shared: &Shared, entity: &Entity) -> Result<Option<Arc<State>>, HistoryStoreError> {
-    Ok(shared.replication.history.get(shared.cell_of(entity).id, entity)?.map(|stored| stored.state))
+    Ok(shared.replication.history.get(shared.lead_of(entity).id, entity)?.map(|stored| stored.state))
 }
 
 /// What inventories and carts say, to be compared.
@@ -115,7 +115,7 @@ struct Books {
     here: Totals,
     left: Totals,
     /// Shards that have no replica here.
-    far: BTreeSet<ShardId>,
+    remote: BTreeSet<ShardId>,
 }
 
 impl Books {
@@ -212,8 +212,8 @@ impl Books {
     /// Adds the sums of what is in the store and not in memory.
     fn history(&mut self, shared: &Shared, states: &[(Entity, Arc<State>)]) -> Result<(), HistoryStoreError> {
         // Records of a shard that has left this node do not change any more: they are not of this moment.
-        for cell in shared.cells.iter().filter(|cell| !self.far.contains(&cell.id)) {
-            self.left.add(&shared.replication.history.shard(cell.id)?.totals);
+        for lead in shared.shards.iter().filter(|lead| !self.remote.contains(&lead.id)) {
+            self.left.add(&shared.replication.history.shard(lead.id)?.totals);
         }
         // What is on its way to the store, or came back, may have a record there beside its state here.
         for (entity, _) in states.iter().filter(|(_, state)| state.may_be_archived()) {
@@ -226,14 +226,14 @@ impl Books {
 
     /// Every record is what an entity that has ended must be, its order is sold, and the totals are their sums.
     fn records(&mut self, shared: &Shared) -> Result<(), HistoryStoreError> {
-        for cell in shared.cells.iter() {
-            if self.far.contains(&cell.id) {
+        for lead in shared.shards.iter() {
+            if self.remote.contains(&lead.id) {
                 continue;
             }
             let mut counted = Totals::default();
-            shared.replication.history.for_each_record(cell.id, |stored| {
+            shared.replication.history.for_each_record(lead.id, |stored| {
                 counted.add(&Totals::of(&stored.state));
-                if !shared.replication.history.may_find(cell.id, &stored.entity) {
+                if !shared.replication.history.may_find(lead.id, &stored.entity) {
                     self.violation(format_smolstr!("P9 the filter hides the record of {}", stored.entity));
                 }
                 let State::Cart(cart) = &*stored.state else { return };
@@ -248,9 +248,9 @@ impl Books {
                     self.order_is_sold(shared, &audit);
                 }
             })?;
-            let said = shared.replication.history.shard(cell.id)?.totals;
+            let said = shared.replication.history.shard(lead.id)?.totals;
             if said != counted {
-                let shard = cell.id;
+                let shard = lead.id;
                 self.violation(format_smolstr!(
                     "the store's totals of shard {shard} are {said:?}, its records {counted:?}"
                 ));
@@ -263,7 +263,7 @@ impl Books {
     fn sales_have_orders(&mut self, shared: &Shared) -> Result<(), HistoryStoreError> {
         let sales = std::mem::take(&mut self.sales);
         for ((entity, hold), sold) in &sales {
-            if self.is_far(shared, &Entity::Cart(hold.cart)) {
+            if self.is_remote(shared, &Entity::Cart(hold.cart)) {
                 continue;
             }
             let bought = match self.carts.get(&hold.cart) {
@@ -284,7 +284,7 @@ impl Books {
     /// Every order that its customer has acknowledged is among the purchases, once (P12).
     fn orders_are_posted(&mut self, shared: &Shared) -> Result<(), HistoryStoreError> {
         for (customer, order) in std::mem::take(&mut self.posted) {
-            if self.is_far(shared, &Entity::Customer(customer.clone())) {
+            if self.is_remote(shared, &Entity::Customer(customer.clone())) {
                 continue;
             }
             let count = match self.purchases.get(&customer) {
@@ -301,8 +301,8 @@ impl Books {
         Ok(())
     }
 
-    fn is_far(&self, shared: &Shared, entity: &Entity) -> bool {
-        !self.far.is_empty() && self.far.contains(&shared.cell_of(entity).id)
+    fn is_remote(&self, shared: &Shared, entity: &Entity) -> bool {
+        !self.remote.is_empty() && self.remote.contains(&shared.lead_of(entity).id)
     }
 
     fn close(mut self, shared: &Shared) -> NodeAudit {
@@ -333,7 +333,7 @@ impl Books {
             if let Portion::Seats(seats) = needed {
                 self.audit.cart_seats += seats.len() as u64;
             }
-            if self.is_far(shared, entity) {
+            if self.is_remote(shared, entity) {
                 continue;
             }
             let held = self.holds.get(&(entity.clone(), *hold));
@@ -347,7 +347,7 @@ impl Books {
     fn order_is_sold(&mut self, shared: &Shared, cart: &CartAudit) {
         for Claim { entity, hold, portion, .. } in &cart.holds {
             let Some(needed) = portion else { continue };
-            if self.is_far(shared, entity) {
+            if self.is_remote(shared, entity) {
                 continue;
             }
             let key = (entity.clone(), *hold);

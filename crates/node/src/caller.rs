@@ -19,8 +19,8 @@ use smol_str::SmolStr;
 
 use crate::{
     admission::{Admission, Pass},
+    api::{self, ReplyTo},
     contain::CallerKey,
-    door::{self, ReplyTo},
 };
 
 /// The clients' commands of one shard that are under way here.
@@ -45,7 +45,7 @@ impl Callers {
         if let Some(request) = request {
             self.requests.lock().insert(request);
         }
-        let until_ms = pass.came_ms().saturating_add(reply.patience_ms());
+        let until_ms = pass.came_ms().saturating_add(reply.timeout_ms());
         Caller { reply: Some(reply), callers: Arc::clone(self), pass, request, until_ms }
     }
 
@@ -89,7 +89,7 @@ impl Caller {
     }
 
     /// Gives the answer.
-    pub(crate) fn answer(mut self, result: door::Result) {
+    pub(crate) fn answer(mut self, result: api::Result) {
         if let Some(reply) = self.reply.take() {
             reply.answer(result);
         }

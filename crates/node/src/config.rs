@@ -21,7 +21,7 @@ pub struct NodeConfig {
     pub client_address: String,
     /// Nodes that are reached from here at another address than the cluster's table says, as behind a gateway.
     pub peer_routes: BTreeMap<u64, String>,
-    /// What the cluster's nodes show each other: who wants to join must know it. None asks nothing of them.
+    /// The secret that nodes show each other. A node must know it to join. `None` asks for no secret.
     pub peer_secret: Option<Secret>,
     /// The cluster to join, if the data directory is made at this start.
     pub joining: Option<Joining>,

@@ -18,7 +18,7 @@ use boxoffice_core::{host::Input, id::Entity};
 use boxoffice_shard::ShardId;
 use parking_lot::Mutex;
 
-use crate::leader::Led;
+use crate::leader_hint::LeaderInfo;
 
 /// Panics that are logged with their backtrace in each span of time. Those beyond are counted only: a client that repeats
 /// its request must not fill the log.
@@ -48,26 +48,26 @@ pub(crate) struct Panic {
 
 /// What a leader knew when one of its decisions panicked. A leader that was deposed and has not heard of it decides on states
 /// that no other node has: its term, and how far it is ahead of what is committed, tell it from the one that is obeyed.
-pub(crate) struct Circumstances {
+pub(crate) struct PanicContext {
     /// What was decided on: see [`kind_of`].
     pub(crate) input: &'static str,
-    /// Who sent it, where that is another entity.
+    /// The sender, if it is another entity.
     pub(crate) by: Option<Entity>,
     /// Of the entity.
     pub(crate) shard: ShardId,
     /// In which the leader decides.
     pub(crate) term: u64,
     /// The newest one that the replica here has heard of, with its leader.
-    pub(crate) led: Led,
+    pub(crate) led: LeaderInfo,
     /// The entity's version before the decision, with all that was proposed: `admin.history` has those that were committed.
     pub(crate) version: u64,
-    /// The entity's version that is committed, as far as the replica here knows.
+    /// The entity's committed version in the replica here.
     pub(crate) committed: u64,
 }
 
-impl fmt::Display for Circumstances {
+impl fmt::Display for PanicContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Circumstances { input, by, shard, term, led, version, committed } = self;
+        let PanicContext { input, by, shard, term, led, version, committed } = self;
         write!(f, "decided: {input}")?;
         if let Some(by) = by {
             write!(f, " of {by}")?;
@@ -149,7 +149,7 @@ struct Logged {
 
 impl PanicLog {
     /// Logs a panic of this entity's decision, unless many were logged a moment ago.
-    pub(crate) fn note(&self, now_ms: u64, entity: &Entity, mut panic: Panic, known: &Circumstances) {
+    pub(crate) fn note(&self, now_ms: u64, entity: &Entity, mut panic: Panic, known: &PanicContext) {
         let count = {
             let mut logged = self.0.lock();
             if now_ms.saturating_sub(logged.since_ms) >= LOGGED_MS {
@@ -245,13 +245,13 @@ mod tests {
     use std::sync::{Arc, mpsc};
 
     use super::*;
-    use crate::door::{self, Failure, ReplySink, ReplyTo};
+    use crate::api::{self, Failure, ReplySink, ReplyTo};
 
     #[derive(Default)]
-    struct Answers(Mutex<Vec<(u64, door::Result)>>);
+    struct Answers(Mutex<Vec<(u64, api::Result)>>);
 
     impl ReplySink for Answers {
-        fn answer(&self, tag: u64, result: door::Result) {
+        fn answer(&self, tag: u64, result: api::Result) {
             self.0.lock().push((tag, result));
         }
     }
@@ -283,18 +283,18 @@ mod tests {
     }
 
     #[test]
-    fn who_decides_does_not_wait_for_the_log() {
+    fn deciding_does_not_wait_for_the_log() {
         let ((say, said), (let_go, go_on)) = (mpsc::channel(), mpsc::channel());
         let log = tracing::Dispatch::new(SlowLog { said: say, go_on: Mutex::new(go_on) });
         let entity = Entity::Product(boxoffice_core::id::Id::new("frail").expect("an id"));
         let panic = Panic { text: "on purpose".to_owned(), backtrace: Some(Backtrace::force_capture()) };
         // It would wait for itself here if it wrote.
-        let known = Circumstances {
+        let known = PanicContext {
             input: "ask",
             by: Some(Entity::Cart(boxoffice_core::id::CartId(7))),
             shard: 3,
             term: 5,
-            led: Led { term: 6, leader: Some(2) },
+            led: LeaderInfo { term: 6, leader: Some(2) },
             version: 12,
             committed: 9,
         };
@@ -302,7 +302,7 @@ mod tests {
         assert!(said.try_recv().is_err() && WRITING.load(Ordering::Acquire) > 0);
         let_go.send(()).expect("it is written elsewhere");
         let said = said.recv().expect("it was written");
-        assert!(said.contains("on purpose") && said.contains("who_decides_does_not_wait_for_the_log"), "{said}");
+        assert!(said.contains("on purpose") && said.contains("deciding_does_not_wait_for_the_log"), "{said}");
         let told = "decided: ask of cart/00000000000000000000000000000007 at version 12, of which 9 are committed here; leader of \
                     shard 3 in term 5, of term 6 node 2 is known";
         assert!(said.contains(told), "{said}");

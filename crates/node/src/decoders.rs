@@ -11,7 +11,7 @@ use boxoffice_storage::{archive_files::ArchiveFiles, codec, history, snapshot};
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{far_feeds, message as calls};
+use crate::{message as calls, remote_feeds};
 
 /// What some bytes say, for people; `None` if they are refused.
 pub fn described(target: &str, bytes: &[u8]) -> Option<String> {
@@ -20,7 +20,7 @@ pub fn described(target: &str, bytes: &[u8]) -> Option<String> {
     }
     match target {
         "lane_calls" => text::<calls::Message<'_>>(bytes),
-        "lane_feeds" => text::<far_feeds::Message>(bytes),
+        "lane_feeds" => text::<remote_feeds::Message>(bytes),
         "lane_bulk" => text::<message::Message>(bytes),
         "log_entry" => codec::decode(bytes).ok().map(|turn| format!("{turn:?}")),
         "snapshot_state" => text::<Cut>(bytes),
@@ -36,7 +36,7 @@ fn again<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Option<Vec<u8>> {
 /// Messages, and the shard that each is for.
 pub type Messages = Vec<(ShardId, Bytes)>;
 
-/// A frame of the lane of consensus: how far the sender's disk is, and the messages.
+/// A frame of the consensus lane: the sender's durable position, and the messages.
 pub fn consensus(bytes: &[u8]) -> Option<(Vec<u8>, Messages)> {
     let mut frame = Bytes::copy_from_slice(bytes);
     let durable_position = DurablePosition::decode(&mut frame)?;
@@ -54,7 +54,7 @@ pub fn call(bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// A message of the lane of feeds.
 pub fn feed(bytes: &[u8]) -> Option<Vec<u8>> {
-    again::<far_feeds::Message>(bytes)
+    again::<remote_feeds::Message>(bytes)
 }
 
 /// A message of the lane of big things.

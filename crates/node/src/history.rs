@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use boxoffice_core::{id::Entity, seat::Seat};
 
-pub use crate::found::{HISTORY_MAX, HistoryEntry, HistoryError, HistoryFound};
+pub use crate::history_query::{HISTORY_MAX, HistoryEntry, HistoryError, HistoryPart};
 use crate::{
-    found::{NoHistory, Wanted},
+    history_query::{HistoryQuery, NoHistory},
     history_reader::read_here,
     node::NodeHandle,
 };
@@ -29,7 +29,7 @@ impl NodeHandle {
         self.history_of(entity, None, limit, before).await.map(|found| found.entries)
     }
 
-    /// The same, only what changed one seat if one is named, and how far was looked. What this node does not have, because
+    /// The same for one seat, if one is named, with the oldest version that was read. What this node does not have, because
     /// the shard has no replica here or a young one, other nodes are asked for.
     ///
     /// # Errors
@@ -40,10 +40,10 @@ impl NodeHandle {
         seat: Option<Seat>,
         limit: usize,
         before: Option<u64>,
-    ) -> Result<HistoryFound, HistoryError> {
+    ) -> Result<HistoryPart, HistoryError> {
         let shared = &self.shared;
         let (limit, before) = (limit.min(HISTORY_MAX), before.unwrap_or(u64::MAX));
-        let wanted = |limit: usize, before| Wanted {
+        let query = |limit: usize, before| HistoryQuery {
             entity: Cow::Owned(entity.clone()),
             seat,
             limit: u32::try_from(limit).expect("at most a thousand"),
@@ -51,21 +51,21 @@ impl NodeHandle {
         };
         let mut found = match shared.is_elsewhere(entity) {
             true => Err(HistoryError::Elsewhere),
-            false => Ok(read_here(shared, wanted(limit, before)).await?),
+            false => Ok(read_here(shared, query(limit, before)).await?),
         };
         if shared.is_alone() {
             return found;
         }
-        let homes = shared.cell_of(entity).belief.lock().homes.clone();
-        for node in homes {
-            if found.as_ref().is_ok_and(HistoryFound::is_whole) {
+        let replica_nodes = shared.lead_of(entity).leader_hint.lock().replica_nodes.clone();
+        for node in replica_nodes {
+            if found.as_ref().is_ok_and(HistoryPart::is_whole) {
                 break;
             }
             let (had, upto) = found.as_ref().map_or((0, before), |found| match found.version {
                 0 => (0, before),
                 _ => (found.entries.len(), before.min(found.from)),
             });
-            let older = shared.far_histories.ask(&shared.world, node, wanted(limit - had, upto)).await;
+            let older = shared.remote_histories.ask(&shared.world, node, query(limit - had, upto)).await;
             found = match (found, older) {
                 (Ok(found), Ok(older)) => Ok(found.on(older)),
                 (Err(_), Ok(older)) => Ok(older),

@@ -6,24 +6,24 @@ use boxoffice_env::Lane;
 use boxoffice_shard::NodeId;
 
 use crate::{
-    found::{HistoryError, HistoryFound, NoHistory, Wanted},
+    history_query::{HistoryError, HistoryPart, HistoryQuery, NoHistory},
     history_reader::read_here,
     message::Message,
     shared::Shared,
 };
 
 /// Another node asks what is here.
-pub(crate) fn answer(shared: &Arc<Shared>, from: NodeId, tag: u64, wanted: Wanted<'static>) {
-    if shared.is_elsewhere(&wanted.entity) {
-        return tell(shared, from, tag, Err(NoHistory::Elsewhere));
+pub(crate) fn answer(shared: &Arc<Shared>, from: NodeId, tag: u64, query: HistoryQuery<'static>) {
+    if shared.is_elsewhere(&query.entity) {
+        return reply(shared, from, tag, Err(NoHistory::Elsewhere));
     }
     // Before it is a task: there are no more of them than are read at a time.
     if shared.histories.available_permits() == 0 {
-        return tell(shared, from, tag, Err(NoHistory::Busy));
+        return reply(shared, from, tag, Err(NoHistory::Busy));
     }
     let at = Arc::clone(shared);
     shared.tasks.sell(async move {
-        let found = read_here(&at, wanted).await.map_err(|error| match error {
+        let found = read_here(&at, query).await.map_err(|error| match error {
             HistoryError::Busy => NoHistory::Busy,
             HistoryError::Down | HistoryError::Elsewhere => NoHistory::Elsewhere,
             error @ (HistoryError::Log(_)
@@ -32,13 +32,13 @@ pub(crate) fn answer(shared: &Arc<Shared>, from: NodeId, tag: u64, wanted: Wante
             | HistoryError::Undecodable(_)
             | HistoryError::Other { .. }) => NoHistory::Broken(error.to_string()),
         });
-        tell(&at, from, tag, found);
+        reply(&at, from, tag, found);
     });
 }
 
-fn tell(shared: &Shared, to: NodeId, tag: u64, found: Result<HistoryFound, NoHistory>) {
-    let send = |result: Result<HistoryFound, NoHistory>| {
-        shared.world.net.send(to, Lane::Calls, Message::Told { tag, result }.encode())
+fn reply(shared: &Shared, to: NodeId, tag: u64, found: Result<HistoryPart, NoHistory>) {
+    let send = |result: Result<HistoryPart, NoHistory>| {
+        shared.world.net.send(to, Lane::Calls, Message::HistoryReply { tag, result }.encode())
     };
     if let Err(why) = send(found) {
         // Too long for a frame, or no room; if the link is lost the other node knows.

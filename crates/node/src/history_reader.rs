@@ -17,21 +17,18 @@ use boxoffice_wire::event_text::is_about;
 use bytes::Bytes;
 
 use crate::{
-    found::{HISTORY_MAX, HistoryEntry, HistoryError, HistoryFound, Wanted as WantedHistory},
+    history_query::{HISTORY_MAX, HistoryEntry, HistoryError, HistoryPart, HistoryQuery},
     shared::Shared,
 };
 
-/// How often reading begins anew because a segment went into the archive meanwhile.
+/// How often reading starts over because a segment went into the archive meanwhile.
 const ATTEMPTS: usize = 8;
 
 /// What this node's log and archives tell.
 ///
 /// # Errors
 /// [`HistoryError`].
-pub(crate) async fn read_here(
-    shared: &Arc<Shared>,
-    wanted: WantedHistory<'static>,
-) -> Result<HistoryFound, HistoryError> {
+pub(crate) async fn read_here(shared: &Arc<Shared>, query: HistoryQuery<'static>) -> Result<HistoryPart, HistoryError> {
     if shared.histories.available_permits() == 0 {
         return Err(HistoryError::Busy);
     }
@@ -39,9 +36,9 @@ pub(crate) async fn read_here(
     let shared = Arc::clone(shared);
     let reading = move || {
         let _one = shared.histories.try_acquire().map_err(|_| HistoryError::Busy)?;
-        let WantedHistory { entity, seat, limit, before } = &wanted;
+        let HistoryQuery { entity, seat, limit, before } = &query;
         let limit = usize::try_from(*limit).map_or(HISTORY_MAX, |limit| limit.min(HISTORY_MAX));
-        read(&shared, &Wanted { entity, seat: *seat, limit, before: *before })
+        read(&shared, &Query { entity, seat: *seat, limit, before: *before })
     };
     match only_tasks {
         true => reading(),
@@ -50,7 +47,7 @@ pub(crate) async fn read_here(
 }
 
 /// What is asked for.
-struct Wanted<'a> {
+struct Query<'a> {
     entity: &'a Entity,
     /// Only what changed this seat.
     seat: Option<Seat>,
@@ -58,17 +55,17 @@ struct Wanted<'a> {
     before: u64,
 }
 
-impl Wanted<'_> {
+impl Query<'_> {
     fn has(&self, version: u64, event: &Event) -> bool {
         version < self.before && self.seat.is_none_or(|seat| is_about(event, seat))
     }
 }
 
-fn read(shared: &Shared, wanted: &Wanted<'_>) -> Result<HistoryFound, HistoryError> {
+fn read(shared: &Shared, query: &Query<'_>) -> Result<HistoryPart, HistoryError> {
     let mut attempt = 0;
     loop {
         attempt += 1;
-        match walk(shared, wanted) {
+        match walk(shared, query) {
             Ok(Some(found)) => return Ok(found),
             Ok(None) if attempt < ATTEMPTS => {}
             // The disk is slower than the log: what is left of it is told by the error of the last attempt.
@@ -79,11 +76,11 @@ fn read(shared: &Shared, wanted: &Wanted<'_>) -> Result<HistoryFound, HistoryErr
 }
 
 /// Reads from the newest segment on; `None` if a segment went away meanwhile.
-fn walk(shared: &Shared, wanted: &Wanted<'_>) -> Result<Option<HistoryFound>, HistoryError> {
+fn walk(shared: &Shared, query: &Query<'_>) -> Result<Option<HistoryPart>, HistoryError> {
     let disk = &*shared.world.disk;
-    let mut back = Back::begin(shared, wanted)?;
-    if back.version == 0 {
-        return Ok(Some(back.close()));
+    let mut reader = BackwardReader::begin(shared, query)?;
+    if reader.version == 0 {
+        return Ok(Some(reader.close()));
     }
     // The archives first: a segment that goes there between the two looks is then in neither, and the gap is noticed below.
     let archived: BTreeSet<u64> = shared.replication.archives.list()?.into_iter().collect();
@@ -91,8 +88,8 @@ fn walk(shared: &Shared, wanted: &Wanted<'_>) -> Result<Option<HistoryFound>, Hi
     let Some(&newest) = in_use.last() else { return Ok(None) };
     for number in (1..=newest).rev() {
         let read = match (archived.contains(&number), in_use.contains(&number)) {
-            (true, _) => back.archived(&shared.replication.archives, number)?,
-            (false, true) => back.in_use(disk, &shared.replication.log_dir, number)?,
+            (true, _) => reader.archived(&shared.replication.archives, number)?,
+            (false, true) => reader.in_use(disk, &shared.replication.log_dir, number)?,
             // It may have gone into the archive between the two looks; else what is older is gone.
             (false, false) => match shared.replication.archives.table(number)? {
                 Some(_) => false,
@@ -102,21 +99,21 @@ fn walk(shared: &Shared, wanted: &Wanted<'_>) -> Result<Option<HistoryFound>, Hi
         if !read {
             // The oldest archive goes when there are too many of them; nothing older is left then.
             let oldest_is_gone = archived.first() == Some(&number);
-            return Ok(oldest_is_gone.then(|| back.close()));
+            return Ok(oldest_is_gone.then(|| reader.close()));
         }
-        if back.is_done() {
+        if reader.is_done() {
             break;
         }
     }
-    Ok(Some(back.close()))
+    Ok(Some(reader.close()))
 }
 
 /// Turns of the entity in one segment, in order: index, stamp, bytes.
 type Turn = (u64, Stamp, Bytes);
 
 /// The way back through an entity's events.
-struct Back<'a> {
-    wanted: &'a Wanted<'a>,
+struct BackwardReader<'a> {
+    query: &'a Query<'a>,
     shard: ShardId,
     /// The entity's version when the way began.
     now: u64,
@@ -128,25 +125,25 @@ struct Back<'a> {
     found: Vec<HistoryEntry>,
 }
 
-impl<'a> Back<'a> {
+impl<'a> BackwardReader<'a> {
     /// From what is committed now.
-    fn begin(shared: &Shared, wanted: &'a Wanted<'a>) -> Result<Back<'a>, HistoryError> {
-        let entity = wanted.entity;
-        let cell = shared.cell_of(entity);
+    fn begin(shared: &Shared, query: &'a Query<'a>) -> Result<BackwardReader<'a>, HistoryError> {
+        let entity = query.entity;
+        let lead = shared.lead_of(entity);
         let (index, state) = {
-            let replica = cell.state.replica.lock();
+            let replica = lead.state.replica.lock();
             (replica.kept.index(), replica.kept.get(entity))
         };
         let (index, state) = match state {
             Some(state) => (index, Some(state)),
-            None => match shared.replication.history.get(cell.id, entity)? {
+            None => match shared.replication.history.get(lead.id, entity)? {
                 Some(stored) => (index.max(stored.index), Some(stored.state)),
                 None => (index, None),
             },
         };
         let version = state.map_or(0, |state| state.version());
         let end = index.saturating_add(1);
-        Ok(Back { wanted, shard: cell.id, now: version, version, end, found: Vec::new() })
+        Ok(BackwardReader { query, shard: lead.id, now: version, version, end, found: Vec::new() })
     }
 
     fn is_done(&self) -> bool {
@@ -154,20 +151,20 @@ impl<'a> Back<'a> {
     }
 
     fn is_full(&self) -> bool {
-        self.found.len() == self.wanted.limit
+        self.found.len() == self.query.limit
     }
 
-    fn close(mut self) -> HistoryFound {
+    fn close(mut self) -> HistoryPart {
         let is_full = self.is_full();
         self.found.reverse();
-        HistoryFound { entries: self.found, version: self.now, from: self.version + 1, is_full }
+        HistoryPart { entries: self.found, version: self.now, from: self.version + 1, is_full }
     }
 
     /// Reads an archive; `false` if it is gone.
     fn archived(&mut self, archives: &ArchiveFiles, number: u64) -> Result<bool, HistoryError> {
         let Some(table) = archives.table(number)? else { return Ok(false) };
-        if table.may_have(self.wanted.entity) {
-            let mut segment = Found::new(self.shard, self.wanted.entity);
+        if table.may_have(self.query.entity) {
+            let mut segment = SegmentTurns::new(self.shard, self.query.entity);
             table.records(|record| segment.take(record))?;
             self.take(segment)?;
         } else if let Some(&first) = table.firsts.get(&self.shard) {
@@ -178,14 +175,14 @@ impl<'a> Back<'a> {
 
     /// Reads a segment of the log; `false` if it is there no more.
     fn in_use(&mut self, disk: &dyn Disk, dir: &std::path::Path, number: u64) -> Result<bool, HistoryError> {
-        let mut segment = Found::new(self.shard, self.wanted.entity);
+        let mut segment = SegmentTurns::new(self.shard, self.query.entity);
         let read = log::read_segment(disk, dir, number, &mut |record| match Record::decode_all(Bytes::copy_from_slice(
             record.payload,
         )) {
             Ok(records) => records.into_iter().for_each(|record| segment.take(record)),
             Err(error) => segment.fail(error.to_string()),
         });
-        // Only as long as it has its name it is not written anew.
+        // The segment is not reused as long as it has its name.
         if !log::segment_numbers(disk, dir)?.contains(&number) {
             return Ok(false);
         }
@@ -194,8 +191,8 @@ impl<'a> Back<'a> {
         Ok(true)
     }
 
-    fn take(&mut self, segment: Found<'_>) -> Result<(), HistoryError> {
-        if let Some(why) = segment.wrong {
+    fn take(&mut self, segment: SegmentTurns<'_>) -> Result<(), HistoryError> {
+        if let Some(why) = segment.error {
             return Err(HistoryError::Undecodable(why));
         }
         for (index, stamp, turn) in segment.turns.into_iter().rev().filter(|(index, _, _)| *index < self.end) {
@@ -206,7 +203,7 @@ impl<'a> Back<'a> {
                 }
                 let version = self.version;
                 self.version -= 1;
-                if self.wanted.has(version, &event) {
+                if self.query.has(version, &event) {
                     let time = Timestamp(stamp.true_ms());
                     event.convert_to_true_time(stamp.distance_ms);
                     self.found.push(HistoryEntry { shard: self.shard, index, time, version, event, by: by.clone() });
@@ -219,23 +216,23 @@ impl<'a> Back<'a> {
 }
 
 /// What one segment has of an entity.
-struct Found<'a> {
+struct SegmentTurns<'a> {
     shard: ShardId,
     entity: &'a Entity,
     turns: Vec<Turn>,
     /// The first index of the shard in it: entries from there on in older segments were replaced by these. 0 where a
     /// snapshot of another node replaced everything older.
     first: u64,
-    wrong: Option<String>,
+    error: Option<String>,
 }
 
-impl<'a> Found<'a> {
-    fn new(shard: ShardId, entity: &'a Entity) -> Found<'a> {
-        Found { shard, entity, turns: Vec::new(), first: u64::MAX, wrong: None }
+impl<'a> SegmentTurns<'a> {
+    fn new(shard: ShardId, entity: &'a Entity) -> SegmentTurns<'a> {
+        SegmentTurns { shard, entity, turns: Vec::new(), first: u64::MAX, error: None }
     }
 
     fn fail(&mut self, why: String) {
-        self.wrong.get_or_insert(why);
+        self.error.get_or_insert(why);
     }
 
     fn take(&mut self, record: Record) {

@@ -4,7 +4,7 @@
 //! sale, its acknowledgement). Within a shard nothing has to be waited for in between: one entry of the log has the turns of
 //! both, or of neither.
 //!
-//! If no message waits for the inventory, the cart's actor takes up the inventory's state as well ([`crate::desk`]), and decides
+//! If no message waits for the inventory, the cart's actor takes up the inventory's state as well ([`crate::state_slot`]), and decides
 //! the ask and the reply at the same instant. Otherwise it **lends** its host to the inventory's actor together with the ask: that
 //! one decides for both when it comes to it, and sends the host back. What comes for the cart meanwhile waits. An inventory waits
 //! for no longer than one decision takes, so there is no circle of waiting. What cannot be decided together goes on with messages. If

@@ -7,50 +7,50 @@ pub fn plant(bug: Option<&'static str>) {
     boxoffice_shard::planted::plant(bug);
 }
 
-// In reading order: the door, who answers, how it becomes durable.
+// In reading order: the API, the actors that answer, durability.
 pub mod access;
+pub mod api;
 pub mod config;
-pub mod door;
 pub mod error;
 pub mod node;
 
 mod actor;
+mod actor_pool;
 pub mod admission;
 pub mod audit;
 mod caller;
-mod cell;
 mod clocks;
 pub mod contain;
 #[cfg(test)]
 mod costs;
 #[doc(hidden)]
 pub mod decoders;
-mod desk;
-mod far_feeds;
 mod feed_source;
-mod found;
+pub mod frame_info;
 pub mod history;
 mod history_answer;
+mod history_query;
 mod history_reader;
 mod joint;
-mod leader;
+mod leader_hint;
 mod message;
 pub mod metrics;
 mod outbound;
-pub mod overheard;
-mod peer_door;
+mod peer_receiver;
 mod pending;
-mod placing;
-mod pool;
+mod pending_commit;
+mod placement;
 mod recovery;
+mod remote_feeds;
 mod replicated;
 mod routing;
 mod samples;
+mod shard_lead;
 mod shared;
+mod state_slot;
 pub mod status;
 mod sync;
 pub mod tasks;
-mod ticket;
 mod timers;
 mod under_way;
 mod upkeep;

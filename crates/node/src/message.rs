@@ -17,19 +17,19 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::{
-    door::Failure,
-    found::{HistoryFound, NoHistory, Wanted},
-    leader::Led,
+    api::Failure,
+    history_query::{HistoryPart, HistoryQuery, NoHistory},
+    leader_hint::LeaderInfo,
 };
 
 /// One message of the lane of calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Message<'a> {
-    /// A client's command, for an entity that the receiver is believed to lead.
+    /// A client's command, for an entity whose hinted leader is the receiver.
     Call {
         /// The caller's number for this attempt.
         tag: u64,
-        /// The term in which the receiver is believed to lead. A command that changes something is decided in no other.
+        /// The term in which the sender expects the receiver to lead. A command that changes something is decided in no other.
         term: u64,
         /// How long the client still waits, in milliseconds.
         left_ms: u64,
@@ -77,29 +77,29 @@ pub(crate) enum Message<'a> {
     /// The epoch that the sender knows, told when a link is up and when it hears of a younger one.
     DataEpoch(DataEpoch),
     /// The sender should not lead anything, or may again.
-    Reluctant(bool),
+    AvoidLeadership(bool),
     /// The receiver was drained and has nothing any more: it is about to be no member.
-    Farewell,
-    /// What happened to an entity, as far as the receiver's log and archives tell?
+    LeaveNotice,
+    /// Asks for the history of an entity from the receiver's log and archives.
     History {
         /// The asker's number for it.
         tag: u64,
         /// What is asked for.
-        wanted: Wanted<'a>,
+        query: HistoryQuery<'a>,
     },
     /// What was found.
-    Told {
+    HistoryReply {
         /// The number it was asked with.
         tag: u64,
         /// The events, or why there are none.
-        result: Result<HistoryFound, NoHistory>,
+        result: Result<HistoryPart, NoHistory>,
     },
     /// An ask or reply came to a node that does not lead the shard.
-    Elsewhere {
+    NotLeader {
         /// The shard.
         shard: ShardId,
-        /// Who leads it, as far as the node knows.
-        led: Led,
+        /// Its leader, as the node knows it.
+        leader: LeaderInfo,
     },
     /// What the sender's replicas have after some entries. A node of a version that does not know it drops it.
     Checksums {
@@ -114,8 +114,8 @@ pub(crate) enum Message<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum NoAnswer {
     /// The receiver does not lead the shard: nothing happened.
-    NotLeader(Led),
-    /// As at the receiver's own door.
+    NotLeader(LeaderInfo),
+    /// A failure as the receiver's own API reports it.
     Failed(Failure),
 }
 

@@ -12,7 +12,7 @@ use boxoffice_storage::history::LookupCounts;
 /// What a node counts since it was started.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// Commands that came to the door.
+    /// Commands that were submitted.
     pub commands: AtomicU64,
     /// Commands turned away because too much was under way.
     pub busy: AtomicU64,

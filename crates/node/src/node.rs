@@ -22,24 +22,24 @@ use tokio::{
 };
 
 use crate::{
+    actor_pool::ActorPool,
     admission::Admission,
-    cell::{ShardCell, Shards},
+    api::ReplyTo,
     clocks::Clocks,
     config::NodeConfig,
     contain::PanicLog,
-    door::ReplyTo,
     error::NodeError,
-    far_feeds::FarFeeds,
     feed_source::Watched,
-    found::HISTORIES_MAX,
+    history_query::HISTORIES_MAX,
     metrics::Metrics,
-    peer_door::PeerDoor,
-    pending::{histories::Histories, leaderless::Parked},
-    placing,
-    pool::Pool,
+    peer_receiver::PeerReceiver,
+    pending::{histories::PendingHistories, leaderless::LeaderlessQueue},
+    placement,
+    remote_feeds::RemoteFeeds,
     replicated::{self, Replicated, Settled},
     routing,
     samples::Samples,
+    shard_lead::{ShardLead, Shards},
     shared::Shared,
     tasks::{Gate, Tasks},
     timers::Timers,
@@ -105,9 +105,9 @@ impl Node {
         let identity = opened.directory().identity().clone();
         let epochs = Arc::clone(&opened.epochs);
         let admission = Arc::new(Admission::new(config.overload, world.clock.monotonic_ms()));
-        let cell = |state: &Arc<_>| ShardCell::new(Arc::clone(state), Arc::clone(&admission), Arc::clone(&world.clock));
-        let cells = opened.replication.shards.iter().map(cell).map(Arc::new).collect();
-        let cells = Arc::new(Shards::new(cells));
+        let lead = |state: &Arc<_>| ShardLead::new(Arc::clone(state), Arc::clone(&admission), Arc::clone(&world.clock));
+        let shards = opened.replication.shards.iter().map(lead).map(Arc::new).collect();
+        let shards = Arc::new(Shards::new(shards));
         let epoch = epochs.epoch();
         let (coalesce_ms, depth) = (config.feed_tick_ms, config.feed_depth);
         let feed_settings = FeedSettings { coalesce_ms, depth, epoch, ..FeedSettings::default() };
@@ -115,25 +115,30 @@ impl Node {
             let feeds = Feeds::new(Arc::new(Watched(weak.clone())), feed_settings, Arc::clone(&world.clock));
             let replication = Arc::clone(&opened.replication);
             Shared {
-                far_feeds: FarFeeds::new(world.clone(), Arc::clone(&cells), Arc::clone(&replication), feeds.clone()),
+                remote_feeds: RemoteFeeds::new(
+                    world.clone(),
+                    Arc::clone(&shards),
+                    Arc::clone(&replication),
+                    feeds.clone(),
+                ),
                 feeds,
                 replication,
                 timers: Timers::default(),
-                pool: Pool::default(),
+                pool: ActorPool::default(),
                 tasks,
                 metrics: Metrics::default(),
                 admission,
                 panic_log: PanicLog::default(),
                 samples: Samples::default(),
                 draining: AtomicBool::new(false),
-                far_histories: Histories::default(),
+                remote_histories: PendingHistories::default(),
                 calls: Arc::default(),
-                parked: Parked::default(),
-                asked: Arc::default(),
+                leaderless: LeaderlessQueue::default(),
+                pending_asks: Arc::default(),
                 transfers: Arc::clone(&opened.transfers),
                 clocks: Clocks::new(&*world.clock),
                 epochs,
-                placing: Notify::new(),
+                placement_changed: Notify::new(),
                 reached: Mutex::default(),
                 turn: AtomicU16::new(0),
                 histories: tokio::sync::Semaphore::new(HISTORIES_MAX),
@@ -142,7 +147,7 @@ impl Node {
                 cluster: identity.cluster,
                 config,
                 world,
-                cells,
+                shards,
             }
         });
         let (settle, settled) = mpsc::unbounded_channel();
@@ -151,13 +156,13 @@ impl Node {
         shared.tasks.watch(async move { feeds.run().await });
         shared.tasks.sell(upkeep::run(Arc::downgrade(&shared)));
         let local = Local { cluster: identity.cluster.0, node: identity.node, disk: identity.disk };
-        shared.world.net.start(local, Arc::new(PeerDoor(Arc::downgrade(&shared))), opened.handle());
+        shared.world.net.start(local, Arc::new(PeerReceiver(Arc::downgrade(&shared))), opened.handle());
         shared.tasks.sell(routing::run(Arc::downgrade(&shared)));
         shared.tasks.sell(routing::ask_again(Arc::downgrade(&shared)));
         shared.tasks.sell(opened.transfer());
         // A node that no other can reach founds nothing; once it is given an address it does.
         if !shared.is_alone() {
-            shared.tasks.sell(placing::run(Arc::downgrade(&shared), identity.clone()));
+            shared.tasks.sell(placement::run(Arc::downgrade(&shared), identity.clone()));
         }
         let replication = opened.start(&Replicated::new(Arc::clone(&shared), settle))?;
         Ok(Node { handle: NodeHandle { shared, identity }, replication: Some(replication) })
@@ -168,31 +173,30 @@ impl Node {
         &self.handle
     }
 
-    /// Ends the node in good order: takes no new commands, waits up to `patience_ms` for the answers under way, writes
+    /// Ends the node in good order: takes no new commands, waits up to `timeout_ms` for the answers under way, writes
     /// what is decided, and stops.
     ///
     /// # Errors
     /// Why the replication had ended before, or could not write the rest.
-    pub async fn stop(mut self, patience_ms: u64) -> Result<(), NodeError> {
+    pub async fn stop(mut self, timeout_ms: u64) -> Result<(), NodeError> {
         let shared = Arc::clone(&self.handle.shared);
         shared.draining.store(true, Ordering::Relaxed);
-        shared.placing.notify_one();
+        shared.placement_changed.notify_one();
         let began_ms = shared.world.clock.monotonic_ms();
-        let until_ms = began_ms + patience_ms;
+        let until_ms = began_ms + timeout_ms;
         // Others lead what this node led before it goes, if there are others.
-        while shared.leads_for_others() && shared.world.clock.monotonic_ms() < began_ms + patience_ms.min(HAND_OVER_MS)
-        {
+        while shared.leads_for_others() && shared.world.clock.monotonic_ms() < began_ms + timeout_ms.min(HAND_OVER_MS) {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
-        while shared.cells.iter().any(|cell| cell.under_way() > 0) && shared.world.clock.monotonic_ms() < until_ms {
+        while shared.shards.iter().any(|lead| lead.under_way() > 0) && shared.world.clock.monotonic_ms() < until_ms {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
         shared.replication.replicators.stop();
         let running = self.replication.take().expect("a node stops once");
         let result = running.ended().await.map_err(|error| replicated::node_error(&shared, error));
-        for cell in shared.cells.iter() {
-            let ended = cell.lead.lock().end(|served| {
-                served.actor.stop(None);
+        for lead in shared.shards.iter() {
+            let ended = lead.leader_state.lock().end(|actor| {
+                actor.mailbox.stop(None);
                 true
             });
             drop(ended);
@@ -214,9 +218,9 @@ impl Drop for Node {
         }
         shared.draining.store(true, Ordering::Relaxed);
         shared.tasks.abort();
-        for cell in shared.cells.iter() {
-            let ended = cell.lead.lock().end(|served| {
-                served.actor.kill();
+        for lead in shared.shards.iter() {
+            let ended = lead.leader_state.lock().end(|actor| {
+                actor.mailbox.kill();
                 true
             });
             drop(ended);
@@ -305,7 +309,7 @@ impl NodeHandle {
         self.shared.world.clock.wall_ms()
     }
 
-    /// Who this node is.
+    /// The identity of this node.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -323,7 +327,7 @@ impl NodeHandle {
         if self.shared.draining.load(Ordering::Relaxed) {
             return Err("draining".into());
         }
-        self.shared.all_led().map_err(|without| format!("{without} shards have no leader yet"))?;
+        self.shared.all_have_leaders().map_err(|without| format!("{without} shards have no leader yet"))?;
         if self.shared.replication.is_read_only() {
             return Err("read-only: the disk is full".into());
         }

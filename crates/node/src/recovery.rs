@@ -1,5 +1,5 @@
 //! What an actor does after a decision of its entity has panicked: it takes nothing more until all it had proposed is
-//! applied, begins anew from committed state, and leaves in peace for a while what panics again and again by itself.
+//! applied, restarts from committed state, and pauses for a while if the entity panics again and again by itself.
 
 use std::collections::VecDeque;
 
@@ -7,27 +7,27 @@ use boxoffice_core::{host::Input, id::Entity};
 
 use crate::{caller::Caller, contain::CallerKey};
 
-/// The shortest rest, in milliseconds; doubled with each panic. Entities ask again after as long.
-const REST_MS: u64 = 1_000;
-/// How often it is doubled at most.
-const DOUBLED_MAX: u32 = 6;
-/// A panic so long after the one before, in milliseconds, counts as a first one.
-const FORGIVEN_MS: u64 = 120_000;
-/// Entities whose asks and replies are left, the last ones.
-const SHUNNED_MAX: usize = 64;
+/// The first cooldown, in milliseconds. Each panic doubles it. Entities ask again after the same time.
+const COOLDOWN_MS: u64 = 1_000;
+/// How often the cooldown doubles at most.
+const DOUBLINGS_MAX: u32 = 6;
+/// A panic this long after the one before, in milliseconds, counts as the first.
+const FORGET_AFTER_MS: u64 = 120_000;
+/// The number of entities whose asks and replies are ignored: the last ones that caused a panic.
+const IGNORED_MAX: usize = 64;
 
 /// Whether an actor decides.
 #[derive(Default)]
 pub(crate) enum Health {
     /// It does.
     #[default]
-    Well,
-    /// It waits until all that it has proposed is applied; what comes meanwhile is held back, in order.
+    Healthy,
+    /// It waits until all its proposals are applied. Messages are held back meanwhile, in order.
     Draining(VecDeque<Input<Caller>>),
-    /// Its host, a cart's, is lent to an inventory; what comes meanwhile is held back, in order.
+    /// The cart's host is lent to an inventory. Messages are held back meanwhile, in order.
     Lent(VecDeque<Input<Caller>>),
-    /// It panicked again without a client's command: nothing is decided before this monotonic millisecond.
-    Resting(u64),
+    /// It panicked again without a client's command. It decides nothing before this monotonic millisecond.
+    CoolingDown(u64),
 }
 
 /// What led to a panic.
@@ -61,34 +61,34 @@ impl Cause {
 
 /// The panics of an entity that come from its own wakes or from other entities.
 #[derive(Default)]
-pub(crate) struct Faults {
-    own: Row,
+pub(crate) struct PanicHistory {
+    own: PanicStreak,
     /// The last ones at the end.
-    others: Vec<(Entity, Row)>,
+    others: Vec<(Entity, PanicStreak)>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Row {
+struct PanicStreak {
     count: u32,
     last_ms: u64,
     until_ms: u64,
 }
 
-impl Row {
-    /// Counts a panic. `free` of a row have no rest.
+impl PanicStreak {
+    /// Counts a panic. The first `free` panics of a streak cause no cooldown.
     fn note(&mut self, now_ms: u64, free: u32) {
-        if now_ms.saturating_sub(self.last_ms) > FORGIVEN_MS {
+        if now_ms.saturating_sub(self.last_ms) > FORGET_AFTER_MS {
             self.count = 0;
         }
         self.count = self.count.saturating_add(1);
         self.last_ms = now_ms;
         if let Some(again) = self.count.checked_sub(free + 1) {
-            self.until_ms = now_ms + (REST_MS << again.min(DOUBLED_MAX));
+            self.until_ms = now_ms + (COOLDOWN_MS << again.min(DOUBLINGS_MAX));
         }
     }
 }
 
-impl Faults {
+impl PanicHistory {
     /// Counts a panic.
     pub(crate) fn note(&mut self, cause: &Cause, now_ms: u64) {
         match cause {
@@ -96,33 +96,33 @@ impl Faults {
             Cause::Own => self.own.note(now_ms, 1),
             Cause::Other(other) => {
                 let known = self.others.iter().position(|(known, _)| known == other);
-                let mut row = known.map(|place| self.others.remove(place).1).unwrap_or_default();
-                row.note(now_ms, 0);
-                if self.others.len() == SHUNNED_MAX {
+                let mut streak = known.map(|place| self.others.remove(place).1).unwrap_or_default();
+                streak.note(now_ms, 0);
+                if self.others.len() == IGNORED_MAX {
                     self.others.remove(0);
                 }
-                self.others.push((other.clone(), row));
+                self.others.push((other.clone(), streak));
             }
         }
     }
 
-    /// Until when the entity rests, if it does.
-    pub(crate) fn rests_until_ms(&self, now_ms: u64) -> Option<u64> {
+    /// The end of the entity's cooldown, if it is in one.
+    pub(crate) fn cooldown_until_ms(&self, now_ms: u64) -> Option<u64> {
         (self.own.until_ms > now_ms).then_some(self.own.until_ms)
     }
 
-    /// Whether an input is left, as if it was lost on its way: its sender panicked this entity and sends it again.
-    pub(crate) fn leaves(&self, input: &Input<Caller>, now_ms: u64) -> bool {
+    /// Whether an input is ignored as if it was lost: its sender panicked this entity before and sends it again.
+    pub(crate) fn ignores(&self, input: &Input<Caller>, now_ms: u64) -> bool {
         if self.others.is_empty() {
             return false;
         }
         let Cause::Other(other) = Cause::of(input) else { return false };
-        self.leaves_from(&other, now_ms)
+        self.ignores_from(&other, now_ms)
     }
 
-    /// Whether what this entity sends is left.
-    pub(crate) fn leaves_from(&self, other: &Entity, now_ms: u64) -> bool {
-        self.others.iter().any(|(known, row)| known == other && row.until_ms > now_ms)
+    /// Whether messages of this entity are ignored.
+    pub(crate) fn ignores_from(&self, other: &Entity, now_ms: u64) -> bool {
+        self.others.iter().any(|(known, streak)| known == other && streak.until_ms > now_ms)
     }
 }
 
@@ -141,31 +141,31 @@ mod tests {
     }
 
     #[test]
-    fn own_panics_rest_from_the_second_on_ever_longer_and_are_forgiven() {
-        let mut faults = Faults::default();
-        let mut rests = Vec::new();
+    fn cooldowns_begin_with_the_second_own_panic_double_and_end() {
+        let mut panics = PanicHistory::default();
+        let mut cooldowns = Vec::new();
         let mut now_ms = 5;
         for _ in 0..10 {
-            faults.note(&Cause::Own, now_ms);
-            let until_ms = faults.rests_until_ms(now_ms);
-            rests.push(until_ms.map_or(0, |until_ms| until_ms - now_ms));
+            panics.note(&Cause::Own, now_ms);
+            let until_ms = panics.cooldown_until_ms(now_ms);
+            cooldowns.push(until_ms.map_or(0, |until_ms| until_ms - now_ms));
             now_ms = until_ms.unwrap_or(now_ms);
         }
-        assert_eq!(rests, [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 64_000, 64_000]);
-        faults.note(&Cause::Own, now_ms + FORGIVEN_MS + 1);
-        assert_eq!(faults.rests_until_ms(now_ms + FORGIVEN_MS + 1), None);
+        assert_eq!(cooldowns, [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 64_000, 64_000]);
+        panics.note(&Cause::Own, now_ms + FORGET_AFTER_MS + 1);
+        assert_eq!(panics.cooldown_until_ms(now_ms + FORGET_AFTER_MS + 1), None);
     }
 
     #[test]
-    fn who_panics_an_entity_is_left_and_nobody_else() {
-        let mut faults = Faults::default();
-        faults.note(&Cause::of(&ask(1)), 10);
-        assert!(faults.leaves(&ask(1), 10 + REST_MS - 1));
-        assert!(!faults.leaves(&ask(2), 10) && !faults.leaves(&Input::Wake, 10));
-        assert!(!faults.leaves(&ask(1), 10 + REST_MS));
-        assert_eq!(faults.rests_until_ms(10), None);
-        (2..=SHUNNED_MAX as u128 + 1).for_each(|cart| faults.note(&Cause::of(&ask(cart)), 20));
-        assert_eq!(faults.others.len(), SHUNNED_MAX);
-        assert!(!faults.leaves(&ask(1), 20), "the oldest makes room");
+    fn only_the_entity_that_caused_a_panic_is_ignored() {
+        let mut panics = PanicHistory::default();
+        panics.note(&Cause::of(&ask(1)), 10);
+        assert!(panics.ignores(&ask(1), 10 + COOLDOWN_MS - 1));
+        assert!(!panics.ignores(&ask(2), 10) && !panics.ignores(&Input::Wake, 10));
+        assert!(!panics.ignores(&ask(1), 10 + COOLDOWN_MS));
+        assert_eq!(panics.cooldown_until_ms(10), None);
+        (2..=IGNORED_MAX as u128 + 1).for_each(|cart| panics.note(&Cause::of(&ask(cart)), 20));
+        assert_eq!(panics.others.len(), IGNORED_MAX);
+        assert!(!panics.ignores(&ask(1), 20), "the oldest makes room");
     }
 }

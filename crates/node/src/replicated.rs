@@ -15,12 +15,12 @@ use boxoffice_shard::{RejectReason, ShardId};
 use tokio::sync::mpsc;
 
 use crate::{
-    door::Failure, error::NodeError, leader::Led, message::Message, placing, shared::Shared, ticket::Ticket,
-    watched::Before,
+    api::Failure, error::NodeError, leader_hint::LeaderInfo, message::Message, pending_commit::PendingCommit,
+    placement, shared::Shared, watched::Before,
 };
 
 /// What was committed in one pass: tickets with the index of their entry.
-pub(crate) type Settled = Vec<(Ticket, u64)>;
+pub(crate) type Settled = Vec<(PendingCommit, u64)>;
 
 /// The node as the owner of its replication.
 #[derive(Clone)]
@@ -37,7 +37,7 @@ impl Replicated {
 
     fn committed(&self, changes: Vec<Commit>, settled: Settled) {
         if !changes.is_empty() {
-            self.shared.far_feeds.commit(&changes);
+            self.shared.remote_feeds.commit(&changes);
             self.shared.feeds.commit(changes);
         }
         if !settled.is_empty() {
@@ -46,10 +46,10 @@ impl Replicated {
         }
     }
 
-    fn dropped(&self, shard: ShardId, ticket: Ticket, why: RejectReason) {
+    fn dropped(&self, shard: ShardId, ticket: PendingCommit, why: RejectReason) {
         // A turn that was never appended may be the last one of a request of several: what inventories have granted for it in
         // between stands until they hear otherwise.
-        let changed = why.is_unknown() || ticket.served.is_some();
+        let changed = why.is_unknown() || ticket.actor.is_some();
         if changed && !planted::is("an unknown outcome told as none") {
             tracing::debug!(shard, ?why, "a proposal was lost; its callers hear unknown");
             drop(ticket);
@@ -59,35 +59,35 @@ impl Replicated {
     }
 
     fn became_leader(&self, shard: ShardId, leadership: Leadership) {
-        self.shared.cells[usize::from(shard)].lead.lock().leadership = Some(leadership);
+        self.shared.shards[usize::from(shard)].leader_state.lock().leadership = Some(leadership);
     }
 
     fn became_follower(&self, shard: ShardId) {
         // The actors' state was speculation on a leadership that is over: a client that waits for them hears `unknown`.
-        let ended = self.shared.cells[usize::from(shard)].lead.lock().end(|served| {
+        let ended = self.shared.shards[usize::from(shard)].leader_state.lock().end(|actor| {
             let ends = !planted::is("actors that outlive a leadership");
             if ends {
-                served.actor.stop(None);
+                actor.mailbox.stop(None);
             }
             ends
         });
         drop(ended);
     }
 
-    fn leader_changed(&self, shard: ShardId, led: Led) {
-        let cell = &self.shared.cells[usize::from(shard)];
-        cell.belief.lock().follow(led);
-        if cell.is_led(led.leader.is_some(), self.shared.world.clock.monotonic_ms()) {
-            self.shared.far_feeds.leader_changed(shard);
+    fn leader_changed(&self, shard: ShardId, led: LeaderInfo) {
+        let lead = &self.shared.shards[usize::from(shard)];
+        lead.leader_hint.lock().follow(led);
+        if lead.set_led(led.leader.is_some(), self.shared.world.clock.monotonic_ms()) {
+            self.shared.remote_feeds.leader_changed(shard);
             self.shared.feeds.leaders_changed();
         }
         self.shared.leader_changed(shard, led.leader);
-        self.shared.placing.notify_one();
+        self.shared.placement_changed.notify_one();
     }
 }
 
 impl Owner for Replicated {
-    type Ticket = Ticket;
+    type Ticket = PendingCommit;
     type Before = Before;
     type Change = Commit;
 
@@ -107,23 +107,23 @@ impl Owner for Replicated {
         self.shared.admission.under_way()
     }
 
-    fn on(&self, event: Event<Ticket, Commit>) {
+    fn on(&self, event: Event<PendingCommit, Commit>) {
         match event {
             Event::Committed { changes, settled } => self.committed(changes, settled),
             Event::Dropped { shard, ticket, why } => self.dropped(shard, ticket, why),
             Event::BecameLeader { shard, leadership } => self.became_leader(shard, leadership),
             Event::BecameFollower { shard } => self.became_follower(shard),
-            Event::LeaderChanged { shard, term, leader } => self.leader_changed(shard, Led { term, leader }),
+            Event::LeaderChanged { shard, term, leader } => self.leader_changed(shard, LeaderInfo { term, leader }),
             Event::Due(entity) => {
                 // The replication has not said that the leadership is over, so the entity's actor is here.
                 let _ = self.shared.send(&entity, Input::Wake);
             }
             Event::TargetReached { shard, version } => {
                 self.shared.reached.lock().insert(shard, version);
-                self.shared.placing.notify_one();
+                self.shared.placement_changed.notify_one();
             }
             // Other nodes should lead, or this one may again.
-            Event::DirectoryChanged | Event::ReadOnlyChanged => self.shared.placing.notify_one(),
+            Event::DirectoryChanged | Event::ReadOnlyChanged => self.shared.placement_changed.notify_one(),
             Event::Checksums { to, checksums } => {
                 let message = Message::Checksums { program: Cow::Borrowed(PROGRAM), checksums };
                 let _ = self.shared.world.net.send(to, Lane::Calls, message.encode());
@@ -134,7 +134,7 @@ impl Owner for Replicated {
     fn failed(&self, error: &ReplicationError) {
         self.shared.draining.store(true, Ordering::Relaxed);
         let why = match error {
-            ReplicationError::DirectoryRemoved => placing::no_member(&self.shared).to_string(),
+            ReplicationError::DirectoryRemoved => placement::why_not_a_member(&self.shared).to_string(),
             error => error.to_string(),
         };
         self.shared.failed.send_if_modified(|known| {
@@ -148,7 +148,7 @@ impl Owner for Replicated {
 /// Why the node ends when its replication does.
 pub(crate) fn node_error(shared: &Shared, error: ReplicationError) -> NodeError {
     match error {
-        ReplicationError::DirectoryRemoved => placing::no_member(shared),
+        ReplicationError::DirectoryRemoved => placement::why_not_a_member(shared),
         error => error.into(),
     }
 }

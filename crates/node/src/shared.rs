@@ -13,19 +13,19 @@ use boxoffice_shard::NodeId;
 use boxoffice_storage::{data_epoch::EpochTracker, identity::ClusterId};
 
 use crate::{
+    actor_pool::ActorPool,
     admission::Admission,
-    cell::{ShardCell, Shards},
     clocks::Clocks,
     config::NodeConfig,
     contain::PanicLog,
     error::NodeError,
-    far_feeds::FarFeeds,
     metrics::Metrics,
-    pending::{asks::Asked, calls::Calls, histories::Histories, leaderless::Parked},
-    pool::Pool,
+    pending::{asks::PendingAsks, calls::ForwardedCalls, histories::PendingHistories, leaderless::LeaderlessQueue},
+    pending_commit::PendingCommit,
+    remote_feeds::RemoteFeeds,
     samples::{Sample, Samples},
+    shard_lead::{ShardLead, Shards},
     tasks::Tasks,
-    ticket::Ticket,
     timers::Timers,
     watched::Committed,
 };
@@ -36,10 +36,10 @@ pub(crate) struct Shared {
     pub(crate) cluster: ClusterId,
     pub(crate) world: World,
     /// The shards by number; the first is the directory's.
-    pub(crate) cells: Arc<Shards>,
-    pub(crate) replication: Arc<Replication<Ticket>>,
+    pub(crate) shards: Arc<Shards>,
+    pub(crate) replication: Arc<Replication<PendingCommit>>,
     pub(crate) timers: Timers,
-    pub(crate) pool: Pool,
+    pub(crate) pool: ActorPool,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) feeds: Feeds,
     pub(crate) metrics: Metrics,
@@ -52,23 +52,23 @@ pub(crate) struct Shared {
     /// Histories being read.
     pub(crate) histories: tokio::sync::Semaphore,
     /// Histories that are read at other nodes.
-    pub(crate) far_histories: Histories,
-    /// Clients' calls that may be at other nodes. By itself, so that who looks after it does not keep the node alive.
-    pub(crate) calls: Arc<Calls>,
+    pub(crate) remote_histories: PendingHistories,
+    /// Clients' calls that may be at other nodes. Shared, so that its background task does not keep the node alive.
+    pub(crate) calls: Arc<ForwardedCalls>,
     /// Replies, and asks without a reply, for shards whose leader is not known or cannot be sent anything.
-    pub(crate) parked: Parked,
+    pub(crate) leaderless: LeaderlessQueue,
     /// Asks that other shards have not replied to. By itself, as the calls are.
-    pub(crate) asked: Arc<Asked>,
+    pub(crate) pending_asks: Arc<PendingAsks>,
     /// Snapshots on their way from and to other nodes.
     pub(crate) transfers: Arc<Transfers>,
     /// Feeds of entities that are on other nodes, and of ours that others watch.
-    pub(crate) far_feeds: FarFeeds,
+    pub(crate) remote_feeds: RemoteFeeds,
     /// What time it is.
     pub(crate) clocks: Clocks,
     /// To which epoch versions belong.
     pub(crate) epochs: Arc<EpochTracker>,
-    /// Something happened that the keeper of places wants to look at.
-    pub(crate) placing: tokio::sync::Notify,
+    /// Wakes the placement reconciler.
+    pub(crate) placement_changed: tokio::sync::Notify,
     /// Shards led here that have reached the target configuration of this version.
     pub(crate) reached: parking_lot::Mutex<std::collections::BTreeMap<u16, u64>>,
     /// Spreads what is sent without knowing a leader.
@@ -86,13 +86,13 @@ impl Shared {
     }
 
     /// The shard an entity lives in.
-    pub(crate) fn cell_of(&self, entity: &Entity) -> &Arc<ShardCell> {
-        self.cells.of(entity)
+    pub(crate) fn lead_of(&self, entity: &Entity) -> &Arc<ShardLead> {
+        self.shards.of(entity)
     }
 
     /// Where committed entities are.
     pub(crate) fn stores(&self) -> Committed<'_> {
-        Committed { shards: &self.cells, replication: &self.replication }
+        Committed { shards: &self.shards, replication: &self.replication }
     }
 
     /// A reading of the counters.
@@ -107,23 +107,23 @@ impl Shared {
 
     /// Whether an entity's shard has no replica here.
     pub(crate) fn is_elsewhere(&self, entity: &Entity) -> bool {
-        !self.is_alone() && self.cell_of(entity).replica_here().is_none()
+        !self.is_alone() && self.lead_of(entity).replica_here().is_none()
     }
 
     /// Whether a shard is on other nodes only, as the cluster's table says.
-    pub(crate) fn is_far(&self, cell: &ShardCell) -> bool {
-        cell.replica_here().is_none() && !cell.belief.lock().homes.is_empty()
+    pub(crate) fn is_remote(&self, lead: &ShardLead) -> bool {
+        lead.replica_here().is_none() && !lead.leader_hint.lock().replica_nodes.is_empty()
     }
 
-    /// Who leads a shard, as far as is known here.
-    pub(crate) fn leader_of(&self, cell: &ShardCell) -> Option<NodeId> {
-        if cell.leads() { Some(self.config.node_id) } else { cell.belief.lock().known() }
+    /// The known leader of a shard.
+    pub(crate) fn leader_of(&self, lead: &ShardLead) -> Option<NodeId> {
+        if lead.leads() { Some(self.config.node_id) } else { lead.leader_hint.lock().known() }
     }
 
-    /// Whether every shard has a leader, as far as is known here; else how many have none.
-    pub(crate) fn all_led(&self) -> Result<(), usize> {
-        let is_led = |cell: &ShardCell| cell.leads() || cell.known_leader().is_some() || self.is_far(cell);
-        match self.cells.iter().filter(|cell| !is_led(cell)).count() {
+    /// `Ok` if every shard has a known leader, else the number of shards without one.
+    pub(crate) fn all_have_leaders(&self) -> Result<(), usize> {
+        let is_led = |lead: &ShardLead| lead.leads() || lead.known_leader().is_some() || self.is_remote(lead);
+        match self.shards.iter().filter(|lead| !is_led(lead)).count() {
             0 => Ok(()),
             without => Err(without),
         }
@@ -131,6 +131,6 @@ impl Shared {
 
     /// Whether this node leads a shard that another node could lead.
     pub(crate) fn leads_for_others(&self) -> bool {
-        !self.is_alone() && self.cells.iter().any(|cell| cell.leads() && cell.state.voters.load(Ordering::Relaxed) > 1)
+        !self.is_alone() && self.shards.iter().any(|lead| lead.leads() && lead.state.voters.load(Ordering::Relaxed) > 1)
     }
 }

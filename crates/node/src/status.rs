@@ -11,7 +11,7 @@ use boxoffice_wire::{
 };
 use smol_str::{SmolStr, format_smolstr};
 
-use crate::{cell::ShardCell, metrics::Gauges, node::NodeHandle, placing};
+use crate::{metrics::Gauges, node::NodeHandle, placement, shard_lead::ShardLead};
 
 /// How many entities are where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,13 +28,13 @@ pub struct Residents {
     pub archive_bytes: u64,
 }
 
-/// How far every other replica is, where this node leads.
-fn followers(cell: &ShardCell) -> Vec<FollowerStatus> {
-    if !cell.leads() {
+/// The progress of every other replica, where this node leads.
+fn followers(lead: &ShardLead) -> Vec<FollowerStatus> {
+    if !lead.leads() {
         return Vec::new();
     }
-    let committed = cell.state.committed.load(Ordering::Relaxed);
-    let others = cell.state.followers.lock();
+    let committed = lead.state.committed.load(Ordering::Relaxed);
+    let others = lead.state.followers.lock();
     let told = others.iter().map(|other| FollowerStatus {
         replica: format_smolstr!("{}", other.replica),
         lag: committed.saturating_sub(other.matched),
@@ -53,26 +53,26 @@ impl NodeHandle {
         let store_bytes = shared.replication.history.disk_bytes();
         let mut residents =
             Residents { store_bytes, archive_bytes: shared.replication.archives.bytes()?, ..Residents::default() };
-        for cell in shared.cells.iter() {
+        for lead in shared.shards.iter() {
             {
-                let kept = &cell.state.replica.lock().kept;
+                let kept = &lead.state.replica.lock().kept;
                 residents.in_memory += kept.len() as u64;
                 residents.leaving += kept.evictable() as u64;
             }
-            residents.left += shared.replication.history.shard(cell.id)?.totals.entities;
+            residents.left += shared.replication.history.shard(lead.id)?.totals.entities;
         }
         Ok(residents)
     }
 
     /// The members of the cluster that are not gone, by id, and where clients reach each: host and port; empty if it was
     /// never asked for, as on a node that is alone. None before the node knows its cluster.
-    pub fn doors(&self) -> Vec<(u64, SmolStr)> {
-        placing::doors(&self.shared)
+    pub fn client_addresses(&self) -> Vec<(u64, SmolStr)> {
+        placement::client_addresses(&self.shared)
     }
 
-    /// The leader of each shard by its number, as far as this node knows; 0 is the directory's.
+    /// The known leader of each shard by number. 0 is the directory.
     pub fn leaders(&self) -> Vec<Option<NodeId>> {
-        self.shared.cells.iter().map(|cell| self.shared.leader_of(cell)).collect()
+        self.shared.shards.iter().map(|lead| self.shared.leader_of(lead)).collect()
     }
 
     /// The leader of an entity's shard, if it is known and another node.
@@ -80,22 +80,22 @@ impl NodeHandle {
         if self.shared.is_alone() {
             return None;
         }
-        self.shared.leader_of(self.shared.cell_of(entity)).filter(|leader| *leader != self.shared.config.node_id)
+        self.shared.leader_of(self.shared.lead_of(entity)).filter(|leader| *leader != self.shared.config.node_id)
     }
 
-    /// What an ok of this node rests on.
+    /// The durability of an `ok` of this node.
     pub fn durability(&self) -> Durability {
         // As many as the shard has that has fewest: what is promised of every shard.
-        let here = self.shared.cells.iter().filter(|cell| cell.replica_here().is_some());
-        let replicas = here.map(|cell| cell.state.voters.load(Ordering::Relaxed)).min().unwrap_or(1);
+        let here = self.shared.shards.iter().filter(|lead| lead.replica_here().is_some());
+        let replicas = here.map(|lead| lead.state.voters.load(Ordering::Relaxed)).min().unwrap_or(1);
         Durability { replicas: replicas as u32, fsync: SmolStr::new(self.shared.config.fsync.as_str()) }
     }
 
     /// The node's counters for a scrape, in Prometheus' text format.
     pub fn metrics_text(&self) -> String {
         let mut now = Gauges::default();
-        for cell in self.shared.cells.iter() {
-            let kept = &cell.state.replica.lock().kept;
+        for lead in self.shared.shards.iter() {
+            let kept = &lead.state.replica.lock().kept;
             now.payments.add(kept.payments());
             now.tombstones += kept.tombstones();
             now.in_memory += kept.len() as u64;
@@ -121,21 +121,21 @@ impl NodeHandle {
         let mut text = format!(
             "# HELP {distance} True time less a shard's running time, in milliseconds.\n# TYPE {distance} gauge\n"
         );
-        let here = || self.shared.cells.iter().filter(|cell| cell.replica_here().is_some());
-        for cell in here() {
-            let ms = cell.state.distance_ms.load(Ordering::Relaxed);
-            let _ = writeln!(text, "{distance}{{shard=\"{}\"}} {ms}", cell.id);
+        let here = || self.shared.shards.iter().filter(|lead| lead.replica_here().is_some());
+        for lead in here() {
+            let ms = lead.state.distance_ms.load(Ordering::Relaxed);
+            let _ = writeln!(text, "{distance}{{shard=\"{}\"}} {ms}", lead.id);
         }
         let help = "1 where no majority of the voters of a shard led here agrees what time it is.";
         let _ = writeln!(text, "# HELP {unconfirmed} {help}\n# TYPE {unconfirmed} gauge");
-        for cell in here().filter(|cell| cell.leads()) {
-            let is = u8::from(cell.state.unconfirmed.load(Ordering::Relaxed));
-            let _ = writeln!(text, "{unconfirmed}{{shard=\"{}\"}} {is}", cell.id);
+        for lead in here().filter(|lead| lead.leads()) {
+            let is = u8::from(lead.state.unconfirmed.load(Ordering::Relaxed));
+            let _ = writeln!(text, "{unconfirmed}{{shard=\"{}\"}} {is}", lead.id);
         }
         text
     }
 
-    /// How the node is. What only its door knows (connections, answers) is left at 0.
+    /// The node's status. Fields that only the edge knows (connections, answers) are 0.
     pub fn status(&self) -> NodeStatus {
         let shared = &self.shared;
         let mut status = NodeStatus {
@@ -145,7 +145,7 @@ impl NodeHandle {
             uptime_ms: shared.world.clock.monotonic_ms() - shared.started_ms,
             durability: self.durability(),
             state: self.ready().map_or_else(SmolStr::from, |()| SmolStr::new("ready")),
-            shards: Vec::with_capacity(shared.cells.len()),
+            shards: Vec::with_capacity(shared.shards.len()),
             connections: 0,
             watchers: 0,
             under_way: 0,
@@ -156,14 +156,14 @@ impl NodeHandle {
             payments_failed: 0,
             rates: shared.samples.rates(shared.sample()),
         };
-        for cell in shared.cells.iter() {
-            let actors = cell.lead.lock().actors.len() as u64;
-            status.under_way += cell.under_way() as u64;
+        for lead in shared.shards.iter() {
+            let actors = lead.leader_state.lock().actors.len() as u64;
+            status.under_way += lead.under_way() as u64;
             // A store that cannot be read is said by the audit; here the count is what can be had.
             let left =
-                shared.replication.history.shard(cell.id).map(|past| past.totals.carts.iter().sum()).unwrap_or(0);
+                shared.replication.history.shard(lead.id).map(|past| past.totals.carts.iter().sum()).unwrap_or(0);
             let (entities, payments, tombstones) = {
-                let kept = &cell.state.replica.lock().kept;
+                let kept = &lead.state.replica.lock().kept;
                 (kept.len() as u64, kept.payments(), kept.tombstones())
             };
             status.tombstones += tombstones;
@@ -172,16 +172,16 @@ impl NodeHandle {
             status.payments_pending += payments.pending;
             status.payments_failed += payments.failed;
             status.shards.push(ShardStatus {
-                shard: u32::from(cell.id),
-                role: SmolStr::new(cell.role()),
-                term: cell.state.term.load(Ordering::Relaxed),
-                applied: cell.state.applied.load(Ordering::Relaxed),
+                shard: u32::from(lead.id),
+                role: SmolStr::new(lead.role()),
+                term: lead.state.term.load(Ordering::Relaxed),
+                applied: lead.state.applied.load(Ordering::Relaxed),
                 entities,
-                leader: if cell.leads() { Some(self.identity.node) } else { cell.known_leader() },
-                committed: cell.state.committed.load(Ordering::Relaxed),
-                distance_ms: cell.state.distance_ms.load(Ordering::Relaxed),
-                unconfirmed: cell.leads() && cell.state.unconfirmed.load(Ordering::Relaxed),
-                followers: followers(cell),
+                leader: if lead.leads() { Some(self.identity.node) } else { lead.known_leader() },
+                committed: lead.state.committed.load(Ordering::Relaxed),
+                distance_ms: lead.state.distance_ms.load(Ordering::Relaxed),
+                unconfirmed: lead.leads() && lead.state.unconfirmed.load(Ordering::Relaxed),
+                followers: followers(lead),
             });
         }
         status

@@ -1,4 +1,4 @@
-//! What [`crate::under_way`] and [`crate::desk`] are built of, by names that a model of weak memory can stand in for
+//! What [`crate::under_way`] and [`crate::state_slot`] are built of, by names that a model of weak memory can stand in for
 //! (`tests/loom.rs`).
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -72,7 +72,7 @@ mod tests {
     use super::{SLOT_MS, Timers};
 
     #[test]
-    fn who_asked_more_than_once_is_woken_once() {
+    fn an_entity_that_asked_twice_is_woken_once() {
         let timers = Timers::default();
         let [first, second] = [1, 2].map(|id| Entity::Cart(CartId(id)));
         for (at_ms, entity) in [(1_000, &second), (1_000, &first), (1_000 - SLOT_MS, &second), (2_000, &first)] {

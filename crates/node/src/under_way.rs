@@ -1,12 +1,12 @@
-//! What is under way for an entity, counted by those who send to it, by its actor and by those who settle its turns. Its
+//! Counts of messages and turns of an entity that are under way. Senders, the actor and the relay update them. Its
 //! orders of memory are tried exhaustively in `tests/loom.rs`.
 //!
 //! Counters are read by writing to them (nothing is added): a plain read may be older than what the other side has written
-//! since, and both sides would believe that the other one acts.
+//! since, and both sides would leave the next step to the other one.
 
 use super::sync::{AtomicBool, AtomicUsize, Ordering};
 
-/// What an actor must have seen the end of before it leaves its entity, or begins it anew.
+/// Messages and turns that must end before an actor leaves its entity or restarts it.
 #[derive(Default)]
 pub(crate) struct UnderWay {
     /// Messages sent to the entity and not yet taken.
@@ -19,48 +19,48 @@ pub(crate) struct UnderWay {
 
 impl UnderWay {
     /// A message is sent. Under the lock under which actors leave: one that leaves has seen every message.
-    pub(crate) fn sent(&self) {
+    pub(crate) fn message_sent(&self) {
         self.queued.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The actor takes a message.
-    pub(crate) fn taken(&self) {
+    pub(crate) fn message_taken(&self) {
         self.queued.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Whether no message waits for the entity. Under the lock under which messages are sent.
     #[must_use]
-    pub(crate) fn has_no_mail(&self) -> bool {
+    pub(crate) fn has_no_messages(&self) -> bool {
         self.queued.fetch_add(0, Ordering::AcqRel) == 0
     }
 
     /// The actor proposes a turn.
-    pub(crate) fn proposed(&self) {
+    pub(crate) fn turn_proposed(&self) {
         self.in_flight.fetch_add(1, Ordering::AcqRel);
     }
 
     /// A turn is applied, and all that waited for it is carried out. Whether the actor is to be told.
     #[must_use]
-    pub(crate) fn settled(&self) -> bool {
+    pub(crate) fn turn_settled(&self) -> bool {
         self.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 && self.waits.load(Ordering::Acquire)
     }
 
     /// Whether nothing is in flight. If something is, the relay tells the actor when it settles the last turn.
     #[must_use]
-    pub(crate) fn rests(&self) -> bool {
-        // FeedEvent before it is looked: who settles looks the other way round, so one of the two sees the other.
+    pub(crate) fn wait_until_settled(&self) -> bool {
+        // Written before the count is read. `turn_settled` works the other way round, so one of the two sees the other.
         self.waits.swap(true, Ordering::AcqRel);
         self.in_flight.fetch_add(0, Ordering::AcqRel) == 0
     }
 
     /// The actor need not be told any more.
-    pub(crate) fn goes_on(&self) {
+    pub(crate) fn stop_waiting(&self) {
         self.waits.swap(false, Ordering::AcqRel);
     }
 
     /// Whether no message is on its way and nothing is in flight. Under the lock under which messages are sent.
     #[must_use]
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.queued.fetch_add(0, Ordering::AcqRel) == 0 && self.in_flight.fetch_add(0, Ordering::AcqRel) == 0
     }
 }

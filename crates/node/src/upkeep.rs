@@ -2,7 +2,7 @@
 
 use std::{sync::Weak, time::Duration};
 
-use crate::{cell::Letter, shared::Shared, timers::SLOT_MS};
+use crate::{shard_lead::EntityMessage, shared::Shared, timers::SLOT_MS};
 
 /// How often each shard's idle actors are looked for, in milliseconds. The shards take turns: letting all go at once
 /// would hold up selling for some milliseconds.
@@ -21,14 +21,14 @@ pub(crate) async fn run(weak: Weak<Shared>) {
         let Some(shared) = weak.upgrade() else { return };
         let now_ms = shared.world.clock.monotonic_ms();
         for entity in shared.timers.due(now_ms) {
-            shared.wake_if_served(&entity);
+            shared.wake_if_assigned(&entity);
         }
         if shared.timers.takes_nudge(now_ms) {
             shared.replication.replicators.nudge();
         }
         if now_ms >= sweep_at {
-            sweep_at = now_ms + (SWEEP_MS / shared.cells.len() as u64).max(SLOT_MS);
-            sweep(&shared, turn % shared.cells.len(), now_ms);
+            sweep_at = now_ms + (SWEEP_MS / shared.shards.len() as u64).max(SLOT_MS);
+            sweep(&shared, turn % shared.shards.len(), now_ms);
             turn += 1;
         }
         if now_ms >= sample_at {
@@ -49,13 +49,13 @@ pub(crate) async fn run(weak: Weak<Shared>) {
 /// Tells actors of a shard that were not used for a while to leave their entity. The order does not matter: each
 /// decides by itself.
 fn sweep(shared: &Shared, shard: usize, now_ms: u64) {
-    let lead = shared.cells[shard].lead.lock();
-    let crowded = lead.actors.len() * shared.cells.len() > ACTORS_CROWD;
+    let leader_state = shared.shards[shard].leader_state.lock();
+    let crowded = leader_state.actors.len() * shared.shards.len() > ACTORS_CROWD;
     let idle_ms = shared.config.actor_idle_ms.min(if crowded { CROWDED_IDLE_MS } else { u64::MAX });
-    for served in lead.actors.values() {
-        let used_ms = served.used_ms.load(std::sync::atomic::Ordering::Relaxed);
+    for actor in leader_state.actors.values() {
+        let used_ms = actor.used_ms.load(std::sync::atomic::Ordering::Relaxed);
         if now_ms.saturating_sub(used_ms) >= idle_ms {
-            served.cast(Letter::Leave);
+            actor.cast(EntityMessage::Leave);
         }
     }
 }

@@ -13,7 +13,7 @@ use boxoffice_feeds::{Commit, DAYS_MAX, FeedUpdate, InitialState};
 use boxoffice_replication::{replication::Replication, shard_state::WatchedEntities};
 use boxoffice_storage::history::HistoryStoreError;
 
-use crate::{cell::Shards, ticket::Ticket};
+use crate::{pending_commit::PendingCommit, shard_lead::Shards};
 
 /// What two bits of a map say.
 const SEAT_STATES: [SeatState; 4] = [SeatState::Free, SeatState::Held, SeatState::Sold, SeatState::Blocked];
@@ -25,7 +25,7 @@ const PURCHASES_MAX: u32 = 1_000;
 #[derive(Clone, Copy)]
 pub(crate) struct Committed<'a> {
     pub(crate) shards: &'a Shards,
-    pub(crate) replication: &'a Replication<Ticket>,
+    pub(crate) replication: &'a Replication<PendingCommit>,
 }
 
 /// The purchases of a customer of this node after a cursor; none of another one.
@@ -48,8 +48,8 @@ pub(crate) fn begin_at(
     begin: fn(&mut WatchedEntities, Entity),
     end: fn(&mut WatchedEntities, &Entity),
 ) -> Option<InitialState> {
-    let cell = at.shards.of(entity);
-    let mut replica = cell.state.replica.lock();
+    let lead = at.shards.of(entity);
+    let mut replica = lead.state.replica.lock();
     if let Some(state) = replica.kept.get(entity) {
         let beginning = beginning(&state)?;
         begin(&mut replica.watched, entity.clone());
@@ -65,7 +65,7 @@ pub(crate) fn begin_at(
     let found = resting(at, entity).as_deref().and_then(beginning);
     let found = found.or_else(|| matches!(entity, Entity::Customer(_)).then_some(InitialState::Customer { newest: 0 }));
     if found.is_none() {
-        end(&mut cell.state.replica.lock().watched, entity);
+        end(&mut lead.state.replica.lock().watched, entity);
     }
     found
 }

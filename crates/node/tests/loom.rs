@@ -1,6 +1,6 @@
-//! What threads tell each other without a lock, in every order of a model of weak memory (loom). An actor that leaves its entity,
-//! or begins it anew: no message is lost, nothing is in flight, and it does. An entity on which others than its actor decide: one
-//! at a time, in the order of its messages.
+//! Lock-free parts in every order of a model of weak memory (loom). An actor that leaves its entity, or restarts it, loses no
+//! message, has nothing in flight, and finishes. Of several actors that decide on an entity, one does at a time, in the order of
+//! its messages.
 
 use std::collections::VecDeque;
 
@@ -33,14 +33,14 @@ mod sync {
     }
 }
 
-#[path = "../src/desk.rs"]
-mod desk;
+#[path = "../src/state_slot.rs"]
+mod state_slot;
 
 #[expect(dead_code, reason = "the models leave out what only the actor calls")]
 #[path = "../src/under_way.rs"]
 mod under_way;
 
-use desk::{Desk, Found, LaidDown, WasOpen};
+use state_slot::{Closed, PutBack, StateSlot, Take};
 use under_way::UnderWay;
 
 /// Every order of the threads with at most three switches that no thread asked for.
@@ -58,28 +58,28 @@ enum Letter {
     Back,
 }
 
-/// An entity with its actor: whether it is served, its mailbox, what is under way, and its state: the inputs decided on.
+/// An entity with its actor, mailbox, counts and state. The state is the list of decided inputs.
 struct Entity {
-    served: Mutex<bool>,
+    has_actor: Mutex<bool>,
     mail: Mutex<VecDeque<Letter>>,
-    desk: Desk<Vec<u32>>,
+    slot: StateSlot<Vec<u32>>,
     under_way: UnderWay,
     applied: AtomicU64,
     /// The state it had as it was left.
     left: Mutex<Option<Vec<u32>>>,
 }
 
-/// What the actor had to put aside, as the state was not on the desk.
+/// What the actor had to put aside, because another actor had the state.
 type Held = VecDeque<Letter>;
 
 impl Entity {
     fn new(in_flight: usize) -> Arc<Entity> {
         let under_way = UnderWay::default();
-        (0..in_flight).for_each(|_| under_way.proposed());
+        (0..in_flight).for_each(|_| under_way.turn_proposed());
         Arc::new(Entity {
-            served: Mutex::new(true),
+            has_actor: Mutex::new(true),
             mail: Mutex::new(VecDeque::new()),
-            desk: Desk::new(Vec::new()),
+            slot: StateSlot::new(Vec::new()),
             under_way,
             applied: AtomicU64::new(0),
             left: Mutex::new(None),
@@ -92,57 +92,57 @@ impl Entity {
 
     /// Sends to the actor, or to the next one if this one has left; whether it was this one.
     fn send(&self, input: u32) -> bool {
-        let served = self.served.lock();
-        if *served {
-            self.under_way.sent();
+        let has_actor = self.has_actor.lock();
+        if *has_actor {
+            self.under_way.message_sent();
             self.post(Letter::Input(input));
         }
-        *served
+        *has_actor
     }
 
     /// As another actor, which decides by itself if nothing waits for the entity.
     fn decide_beside(&self, input: u32) -> bool {
-        let served = self.served.lock();
-        if *served
-            && self.under_way.has_no_mail()
-            && let Some(mut state) = self.desk.borrow_if(|_| true)
+        let has_actor = self.has_actor.lock();
+        if *has_actor
+            && self.under_way.has_no_messages()
+            && let Some(mut state) = self.slot.borrow_if(|_| true)
         {
-            drop(served);
+            drop(has_actor);
             state.push(input);
-            self.lay_down(state);
+            self.put_back(state);
             return true;
         }
-        drop(served);
+        drop(has_actor);
         self.send(input)
     }
 
-    fn lay_down(&self, state: Vec<u32>) {
-        match self.desk.lay_down(state) {
-            LaidDown::Here => {}
-            LaidDown::Wanted => self.post(Letter::Back),
-            LaidDown::Closed(_) => panic!("it was closed while an actor had it"),
+    fn put_back(&self, state: Vec<u32>) {
+        match self.slot.put_back(state) {
+            PutBack::Present => {}
+            PutBack::Wanted => self.post(Letter::Back),
+            PutBack::Closed(_) => panic!("it was closed while an actor had it"),
         }
     }
 
-    /// The relay settles one turn of an entity that begins anew: no other actor may decide on it.
+    /// The relay settles one turn of an entity that restarts. No other actor may decide on it.
     fn applied_and_settled(&self) {
         self.applied.fetch_add(1, Ordering::Relaxed);
-        if self.under_way.settled() {
+        if self.under_way.turn_settled() {
             self.post(Letter::Leave);
         }
     }
 
     /// The relay settles one turn.
     fn settle(&self) {
-        // Applied by another thread: what the actor begins anew from must have it.
+        // Applied by another thread. The state from which the actor restarts must have it.
         self.applied.fetch_add(1, Ordering::Relaxed);
-        if !self.under_way.settled() {
+        if !self.under_way.turn_settled() {
             return;
         }
-        match self.desk.borrow_if(|_| true) {
+        match self.slot.borrow_if(|_| true) {
             Some(state) => {
                 if let Some(state) = self.leaves(state) {
-                    self.lay_down(state);
+                    self.put_back(state);
                 }
             }
             None => self.post(Letter::Leave),
@@ -151,15 +151,15 @@ impl Entity {
 
     /// The actor that has the state leaves the entity if nothing is under way. Otherwise it gets the state back.
     fn leaves(&self, state: Vec<u32>) -> Option<Vec<u32>> {
-        let _ = self.under_way.rests();
-        let mut served = self.served.lock();
-        if !self.under_way.is_quiet() {
+        let _ = self.under_way.wait_until_settled();
+        let mut has_actor = self.has_actor.lock();
+        if !self.under_way.is_idle() {
             return Some(state);
         }
-        *served = false;
-        drop(served);
+        *has_actor = false;
+        drop(has_actor);
         *self.left.lock() = Some(state);
-        if let WasOpen::Wanted = self.desk.close() {
+        if let Closed::Wanted = self.slot.close() {
             self.post(Letter::Back);
         }
         None
@@ -184,17 +184,17 @@ impl Entity {
         if !held.is_empty() {
             return held.push_back(letter);
         }
-        let mut state = match self.desk.take() {
-            Found::State(state) => state,
-            Found::Nothing => return held.push_back(letter),
-            Found::Closed => return assert_eq!(letter, Letter::Leave, "a message came to an entity that was left"),
+        let mut state = match self.slot.take() {
+            Take::State(state) => state,
+            Take::InUse => return held.push_back(letter),
+            Take::Closed => return assert_eq!(letter, Letter::Leave, "a message came to an entity that was left"),
         };
         if let Letter::Input(input) = letter {
-            self.under_way.taken();
+            self.under_way.message_taken();
             state.push(input);
         }
         if let Some(state) = self.leaves(state) {
-            self.lay_down(state);
+            self.put_back(state);
         }
     }
 }
@@ -218,13 +218,13 @@ fn an_entity_that_has_ended_is_left_when_nothing_is_in_flight_and_loses_no_messa
         let sent = sender.join().expect("it sends");
         entity.work(&mut held);
         assert!(held.is_empty(), "no message tells the actor to read on: {held:?}");
-        assert!(!*entity.served.lock(), "no actor leaves it");
+        assert!(!*entity.has_actor.lock(), "no actor leaves it");
         assert_eq!(entity.left.lock().take(), Some(if sent { vec![1] } else { vec![] }));
     });
 }
 
 #[test]
-fn what_another_actor_decides_beside_the_mailbox_is_in_order_and_once() {
+fn decisions_beside_the_mailbox_are_in_order_and_once() {
     explore(|| {
         let entity = Entity::new(1);
         let sender = {
@@ -254,7 +254,7 @@ fn what_another_actor_decides_beside_the_mailbox_is_in_order_and_once() {
 }
 
 #[test]
-fn an_actor_that_begins_anew_has_everything_that_was_applied() {
+fn an_actor_that_restarts_has_everything_that_was_applied() {
     explore(|| {
         let entity = Entity::new(2);
         let relays: Vec<_> = (0..2)
@@ -264,7 +264,7 @@ fn an_actor_that_begins_anew_has_everything_that_was_applied() {
             })
             .collect();
         let begins = |entity: &Entity| {
-            let begins = entity.under_way.rests();
+            let begins = entity.under_way.wait_until_settled();
             if begins {
                 assert_eq!(
                     entity.applied.load(Ordering::Relaxed),

@@ -88,7 +88,7 @@ pub struct WatchedEntities(BTreeMap<Entity, WatchedBy>);
 #[derive(Clone, Copy, Default)]
 struct WatchedBy {
     here: bool,
-    far: bool,
+    remote: bool,
 }
 
 impl WatchedEntities {
@@ -98,8 +98,8 @@ impl WatchedEntities {
     }
 
     /// Other nodes' feeds want them.
-    pub fn begin_far(&mut self, entity: Entity) {
-        self.0.entry(entity).or_default().far = true;
+    pub fn begin_remote(&mut self, entity: Entity) {
+        self.0.entry(entity).or_default().remote = true;
     }
 
     /// This node's feeds want them no more.
@@ -108,14 +108,14 @@ impl WatchedEntities {
     }
 
     /// Other nodes' feeds want them no more.
-    pub fn end_far(&mut self, entity: &Entity) {
-        self.end(entity, |by| by.far = false);
+    pub fn end_remote(&mut self, entity: &Entity) {
+        self.end(entity, |by| by.remote = false);
     }
 
     fn end(&mut self, entity: &Entity, change: impl FnOnce(&mut WatchedBy)) {
         if let Some(by) = self.0.get_mut(entity) {
             change(by);
-            if !by.here && !by.far {
+            if !by.here && !by.remote {
                 self.0.remove(entity);
             }
         }

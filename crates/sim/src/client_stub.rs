@@ -12,7 +12,7 @@ use boxoffice_core::{
     id::{Request, RequestHash},
     refusal::Refusal,
 };
-use boxoffice_node::door::{self, Failure, ReplySink, ReplyTo};
+use boxoffice_node::api::{self, Failure, ReplySink, ReplyTo};
 use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::{
@@ -87,10 +87,10 @@ impl Ended {
     }
 }
 
-struct Slot(Mutex<Option<oneshot::Sender<door::Result>>>);
+struct Slot(Mutex<Option<oneshot::Sender<api::Result>>>);
 
 impl ReplySink for Slot {
-    fn answer(&self, _: u64, result: door::Result) {
+    fn answer(&self, _: u64, result: api::Result) {
         if let Some(sender) = self.0.lock().take() {
             // The attempt may have timed out.
             let _ = sender.send(result);
@@ -134,7 +134,7 @@ impl ClientStub {
     }
 
     /// One attempt at a random node.
-    pub(crate) async fn attempt(&self, rng: &mut SmallRng, command: Command, request: Option<Request>) -> door::Result {
+    pub(crate) async fn attempt(&self, rng: &mut SmallRng, command: Command, request: Option<Request>) -> api::Result {
         let members = self.members();
         let machine = members.choose(rng).expect("a cluster has members");
         let timeout_ms = *TIMEOUTS_MS.choose(rng).expect("there are some");
@@ -147,9 +147,9 @@ impl ClientStub {
         machine: &Machine,
         (command, request): (Command, Option<Request>),
         timeout_ms: u64,
-    ) -> door::Result {
+    ) -> api::Result {
         let (sender, receiver) = oneshot::channel();
-        let reply = ReplyTo::new(Arc::new(Slot(Mutex::new(Some(sender)))), 0).within(timeout_ms);
+        let reply = ReplyTo::new(Arc::new(Slot(Mutex::new(Some(sender)))), 0).with_timeout(timeout_ms);
         machine.submit(command, request, reply);
         match timeout(Duration::from_millis(timeout_ms + LATE_MS), receiver).await {
             Ok(Ok(result)) => result,

@@ -17,8 +17,8 @@ use boxoffice_core::{
 };
 use boxoffice_env::{PeerAddress, World};
 use boxoffice_node::{
+    api::{Failure, ReplyTo},
     config::NodeConfig,
-    door::{Failure, ReplyTo},
     node::{Node, NodeHandle},
     tasks::Gate,
 };

@@ -11,7 +11,7 @@ use std::{
 
 use boxoffice_core::id::{CartId, Entity, HoldId, RequestHash};
 use boxoffice_env::{Lane, LinkStatus, Local, Net, NodeId, NotSent, PeerAddress, PeerAdmission, PeerHello, PeerInbox};
-use boxoffice_node::overheard::{Overheard, overhear};
+use boxoffice_node::frame_info::{FrameInfo, frame_info};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
@@ -262,8 +262,8 @@ impl SimNetwork {
     }
 }
 
-fn overhear_if(lane: Lane, frame: &[u8]) -> Option<Overheard> {
-    matches!(lane, Lane::Calls).then(|| overhear(frame)).flatten()
+fn frame_info_if(lane: Lane, frame: &[u8]) -> Option<FrameInfo> {
+    matches!(lane, Lane::Calls).then(|| frame_info(frame)).flatten()
 }
 
 fn notify(notifications: Notifications) {
@@ -416,7 +416,7 @@ impl Net for SimNet {
         if state.planned_kills.get(&self.node).is_some_and(|planned| planned.is_due) {
             return Ok(connection);
         }
-        if let Some(Overheard { kind, disowned }) = overhear_if(lane, &frame) {
+        if let Some(FrameInfo { kind, disowned }) = frame_info_if(lane, &frame) {
             if let Some((to, hold)) = disowned {
                 state.disowned.entry(hold).or_insert((to, now_us / 1_000));
             }

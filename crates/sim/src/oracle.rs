@@ -8,7 +8,7 @@ use boxoffice_core::{
     answer::{Answer, Answered, At, MapView},
     id::{Entity, Id},
 };
-use boxoffice_node::door::Failure;
+use boxoffice_node::api::Failure;
 
 use crate::{
     settings::QUOTA_MAX,

@@ -26,7 +26,7 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use boxoffice_node::{
-    door::{self, ReplySink, ReplyTo},
+    api::{self, ReplySink, ReplyTo},
     node::NodeHandle,
 };
 use boxoffice_storage::fsync::Fsync;
@@ -144,7 +144,7 @@ impl Buyers {
 struct Sink(Arc<Buyers>);
 
 impl ReplySink for Sink {
-    fn answer(&self, tag: u64, result: door::Result) {
+    fn answer(&self, tag: u64, result: api::Result) {
         let buyers = &self.0;
         assert!(matches!(result, Ok(Ok(_))), "flow failed: {result:?}");
         let buyer = &buyers.buyers[tag as usize];

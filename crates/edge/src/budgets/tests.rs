@@ -7,7 +7,7 @@ use boxoffice_core::{
     portion::{Content, PricedSeat},
     seat::{Seat, SeatSet},
 };
-use boxoffice_node::door::Failure;
+use boxoffice_node::api::Failure;
 
 use super::{accounts::ACCOUNTS_KEPT, *};
 
@@ -50,7 +50,7 @@ fn hold(number: u128, seats: u16) -> Command {
     )
 }
 
-fn held(number: u128, seats: u16, life_s: u64) -> door::Result {
+fn held(number: u128, seats: u16, life_s: u64) -> api::Result {
     let seats = (0..seats).map(|seat| PricedSeat { seat: Seat { row: 0, seat }, price: 1 });
     let entity = Entity::Session(Id::new("hamlet").expect("an id"));
     let line = LineView { line: 1, entity, content: Content::Seats(seats.collect()), late: false };

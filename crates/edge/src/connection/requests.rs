@@ -10,7 +10,7 @@ use boxoffice_core::{
     id::{CartId, Request as RequestKey},
     refusal::Refusal,
 };
-use boxoffice_node::door::{self, Failure, ReplyTo};
+use boxoffice_node::api::{self, Failure, ReplyTo};
 use boxoffice_wire::{
     Call, Fail, FailKind, Head, Op, Rejection, Request,
     body::ClientHello,
@@ -238,7 +238,7 @@ impl Connection {
     }
 
     /// Passes on the node's answer to a command.
-    pub(super) fn on_answer(&mut self, pending: PendingCommand, result: door::Result, now: Instant) -> Result<(), End> {
+    pub(super) fn on_answer(&mut self, pending: PendingCommand, result: api::Result, now: Instant) -> Result<(), End> {
         if let Ok(Err(refusal)) = &result {
             self.shared.metrics.refused(refusal);
         }
@@ -334,7 +334,7 @@ impl Connection {
 
     fn submit_now(&self, queued: QueuedChange, left: Duration) {
         let QueuedChange { tag, command, key } = queued;
-        let reply = ReplyTo::new(Arc::clone(&self.sink), tag).within(left.as_millis() as u64);
+        let reply = ReplyTo::new(Arc::clone(&self.sink), tag).with_timeout(left.as_millis() as u64);
         venues::submit(&self.shared, &self.caller.access, command, key, reply);
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use boxoffice_feeds::{FeedEvent, Watcher};
-use boxoffice_node::door::{self, ReplySink};
+use boxoffice_node::api::{self, ReplySink};
 use boxoffice_wire::{
     Op, Request, encode,
     feed::Notice,
@@ -76,7 +76,7 @@ pub(super) struct Connection {
     pub(super) answers: Arc<AnswerQueue>,
     /// `answers`, as the node takes it.
     pub(super) sink: Arc<dyn ReplySink>,
-    taken: Vec<(u64, door::Result)>,
+    taken: Vec<(u64, api::Result)>,
     pub(super) under_way: UnderWay,
     pub(super) cart_queues: CartQueues,
     pub(super) batches: Vec<Option<Batch>>,

@@ -1,4 +1,4 @@
-//! What entities say, carried out: at once, or when the log has the turn that it rests on.
+//! Carries out effects: at once, or when the log has the turn that they depend on.
 
 use std::{borrow::Cow, sync::Arc, sync::atomic::Ordering};
 
@@ -9,8 +9,11 @@ use boxoffice_core::{
     payment::{GatewayCall, GatewayOutcome},
 };
 
-use super::rests;
-use crate::{caller::Caller, cell::Served, door::Failure, message::Message, shared::Shared, ticket::Ticket};
+use super::all_settled;
+use crate::{
+    api::Failure, caller::Caller, message::Message, pending_commit::PendingCommit, shard_lead::ActorHandle,
+    shared::Shared,
+};
 
 impl Shared {
     /// Does what the core said of the entity `from`.
@@ -28,16 +31,16 @@ impl Shared {
             Effect::Ask { to, ask } => {
                 self.note_ask(&to, from, &ask);
                 if let Err(Input::Ask { from, ask }) = self.send(&to, Input::Ask { from: from.clone(), ask }) {
-                    self.ask_far(&to, &from, &ask);
+                    self.ask_remote(&to, &from, &ask);
                 }
             }
             Effect::Reply { to, reply } => {
                 if self.is_between_shards(&to, from) {
-                    self.asked.replied(self.cell_of(from).id, (from, &to), &reply);
+                    self.pending_asks.replied(self.lead_of(from).id, (from, &to), &reply);
                 }
                 if let Err(Input::Reply { from, reply }) = self.send(&to, Input::Reply { from: from.clone(), reply }) {
                     let (from, reply) = (Cow::Borrowed(&from), Cow::Borrowed(&reply));
-                    self.reply_far(&to, Message::Reply { to: Cow::Borrowed(&to), from, reply });
+                    self.reply_remote(&to, Message::Reply { to: Cow::Borrowed(&to), from, reply });
                 }
             }
             Effect::Pay(call) => self.pay(call),
@@ -62,19 +65,19 @@ impl Shared {
     }
 
     /// Carries out what was held back until the log had the turn at `index`.
-    pub(crate) fn settle(self: &Arc<Self>, ticket: Ticket, index: u64) {
+    pub(crate) fn settle(self: &Arc<Self>, ticket: PendingCommit, index: u64) {
         let parts = || std::iter::once(&ticket).chain(ticket.cart.as_deref());
-        for Ticket { versions: (_, until), served, .. } in parts() {
-            if let Some(served) = served {
-                served.committed.fetch_max(*until, Ordering::Release);
+        for PendingCommit { versions: (_, until), actor, .. } in parts() {
+            if let Some(actor) = actor {
+                actor.committed.fetch_max(*until, Ordering::Release);
             }
         }
         let inventory = ticket.cart.is_some().then(|| (ticket.entity.clone(), ticket.versions.0));
-        let Ticket { entity, versions: (after, _), events: _, effects, served, cart } = ticket;
-        self.settle_part(&entity, (served, after), effects, index, None);
+        let PendingCommit { entity, versions: (after, _), events: _, effects, actor, cart } = ticket;
+        self.settle_part(&entity, (actor, after), effects, index, None);
         if let Some(cart) = cart {
-            let Ticket { entity, versions: (after, _), events: _, effects, served, cart: _ } = *cart;
-            self.settle_part(&entity, (served, after), effects, index, inventory);
+            let PendingCommit { entity, versions: (after, _), events: _, effects, actor, cart: _ } = *cart;
+            self.settle_part(&entity, (actor, after), effects, index, inventory);
         }
     }
 
@@ -82,13 +85,13 @@ impl Shared {
     fn settle_part(
         self: &Arc<Self>,
         entity: &Entity,
-        (served, after): (Option<Arc<Served>>, u64),
+        (actor, after): (Option<Arc<ActorHandle>>, u64),
         effects: Vec<Effect<Caller>>,
         index: u64,
         inventory: Option<(Entity, u64)>,
     ) {
         for mut effect in effects {
-            if served.is_some() {
+            if actor.is_some() {
                 set_position(&mut effect, entity, after, index);
             }
             if let Some((inventory, after)) = &inventory {
@@ -96,8 +99,8 @@ impl Shared {
             }
             self.carry_out(entity, effect);
         }
-        if let Some(served) = served.filter(|served| served.under_way.settled()) {
-            rests(self, &served);
+        if let Some(actor) = actor.filter(|actor| actor.under_way.turn_settled()) {
+            all_settled(self, &actor);
         }
     }
 }

@@ -8,17 +8,17 @@ use boxoffice_core::{
     id::{Entity, Request},
 };
 
-use super::served;
+use super::actor_of;
 use crate::{
+    api::{Failure, ReplyTo},
     caller::{Caller, key_of},
-    cell::{AtWork, Lent, Letter, Loan},
-    door::{Failure, ReplyTo},
+    shard_lead::{EntityMessage, Lent, Loan, TakenEntity},
     shared::Shared,
 };
 
 /// What else is known of a command for an entity that this node leads.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct CallContext {
     /// The command is decided only in this term.
     pub(crate) term: Option<u64>,
     /// An attempt before this one may have been admitted.
@@ -31,12 +31,12 @@ impl Shared {
         reply.answer(Err(Failure::Busy(retry_after_ms)));
     }
 
-    /// Takes a command whose entity this node is believed to lead.
+    /// Takes a command for an entity that this node leads, as far as its sender knows.
     pub(crate) fn take_here(
         self: &Arc<Self>,
         command: Command,
         request: Option<Request>,
-        given: Given,
+        given: CallContext,
         reply: ReplyTo,
     ) {
         // What a gateway says has no request id and changes something all the same.
@@ -45,14 +45,14 @@ impl Shared {
             return reply.answer(Err(Failure::ReadOnly));
         }
         let entity = command.entity();
-        let cell = self.cell_of(&entity);
-        let class = || if given.is_repeat { None } else { cell.class_of(&entity, &command, request) };
+        let lead = self.lead_of(&entity);
+        let class = || if given.is_repeat { None } else { lead.class_of(&entity, &command, request) };
         let buys = matches!(command, Command::Cart(_, CartCommand::Checkout { .. }));
         let pass = match self.admission.admit(buys, class, self.world.clock.monotonic_ms()) {
             Ok(pass) => pass,
             Err(retry_after_ms) => return self.is_busy(retry_after_ms, reply),
         };
-        let from = cell.enter(pass, request.map(|request| key_of(&entity, request.id)), reply);
+        let from = lead.enter(pass, request.map(|request| key_of(&entity, request.id)), reply);
         let input = Input::Command { from, request, command };
         if let Err(Input::Command { from, .. }) = self.send_in(&entity, given.term, input) {
             from.answer(Err(Failure::NotReady));
@@ -74,46 +74,46 @@ impl Shared {
         term: Option<u64>,
         input: Input<Caller>,
     ) -> Result<(), Input<Caller>> {
-        let cell = self.cell_of(entity);
-        let mut lead = cell.lead.lock();
-        let leads_in = lead.leadership.map(|leadership| leadership.epoch.0);
+        let lead = self.lead_of(entity);
+        let mut leader_state = lead.leader_state.lock();
+        let leads_in = leader_state.leadership.map(|leadership| leadership.epoch.0);
         if term.is_some_and(|term| leads_in != Some(term)) {
             return Err(input);
         }
-        let Some(served) = served(self, cell, &mut lead, entity) else { return Err(input) };
-        served.under_way.sent();
+        let Some(actor) = actor_of(self, lead, &mut leader_state, entity) else { return Err(input) };
+        actor.under_way.message_sent();
         // Sent under the lock, so that an actor that leaves its entity has seen every message for it.
-        served.cast(Letter::Input(input));
+        actor.cast(EntityMessage::Input(input));
         Ok(())
     }
 
     /// Takes up the state of an inventory for a cart that asks it. If messages wait for the inventory, it is sent the cart's host
     /// instead. The loan comes back if this node does not lead in that term.
     pub(crate) fn lend(self: &Arc<Self>, term: u64, loan: Box<Loan>) -> Lent {
-        let cell = self.cell_of(&loan.inventory);
-        let mut lead = cell.lead.lock();
-        if lead.leadership.is_none_or(|leadership| leadership.epoch.0 != term) {
+        let lead = self.lead_of(&loan.inventory);
+        let mut leader_state = lead.leader_state.lock();
+        if leader_state.leadership.is_none_or(|leadership| leadership.epoch.0 != term) {
             return Lent::Not(loan);
         }
-        let Some(served) = served(self, cell, &mut lead, &loan.inventory) else { return Lent::Not(loan) };
+        let Some(actor) = actor_of(self, lead, &mut leader_state, &loan.inventory) else { return Lent::Not(loan) };
         // Nothing is sent while the lock is held: what the inventory is told it is told in order.
-        if served.under_way.has_no_mail()
-            && let Some(serving) = served.desk.borrow_if(|serving| serving.may_be_borrowed())
+        if actor.under_way.has_no_messages()
+            && let Some(assignment) = actor.slot.borrow_if(|assignment| assignment.may_be_borrowed())
         {
-            drop(lead);
-            return Lent::Beside(loan, AtWork { served, serving });
+            drop(leader_state);
+            return Lent::Beside(loan, TakenEntity { actor, assignment });
         }
-        served.under_way.sent();
-        served.cast(Letter::Lent(loan));
+        actor.under_way.message_sent();
+        actor.cast(EntityMessage::Lent(loan));
         Lent::Sent
     }
 
     /// Wakes an entity only if an actor serves it: one that was dropped had nothing under way.
-    pub(crate) fn wake_if_served(&self, entity: &Entity) {
-        let lead = self.cell_of(entity).lead.lock();
-        if let Some(served) = lead.actors.get(entity) {
-            served.under_way.sent();
-            served.cast(Letter::Input(Input::Wake));
+    pub(crate) fn wake_if_assigned(&self, entity: &Entity) {
+        let leader_state = self.lead_of(entity).leader_state.lock();
+        if let Some(actor) = leader_state.actors.get(entity) {
+            actor.under_way.message_sent();
+            actor.cast(EntityMessage::Input(Input::Wake));
         }
     }
 }

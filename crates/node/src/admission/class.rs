@@ -32,7 +32,7 @@ impl Class {
         }
     }
 
-    /// The class of a client's command, as far as the command tells; `None` if it is never shed: it gives something back,
+    /// The class of a client's command. `None` if it is never shed, because it gives something back,
     /// or an operator or the gateway sent it.
     pub(crate) fn of(command: &Command) -> Option<Class> {
         match command {

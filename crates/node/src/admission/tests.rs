@@ -117,7 +117,7 @@ fn a_lasting_overload_is_shed_and_the_rest_is_answered_in_time() {
 }
 
 #[test]
-fn who_has_begun_goes_on_while_newcomers_are_shed() {
+fn begun_purchases_go_on_while_new_ones_are_shed() {
     let mut node = Node::new(10);
     for round in 0..8_000 {
         for _ in 0..30 {
@@ -168,7 +168,7 @@ fn checkouts_have_a_bound_of_their_own() {
 }
 
 #[test]
-fn who_waits_for_a_gateway_does_not_keep_others_out() {
+fn a_checkout_that_waits_for_a_gateway_keeps_no_other_out() {
     let mut node = Node::new(10);
     node.load(0.5, Class::Checkout, 1_000);
     // As many checkouts as fit into the queue several times wait for their gateway for longer than all of this takes.
@@ -227,7 +227,7 @@ fn an_overload_on_a_slow_disk_is_shed_and_ends() {
 }
 
 #[test]
-fn what_queued_before_the_limit_was_low_is_not_taken_for_usual() {
+fn a_queue_from_before_a_low_limit_does_not_count_as_usual() {
     let mut control = Control::new(&OverloadSettings::default(), 0);
     let seen = |answered: u64, stay_ms: u64, under_way: usize| Seen {
         decided: answered,

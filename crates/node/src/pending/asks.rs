@@ -17,18 +17,18 @@ use tokio::sync::Notify;
 use crate::message::Message;
 
 /// Asks that are remembered; those beyond are asked again by their entities only.
-const ASKED_MAX: usize = 16_384;
+const ASKS_MAX: usize = 16_384;
 /// How long an ask is remembered, in milliseconds: its entity asks again by itself then.
 const LIFE_MS: u64 = 1_000;
 /// Milliseconds before a shard is asked again that could not be reached, or did not lead.
 pub(crate) const AGAIN_MS: u64 = 40;
 
-/// Of which shard, who is asked, who asks, about which hold.
+/// The shard, the entity that is asked, the one that asks, the hold.
 type Key = (ShardId, Entity, Entity, Option<HoldId>);
 
-/// What was asked of other shards.
+/// Asks to other shards without a reply.
 #[derive(Default)]
-pub(crate) struct Asked {
+pub(crate) struct PendingAsks {
     table: Mutex<Table>,
     pub(crate) some: Notify,
 }
@@ -41,19 +41,19 @@ struct Table {
     due: BTreeMap<ShardId, u64>,
 }
 
-impl Asked {
+impl PendingAsks {
     /// Remembers an ask until it is replied to.
     pub(crate) fn note(&self, shard: ShardId, (to, from): (&Entity, &Entity), ask: &Ask, now_ms: u64) {
         let mut table = self.table.lock();
-        if table.asks.len() >= ASKED_MAX {
+        if table.asks.len() >= ASKS_MAX {
             table.asks.retain(|_, (at_ms, _)| now_ms.saturating_sub(*at_ms) < LIFE_MS);
         }
-        if table.asks.len() < ASKED_MAX {
+        if table.asks.len() < ASKS_MAX {
             table.asks.insert((shard, to.clone(), from.clone(), ask.hold()), (now_ms, ask.clone()));
         }
     }
 
-    /// Somebody has replied. A reply to an earlier ask about the same hold, which may come twice, is none to the newest.
+    /// A reply has arrived. A repeated reply to an earlier ask about the same hold does not answer the newest ask.
     pub(crate) fn replied(&self, shard: ShardId, (replier, to): (&Entity, &Entity), reply: &Reply) {
         let key = (shard, replier.clone(), to.clone(), reply.hold());
         let mut table = self.table.lock();
@@ -62,7 +62,7 @@ impl Asked {
         }
     }
 
-    /// A shard is to be asked again: at once if who leads it now is news, else after a while.
+    /// Schedules to ask a shard again: at once if its leader is new, else after a while.
     pub(crate) fn again(&self, shard: ShardId, is_news: bool, now_ms: u64) {
         let at_ms = if is_news { now_ms } else { now_ms + AGAIN_MS };
         let mut table = self.table.lock();
@@ -129,7 +129,7 @@ mod tests {
         (Entity::Session(Id::new("hamlet").unwrap()), Entity::Cart(CartId(7)))
     }
 
-    fn noted(asked: &Asked, part: u16, now_ms: u64) {
+    fn noted(asked: &PendingAsks, part: u16, now_ms: u64) {
         let (session, cart) = entities();
         let ask = Ask::Overdue { hold: hold(part) };
         asked.note(3, (&session, &cart), &ask, now_ms);
@@ -145,8 +145,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_replied_to_is_asked_again_when_its_shard_is() {
-        let asked = Asked::default();
+    fn unanswered_asks_are_asked_again_with_their_shard() {
+        let asked = PendingAsks::default();
         (1..=3).for_each(|part| noted(&asked, part, 10));
         let (session, cart) = entities();
         asked.replied(3, (&session, &cart), &Reply::NotMine { hold: hold(2) });
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_late_reply_to_an_earlier_ask_of_the_same_hold_is_none_to_the_newest() {
-        let asked = Asked::default();
+        let asked = PendingAsks::default();
         let (session, cart) = entities();
         let (first, second) = (hold(1), hold(2));
         let release = |hold, revision| Ask::Release { hold, revision, left: None, last: false, expired: false };
@@ -179,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn what_its_entity_asks_again_by_itself_is_forgotten_and_there_is_a_bound() {
-        let asked = Asked::default();
+    fn old_asks_are_forgotten_and_their_number_is_bounded() {
+        let asked = PendingAsks::default();
         noted(&asked, 1, 10);
         asked.again(3, true, 10 + LIFE_MS);
         assert!(parts(asked.take(10 + LIFE_MS)).is_empty());
-        (0..=ASKED_MAX as u16).for_each(|part| noted(&asked, part, 2_000));
+        (0..=ASKS_MAX as u16).for_each(|part| noted(&asked, part, 2_000));
         asked.again(3, true, 2_000);
-        assert_eq!(parts(asked.take(2_000)).len(), ASKED_MAX);
+        assert_eq!(parts(asked.take(2_000)).len(), ASKS_MAX);
         asked.again(3, true, 2_000 + LIFE_MS);
         noted(&asked, 5, 2_000 + LIFE_MS);
         assert_eq!(parts(asked.take(2_000 + LIFE_MS)), [5], "old ones make room");

@@ -15,8 +15,8 @@ use tokio::sync::Notify;
 
 use super::doubt::{Doubt, Doubts, Path};
 use crate::{
+    api::{Failure, ReplyTo},
     caller::key_of,
-    door::{Failure, ReplyTo},
 };
 
 /// An attempt at another node that is not answered within these milliseconds is made again: the request id keeps it from
@@ -24,7 +24,7 @@ use crate::{
 pub(crate) const ATTEMPT_MS: u64 = 1_000;
 /// The calls of a node that have no outcome yet.
 #[derive(Default)]
-pub(crate) struct Calls {
+pub(crate) struct ForwardedCalls {
     pub(crate) table: Mutex<Table>,
     pub(crate) some: Notify,
 }
@@ -158,7 +158,7 @@ impl Call {
     }
 }
 
-impl Calls {
+impl ForwardedCalls {
     /// Whether a request is under way, or an attempt of it ended in doubt.
     pub(crate) fn knows(&self, entity: &Entity, request: RequestHash) -> bool {
         let table = self.table.lock();
@@ -185,12 +185,12 @@ mod tests {
     };
 
     use super::*;
-    use crate::door::{self, ReplySink};
+    use crate::api::{self, ReplySink};
 
     struct NoClient;
 
     impl ReplySink for NoClient {
-        fn answer(&self, _tag: u64, _result: door::Result) {}
+        fn answer(&self, _tag: u64, _result: api::Result) {}
     }
 
     fn call(request: Option<Request>) -> Call {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_who_begin_the_next_attempt_one_does() {
+    fn one_of_several_tasks_begins_the_next_attempt() {
         let mut call = change();
         assert!(call.begin_attempt(0, 0));
         assert!(!call.begin_attempt(0, 0), "another task has begun it");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_ends_while_its_client_asks_all_the_time() {
+    fn a_doubt_ends_although_its_client_asks_all_the_time() {
         const MINUTE_MS: u64 = 60_000;
         let (mut table, mut first) = (Table::default(), change());
         goes(&mut first, 2, 7, 5);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_else_is_final() {
+    fn other_final_outcomes() {
         let mut call = change();
         let first = goes(&mut call, 2, 7, 5);
         call.is_in_doubt();

@@ -20,7 +20,7 @@ const DOUBT_MS: u64 = 60_000;
 /// The way of one attempt: what goes along it is decided in the order in which it was sent, in this term or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Path {
-    /// Who is to decide.
+    /// The node that decides.
     pub(crate) node: NodeId,
     /// The connection to it; 0 to this node itself.
     pub(crate) connection: u64,
@@ -97,7 +97,7 @@ impl Doubts {
         self.known.get(&(entity.clone(), request)).map_or(Doubt::None, |(doubt, _)| *doubt)
     }
 
-    /// Whether anything is in doubt of a request, as far as that is not forgotten.
+    /// Whether a remembered attempt of a request is in doubt.
     pub(crate) fn has(&self, entity: &Entity, request: RequestHash) -> bool {
         !self.known.is_empty() && self.known.contains_key(&(entity.clone(), request))
     }
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_not_more_doubts_than_there_is_room_for() {
+    fn the_number_of_doubts_is_bounded() {
         let mut doubts = Doubts::default();
         let cart = |number: usize| Entity::Cart(CartId(number as u128));
         for number in 0..DOUBTS_MAX + 3 {

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::{
-    found::{HistoryFound, NoHistory, Wanted},
+    history_query::{HistoryPart, HistoryQuery, NoHistory},
     message::Message,
 };
 
@@ -17,38 +17,38 @@ use crate::{
 const WAITING_MAX: usize = 64;
 
 /// What comes back from another node.
-type Told = Result<HistoryFound, NoHistory>;
+type HistoryReply = Result<HistoryPart, NoHistory>;
 
-/// Who waits for what another node finds.
+/// Callers that wait for another node's history.
 #[derive(Default)]
-pub(crate) struct Histories(Mutex<BTreeMap<u64, (NodeId, oneshot::Sender<Told>)>>);
+pub(crate) struct PendingHistories(Mutex<BTreeMap<u64, (NodeId, oneshot::Sender<HistoryReply>)>>);
 
-impl Histories {
+impl PendingHistories {
     /// Asks another node, and waits for what it finds.
-    pub(crate) async fn ask(&self, world: &World, node: NodeId, wanted: Wanted<'_>) -> Told {
+    pub(crate) async fn ask(&self, world: &World, node: NodeId, query: HistoryQuery<'_>) -> HistoryReply {
         let tag = world.rng.u64();
-        let (told, tells) = oneshot::channel();
+        let (answered, tells) = oneshot::channel();
         {
             let mut waiting = self.0.lock();
             if waiting.len() >= WAITING_MAX {
                 return Err(NoHistory::Busy);
             }
-            waiting.insert(tag, (node, told));
+            waiting.insert(tag, (node, answered));
         }
         let _waits = Waits { histories: self, tag };
-        let message = Message::History { tag, wanted }.encode();
+        let message = Message::History { tag, query }.encode();
         world.net.send(node, Lane::Calls, message).map_err(|_| NoHistory::Elsewhere)?;
         tells.await.unwrap_or(Err(NoHistory::Elsewhere))
     }
 
     /// A node tells what it found.
-    pub(crate) fn told(&self, from: NodeId, tag: u64, told: Told) {
+    pub(crate) fn answered(&self, from: NodeId, tag: u64, answered: HistoryReply) {
         let mut waiting = self.0.lock();
         if waiting.get(&tag).is_some_and(|(node, _)| *node == from)
             && let Some((_, waits)) = waiting.remove(&tag)
         {
-            // Who gave up does not mind.
-            let _ = waits.send(told);
+            // The caller may have given up.
+            let _ = waits.send(answered);
         }
     }
 
@@ -58,9 +58,9 @@ impl Histories {
     }
 }
 
-/// One who waits; it is forgotten when it gives up.
+/// A waiting caller. It is removed when it gives up.
 struct Waits<'a> {
-    histories: &'a Histories,
+    histories: &'a PendingHistories,
     tag: u64,
 }
 

@@ -8,7 +8,7 @@ use boxoffice_shard::{NodeId, ShardId};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-/// Messages parked for one shard; what comes beyond is lost, and asked again.
+/// The most messages parked for one shard. Further ones are dropped and asked again.
 const PARKED_MAX: usize = 1_024;
 
 /// A message that waits for a leader.
@@ -23,17 +23,17 @@ pub(crate) struct Waiting {
 
 /// What waits for a leader, by shard and in order.
 #[derive(Default)]
-pub(crate) struct Parked(Mutex<BTreeMap<ShardId, Shelf>>);
+pub(crate) struct LeaderlessQueue(Mutex<BTreeMap<ShardId, ShardQueue>>);
 
 /// What waits for the leader of one shard.
 #[derive(Default)]
-struct Shelf {
+struct ShardQueue {
     waiting: Vec<Waiting>,
     /// When to try again, in milliseconds of the monotonic clock.
     due_ms: u64,
 }
 
-impl Parked {
+impl LeaderlessQueue {
     /// Keeps messages until the shard has a leader, or until that time.
     pub(crate) fn park(&self, shard: ShardId, waiting: impl IntoIterator<Item = Waiting>, due_ms: u64) {
         let mut waiting = waiting.into_iter().peekable();
@@ -41,10 +41,10 @@ impl Parked {
             return;
         }
         let mut parked = self.0.lock();
-        let shelf = parked.entry(shard).or_default();
-        let room = PARKED_MAX.saturating_sub(shelf.waiting.len());
-        shelf.due_ms = if shelf.waiting.is_empty() { due_ms } else { due_ms.min(shelf.due_ms) };
-        shelf.waiting.extend(waiting.take(room));
+        let queue = parked.entry(shard).or_default();
+        let room = PARKED_MAX.saturating_sub(queue.waiting.len());
+        queue.due_ms = if queue.waiting.is_empty() { due_ms } else { due_ms.min(queue.due_ms) };
+        queue.waiting.extend(waiting.take(room));
     }
 
     /// Everything for a shard.
@@ -55,7 +55,7 @@ impl Parked {
     /// The shards that are to be tried again now.
     pub(crate) fn due(&self, now_ms: u64) -> Vec<ShardId> {
         let parked = self.0.lock();
-        parked.iter().filter(|(_, shelf)| shelf.due_ms <= now_ms).map(|(shard, _)| *shard).collect()
+        parked.iter().filter(|(_, queue)| queue.due_ms <= now_ms).map(|(shard, _)| *shard).collect()
     }
 
     /// Whether nothing waits.
@@ -73,8 +73,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_parked_is_bounded_and_comes_out_once_in_order() {
-        let parked = Parked::default();
+    fn parked_messages_are_bounded_and_come_out_once_in_order() {
+        let parked = LeaderlessQueue::default();
         for number in 0..=PARKED_MAX {
             parked.park(3, waiting(Bytes::copy_from_slice(&number.to_le_bytes())), 40);
         }

@@ -10,29 +10,29 @@ use bytes::Bytes;
 
 use crate::{message::Message, pending::leaderless::Waiting, shared::Shared};
 
-/// How often it is looked whether a shard is to be asked again, in milliseconds.
+/// How often shards that are to be asked again are checked, in milliseconds.
 const LOOK_MS: u64 = 10;
 
 impl Shared {
     /// Sends an ask once more, to the present leader of the shard.
     pub(crate) fn ask_again(self: &Arc<Self>, shard: ShardId, message: Bytes) {
-        let cell = &self.cells[usize::from(shard)];
-        if cell.leads() {
+        let lead = &self.shards[usize::from(shard)];
+        if lead.leads() {
             if let Ok(message) = Message::decode(&message) {
                 self.deliver(self.config.node_id, message);
             }
-        } else if !self.send_to_leader(cell, message) {
-            self.asked.again(shard, false, self.world.clock.monotonic_ms());
+        } else if !self.send_to_leader(lead, message) {
+            self.pending_asks.again(shard, false, self.world.clock.monotonic_ms());
         }
     }
 
-    /// Sends what waits for a leader of the shard; what cannot be sent goes on waiting. Who leads may be news.
+    /// Sends the messages that wait for a leader of the shard. Those that cannot be sent go on waiting. `is_news`: it is new.
     pub(crate) fn send_parked(self: &Arc<Self>, shard: ShardId, is_news: bool) {
-        let cell = &self.cells[usize::from(shard)];
-        let waiting = self.parked.take(shard);
-        if !cell.leads() {
-            let unsent = waiting.into_iter().filter(|waiting| !self.send_parked_one(cell, waiting, is_news));
-            return self.park(cell, unsent.collect::<Vec<_>>());
+        let lead = &self.shards[usize::from(shard)];
+        let waiting = self.leaderless.take(shard);
+        if !lead.leads() {
+            let unsent = waiting.into_iter().filter(|waiting| !self.send_parked_one(lead, waiting, is_news));
+            return self.park(lead, unsent.collect::<Vec<_>>());
         }
         for Waiting { message, .. } in waiting {
             if let Ok(message) = Message::decode(&message) {
@@ -47,38 +47,38 @@ impl Shared {
         if leader.is_none() {
             return;
         }
-        self.asked.again(shard, true, self.world.clock.monotonic_ms());
+        self.pending_asks.again(shard, true, self.world.clock.monotonic_ms());
         self.send_parked(shard, true);
     }
 
     /// The link to a node is up or lost: what was asked there and not replied to may be lost with it.
     pub(crate) fn link_changed(&self, node: NodeId, up: bool) {
         let now_ms = self.world.clock.monotonic_ms();
-        for cell in self.cells.iter().filter(|cell| cell.belief.lock().known() == Some(node)) {
-            self.asked.again(cell.id, up, now_ms);
+        for lead in self.shards.iter().filter(|lead| lead.leader_hint.lock().known() == Some(node)) {
+            self.pending_asks.again(lead.id, up, now_ms);
         }
     }
 }
 
-/// Sends again what is to be sent again, asks and what is parked, until the node is gone.
+/// Sends asks and parked messages again when they are due, until the node is gone.
 pub(crate) async fn run(weak: Weak<Shared>) {
     loop {
         let Some(shared) = weak.upgrade() else { return };
         let now_ms = shared.world.clock.monotonic_ms();
-        for (shard, messages) in shared.asked.take(now_ms) {
+        for (shard, messages) in shared.pending_asks.take(now_ms) {
             for (asker, message) in messages {
                 // Another leader of the asker asks by itself.
-                if shared.cell_of(&asker).leads() {
+                if shared.lead_of(&asker).leads() {
                     shared.ask_again(shard, message);
                 }
             }
         }
-        for shard in shared.parked.due(now_ms) {
+        for shard in shared.leaderless.due(now_ms) {
             shared.send_parked(shard, false);
         }
-        if shared.asked.is_idle() && shared.parked.is_empty() {
+        if shared.pending_asks.is_idle() && shared.leaderless.is_empty() {
             // Waits without keeping the node alive.
-            let asked = Arc::clone(&shared.asked);
+            let asked = Arc::clone(&shared.pending_asks);
             drop(shared);
             asked.some.notified().await;
         } else {

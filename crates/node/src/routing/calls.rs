@@ -17,8 +17,8 @@ use boxoffice_env::Lane;
 use boxoffice_shard::{NodeId, ShardId};
 
 use crate::{
-    actor::Given,
-    door::{self, Failure, ReplySink, ReplyTo},
+    actor::CallContext,
+    api::{self, Failure, ReplySink, ReplyTo},
     message::{Message, NoAnswer},
     pending::{
         calls::{ATTEMPT_MS, Call, State},
@@ -50,7 +50,7 @@ enum Target {
 struct Sink(Weak<Shared>);
 
 impl ReplySink for Sink {
-    fn answer(&self, tag: u64, result: door::Result) {
+    fn answer(&self, tag: u64, result: api::Result) {
         if let Some(shared) = self.0.upgrade() {
             shared.call_answered(tag, result.map_err(NoAnswer::Failed));
         }
@@ -65,8 +65,8 @@ impl Shared {
     /// Takes a client's command; it is answered at its deadline at the latest.
     pub(crate) fn begin_call(self: &Arc<Self>, command: Command, request: Option<Request>, reply: ReplyTo) {
         let now_ms = self.world.clock.monotonic_ms();
-        let shard = self.cell_of(&command.entity()).id;
-        let deadline_ms = now_ms + reply.patience_ms();
+        let shard = self.lead_of(&command.entity()).id;
+        let deadline_ms = now_ms + reply.timeout_ms();
         let state = State::Waits(now_ms);
         let (attempt, path, failure) = (0, None, Failure::NotReady);
         let mut call = Call {
@@ -121,12 +121,12 @@ impl Shared {
                 call.state = State::Here;
                 call.path = Some(Path { node: self.config.node_id, connection: 0, term });
                 let (command, request, by) = (call.command.clone(), call.request, call.reply.asker().cloned());
-                let given = Given { term: request.map(|_| term), is_repeat: call.is_repeat() };
+                let given = CallContext { term: request.map(|_| term), is_repeat: call.is_repeat() };
                 let left_ms = call.deadline_ms.saturating_sub(now_ms);
                 // The answer may come before this returns.
                 drop(table);
                 let sink = Arc::new(Sink(Arc::downgrade(self)));
-                self.take_here(command, request, given, ReplyTo::new(sink, tag).within(left_ms).by(by));
+                self.take_here(command, request, given, ReplyTo::new(sink, tag).with_timeout(left_ms).by(by));
             }
             Target::At(node, term) => {
                 let retried = call.attempt > 1 && planted::is("a retry under a new request id");
@@ -138,7 +138,7 @@ impl Shared {
                 let (is_repeat, left_ms) = (call.is_repeat(), call.deadline_ms.saturating_sub(now_ms));
                 let frame = Message::Call { tag, term, left_ms, is_repeat, request, by, command }.encode();
                 let sent = self.world.net.send(node, Lane::Calls, frame);
-                self.cells[usize::from(call.shard)].note_sent(&sent);
+                self.shards[usize::from(call.shard)].note_sent(&sent);
                 call.state = match sent {
                     Ok(connection) => {
                         call.path = Some(Path { node, connection, term });
@@ -177,8 +177,8 @@ impl Shared {
         match why {
             NoAnswer::NotLeader(led) => {
                 if let State::At(asked, _) = call.state {
-                    let belief = &self.cells[usize::from(call.shard)].belief;
-                    if belief.lock().correct(asked, led, self.config.node_id) {
+                    let leader_hint = &self.shards[usize::from(call.shard)].leader_hint;
+                    if leader_hint.lock().correct(asked, led, self.config.node_id) {
                         again_ms = now_ms;
                     }
                 }
@@ -278,13 +278,13 @@ impl Shared {
     }
 }
 
-/// Who leads a call's shard, as far as is known here.
+/// The known leader of a call's shard.
 fn target(shared: &Shared, call: &Call) -> Target {
-    let cell = &shared.cells[usize::from(call.shard)];
-    if let Some(term) = cell.leads_in() {
+    let lead = &shared.shards[usize::from(call.shard)];
+    if let Some(term) = lead.leads_in() {
         return Target::Here(term);
     }
-    match cell.leader_in_term(call.attempt) {
+    match lead.leader_in_term(call.attempt) {
         Some((node, term)) if node != shared.config.node_id => Target::At(node, term),
         Some(_) | None => Target::Nowhere,
     }

@@ -6,7 +6,7 @@ use boxoffice_core::{host::Input, id::Entity};
 use boxoffice_env::Lane;
 use boxoffice_shard::NodeId;
 
-use crate::{caller::Caller, cell::ShardCell, message::Message, pending::asks, shared::Shared};
+use crate::{caller::Caller, message::Message, pending::asks, shard_lead::ShardLead, shared::Shared};
 
 impl Shared {
     /// Hands in an ask or a reply that the node `from` has sent.
@@ -19,7 +19,7 @@ impl Shared {
                 self.hand_in(from, &to, input);
             }
             Message::Reply { to, from: replier, reply } => {
-                self.asked.replied(self.cell_of(&replier).id, (&*replier, &*to), &reply);
+                self.pending_asks.replied(self.lead_of(&replier).id, (&*replier, &*to), &reply);
                 let input = Input::Reply { from: replier.into_owned(), reply: reply.into_owned() };
                 self.hand_in(from, &to, input);
             }
@@ -29,8 +29,8 @@ impl Shared {
 
     fn hand_in(self: &Arc<Self>, from: NodeId, to: &Entity, input: Input<Caller>) {
         let Err(input) = self.send(to, input) else { return };
-        let cell: &Arc<ShardCell> = self.cell_of(to);
-        let message = Message::Elsewhere { shard: cell.id, led: cell.led() };
+        let lead: &Arc<ShardLead> = self.lead_of(to);
+        let message = Message::NotLeader { shard: lead.id, leader: lead.leader_info() };
         // It asks again in any case.
         let _ = self.world.net.send(from, Lane::Calls, message.encode());
         // Its sender has forgotten what it does not ask again.
@@ -38,10 +38,10 @@ impl Shared {
             Input::Reply { from: replier, reply } => {
                 let message =
                     Message::Reply { to: Cow::Borrowed(to), from: Cow::Borrowed(&replier), reply: Cow::Owned(reply) };
-                self.pass_on(cell, (from, &replier), message.encode());
+                self.pass_on(lead, (from, &replier), message.encode());
             }
             Input::Ask { from: asker, ask } if !ask.wants_reply() => {
-                self.pass_on(cell, (from, &asker), asks::encoded(to, &asker, &ask));
+                self.pass_on(lead, (from, &asker), asks::encoded(to, &asker, &ask));
             }
             _ => {}
         }

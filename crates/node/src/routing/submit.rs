@@ -10,9 +10,9 @@ use boxoffice_core::{
 use boxoffice_wire::{FirstCommand, joining};
 
 use crate::{
-    actor::Given,
+    actor::CallContext,
     admission::Class,
-    door::{Failure, ReplyTo},
+    api::{Failure, ReplyTo},
     shared::Shared,
 };
 
@@ -27,9 +27,9 @@ impl Shared {
             return reply.answer(Ok(Err(Refusal::WrongSecret)));
         }
         if self.is_alone() {
-            return self.take_here(command, request, Given::default(), reply);
+            return self.take_here(command, request, CallContext::default(), reply);
         }
-        if let Some(retry_after_ms) = self.sheds_far(&command, request) {
+        if let Some(retry_after_ms) = self.sheds_remote(&command, request) {
             return reply.answer(Err(Failure::Busy(retry_after_ms)));
         }
         self.begin_call(command, request, reply);
@@ -42,18 +42,18 @@ impl Shared {
             return None;
         }
         let entity = command.entity();
-        let cell = self.cell_of(&entity);
-        if !self.is_alone() && !cell.leads() {
-            return self.sheds_far(command, request);
+        let lead = self.lead_of(&entity);
+        if !self.is_alone() && !lead.leads() {
+            return self.sheds_remote(command, request);
         }
         let class = || match request {
             Some(request) if self.calls.knows(&entity, request.id) => None,
-            Some(_) | None => cell.class_of(&entity, command, request),
+            Some(_) | None => lead.class_of(&entity, command, request),
         };
         self.sheds_now(class)
     }
 
-    /// The same for a command of which only the head was read; `None` also where the rest of it would tell.
+    /// The same for a command of which only the head was read. `None` also if the class depends on the rest.
     pub(crate) fn sheds_first(&self, command: &dyn Fn() -> Option<FirstCommand>) -> Option<u32> {
         if !self.admission.may_shed() || self.draining.load(Ordering::Relaxed) {
             return None;
@@ -65,7 +65,7 @@ impl Shared {
                 let cart = Entity::Cart(cart);
                 match self.calls.knows(&cart, rid) {
                     true => None,
-                    false => self.cell_of(&cart).class_of_opening(&cart, rid),
+                    false => self.lead_of(&cart).class_of_opening(&cart, rid),
                 }
             }
         };
@@ -74,18 +74,18 @@ impl Shared {
 
     /// The same for a command that another node decides. What that node may have admitted before is not shed here: only reads,
     /// and what begins a cart that this node has not heard of.
-    fn sheds_far(&self, command: &Command, request: Option<Request>) -> Option<u32> {
+    fn sheds_remote(&self, command: &Command, request: Option<Request>) -> Option<u32> {
         if !self.admission.may_shed() {
             return None;
         }
         let entity = command.entity();
-        let cell = self.cell_of(&entity);
-        if cell.leads() {
+        let lead = self.lead_of(&entity);
+        if lead.leads() {
             return None;
         }
         let class = || match request {
             Some(request) if self.calls.knows(&entity, request.id) => None,
-            Some(_) | None => cell.class_of(&entity, command, request).filter(|class| *class <= Class::Begin),
+            Some(_) | None => lead.class_of(&entity, command, request).filter(|class| *class <= Class::Begin),
         };
         self.sheds_now(class)
     }

@@ -123,19 +123,19 @@ fn a_lost_disk_is_replaced_under_the_same_id() {
 }
 
 #[test]
-fn what_is_on_other_nodes_only_is_watched_as_well() {
+fn entities_without_a_replica_here_are_watched_as_well() {
     let mut machines = Machines::of_three();
     for shelf in 0..12 {
         machines.must(1, Command::Product(product(shelf), ProductCommand::Put(stock_of(100))), shelf + 1);
     }
     machines.join(4);
     machines.settled("the fourth has its share", |cluster| cluster.places[1..].iter().any(|place| place.aim.has(4)));
-    let far: Vec<(u64, u64)> = (0..12)
+    let remote: Vec<(u64, u64)> = (0..12)
         .flat_map(|shelf| (1..=4).map(move |node| (node, shelf)))
-        .filter(|(node, shelf)| machines.is_far(*node, *shelf))
+        .filter(|(node, shelf)| machines.is_remote(*node, *shelf))
         .collect();
-    assert!(!far.is_empty(), "with three copies on four nodes some shard is elsewhere for each");
-    for (cart, (node, shelf)) in (0..).zip(&far) {
+    assert!(!remote.is_empty(), "with three copies on four nodes some shard is elsewhere for each");
+    for (cart, (node, shelf)) in (0..).zip(&remote) {
         let mut watched = machines.watch(*node, *shelf);
         let (version, before) = watched.next();
         buy(&machines, 1 + cart % 4, cart, *shelf);
@@ -150,7 +150,7 @@ fn what_is_on_other_nodes_only_is_watched_as_well() {
         }
     }
     let entity = boxoffice_core::id::Entity::Product(boxoffice_core::id::Id::new("nobody").unwrap());
-    let (node, _) = far[0];
+    let (node, _) = remote[0];
     assert!(machines.watch_entity(node, &entity).is_err());
 }
 
@@ -176,7 +176,7 @@ fn a_history_is_told_by_every_node_wherever_its_log_is() {
             versions.all(|version| version == 7)
         })
     });
-    let (mut far, mut young) = (0, 0);
+    let (mut remote, mut young) = (0, 0);
     for shelf in 0..8 {
         let whole = machines.history(1, shelf, 1_000, None);
         for node in 1..=4 {
@@ -190,11 +190,11 @@ fn a_history_is_told_by_every_node_wherever_its_log_is() {
             assert_eq!((newest.entries.len(), newest.is_full), (3, true));
             let older = machines.history(node, shelf, 1_000, Some(newest.from));
             assert_eq!([older.entries, newest.entries].concat(), whole.entries);
-            far += u64::from(machines.is_far(node, shelf));
-            young += u64::from(node == 4 && !machines.is_far(node, shelf));
+            remote += u64::from(machines.is_remote(node, shelf));
+            young += u64::from(node == 4 && !machines.is_remote(node, shelf));
         }
     }
-    assert!(far > 0 && young > 0, "{far} far ones, {young} at the fourth");
+    assert!(remote > 0 && young > 0, "{remote} far ones, {young} at the fourth");
     let unknown = machines.history(4, 99, 10, None);
     assert_eq!((unknown.version, unknown.entries.len()), (0, 0));
 }

@@ -25,10 +25,10 @@ use boxoffice_env::{
     Rng, World,
 };
 use boxoffice_node::{
+    api::{self, ReplySink, ReplyTo},
     config::NodeConfig,
-    door::{self, ReplySink, ReplyTo},
+    frame_info::frame_info,
     node::{Node, NodeHandle},
-    overheard::overhear,
     tasks::Gate,
 };
 use boxoffice_storage::identity::{ClusterId, Joining, draw_disk_id};
@@ -193,7 +193,7 @@ impl Net for Endpoint {
         if !state.up.contains(&way) {
             return Err(NotSent::Unreachable(to));
         }
-        if lane == Lane::Calls && overhear(&frame).is_some_and(|it| REPLIES.contains(&it.kind)) {
+        if lane == Lane::Calls && frame_info(&frame).is_some_and(|it| REPLIES.contains(&it.kind)) {
             if inside.full.load(Ordering::Relaxed) {
                 return Err(NotSent::Full(to));
             }
@@ -233,10 +233,10 @@ impl Net for Endpoint {
     }
 }
 
-struct Answers(mpsc::UnboundedSender<door::Result>);
+struct Answers(mpsc::UnboundedSender<api::Result>);
 
 impl ReplySink for Answers {
-    fn answer(&self, _: u64, result: door::Result) {
+    fn answer(&self, _: u64, result: api::Result) {
         // The caller may have given up.
         let _ = self.0.send(result);
     }
@@ -335,7 +335,7 @@ async fn ready(node: &NodeHandle) {
     }
 }
 
-async fn ask(node: &NodeHandle, command: Command, request: Option<u64>) -> door::Result {
+async fn ask(node: &NodeHandle, command: Command, request: Option<u64>) -> api::Result {
     let (sender, mut receiver) = mpsc::unbounded_channel();
     let request = request.map(|id| Request { id: RequestHash(id), body: 0 });
     node.submit(command, request, ReplyTo::new(Arc::new(Answers(sender)), 0));

@@ -25,8 +25,8 @@ use boxoffice_env::{Clock, Disk, DiskFile, DiskLock, MemoryDisk, MemoryStores, O
 use boxoffice_node::contain::planted;
 use boxoffice_node::{
     admission::OverloadSettings,
+    api::{self, Failure, ReplySink, ReplyTo, TIMEOUT_MS},
     config::NodeConfig,
-    door::{self, Failure, PATIENCE_MS, ReplySink, ReplyTo},
     node::Node,
     tasks::Gate,
 };
@@ -53,7 +53,7 @@ struct SimulatedClock {
     /// When the machine was switched on, and when this process began.
     begun: Instant,
     started: Instant,
-    /// How far its wall clock is ahead.
+    /// The lead of its wall clock.
     ahead_ms: Arc<AtomicI64>,
 }
 
@@ -137,10 +137,10 @@ struct Machine {
     ahead_ms: Arc<AtomicI64>,
 }
 
-struct Answers(mpsc::UnboundedSender<door::Result>);
+struct Answers(mpsc::UnboundedSender<api::Result>);
 
 impl ReplySink for Answers {
-    fn answer(&self, _: u64, result: door::Result) {
+    fn answer(&self, _: u64, result: api::Result) {
         // The caller may have given up.
         let _ = self.0.send(result);
     }
@@ -200,18 +200,18 @@ async fn ready(node: &Node) {
     }
 }
 
-fn submit(node: &Node, command: Command, request: u64) -> mpsc::UnboundedReceiver<door::Result> {
-    submit_within(node, command, request, PATIENCE_MS)
+fn submit(node: &Node, command: Command, request: u64) -> mpsc::UnboundedReceiver<api::Result> {
+    submit_within(node, command, request, TIMEOUT_MS)
 }
 
-fn submit_within(node: &Node, command: Command, request: u64, left_ms: u64) -> mpsc::UnboundedReceiver<door::Result> {
+fn submit_within(node: &Node, command: Command, request: u64, left_ms: u64) -> mpsc::UnboundedReceiver<api::Result> {
     let (sender, receiver) = mpsc::unbounded_channel();
     let request = Request { id: RequestHash(request), body: 0 };
-    node.handle().submit(command, Some(request), ReplyTo::new(Arc::new(Answers(sender)), 0).within(left_ms));
+    node.handle().submit(command, Some(request), ReplyTo::new(Arc::new(Answers(sender)), 0).with_timeout(left_ms));
     receiver
 }
 
-async fn answer(mut receiver: mpsc::UnboundedReceiver<door::Result>) -> door::Result {
+async fn answer(mut receiver: mpsc::UnboundedReceiver<api::Result>) -> api::Result {
     timeout(Duration::from_secs(60), receiver.recv()).await.expect("in time").expect("an answer")
 }
 
@@ -383,7 +383,7 @@ async fn an_acknowledgement_waits_for_company_and_not_for_long() {
 
 /// What comes for a cart while its host is lent waits, and is answered in order.
 #[tokio::test(start_paused = true)]
-async fn what_comes_for_a_cart_that_is_lent_waits() {
+async fn messages_for_a_lent_cart_wait() {
     let node = Machine::new().start(Duration::from_millis(2), Gate::new());
     ready(&node).await;
     must(&node, put_called("brochure", 3), 1).await;
@@ -566,7 +566,7 @@ async fn a_clock_that_was_set_back_while_the_node_was_down_ends_no_hold_early() 
 /// The last one of something is held, and that is not durable yet, when a decision about it panics. Who asks for it next is
 /// answered from a state that has the hold.
 #[cfg(debug_assertions)]
-async fn who_begins_anew_after_a_panic_has_all_that_was_proposed() {
+async fn a_restart_after_a_panic_has_all_proposals() {
     let node = Machine::new().start(Duration::from_millis(100), Gate::new());
     ready(&node).await;
     must(&node, put_called("flyer", 1), 1).await;
@@ -589,7 +589,7 @@ async fn who_begins_anew_after_a_panic_has_all_that_was_proposed() {
 
 /// What panics again by itself rests, ever longer, and says so at once; when it does not any more, it goes on.
 #[cfg(debug_assertions)]
-async fn who_panics_again_by_itself_rests() {
+async fn an_entity_that_panics_again_by_itself_cools_down() {
     let node = Machine::new().start(Duration::from_millis(2), Gate::new());
     ready(&node).await;
     must(&node, put_called("ghost", 1), 1).await;
@@ -599,7 +599,7 @@ async fn who_panics_again_by_itself_rests() {
     let begin = Instant::now();
     sleep(Duration::from_secs(20)).await;
     assert_eq!(answer(submit(&node, put_called("ghost", 2), 3)).await, Err(Failure::Internal));
-    // The command, two wakes at once, and those after rests of 1, 2, 4 and 8 s.
+    // The command, two wakes at once, and those after cooldowns of 1, 2, 4 and 8 s.
     assert!(node.handle().metrics_text().contains("boxoffice_panics_contained_total 7\n"));
     planted::plant("");
     sleep(Duration::from_secs(12)).await;
@@ -611,8 +611,8 @@ async fn who_panics_again_by_itself_rests() {
 #[tokio::test(start_paused = true)]
 #[cfg(debug_assertions)]
 async fn a_panic_of_a_decision_is_contained() {
-    who_begins_anew_after_a_panic_has_all_that_was_proposed().await;
-    who_panics_again_by_itself_rests().await;
+    a_restart_after_a_panic_has_all_proposals().await;
+    an_entity_that_panics_again_by_itself_cools_down().await;
     a_panic_in_the_carts_half_of_a_joint_turn_leaves_nothing_held().await;
 }
 
@@ -629,14 +629,14 @@ async fn nothing_is_decided_for_a_caller_that_has_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_admitted_and_what_gives_back_is_never_shed() {
+async fn admitted_requests_and_releases_are_never_shed() {
     let overload = OverloadSettings { under_way_max: 1, ..OverloadSettings::default() };
     let node = Machine::new().start_with(Duration::from_millis(2), Gate::new(), overload);
     ready(&node).await;
     must(&node, put(), 1).await;
     must(&node, hold(1), 1).await;
     let first = submit(&node, hold(2), 1);
-    let is_shed = |result: &door::Result| matches!(result, Err(Failure::Busy(1..)));
+    let is_shed = |result: &api::Result| matches!(result, Err(Failure::Busy(1..)));
     let newcomer = answer(submit(&node, hold(3), 1)).await;
     assert!(is_shed(&newcomer), "one command is under way: {newcomer:?}");
     let under_way = answer(submit(&node, hold(2), 1)).await;

@@ -20,8 +20,8 @@ use boxoffice_core::{
 use boxoffice_env::{MemoryDisk, MemoryStores, World};
 use boxoffice_feeds::{FeedEvent, View, Watcher, Watching};
 use boxoffice_node::{
+    api::{self, ReplySink, ReplyTo},
     config::NodeConfig,
-    door::{self, ReplySink, ReplyTo},
     node::{Node, Runtimes},
 };
 use boxoffice_wire::{
@@ -69,10 +69,10 @@ struct Shop {
     runtime: Runtime,
 }
 
-struct Answers(mpsc::Sender<door::Result>);
+struct Answers(mpsc::Sender<api::Result>);
 
 impl ReplySink for Answers {
-    fn answer(&self, _tag: u64, result: door::Result) {
+    fn answer(&self, _tag: u64, result: api::Result) {
         // The caller may have given up.
         let _ = self.0.send(result);
     }
@@ -173,7 +173,7 @@ impl Shop {
     }
 }
 
-/// Somebody who watches one entity.
+/// A watcher of one entity.
 struct Guest {
     watcher: Watcher,
     runtime: tokio::runtime::Handle,
@@ -230,7 +230,7 @@ impl Guest {
         }
     }
 
-    fn stock_until(&mut self, wanted: StockCounts) -> u64 {
+    fn stock_until(&mut self, query: StockCounts) -> u64 {
         loop {
             let (version, counts) = match self.next::<ProductSnapshot>() {
                 Event::Snapshot(snapshot) => (snapshot.version, snapshot.counts),
@@ -238,7 +238,7 @@ impl Guest {
                 other @ (Event::Ended(_) | Event::Stale(_)) => panic!("{other:?}"),
             };
             assert_eq!(counts.free + counts.held + counts.sold, 100, "P1");
-            if counts == wanted {
+            if counts == query {
                 return version;
             }
         }
@@ -250,7 +250,7 @@ fn purchases_are_pushed_and_gone_on_with_through_the_store_and_a_restart() {
     let machine = Machine { disk: MemoryDisk::new(), stores: MemoryStores::new() };
     let shop = machine.start();
     shop.open(100);
-    // A customer to whom nothing has happened yet.
+    // A customer without purchases.
     let mut live = shop.watch(&ada(), None);
     let Event::Snapshot(none) = live.next::<PurchasesSnapshot>() else { panic!("it begins with a snapshot") };
     assert_eq!((none.from, none.to), (0, 0));
@@ -259,7 +259,7 @@ fn purchases_are_pushed_and_gone_on_with_through_the_store_and_a_restart() {
     orders.extend((1..6).map(|number| shop.buy(number)));
     assert_eq!(live.purchases(1, 6), orders[1..]);
 
-    // Six carts and the customer are at rest; she is watched all the time.
+    // Six carts and the customer leave memory. The customer is watched all the time.
     shop.left(7);
     assert_eq!(shop.watch(&ada(), Some(Since::Cursor(2))).purchases(2, 6), orders[2..], "read from the store");
     orders.push(shop.buy(6));

@@ -114,7 +114,7 @@ fn storm(seed: u64) {
 }
 
 #[test]
-fn nobody_who_was_told_of_an_order_loses_it_in_a_storm() {
+fn no_acknowledged_order_is_lost_in_a_storm() {
     let seeds: Vec<u64> = match std::env::var("BOXOFFICE_SEED") {
         Ok(seed) => vec![seed.parse().expect("a number")],
         Err(_) => (0..2).map(|_| SmallRng::from_os_rng().random()).collect(),

@@ -1,7 +1,7 @@
 //! Carts leave memory and are found again.
 
 use boxoffice_core::{answer::Answer, command::CartCommand};
-use boxoffice_node::door::Failure;
+use boxoffice_node::api::Failure;
 
 use crate::shop::{Machine, eventually};
 
@@ -143,7 +143,7 @@ fn a_missing_or_damaged_store_is_refused_at_the_start() {
     shop.open(8);
     shop.rush(0..600, &mut |_| {});
     shop.settle(STAY + 7);
-    // The snapshots that are cut from now on rest on the store.
+    // Snapshots that are cut from now on depend on the store.
     let before = shop.metric(|metrics| &metrics.snapshots);
     // How many purchases make a snapshot due depends on how many share an entry.
     let two_each = || shop.metric(|metrics| &metrics.snapshots) >= before + 4;

@@ -24,9 +24,9 @@ use boxoffice_core::{
 };
 use boxoffice_env::{MemoryDisk, MemoryStores, World};
 use boxoffice_node::{
+    api::{self, Failure, ReplySink, ReplyTo},
     audit::Depth,
     config::NodeConfig,
-    door::{self, Failure, ReplySink, ReplyTo},
     error::NodeError,
     node::{Node, NodeHandle, Runtimes},
 };
@@ -145,10 +145,10 @@ pub(crate) struct Shop {
 }
 
 /// Takes answers by their number.
-struct Answers(mpsc::Sender<(u64, door::Result)>);
+struct Answers(mpsc::Sender<(u64, api::Result)>);
 
 impl ReplySink for Answers {
-    fn answer(&self, tag: u64, result: door::Result) {
+    fn answer(&self, tag: u64, result: api::Result) {
         // The caller may have given up.
         let _ = self.0.send((tag, result));
     }
@@ -172,7 +172,7 @@ impl Shop {
         let _ = selling.block_on(node.stop(0));
     }
 
-    pub(crate) fn ask(&self, command: Command, request: Option<u64>) -> door::Result {
+    pub(crate) fn ask(&self, command: Command, request: Option<u64>) -> api::Result {
         let (sender, receiver) = mpsc::channel();
         let request = request.map(|request| Request { id: RequestHash(request), body: 0 });
         self.handle().submit(command, request, ReplyTo::new(Arc::new(Answers(sender)), 0));
@@ -224,7 +224,7 @@ impl Shop {
         }
     }
 
-    pub(crate) fn cart(&self, number: u64, command: CartCommand, request: Option<u64>) -> door::Result {
+    pub(crate) fn cart(&self, number: u64, command: CartCommand, request: Option<u64>) -> api::Result {
         let Entity::Cart(id) = cart(number) else { panic!("a cart") };
         self.ask(Command::Cart(id, command), request)
     }
@@ -243,7 +243,7 @@ impl Shop {
         }
     }
 
-    /// The order of a cart, as a caller who knows its number gets it.
+    /// The order of a cart, as a caller with its id gets it.
     pub(crate) fn order(&self, number: u64) -> Arc<Order> {
         match self.cart(number, CartCommand::Order, None) {
             Ok(Ok(answered)) => match answered.answer {

@@ -24,8 +24,8 @@ use boxoffice_env::OsClock;
 use boxoffice_feeds::{Commit, FeedSettings, FeedSource, FeedUpdate, Feeds};
 use boxoffice_node::{
     access::KeyRing,
-    door::{Failure, ReplyTo},
-    history::{HistoryError, HistoryFound},
+    api::{Failure, ReplyTo},
+    history::{HistoryError, HistoryPart},
 };
 use boxoffice_wire::{
     hello::{Durability, Hello},
@@ -74,7 +74,7 @@ pub(crate) struct Node {
     searches: Arc<Mutex<usize>>,
     pub(crate) searches_most: Mutex<usize>,
     /// The result of the next histories. Busy if there is none.
-    pub(crate) history: Mutex<Option<HistoryFound>>,
+    pub(crate) history: Mutex<Option<HistoryPart>>,
     /// The parameters of the histories that were read.
     pub(crate) histories_asked: Mutex<Vec<HistoryAsked>>,
     /// Orders with their customers.

@@ -9,7 +9,7 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use boxoffice_edge::Limits;
-use boxoffice_node::history::{HistoryEntry, HistoryFound};
+use boxoffice_node::history::{HistoryEntry, HistoryPart};
 use boxoffice_wire::{FailKind, Op, city::CityPage, reply::Reply, status::HistoryPage};
 use serde_json::{Value, json};
 
@@ -102,7 +102,7 @@ async fn histories_are_paged_texts() {
         };
         let seat = Seat { row: 1, seat: 11 };
         let entries = vec![entry(4, hold(vec![seat])), entry(5, sale(vec![seat]))];
-        *server.node.history.lock() = Some(HistoryFound { entries, version: 5, from: 4, is_full: true });
+        *server.node.history.lock() = Some(HistoryPart { entries, version: 5, from: 4, is_full: true });
         let mut client = Client::connect(server.address, encoding).await;
         let body = json!({"entity": "session/hamlet", "seat": [1, 11], "limit": 2, "before": 6});
         client.send(1, Op::AdminHistory, body.clone()).await;
@@ -115,18 +115,18 @@ async fn histories_are_paged_texts() {
 
         // The last page, back to the beginning.
         let entries = vec![entry(1, hold(vec![seat]))];
-        *server.node.history.lock() = Some(HistoryFound { entries, version: 5, from: 1, is_full: false });
+        *server.node.history.lock() = Some(HistoryPart { entries, version: 5, from: 1, is_full: false });
         let mut http_client = HttpClient::connect(server.address).await;
         let response = http_client.post("/v1/admin.history", &[], &body.to_string()).await;
         let ok = response.json()["ok"].clone();
         assert_eq!((response.status, &ok["complete"], &ok["cursor"]), (200, &json!(true), &Value::Null));
         // Older events are not kept any more. The page is incomplete and has no cursor.
-        *server.node.history.lock() = Some(HistoryFound { entries: Vec::new(), version: 5, from: 3, is_full: false });
+        *server.node.history.lock() = Some(HistoryPart { entries: Vec::new(), version: 5, from: 3, is_full: false });
         let response = http_client.post("/v1/admin.history", &[], &body.to_string()).await;
         let ok = response.json()["ok"].clone();
         assert_eq!((&ok["complete"], &ok["cursor"], &ok["entries"]), (&json!(false), &Value::Null, &json!([])));
         // An entity that never existed.
-        *server.node.history.lock() = Some(HistoryFound { entries: Vec::new(), version: 0, from: 1, is_full: false });
+        *server.node.history.lock() = Some(HistoryPart { entries: Vec::new(), version: 0, from: 1, is_full: false });
         client.send(2, Op::AdminHistory, body.clone()).await;
         assert_eq!(client.code().await, (Some(2), 701));
         // Too many histories are being read.

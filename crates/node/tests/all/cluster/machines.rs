@@ -20,9 +20,9 @@ use boxoffice_env::{Gateway, MemoryDisk, MemoryStores, Net, PeerAddress, World, 
 use boxoffice_feeds::{FeedEvent, NoFeed, View, Watcher};
 use boxoffice_links::{PeerConfig, TcpNet};
 use boxoffice_node::{
+    api::{self, Failure, ReplySink, ReplyTo},
     config::NodeConfig,
-    door::{self, Failure, ReplySink, ReplyTo},
-    history::HistoryFound,
+    history::HistoryPart,
     node::{Node, NodeHandle, Runtimes},
 };
 use boxoffice_storage::identity::{ClusterId, Joining, draw_disk_id};
@@ -58,10 +58,10 @@ struct OneMachine {
     runtime: Runtime,
 }
 
-struct Answers(mpsc::Sender<door::Result>);
+struct Answers(mpsc::Sender<api::Result>);
 
 impl ReplySink for Answers {
-    fn answer(&self, _tag: u64, result: door::Result) {
+    fn answer(&self, _tag: u64, result: api::Result) {
         // The caller may have given up.
         let _ = self.0.send(result);
     }
@@ -110,7 +110,7 @@ pub(crate) fn buy(machines: &Machines, node: u64, cart: u64, shelf: u64) {
     assert!(matches!(order, Answer::Order { .. }), "{order:?}");
 }
 
-/// Somebody who watches a product.
+/// A watcher of a product.
 pub(crate) struct Watching {
     watcher: Watcher,
     runtime: tokio::runtime::Handle,
@@ -339,14 +339,14 @@ impl Machines {
     }
 
     /// What a node tells of a product's history.
-    pub(crate) fn history(&self, node: u64, shelf: u64, limit: usize, before: Option<u64>) -> HistoryFound {
+    pub(crate) fn history(&self, node: u64, shelf: u64, limit: usize, before: Option<u64>) -> HistoryPart {
         let entity = Entity::Product(product(shelf));
         let runtime = &self.nodes[&node].runtime;
         runtime.block_on(self.handle(node).history_of(&entity, None, limit, before)).expect("a history")
     }
 
     /// Whether a node has no replica of a product.
-    pub(crate) fn is_far(&self, node: u64, shelf: u64) -> bool {
+    pub(crate) fn is_remote(&self, node: u64, shelf: u64) -> bool {
         self.cluster_of(node, &Entity::Product(product(shelf)))
     }
 

@@ -1,9 +1,8 @@
-//! The keeper of places: follows the cluster's table in this node's copy of the directory, and sees to it that what the
-//! table says is done here.
+//! The placement reconciler: follows the cluster's table in this node's copy of the directory, and applies it on this node.
 //!
 //! Every node tells its links who the members are, its shards what their members are to become, and drops replicas that
-//! the table has given up. The node that leads the directory also thinks out the next moves. It decides nothing that is
-//! not committed: two keepers that both believe to lead only propose twice.
+//! the table has given up. The node that leads the directory also plans the next moves. It decides nothing that is
+//! not committed. Two reconcilers that both take themselves for the leader only propose twice.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,28 +29,28 @@ use parking_lot::Mutex;
 use smol_str::SmolStr;
 
 use crate::{
-    door::{self, ReplySink, ReplyTo},
+    api::{self, ReplySink, ReplyTo},
     error::NodeError,
     message::Message,
     shared::Shared,
 };
 
-/// How often the table is looked at without news, in milliseconds.
+/// How often the table is checked without news, in milliseconds.
 const LOOK_MS: u64 = 250;
-/// How long one of the keeper's own commands may take, in milliseconds.
-const PATIENCE_MS: u64 = 3_000;
+/// The timeout of the reconciler's own commands, in milliseconds.
+const OP_TIMEOUT_MS: u64 = 3_000;
 /// How often clocks are compared, in milliseconds.
 const COMPARE_MS: u64 = 1_000;
 
 /// A node that has never served waits this long for a node that does not refuse it, in milliseconds.
 const REFUSED_MS: u64 = 10_000;
 
-/// A drained node is told that it will be no member for so long before it is none, in milliseconds.
-const FAREWELL_MS: u64 = 500;
+/// How long a drained node is sent leave notices before it is removed, in milliseconds.
+const LEAVE_NOTICE_MS: u64 = 500;
 
-/// What the keeper has under way: each of its commands once.
+/// The reconciler's commands. Each is under way at most once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Errand {
+enum PlacementOp {
     Found,
     Arrived,
     Place,
@@ -59,100 +58,100 @@ enum Errand {
     Reached(ShardId),
 }
 
-impl Errand {
+impl PlacementOp {
     fn tag(self) -> u64 {
         match self {
-            Errand::Found => 0,
-            Errand::Arrived => 1,
-            Errand::Place => 2,
-            Errand::Retire => 3,
-            Errand::Reached(shard) => 1 << 16 | u64::from(shard),
+            PlacementOp::Found => 0,
+            PlacementOp::Arrived => 1,
+            PlacementOp::Place => 2,
+            PlacementOp::Retire => 3,
+            PlacementOp::Reached(shard) => 1 << 16 | u64::from(shard),
         }
     }
 
-    fn of(tag: u64) -> Errand {
+    fn of(tag: u64) -> PlacementOp {
         match tag {
-            0 => Errand::Found,
-            1 => Errand::Arrived,
-            2 => Errand::Place,
-            3 => Errand::Retire,
-            tag => Errand::Reached(tag as ShardId),
+            0 => PlacementOp::Found,
+            1 => PlacementOp::Arrived,
+            2 => PlacementOp::Place,
+            3 => PlacementOp::Retire,
+            tag => PlacementOp::Reached(tag as ShardId),
         }
     }
 }
 
-/// Takes the answers to the keeper's commands.
+/// Takes the answers to the reconciler's commands.
 struct Answers {
     shared: Weak<Shared>,
-    given: Mutex<Vec<(Errand, door::Result)>>,
+    received: Mutex<Vec<(PlacementOp, api::Result)>>,
 }
 
 impl ReplySink for Answers {
-    fn answer(&self, tag: u64, result: door::Result) {
-        self.given.lock().push((Errand::of(tag), result));
+    fn answer(&self, tag: u64, result: api::Result) {
+        self.received.lock().push((PlacementOp::of(tag), result));
         if let Some(shared) = self.shared.upgrade() {
-            shared.placing.notify_one();
+            shared.placement_changed.notify_one();
         }
     }
 }
 
-/// The keeper of one node.
-struct Keeper {
+/// The placement reconciler of one node.
+struct Reconciler {
     identity: Identity,
     answers: Arc<Answers>,
-    under_way: BTreeSet<Errand>,
+    under_way: BTreeSet<PlacementOp>,
     arrived: bool,
     peers: Vec<PeerAddress>,
     /// By shard: the version of the target configuration that the engine knows.
-    told: BTreeMap<ShardId, u64>,
-    /// Drained nodes that have nothing any more, and since when they are told.
-    farewells: BTreeMap<NodeId, u64>,
+    sent_targets: BTreeMap<ShardId, u64>,
+    /// Drained nodes without replicas, and since when they get leave notices.
+    leave_notices: BTreeMap<NodeId, u64>,
     /// When clocks are compared again.
     compare_at_ms: u64,
     /// The machine's clock is off.
-    off: bool,
+    clock_is_off: bool,
     /// This node should not lead.
-    reluctant: bool,
+    avoids_leadership: bool,
     /// It was being drained when the table was looked at last.
     draining: bool,
-    /// Every shard had a leader once, as far as is known here.
-    served: bool,
+    /// Whether this node has known a leader of every shard at one time.
+    has_served: bool,
     /// Since when every other member refuses this node.
     refused_ms: Option<u64>,
     /// The version of the table that the links know the members of.
-    peers_of: u64,
+    peers_version: u64,
     /// The version of the table that was thought about last, and what is to be moved by it.
     planned: (u64, Vec<Move>),
 }
 
-/// Keeps places until the node is gone.
+/// Reconciles until the node is gone.
 pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
-    let answers = Arc::new(Answers { shared: weak.clone(), given: Mutex::default() });
-    let mut keeper = Keeper {
+    let answers = Arc::new(Answers { shared: weak.clone(), received: Mutex::default() });
+    let mut reconciler = Reconciler {
         identity,
         answers,
         under_way: BTreeSet::new(),
         arrived: false,
         peers: Vec::new(),
-        told: BTreeMap::new(),
-        farewells: BTreeMap::new(),
+        sent_targets: BTreeMap::new(),
+        leave_notices: BTreeMap::new(),
         compare_at_ms: 0,
-        off: false,
-        reluctant: false,
+        clock_is_off: false,
+        avoids_leadership: false,
         draining: false,
-        served: false,
+        has_served: false,
         refused_ms: None,
-        peers_of: 0,
+        peers_version: 0,
         planned: (0, Vec::new()),
     };
     loop {
         let Some(shared) = weak.upgrade() else { return };
         shared.epochs.save(&*shared.world.disk);
-        if let Err(error) = keeper.step(&shared) {
+        if let Err(error) = reconciler.step(&shared) {
             shared.fail(error);
             return;
         }
-        let news = shared.placing.notified();
+        let news = shared.placement_changed.notified();
         tokio::select! {
             biased;
             () = news => {}
@@ -163,7 +162,7 @@ pub(crate) async fn run(weak: Weak<Shared>, identity: Identity) {
 
 /// The cluster's table, as this node's copy of the directory has it.
 pub(crate) fn table(shared: &Shared) -> Option<Arc<State>> {
-    shared.cells[usize::from(DIRECTORY)].state.replica.lock().kept.get(&Entity::Cluster)
+    shared.shards[usize::from(DIRECTORY)].state.replica.lock().kept.get(&Entity::Cluster)
 }
 
 fn cluster(state: &State) -> &ClusterTable {
@@ -173,12 +172,12 @@ fn cluster(state: &State) -> &ClusterTable {
     }
 }
 
-/// Whether this node deals with another that says this of itself.
+/// Whether this node accepts a peer with this handshake.
 ///
 /// # Errors
 /// Why not.
 pub(crate) fn admit(shared: &Shared, hello: &PeerHello) -> Result<PeerAdmission, PeerRejection> {
-    // A node that has just joined knows only whom it asked.
+    // A node that has just joined knows only the node that it asked.
     let Some(state) = table(shared) else { return Ok(PeerAdmission::Unlisted) };
     let node = hello.node;
     let is_later = hello.table > cluster(&state).version();
@@ -187,7 +186,7 @@ pub(crate) fn admit(shared: &Shared, hello: &PeerHello) -> Result<PeerAdmission,
         None => Err(format!("node {node} is not a member; start it with --join").into()),
         // It never comes back, however old this copy of the table is.
         Some(member) if member.state == MemberState::Gone => {
-            Err(PeerRejection { why: removed(shared, node, member), permanent: true })
+            Err(PeerRejection { why: removal_notice(shared, node, member), permanent: true })
         }
         Some(member) if !is_later && member.disk.is_some_and(|disk| disk != hello.disk) => Err(format!(
             "node {node} has another data directory ({:032x}) than the cluster knows ({:032x}); if its disk was lost, say so \
@@ -210,14 +209,14 @@ pub(crate) fn version(shared: &Shared) -> u64 {
 }
 
 /// The members that are not gone, and where clients reach them.
-pub(crate) fn doors(shared: &Shared) -> Vec<(NodeId, SmolStr)> {
+pub(crate) fn client_addresses(shared: &Shared) -> Vec<(NodeId, SmolStr)> {
     let Some(state) = table(shared) else { return Vec::new() };
     let members = cluster(&state).members().iter().filter(|(_, member)| member.state != MemberState::Gone);
     members.map(|(node, member)| (*node, member.client.clone())).collect()
 }
 
-/// That a member is gone, for its operator.
-fn removed(shared: &Shared, node: NodeId, member: &Member) -> String {
+/// The message for the operator of a member that is gone.
+fn removal_notice(shared: &Shared, node: NodeId, member: &Member) -> String {
     let at = rfc3339(member.since).unwrap_or_default();
     format!(
         "node {node} was removed from cluster {} at {at}; join anew with an empty data directory: the number {node} is never \
@@ -227,19 +226,21 @@ fn removed(shared: &Shared, node: NodeId, member: &Member) -> String {
 }
 
 /// Why a node ends that has lost its copy of the directory.
-pub(crate) fn no_member(shared: &Shared) -> NodeError {
+pub(crate) fn why_not_a_member(shared: &Shared) -> NodeError {
     let node = shared.config.node_id;
     let table = table(shared);
     match table.as_deref().map(|state| cluster(state).members().get(&node)) {
         // The directory is the last thing that is taken from a node that is drained.
         Some(Some(member)) if member.state == MemberState::Draining => NodeError::Drained { node },
-        Some(Some(member)) if member.state == MemberState::Gone => NodeError::Removed(removed(shared, node, member)),
+        Some(Some(member)) if member.state == MemberState::Gone => {
+            NodeError::Removed(removal_notice(shared, node, member))
+        }
         _ => NodeError::NotAMember { node, why: "it was removed, or replaced by another disk".into() },
     }
 }
 
-/// The leader of the directory says that this node was drained and has nothing any more.
-pub(crate) fn farewell(shared: &Shared) {
+/// The leader of the directory says that this node was drained and has no replica left.
+pub(crate) fn on_leave_notice(shared: &Shared) {
     let node = shared.config.node_id;
     let drained =
         |state: &State| cluster(state).members().get(&node).is_none_or(|member| member.state == MemberState::Draining);
@@ -248,52 +249,52 @@ pub(crate) fn farewell(shared: &Shared) {
     }
 }
 
-impl Keeper {
+impl Reconciler {
     fn step(&mut self, shared: &Arc<Shared>) -> Result<(), NodeError> {
-        self.look_at_refusals(shared)?;
-        let given = std::mem::take(&mut *self.answers.given.lock());
-        for (errand, result) in given {
-            self.under_way.remove(&errand);
-            self.answered(errand, result)?;
+        self.check_refusals(shared)?;
+        let received = std::mem::take(&mut *self.answers.received.lock());
+        for (op, result) in received {
+            self.under_way.remove(&op);
+            self.answered(op, result)?;
         }
         let state = table(shared);
         let Some(cluster) = state.as_deref().map(cluster) else {
-            self.tell_peers(shared, self.identity.peers.clone());
+            self.publish_peers(shared, self.identity.peers.clone());
             if self.identity.peers.is_empty() {
-                if shared.cells[usize::from(DIRECTORY)].leads() {
+                if shared.shards[usize::from(DIRECTORY)].leads() {
                     self.found(shared);
                 }
             } else {
                 let peers = self.identity.peers.iter().map(|peer| peer.node).collect();
-                shared.cells[usize::from(DIRECTORY)].belief.lock().homes = peers;
-                self.arrive(shared);
+                shared.shards[usize::from(DIRECTORY)].leader_hint.lock().replica_nodes = peers;
+                self.announce(shared);
             }
             return Ok(());
         };
         self.check_self(shared, cluster)?;
-        self.look_at_clocks(shared);
-        shared.far_feeds.pay();
-        if std::mem::replace(&mut self.peers_of, cluster.version()) != cluster.version() {
+        self.compare_clocks(shared);
+        shared.remote_feeds.send_owed();
+        if std::mem::replace(&mut self.peers_version, cluster.version()) != cluster.version() {
             let others = cluster.members().iter().filter(|(_, member)| member.state != MemberState::Gone);
             let peers = others.map(|(node, member)| PeerAddress { node: *node, address: member.peer.to_string() });
-            self.tell_peers(shared, peers.filter(|peer| peer.node != self.identity.node).collect());
+            self.publish_peers(shared, peers.filter(|peer| peer.node != self.identity.node).collect());
         }
         for (shard, place) in (0..).zip(cluster.places()) {
             self.follow(shared, cluster, shard, place);
         }
         self.report(shared, cluster);
-        self.arrive(shared);
-        if shared.cells[usize::from(DIRECTORY)].leads() {
-            self.think(shared, cluster);
+        self.announce(shared);
+        if shared.shards[usize::from(DIRECTORY)].leads() {
+            self.plan_moves(shared, cluster);
         }
         Ok(())
     }
 
-    /// A node that has never served and that all others refuse ends, and says why: waiting does not make it right. What
-    /// is only of a moment (a copy of the table that is behind) passes before.
-    fn look_at_refusals(&mut self, shared: &Shared) -> Result<(), NodeError> {
-        self.served |= shared.all_led().is_ok();
-        if self.served {
+    /// Ends a node that has never served and that all others refuse, with the reason. A refusal that passes by itself (a copy of
+    /// the table that is behind) ends before.
+    fn check_refusals(&mut self, shared: &Shared) -> Result<(), NodeError> {
+        self.has_served |= shared.all_have_leaders().is_ok();
+        if self.has_served {
             return Ok(());
         }
         let links = shared.world.net.links();
@@ -311,8 +312,8 @@ impl Keeper {
         Err(NodeError::NotAMember { node: self.identity.node, why })
     }
 
-    /// Compares clocks with the others, and tells them, and the shards here, whether this node should lead.
-    fn look_at_clocks(&mut self, shared: &Shared) {
+    /// Compares clocks with the other nodes. Tells them, and the shards here, whether this node should lead.
+    fn compare_clocks(&mut self, shared: &Shared) {
         let clock = &*shared.world.clock;
         let now_ms = clock.monotonic_ms();
         let others = self.peers.iter().map(|peer| peer.node);
@@ -321,11 +322,11 @@ impl Keeper {
         if compares {
             self.compare_at_ms = now_ms + COMPARE_MS;
             let ask = Message::Time { asked_ms: now_ms, wall_ms: None }.encode();
-            self.tell_all(shared, &ask);
+            self.broadcast(shared, &ask);
         }
         let off_ms = shared.clocks.off_ms(clock);
-        if off_ms.is_some() != self.off {
-            self.off = off_ms.is_some();
+        if off_ms.is_some() != self.clock_is_off {
+            self.clock_is_off = off_ms.is_some();
             match off_ms {
                 Some(off_ms) => {
                     tracing::error!(
@@ -336,36 +337,37 @@ impl Keeper {
                 None => tracing::warn!("this machine's clock is right again"),
             }
         }
-        let reluctant = self.off || shared.draining.load(Ordering::Relaxed) || shared.replication.is_read_only();
-        let changed = reluctant != self.reluctant;
+        let avoids_leadership =
+            self.clock_is_off || shared.draining.load(Ordering::Relaxed) || shared.replication.is_read_only();
+        let changed = avoids_leadership != self.avoids_leadership;
         if changed {
-            self.reluctant = reluctant;
+            self.avoids_leadership = avoids_leadership;
             let node = self.identity.node;
-            shared.replication.replicators.avoid_leadership(node, reluctant);
+            shared.replication.replicators.avoid_leadership(node, avoids_leadership);
         }
-        // Again and again, for nodes that have only just come.
+        // Repeated for nodes that have just connected.
         if changed || compares {
-            self.tell_all(shared, &Message::Reluctant(reluctant).encode());
+            self.broadcast(shared, &Message::AvoidLeadership(avoids_leadership).encode());
         }
     }
 
-    fn tell_all(&self, shared: &Shared, message: &bytes::Bytes) {
+    fn broadcast(&self, shared: &Shared, message: &bytes::Bytes) {
         for peer in &self.peers {
-            // Who cannot be reached hears it later.
+            // A node that cannot be reached gets the next broadcast.
             let _ = shared.world.net.send(peer.node, Lane::Calls, message.clone());
         }
     }
 
-    fn answered(&mut self, errand: Errand, result: door::Result) -> Result<(), NodeError> {
-        match (errand, result) {
-            (Errand::Arrived, Ok(Ok(_))) => self.arrived = true,
+    fn answered(&mut self, op: PlacementOp, result: api::Result) -> Result<(), NodeError> {
+        match (op, result) {
+            (PlacementOp::Arrived, Ok(Ok(_))) => self.arrived = true,
             // What the cluster refuses it will refuse again.
-            (Errand::Arrived | Errand::Found, Ok(Err(refusal))) => {
+            (PlacementOp::Arrived | PlacementOp::Found, Ok(Err(refusal))) => {
                 return Err(NodeError::NotAMember { node: self.identity.node, why: refusal.to_string() });
             }
-            (errand, Ok(Err(refusal))) => tracing::debug!(?errand, %refusal, "the cluster's table has moved on"),
-            (errand, Err(failure)) => tracing::debug!(?errand, %failure, "will be tried again"),
-            (Errand::Found | Errand::Place | Errand::Retire | Errand::Reached(_), Ok(Ok(_))) => {}
+            (op, Ok(Err(refusal))) => tracing::debug!(?op, %refusal, "the cluster's table has moved on"),
+            (op, Err(failure)) => tracing::debug!(?op, %failure, "will be tried again"),
+            (PlacementOp::Found | PlacementOp::Place | PlacementOp::Retire | PlacementOp::Reached(_), Ok(Ok(_))) => {}
         }
         Ok(())
     }
@@ -378,7 +380,7 @@ impl Keeper {
         let why = if member.state == MemberState::Gone {
             return Err(match was_draining && !cluster.places().iter().any(|place| place.involves(node)) {
                 true => NodeError::Drained { node },
-                false => NodeError::Removed(removed(shared, node, member)),
+                false => NodeError::Removed(removal_notice(shared, node, member)),
             });
         } else if member.disk.is_some_and(|disk| disk != self.identity.disk) || (member.disk.is_none() && self.arrived)
         {
@@ -389,7 +391,7 @@ impl Keeper {
         Err(NodeError::NotAMember { node, why })
     }
 
-    fn tell_peers(&mut self, shared: &Shared, mut peers: Vec<PeerAddress>) {
+    fn publish_peers(&mut self, shared: &Shared, mut peers: Vec<PeerAddress>) {
         for peer in &mut peers {
             if let Some(address) = shared.config.peer_routes.get(&peer.node) {
                 peer.address.clone_from(address);
@@ -397,31 +399,31 @@ impl Keeper {
         }
         if self.peers != peers {
             shared.world.net.set_peers(&peers);
-            shared.far_feeds.keep_only(|node| peers.iter().any(|peer| peer.node == node));
+            shared.remote_feeds.retain_nodes(|node| peers.iter().any(|peer| peer.node == node));
             self.peers = peers;
         }
     }
 
-    /// Tells the shard's replica here what its members are to become, and lets it go if it is not among them any more.
+    /// Sends the target configuration to the shard's replica here, and drops the replica if it is not in it.
     fn follow(&mut self, shared: &Shared, cluster: &ClusterTable, shard: ShardId, place: &Place) {
-        let cell = &shared.cells[usize::from(shard)];
+        let lead = &shared.shards[usize::from(shard)];
         let nodes = |replicas: &[Replica]| -> Vec<NodeId> {
             replicas.iter().map(|replica| replica.node).filter(|node| *node != place.leader.node).collect()
         };
-        let mut homes = vec![place.leader.node];
-        homes.extend(nodes(&place.aim.voters));
-        homes.retain(|node| *node != self.identity.node);
-        cell.belief.lock().homes = homes;
+        let mut replica_nodes = vec![place.leader.node];
+        replica_nodes.extend(nodes(&place.aim.voters));
+        replica_nodes.retain(|node| *node != self.identity.node);
+        lead.leader_hint.lock().replica_nodes = replica_nodes;
         let ids = |replicas: &[Replica]| -> Vec<ReplicaId> {
             replicas.iter().map(|replica| ReplicaId::new(replica.node, replica.generation)).collect()
         };
-        if self.told.insert(shard, place.version) != Some(place.version) {
+        if self.sent_targets.insert(shard, place.version) != Some(place.version) {
             let leader = Some(ReplicaId::new(place.leader.node, place.leader.generation));
             let (voters, learners) = (ids(&place.aim.voters), ids(&place.aim.learners));
             let target = TargetConfig { version: place.version, voters, learners, leader };
             shared.replication.replicators.push(shard, EngineInput::Target { shard, target });
         }
-        let Some(replica) = cell.state.group_here() else { return };
+        let Some(replica) = lead.state.group_here() else { return };
         // A replica that the table has not heard of yet is newer than the copy of the table here.
         let is_wanted = ids(&place.aim.voters).contains(&replica) || ids(&place.aim.learners).contains(&replica);
         if !is_wanted && !place.moving() && replica.generation() < cluster.next_generation() {
@@ -435,17 +437,17 @@ impl Keeper {
             let mut reached = shared.reached.lock();
             reached.retain(|shard, version| {
                 let place = &cluster.places()[usize::from(*shard)];
-                place.version == *version && place.moving() && shared.cells[usize::from(*shard)].leads()
+                place.version == *version && place.moving() && shared.shards[usize::from(*shard)].leads()
             });
             reached.iter().map(|(shard, version)| (*shard, *version)).collect()
         };
         for (shard, version) in reached {
-            self.send(shared, Errand::Reached(shard), ClusterCommand::Reached { shard, version });
+            self.send(shared, PlacementOp::Reached(shard), ClusterCommand::Reached { shard, version });
         }
     }
 
     /// As the leader of the directory: the next moves.
-    fn think(&mut self, shared: &Arc<Shared>, cluster: &ClusterTable) {
+    fn plan_moves(&mut self, shared: &Arc<Shared>, cluster: &ClusterTable) {
         let idle = |node: &u64| !cluster.places().iter().any(|place| place.involves(*node));
         let drained =
             cluster.members().iter().find(|(node, member)| member.state == MemberState::Draining && idle(node));
@@ -458,18 +460,18 @@ impl Keeper {
         }
         if !self.planned.1.is_empty() {
             let moves = self.planned.1.clone();
-            self.send(shared, Errand::Place, ClusterCommand::Place { based_on: cluster.version(), moves });
+            self.send(shared, PlacementOp::Place, ClusterCommand::Place { based_on: cluster.version(), moves });
         }
     }
 
-    /// Takes a node out that has nothing any more. It is told first: no node talks to it afterwards.
+    /// Removes a node without replicas. It gets a leave notice first, because no node talks to it afterwards.
     fn retire(&mut self, shared: &Arc<Shared>, node: NodeId) {
         let now_ms = shared.world.clock.monotonic_ms();
-        let told_ms = *self.farewells.entry(node).or_insert(now_ms);
+        let since_ms = *self.leave_notices.entry(node).or_insert(now_ms);
         // If it cannot be reached it will be refused when it comes back.
-        let _ = shared.world.net.send(node, Lane::Calls, Message::Farewell.encode());
-        if now_ms.saturating_sub(told_ms) >= FAREWELL_MS {
-            self.send(shared, Errand::Retire, ClusterCommand::Retire { node });
+        let _ = shared.world.net.send(node, Lane::Calls, Message::LeaveNotice.encode());
+        if now_ms.saturating_sub(since_ms) >= LEAVE_NOTICE_MS {
+            self.send(shared, PlacementOp::Retire, ClusterCommand::Retire { node });
         }
     }
 
@@ -477,13 +479,13 @@ impl Keeper {
         let (node, machine) = (self.identity.node, Box::new(self.machine(shared)));
         let found =
             ClusterCommand::Found { node, machine, shards: self.identity.shards, replicas: shared.config.replicas };
-        self.send(shared, Errand::Found, found);
+        self.send(shared, PlacementOp::Found, found);
     }
 
-    fn arrive(&mut self, shared: &Arc<Shared>) {
+    fn announce(&mut self, shared: &Arc<Shared>) {
         if !self.arrived {
             let (node, machine) = (self.identity.node, Box::new(self.machine(shared)));
-            self.send(shared, Errand::Arrived, ClusterCommand::Arrived { node, machine });
+            self.send(shared, PlacementOp::Arrived, ClusterCommand::Arrived { node, machine });
         }
     }
 
@@ -496,24 +498,24 @@ impl Keeper {
         }
     }
 
-    fn send(&mut self, shared: &Arc<Shared>, errand: Errand, command: ClusterCommand) {
-        if shared.draining.load(Ordering::Relaxed) || !self.under_way.insert(errand) {
+    fn send(&mut self, shared: &Arc<Shared>, op: PlacementOp, command: ClusterCommand) {
+        if shared.draining.load(Ordering::Relaxed) || !self.under_way.insert(op) {
             return;
         }
         let sink = Arc::clone(&self.answers) as Arc<dyn ReplySink>;
-        let reply = ReplyTo::new(sink, errand.tag()).within(PATIENCE_MS);
+        let reply = ReplyTo::new(sink, op.tag()).with_timeout(OP_TIMEOUT_MS);
         shared.begin_call(Command::Cluster(command), None, reply);
     }
 }
 
-/// Nodes that may have a replica of a shard on the move besides those it goes to.
+/// Nodes outside the target that may still have a replica of a moving shard.
 fn leaving(place: &Place) -> Vec<NodeId> {
     let before = place.given_up.iter().chain([&place.settled]).flat_map(Copies::all);
     let nodes: BTreeSet<NodeId> = before.map(|replica| replica.node).filter(|node| !place.aim.has(*node)).collect();
     if place.moving() { nodes.into_iter().collect() } else { Vec::new() }
 }
 
-/// What is to be moved next, as policy has it.
+/// The next moves by the placement policy.
 fn next_moves(cluster: &ClusterTable) -> Vec<Move> {
     let replicas = |replicas: &[Replica]| -> Vec<placement::Replica> {
         let placed = |replica: &Replica| placement::Replica { node: replica.node, generation: replica.generation };

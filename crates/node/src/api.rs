@@ -1,4 +1,4 @@
-//! The node's door for commands: what comes in with where its answer goes.
+//! The node's submit API: commands with the receivers of their answers.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use smol_str::SmolStr;
 
 use crate::contain::{self, CallerKey};
 
-/// How long a caller waits that does not say, in milliseconds.
-pub const PATIENCE_MS: u64 = 10_000;
+/// The default timeout of a caller, in milliseconds.
+pub const TIMEOUT_MS: u64 = 10_000;
 
 /// Why a command got no decision. Only [`Failure::Unknown`] and [`Failure::Internal`] may have happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ impl Failure {
     }
 }
 
-/// What a submitted command ends with.
+/// The result of a submitted command.
 pub type Result = std::result::Result<Outcome, Failure>;
 
 /// Takes answers for many requests of one caller. Called from the node's threads: must be quick and must not block.
@@ -50,29 +50,29 @@ pub trait ReplySink: Send + Sync + 'static {
     fn answer(&self, tag: u64, result: Result);
 }
 
-/// Where one answer goes. Dropped without an answer it says [`Failure::Unknown`], or [`Failure::Internal`] if a panic is why:
-/// a caller is never left waiting.
+/// The receiver of one answer. Dropped without an answer it says [`Failure::Unknown`], or [`Failure::Internal`] after a panic, so
+/// that a caller is never left waiting.
 pub struct ReplyTo {
     sink: Option<Arc<dyn ReplySink>>,
     tag: u64,
-    patience_ms: u64,
+    timeout_ms: u64,
     by: Option<SmolStr>,
 }
 
 impl ReplyTo {
     /// The answer to the request that the owner of `sink` numbered `tag`.
     pub fn new(sink: Arc<dyn ReplySink>, tag: u64) -> ReplyTo {
-        ReplyTo { sink: Some(sink), tag, patience_ms: PATIENCE_MS, by: None }
+        ReplyTo { sink: Some(sink), tag, timeout_ms: TIMEOUT_MS, by: None }
     }
 
-    /// As long as this many milliseconds a lost leader's successor is asked again; instead of [`PATIENCE_MS`].
+    /// Sets how long the caller waits, in milliseconds, instead of [`TIMEOUT_MS`]. A lost leader is replaced within it.
     #[must_use]
-    pub fn within(mut self, patience_ms: u64) -> ReplyTo {
-        self.patience_ms = patience_ms;
+    pub fn with_timeout(mut self, timeout_ms: u64) -> ReplyTo {
+        self.timeout_ms = timeout_ms;
         self
     }
 
-    /// Names the key or the operator that asks: the name stands in the record of what the command changes.
+    /// Names the key or the operator that asks. The log records the name with the command's events.
     #[must_use]
     pub fn by(mut self, name: Option<SmolStr>) -> ReplyTo {
         self.by = name;
@@ -90,8 +90,8 @@ impl ReplyTo {
     }
 
     /// How long the caller waits, in milliseconds.
-    pub fn patience_ms(&self) -> u64 {
-        self.patience_ms
+    pub fn timeout_ms(&self) -> u64 {
+        self.timeout_ms
     }
 
     /// Gives the answer.

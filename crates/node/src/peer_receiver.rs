@@ -12,20 +12,20 @@ use boxoffice_shard::ClockReading;
 use bytes::Bytes;
 
 use crate::{
-    actor::Given,
-    door::{self, ReplySink, ReplyTo},
+    actor::CallContext,
+    api::{self, ReplySink, ReplyTo},
     error::NodeError,
     history_answer,
-    leader::Led,
+    leader_hint::LeaderInfo,
     message::{Message, NoAnswer},
-    placing,
+    placement,
     shared::Shared,
 };
 
 /// The node as the links to other nodes know it.
-pub(crate) struct PeerDoor(pub(crate) Weak<Shared>);
+pub(crate) struct PeerReceiver(pub(crate) Weak<Shared>);
 
-impl PeerInbox for PeerDoor {
+impl PeerInbox for PeerReceiver {
     fn frame(&self, from: NodeId, lane: Lane, frame: Bytes) {
         let Some(shared) = self.0.upgrade() else { return };
         match lane {
@@ -34,7 +34,7 @@ impl PeerInbox for PeerDoor {
                 Ok(message) => take(&shared, from, message),
                 Err(why) => shared.replication.not_understood(from, &why),
             },
-            Lane::Feeds => shared.far_feeds.take(from, &frame),
+            Lane::Feeds => shared.remote_feeds.take(from, &frame),
             Lane::Bulk => shared.transfers.take(&shared.replication, from, frame),
         }
     }
@@ -42,7 +42,7 @@ impl PeerInbox for PeerDoor {
     fn link(&self, node: NodeId, up: bool) {
         let Some(shared) = self.0.upgrade() else { return };
         tracing::info!(node, up, "link to another node");
-        shared.placing.notify_one();
+        shared.placement_changed.notify_one();
         shared.link_changed(node, up);
         if up {
             if let Some(data_epoch) = shared.epochs.linked(node) {
@@ -53,19 +53,19 @@ impl PeerInbox for PeerDoor {
             let _ = shared.world.net.send(node, Lane::Calls, ask.encode());
             // A watch may have been asked for by the first of the connections and be lost with it before the other one stood:
             // then there was no link to be lost.
-            shared.far_feeds.begin_anew(node);
+            shared.remote_feeds.begin_anew(node);
         } else {
             shared.epochs.unlinked(node);
             shared.replication.replicators.unreachable(node);
             shared.calls_lost(node);
-            shared.far_histories.lost(node);
+            shared.remote_histories.lost(node);
             shared.transfers.lost(node);
-            shared.far_feeds.lost(node);
+            shared.remote_feeds.lost(node);
         }
     }
 
     fn table(&self) -> u64 {
-        self.0.upgrade().map_or(0, |shared| placing::version(&shared))
+        self.0.upgrade().map_or(0, |shared| placement::version(&shared))
     }
 
     fn durable_position(&self) -> DurablePosition {
@@ -74,7 +74,7 @@ impl PeerInbox for PeerDoor {
 
     fn admit(&self, hello: &PeerHello) -> Result<PeerAdmission, PeerRejection> {
         let Some(shared) = self.0.upgrade() else { return Err("the node is going down".to_owned().into()) };
-        placing::admit(&shared, hello)
+        placement::admit(&shared, hello)
     }
 
     fn removed(&self, by: NodeId, why: &str) {
@@ -99,20 +99,20 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
     match message {
         Message::Call { tag, term, left_ms, is_repeat, request, by, command } => {
             let answers = Arc::new(Answers { shared: Arc::downgrade(shared), to: from });
-            let cell = shared.cell_of(&command.entity());
+            let lead = shared.lead_of(&command.entity());
             let term = request.map(|_| term);
-            match cell.leads_in() {
+            match lead.leads_in() {
                 Some(leads_in) if term.is_none_or(|term| term == leads_in) => {}
                 // In another term than the sender believes, it says in which: the sender must know in which term an attempt
                 // may be decided.
                 Some(term) => {
-                    let led = Led { term, leader: Some(shared.config.node_id) };
-                    return answers.give(tag, Err(NoAnswer::NotLeader(led)));
+                    let leader = LeaderInfo { term, leader: Some(shared.config.node_id) };
+                    return answers.give(tag, Err(NoAnswer::NotLeader(leader)));
                 }
-                None => return answers.give(tag, Err(NoAnswer::NotLeader(cell.led()))),
+                None => return answers.give(tag, Err(NoAnswer::NotLeader(lead.leader_info()))),
             }
-            let reply = ReplyTo::new(answers, tag).within(left_ms).by(by);
-            shared.take_here(command.into_owned(), request, Given { term, is_repeat }, reply);
+            let reply = ReplyTo::new(answers, tag).with_timeout(left_ms).by(by);
+            shared.take_here(command.into_owned(), request, CallContext { term, is_repeat }, reply);
         }
         Message::Answer { tag, result } => shared.call_answered(tag, result.map(Cow::into_owned)),
         message @ (Message::Ask { .. } | Message::Reply { .. }) => shared.deliver(from, message),
@@ -132,23 +132,23 @@ pub(crate) fn take(shared: &Arc<Shared>, from: NodeId, message: Message<'static>
                 let _ = shared.world.net.send(node, Lane::Calls, Message::DataEpoch(data_epoch).encode());
             }
         }
-        Message::Reluctant(reluctant) => {
-            shared.replication.replicators.avoid_leadership(from, reluctant);
+        Message::AvoidLeadership(avoids_leadership) => {
+            shared.replication.replicators.avoid_leadership(from, avoids_leadership);
         }
-        Message::History { tag, wanted } => history_answer::answer(shared, from, tag, wanted),
-        Message::Told { tag, result } => shared.far_histories.told(from, tag, result),
-        Message::Farewell => placing::farewell(shared),
+        Message::History { tag, query } => history_answer::answer(shared, from, tag, query),
+        Message::HistoryReply { tag, result } => shared.remote_histories.answered(from, tag, result),
+        Message::LeaveNotice => placement::on_leave_notice(shared),
         Message::Checksums { program, .. } if program != PROGRAM => {}
         Message::Checksums { checksums, .. } => {
-            if checksums.iter().any(|checksum| usize::from(checksum.shard) >= shared.cells.len()) {
+            if checksums.iter().any(|checksum| usize::from(checksum.shard) >= shared.shards.len()) {
                 return shared.replication.not_understood(from, "checksums of a shard that there is not");
             }
             shared.replication.replicators.checksums(&shared.replication.metrics, from, checksums);
         }
-        Message::Elsewhere { shard, led } => {
-            if let Some(cell) = shared.cells.get(usize::from(shard)) {
-                let is_news = cell.belief.lock().correct(from, led, shared.config.node_id);
-                shared.asked.again(shard, is_news, shared.world.clock.monotonic_ms());
+        Message::NotLeader { shard, leader } => {
+            if let Some(lead) = shared.shards.get(usize::from(shard)) {
+                let is_news = lead.leader_hint.lock().correct(from, leader, shared.config.node_id);
+                shared.pending_asks.again(shard, is_news, shared.world.clock.monotonic_ms());
             }
         }
     }
@@ -172,7 +172,7 @@ impl Answers {
 }
 
 impl ReplySink for Answers {
-    fn answer(&self, tag: u64, result: door::Result) {
+    fn answer(&self, tag: u64, result: api::Result) {
         match result {
             Ok(outcome) => self.give(tag, Ok(Cow::Borrowed(&outcome))),
             Err(failure) => self.give(tag, Err(NoAnswer::Failed(failure))),

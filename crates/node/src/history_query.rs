@@ -32,7 +32,7 @@ pub struct HistoryEntry {
 
 /// A part of what happened to an entity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HistoryFound {
+pub struct HistoryPart {
     /// The events, oldest first.
     pub entries: Vec<HistoryEntry>,
     /// The entity's version now; 0 if there is no such entity.
@@ -77,14 +77,14 @@ pub enum HistoryError {
     },
 }
 
-impl HistoryFound {
+impl HistoryPart {
     /// Whether nothing more need be looked for.
     pub(crate) fn is_whole(&self) -> bool {
         self.version > 0 && (self.from == 1 || self.is_full)
     }
 
     /// With what another node found that is older than this. One that lacks what is in between adds nothing.
-    pub(crate) fn on(mut self, older: HistoryFound) -> HistoryFound {
+    pub(crate) fn on(mut self, older: HistoryPart) -> HistoryPart {
         if self.version == 0 {
             return older;
         }
@@ -100,7 +100,7 @@ impl HistoryFound {
 
 /// What is asked for, wherever it is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct HistoryQuery<'a> {
     /// Of which entity.
     pub(crate) entity: Cow<'a, Entity>,
     /// Only what changed this seat.

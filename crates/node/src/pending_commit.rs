@@ -5,10 +5,10 @@ use std::sync::Arc;
 use boxoffice_core::{event::Event, host::Effect, id::Entity};
 use boxoffice_replication::owner::{self as replication, ProposedTurn};
 
-use crate::{caller::Caller, cell::Served, door::Failure};
+use crate::{api::Failure, caller::Caller, shard_lead::ActorHandle};
 
 /// What is carried out when a turn is committed, or a read is safe.
-pub(crate) struct Ticket {
+pub(crate) struct PendingCommit {
     /// Whose turn it was.
     pub(crate) entity: Entity,
     /// The entity's version before it, and after it.
@@ -18,12 +18,12 @@ pub(crate) struct Ticket {
     /// What was held back.
     pub(crate) effects: Vec<Effect<Caller>>,
     /// Of a turn with events: whose count of turns in flight it is in.
-    pub(crate) served: Option<Arc<Served>>,
+    pub(crate) actor: Option<Arc<ActorHandle>>,
     /// Of a joint turn: the same of the cart.
-    pub(crate) cart: Option<Box<Ticket>>,
+    pub(crate) cart: Option<Box<PendingCommit>>,
 }
 
-impl replication::Ticket for Ticket {
+impl replication::Ticket for PendingCommit {
     fn proposed(&mut self) -> impl Iterator<Item = ProposedTurn<'_>> {
         let cart = self.cart.as_deref_mut().map(|cart| ProposedTurn {
             entity: &cart.entity,
@@ -35,8 +35,8 @@ impl replication::Ticket for Ticket {
     }
 }
 
-impl Ticket {
-    /// Answers everyone who waits for it with a failure.
+impl PendingCommit {
+    /// Answers all waiting callers with a failure.
     pub(crate) fn refuse(self, failure: Failure) {
         if let Some(cart) = self.cart {
             cart.refuse(failure);

@@ -10,7 +10,7 @@ use crate::message::Message;
 
 /// A message on [`Lane::Calls`](boxoffice_env::Lane::Calls).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Overheard {
+pub struct FrameInfo {
     /// What kind of message it is.
     pub kind: &'static str,
     /// The inventory and the hold of which a cart says that it is not its own: it can never become a line.
@@ -18,7 +18,7 @@ pub struct Overheard {
 }
 
 /// Understands a message; `None` if it is none.
-pub fn overhear(frame: &[u8]) -> Option<Overheard> {
+pub fn frame_info(frame: &[u8]) -> Option<FrameInfo> {
     let message = Message::decode(frame).ok()?;
     let disowned = match &message {
         Message::Reply { to, reply, .. } => match &**reply {
@@ -47,5 +47,5 @@ pub fn overhear(frame: &[u8]) -> Option<Overheard> {
         },
         _ => "of the nodes",
     };
-    Some(Overheard { kind, disowned })
+    Some(FrameInfo { kind, disowned })
 }

@@ -1,4 +1,4 @@
-//! One shard as this node has it: the committed state, and, while it leads, the actors that decide.
+//! One shard on this node: the committed state and, while the node leads, the actors that decide.
 
 use std::{
     ops::Deref,
@@ -25,28 +25,28 @@ use smol_str::SmolStr;
 
 use crate::{
     admission::{Admission, Class, Pass},
+    api::ReplyTo,
     caller::{Caller, Callers, key_of},
-    desk::{Desk, LaidDown, WasOpen},
-    door::ReplyTo,
-    leader::{Belief, Led},
-    recovery::{Faults, Health},
+    leader_hint::{LeaderHint, LeaderInfo},
+    recovery::{Health, PanicHistory},
+    state_slot::{Closed, PutBack, StateSlot},
     under_way::UnderWay,
 };
 
-/// The shard of the directory: its number is not worked out from a key.
+/// The shard of the directory. No key maps to it.
 const DIRECTORY_SHARD: u16 = 0;
 
 /// The shards of this node, by number.
-pub(crate) struct Shards(Vec<Arc<ShardCell>>);
+pub(crate) struct Shards(Vec<Arc<ShardLead>>);
 
 impl Shards {
     /// The directory's first, then at least one more.
-    pub(crate) fn new(cells: Vec<Arc<ShardCell>>) -> Shards {
-        Shards(cells)
+    pub(crate) fn new(shards: Vec<Arc<ShardLead>>) -> Shards {
+        Shards(shards)
     }
 
     /// The shard an entity lives in.
-    pub(crate) fn of(&self, entity: &Entity) -> &Arc<ShardCell> {
+    pub(crate) fn of(&self, entity: &Entity) -> &Arc<ShardLead> {
         let shard = match entity {
             Entity::Directory | Entity::Cluster => DIRECTORY_SHARD,
             _ => shard_of(entity.hash_prefix(), self.0.len() as u16 - 1),
@@ -56,104 +56,104 @@ impl Shards {
 }
 
 impl Deref for Shards {
-    type Target = [Arc<ShardCell>];
+    type Target = [Arc<ShardLead>];
 
-    fn deref(&self) -> &[Arc<ShardCell>] {
+    fn deref(&self) -> &[Arc<ShardLead>] {
         &self.0
     }
 }
 
 /// One shard of this node.
-pub(crate) struct ShardCell {
+pub(crate) struct ShardLead {
     /// Its number.
     pub(crate) id: ShardId,
     /// Its replica here.
     pub(crate) state: Arc<ShardState>,
-    /// Who decides, while this node leads.
-    pub(crate) lead: Mutex<Lead>,
-    /// Who leads, as far as is known here.
-    pub(crate) belief: Mutex<Belief>,
-    /// Since which monotonic millisecond the replica here knows no leader; 0 if it knows one.
-    unled_since_ms: AtomicU64,
+    /// The actors, while this node leads.
+    pub(crate) leader_state: Mutex<LeaderState>,
+    /// The leader hint.
+    pub(crate) leader_hint: Mutex<LeaderHint>,
+    /// The monotonic millisecond since which the replica here knows no leader. 0 if it knows one.
+    leaderless_since_ms: AtomicU64,
     /// Clients' commands that are under way here.
     callers: Arc<Callers>,
 }
 
 /// Leadership of a shard: none, or an epoch with its actors.
 #[derive(Default)]
-pub(crate) struct Lead {
+pub(crate) struct LeaderState {
     /// The epoch this node leads in, and the clock of it.
     pub(crate) leadership: Option<Leadership>,
-    /// Who is served by which actor. Looked up, never walked to decide anything.
-    pub(crate) actors: FxHashMap<Entity, Arc<Served>>,
+    /// The actor of each entity. Looked up, never walked to decide anything.
+    pub(crate) actors: FxHashMap<Entity, Arc<ActorHandle>>,
 }
 
-/// An entity that an actor serves.
-pub(crate) struct Served {
+/// An entity's actor, with its state and its counts.
+pub(crate) struct ActorHandle {
     /// The actor.
-    pub(crate) actor: ActorRef<Message>,
-    /// What it decides on.
-    pub(crate) desk: Desk<Box<Serving>>,
+    pub(crate) mailbox: ActorRef<Envelope>,
+    /// The entity's state.
+    pub(crate) slot: StateSlot<Box<Assignment>>,
     /// Messages and turns that are under way.
     pub(crate) under_way: UnderWay,
-    /// The entity's version up to which everything is committed, as far as this leader has seen.
+    /// The entity's committed version, as this leader has seen it.
     pub(crate) committed: AtomicU64,
     /// When it was last sent something, in monotonic milliseconds.
     pub(crate) used_ms: AtomicU64,
 }
 
-impl Served {
-    /// Puts a letter into the actor's mailbox. A closed mailbox drops it: a client that waits for an answer hears `unknown`.
-    pub(crate) fn cast(self: &Arc<Self>, letter: Letter) {
-        let _ = self.actor.cast(Message { to: Arc::clone(self), letter });
+impl ActorHandle {
+    /// Puts a message into the actor's mailbox. A closed mailbox drops it, and its client hears `unknown`.
+    pub(crate) fn cast(self: &Arc<Self>, message: EntityMessage) {
+        let _ = self.mailbox.cast(Envelope { to: Arc::clone(self), message });
     }
 
-    /// Lays down what was taken from the desk.
-    pub(crate) fn lay_down(self: &Arc<Self>, serving: Box<Serving>) {
-        match self.desk.lay_down(serving) {
-            LaidDown::Here => {}
-            LaidDown::Wanted => self.cast(Letter::Back),
-            LaidDown::Closed(serving) => drop(serving),
+    /// Puts the state back into its slot.
+    pub(crate) fn put_back(self: &Arc<Self>, assignment: Box<Assignment>) {
+        match self.slot.put_back(assignment) {
+            PutBack::Present => {}
+            PutBack::Wanted => self.cast(EntityMessage::StateIsBack),
+            PutBack::Closed(assignment) => drop(assignment),
         }
     }
 }
 
-/// What an actor is sent: a letter to an entity that it serves.
-pub(crate) struct Message {
-    pub(crate) to: Arc<Served>,
-    pub(crate) letter: Letter,
+/// A message to an actor, with its entity.
+pub(crate) struct Envelope {
+    pub(crate) to: Arc<ActorHandle>,
+    pub(crate) message: EntityMessage,
 }
 
-/// What is said to an entity.
-pub(crate) enum Letter {
-    /// Something to decide.
+/// A message to an entity.
+pub(crate) enum EntityMessage {
+    /// An input to decide.
     Input(Input<Caller>),
-    /// A cart of this shard lends its host with an ask: decide both.
+    /// A cart of this shard lends its host with an ask. The actor decides both.
     Lent(Box<Loan>),
-    /// What was lent comes back.
+    /// A loan comes back.
     Returned(Returned),
-    /// Leave the entity if nothing is under way.
+    /// Release the entity if nothing is under way.
     Leave,
-    /// What was not on the entity's desk is there again.
-    Back,
+    /// The entity's state is back in its slot.
+    StateIsBack,
 }
 
 /// An entity and the actor's copy of it.
-pub(crate) struct Serving {
+pub(crate) struct Assignment {
     pub(crate) entity: Entity,
     /// `None` until it is known whether the entity has left memory: the actor looks, not the sender. `None` also
-    /// after a panic, until the entity begins anew.
+    /// after a panic, until the entity restarts.
     pub(crate) host: Option<Host<Caller>>,
     pub(crate) health: Health,
-    pub(crate) faults: Faults,
-    pub(crate) cell: Arc<ShardCell>,
+    pub(crate) panics: PanicHistory,
+    pub(crate) lead: Arc<ShardLead>,
     pub(crate) leadership: Leadership,
 }
 
-/// An entity whose desk is taken up.
-pub(crate) struct AtWork {
-    pub(crate) served: Arc<Served>,
-    pub(crate) serving: Box<Serving>,
+/// An entity whose state an actor has taken.
+pub(crate) struct TakenEntity {
+    pub(crate) actor: Arc<ActorHandle>,
+    pub(crate) assignment: Box<Assignment>,
 }
 
 /// A cart's host on its way to the inventory that it asks.
@@ -161,22 +161,22 @@ pub(crate) struct Loan {
     /// The cart.
     pub(crate) cart: Entity,
     pub(crate) host: Host<Caller>,
-    pub(crate) served: Arc<Served>,
+    pub(crate) actor: Arc<ActorHandle>,
     /// What the cart has decided already, without the ask: an order, or nothing yet.
     pub(crate) turn: Turn<Caller>,
     /// The name of the key or the operator that sent the command.
     pub(crate) by: Option<SmolStr>,
-    /// What it asks.
+    /// The ask.
     pub(crate) ask: Ask,
-    /// Whom.
+    /// The inventory that it asks.
     pub(crate) inventory: Entity,
 }
 
-/// What becomes of a loan.
+/// The result of lending.
 pub(crate) enum Lent {
-    /// The inventory is at rest: it is decided here and now.
-    Beside(Box<Loan>, AtWork),
-    /// The inventory's actor decides when its turn has come, and gives the host back.
+    /// The inventory is idle. The cart's actor decides at once.
+    Beside(Box<Loan>, TakenEntity),
+    /// The inventory's actor decides later, and gives the host back.
     Sent,
     /// This node does not lead any more.
     Not(Box<Loan>),
@@ -218,31 +218,31 @@ impl Loan {
     }
 }
 
-impl Serving {
+impl Assignment {
     /// Whether another actor than the entity's own may decide on it.
     pub(crate) fn may_be_borrowed(&self) -> bool {
-        self.host.is_some() && matches!(self.health, Health::Well)
+        self.host.is_some() && matches!(self.health, Health::Healthy)
     }
 }
 
-impl Lead {
-    /// Ends the leadership: closes the desk of every actor for which `ends` says yes. The states that lay there come back, to be
-    /// dropped where no lock is held.
+impl LeaderState {
+    /// Ends the leadership: closes the slot of every actor for which `ends` says yes. Returns the states, to be dropped where no lock
+    /// is held.
     #[must_use]
-    pub(crate) fn end(&mut self, ends: impl Fn(&Served) -> bool) -> Vec<WasOpen<Box<Serving>>> {
+    pub(crate) fn end(&mut self, ends: impl Fn(&ActorHandle) -> bool) -> Vec<Closed<Box<Assignment>>> {
         self.leadership = None;
-        self.actors.extract_if(|_, served| ends(served)).map(|(_, served)| served.desk.close()).collect()
+        self.actors.extract_if(|_, actor| ends(actor)).map(|(_, actor)| actor.slot.close()).collect()
     }
 }
 
-impl ShardCell {
-    pub(crate) fn new(state: Arc<ShardState>, admission: Arc<Admission>, clock: Arc<dyn Clock>) -> ShardCell {
-        ShardCell {
+impl ShardLead {
+    pub(crate) fn new(state: Arc<ShardState>, admission: Arc<Admission>, clock: Arc<dyn Clock>) -> ShardLead {
+        ShardLead {
             id: state.id,
             state,
-            lead: Mutex::default(),
-            belief: Mutex::default(),
-            unled_since_ms: AtomicU64::new(0),
+            leader_state: Mutex::default(),
+            leader_hint: Mutex::default(),
+            leaderless_since_ms: AtomicU64::new(0),
             callers: Arc::new(Callers::new(admission, clock)),
         }
     }
@@ -252,8 +252,8 @@ impl ShardCell {
         self.callers.enter(pass, request, reply)
     }
 
-    /// The class in which a client's command may be shed, as far as this node knows; `None` if it must not be: it repeats a
-    /// request that was admitted, or gives something back.
+    /// The class in which a client's command may be shed. `None` if it must not be shed, because it repeats an admitted request or
+    /// gives something back.
     pub(crate) fn class_of(&self, entity: &Entity, command: &Command, request: Option<Request>) -> Option<Class> {
         let releases = || matches!(command, Command::Cart(_, CartCommand::Release { .. } | CartCommand::Cancel));
         if planted::is("a release is shed") && releases() {
@@ -288,12 +288,12 @@ impl ShardCell {
 
     /// Whether this node leads the shard.
     pub(crate) fn leads(&self) -> bool {
-        self.lead.lock().leadership.is_some()
+        self.leader_state.lock().leadership.is_some()
     }
 
     /// The term in which this node leads the shard.
     pub(crate) fn leads_in(&self) -> Option<u64> {
-        self.lead.lock().leadership.map(|leadership| leadership.epoch.0)
+        self.leader_state.lock().leadership.map(|leadership| leadership.epoch.0)
     }
 
     /// The shard's replica on this node.
@@ -301,19 +301,19 @@ impl ShardCell {
         self.state.replica_here()
     }
 
-    /// Whom to ask at this attempt; `None` if there is no telling.
+    /// The node to ask at this attempt. `None` if no node is known.
     pub(crate) fn leader(&self, attempt: u16) -> Option<NodeId> {
-        self.belief.lock().leader(attempt)
+        self.leader_hint.lock().leader(attempt)
     }
 
-    /// The same with the term in which it is believed to lead; 0 if it is only asked whether it does.
+    /// The same with the term of the hint. 0 if the hint has no term.
     pub(crate) fn leader_in_term(&self, attempt: u16) -> Option<(NodeId, u64)> {
-        let belief = self.belief.lock();
-        let node = belief.leader(attempt)?;
-        Some((node, belief.term_of(node).unwrap_or(0)))
+        let leader_hint = self.leader_hint.lock();
+        let node = leader_hint.leader(attempt)?;
+        Some((node, leader_hint.term_of(node).unwrap_or(0)))
     }
 
-    /// Its part in the shard, as `admin.status` says it.
+    /// The node's role in the shard, for `admin.status`.
     pub(crate) fn role(&self) -> &'static str {
         match (self.leads(), self.replica_here(), self.known_leader()) {
             (true, ..) => "leader",
@@ -324,36 +324,36 @@ impl ShardCell {
         }
     }
 
-    /// Who leads, as far as the replica here knows.
+    /// The leader that the replica here knows.
     pub(crate) fn known_leader(&self) -> Option<NodeId> {
-        self.led().leader
+        self.leader_info().leader
     }
 
     /// The same with its term.
-    pub(crate) fn led(&self) -> Led {
-        self.belief.lock().follows()
+    pub(crate) fn leader_info(&self) -> LeaderInfo {
+        self.leader_hint.lock().follows()
     }
 
-    /// The replica here knows a leader now, or none; whether that is news.
-    pub(crate) fn is_led(&self, led: bool, now_ms: u64) -> bool {
+    /// Notes whether the replica here knows a leader. Returns whether that changed.
+    pub(crate) fn set_led(&self, led: bool, now_ms: u64) -> bool {
         if led {
-            self.unled_since_ms.swap(0, Ordering::Relaxed) != 0
+            self.leaderless_since_ms.swap(0, Ordering::Relaxed) != 0
         } else {
             let since_ms = now_ms.max(1);
-            self.unled_since_ms.compare_exchange(0, since_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            self.leaderless_since_ms.compare_exchange(0, since_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         }
     }
 
     /// Since which monotonic millisecond the replica here knows no leader; `None` if it knows one, or there is no replica.
-    pub(crate) fn unled_since_ms(&self) -> Option<u64> {
-        let since_ms = self.unled_since_ms.load(Ordering::Relaxed);
+    pub(crate) fn leaderless_since_ms(&self) -> Option<u64> {
+        let since_ms = self.leaderless_since_ms.load(Ordering::Relaxed);
         (since_ms > 0 && self.replica_here().is_some()).then_some(since_ms)
     }
 
-    /// What became of something sent to the believed leader: one that cannot be reached is not believed to lead any more.
+    /// Drops the hint if a message could not be sent to the hinted leader.
     pub(crate) fn note_sent<T>(&self, sent: &Result<T, NotSent>) {
         if let Err(NotSent::Unreachable(node)) = sent {
-            self.belief.lock().unreachable(*node);
+            self.leader_hint.lock().unreachable(*node);
         }
     }
 

@@ -25,8 +25,8 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    cell::Shards,
-    ticket::Ticket,
+    pending_commit::PendingCommit,
+    shard_lead::Shards,
     watched::{self, Committed},
 };
 
@@ -52,7 +52,7 @@ pub(crate) enum Message {
     /// Those purchases.
     Purchases(Number, Vec<Purchase>),
     /// Whether the replica where it is watched has a leader, and so hears of what is committed. It has, until it says not.
-    Led(Number, Entity, bool),
+    HasLeader(Number, Entity, bool),
 }
 
 /// What a node calls a watch or a question of its own.
@@ -65,17 +65,17 @@ struct Watch {
     /// While it has not begun.
     asking: Option<Asking>,
     /// Since which monotonic millisecond the replica there has no leader.
-    unled_since_ms: Option<u64>,
+    leaderless_since_ms: Option<u64>,
 }
 
-/// How far asking for a beginning has come.
+/// The progress of asking nodes for the initial state.
 struct Asking {
     /// Nodes that can be asked yet.
     rest: VecDeque<NodeId>,
     /// How many have said that there is nothing to watch.
     none: usize,
     /// How many would have to say so.
-    homes: usize,
+    replica_nodes: usize,
 }
 
 /// A page of purchases that was asked for.
@@ -87,10 +87,10 @@ struct Page {
 }
 
 /// What is watched elsewhere for this node, and here for others.
-pub(crate) struct FarFeeds {
+pub(crate) struct RemoteFeeds {
     world: World,
     shards: Arc<Shards>,
-    replication: Arc<Replication<Ticket>>,
+    replication: Arc<Replication<PendingCommit>>,
     feeds: Feeds,
     /// Where each entity is watched for us.
     at: Mutex<BTreeMap<Entity, Watch>>,
@@ -101,19 +101,19 @@ pub(crate) struct FarFeeds {
     next: AtomicU64,
     /// Nodes that watch an entity of ours.
     watchers: Mutex<BTreeMap<Entity, BTreeMap<NodeId, Number>>>,
-    /// Nodes that were not told of a commit, or are not told any more, and of which entities: their feeds have to begin anew.
+    /// Nodes that missed commits, and of which entities. Their feeds have to start over.
     owed: Mutex<BTreeMap<NodeId, BTreeMap<Entity, Number>>>,
 }
 
-impl FarFeeds {
+impl RemoteFeeds {
     /// Nothing is watched yet.
     pub(crate) fn new(
         world: World,
         shards: Arc<Shards>,
-        replication: Arc<Replication<Ticket>>,
+        replication: Arc<Replication<PendingCommit>>,
         feeds: Feeds,
-    ) -> FarFeeds {
-        FarFeeds {
+    ) -> RemoteFeeds {
+        RemoteFeeds {
             world,
             shards,
             replication,
@@ -131,18 +131,18 @@ impl FarFeeds {
         Committed { shards: &self.shards, replication: &self.replication }
     }
 
-    fn begin_far(&self, entity: &Entity) -> Option<InitialState> {
-        watched::begin_at(self.committed(), entity, WatchedEntities::begin_far, WatchedEntities::end_far)
+    fn begin_remote(&self, entity: &Entity) -> Option<InitialState> {
+        watched::begin_at(self.committed(), entity, WatchedEntities::begin_remote, WatchedEntities::end_remote)
     }
 
     /// A node is not asked to watch an entity any more; a lost link ends it as well.
-    fn leave(&self, watch: &Watch, entity: &Entity) {
+    fn unwatch_at(&self, watch: &Watch, entity: &Entity) {
         self.send(watch.node, &Message::Unwatch(watch.number, entity.clone()));
     }
 
     /// Where an entity can be watched.
-    fn homes(&self, entity: &Entity) -> Vec<NodeId> {
-        self.shards.of(entity).belief.lock().homes.clone()
+    fn replica_nodes(&self, entity: &Entity) -> Vec<NodeId> {
+        self.shards.of(entity).leader_hint.lock().replica_nodes.clone()
     }
 
     /// Says something to a node; whether it is on its way.
@@ -153,9 +153,9 @@ impl FarFeeds {
     /// Begins to watch an entity at a node that has it, its preferred leader first. The answer goes to
     /// [`boxoffice_feeds::Feeds::initial_state`] after [`NoFeed::Pending`].
     pub(crate) fn begin(&self, entity: &Entity) -> NoFeed {
-        let homes = self.homes(entity);
-        let rest = self.who_answers(&homes);
-        self.ask(entity, Asking { rest, none: 0, homes: homes.len() })
+        let replica_nodes = self.replica_nodes(entity);
+        let rest = self.responsive(&replica_nodes);
+        self.ask(entity, Asking { rest, none: 0, replica_nodes: replica_nodes.len() })
     }
 
     /// The node that was asked has not answered in time: the next one is.
@@ -166,37 +166,38 @@ impl FarFeeds {
         };
         // Without it the answer is on its way through this node.
         let Some(asking) = asking else { return NoFeed::Pending };
-        self.is_silent(node);
+        self.mark_silent(node);
         self.ask(entity, asking)
     }
 
     fn ask(&self, entity: &Entity, mut asking: Asking) -> NoFeed {
         while let Some(node) = asking.rest.pop_front() {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let Asking { none, homes, .. } = asking;
+            let Asking { none, replica_nodes, .. } = asking;
             let rest = asking.rest.clone();
-            // Before it is asked, so that the first commit is not taken for a stranger's. Who had it before keeps no watcher.
-            let watch = Watch { node, number, asking: Some(Asking { rest, none, homes }), unled_since_ms: None };
+            // Registered before it is asked, so that the first commit is recognised. The node that was asked before drops its watcher.
+            let watch =
+                Watch { node, number, asking: Some(Asking { rest, none, replica_nodes }), leaderless_since_ms: None };
             let before = self.at.lock().insert(entity.clone(), watch);
             if let Some(before) = before.filter(|before| before.node != node) {
-                self.leave(&before, entity);
+                self.unwatch_at(&before, entity);
             }
             if self.send(node, &Message::Watch(number, entity.clone())) {
                 return NoFeed::Pending;
             }
         }
         self.end(entity);
-        let all_say_so = asking.homes > 0 && asking.none == asking.homes;
+        let all_say_so = asking.replica_nodes > 0 && asking.none == asking.replica_nodes;
         if all_say_so { NoFeed::NotFound } else { NoFeed::Unreachable }
     }
 
-    fn who_answers(&self, nodes: &[NodeId]) -> VecDeque<NodeId> {
+    fn responsive(&self, nodes: &[NodeId]) -> VecDeque<NodeId> {
         let now_ms = self.world.clock.monotonic_ms();
         let silent = self.silent.lock();
         nodes.iter().filter(|node| silent.get(node).is_none_or(|until_ms| *until_ms <= now_ms)).copied().collect()
     }
 
-    fn is_silent(&self, node: NodeId) {
+    fn mark_silent(&self, node: NodeId) {
         self.silent.lock().insert(node, self.world.clock.monotonic_ms() + SILENT_MS);
     }
 
@@ -204,13 +205,13 @@ impl FarFeeds {
     pub(crate) fn end(&self, entity: &Entity) {
         let watch = self.at.lock().remove(entity);
         if let Some(watch) = watch {
-            self.leave(&watch, entity);
+            self.unwatch_at(&watch, entity);
         }
     }
 
     /// Tells nodes that were not told of a commit that there was one. Without it a feed whose last commit was dropped would
     /// stay behind until the next one.
-    pub(crate) fn pay(&self) {
+    pub(crate) fn send_owed(&self) {
         let mut owed = self.owed.lock();
         owed.retain(|node, entities| {
             while let Some((entity, number)) = entities.first_key_value() {
@@ -224,14 +225,14 @@ impl FarFeeds {
     }
 
     /// These are the other nodes now: nothing is owed to any other.
-    pub(crate) fn keep_only(&self, nodes: impl Fn(NodeId) -> bool) {
+    pub(crate) fn retain_nodes(&self, nodes: impl Fn(NodeId) -> bool) {
         self.owed.lock().retain(|node, _| nodes(*node));
         self.silent.lock().retain(|node, _| nodes(*node));
     }
 
     /// Asks for the purchases of a customer whose shard is elsewhere: they go to [`boxoffice_feeds::Feeds::purchases_page`]. Asked once more,
     /// it asks another node.
-    pub(crate) fn turn_to(&self, customer: &Id, after: u64, limit: u32) {
+    pub(crate) fn read_page(&self, customer: &Id, after: u64, limit: u32) {
         let now_ms = self.world.clock.monotonic_ms();
         let late = {
             let mut pages = self.pages.lock();
@@ -245,8 +246,8 @@ impl FarFeeds {
             });
             late
         };
-        late.into_iter().for_each(|node| self.is_silent(node));
-        for node in self.who_answers(&self.homes(&Entity::Customer(customer.clone()))) {
+        late.into_iter().for_each(|node| self.mark_silent(node));
+        for node in self.responsive(&self.replica_nodes(&Entity::Customer(customer.clone()))) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let page = Page { node, customer: customer.clone(), after, asked_ms: now_ms };
             self.pages.lock().insert(number, page);
@@ -258,22 +259,22 @@ impl FarFeeds {
     }
 
     /// Since when the node where an entity is watched for us has no leader of it; `None` if it is not watched elsewhere.
-    pub(crate) fn unled_since_ms(&self, entity: &Entity) -> Option<Option<u64>> {
-        self.at.lock().get(entity).map(|watch| watch.unled_since_ms)
+    pub(crate) fn leaderless_since_ms(&self, entity: &Entity) -> Option<Option<u64>> {
+        self.at.lock().get(entity).map(|watch| watch.leaderless_since_ms)
     }
 
     /// A shard of this node has a leader now, or none: nodes that watch it here are told.
     pub(crate) fn leader_changed(&self, shard: ShardId) {
         let watchers = self.watchers.lock();
         for (entity, nodes) in watchers.iter().filter(|(entity, _)| self.shards.of(entity).id == shard) {
-            nodes.iter().for_each(|(node, number)| self.say_led(*node, *number, entity));
+            nodes.iter().for_each(|(node, number)| self.send_has_leader(*node, *number, entity));
         }
     }
 
     /// Under the lock of the watchers, so that what is said last is how it is.
-    fn say_led(&self, node: NodeId, number: Number, entity: &Entity) {
-        let led = self.shards.of(entity).unled_since_ms().is_none();
-        if !self.send(node, &Message::Led(number, entity.clone(), led)) {
+    fn send_has_leader(&self, node: NodeId, number: Number, entity: &Entity) {
+        let has_leader = self.shards.of(entity).leaderless_since_ms().is_none();
+        if !self.send(node, &Message::HasLeader(number, entity.clone(), has_leader)) {
             self.owed.lock().entry(node).or_default().insert(entity.clone(), number);
         }
     }
@@ -294,10 +295,10 @@ impl FarFeeds {
                     self.feeds.commit(vec![commit]);
                 }
             }
-            Message::Led(number, entity, led) => {
-                let since_ms = (!led).then(|| self.world.clock.monotonic_ms());
+            Message::HasLeader(number, entity, has_leader) => {
+                let since_ms = (!has_leader).then(|| self.world.clock.monotonic_ms());
                 if let Some(watch) = self.at.lock().get_mut(&entity).filter(|watch| watch.is(from, number)) {
-                    watch.unled_since_ms = since_ms;
+                    watch.leaderless_since_ms = since_ms;
                 }
                 self.feeds.leaders_changed();
             }
@@ -337,15 +338,15 @@ impl FarFeeds {
         // Before it begins, so that no commit is missed; one that the beginning has already is passed over.
         self.watchers.lock().entry(entity.clone()).or_default().insert(from, number);
         let here = self.shards.of(&entity).replica_here().is_some();
-        let beginning = if here { self.begin_far(&entity) } else { None };
+        let beginning = if here { self.begin_remote(&entity) } else { None };
         let has_begun = beginning.is_some();
         if !has_begun {
             self.unwatch(from, &entity, |known| known == number);
         }
         self.send(from, &Message::Begun(number, entity.clone(), beginning));
         let watchers = self.watchers.lock();
-        if has_begun && self.shards.of(&entity).unled_since_ms().is_some() {
-            self.say_led(from, number, &entity);
+        if has_begun && self.shards.of(&entity).leaderless_since_ms().is_some() {
+            self.send_has_leader(from, number, &entity);
         }
         drop(watchers);
     }
@@ -359,7 +360,7 @@ impl FarFeeds {
         }
         if nodes.is_empty() {
             watchers.remove(entity);
-            self.shards.of(entity).state.replica.lock().watched.end_far(entity);
+            self.shards.of(entity).state.replica.lock().watched.end_remote(entity);
         }
     }
 
@@ -372,7 +373,7 @@ impl FarFeeds {
         for commit in commits {
             for (node, number) in watchers.get(&commit.entity).into_iter().flatten() {
                 if !self.send(*node, &Message::Commit(*number, commit.clone())) {
-                    // The feed begins anew, when it can be told so or at the gap in front of the next commit.
+                    // The feed starts over when it can be told, or at the gap before the next commit.
                     self.replication.metrics.peer_frames_dropped.fetch_add(1, Ordering::Relaxed);
                     self.owed.lock().entry(*node).or_default().insert(commit.entity.clone(), *number);
                 }
@@ -380,7 +381,7 @@ impl FarFeeds {
         }
     }
 
-    /// A node is lost: what it watched here ends, and what was watched there begins anew elsewhere.
+    /// A node is lost. Its watches here end, and watches at it start over at other nodes.
     pub(crate) fn lost(&self, node: NodeId) {
         let watched: Vec<(Entity, Number)> = {
             let watchers = self.watchers.lock();
@@ -388,14 +389,14 @@ impl FarFeeds {
             watchers.iter().filter_map(of).collect()
         };
         watched.iter().for_each(|(entity, _)| self.unwatch(node, entity, |_| true));
-        // It hears of the lost link as well, but may have begun anew over the next one before this was heard of here.
+        // It notices the lost link as well, but may have started over on the next link before this node noticed.
         if !watched.is_empty() {
             self.owed.lock().entry(node).or_default().extend(watched);
         }
         self.begin_anew(node);
     }
 
-    /// What is watched at a node begins anew, there or elsewhere.
+    /// Watches at a node start over, there or at another node.
     pub(crate) fn begin_anew(&self, node: NodeId) {
         let there: Vec<Entity> = {
             let at = self.at.lock();

@@ -3,19 +3,19 @@
 use parking_lot::Mutex;
 use ractor::ActorRef;
 
-use crate::cell::Message;
+use crate::shard_lead::Envelope;
 
 /// Actors waiting for an entity; more than this are stopped instead (8 KB each).
 const POOL_MAX: usize = 2_048;
 
 /// Actors without an entity.
 #[derive(Default)]
-pub(crate) struct Pool {
-    free: Mutex<Vec<ActorRef<Message>>>,
+pub(crate) struct ActorPool {
+    free: Mutex<Vec<ActorRef<Envelope>>>,
 }
 
-impl Pool {
-    pub(crate) fn put(&self, actor: &ActorRef<Message>) {
+impl ActorPool {
+    pub(crate) fn put(&self, actor: &ActorRef<Envelope>) {
         let mut free = self.free.lock();
         if free.len() < POOL_MAX {
             free.push(actor.clone());
@@ -25,7 +25,7 @@ impl Pool {
         }
     }
 
-    pub(crate) fn take(&self) -> Option<ActorRef<Message>> {
+    pub(crate) fn take(&self) -> Option<ActorRef<Envelope>> {
         self.free.lock().pop()
     }
 

@@ -1,0 +1,221 @@
+//! The leader hint of a shard.
+
+use boxoffice_shard::NodeId;
+use serde::{Deserialize, Serialize};
+
+/// The leader of a shard and its term, as a replica or another node knows them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LeaderInfo {
+    /// The term; 0 where there is no replica, or none that has heard of a leader since it began.
+    pub(crate) term: u64,
+    /// Its leader; `None` if there is none, or none is known.
+    pub(crate) leader: Option<NodeId>,
+}
+
+/// A node's hint about the leader of a shard. A wrong hint only costs time, because a node that does not lead says so.
+///
+/// A message about a leader may arrive long after the next election. The hint of the later term wins.
+#[derive(Debug, Default)]
+pub(crate) struct LeaderHint {
+    /// What the replica here knows.
+    follows: LeaderInfo,
+    /// What another node said, if the replica here knows nothing as new.
+    named: Option<LeaderInfo>,
+    /// The node that was asked last without success.
+    last_failed: Option<NodeId>,
+    /// The other nodes that have a replica, the preferred leader first.
+    pub(crate) replica_nodes: Vec<NodeId>,
+}
+
+impl LeaderHint {
+    /// The node to ask at this attempt. `None` if no node is known.
+    pub(crate) fn leader(&self, attempt: u16) -> Option<NodeId> {
+        self.hinted().or_else(|| {
+            let turn = usize::from(attempt) % self.replica_nodes.len().max(1);
+            self.replica_nodes.get(turn).copied()
+        })
+    }
+
+    /// The hinted leader. `None` where [`LeaderHint::leader`] would only try one replica after the other.
+    pub(crate) fn known(&self) -> Option<NodeId> {
+        self.hinted()
+    }
+
+    /// The term in which a node is known to lead, or to have led.
+    pub(crate) fn term_of(&self, node: NodeId) -> Option<u64> {
+        let leads_in = [Some(self.follows), self.named].into_iter().flatten();
+        leads_in.filter(|led| led.leader == Some(node)).map(|led| led.term).max()
+    }
+
+    fn hinted(&self) -> Option<NodeId> {
+        let mut leaders = self.named.and_then(|named| named.leader).into_iter().chain(self.follows.leader);
+        leaders.find(|node| Some(*node) != self.last_failed)
+    }
+
+    /// What the replica here knows.
+    pub(crate) fn follows(&self) -> LeaderInfo {
+        self.follows
+    }
+
+    /// The replica here knows this now.
+    pub(crate) fn follow(&mut self, led: LeaderInfo) {
+        self.follows = led;
+        self.last_failed = None;
+        let is_old = |named: &mut LeaderInfo| named.term < led.term || (named.term == led.term && led.leader.is_some());
+        self.named.take_if(is_old);
+    }
+
+    /// The node `asked` did not take what was sent to it, and said this; says whether there is another node to ask at once.
+    /// Hints that name the node `here` are ignored: it knows itself whether it leads.
+    pub(crate) fn correct(&mut self, asked: NodeId, said: LeaderInfo, here: NodeId) -> bool {
+        let term = self.term_of(asked);
+        if said.term > 0 && term.is_some_and(|term| said.term < term) {
+            // It has been elected since it said so.
+            return false;
+        }
+        if said.leader.is_none() && self.follows == (LeaderInfo { term: said.term, leader: Some(asked) }) {
+            // It is elected and has not begun to lead yet, or has just ended: the replica here hears of the next leader.
+            return false;
+        }
+        let before = self.hinted();
+        if said.leader != Some(asked) {
+            self.last_failed = Some(asked);
+            self.named.take_if(|named| named.leader == Some(asked));
+        }
+        let newest = self.named.map_or(0, |named| named.term).max(self.follows.term);
+        if said.term >= newest && said.leader.is_some_and(|leader| leader != here) {
+            self.named = Some(said);
+        }
+        let now = self.hinted();
+        if now == Some(asked) {
+            // It leads, in another term than hinted.
+            return self.term_of(asked) > term;
+        }
+        now != before && now.is_some()
+    }
+
+    /// A node cannot be reached. One that another node named, dead maybe, must not hide the one that the replica here
+    /// follows; if it is that one there is no better until it follows another.
+    pub(crate) fn unreachable(&mut self, node: NodeId) {
+        self.named.take_if(|named| named.leader == Some(node));
+        if self.follows.leader != Some(node) {
+            self.last_failed = Some(node);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: NodeId = 1;
+
+    fn led(term: u64, leader: impl Into<Option<NodeId>>) -> LeaderInfo {
+        LeaderInfo { term, leader: leader.into() }
+    }
+
+    /// At node 1 of three.
+    fn following(term: u64, leader: impl Into<Option<NodeId>>) -> LeaderHint {
+        LeaderHint { follows: led(term, leader), replica_nodes: vec![2, 3], ..LeaderHint::default() }
+    }
+
+    #[test]
+    fn a_hint_to_a_dead_node_does_not_hide_the_leader() {
+        let mut leader_hint = following(5, 2);
+        assert_eq!(leader_hint.leader(0), Some(2));
+        assert!(leader_hint.correct(2, led(6, 3), HERE), "2 leads no more and names its successor");
+        assert_eq!(leader_hint.leader(0), Some(3));
+        leader_hint.unreachable(3);
+        assert_eq!(leader_hint.leader(0), Some(2));
+        leader_hint.unreachable(2);
+        assert_eq!(leader_hint.leader(0), Some(2), "no other node is asked before there is another leader");
+    }
+
+    #[test]
+    fn a_hint_from_before_an_election_is_ignored_after_it() {
+        for old in [led(4, HERE), led(4, 3), led(4, None)] {
+            let mut leader_hint = following(5, 2);
+            assert!(!leader_hint.correct(2, old, HERE));
+            assert_eq!(leader_hint.leader(0), Some(2), "{old:?}");
+        }
+        let mut leader_hint = following(5, 2);
+        assert!(!leader_hint.correct(3, led(4, 2), HERE), "old, and of another one");
+        assert_eq!(leader_hint.leader(0), Some(2));
+    }
+
+    #[test]
+    fn an_elected_node_that_does_not_lead_yet_stays_the_hint() {
+        let mut leader_hint = following(6, 3);
+        assert!(!leader_hint.correct(3, led(6, None), HERE), "it is asked again later");
+        assert_eq!((leader_hint.known(), leader_hint.leader(0)), (Some(3), Some(3)));
+        // What it says of a later term holds.
+        assert!(leader_hint.correct(3, led(7, 2), HERE));
+        assert_eq!(leader_hint.known(), Some(2));
+    }
+
+    #[test]
+    fn a_hint_that_names_this_node_is_ignored() {
+        let mut leader_hint = following(5, 2);
+        leader_hint.correct(2, led(5, HERE), HERE);
+        assert_eq!([0, 1].map(|attempt| leader_hint.leader(attempt)), [Some(2), Some(3)], "all other nodes are asked");
+        assert!(leader_hint.correct(3, led(6, 2), HERE));
+        assert_eq!([0, 1].map(|attempt| leader_hint.leader(attempt)), [Some(2); 2]);
+    }
+
+    #[test]
+    fn a_node_without_a_replica_learns_the_leader_from_answers() {
+        let mut leader_hint = LeaderHint { replica_nodes: vec![2, 3, 4], ..LeaderHint::default() };
+        assert_eq!([0, 1, 2, 3].map(|attempt| leader_hint.leader(attempt)), [Some(2), Some(3), Some(4), Some(2)]);
+        assert!(leader_hint.correct(2, led(7, 3), HERE));
+        assert_eq!([0, 1, 2].map(|attempt| leader_hint.leader(attempt)), [Some(3); 3]);
+        // It is elected and has not begun.
+        assert!(!leader_hint.correct(3, led(7, 3), HERE));
+        assert_eq!(leader_hint.leader(0), Some(3));
+        // It does not lead any more and knows no leader.
+        leader_hint.correct(3, led(7, None), HERE);
+        assert_eq!([0, 1, 2].map(|attempt| leader_hint.leader(attempt)), [Some(2), Some(3), Some(4)]);
+        // Somebody has not heard of the end of it.
+        leader_hint.correct(2, led(7, 3), HERE);
+        assert_eq!(leader_hint.leader(0), Some(3));
+        assert!(leader_hint.correct(3, led(8, 4), HERE));
+        assert_eq!(leader_hint.leader(0), Some(4));
+    }
+
+    #[test]
+    fn a_leader_in_another_term_than_hinted_is_asked_again_at_once() {
+        let mut leader_hint = LeaderHint { replica_nodes: vec![2, 3], ..LeaderHint::default() };
+        assert_eq!(leader_hint.term_of(2), None);
+        assert!(leader_hint.correct(2, led(7, 2), HERE), "it leads, and was asked without a term");
+        assert_eq!((leader_hint.leader(0), leader_hint.term_of(2)), (Some(2), Some(7)));
+        assert!(leader_hint.correct(2, led(9, 2), HERE));
+        assert!(!leader_hint.correct(2, led(9, 2), HERE), "nothing new");
+        assert_eq!((leader_hint.leader(0), leader_hint.term_of(2)), (Some(2), Some(9)));
+        let mut leader_hint = following(5, 2);
+        assert!(leader_hint.correct(2, led(7, 2), HERE), "the replica here has not heard of its second election");
+        assert_eq!((leader_hint.leader(0), leader_hint.term_of(2)), (Some(2), Some(7)));
+    }
+
+    #[test]
+    fn a_node_without_a_replica_does_not_lead() {
+        let mut leader_hint = LeaderHint { replica_nodes: vec![2, 3], ..LeaderHint::default() };
+        leader_hint.correct(2, led(7, 4), HERE);
+        assert_eq!(leader_hint.leader(0), Some(4));
+        // The shard was moved away from it since.
+        leader_hint.correct(4, led(0, None), HERE);
+        assert_eq!([0, 1].map(|attempt| leader_hint.leader(attempt)), [Some(2), Some(3)]);
+        leader_hint.correct(2, led(8, 3), HERE);
+        assert_eq!(leader_hint.leader(0), Some(3));
+    }
+
+    #[test]
+    fn the_replica_here_overrules_older_hints() {
+        let mut leader_hint = following(5, 2);
+        leader_hint.correct(2, led(6, 3), HERE);
+        leader_hint.follow(led(6, None));
+        assert_eq!(leader_hint.leader(0), Some(3), "it has heard of the term and not of who won");
+        leader_hint.follow(led(7, 2));
+        assert_eq!(leader_hint.leader(0), Some(2));
+        leader_hint.follow(led(8, None));
+        assert_eq!([0, 1].map(|attempt| leader_hint.leader(attempt)), [Some(2), Some(3)]);
+    }
+}
