@@ -84,7 +84,7 @@ async fn a_decision_that_panics_fails_one_request() {
     let asked = contained(&stage.cluster).await;
     assert!((4..=12).contains(&asked), "{asked} panics are more than asks");
 
-    // An entity that panics again on its own is suspended, and refuses at once.
+    // An entity that panics again on its own cools down, and refuses at once.
     assert_eq!(ports[0].ask("product.put", "haunt", product_body("haunted")).await, Answer::Fail(906));
     let began = Instant::now();
     let before_rest = contained(&stage.cluster).await;
@@ -95,8 +95,8 @@ async fn a_decision_that_panics_fails_one_request() {
         assert!(asked.elapsed() < Duration::from_secs(1), "the request fails at once");
     }
     let more = contained(&stage.cluster).await - before_rest;
-    println!("{more} panics of a suspended entity in {WATCHED:?}");
-    assert!(more <= 8, "{more} panics while suspended");
+    println!("{more} panics of an entity in cooldown in {WATCHED:?}");
+    assert!(more <= 8, "{more} panics during the cooldown");
 
     buyers.orders(10).await;
     assert_eq!(stage.cluster.running(), [1, 2, 3]);
