@@ -64,7 +64,7 @@ impl Buyer {
     pub(crate) fn start(address: SocketAddr, theatre: &Theatre, rng: Rng, each: usize) -> Buyer {
         let (bought, stop) = (Arc::<Mutex<Bought>>::default(), Arc::new(AtomicBool::new(false)));
         let task = BuyerTask { address, theatre: theatre.clone(), rng, bought: Arc::clone(&bought), port: None, each };
-        let task = tokio::spawn(task.go_on(Arc::clone(&stop)));
+        let task = tokio::spawn(task.run(Arc::clone(&stop)));
         Buyer { bought, stop, task }
     }
 
@@ -82,7 +82,7 @@ impl Buyer {
 }
 
 impl BuyerTask {
-    async fn go_on(mut self, stop: Arc<AtomicBool>) {
+    async fn run(mut self, stop: Arc<AtomicBool>) {
         let all = self.theatre.sessions.len() * usize::from(self.theatre.rows) * usize::from(self.theatre.seats);
         for number in 0..all {
             if stop.load(Ordering::Relaxed) {

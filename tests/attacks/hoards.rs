@@ -69,7 +69,7 @@ async fn hoard(port: &Port, rng: &mut Rng, rows: usize) -> (Vec<String>, usize) 
 }
 
 /// Releases holds as soon as the rate of requests allows it.
-async fn give_back(port: &Port, op: &str, body: Value) {
+async fn release_when_allowed(port: &Port, op: &str, body: Value) {
     loop {
         match port.ask(op, op, body.clone()).await {
             Answer::Ok(..) => return,
@@ -99,9 +99,9 @@ async fn a_hoarder_is_bounded_by_its_budget() {
         assert!((1..=1_000).contains(&most), "{most} seats are held by one address");
         for (number, token) in carts.iter().enumerate() {
             if number % 2 == 0 {
-                give_back(&port, "cart.release", json!({"token": token, "line": 1})).await;
+                release_when_allowed(&port, "cart.release", json!({"token": token, "line": 1})).await;
             }
-            give_back(&port, "cart.cancel", json!({"token": token})).await;
+            release_when_allowed(&port, "cart.cancel", json!({"token": token})).await;
         }
         assert_eq!(held(&stage).await, 0, "everything was released");
         rounds += 1;

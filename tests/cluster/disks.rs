@@ -120,7 +120,7 @@ async fn disks_are_lost() {
             cluster.kill(lost);
             fs::remove_dir_all(cluster.home(lost).data_dir()).expect("a data directory");
             fs::create_dir_all(cluster.home(lost).data_dir()).expect("an empty directory");
-            cluster.joins(lost);
+            cluster.start_as_joining(lost);
             // A node with an empty disk under its old id could vote against entries that it has lost.
             let refused = cluster.refused(cluster.command(lost)).await;
             assert_eq!(refused.code, Some(REFUSED), "{}", refused.stderr);
@@ -153,7 +153,7 @@ async fn disks_are_lost() {
 async fn replace(cluster: &mut Cluster, node: u64) {
     fs::remove_dir_all(cluster.home(node).data_dir()).expect("a data directory");
     fs::create_dir_all(cluster.home(node).data_dir()).expect("an empty directory");
-    cluster.joins(node);
+    cluster.start_as_joining(node);
     cluster.admin("admin.replace", json!({"node": node})).await;
     cluster.start_node(node).await;
 }

@@ -104,7 +104,7 @@ impl Buyers {
                 requests: 0,
             };
             let stop = Arc::clone(&stop);
-            tasks.spawn(buyer.go_on(stop));
+            tasks.spawn(buyer.run(stop));
         }
         Buyers { record, stop, tasks }
     }
@@ -165,7 +165,7 @@ struct Buyer {
 }
 
 impl Buyer {
-    async fn go_on(mut self, stop: Arc<AtomicBool>) {
+    async fn run(mut self, stop: Arc<AtomicBool>) {
         while !stop.load(Ordering::Relaxed) && !self.connection.is_closed() {
             let cart = self.one_cart().await;
             self.record.lock().expect("no panic").carts.push(cart);
@@ -182,11 +182,11 @@ impl Buyer {
             self.ask(&mut cart, "cart.open", body).await;
         }
         for _ in 0..=self.rng.below(2) {
-            let (op, body) = self.wish(&cart);
+            let (op, body) = self.next_hold(&cart);
             self.ask(&mut cart, op, body).await;
         }
         if !cart.lines.is_empty() && self.rng.percent(20) {
-            let body = self.give_back(&cart);
+            let body = self.next_release(&cart);
             self.ask(&mut cart, "cart.release", body).await;
         }
         if self.rng.percent(8) {
@@ -233,11 +233,11 @@ impl Buyer {
 
     /// Draws the next hold: named seats, the best seats, or seats of two sessions. With other goods on sale also these, or
     /// several things in one request.
-    fn wish(&mut self, cart: &CartRecord) -> (&'static str, Value) {
+    fn next_hold(&mut self, cart: &CartRecord) -> (&'static str, Value) {
         let theatre = Arc::clone(&self.theatre);
         if let Some(goods) = theatre.goods.as_ref().filter(|_| self.rng.percent(65)) {
             let seats = json!({"session": self.session(), "seats": self.seats()});
-            let (op, mut body) = goods.wish(&mut self.rng, cart, seats);
+            let (op, mut body) = goods.next_hold(&mut self.rng, cart, seats);
             body["token"] = cart.token.as_str().into();
             return (op, body);
         }
@@ -277,7 +277,7 @@ impl Buyer {
     }
 
     /// A line, or one seat of it.
-    fn give_back(&mut self, cart: &CartRecord) -> Value {
+    fn next_release(&mut self, cart: &CartRecord) -> Value {
         let lines: Vec<_> = cart.lines.iter().collect();
         let (number, line) = lines[self.rng.below(lines.len())];
         let mut body = json!({"token": cart.token, "line": number});

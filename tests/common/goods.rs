@@ -77,7 +77,7 @@ impl Goods {
     }
 
     /// Draws a hold or a change of a line. Some holds include these seats.
-    pub(crate) fn wish(&self, rng: &mut Rng, cart: &CartRecord, seats: Value) -> (&'static str, Value) {
+    pub(crate) fn next_hold(&self, rng: &mut Rng, cart: &CartRecord, seats: Value) -> (&'static str, Value) {
         // Limited products need a customer.
         let products = if cart.customer.is_some() { &self.products[..] } else { &self.products[1..3] };
         let units = |rng: &mut Rng| json!({"product": any(rng, products), "quantity": 1 + rng.below(5)});

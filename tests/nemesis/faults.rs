@@ -132,7 +132,7 @@ impl Fault {
             Fault::PowerCut(node) => cluster.kill(node),
             Fault::AllPowerCut => cluster.running().into_iter().for_each(|node| cluster.kill(node)),
             Fault::TornRecord(node, bytes) => cluster.fault(node, Disk::Torn(bytes)),
-            Fault::Restart(node) => cluster.terminate_anyhow(node),
+            Fault::Restart(node) => cluster.terminate_or_lose_power(node),
             Fault::Pause(node) => cluster.pause(node),
             Fault::FullDisk(node) => cluster.fault(node, Disk::NoSpace),
             Fault::SlowDisk(node, ms) => cluster.fault(node, Disk::SlowSync(ms)),
@@ -245,7 +245,7 @@ async fn copy_or_put_back(cluster: &mut Cluster, node: u64) {
     cluster.ready().await;
     let Some(copied) = cluster.copied() else {
         // The node loses power or is stopped. Both leave a disk that it may start from.
-        cluster.terminate_anyhow(node);
+        cluster.terminate_or_lose_power(node);
         cluster.copy_disk(node);
         return cluster.start_node(node).await;
     };
@@ -264,14 +264,14 @@ async fn copy_or_put_back(cluster: &mut Cluster, node: u64) {
 
 /// A new node joins, if one is left, and another one is drained.
 async fn replace_node(cluster: &mut Cluster, node: u64) {
-    let Some(newcomer) = cluster.newcomer() else { return };
+    let Some(new_node) = cluster.unstarted_node() else { return };
     heal(cluster).await;
     cluster.all_answer().await;
     cluster.ready().await;
-    cluster.start_node(newcomer).await;
+    cluster.start_node(new_node).await;
     cluster.ready().await;
     cluster.admin("admin.drain", json!({"node": node})).await;
-    cluster.gone(node);
+    cluster.wait_drained(node);
 }
 
 /// A number below this. Smaller ones are likelier.

@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use settings::RunSettings;
 
 /// New nodes that may join in a run. Each replaces another node.
-const NEWCOMERS: usize = 2;
+const SPARE_NODES: usize = 2;
 
 fn main() {
     let Some(settings) = RunSettings::read(std::env::args().skip(1)) else { return };
@@ -55,7 +55,7 @@ fn main() {
 async fn run(settings: RunSettings) {
     let began = Instant::now();
     let plan =
-        Plan { nodes: settings.nodes, places: settings.nodes + NEWCOMERS, faults: true, clocks: true, gateway: true };
+        Plan { nodes: settings.nodes, places: settings.nodes + SPARE_NODES, faults: true, clocks: true, gateway: true };
     let mut stage = Stage::new(Rng::new(settings.seed), plan).await;
     stage.sells_everything = true;
     let mut struck: BTreeMap<&'static str, u64> = BTreeMap::new();

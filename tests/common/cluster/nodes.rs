@@ -320,7 +320,7 @@ impl Cluster {
     }
 
     /// From now on the node starts as a joining node.
-    pub(crate) fn joins(&mut self, id: u64) {
+    pub(crate) fn start_as_joining(&mut self, id: u64) {
         self.node_mut(id).joins = true;
     }
 
@@ -340,7 +340,7 @@ impl Cluster {
     }
 
     /// The same for a node that may lose power meanwhile.
-    pub(crate) fn terminate_anyhow(&mut self, id: u64) {
+    pub(crate) fn terminate_or_lose_power(&mut self, id: u64) {
         self.signal(id, Signal::TERM);
         let sick = self.node(id).sick;
         let (code, output) = self.ended(id);
@@ -411,12 +411,12 @@ impl Cluster {
     }
 
     /// A node that was never started, if one is left.
-    pub(crate) fn newcomer(&self) -> Option<u64> {
+    pub(crate) fn unstarted_node(&self) -> Option<u64> {
         self.nodes.iter().find(|node| !node.began).map(|node| node.id)
     }
 
     /// Waits until a drained node has ended by itself. It does not return.
-    pub(crate) fn gone(&mut self, id: u64) {
+    pub(crate) fn wait_drained(&mut self, id: u64) {
         let (code, output) = self.ended(id);
         assert_eq!(code, Some(0), "node {id} was drained: {output}");
         self.node_mut(id).gone = true;
@@ -433,7 +433,7 @@ impl Cluster {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("the copy stays: {error}"),
             Ok(()) | Err(_) => {}
         }
-        self.joins(id);
+        self.start_as_joining(id);
     }
 
     /// Copies the disk of a stopped node.

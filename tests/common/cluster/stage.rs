@@ -213,7 +213,7 @@ impl Stage {
 }
 
 /// A lasting fault, with orders during and after it.
-pub(crate) async fn lasts(buyers: &mut Buyers) {
+pub(crate) async fn sustain_fault(buyers: &mut Buyers) {
     let (before, began) = (buyers.count(), Instant::now());
     sleep(FAULT_TIME).await;
     let meanwhile = buyers.count() - before;
