@@ -5,7 +5,7 @@ mod goods;
 mod requests;
 mod starts;
 
-use crate::common::{Answer, Rng, Encoding, Home, Port, Server, Theatre, checkout};
+use crate::common::{Answer, Encoding, Home, Port, Rng, Server, Theatre, checkout};
 use serde_json::{Value, json};
 
 const TOKEN: &str = "000102030405060708090a0b0c0d0e0f";

@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::common::{
-    Answer, Rng, Encoding, Home, Port, Shopper, eventually, http, time,
+    Answer, Encoding, Home, Port, Rng, Shopper, eventually,
     fixture::{audit, room},
+    http, time,
 };
 use futures_util::future::join_all;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{self, Rng, Encoding, Home, Map, Port, Shopper, Theatre, eventually, http, time, fixture::audit};
+use crate::common::{self, Encoding, Home, Map, Port, Rng, Shopper, Theatre, eventually, fixture::audit, http, time};
 use serde_json::{Value, json};
 
 const START_MS: u64 = 1_900_000_000_000;

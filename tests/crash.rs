@@ -12,8 +12,8 @@ use std::{
 };
 
 use crate::common::{
-    self, Buyers, Rng, Encoding, Faults, Home, TIMEOUT, Record, Server, Theatre, eventually, flip, lose,
-    write_control, written_to,
+    self, Buyers, Encoding, Faults, Home, Record, Rng, Server, TIMEOUT, Theatre, eventually, flip, lose, write_control,
+    written_to,
 };
 use serde_json::json;
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::common::{
-    self, Answer, Rng, Encoding, Home, Port, Shopper, Theatre, eventually,
+    self, Answer, Encoding, Home, Port, Rng, Shopper, Theatre, eventually,
     fixture::{audit, event, places, product, room, stock},
 };
 use serde_json::{Value, json};
@@ -133,5 +133,9 @@ async fn sums_have_an_end() {
         nothing().await;
     }
     let audit = audit(&server.port(Encoding::Json).await).await;
-    assert_eq!(audit["order_totals"], json!([{"currency": "EUR", "orders": 2, "amount": 2 * UNITS_MAX * HIGH_PRICE}]), "{audit}");
+    assert_eq!(
+        audit["order_totals"],
+        json!([{"currency": "EUR", "orders": 2, "amount": 2 * UNITS_MAX * HIGH_PRICE}]),
+        "{audit}"
+    );
 }

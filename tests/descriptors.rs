@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::common::{Buyers, IdleClients, Rng, Encoding, Home, Record, Server, Theatre, eventually};
+use crate::common::{Buyers, Encoding, Home, IdleClients, Record, Rng, Server, Theatre, eventually};
 
 /// Small segments and frequent snapshots open and close files all the time.
 const SMALL: &str = "[node]\nshards = 4\n\n[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 60\n\n";
@@ -24,13 +24,17 @@ async fn idle_clients_exhaust_no_file_descriptors() {
         let home = Home::with_config(SMALL);
         let server = Server::spawn(home.limited(limit)).unwrap_or_else(|refused| panic!("{refused:?}"));
         let output = server.stderr();
-        assert!(output.contains("file descriptors for fewer connections than usual"), "the node logs no warning: {output}");
+        assert!(
+            output.contains("file descriptors for fewer connections than usual"),
+            "the node logs no warning: {output}"
+        );
         let port = server.port(Encoding::MsgPack).await;
         let theatre = Theatre::open(&port, 40, (12, 20), None).await;
         let mut buyers = Buyers::start(&server, &theatre, Record::default(), BUYERS, &mut rng).await;
         buyers.orders(20).await;
         let clients = IdleClients::connect(server.address(), 2 * limit as usize);
-        eventually("the connections are full", async || (clients.connections() > 2 * limit as usize).then_some(())).await;
+        eventually("the connections are full", async || (clients.connections() > 2 * limit as usize).then_some(()))
+            .await;
         // Long enough to create and remove segments, snapshots and archives.
         buyers.orders(300).await;
         drop(clients);
@@ -42,7 +46,10 @@ async fn idle_clients_exhaust_no_file_descriptors() {
         .await;
         record.check(&server, &theatre).await;
         let output = server.stderr();
-        assert!(!output.contains("there is no file descriptor left"), "clients took the node's own descriptors: {output}");
+        assert!(
+            !output.contains("there is no file descriptor left"),
+            "clients took the node's own descriptors: {output}"
+        );
         server.stop();
         let server = home.start();
         record.check(&server, &theatre).await;
@@ -95,6 +102,8 @@ fn collect_open(place: &Path, open: &mut Vec<(PathBuf, u32)>) {
         open.push((place.to_owned(), mode));
     }
     if status.is_dir() {
-        fs::read_dir(place).expect("a directory").for_each(|entry| collect_open(&entry.expect("an entry").path(), open));
+        fs::read_dir(place)
+            .expect("a directory")
+            .for_each(|entry| collect_open(&entry.expect("an entry").path(), open));
     }
 }

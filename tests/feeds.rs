@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::{
-    self, Answer, Rng, Encoding, Faults, Home, TIMEOUT, Port, Shopper, Theatre, eventually,
+    self, Answer, Encoding, Faults, Home, Port, Rng, Shopper, TIMEOUT, Theatre, eventually,
     fixture::{event, product, room},
     write_control,
 };

@@ -157,9 +157,5 @@ fn commands_that_build_a_program_name_its_package() {
             }
         }
     }
-    assert!(
-        commands > 5 && wrong.is_empty(),
-        "{commands} commands; these build nothing:\n{}",
-        wrong.join("\n")
-    );
+    assert!(commands > 5 && wrong.is_empty(), "{commands} commands; these build nothing:\n{}", wrong.join("\n"));
 }

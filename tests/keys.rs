@@ -11,7 +11,7 @@ use std::{
 use boxoffice_wire::Op;
 use serde_json::{Value, json};
 
-use crate::common::{self, ADMIN, Answer, BOXOFFICE, Rng, Encoding, Home, Port, Theatre, eventually, http};
+use crate::common::{self, ADMIN, Answer, BOXOFFICE, Encoding, Home, Port, Rng, Theatre, eventually, http};
 
 /// The output of `boxoffice admin`, or its exit code and error.
 fn admin(address: SocketAddr, args: &[&str]) -> Result<String, (Option<i32>, String)> {

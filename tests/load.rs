@@ -67,7 +67,10 @@ fn places_through_a_faulty_gateway() {
     assert!(report["flows"]["refused"]["payment_declined"].as_u64() > Some(5), "{}", report["flows"]);
     let findings = &report["audit"]["findings"];
     assert_eq!(findings["purchases"], report["flows"]["done"]);
-    assert!(findings["charges"].as_u64() > findings["purchases"].as_u64(), "declined charges are listed too: {findings}");
+    assert!(
+        findings["charges"].as_u64() > findings["purchases"].as_u64(),
+        "declined charges are listed too: {findings}"
+    );
 }
 
 #[test]

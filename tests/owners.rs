@@ -3,8 +3,9 @@
 use std::{path::Path, process::Command, sync::Arc};
 
 use crate::common::{
-    self, ADMIN, Answer, BOXOFFICE, Rng, Encoding, Home, Port, Shopper, eventually, http, recorded,
+    self, ADMIN, Answer, BOXOFFICE, Encoding, Home, Port, Rng, Shopper, eventually,
     fixture::{product, purchases, room},
+    http, recorded,
 };
 use serde_json::{Value, json};
 

@@ -14,8 +14,9 @@ use std::{
 };
 
 use crate::common::{
-    Answer, Rng, Encoding, Gateway, Home, Port, SECRET, Server, Shopper, eventually, http,
+    Answer, Encoding, Gateway, Home, Port, Rng, SECRET, Server, Shopper, eventually,
     fixture::{audit, event},
+    http,
 };
 use serde_json::{Value, json};
 

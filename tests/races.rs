@@ -9,8 +9,9 @@ use std::{
 };
 
 use crate::common::{
-    self, Answer, Rng, Encoding, Home, No, Port, Shopper, Theatre, eventually, recorded,
+    self, Answer, Encoding, Home, No, Port, Rng, Shopper, Theatre, eventually,
     fixture::{audit, event, places, product, room, stock, stock_is},
+    recorded,
 };
 use futures_util::future::join_all;
 use serde_json::{Value, json};

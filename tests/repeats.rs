@@ -8,8 +8,9 @@ use std::{
 };
 
 use crate::common::{
-    Answer, Rng, Encoding, Home, Port, Server, Shopper, Theatre, eventually, http,
+    Answer, Encoding, Home, Port, Rng, Server, Shopper, Theatre, eventually,
     fixture::{audit, room},
+    http,
 };
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -168,7 +169,8 @@ async fn repeated_calendar_requests_have_one_effect() {
         let page = port.read("resource.bookings", window).await.ok();
         let all = page["bookings"].as_array().expect("bookings").iter();
         let first_versions = |one: &Value, field: &str| one[field].as_str().expect("a text").to_owned();
-        all.map(|one| format!("{} {}", first_versions(one, "booking"), &first_versions(one, "begin")[..16])).collect::<Vec<_>>()
+        all.map(|one| format!("{} {}", first_versions(one, "booking"), &first_versions(one, "begin")[..16]))
+            .collect::<Vec<_>>()
     };
     let mut weekly = local("choir", "2030-01-07T10:00", "2030-01-07T11:00");
     weekly["repeat"] = json!({"every": "week", "count": 3});

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::common::{
-    self, Answer, Rng, Encoding, Home, Server, Shopper, Theatre, eventually, http, recorded, time,
+    self, Answer, Encoding, Home, Rng, Server, Shopper, Theatre, eventually,
     fixture::{audit, places, product, purchases, room, stock, stock_is},
+    http, recorded, time,
 };
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::common::{
-    self, Answer, Rng, Encoding, Home, Map, TIMEOUT, Shopper, Theatre, eventually,
+    self, Answer, Encoding, Home, Map, Rng, Shopper, TIMEOUT, Theatre, eventually,
     fixture::{audit, event, places, places_are, product, purchases},
 };
 use futures_util::future::join_all;
@@ -19,7 +19,11 @@ async fn places_by_number() {
         let port = Arc::new(server.port(encoding).await);
         let finals = format!("finals-{encoding:?}");
         let session = event(&port, &finals, 495, Value::Null).await;
-        assert_eq!(session["counts"], json!({"free": 0, "held": 0, "sold": 0, "blocked": 0}), "the session has no seats");
+        assert_eq!(
+            session["counts"],
+            json!({"free": 0, "held": 0, "sold": 0, "blocked": 0}),
+            "the session has no seats"
+        );
         let map = port.read("session.map", json!({"id": finals})).await.ok();
         assert_eq!(Map::read(&map, 0).free, 0);
         assert_eq!(map["areas"], json!([{"area": "yard", "free": 495, "held": 0, "sold": 0}]));

@@ -2,8 +2,9 @@
 //! refused by name over both protocols, and nothing changes.
 
 use crate::common::{
-    Answer, Rng, Encoding, Home, Port, Server, Theatre, http,
+    Answer, Encoding, Home, Port, Rng, Server, Theatre,
     fixture::{audit, room},
+    http,
 };
 use serde_json::{Value, json};
 

@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::common::{Encoding, Home, TIMEOUT, Server, eventually, http};
+use crate::common::{Encoding, Home, Server, TIMEOUT, eventually, http};
 
 /// A certificate for `localhost` and its key, in the home of a node.
 struct Pem {
@@ -83,8 +83,10 @@ async fn a_signal_reloads_the_certificate_without_closing_connections() {
     // An unusable certificate is reported and changes nothing.
     std::fs::write(&pem.key, "no key").expect("written");
     server.signal(Signal::HUP);
-    eventually("the node reports the error", async || server.stderr().contains("no private key that can be read").then_some(()))
-        .await;
+    eventually("the node reports the error", async || {
+        server.stderr().contains("no private key that can be read").then_some(())
+    })
+    .await;
     assert_eq!(status(&mut before).await, 200);
     assert!(pem.connect(server.address()).await.is_ok());
     server.stop();
@@ -113,8 +115,7 @@ async fn a_stopping_node_is_not_ready_and_serves_until_the_drain_ends() {
     let before = server.port(Encoding::Json).await;
     let signalled = Instant::now();
     server.signal(Signal::TERM);
-    eventually("the node is not ready", async || (http::get(address, "/readyz").await.0 == 503).then_some(()))
-        .await;
+    eventually("the node is not ready", async || (http::get(address, "/readyz").await.0 == 503).then_some(())).await;
     // Load balancers still send clients, and the node serves new and old ones.
     assert_eq!(http::get(address, "/healthz").await.0, 200);
     let after = server.port(Encoding::MsgPack).await;
@@ -123,7 +124,11 @@ async fn a_stopping_node_is_not_ready_and_serves_until_the_drain_ends() {
     }
     assert!(signalled.elapsed() < Duration::from_millis(2_500), "the machine is too slow for this test");
     let (ended, _) = server.ended();
-    assert!(ended.success() && signalled.elapsed() >= Duration::from_secs(3), "{ended} after {:?}", signalled.elapsed());
+    assert!(
+        ended.success() && signalled.elapsed() >= Duration::from_secs(3),
+        "{ended} after {:?}",
+        signalled.elapsed()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -134,7 +139,8 @@ async fn a_second_signal_or_ctrl_c_skips_the_drain() {
         server.signal(signals[0]);
         if signals[0] == Signal::TERM {
             let address = server.address();
-            eventually("the node is not ready", async || (http::get(address, "/readyz").await.0 == 503).then_some(())).await;
+            eventually("the node is not ready", async || (http::get(address, "/readyz").await.0 == 503).then_some(()))
+                .await;
             server.signal(signals[1]);
         }
         assert!(server.ended().0.success());

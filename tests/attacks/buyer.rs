@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::wire;
-use crate::common::{Answer, Rng, Encoding, TIMEOUT, Port, Theatre, checkout};
+use crate::common::{Answer, Encoding, Port, Rng, TIMEOUT, Theatre, checkout};
 
 /// The buyer's address, which no attacker uses.
 pub(crate) const BUYER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);

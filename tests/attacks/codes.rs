@@ -11,17 +11,14 @@ use super::{
     tokens,
     wire::{self, attacker},
 };
-use crate::common::{Answer, Rng, Encoding, Port, checkout};
+use crate::common::{Answer, Encoding, Port, Rng, checkout};
 
 /// Codes that need a gateway, a cluster, a full disk, a panic or a clock, and the tests that produce them.
 const ELSEWHERE: &[(u16, Pointer)] = &[
     (106, at("crates/core/tests/rules/bounds.rs", "holds_and_waiters_under_way_are_bounded")),
     // The client produces this itself for a node that is too old. No node sends it.
     (110, at("crates/client/tests/all/nodes.rs", "a_field_is_not_sent_to_a_node_that_does_not_know_it")),
-    (
-        307,
-        at("crates/core/tests/rules/bounds.rs", "a_touched_cart_ends_at_its_maximum_age"),
-    ),
+    (307, at("crates/core/tests/rules/bounds.rs", "a_touched_cart_ends_at_its_maximum_age")),
     (601, at("tests/payments/outcomes.rs", "failed_payments_release_or_keep_the_cart")),
     (602, at("tests/payments/operators.rs", "an_operator_settles_an_unanswered_payment")),
     (603, at("tests/payments/outcomes.rs", "failed_payments_release_or_keep_the_cart")),
@@ -231,7 +228,8 @@ async fn recipes(stage: &Stage) -> BTreeSet<u64> {
     // Exhausts the budget of the whole address, so it comes last.
     let asked = (0..3_000).map(|_| guest.read("venue.get", json!({"id": "royal"})));
     let answer = futures_util::future::join_all(asked).await;
-    let answer = answer.iter().find(|answer| matches!(answer, Answer::No(_))).expect("the budget of five seconds is 2 500");
+    let answer =
+        answer.iter().find(|answer| matches!(answer, Answer::No(_))).expect("the budget of five seconds is 2 500");
     seen.is(answer, 109, "three thousand requests at once");
     seen.codes
 }

@@ -12,7 +12,7 @@ use super::{
     stage::{SHOP, Stage},
     wire::{self, attacker},
 };
-use crate::common::{Answer, IdleClients, Rng, Encoding, Home, Port, eventually};
+use crate::common::{Answer, Encoding, Home, IdleClients, Port, Rng, eventually};
 
 /// The shipped value of budgets.carts.
 const CARTS: usize = 1_000;
@@ -115,7 +115,10 @@ fn size_of(directory: &Path) -> u64 {
 
 /// Reconnects, after a close for too many requests, as soon as the node allows it.
 async fn returns(address: SocketAddr) -> Port {
-    eventually("the node accepts the connection", async || wire::port(attacker(1), address, Encoding::Json, None).await.ok()).await
+    eventually("the node accepts the connection", async || {
+        wire::port(attacker(1), address, Encoding::Json, None).await.ok()
+    })
+    .await
 }
 
 /// Carts are opened and canceled repeatedly. Few are open at a time, but each is written to disk. The rate of requests bounds the

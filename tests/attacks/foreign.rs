@@ -110,7 +110,8 @@ async fn foreign_carts_are_neither_read_nor_changed() {
         ("order.get", json!({"order": order["id"]})),
         ("cart.get", json!({"cart": cart_of(&open), "token": rng.token()})),
     ] {
-        let answer = wire::post(attacker(5), stage.address(), op, &headers, &body.to_string()).await.expect("an answer");
+        let answer =
+            wire::post(attacker(5), stage.address(), op, &headers, &body.to_string()).await.expect("an answer");
         assert_eq!(answer.status, 403, "{op}: {}", answer.body);
     }
     // Nothing of Ada's has changed, and she can read and buy.

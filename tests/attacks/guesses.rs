@@ -19,7 +19,7 @@ use super::{
     tokens::{self, Shop, good},
     wire::{self, attacker, shows},
 };
-use crate::common::{Answer, Rng, Encoding, Home, checkout, eventually};
+use crate::common::{Answer, Encoding, Home, Rng, checkout, eventually};
 
 /// Concurrent guessers.
 const GUESSERS: usize = 32;
@@ -49,9 +49,7 @@ async fn guesses_are_delayed_for_their_own_address_only() {
                 asked.fetch_add(1, Ordering::Relaxed);
                 if number % 4 == 3 {
                     let port = wire::guest(attacker(1), address).await;
-                    port.frame(json!({"op": "hello", "body": {"token": rng.token()}}))
-                        .await
-                        .no(107, "unauthenticated");
+                    port.frame(json!({"op": "hello", "body": {"token": rng.token()}})).await.no(107, "unauthenticated");
                 } else {
                     let headers = match number % 4 {
                         0 => shows(Some(&format!("bok.connection.{}{}", rng.token(), rng.token()))),

@@ -9,7 +9,7 @@ use super::{
     stage::Stage,
     wire::{self, attacker},
 };
-use crate::common::{Answer, Rng, Port, eventually};
+use crate::common::{Answer, Port, Rng, eventually};
 
 /// Seats per hold, the maximum.
 const EACH: usize = 20;

@@ -166,10 +166,7 @@ const ELSEWHERE: &[(&str, Pointer, &[&str])] = &[
 /// Limits without a test, and why.
 const NOT_REACHED: &[(&str, &str)] = &[
     ("PROTOCOL_VERSION", "not a limit"),
-    (
-        "ANSWER_BYTES_MAX",
-        "no body of a megabyte makes an answer that long; the client's bound for a faulty node",
-    ),
+    ("ANSWER_BYTES_MAX", "no body of a megabyte makes an answer that long; the client's bound for a faulty node"),
     ("IDLE_MS", "not sent to clients; the ping decides"),
 ];
 
@@ -192,11 +189,7 @@ const SETTINGS: &[(&str, Pointer, &[&str])] = &[
         &["node_carts"],
     ),
     ("budgets.held", at("tests/attacks/hoards.rs", "two_addresses_hold_twice_as_much_and_no_more"), &["held"]),
-    (
-        "budgets.cart_held",
-        at("crates/edge/src/budgets/tests.rs", "concurrent_holds_are_limited"),
-        &["CartHeld"],
-    ),
+    ("budgets.cart_held", at("crates/edge/src/budgets/tests.rs", "concurrent_holds_are_limited"), &["CartHeld"]),
     (
         "budgets.seat_seconds",
         at("tests/attacks/hoards.rs", "repeated_short_holds_consume_seat_seconds"),
@@ -217,11 +210,7 @@ const SETTINGS: &[(&str, Pointer, &[&str])] = &[
         at("crates/edge/tests/all/server/connections.rs", "unfinished_frames_share_their_memory"),
         &["frame_bytes_max"],
     ),
-    (
-        "limits.actor_idle_ms",
-        at("tests/attacks/limits.rs", "idle_actors_free_their_memory"),
-        &["actor_idle_ms"],
-    ),
+    ("limits.actor_idle_ms", at("tests/attacks/limits.rs", "idle_actors_free_their_memory"), &["actor_idle_ms"]),
     (
         "overload.target_ms",
         at("crates/node/src/admission/tests.rs", "a_lasting_overload_is_shed_and_the_rest_is_answered_in_time"),
@@ -237,9 +226,17 @@ const SETTINGS: &[(&str, Pointer, &[&str])] = &[
 
 /// Close codes, and the tests that see them.
 const CLOSES: &[(&str, Pointer, &[&str])] = &[
-    ("PROTOCOL", at("tests/bad_input/frames.rs", "malformed_requests_are_refused_and_the_connection_stays_open"), &["4000"]),
+    (
+        "PROTOCOL",
+        at("tests/bad_input/frames.rs", "malformed_requests_are_refused_and_the_connection_stays_open"),
+        &["4000"],
+    ),
     ("UNAUTHENTICATED", at("tests/attacks/roles.rs", "invalid_tokens_are_refused"), &["4001"]),
-    ("WRONG_FRAME_TYPE", at("tests/bad_input/frames.rs", "malformed_requests_are_refused_and_the_connection_stays_open"), &["4003"]),
+    (
+        "WRONG_FRAME_TYPE",
+        at("tests/bad_input/frames.rs", "malformed_requests_are_refused_and_the_connection_stays_open"),
+        &["4003"],
+    ),
     ("TOKEN_EXPIRED", at("tests/attacks/roles.rs", "a_connection_ends_with_its_token"), &["4101"]),
     ("NO_HELLO", at("crates/edge/tests/all/server/connections.rs", "a_silent_client_is_disconnected"), &["4102"]),
     (

@@ -10,7 +10,7 @@ use super::{
     tokens::{self, Shop, good},
     wire::{self, attacker},
 };
-use crate::common::{Rng, Encoding, Home, Port};
+use crate::common::{Encoding, Home, Port, Rng};
 
 /// A value to replace some part of a request.
 fn odd_value(rng: &mut Rng) -> Value {

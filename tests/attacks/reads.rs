@@ -15,7 +15,7 @@ use super::{
     stage::Stage,
     wire::{self, attacker},
 };
-use crate::common::{Answer, TIMEOUT, Port};
+use crate::common::{Answer, Port, TIMEOUT};
 
 /// Sockets that read.
 const READERS: usize = 16;
@@ -152,7 +152,8 @@ async fn read_at_once(test: &str, attack: &'static str, from: impl Fn(usize) -> 
     let mut all = Answers::default();
     for task in tasks {
         let answers = task.await.expect("a reader");
-        all = Answers { ok: all.ok + answers.ok, limited: all.limited + answers.limited, busy: all.busy + answers.busy };
+        all =
+            Answers { ok: all.ok + answers.ok, limited: all.limited + answers.limited, busy: all.busy + answers.busy };
     }
     println!("attack | {attack}: {all:?}");
     let sold = run.end().await;
@@ -179,6 +180,7 @@ async fn expensive_reads_of_one_address_are_bounded() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn expensive_reads_of_many_addresses_stop_no_buyer() {
     let test = "expensive_reads_of_many_addresses_stop_no_buyer";
-    let answers = read_at_once(test, "6 expensive reads, 16 addresses", |number| attacker(1 + number as u8), false).await;
+    let answers =
+        read_at_once(test, "6 expensive reads, 16 addresses", |number| attacker(1 + number as u8), false).await;
     assert!(answers.ok > 0, "nothing was answered: {answers:?}");
 }

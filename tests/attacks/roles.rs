@@ -117,7 +117,8 @@ async fn every_op_needs_its_role_as_shipped() {
 async fn every_op_needs_its_role_in_the_open_configuration() {
     const OPEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/open.toml");
     let open = std::fs::read_to_string(OPEN).expect("a shipped configuration");
-    let stage = Stage::of_home("every_op_needs_its_role_in_the_open_configuration", Home::with_config(&(open + LOG))).await;
+    let stage =
+        Stage::of_home("every_op_needs_its_role_in_the_open_configuration", Home::with_config(&(open + LOG))).await;
     let run = stage.start_attack("1 roles, open.toml", 20).await;
     every_op_for_every_role(&stage, "sell", Vec::new()).await;
     let sold = run.end().await;

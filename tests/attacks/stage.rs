@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{buyer::Buyer, wire};
-use crate::common::{ADMIN, Rng, Encoding, Home, Port, Server, Theatre, eventually, http};
+use crate::common::{ADMIN, Encoding, Home, Port, Rng, Server, Theatre, eventually, http};
 
 /// Anonymous callers buy and record payments themselves. Budgets, overload and limits are as shipped.
 pub(crate) const SHOP: &str =

@@ -13,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::common::{Encoding, TIMEOUT, Port};
+use crate::common::{Encoding, Port, TIMEOUT};
 
 /// The address of an attacker. Its last part is the attacker's number.
 pub(crate) fn attacker(number: u8) -> Ipv4Addr {
@@ -112,7 +112,12 @@ pub(crate) async fn exchange(from: Ipv4Addr, to: SocketAddr, request: &str) -> i
 }
 
 /// The same, with a time limit.
-pub(crate) async fn exchange_within(from: Ipv4Addr, to: SocketAddr, request: &str, time: Duration) -> io::Result<HttpAnswer> {
+pub(crate) async fn exchange_within(
+    from: Ipv4Addr,
+    to: SocketAddr,
+    request: &str,
+    time: Duration,
+) -> io::Result<HttpAnswer> {
     let asked = async {
         let mut stream = connect(from, to).await?;
         stream.write_all(request.as_bytes()).await?;
@@ -129,7 +134,13 @@ pub(crate) async fn exchange_within(from: Ipv4Addr, to: SocketAddr, request: &st
 }
 
 /// `POST /v1/{op}` with this body and these header lines, on a connection of its own.
-pub(crate) async fn post(from: Ipv4Addr, to: SocketAddr, op: &str, headers: &str, body: &str) -> io::Result<HttpAnswer> {
+pub(crate) async fn post(
+    from: Ipv4Addr,
+    to: SocketAddr,
+    op: &str,
+    headers: &str,
+    body: &str,
+) -> io::Result<HttpAnswer> {
     let length = body.len();
     let request = format!(
         "POST /v1/{op} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}\

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cluster::{Cluster, Plan, SHARDS, Stage},
-    common::{Answer, Asked, CartRecord, Rng, Encoding, TIMEOUT, Port, eventually},
+    common::{Answer, Asked, CartRecord, Encoding, Port, Rng, TIMEOUT, eventually},
 };
 
 /// In seconds.
@@ -38,7 +38,11 @@ async fn a_clock_is_wrong_by_an_hour() {
                     (leaders.len() == 1 + SHARDS && !leaders.values().any(|leader| *leader == wrong)).then_some(())
                 })
                 .await;
-                assert!(cluster.stderr(wrong).contains("clock"), "the log does not mention the clock: {}", cluster.stderr(wrong));
+                assert!(
+                    cluster.stderr(wrong).contains("clock"),
+                    "the log does not mention the clock: {}",
+                    cluster.stderr(wrong)
+                );
                 buyers.orders(10).await;
                 // It restarts with the wrong time.
                 cluster.kill(wrong);
@@ -90,7 +94,10 @@ async fn all_clocks_are_set_together() {
     stage.cluster.start_nodes(&nodes).await;
     for (token, (state, deadline)) in deadlines(&stage.cluster, &held).await {
         let (_, promised) = &before[&token];
-        assert!(state == "active" && deadline.abs_diff(*promised) <= AGREE_MS, "{state} until {deadline}, promised {promised}");
+        assert!(
+            state == "active" && deadline.abs_diff(*promised) <= AGREE_MS,
+            "{state} until {deadline}, promised {promised}"
+        );
     }
     let later = holds(&mut stage).await;
     stage.record.carts.extend(later.iter().cloned());
@@ -133,7 +140,10 @@ async fn holds(stage: &mut Stage) -> Vec<CartRecord> {
 async fn check_deadlines(cluster: &Cluster, held: &[CartRecord], before: &BTreeMap<String, (String, u64)>) {
     for (token, (state, deadline)) in deadlines(cluster, held).await {
         let (_, promised) = &before[&token];
-        assert!(state == "active" && deadline >= *promised, "a hold ended early: {state} until {deadline}, promised {promised}");
+        assert!(
+            state == "active" && deadline >= *promised,
+            "a hold ended early: {state} until {deadline}, promised {promised}"
+        );
     }
 }
 

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::{
     NODE, REFUSED,
-    cluster::{Cluster, Plan, Stage, lasts},
-    common::{Answer, Rng, Faults, flip, written_to},
+    cluster::{Cluster, Plan, Stage, sustain_fault},
+    common::{Answer, Faults, Rng, flip, written_to},
 };
 
 const PLAN: Plan = Plan { nodes: 3, places: 3, faults: true, clocks: false, gateway: false };
@@ -92,7 +92,7 @@ async fn disks_fail() {
         .story("a disk is slow", async |cluster, buyers, _| {
             let leader = cluster.a_leader().await;
             cluster.fault(leader, Faults::SlowSync(SLOW_MS));
-            lasts(buyers).await;
+            sustain_fault(buyers).await;
             cluster.fault(leader, Faults::None);
         })
         .await;

@@ -16,7 +16,8 @@ async fn idle_clients_fill_every_node() {
     stage
         .story("every node is full", async |cluster, buyers, _| {
             let endpoints = cluster.running().into_iter().map(|id| cluster.client(id));
-            let idle_clients: Vec<IdleClients> = endpoints.map(|address| IdleClients::connect(address, DESCRIPTORS as usize)).collect();
+            let idle_clients: Vec<IdleClients> =
+                endpoints.map(|address| IdleClients::connect(address, DESCRIPTORS as usize)).collect();
             eventually("the connections are full", async || {
                 idle_clients.iter().all(|clients| clients.connections() > DESCRIPTORS as usize).then_some(())
             })

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     THREE,
     cluster::{Cluster, LinkFault::Cut},
-    common::{Rng, Encoding, Port, eventually, http},
+    common::{Encoding, Port, Rng, eventually, http},
 };
 
 /// The shard of the directory, which keeps the keys.

@@ -9,8 +9,8 @@ use tokio::{
 };
 
 use crate::cluster::{
+    LinkFault::{self, Cut, Silent, Slow, Trickle},
     Links,
-    LinkFault::{Cut, Fair, Silent, Slow, Trickle},
 };
 
 /// How long a test waits to see that nothing arrives.
@@ -123,5 +123,5 @@ async fn one_byte_is_changed_and_one_connection_torn() {
     assert!(ended.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset));
     assert!(b"dddddd".starts_with(&rest), "{rest:?}: no more than should pass");
     assert_eq!((links.torn(2, 1), links.torn(1, 2)), (1, 0));
-    links.set(1, 2, Fair);
+    links.set(1, 2, LinkFault::None);
 }

@@ -11,17 +11,17 @@ mod cluster;
 
 mod clocks;
 mod copies;
-mod idle_clients;
 mod disks;
+mod idle_clients;
 mod keys;
 mod leaders;
+mod link_faults;
 mod members;
 mod network;
 mod panics;
 mod pauses;
 mod processes;
 mod waits;
-mod link_faults;
 
 use cluster::Plan;
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     REFUSED, THREE,
     cluster::{Cluster, Plan, SECRET, Stage},
-    common::{Answer, Rng, Home, TIMEOUT, Refused, Server, http},
+    common::{Answer, Home, Refused, Rng, Server, TIMEOUT, http},
 };
 
 /// Waits until a member of the cluster table is in this state.

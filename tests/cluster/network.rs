@@ -8,11 +8,11 @@ use tokio::time::timeout;
 use crate::{
     THREE,
     cluster::{
-        Cluster, Stage,
-        LinkFault::{Cut, Fair, Silent, Slow, Trickle},
-        lasts, leaders_are_stable, refuses_in_time,
+        Cluster,
+        LinkFault::{self, Cut, Silent, Slow, Trickle},
+        Stage, leaders_are_stable, refuses_in_time, sustain_fault,
     },
-    common::{Rng, Encoding, TIMEOUT, Port, eventually, http},
+    common::{Encoding, Port, Rng, TIMEOUT, eventually, http},
 };
 
 /// A cluster of three: the leader of most shards, and the two others.
@@ -30,7 +30,7 @@ async fn nodes_cannot_reach_each_other() {
             let (leader, one, two) = first_of_three(cluster).await;
             cluster.links.set(leader, one, Silent);
             cluster.links.set(leader, two, Silent);
-            lasts(buyers).await;
+            sustain_fault(buyers).await;
         })
         .await;
     stage
@@ -38,14 +38,14 @@ async fn nodes_cannot_reach_each_other() {
             let (leader, one, two) = first_of_three(cluster).await;
             cluster.links.set(one, leader, Silent);
             cluster.links.set(two, leader, Silent);
-            lasts(buyers).await;
+            sustain_fault(buyers).await;
         })
         .await;
     stage
         .story("a leader is isolated", async |cluster, buyers, rng| {
             let (leader, ..) = first_of_three(cluster).await;
             cluster.links.around(leader, Silent);
-            lasts(buyers).await;
+            sustain_fault(buyers).await;
             refuses_in_time(cluster, leader, rng.token()).await;
         })
         .await;
@@ -112,9 +112,9 @@ async fn two_of_three_do_not_reach_each_other() {
             let (leader, one, two) = first_of_three(cluster).await;
             for between in [(leader, one), (one, two)] {
                 cluster.links.both(between.0, between.1, Silent);
-                lasts(buyers).await;
+                sustain_fault(buyers).await;
                 leaders_are_stable(cluster).await;
-                cluster.links.both(between.0, between.1, Fair);
+                cluster.links.both(between.0, between.1, LinkFault::None);
                 cluster.ready().await;
             }
         })
@@ -164,7 +164,7 @@ async fn links_are_bad() {
             // The other side vanishes without notice. There is only silence.
             cluster.links.both(leader, one, Silent);
             cluster.kill(one);
-            lasts(buyers).await;
+            sustain_fault(buyers).await;
             cluster.links.heal();
             cluster.start_node(one).await;
             buyers.orders(5).await;
@@ -174,14 +174,14 @@ async fn links_are_bad() {
         .story("bytes arrive one by one", async |cluster, buyers, _| {
             let (leader, one, _) = first_of_three(cluster).await;
             cluster.links.both(leader, one, Trickle);
-            lasts(buyers).await;
+            sustain_fault(buyers).await;
         })
         .await;
     stage
         .story("a link takes five seconds", async |cluster, buyers, _| {
             let (leader, one, _) = first_of_three(cluster).await;
             cluster.links.both(leader, one, Slow(Duration::from_secs(5)));
-            lasts(buyers).await;
+            sustain_fault(buyers).await;
             // As long as the first slow bytes take.
             tokio::time::sleep(Duration::from_secs(6)).await;
             buyers.orders(5).await;

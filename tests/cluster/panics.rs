@@ -8,8 +8,9 @@ use crate::{
     THREE,
     cluster::{Cluster, Stage},
     common::{
-        Answer, Rng, Port, http,
+        Answer, Port, Rng,
         fixture::{product, stock_is},
+        http,
     },
 };
 

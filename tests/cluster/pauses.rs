@@ -11,7 +11,7 @@ use tokio::{
 use crate::{
     THREE,
     cluster::{FailoverClient, Stage},
-    common::{Answer, Asked, CartRecord, Rng, TIMEOUT, Stands, Theatre, checkout, eventually},
+    common::{Answer, Asked, CartRecord, Rng, Stands, TIMEOUT, Theatre, checkout, eventually},
 };
 
 /// The lifetime of holds here.
@@ -74,12 +74,19 @@ async fn a_leader_is_stopped_across_deadlines() {
 
 /// A cart with two seats of each session. It pays this long after its begin, if at all. It counts as active if the outcome is
 /// unknown.
-async fn one_cart(failover_client: &FailoverClient, short: &Theatre, token: String, row: u16, pays: Option<Duration>) -> CartRecord {
+async fn one_cart(
+    failover_client: &FailoverClient,
+    short: &Theatre,
+    token: String,
+    row: u16,
+    pays: Option<Duration>,
+) -> CartRecord {
     let mut cart = CartRecord::new(token);
     let lines: Vec<Value> =
         short.sessions.iter().map(|session| json!({"session": session, "seats": [[row, 0], [row, 1]]})).collect();
     let called = Instant::now();
-    let answer = ask(failover_client, &mut cart, "cart.hold_all", |token| json!({"token": token, "lines": lines})).await;
+    let answer =
+        ask(failover_client, &mut cart, "cart.hold_all", |token| json!({"token": token, "lines": lines})).await;
     assert!(matches!(answer, Answer::Ok(..)), "seats that no other buyer wants: {answer:?}");
     let Some(pays) = pays else {
         while state(failover_client, &cart).await.is_none_or(|state| state != "expired") {
@@ -122,7 +129,12 @@ async fn resolved(failover_client: &FailoverClient, mut cart: CartRecord) -> Car
     cart
 }
 
-async fn ask(failover_client: &FailoverClient, cart: &mut CartRecord, op: &'static str, body: impl FnOnce(&str) -> Value) -> Answer {
+async fn ask(
+    failover_client: &FailoverClient,
+    cart: &mut CartRecord,
+    op: &'static str,
+    body: impl FnOnce(&str) -> Value,
+) -> Answer {
     let (body, rid) = (body(&cart.token), format!("{op}-{}", &cart.token[..12]));
     let answer = failover_client.ask_within(op, &rid, body.clone(), TIMEOUT / 2).await;
     cart.note(Asked { op, rid, body }, &answer);

@@ -18,7 +18,7 @@ use tokio::{
 use crate::{
     THREE,
     cluster::{SHARDS, Stage},
-    common::{Answer, Asked, CartRecord, Rng, TIMEOUT, Port, Theatre, checkout, eventually},
+    common::{Answer, Asked, CartRecord, Port, Rng, TIMEOUT, Theatre, checkout, eventually},
 };
 
 /// Concurrent buyers. Each has a row of every session.

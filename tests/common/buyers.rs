@@ -89,7 +89,12 @@ impl Buyers {
     }
 
     /// Starts a buyer on each of these connections.
-    pub(crate) fn start_at(connections: Vec<Arc<dyn BuyerConnection>>, theatre: &Theatre, record: Record, rng: &mut Rng) -> Buyers {
+    pub(crate) fn start_at(
+        connections: Vec<Arc<dyn BuyerConnection>>,
+        theatre: &Theatre,
+        record: Record,
+        rng: &mut Rng,
+    ) -> Buyers {
         let record = Arc::new(Mutex::new(record));
         let stop = Arc::new(AtomicBool::new(false));
         let theatre = Arc::new(theatre.clone());

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::{
     Rng, eventually,
+    fixture::{event, product, purchases, room},
     port::{Answer, Port},
     record::{CartRecord, Record, What},
     theatre::{read_time, written},
-    fixture::{event, product, purchases, room},
 };
 
 /// Units of each product, and places of the area. Less than buyers want.

@@ -2,20 +2,20 @@
 //! every answer, and the check of this record against the node.
 #![allow(dead_code, unused_imports, reason = "each test uses a part of this")]
 
-mod idle_clients;
 mod damage;
-mod rng;
+pub(crate) mod fixture;
 mod gateway;
 mod goods;
 pub(crate) mod http;
+mod idle_clients;
 mod pack;
 pub(crate) mod paying;
 mod port;
+mod rng;
 mod server;
 mod shim;
 mod shopper;
 mod theatre;
-pub(crate) mod fixture;
 
 mod buyers;
 mod check;
@@ -25,14 +25,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-pub(crate) use buyers::{Buyers, BuyerConnection};
-pub(crate) use idle_clients::IdleClients;
+pub(crate) use buyers::{BuyerConnection, Buyers};
 pub(crate) use damage::{flip, written_to};
-pub(crate) use rng::Rng;
 pub(crate) use gateway::{Gateway, SECRET};
 pub(crate) use goods::Goods;
+pub(crate) use idle_clients::IdleClients;
 pub(crate) use port::{Answer, Encoding, No, Port};
 pub(crate) use record::{Asked, CartRecord, Granted, Line, Record, Stands};
+pub(crate) use rng::Rng;
 pub(crate) use server::{ADMIN, BOXOFFICE, Home, Refused, Server, with_ulimit};
 pub(crate) use shim::{Faults, lose, write_control};
 pub(crate) use shopper::{Shopper, checkout, recorded};

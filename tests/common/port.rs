@@ -94,7 +94,10 @@ impl Answer {
         if let Some(no) = frame.get("no") {
             let code = no["code"].as_u64().expect("a refusal has a code");
             let name = no["name"].as_str().expect("a refusal has a name").to_owned();
-            assert!(no["message"].as_str().is_some_and(|message| !message.is_empty()), "a refusal without a message: {no}");
+            assert!(
+                no["message"].as_str().is_some_and(|message| !message.is_empty()),
+                "a refusal without a message: {no}"
+            );
             return Answer::No(No { code, name, body: no.clone() });
         }
         let fail = frame.get("fail").unwrap_or_else(|| panic!("an answer is ok, no or fail: {frame}"));

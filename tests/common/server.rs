@@ -254,8 +254,14 @@ impl Server {
             }
         });
         let address = SocketAddr::from(([0, 0, 0, 0], 0));
-        let mut server =
-            Server { child, address, operators: address, stderr, readers: vec![stdout_reader, stderr_reader], _home: None };
+        let mut server = Server {
+            child,
+            address,
+            operators: address,
+            stderr,
+            readers: vec![stdout_reader, stderr_reader],
+            _home: None,
+        };
         let deadline = Instant::now() + TIMEOUT;
         loop {
             match block_in_place(|| lines.recv_timeout(deadline.saturating_duration_since(Instant::now()))) {

@@ -157,12 +157,7 @@ impl Map {
 
     pub(crate) fn assert_counts(&self) {
         let counted = ['.', 'h', 's', 'b'].map(|letter| self.seats.matches(letter).count() as u64);
-        assert_eq!(
-            counted,
-            [self.free, self.held, self.sold, self.blocked],
-            "the counts differ from {}",
-            self.seats
-        );
+        assert_eq!(counted, [self.free, self.held, self.sold, self.blocked], "the counts differ from {}", self.seats);
     }
 
     /// Applies a delta.

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     cluster::{Cluster, LinkFault},
-    common::{Buyers, Rng, Faults as Disk, Gateway},
+    common::{Buyers, Faults as Disk, Gateway, Rng},
 };
 
 /// The name of the clock fault.

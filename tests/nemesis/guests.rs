@@ -17,10 +17,10 @@ use tokio::{
 };
 
 use crate::{
-    cluster::{FailoverClient, CONFIRM_MS, Stage},
+    cluster::{CONFIRM_MS, FailoverClient, Stage},
     common::{
-        Answer, Asked, CartRecord, Rng, Granted, Line, Port, Record, SeatName, Stands, Theatre, eventually, read_time,
-        fixture::product,
+        Answer, Asked, CartRecord, Granted, Line, Port, Record, Rng, SeatName, Stands, Theatre, eventually,
+        fixture::product, read_time,
     },
 };
 

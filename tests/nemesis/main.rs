@@ -11,8 +11,8 @@ mod cluster;
 
 mod faults;
 mod guests;
-mod staff;
 mod settings;
+mod staff;
 
 use std::{
     collections::BTreeMap,
@@ -24,9 +24,9 @@ use cluster::{Plan, Stage};
 use common::Rng;
 use faults::{CLOCK, Faults};
 use guests::Guests;
+use settings::RunSettings;
 use staff::Staff;
 use tokio::time::Instant;
-use settings::RunSettings;
 
 /// New nodes that may join in a run. Each replaces another node.
 const SPARE_NODES: usize = 2;

@@ -20,7 +20,7 @@ use tokio::{
 use crate::{
     cluster::{FailoverClient, Stage},
     common::{
-        Answer, Asked, CartRecord, Rng, Line, Map, No, Record, SeatName, Stands, Theatre, paying, fixture::product,
+        Answer, Asked, CartRecord, Line, Map, No, Record, Rng, SeatName, Stands, Theatre, fixture::product, paying,
     },
 };
 
@@ -300,8 +300,9 @@ impl Desk {
         let mut payment = json!({"recorded": {"method": "card", "transaction_id": token[..8]}});
         if self.dice.percent(60) {
             // What fails for good could not be paid back when its session is canceled.
-            let source =
-                Some(paying::source(&mut self.dice)).filter(|source| !paying::fails_permanently(source)).unwrap_or("ok");
+            let source = Some(paying::source(&mut self.dice))
+                .filter(|source| !paying::fails_permanently(source))
+                .unwrap_or("ok");
             self.record.carts[number].sources.push(source.to_owned());
             payment = json!({"gateway": {"source": source}});
         }

@@ -5,17 +5,18 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::{CONFIG, PRICE, SOON, Stage, charged, config, open, open_are, paid};
+use super::{CONFIG, FAST_RETRIES, PRICE, Stage, charged, config, open, open_are, paid};
 use crate::common::{
-    Answer, Encoding, Gateway, Shopper, eventually, recorded,
+    Answer, Encoding, Gateway, Shopper, eventually,
     fixture::{audit, event, places, places_are},
+    recorded,
 };
 
 /// The node is killed before the authorization's answer, during the capture, and during a refund. Each step resumes by itself,
 /// once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_at_each_stage_of_a_payment() {
-    let mut stage = Stage::new("killed_at_each_stage_of_a_payment", SOON).await;
+    let mut stage = Stage::new("killed_at_each_stage_of_a_payment", FAST_RETRIES).await;
     for source in ["delay-300", "capture-delay-300", "late-300", "decline+delay-300", "amount-5+void-delay-300"] {
         let buyer = stage.holding(2).await;
         let pay = buyer.body(json!({"payment": {"gateway": {"source": source}}}));
@@ -82,7 +83,7 @@ async fn killed_at_each_stage_of_a_payment() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_in_the_middle_of_many_payments() {
     const BUYERS: usize = 60;
-    let mut stage = Stage::new("killed_in_the_middle_of_many_payments", SOON).await;
+    let mut stage = Stage::new("killed_in_the_middle_of_many_payments", FAST_RETRIES).await;
     let mut sold = 0;
     for round in 0..2 {
         let mut buyers = Vec::new();
@@ -148,7 +149,8 @@ async fn killed_in_the_middle_of_many_payments() {
 /// the payment completes. A gateway that lost its state cannot capture, and the order shows that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_gateway_crashes_and_restarts() {
-    let stage = Stage::new("the_gateway_crashes_and_restarts", "timeout_ms = 200\nagain_ms = 40\nwait_ms = 300\n").await;
+    let stage =
+        Stage::new("the_gateway_crashes_and_restarts", "timeout_ms = 200\nagain_ms = 40\nwait_ms = 300\n").await;
     event(&stage.port, "quick", 10, json!({"hold_ttl_ms": 200})).await;
     let Stage { gateway, port, mut rng, server: _server, home: _home } = stage;
     let node = gateway.address();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::{PRICE, SOON, Stage, charged};
+use super::{FAST_RETRIES, PRICE, Stage, charged};
 use crate::common::{
     Answer, Encoding, Shopper, Theatre, eventually,
     fixture::{event, places, product, stock, stock_is},
@@ -14,7 +14,7 @@ use crate::common::{
 /// During its payment a cart does not expire, accepts no change, and is paid once despite repeats.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cart_that_is_being_paid() {
-    let mut stage = Stage::new("a_cart_that_is_being_paid", SOON).await;
+    let mut stage = Stage::new("a_cart_that_is_being_paid", FAST_RETRIES).await;
     event(&stage.port, "quick", 10, json!({"hold_ttl_ms": 150})).await;
     let buyer = Shopper::new(&stage.port, &mut stage.rng);
     buyer.places("quick", "yard", 2).await.ok();
@@ -66,7 +66,7 @@ async fn a_cart_that_is_being_paid() {
 /// The session is canceled during the payment: the sale stands, and is refunded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn canceled_while_it_is_being_paid() {
-    let mut stage = Stage::new("canceled_while_it_is_being_paid", SOON).await;
+    let mut stage = Stage::new("canceled_while_it_is_being_paid", FAST_RETRIES).await;
     let theatre = Theatre::open(&stage.port, 1, (2, 8), None).await;
     let session = theatre.session();
     let [paying, paid_for, holding] = [(); 3].map(|()| Shopper::new(&stage.port, &mut stage.rng));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{PRICE, SOON, Stage, charged, open, open_are, paid};
+use super::{FAST_RETRIES, PRICE, Stage, charged, open, open_are, paid};
 use crate::common::{
     Shopper, eventually,
     fixture::{audit, places, places_are},
@@ -111,7 +111,7 @@ async fn unsettled_payments_are_counted() {
 /// A permanent failure is recorded with its reason and counted until the operator settles it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn permanent_failures_are_settled_by_the_operator() {
-    let mut stage = Stage::new("permanent_failures_are_settled_by_the_operator", SOON).await;
+    let mut stage = Stage::new("permanent_failures_are_settled_by_the_operator", FAST_RETRIES).await;
     let node = stage.server.address();
     let (void, refund, capture) = (stage.holding(1).await, stage.holding(2).await, stage.holding(3).await);
     void.pay("amount-7+void-error-1+void-fails").await.no(603, "amount_mismatch");

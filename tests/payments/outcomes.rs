@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::{PRICE, SOON, Stage, charged, open, paid};
+use super::{FAST_RETRIES, PRICE, Stage, charged, open, paid};
 use crate::common::{
     Shopper, eventually,
     fixture::{audit, places, places_are, product, purchases, stock, stock_is},
@@ -13,7 +13,7 @@ use crate::common::{
 /// answers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_order_is_paid_once_despite_gateway_faults() {
-    let mut stage = Stage::new("an_order_is_paid_once_despite_gateway_faults", SOON).await;
+    let mut stage = Stage::new("an_order_is_paid_once_despite_gateway_faults", FAST_RETRIES).await;
     let sources = [
         "ok",
         "delay-150",
@@ -54,7 +54,7 @@ async fn an_order_is_paid_once_despite_gateway_faults() {
 /// reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failed_payments_release_or_keep_the_cart() {
-    let mut stage = Stage::new("failed_payments_release_or_keep_the_cart", SOON).await;
+    let mut stage = Stage::new("failed_payments_release_or_keep_the_cart", FAST_RETRIES).await;
     // One payment is declined while another cart buys.
     let (good, bad) = (stage.holding(5).await, stage.holding(5).await);
     let (good_order, bad_order) = tokio::join!(good.pay("ok"), bad.pay("decline"));
@@ -109,7 +109,7 @@ async fn failed_payments_release_or_keep_the_cart() {
 /// A repeat of a failed payment gets the same answer, also after a restart. The gateway is asked once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeat_of_a_failed_payment_gets_the_same_answer() {
-    let mut stage = Stage::new("a_repeat_of_a_failed_payment_gets_the_same_answer", SOON).await;
+    let mut stage = Stage::new("a_repeat_of_a_failed_payment_gets_the_same_answer", FAST_RETRIES).await;
     let pay =
         |source: &str, on_decline: &str| json!({"payment": {"gateway": {"source": source, "on_decline": on_decline}}});
     let (kept, gone, other) = (stage.holding(1).await, stage.holding(1).await, stage.holding(1).await);
@@ -145,7 +145,7 @@ async fn a_repeat_of_a_failed_payment_gets_the_same_answer() {
 /// A cart is sold only as the buyer saw it: the same total, the same lines, and the amount paid.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cart_that_differs_from_the_expectation_is_not_sold() {
-    let mut stage = Stage::new("a_cart_that_differs_from_the_expectation_is_not_sold", SOON).await;
+    let mut stage = Stage::new("a_cart_that_differs_from_the_expectation_is_not_sold", FAST_RETRIES).await;
     product(&stage.port, "flag", 100, Value::Null).await;
     let buyer = stage.holding(2).await;
     buyer.stock("flag", 1).await.ok();
@@ -176,7 +176,7 @@ async fn a_cart_that_differs_from_the_expectation_is_not_sold() {
 /// A refund goes through the gateway with retries, once, by line or whole. Failures are reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refunds_go_through_the_gateway_once() {
-    let mut stage = Stage::new("refunds_go_through_the_gateway_once", SOON).await;
+    let mut stage = Stage::new("refunds_go_through_the_gateway_once", FAST_RETRIES).await;
     product(&stage.port, "flag", 100, Value::Null).await;
     let refunds = async |buyer: &Shopper, expected: &[&str]| {
         eventually(&format!("refunds are {expected:?}"), async || {
@@ -224,7 +224,7 @@ async fn refunds_go_through_the_gateway_once() {
 /// An order that costs nothing needs no gateway.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_order_that_costs_nothing() {
-    let mut stage = Stage::new("an_order_that_costs_nothing", SOON).await;
+    let mut stage = Stage::new("an_order_that_costs_nothing", FAST_RETRIES).await;
     product(&stage.port, "sample", 5, json!({"price": {"amount": 0, "currency": "EUR"}})).await;
     let buyer = Shopper::new(&stage.port, &mut stage.rng);
     buyer.stock("sample", 1).await.ok();

@@ -12,15 +12,19 @@ use serde_json::{Value, json};
 
 use super::{PRICE, Stage, charged, paid};
 use crate::common::{
-    SECRET, http,
+    SECRET,
     fixture::{audit, places},
+    http,
 };
 
 /// A webhook needs a valid signature, acts once, and has no effect on an ended payment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn webhooks_need_a_signature_and_act_once() {
-    let mut stage =
-        Stage::new("webhooks_need_a_signature_and_act_once", "timeout_ms = 10_000\nagain_ms = 600_000\nwait_ms = 20_000\n").await;
+    let mut stage = Stage::new(
+        "webhooks_need_a_signature_and_act_once",
+        "timeout_ms = 10_000\nagain_ms = 600_000\nwait_ms = 20_000\n",
+    )
+    .await;
     let node = stage.server.address();
     let buyer = stage.holding(2).await;
     // The call gets no answer, and a retry takes ten minutes, so only a webhook can settle it.

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::{CART, TOKEN, hold};
-use crate::common::{Answer, Rng, Encoding, Home, Theatre, checkout, eventually};
+use crate::common::{Answer, Encoding, Home, Rng, Theatre, checkout, eventually};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_id_has_one_effect() {

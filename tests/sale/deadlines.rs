@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use super::{TOKEN, hold};
-use crate::common::{Answer, Rng, Encoding, Home, Theatre, checkout, eventually};
+use crate::common::{Answer, Encoding, Home, Rng, Theatre, checkout, eventually};
 
 const HALF_AN_HOUR_MS: u64 = 30 * 60 * 1000;
 

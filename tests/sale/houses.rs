@@ -68,11 +68,7 @@ async fn a_cinema_row_in_its_three_numbers() {
     assert_eq!(row().await, [2, 1, 1, 2, 2]);
     let order = port.ask("cart.checkout", "3", checkout(TOKEN)).await.ok();
     assert_eq!(row().await, [2, 0, 0, 2, 2]);
-    assert_eq!(
-        port.ask("cart.checkout", "3", checkout(TOKEN)).await.ok(),
-        order,
-        "a repeat gets the first answer"
-    );
+    assert_eq!(port.ask("cart.checkout", "3", checkout(TOKEN)).await.ok(), order, "a repeat gets the first answer");
     port.ask("cart.checkout", "4", checkout(TOKEN)).await.no(301, "cart_not_active");
     assert_eq!(row().await, [2, 0, 0, 2, 2]);
 }

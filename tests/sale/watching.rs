@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{TOKEN, hold};
-use crate::common::{self, Answer, Rng, Encoding, Home, Map, Port, Theatre, checkout, eventually};
+use crate::common::{self, Answer, Encoding, Home, Map, Port, Rng, Theatre, checkout, eventually};
 
 /// The counts of several sessions at a terminal, while one of them is sold. One session does not exist.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -199,8 +199,15 @@ mod tests {
         assert!(share(1_024, &fits).is_ok(), "{refused}");
         assert!(share(number("allow the process "), &demand).is_ok(), "{refused}");
         let refused = share(150, &DEFAULT).expect_err("too few");
-        let least: u64 =
-            refused.split_once("allow it ").expect("the message names the limit").1.split(' ').next().unwrap().parse().unwrap();
+        let least: u64 = refused
+            .split_once("allow it ")
+            .expect("the message names the limit")
+            .1
+            .split(' ')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
         // Other shares grow a little with the total.
         assert!(share(least + 8, &DEFAULT).is_ok(), "{refused}");
     }

@@ -61,7 +61,11 @@ mod tests {
         let one = address("192.0.2.1");
         let waits: Vec<u64> = (0..6).map(|_| auth_failures.note(one, now, STEP).as_millis() as u64).collect();
         assert_eq!(waits, [0, 0, 0, 500, 1_000, 1_500]);
-        assert_eq!(auth_failures.note(address("192.0.2.2"), now, STEP), Duration::ZERO, "another network is not delayed");
+        assert_eq!(
+            auth_failures.note(address("192.0.2.2"), now, STEP),
+            Duration::ZERO,
+            "another network is not delayed"
+        );
         for _ in 0..100 {
             auth_failures.note(one, now, STEP);
         }

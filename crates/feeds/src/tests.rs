@@ -251,7 +251,11 @@ impl Reader {
             Event::Stale(stale_ms) => panic!("{name} is {stale_ms} ms old"),
         }
         let (version, shown) = &self.maps[&name];
-        assert_eq!(Some(shown), self.replica.at(&name, *version).as_ref(), "{name} had another state at {version} (P14)");
+        assert_eq!(
+            Some(shown),
+            self.replica.at(&name, *version).as_ref(),
+            "{name} had another state at {version} (P14)"
+        );
     }
 
     fn settle(&mut self) {

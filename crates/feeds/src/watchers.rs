@@ -109,7 +109,10 @@ mod tests {
             }
             while more && watchers.notify(1) {}
             let notified = take_notified(&ready_list, &ready_flags);
-            assert!((0..before as u64).all(|watcher| notified.contains(&watcher)), "{before}, {first}, {joins}: {notified:?}");
+            assert!(
+                (0..before as u64).all(|watcher| notified.contains(&watcher)),
+                "{before}, {first}, {joins}: {notified:?}"
+            );
             assert!(!watchers.notify(9), "no watcher is left");
         }
     }

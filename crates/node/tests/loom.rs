@@ -266,11 +266,7 @@ fn an_actor_that_restarts_has_everything_that_was_applied() {
         let begins = |entity: &Entity| {
             let begins = entity.under_way.wait_until_settled();
             if begins {
-                assert_eq!(
-                    entity.applied.load(Ordering::Relaxed),
-                    2,
-                    "the actor restarts from an outdated state"
-                );
+                assert_eq!(entity.applied.load(Ordering::Relaxed), 2, "the actor restarts from an outdated state");
             }
             begins
         };

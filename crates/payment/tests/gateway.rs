@@ -496,7 +496,10 @@ async fn only_a_complete_valid_answer_is_an_outcome() {
         assert_unknown(outcome_of_answer(answer).await, why);
     }
     assert_unknown(
-        outcome_of_answer(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n\xff\xfe".to_vec()).await,
+        outcome_of_answer(
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n\xff\xfe".to_vec(),
+        )
+        .await,
         "not understood",
     );
 }

@@ -212,7 +212,11 @@ mod tests {
     fn a_slow_answer_is_less_exact_and_a_very_slow_one_is_ignored() {
         let (three, mut clocks) = (members(&[1, 2, 3], &[]), Clocks::default());
         clocks.record(2, read(now(), WALL - 1_200, 1_500));
-        assert_eq!(clocks.true_time(1, now(), &three), Some(TrueTime::Confirmed(WALL)), "the true time is within its error");
+        assert_eq!(
+            clocks.true_time(1, now(), &three),
+            Some(TrueTime::Confirmed(WALL)),
+            "the true time is within its error"
+        );
         clocks.record(2, read(now(), WALL - 1_200, 20));
         assert_eq!(clocks.true_time(1, now(), &three), Some(TrueTime::Unconfirmed(WALL - 1_190)));
         clocks.record(2, read(now(), WALL, ROUND_MAX_MS + 1));

@@ -452,7 +452,11 @@ mod tests {
         disk.set_capacity(None);
         files.reserve(1, 10).unwrap();
         files.save_reserved(1, 3, &payload(500, 3)).unwrap();
-        assert_eq!(files.load_newest(1).unwrap().unwrap().payload, payload(500, 3), "also without enough reserved space");
+        assert_eq!(
+            files.load_newest(1).unwrap().unwrap().payload,
+            payload(500, 3),
+            "also without enough reserved space"
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::common::{Answer, Rng, Encoding, Port, BuyerConnection, written};
+use crate::common::{Answer, BuyerConnection, Encoding, Port, Rng, written};
 
 /// Time limit of a connection attempt.
 const CONNECT: Duration = Duration::from_millis(700);

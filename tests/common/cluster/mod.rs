@@ -1,6 +1,7 @@
 //! Several nodes and the network between them, buyers and watchers of all nodes, and the checks after a fault.
 #![allow(dead_code, unused_imports, reason = "each test uses a part of this")]
 
+mod cluster_status;
 mod failover_client;
 mod faketime;
 mod granted;
@@ -8,10 +9,9 @@ mod links;
 mod money;
 mod nodes;
 mod stage;
-mod cluster_status;
 mod watchers;
 
 pub(crate) use failover_client::FailoverClient;
-pub(crate) use links::{Links, LinkFault};
+pub(crate) use links::{LinkFault, Links};
 pub(crate) use nodes::{CONFIRM_MS, Cluster, Plan, SECRET, SHARDS};
-pub(crate) use stage::{Stage, lasts, leaders_are_stable, refuses_in_time};
+pub(crate) use stage::{Stage, leaders_are_stable, refuses_in_time, sustain_fault};

@@ -27,8 +27,7 @@ impl Stage {
         };
         eventually("no payment is open", async || (sums(self, "payments_pending").await == 0).then_some(())).await;
         self.settle(nodes).await;
-        eventually("no payment has failed", async || (sums(self, "payments_failed").await == 0).then_some(()))
-            .await;
+        eventually("no payment has failed", async || (sums(self, "payments_failed").await == 0).then_some(())).await;
         let (older, newer) = self.record.carts.split_at(self.checked);
         let older: BTreeSet<String> = older.iter().filter_map(|cart| cart.id.clone()).collect();
         let mut last = Vec::new();
@@ -63,7 +62,8 @@ impl Stage {
                 let (cart, attempt, step) = (parts.next(), parts.next(), parts.next().expect("a step"));
                 let attempt: u64 = attempt.and_then(|number| number.parse().ok()).expect("a number");
                 let record = self.record.carts.iter().rev().find(|record| record.id.as_deref() == cart);
-                let is_expected = record.is_some_and(|cart| cart.sources.iter().any(|source| fails_permanently(source)));
+                let is_expected =
+                    record.is_some_and(|cart| cart.sources.iter().any(|source| fails_permanently(source)));
                 assert!(is_expected, "{key} failed unexpectedly: {record:?}");
                 let outcome = match step {
                     "capture" => "captured",

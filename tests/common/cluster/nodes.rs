@@ -21,13 +21,13 @@ use tokio::{
 };
 
 use super::{
-    failover_client::{FailoverClient, Endpoints},
+    cluster_status::ClusterStatus,
+    failover_client::{Endpoints, FailoverClient},
     faketime,
     links::Links,
-    cluster_status::ClusterStatus,
 };
 use crate::common::{
-    Answer, Encoding, Faults, Gateway, Home, TIMEOUT, Port, Refused, SECRET as GATEWAY_SECRET, Server, with_ulimit,
+    Answer, Encoding, Faults, Gateway, Home, Port, Refused, SECRET as GATEWAY_SECRET, Server, TIMEOUT, with_ulimit,
     write_control,
 };
 

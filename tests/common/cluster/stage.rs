@@ -10,7 +10,7 @@ use super::{
     watchers::Watchers,
 };
 use crate::common::{
-    Answer, Buyers, Rng, Encoding, Goods, TIMEOUT, Port, Record, Theatre, BuyerConnection, eventually, fixture::audit,
+    Answer, BuyerConnection, Buyers, Encoding, Goods, Port, Record, Rng, TIMEOUT, Theatre, eventually, fixture::audit,
 };
 
 /// Concurrent buyers.
@@ -82,8 +82,9 @@ impl Stage {
         }
         let nodes: Vec<_> = self.cluster.running().into_iter().map(|id| (id, self.cluster.client(id))).collect();
         self.watchers = Some(Watchers::start(nodes, &self.theatre));
-        let connections: Vec<Arc<dyn BuyerConnection>> =
-            (0..BUYERS).map(|_| Arc::new(self.cluster.failover_client(self.rng.next())) as Arc<dyn BuyerConnection>).collect();
+        let connections: Vec<Arc<dyn BuyerConnection>> = (0..BUYERS)
+            .map(|_| Arc::new(self.cluster.failover_client(self.rng.next())) as Arc<dyn BuyerConnection>)
+            .collect();
         let record = std::mem::take(&mut self.record);
         Buyers::start_at(connections, &self.theatre, record, &mut self.rng)
     }

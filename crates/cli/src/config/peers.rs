@@ -325,7 +325,10 @@ mod tests {
         assert_eq!(peers.tls.clone().expect("certificates").authority, Path::new("a"));
         assert!(!format!("{peers:?}").contains("sixteen"), "secrets are not shown");
         let client_address = |listen: &str| peers.client_address(listen.parse().expect("an address"));
-        assert_eq!((client_address("0.0.0.0:7180"), client_address("10.0.0.9:7180")), ("one:7180".into(), "10.0.0.9:7180".into()));
+        assert_eq!(
+            (client_address("0.0.0.0:7180"), client_address("10.0.0.9:7180")),
+            ("one:7180".into(), "10.0.0.9:7180".into())
+        );
         let routed =
             read("listen = \"127.0.0.1:7280\"\nroutes = { 2 = \"proxy:7290\" }").expect("a route to another node");
         assert_eq!(routed.routes, BTreeMap::from([(2, "proxy:7290".into())]));

@@ -161,7 +161,11 @@ fn a_slot_keeps_its_details_from_the_hold_to_the_sale() {
         desk.granted(hold_id(1)).content,
         Some(Content::Slot { begin, end, price: 1_200, details: "with a piano".into() })
     );
-    assert_ne!(asked("with a piano").hash(), asked("with two").hash(), "other details under the same hold are detected");
+    assert_ne!(
+        asked("with a piano").hash(),
+        asked("with two").hash(),
+        "other details under the same hold are detected"
+    );
     let listed = |desk: &Resource| {
         let all = desk.bookings(begin, end, 10, None).expect("a good window");
         all.into_iter().map(|booking| (booking.state, booking.details)).collect::<Vec<_>>()

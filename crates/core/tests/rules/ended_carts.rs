@@ -50,9 +50,12 @@ pub(crate) fn history_distinguishes_expiries_from_releases() {
             fixture.send(Some("release"), Command::Cart(CartId(0), CartCommand::Release { line: 1, seats: None }));
             fixture.run();
         }
-        fixture.wait(10_000, if received { Fixture::run } else { rest });
+        fixture.wait(10_000, if received { Fixture::run } else { settle });
         let expiries: Vec<bool> = fixture.log.iter().filter_map(|(_, event)| expired(event)).collect();
-        assert_eq!(expiries, [!owner; 2], "of the product and of the quota; received: {received}, by the owner: {owner}");
+        assert_eq!(
+            expiries, [!owner; 2],
+            "of the product and of the quota; received: {received}, by the owner: {owner}"
+        );
     }
     // The inventory was told 3 s, and the product's lifetime is shorter since. So the cart owes the release.
     let mut fixture = ExpiryRun::new(1).fixture;
@@ -67,7 +70,7 @@ pub(crate) fn history_distinguishes_expiries_from_releases() {
         fixture.send(Some(request), Command::Cart(CartId(0), hold));
         fixture.run();
     }
-    fixture.wait(10_000, rest);
+    fixture.wait(10_000, settle);
     let expiries: Vec<bool> = fixture.log.iter().filter_map(|(_, event)| expired(event)).collect();
     assert!(expiries.len() >= 3 && expiries.iter().all(|expired| *expired), "{expiries:?}");
 }
@@ -239,7 +242,7 @@ impl ExpiryRun {
     fn pass(&mut self, span_ms: u64) {
         let ends = &mut self.ends;
         self.fixture.wait(span_ms, |fixture| {
-            rest(fixture);
+            settle(fixture);
             ends.check(fixture);
         });
     }

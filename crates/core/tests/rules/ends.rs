@@ -382,12 +382,12 @@ impl AnyNumbersRun {
                 Effect::Answer { to: (), outcome } => self.answered(outcome),
                 Effect::Ask { to: other, ask } => {
                     let mut ask = ask.clone();
-                    wild.bend_ask(&mut ask);
+                    wild.change_ask(&mut ask);
                     self.mail.push_back((other.clone(), Input::Ask { from: to.clone(), ask }));
                 }
                 Effect::Reply { to: other, reply } => {
                     let mut reply = reply.clone();
-                    wild.bend_reply(&mut reply);
+                    wild.change_reply(&mut reply);
                     self.mail.push_back((other.clone(), Input::Reply { from: to.clone(), reply }));
                 }
                 Effect::Pay(call) => {
@@ -573,7 +573,10 @@ fn counts_of_lines_and_payment_attempts_do_not_overflow() {
     fixture.run();
     let counts = outcome_of(&mut fixture, "2", Command::Cart(buyer(0), units("q", 1)));
     assert!(is_refused(&counts, "too many lines"), "{counts:?}");
-    assert!(outcome_of(&mut fixture, "3", Command::Cart(buyer(0), units("p", 1))).is_ok(), "more of a line is not a new line");
+    assert!(
+        outcome_of(&mut fixture, "3", Command::Cart(buyer(0), units("p", 1))).is_ok(),
+        "more of a line is not a new line"
+    );
 
     let mut fixture = shop(RaisedNumbers::default(), &[("1", units("p", 1))]);
     fixture.gateway.plan("authorize", &[CallFate::Declines]);

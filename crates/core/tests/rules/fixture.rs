@@ -193,7 +193,11 @@ impl Fixture {
             && actor.proposals.is_empty()
         {
             let waits = state.deadline().is_some() || state.unfinished();
-            assert!(waits || turn.wake_at.is_none(), "{to} waits for nothing and wants to be woken at {:?}", turn.wake_at);
+            assert!(
+                waits || turn.wake_at.is_none(),
+                "{to} waits for nothing and wants to be woken at {:?}",
+                turn.wake_at
+            );
         }
         actor.wakes.extend(turn.wake_at);
         let events = std::mem::take(&mut turn.events);
@@ -481,18 +485,17 @@ impl Fixture {
                 || matches!(void, Some(VoidStatus::Failed { .. }));
             let settled = account.authorized.is_none() || account.captured.is_some() || account.voided || failed;
             assert!(settled, "{key}: {account:?} stays authorized for ever");
-            assert!(!account.voided || void == Some(&VoidStatus::Voided), "{key} was voided, but its record is {void:?}");
+            assert!(
+                !account.voided || void == Some(&VoidStatus::Voided),
+                "{key} was voided, but its record is {void:?}"
+            );
             assert_ne!(void, Some(&VoidStatus::Pending), "{key}");
             if account.captured.is_some() {
                 orders += 1;
                 assert_eq!(audit.payment, Some(PaymentStatus::Captured), "{key}");
                 let refunded = audit.refunds.iter().filter(|refund| refund.status == RefundStatus::Refunded);
                 let refunded: i64 = refunded.map(|refund| refund.amount.amount).sum();
-                assert_eq!(
-                    refunded,
-                    account.refunded.values().sum::<i64>(),
-                    "{key}: refunds differ from the records"
-                );
+                assert_eq!(refunded, account.refunded.values().sum::<i64>(), "{key}: refunds differ from the records");
             }
             assert!(audit.refunds.iter().all(|refund| refund.status != RefundStatus::Pending), "{key}: {audit:?}");
         }

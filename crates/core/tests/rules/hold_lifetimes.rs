@@ -66,7 +66,14 @@ impl HoldLifetimes {
     }
 
     /// Records committed events.
-    pub(crate) fn record_events(&mut self, now: Timestamp, entity: &Entity, events: &[Event], states: &StateMap, rules: &Rules) {
+    pub(crate) fn record_events(
+        &mut self,
+        now: Timestamp,
+        entity: &Entity,
+        events: &[Event],
+        states: &StateMap,
+        rules: &Rules,
+    ) {
         for event in events {
             if let Some(HoldEvent::Extended { hold, deadline }) = of_hold(event) {
                 let asks = self.asks.get(&(entity.clone(), *hold));
@@ -105,7 +112,10 @@ impl HoldLifetimes {
                 Event::Cart(CartEvent::Expired { at, .. }) => {
                     let Some((shown, deadline)) = self.shown.get(&id) else { continue };
                     let shortened = self.shortened.get(&id).is_some_and(|shortened| shortened > shown);
-                    assert!(shortened || at >= deadline, "{id} promised {deadline:?} at version {shown} and expired at {at:?}");
+                    assert!(
+                        shortened || at >= deadline,
+                        "{id} promised {deadline:?} at version {shown} and expired at {at:?}"
+                    );
                 }
                 _ => {}
             }

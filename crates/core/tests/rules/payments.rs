@@ -174,11 +174,15 @@ impl Run {
                 return self.repeat_until_acknowledged("settle", &CartCommand::Settle { attempt: 1, outcome });
             }
             Then::Settle(false) => {
-                return self.repeat_until_acknowledged("settle", &CartCommand::Settle { attempt: 1, outcome: Settlement::Declined });
+                return self.repeat_until_acknowledged(
+                    "settle",
+                    &CartCommand::Settle { attempt: 1, outcome: Settlement::Declined },
+                );
             }
             Then::Seen => return self.settle_failed_steps(),
             Then::Refund => {
-                return self.repeat_until_acknowledged("refund", &CartCommand::Refund { lines: None, reason: "asked".into() });
+                return self
+                    .repeat_until_acknowledged("refund", &CartCommand::Refund { lines: None, reason: "asked".into() });
             }
             Then::Says("authorized") => {
                 let Some(amount) = authorized.or(Some(800)) else { return };
@@ -215,7 +219,10 @@ impl Run {
                 }
             };
             for request in ["seen", "seen again"] {
-                self.repeat_until_acknowledged(request, &CartCommand::Settle { attempt: open.key.attempt, outcome: outcome.clone() });
+                self.repeat_until_acknowledged(
+                    request,
+                    &CartCommand::Settle { attempt: open.key.attempt, outcome: outcome.clone() },
+                );
             }
         }
         assert_eq!(self.fixture.states.payments(), PaymentCounts::default(), "{}", self.describe());

@@ -91,8 +91,14 @@ impl FaultRates {
     pub(crate) const WITH_OPERATORS: FaultRates = FaultRates { operators: 25, pass: 14, ..FaultRates::ROUGH };
     pub(crate) const WITH_DEPOSED_LEADERS: FaultRates =
         FaultRates { depose: 12, crash: 1, pass: 10, ..FaultRates::ROUGH };
-    pub(crate) const WITH_OTHER_SEATS: FaultRates =
-        FaultRates { depose: 18, selective_command: 95, pass: 4, lose: 3, double: 5, ..FaultRates::WITH_DEPOSED_LEADERS };
+    pub(crate) const WITH_OTHER_SEATS: FaultRates = FaultRates {
+        depose: 18,
+        selective_command: 95,
+        pass: 4,
+        lose: 3,
+        double: 5,
+        ..FaultRates::WITH_DEPOSED_LEADERS
+    };
 }
 
 /// Numbers from a seed: SplitMix64.

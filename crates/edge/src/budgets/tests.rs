@@ -140,7 +140,11 @@ fn sold_and_released_carts_are_credited() {
     let (budgets, now) = (Budgets::new(small()), Instant::now());
     let one = anonymous(1);
     for number in 1..=20 {
-        assert_eq!(ask(&budgets, &one, number, 6, now), Ok(()), "immediate purchases never exhaust the budget: {number}");
+        assert_eq!(
+            ask(&budgets, &one, number, 6, now),
+            Ok(()),
+            "immediate purchases never exhaust the budget: {number}"
+        );
         let pay = Command::Cart(cart(number), CartCommand::Cancel);
         let charge = budgets.begin(&one, &pay, now).expect("a checkout needs no budget").expect("a cart");
         let view = CartView {

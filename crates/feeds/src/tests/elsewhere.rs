@@ -240,7 +240,10 @@ fn two_watches_get_two_answers_and_an_ended_one_gets_none() {
         wait(1).await;
         // Again, with an answer that was not pulled yet.
         assert_eq!(watcher.watch(&session(), View::Whole, None, 4), Ok(Watching::Awaited));
-        assert_eq!(receive(&mut watcher), [Received::Begun(1), Received::Begun(2), Received::Begun(4), Received::Snapshot(1)]);
+        assert_eq!(
+            receive(&mut watcher),
+            [Received::Begun(1), Received::Begun(2), Received::Begun(4), Received::Snapshot(1)]
+        );
         drop(watcher);
         wait(6_000).await;
         assert_eq!(source.requests(), ["begin", "end"]);

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 use super::{
     super::{Commit, NoFeed, View, Watching},
     EPOCH,
-    elsewhere::{Elsewhere, Received, at, watch_pending, begin, session, to, receive},
+    elsewhere::{Elsewhere, Received, at, begin, receive, session, to, watch_pending},
     since, story, wait,
 };
 use crate::{Feeds, Watcher};

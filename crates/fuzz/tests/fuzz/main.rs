@@ -42,7 +42,9 @@ fn search(name: &str) {
         return write(Path::new(&directory), &seeds);
     }
     for seed in &seeds {
-        with_input_printed(&format!("{} of {}", seed.name, corpus::path(name).display()), || (target.check)(&seed.bytes));
+        with_input_printed(&format!("{} of {}", seed.name, corpus::path(name).display()), || {
+            (target.check)(&seed.bytes)
+        });
     }
     let inputs: Vec<Vec<u8>> = seeds.into_iter().map(|seed| seed.bytes).collect();
     let number = variable("FUZZ_SEED").unwrap_or_else(|| SmallRng::from_os_rng().random());

@@ -141,7 +141,8 @@ impl Node {
 
     /// Waits until the last report says that the link is up.
     pub(crate) async fn linked(&self, node: NodeId) {
-        until(&format!("node {} is linked with {node}", self.id), || self.link_changes(node).last() == Some(&true)).await;
+        until(&format!("node {} is linked with {node}", self.id), || self.link_changes(node).last() == Some(&true))
+            .await;
     }
 
     pub(crate) async fn lost(&self, node: NodeId) {

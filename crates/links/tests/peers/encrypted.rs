@@ -62,7 +62,8 @@ async fn nodes_with_certificates_of_one_authority_are_linked() {
         one.send(2, Lane::Bulk, Bytes::from(vec![number; 100_000])).await;
         two.send(1, Lane::Calls, Bytes::from(vec![number; 10])).await;
     }
-    until("all have come", || two.received(1, Lane::Bulk).len() == 100 && one.received(2, Lane::Calls).len() == 100).await;
+    until("all have come", || two.received(1, Lane::Bulk).len() == 100 && one.received(2, Lane::Calls).len() == 100)
+        .await;
     assert!((0..100_u8).zip(two.received(1, Lane::Bulk)).all(|(number, came)| came == vec![number; 100_000]));
     one.reaches(&two, Lane::Consensus, b"and consensus").await;
 }
@@ -169,7 +170,10 @@ async fn unusable_files_are_named() {
         error_of(PeerTls { certificate: text.clone(), ..right.clone() }),
         of("text", "it has no certificate in PEM")
     );
-    assert_eq!(error_of(PeerTls { authority: text.clone(), ..right.clone() }), of("text", "it has no certificate in PEM"));
+    assert_eq!(
+        error_of(PeerTls { authority: text.clone(), ..right.clone() }),
+        of("text", "it has no certificate in PEM")
+    );
     let (file, what) = error_of(PeerTls { key: text, ..right.clone() });
     assert!(file == "text" && what.starts_with("it has no private key that can be read"), "{what}");
     let (file, what) = error_of(PeerTls { authority: broken, ..right.clone() });

@@ -23,7 +23,12 @@ async fn exchange(from: &Node, to: &Node, frames: usize) {
     for (index, lane) in LANES.into_iter().enumerate() {
         until(&format!("{lane:?} from {} to {}", from.id, to.id), || to.received(from.id, lane).len() >= frames).await;
         let sent: Vec<_> = (0..frames).map(|number| frame(index, number)).collect();
-        assert!(to.received(from.id, lane) == sent, "{lane:?} from {} to {} differs from the sent frames", from.id, to.id);
+        assert!(
+            to.received(from.id, lane) == sent,
+            "{lane:?} from {} to {} differs from the sent frames",
+            from.id,
+            to.id
+        );
     }
 }
 
@@ -35,7 +40,8 @@ async fn two_nodes_exchange_frames_of_any_length_on_all_lanes_in_order() {
     let turn = Bytes::from(vec![7; 20 << 20]);
     two.send(1, Lane::Consensus, turn.clone()).await;
     until("the long frame arrives", || one.received(2, Lane::Consensus).last() == Some(&turn)).await;
-    until("the counts of sent and received frames agree", || two.link(1).frames_sent == one.link(2).frames_received).await;
+    until("the counts of sent and received frames agree", || two.link(1).frames_sent == one.link(2).frames_received)
+        .await;
     let (sent, received) = (two.link(1), one.link(2));
     assert_eq!((sent.frames_sent, sent.bytes_sent), (received.frames_received, received.bytes_received));
     assert_eq!(sent.frames_sent, 4 * 300 + 1);

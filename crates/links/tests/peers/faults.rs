@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::{
     common::{Node, config, until},
-    proxy::{Proxy, Flow},
+    proxy::{Flow, Proxy},
 };
 
 /// Two linked nodes. The first one dials the second one through a proxy.
@@ -49,7 +49,11 @@ async fn a_changed_byte_closes_the_connection_and_no_changed_frame_is_delivered(
     }
     let came = two.received(1, Lane::Calls);
     assert!(came.iter().all(|frame| frame.len() == 3_000 && frame[8..].iter().all(|byte| *byte == 0)));
-    assert!(one.link_changes(2).iter().enumerate().all(|(index, up)| *up == (index % 2 == 0)), "{:?}", one.link_changes(2));
+    assert!(
+        one.link_changes(2).iter().enumerate().all(|(index, up)| *up == (index % 2 == 0)),
+        "{:?}",
+        one.link_changes(2)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -101,7 +105,10 @@ async fn a_link_of_one_byte_each_5_ms_is_only_slow() {
         one.send(2, Lane::Consensus, numbered(number, 100)).await;
         two.send(1, Lane::Calls, numbered(number, 100)).await;
     }
-    until("all have arrived", || two.received(1, Lane::Consensus).len() == 3 && one.received(2, Lane::Calls).len() == 3).await;
+    until("all have arrived", || {
+        two.received(1, Lane::Consensus).len() == 3 && one.received(2, Lane::Calls).len() == 3
+    })
+    .await;
     assert_eq!(two.received(1, Lane::Consensus)[2], numbered(2, 100));
     assert_eq!((one.link_changes(2), two.link_changes(1)), (vec![true], vec![true]));
 }

@@ -9,7 +9,7 @@ use tokio::{net::TcpStream, runtime, sync::oneshot, time::sleep};
 
 use crate::{
     common::{Node, config, link_all, open, until},
-    proxy::{Proxy, Flow},
+    proxy::{Flow, Proxy},
 };
 
 /// An address without a listener.

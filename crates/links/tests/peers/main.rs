@@ -6,5 +6,5 @@ mod proxy;
 mod encrypted;
 mod exchange;
 mod faults;
-mod refusals;
 mod lifecycle;
+mod refusals;

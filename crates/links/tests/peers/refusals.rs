@@ -190,7 +190,8 @@ async fn only_nodes_with_the_secret_can_report_a_removal() {
     // A removed node learns so, although no table lists it.
     one.knows(&[(2, two.address())]);
     one.reports(2, "refused by the other side for good: disk d1 was removed").await;
-    until("the node itself is notified", || one.seen.removals.lock().contains(&(2, "disk d1 was removed".into()))).await;
+    until("the node itself is notified", || one.seen.removals.lock().contains(&(2, "disk d1 was removed".into())))
+        .await;
     assert_eq!(one.link(2).refused.as_deref(), Some("refused by the other side for good: disk d1 was removed"));
 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -92,7 +92,11 @@ fn run_with_power_cuts(seed: u64) {
 
         let shop = machine.start();
         let orders = shop.audit();
-        assert!(orders >= bought.len() as u64, "seed {seed}, round {round}: {orders} orders of {} acknowledged", bought.len());
+        assert!(
+            orders >= bought.len() as u64,
+            "seed {seed}, round {round}: {orders} orders of {} acknowledged",
+            bought.len()
+        );
         for &number in bought.iter().filter(|_| dice.random_ratio(1, 20)) {
             let order = shop.order(number);
             assert_eq!(shop.checkout(number).expect("the same answer"), order, "seed {seed}, buyer {number}");

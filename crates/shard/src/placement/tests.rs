@@ -426,13 +426,15 @@ fn cluster_events() -> impl Strategy<Value = ClusterEvent> {
 }
 
 impl World {
-    fn apply_event(&mut self, happens: &ClusterEvent) {
+    fn apply_event(&mut self, event: &ClusterEvent) {
         let one = |nodes: Vec<NodeId>, at: usize| (!nodes.is_empty()).then(|| nodes[at % nodes.len()]);
         let serving = self.in_state(MemberState::Serving);
-        match happens {
+        match event {
             ClusterEvent::Join if self.now.members.len() < 9 => _ = self.join(),
             ClusterEvent::Join => {}
-            ClusterEvent::Drain(at) if serving.len() > 1 => self.turn(serving[at % serving.len()], MemberState::Draining),
+            ClusterEvent::Drain(at) if serving.len() > 1 => {
+                self.turn(serving[at % serving.len()], MemberState::Draining)
+            }
             ClusterEvent::Drain(_) => {}
             ClusterEvent::Undrain(at) => {
                 if let Some(node) = one(self.in_state(MemberState::Draining), *at) {
@@ -472,11 +474,11 @@ proptest! {
     fn every_cluster_settles(
         shards in 1..40_u16,
         replicas in prop_oneof![Just(1_usize), Just(2), Just(3), Just(5)],
-        story in prop::collection::vec(happens(), 0..60),
+        story in prop::collection::vec(cluster_events(), 0..60),
     ) {
         let mut world = World::founded(shards, replicas);
-        for happens in &story {
-            world.happen(happens);
+        for event in &story {
+            world.apply_event(event);
         }
         for node in world.in_state(MemberState::Joining) {
             world.turn(node, MemberState::Serving);

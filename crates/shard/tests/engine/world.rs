@@ -323,7 +323,10 @@ impl World {
                 }
                 let shard_ms = engine.true_ms(shard).unwrap();
                 let fits = right.iter().any(|wall_ms| wall_ms.abs_diff(shard_ms) <= 1_000);
-                assert!(fits && group.confirmed == Some(true), "shard {shard} has {shard_ms}, clocks {walls:?}: {group:?}");
+                assert!(
+                    fits && group.confirmed == Some(true),
+                    "shard {shard} has {shard_ms}, clocks {walls:?}: {group:?}"
+                );
             }
         }
     }

@@ -331,7 +331,8 @@ fn an_archived_cart_is_counted_once_and_reloaded_for_later_events() {
     [Step::Take, Step::Write, Step::Sync].iter().for_each(|step| shard.step(step));
     assert_eq!((shard.kept.len(), totals(&shard).upto), (0, 4));
     assert_eq!(totals(&shard).totals.carts, [0, 0, 0, 1, 0], "counted once");
-    let stored = shard.history.get(SHARD, &Entity::Cart(CartId(1))).expect("a good store").expect("the cart was archived");
+    let stored =
+        shard.history.get(SHARD, &Entity::Cart(CartId(1))).expect("a good store").expect("the cart was archived");
     let State::Cart(cart) = &*stored.state else { panic!("a cart") };
     assert_eq!((stored.index, cart.version(), cart.state()), (4, 4, Some(CartState::Canceled)));
     shard.check();
@@ -422,7 +423,11 @@ fn records_of_a_dropped_shard_are_removed_in_pieces_and_those_of_the_next_replic
         history.for_each_record(SHARD, |stored| sums.add(&Totals::of(&stored.state))).expect("readable");
         sums
     };
-    assert_eq!(left(&history), history.shard(SHARD).expect("readable").totals, "the remaining records match the totals");
+    assert_eq!(
+        left(&history),
+        history.shard(SHARD).expect("readable").totals,
+        "the remaining records match the totals"
+    );
     assert!(left(&history).entities < 700);
 
     // After a power cut the node drops it again. The store has the batches that earlier snapshots need.

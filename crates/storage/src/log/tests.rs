@@ -58,7 +58,7 @@ fn overwrite(disk: &MemoryDisk, path: &str, at: u64, change: &mut dyn FnMut(&mut
     file.sync_data().unwrap();
 }
 
-fn inspect(disk: &MemoryDisk) -> Result<(Recovery, Records), LogError> {
+fn inspected(disk: &MemoryDisk) -> Result<(Recovery, Records), LogError> {
     let mut records = Records::new();
     let recovery = inspect(disk, Path::new(DIR), &mut |record| {
         records.insert(record.seq, record.payload.to_vec());
@@ -85,7 +85,7 @@ fn records_are_read_in_order_across_restarts() {
         log.sync().unwrap();
         assert_eq!(log.synced_seq(), log.last_seq());
     }
-    assert_eq!(inspect(&disk).unwrap().1, expected);
+    assert_eq!(inspected(&disk).unwrap().1, expected);
 }
 
 #[test]
@@ -136,14 +136,14 @@ fn a_flipped_bit_anywhere_is_damage_or_changes_nothing() {
     }
     let end = log.at;
     drop(log);
-    let (_, expected) = inspect(&disk).unwrap();
+    let (_, expected) = inspected(&disk).unwrap();
     let first = file(&disk, FIRST);
     let mut refused = 0;
     for at in 0..end + 600 {
         let mut byte = [0];
         first.read_exact_at(&mut byte, at).unwrap();
         first.write_all_at(&[byte[0] ^ 1 << (at % 8)], at).unwrap();
-        match inspect(&disk) {
+        match inspected(&disk) {
             // Behind the end the flipped bit looks like a torn record.
             Ok((recovery, records)) => {
                 assert!(at >= end && recovery.torn_end.is_some(), "flipped at {at}");
@@ -176,7 +176,7 @@ fn a_sector_lost_from_a_durable_record_is_damage() {
         saved = bytes.to_vec();
         bytes.fill(0);
     });
-    let error = inspect(&disk).unwrap_err();
+    let error = inspected(&disk).unwrap_err();
     assert!(matches!(error, LogError::Damaged { seq: Some(1), .. }), "{error}");
     assert!(error.to_string().contains("durable before record 2"), "{error}");
     overwrite(&disk, FIRST, lost, &mut |bytes| bytes.copy_from_slice(&saved));
@@ -187,7 +187,7 @@ fn a_sector_lost_from_a_durable_record_is_damage() {
         saved = bytes.to_vec();
         bytes.fill(0);
     });
-    assert_eq!(inspect(&disk).unwrap().0.torn_end.unwrap().seq, 2);
+    assert_eq!(inspected(&disk).unwrap().0.torn_end.unwrap().seq, 2);
     overwrite(&disk, FIRST, lost, &mut |bytes| bytes.copy_from_slice(&saved));
     let (mut log, recovery, _) = open(&disk);
     assert!(!recovery.clean_stop);
@@ -195,10 +195,10 @@ fn a_sector_lost_from_a_durable_record_is_damage() {
     log.seal().unwrap();
     assert_eq!(log.last_seq(), 3, "a second seal adds nothing");
     drop(log);
-    let (recovery, records) = inspect(&disk).unwrap();
+    let (recovery, records) = inspected(&disk).unwrap();
     assert_eq!((recovery.clean_stop, recovery.last_seq, records.len()), (true, 3, 2));
     overwrite(&disk, FIRST, lost, &mut |bytes| bytes.fill(0));
-    assert!(matches!(inspect(&disk), Err(LogError::Damaged { seq: Some(2), .. })));
+    assert!(matches!(inspected(&disk), Err(LogError::Damaged { seq: Some(2), .. })));
 }
 
 #[test]
@@ -232,11 +232,11 @@ fn only_the_tail_is_rewritten() {
         log.sync().unwrap();
     }
     drop(log);
-    assert_eq!(inspect(&disk).unwrap().0.tail_bytes, record::record_bytes(5_000, 0) as u64);
+    assert_eq!(inspected(&disk).unwrap().0.tail_bytes, record::record_bytes(5_000, 0) as u64);
     let (mut log, ..) = open(&disk);
     log.seal().unwrap();
     drop(log);
-    assert_eq!(inspect(&disk).unwrap().0.tail_bytes, record::LINE as u64);
+    assert_eq!(inspected(&disk).unwrap().0.tail_bytes, record::LINE as u64);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn a_skipped_end_stays_skipped_if_the_skip_is_not_synced() {
     put(&mut log, b"short");
     log.sync().unwrap();
     disk.power_cut(&mut || false);
-    let (recovery, records) = inspect(&disk).unwrap();
+    let (recovery, records) = inspected(&disk).unwrap();
     assert_eq!(
         (recovery.torn_end, records.into_values().collect::<Vec<_>>()),
         (None, vec![b"durable".to_vec(), b"short".to_vec()])
@@ -280,10 +280,10 @@ fn a_short_write_followed_by_a_shorter_record_is_no_damage() {
             let refused = log.append(Kind::Vital, &[&long], &[]);
             assert!(matches!(refused, Err(LogError::Full { .. })), "{refused:?}");
             // Its rest is a torn end while no record follows.
-            assert_eq!(inspect(&disk).unwrap().1, expected);
+            assert_eq!(inspected(&disk).unwrap().1, expected);
             let next = put(&mut log, &payload(then, 4));
             expected.insert(next, payload(then, 4));
-            assert_eq!(inspect(&disk).unwrap().1, expected, "{written} bytes, then a record of {then}");
+            assert_eq!(inspected(&disk).unwrap().1, expected, "{written} bytes, then a record of {then}");
             log.sync().unwrap();
             drop(log);
             disk.power_cut(&mut || false);
@@ -311,7 +311,7 @@ fn an_unsynced_end_of_many_records_is_cut_from_the_first_hole_on() {
     let torn_end = recovery.torn_end.unwrap();
     assert_eq!((torn_end.seq, torn_end.further_records), (2, 3));
     assert_eq!(records.len(), 1);
-    assert_eq!(inspect(&disk).unwrap().0.torn_end, None);
+    assert_eq!(inspected(&disk).unwrap().0.torn_end, None);
 }
 
 fn fill_segments(log: &mut Log, segments: usize, shard: u16) -> u64 {
@@ -558,11 +558,11 @@ fn records_wiped_from_a_segments_end_are_detected() {
     let last_at = PAGE as u64 + (records - 1) * whole;
     let zeros = vec![0; whole as usize];
     file(&disk, FIRST).write_all_at(&zeros[512..], last_at + 512).unwrap();
-    let error = inspect(&disk).unwrap_err();
+    let error = inspected(&disk).unwrap_err();
     assert!(matches!(error, LogError::Damaged { seq: Some(12), .. }), "{error}");
     assert!(error.to_string().contains("although a later segment was begun"), "{error}");
     file(&disk, FIRST).write_all_at(&zeros, last_at).unwrap();
-    assert!(matches!(inspect(&disk), Err(LogError::Damaged { seq: Some(12), .. })));
+    assert!(matches!(inspected(&disk), Err(LogError::Damaged { seq: Some(12), .. })));
 }
 
 #[test]

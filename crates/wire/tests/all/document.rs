@@ -88,7 +88,8 @@ fn every_op_is_described_and_marked_if_it_changes_something() {
 #[test]
 fn the_limits_are_as_documented() {
     let limits = Limits::default();
-    let documented = (limits.frame_bytes / 1024, limits.import_frame_bytes / 1024 / 1024, limits.depth, limits.hold_seats);
+    let documented =
+        (limits.frame_bytes / 1024, limits.import_frame_bytes / 1024 / 1024, limits.depth, limits.hold_seats);
     assert_eq!(documented, (64, 1, 16, 20));
     assert_eq!((limits.requests_under_way, limits.cart_lines, limits.batch_items), (256, 50, 1_000));
     assert_eq!(

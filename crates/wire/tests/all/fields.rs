@@ -214,10 +214,7 @@ fn the_op_table_has_each_field_with_its_type_and_unit() {
     if document[place.clone()] == drawn {
         return;
     }
-    assert!(
-        std::env::var_os("UPDATE_EXPECT").is_some(),
-        "the tables of docs/reference/ops.md differ from the schemas"
-    );
+    assert!(std::env::var_os("UPDATE_EXPECT").is_some(), "the tables of docs/reference/ops.md differ from the schemas");
     document.replace_range(place, &drawn);
     std::fs::write(path, document).expect("the document can be written");
 }

@@ -51,7 +51,10 @@ fn every_field_after_the_first_version_is_in_the_table() {
         added.contains(field) || added.iter().any(inside)
     };
     let new: Vec<&String> = known.difference(&first).filter(|field| !is_part_of_addition(field)).collect();
-    assert!(new.is_empty(), "raise PROTOCOL_MINOR and add to version::ADDED, or clients send them to old nodes: {new:#?}");
+    assert!(
+        new.is_empty(),
+        "raise PROTOCOL_MINOR and add to version::ADDED, or clients send them to old nodes: {new:#?}"
+    );
     let gone: Vec<&String> = first.union(&added).filter(|field| !known.contains(*field)).collect();
     assert!(gone.is_empty(), "fields of requests must not be removed: {gone:#?}");
     let both: Vec<&String> = first.intersection(&added).collect();

@@ -40,7 +40,10 @@ fn listing(directory: &Directory, Search(city, name, near): Search<'_>, limit: u
         };
         for venue in page.venues {
             write!(listing, "{}: {} ({})", venue.id, venue.name, venue.city).expect("writes to a string succeed");
-            venue.distance_m.iter().for_each(|metres| write!(listing, " {metres} m").expect("writes to a string succeed"));
+            venue
+                .distance_m
+                .iter()
+                .for_each(|metres| write!(listing, " {metres} m").expect("writes to a string succeed"));
             listing.push('\n');
         }
         let Some(text) = page.next else { return listing };

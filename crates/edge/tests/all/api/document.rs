@@ -60,7 +60,7 @@ fn without_changing(value: &Value) -> Value {
                 (name.clone(), if CHANGING.contains(&name.as_str()) { kind } else { without_changing(value) })
             })
             .collect(),
-        Value::Array(list) => list.iter().map(lasting).collect(),
+        Value::Array(list) => list.iter().map(without_changing).collect(),
         other => other.clone(),
     }
 }

@@ -247,7 +247,8 @@ async fn items_of_a_batch_are_checked_one_by_one() {
     // The node of these tests knows no customers: 701.
     let expected = [0, 108, 0, 108, 0, 108, 701, 102];
     for encoding in Encoding::ALL {
-        let mut ada = connect_with_hello(&server, encoding, json!({"customer": "ada", "customer_token": token_of("ada")})).await;
+        let mut ada =
+            connect_with_hello(&server, encoding, json!({"customer": "ada", "customer_token": token_of("ada")})).await;
         ada.send(9, Op::Batch, items.clone()).await;
         let (answered, reply) = ada.answer::<Vec<Reply<()>>>().await;
         let Reply::Ok(replies, _) = reply else { panic!("{reply:?}") };
@@ -274,7 +275,8 @@ async fn without_a_secret_every_caller_may_name_any_customer() {
     in_both(|encoding| async move {
         let server = TestServer::with(EdgeConfig { admin_token: Some(ADMIN.into()), ..EdgeConfig::default() });
         sell(&server);
-        let mut guest = connect_with_hello(&server, encoding, json!({"customer": "bob", "customer_token": "anything"})).await;
+        let mut guest =
+            connect_with_hello(&server, encoding, json!({"customer": "bob", "customer_token": "anything"})).await;
         check(&server, &mut guest, "ada", true).await;
         assert_eq!(orders_read(&mut guest).await, [1, 2, 3]);
         let headers = [("boxoffice-customer", "b o b")];

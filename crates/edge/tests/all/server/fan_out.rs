@@ -150,7 +150,8 @@ async fn best_seats_that_are_refused_although_enough_are_free_are_counted() {
         }
         assert_eq!(server.metric("boxoffice_edge_refused_scattered_total").await, 2.0);
         let mut http_client = HttpClient::connect(server.address).await;
-        let request = |count: u32| json!({"token": crate::server::common::token(1), "session": "free9", "count": count});
+        let request =
+            |count: u32| json!({"token": crate::server::common::token(1), "session": "free9", "count": count});
         assert_eq!(http_client.command("cart.hold_best", "r", &request(9)).await.code(), 206);
         assert_eq!(server.metric("boxoffice_edge_refused_scattered_total").await, 3.0);
         assert_eq!(server.metric("boxoffice_edge_refused_although_free_total").await, 0.0);

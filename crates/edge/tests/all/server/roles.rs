@@ -66,7 +66,12 @@ async fn every_op_needs_its_role() {
         let mut asked = 0;
         for op in Op::ALL.into_iter().filter(|op| !needs_a_socket(*op)) {
             let expected = if is_allowed(op, role) { (400, 101) } else { (401, 107) };
-            assert_eq!(posted(&server, op, None).await, expected, "{} of an anonymous caller with the role {role}", op.name());
+            assert_eq!(
+                posted(&server, op, None).await,
+                expected,
+                "{} of an anonymous caller with the role {role}",
+                op.name()
+            );
             for (role, key) in &keys {
                 let expected = if is_allowed(op, role) { (400, 101) } else { (403, 108) };
                 assert_eq!(posted(&server, op, Some(key)).await, expected, "{} with the role {role}", op.name());
@@ -128,7 +133,9 @@ async fn a_key_that_is_revoked_is_refused_and_its_connections_end() {
     loop {
         client.send(7, Op::CartOpen, json!({"token": crate::server::common::token(9)})).await;
         match client.next().await {
-            crate::server::common::Received::Frame(_) => assert!(begun.elapsed().as_secs() < 20, "the connection must end"),
+            crate::server::common::Received::Frame(_) => {
+                assert!(begun.elapsed().as_secs() < 20, "the connection must end")
+            }
             crate::server::common::Received::Closed(code, why) => {
                 assert_eq!((code, why.as_str()), (4001, "this key was revoked"));
                 break;

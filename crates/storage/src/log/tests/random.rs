@@ -255,7 +255,7 @@ proptest! {
             put(&mut log, &payload(usize::from(seed) * 20, seed));
             log.sync().unwrap();
         }
-        let (_, whole) = inspect(&disk).unwrap();
+        let (_, whole) = inspected(&disk).unwrap();
         for (at, length, random) in changes {
             let mut bytes = vec![0; length];
             if let Some(seed) = random {
@@ -263,7 +263,7 @@ proptest! {
             }
             file(&disk, FIRST).write_all_at(&bytes, at).unwrap();
         }
-        if let Ok((recovery, records)) = inspect(&disk) {
+        if let Ok((recovery, records)) = inspected(&disk) {
             prop_assert_eq!(recovery.last_seq, records.len() as u64);
             for (seq, bytes) in records {
                 prop_assert_eq!(&whole[&seq], &bytes);
