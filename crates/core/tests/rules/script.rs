@@ -8,8 +8,7 @@
 //! | `hall aaaa_aa/bbb` | a hall: rows, `_` a gap, letters are categories, capitals accessible places |
 //! | `session s 1000 5000` | a session in it from 1 000 s, for 5 000 s; `ttl 10` sets its own time to live in seconds |
 //! | `a open` `a open 20` | opens the cart, with a time to live in seconds |
-//! | `product p 100 2.50` | a product with stock and price; options: `late` (nothing is reserved before the checkout), `ttl 10`,
-//! `order 4` and `quota q 3` (limits), `currency USD` |
+//! | `product p 100 2.50` | a product with stock and price; options: `late` (nothing is reserved before the checkout), `ttl 10`, `order 4` and `quota q 3` (limits), `currency USD` |
 //! | `resource r 12.00` | a resource with a price per slot; options: `capacity 2` and as above |
 //! | `session s … with stand 500 5.00` | an area of a session; `order 4`, `quota q 3` as above |
 //! | `a hold p 2 + s stand 5 + r 100 200 for ann` | units, places, a slot in seconds; for a customer |
@@ -18,8 +17,7 @@
 //! | `a checkout expect total 3.00` `… lines 4` `… paid 3.00` | refused if the cart differs; `pay` too |
 //! | `a refund 1 2` `a revoke 1 why` `a settle 1 yes` | refunds lines; an operator releases a line, or settles an attempt |
 //! | `box cancel s` | cancels the session |
-//! | `gateway authorize no lost deaf more yes` | the fates of the next calls: declined, reply lost, call lost, another amount,
-//! success |
+//! | `gateway authorize no lost deaf more yes` | the fates of the next calls: declined, reply lost, call lost, another amount, success |
 //! | `gateway says a 1 authorize yes` | a webhook; `gateway` alone prints the ledger |
 //! | `ann` | purchases of a customer |
 //! | `a hold s 0.3 0.4 + t 1.1` | holds seats, row and seat; `some` before the seats: as many as are free |
