@@ -285,7 +285,7 @@ async fn a_room_and_its_projector() {
     let forgotten = Shopper::new(&port, &mut rng);
     forgotten.slot("short", NEW_YEAR_MS.into(), (NEW_YEAR_MS + HOUR_MS).into()).await.ok();
     assert!(!is_free(&port, "short", 0, 1).await);
-    eventually("it expires", async || is_free(&port, "short", 0, HOUR_MS).await.then_some(())).await;
+    eventually("the cart expires", async || is_free(&port, "short", 0, HOUR_MS).await.then_some(())).await;
     assert_eq!(forgotten.state().await, "expired");
     audit(&port).await;
 }

@@ -27,7 +27,7 @@ impl Demo {
         let mut command = Command::new(env!("CARGO_BIN_EXE_boxoffice"));
         command.args(["demo", "--buyers", "4"]).env("TMPDIR", files).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the program is there");
-        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines().map_while(Result::ok);
+        let lines = BufReader::new(child.stdout.take().expect("the output is piped")).lines().map_while(Result::ok);
         let output: Vec<String> = lines.take_while(|line| !line.starts_with("Ctrl-C")).collect();
         let nodes: Vec<SocketAddr> = output
             .iter()
@@ -64,10 +64,10 @@ impl Demo {
     /// Ends the demo as Ctrl-C or a closed terminal does.
     fn end(&mut self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, signal).expect("it runs");
+        rustix::process::kill_process(pid, signal).expect("the process runs");
         let until = Instant::now() + TIMEOUT;
         let status = loop {
-            match self.child.try_wait().expect("it is ours") {
+            match self.child.try_wait().expect("the process is a child") {
                 Some(status) => break status,
                 None => assert!(Instant::now() < until, "the demo is still running"),
             }
@@ -144,8 +144,8 @@ async fn demo_nodes_end_when_the_demo_is_stopped_or_killed() {
     assert_eq!(demo.act("/nodes/n2/start", "").await, 204);
     let nodes = demo.node_status().await;
     assert!(nodes.iter().all(|node| node["running"] == true), "{nodes:?}");
-    demo.child.kill().expect("it runs");
-    demo.child.wait().expect("it is ours");
+    demo.child.kill().expect("the process runs");
+    demo.child.wait().expect("the process is a child");
     for node in &nodes {
         // The status of a dead process that was not waited for is empty.
         let command = format!("/proc/{}/cmdline", node["pid"]);

@@ -174,7 +174,7 @@ async fn abandoned_holds_expire() {
     eventually("abandoned seats are free", async || (held(&stage).await == 0).then_some(())).await;
     // Nothing counts against the address any more, so it can hold again.
     let port = wire::guest(attacker(1), stage.address()).await;
-    hold(&port, &rng.token(), 0).await.expect("it is free and may be had");
+    hold(&port, &rng.token(), 0).await.expect("free seats");
     let sold = run.end().await;
     stage.has_sold_exactly(sold).await;
     stage.server.stop();

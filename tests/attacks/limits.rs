@@ -470,7 +470,7 @@ async fn a_connection_far_above_its_rate_is_closed() {
     }
     assert_eq!(port.closed().await, 4104);
     // A moment later the client may send requests again.
-    eventually("it is answered again", async || {
+    eventually("requests are answered again", async || {
         let answer = wire::post(attacker(1), stage.address(), "venue.get", "", "{\"id\":\"royal\"}").await.ok()?;
         (answer.status == 200).then_some(())
     })

@@ -106,7 +106,7 @@ async fn every_op_needs_its_role_as_shipped() {
     every_op_for_every_role(&stage, "watch", Vec::new()).await;
     // Callers without credentials, or with the role `sell` only, may not record a payment.
     let sell = tokens::key(&stage, "till", "sell").await;
-    let port = Port::show(stage.address(), Encoding::Json, Some(&sell)).await.expect("it gets in");
+    let port = Port::show(stage.address(), Encoding::Json, Some(&sell)).await.expect("the caller is accepted");
     let token = stage.rng.clone().token();
     port.ask("cart.hold_best", "1", json!({"token": token, "session": stage.theatre.session(), "count": 1})).await.ok();
     port.ask("cart.checkout", "2", crate::common::checkout(&token)).await.no(108, "forbidden");

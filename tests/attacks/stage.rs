@@ -81,7 +81,7 @@ impl Stage {
             command.arg("--config").arg(weaker);
         }
         let permits = if seconds().is_some() { CONCURRENT_ATTACKS } else { 1 };
-        let permit = ATTACKS.acquire_many(permits).await.expect("it is never closed");
+        let permit = ATTACKS.acquire_many(permits).await.expect("the semaphore is never closed");
         let rng = Rng::of_test(test);
         let server = Server::spawn(command).unwrap_or_else(|refused| panic!("the node does not serve: {refused:?}"));
         let port = server.port(Encoding::MsgPack).await;

@@ -45,11 +45,11 @@ async fn killed_at_each_stage_of_a_payment() {
         match source {
             "decline+delay-300" => {
                 charged(&stage.gateway, &buyer, &[("declined", 0, 0, 0)]).await;
-                eventually("it is canceled", async || (buyer.state().await == "canceled").then_some(())).await;
+                eventually("the cart is canceled", async || (buyer.state().await == "canceled").then_some(())).await;
             }
             "amount-5+void-delay-300" => {
                 charged(&stage.gateway, &buyer, &[("voided", 5, 0, 0)]).await;
-                eventually("it is canceled", async || (buyer.state().await == "canceled").then_some(())).await;
+                eventually("the cart is canceled", async || (buyer.state().await == "canceled").then_some(())).await;
             }
             _ => {
                 charged(&stage.gateway, &buyer, &[("captured", 2 * PRICE, 2 * PRICE, 0)]).await;
@@ -165,7 +165,7 @@ async fn the_gateway_crashes_and_restarts() {
     port.ask("cart.checkout", "pay", pay.clone()).await.no(602, "payment_pending");
     assert_eq!(port.read("admin.audit", json!({})).await.ok()["carts"]["checking_out"], 1);
     let gateway = Gateway::start_at(at);
-    eventually("it is paid", async || (buyer.state().await == "done").then_some(())).await;
+    eventually("the order is paid", async || (buyer.state().await == "done").then_some(())).await;
     port.ask("cart.checkout", "pay", pay).await.ok();
     charged(&gateway, &buyer, &[("captured", 2 * PRICE, 2 * PRICE, 0)]).await;
     paid(&buyer, "captured").await;

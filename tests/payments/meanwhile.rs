@@ -22,7 +22,7 @@ async fn a_cart_that_is_being_paid() {
     let others = [stage.server.port(Encoding::Json).await, stage.server.port(Encoding::MsgPack).await];
     let all = join_all((0..100).map(|number| others[number % 2].ask("cart.checkout", "pay", pay.clone())));
     let meanwhile = async {
-        eventually("it is being paid", async || (buyer.state().await == "checking_out").then_some(())).await;
+        eventually("the cart is being paid", async || (buyer.state().await == "checking_out").then_some(())).await;
         buyer.places("quick", "yard", 1).await.no(301, "cart_not_active");
         buyer.set(1, 1).await.no(301, "cart_not_active");
         buyer.release(1).await.no(301, "cart_not_active");
@@ -75,7 +75,7 @@ async fn canceled_while_it_is_being_paid() {
     }
     paid_for.pay("ok").await.ok();
     let cancel = async {
-        eventually("it is being paid", async || (paying.state().await == "checking_out").then_some(())).await;
+        eventually("the cart is being paid", async || (paying.state().await == "checking_out").then_some(())).await;
         stage.port.ask("session.cancel", "c", json!({"id": session, "reason": "fire"})).await.ok();
     };
     let (order, ()) = tokio::join!(paying.pay("delay-300"), cancel);

@@ -169,7 +169,7 @@ async fn permanent_failures_are_settled_by_the_operator() {
     let found = stage.port.read("admin.audit", cart(&void)).await.ok();
     assert_eq!(found["voids"], json!([{"attempt": 1, "status": {"state": "voided"}}]));
     // Nothing is open, and the carts leave memory.
-    eventually("they have left memory", async || {
+    eventually("the carts have left memory", async || {
         let status = stage.port.read("admin.status", json!({})).await.ok();
         (status["carts_archived"] == 3).then_some(())
     })

@@ -30,7 +30,7 @@ async fn counts_of_sessions_are_followed_line_by_line() {
     let mut command = Command::new(common::BOXOFFICE);
     command.args(["watch", one, two, "nowhere", "--address"]).arg(server.address().to_string());
     let mut watching = command.stdout(Stdio::piped()).spawn().expect("the program runs");
-    let lines = BufReader::new(watching.stdout.take().expect("it is piped")).lines();
+    let lines = BufReader::new(watching.stdout.take().expect("the output is piped")).lines();
     let (say, mut lines_said) = mpsc::unbounded_channel();
     std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| say.send(line)));
     let mut output = async |words: String| {
@@ -53,7 +53,7 @@ async fn counts_of_sessions_are_followed_line_by_line() {
         output(format!("{} free, 0 held, 2 sold, 0 blocked", seats - 2)).await;
     }
     let pid = rustix::process::Pid::from_child(&watching);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("the process runs");
     assert!(watching.wait().expect("it ends").success());
 }
 
@@ -64,13 +64,14 @@ async fn watching_threads_yield_to_selling_threads() {
     let niceness =
         |stat: &str| stat.rsplit_once(") ").and_then(|(_, after)| after.split(' ').nth(16)).map(str::to_owned);
     // Other threads have the niceness of their process, which is the test's.
-    let own = niceness(&std::fs::read_to_string("/proc/self/stat").expect("it runs")).expect("a niceness");
+    let own = niceness(&std::fs::read_to_string("/proc/self/stat").expect("the process runs")).expect("a niceness");
     for (config, nice) in [("", "10"), ("[threads]\nwatching_nice = 3\n", "3"), ("[threads]\nwatching_nice = 0\n", "0")]
     {
         let server = Home::with_config(config).start();
         let mut seen = Vec::new();
-        for thread in std::fs::read_dir(format!("/proc/{}/task", server.pid())).expect("it runs") {
-            let stat = std::fs::read_to_string(thread.expect("a thread").path().join("stat")).expect("it runs");
+        for thread in std::fs::read_dir(format!("/proc/{}/task", server.pid())).expect("the process runs") {
+            let stat =
+                std::fs::read_to_string(thread.expect("a thread").path().join("stat")).expect("the process runs");
             let (before, _) = stat.rsplit_once(") ").expect("a name");
             let (_, name) = before.split_once('(').expect("a name");
             seen.push((name.to_owned(), niceness(&stat).expect("a niceness")));

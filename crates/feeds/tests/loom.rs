@@ -84,7 +84,7 @@ fn a_publication_is_read_or_flagged_again() {
         };
         // Otherwise it would wait for ever for a publication that is neither read nor flagged.
         while published_after(&ready_list, &ready, &published) < 2 {}
-        publisher.join().expect("it publishes");
+        publisher.join().expect("the publisher ends without a panic");
     });
 }
 
@@ -111,7 +111,7 @@ fn two_feeds_of_a_connection_both_become_ready() {
         }
         due.make_contiguous().sort_unstable();
         assert_eq!(due, [FEED, FEED + 1]);
-        publishers.into_iter().for_each(|publisher| publisher.join().expect("it publishes"));
+        publishers.into_iter().for_each(|publisher| publisher.join().expect("the publisher ends without a panic"));
     });
 }
 
@@ -126,7 +126,7 @@ fn two_publishers_flag_a_feed_once() {
                 loom::thread::spawn(move || ready.set())
             })
             .collect();
-        publishers.into_iter().for_each(|publisher| publisher.join().expect("it publishes"));
+        publishers.into_iter().for_each(|publisher| publisher.join().expect("the publisher ends without a panic"));
         take_ready(&ready_list, &ready);
         let mut due = VecDeque::new();
         ready_list.take(&mut due);

@@ -64,7 +64,7 @@ fn a_reader_that_sleeps_is_woken_by_a_push() {
         }
         found.sort_unstable();
         assert_eq!(found, [1, 2], "each once");
-        writers.into_iter().for_each(|writer| writer.join().expect("it writes"));
+        writers.into_iter().for_each(|writer| writer.join().expect("the writer ends without a panic"));
     });
 }
 
@@ -88,7 +88,7 @@ fn quiet_pushes_are_read_after_a_nudge() {
             read(&queue, &mut found);
         }
         assert_eq!(found, [1]);
-        writer.join().expect("it writes");
+        writer.join().expect("the writer ends without a panic");
     });
 }
 
@@ -115,7 +115,7 @@ fn a_reader_that_sleeps_is_woken_by_the_end() {
         }
         queue.take(&mut found);
         assert_eq!(found, [1], "messages before the end");
-        writer.join().expect("it writes");
+        writer.join().expect("the writer ends without a panic");
     });
 }
 
@@ -130,7 +130,7 @@ fn nothing_stays_in_a_queue_whose_reader_has_ended() {
             loom::thread::spawn(move || _ = queue.push(message))
         };
         queue.end();
-        writer.join().expect("it writes");
+        writer.join().expect("the writer ends without a panic");
         assert_eq!(Arc::strong_count(&message), 1, "the message was dropped");
     });
 }

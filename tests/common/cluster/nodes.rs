@@ -119,7 +119,7 @@ fn free_address() -> SocketAddr {
         firsts.find_map(|first| TcpListener::bind(first).ok()).expect("a range of ports is free")
     });
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = RANGE.local_addr().expect("it listens").port();
+    let first = RANGE.local_addr().expect("the node listens").port();
     for _ in 1..PORTS {
         let port = first + 1 + NEXT.fetch_add(1, Relaxed) % (PORTS - 1);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));

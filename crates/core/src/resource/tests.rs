@@ -120,7 +120,7 @@ fn whole(resource: &Resource) {
 #[test]
 fn example_12_touching_bookings_and_one_across_both() {
     let mut desk = resource(|_| {});
-    reserve(&mut desk, "a", &local("2026-01-01T10:00", "2026-01-01T10:30"), None).expect("it is free");
+    reserve(&mut desk, "a", &local("2026-01-01T10:00", "2026-01-01T10:30"), None).expect("the slot is free");
     reserve(&mut desk, "b", &local("2026-01-01T10:30", "2026-01-02T10:45"), None).expect("they touch");
     let result = reserve(&mut desk, "c", &local("2026-01-01T10:30", "2026-01-02T10:45"), None);
     assert_eq!(conflicts(result), ["booking/b is there from 2026-01-01T10:30 to 2026-01-02T10:45"]);
@@ -130,11 +130,11 @@ fn example_12_touching_bookings_and_one_across_both() {
 #[test]
 fn the_past_is_neither_held_nor_offered() {
     let mut desk = resource(|_| {});
-    let no = hold(&mut desk, 1, NOW.0 - 1, HOUR_MS).expect_err("it has begun");
+    let no = hold(&mut desk, 1, NOW.0 - 1, HOUR_MS).expect_err("the slot has begun");
     let Reply::Refused { refusal, .. } = no else { panic!("{no:?} is not a refusal") };
     assert_eq!((refusal.code(), refusal.name()), (506, "too_soon_or_far"));
     assert_eq!(desk.version, 1, "a refused hold changes nothing");
-    hold(&mut desk, 2, NOW.0, HOUR_MS).expect("it begins now");
+    hold(&mut desk, 2, NOW.0, HOUR_MS).expect("the slot begins now");
     whole(&desk);
     let offered = |desk: &Resource, from| desk.free_slots(NOW, Timestamp(from), Timestamp(24 * HOUR_MS), HOUR_MS, 1);
     assert_eq!(offered(&desk, 0), Ok(vec![(Timestamp(HOUR_MS), Timestamp(2 * HOUR_MS))]));
@@ -142,7 +142,7 @@ fn the_past_is_neither_held_nor_offered() {
     assert_eq!(offered(&empty, 0), Ok(vec![(NOW, NOW.after(HOUR_MS))]), "it begins now at the earliest");
     // A booking without a cart may have begun.
     let mut desk = empty;
-    reserve(&mut desk, "a", &When::Utc { begin: Timestamp(0), end: NOW }, None).expect("it is free");
+    reserve(&mut desk, "a", &When::Utc { begin: Timestamp(0), end: NOW }, None).expect("the slot is free");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_slot_keeps_its_details_from_the_hold_to_the_sale() {
     };
     let refused = ask(&desk, &asked(&"x".repeat(1_025))).expect_err("the details are too long");
     assert!(matches!(refused, Reply::Refused { refusal: Refusal::BadRequest(_), .. }), "{refused:?}");
-    let held = ask(&desk, &asked("with a piano")).expect("it is free");
+    let held = ask(&desk, &asked("with a piano")).expect("the slot is free");
     write(&mut desk, [held]);
     assert_eq!(
         desk.granted(hold_id(1)).content,
@@ -181,7 +181,7 @@ fn a_slot_keeps_its_details_from_the_hold_to_the_sale() {
 #[test]
 fn example_13_the_last_second_of_a_day_and_less() {
     let mut desk = resource(|_| {});
-    reserve(&mut desk, "night", &local("2026-01-01T22:00", "2026-01-02T02:00"), None).expect("it is free");
+    reserve(&mut desk, "night", &local("2026-01-01T22:00", "2026-01-02T02:00"), None).expect("the slot is free");
     for (begin, end) in [
         ("2026-01-01T23:59:59", "2026-01-02T00:00:01"),
         ("2026-01-01T23:59:59.500", "2026-01-01T23:59:59.900"),
@@ -189,14 +189,14 @@ fn example_13_the_last_second_of_a_day_and_less() {
     ] {
         assert_eq!(conflicts(reserve(&mut desk, "x", &local(begin, end), None)).len(), 1);
     }
-    reserve(&mut desk, "x", &local("2026-01-02T02:00", "2026-01-02T02:01"), None).expect("it is free again");
+    reserve(&mut desk, "x", &local("2026-01-02T02:00", "2026-01-02T02:01"), None).expect("the slot is free again");
 }
 
 #[test]
 fn a_canceled_booking_is_free_on_all_its_days() {
     let mut desk = resource(|_| {});
-    reserve(&mut desk, "long", &local("2026-01-01T22:00", "2026-01-03T02:00"), None).expect("it is free");
-    let event = desk.decide_cancel(&id("long"), false, request(2)).expect("it is there");
+    reserve(&mut desk, "long", &local("2026-01-01T22:00", "2026-01-03T02:00"), None).expect("the slot is free");
+    let event = desk.decide_cancel(&id("long"), false, request(2)).expect("the booking exists");
     desk.apply(&event);
     assert_eq!(desk.answered(request(2)), Some(Ok((Answer::Done, desk.version()))));
     assert_eq!(desk.decide_cancel(&id("long"), false, request(3)), Err(Refusal::NoSuchBooking(id("long"))));
@@ -240,7 +240,7 @@ fn every_refusal_has_its_number() {
         Err(505)
     );
     put(&mut desk, |details| details.horizon_ms = None).expect("any time ahead");
-    reserve(&mut desk, "b", &local("2026-06-02T08:00", "2026-06-02T09:00"), None).expect("it is free");
+    reserve(&mut desk, "b", &local("2026-06-02T08:00", "2026-06-02T09:00"), None).expect("the slot is free");
     assert_eq!(result(&desk, "2026-06-03T08:00", "2026-06-03T09:00"), Err(503), "the name is used");
     let other = |begin, end| desk.decide_reserve(now, &id("c"), &local(begin, end), None, &"".into(), request(1));
     assert_eq!(other("2026-06-02T08:00", "2026-06-02T09:00").map_err(|no| no.code()), Err(501));
@@ -249,8 +249,8 @@ fn every_refusal_has_its_number() {
 #[test]
 fn a_booking_moves_or_keeps_its_time() {
     let mut desk = resource(|_| {});
-    reserve(&mut desk, "a", &local("2026-01-01T10:00", "2026-01-01T11:00"), None).expect("it is free");
-    reserve(&mut desk, "b", &local("2026-01-01T12:00", "2026-01-01T13:00"), None).expect("it is free");
+    reserve(&mut desk, "a", &local("2026-01-01T10:00", "2026-01-01T11:00"), None).expect("the slot is free");
+    reserve(&mut desk, "b", &local("2026-01-01T12:00", "2026-01-01T13:00"), None).expect("the slot is free");
     let result = desk.decide_move(NOW, &id("a"), &local("2026-01-01T11:30", "2026-01-01T12:30"), request(2));
     assert_eq!(conflicts(result.map(|_| ())).len(), 1);
     let event = desk.decide_move(NOW, &id("a"), &local("2026-01-01T10:30", "2026-01-01T11:30"), request(2));
@@ -264,21 +264,21 @@ fn a_booking_moves_or_keeps_its_time() {
 #[test]
 fn a_series_is_booked_whole_or_not_at_all() {
     let mut room = resource(|details| details.zone = "Europe/Berlin".into());
-    reserve(&mut room, "x", &local("2026-03-11T10:30", "2026-03-11T11:00"), None).expect("it is free");
+    reserve(&mut room, "x", &local("2026-03-11T10:30", "2026-03-11T11:00"), None).expect("the slot is free");
     let weekly = every(Every::Week(vec![1, 3]), Until::Count(4));
     let when = local("2026-03-09T10:00", "2026-03-09T11:00");
     let version = room.version();
     let result = conflicts(reserve(&mut room, "jour", &when, Some(&weekly)));
     assert_eq!(result, ["booking/x is there from 2026-03-11T10:30 to 2026-03-11T11:00"]);
     assert_eq!((room.version(), names(&room)), (version, vec!["x".into()]));
-    room.apply(&room.decide_cancel(&id("x"), false, request(2)).expect("it is there"));
-    reserve(&mut room, "jour", &when, Some(&weekly)).expect("it is free");
+    room.apply(&room.decide_cancel(&id("x"), false, request(2)).expect("the booking exists"));
+    reserve(&mut room, "jour", &when, Some(&weekly)).expect("the slot is free");
     assert_eq!(names(&room), ["jour.1", "jour.2", "jour.3", "jour.4"]);
     assert_eq!(reserve(&mut room, "jour", &when, None), Err(Refusal::IdInUse(id("jour"))));
-    room.apply(&room.decide_cancel(&id("jour.2"), false, request(3)).expect("it is there"));
+    room.apply(&room.decide_cancel(&id("jour.2"), false, request(3)).expect("the booking exists"));
     assert_eq!(names(&room), ["jour.1", "jour.3", "jour.4"]);
     whole(&room);
-    room.apply(&room.decide_cancel(&id("jour"), true, request(4)).expect("some are there"));
+    room.apply(&room.decide_cancel(&id("jour"), true, request(4)).expect("some bookings exist"));
     assert_eq!(names(&room), [""; 0]);
     assert_eq!(room.decide_cancel(&id("jour"), true, request(5)), Err(Refusal::NoSuchBooking(id("jour"))));
     reserve(&mut room, "jour", &when, None).expect("the name is free again");
@@ -297,13 +297,13 @@ fn skipped_and_ambiguous_times_are_conflicts_of_a_series() {
     let result = reserve(&mut room, "late", &local("2026-10-24T01:30", "2026-10-24T02:30"), Some(&daily));
     assert_eq!(conflicts(result), ["2026-10-25T02:30: this time exists twice: the clocks go back over it"]);
     // The same local time, so 25 hours apart.
-    reserve(&mut room, "noon", &local("2026-10-24T12:00", "2026-10-24T13:00"), Some(&daily)).expect("it is free");
+    reserve(&mut room, "noon", &local("2026-10-24T12:00", "2026-10-24T13:00"), Some(&daily)).expect("the slot is free");
     let begins = room.bookings(Timestamp(0), Timestamp(250_000_000_000_000), 9, None).expect("a good window");
     assert_eq!(begins[1].begin.0 - begins[0].begin.0, 25 * HOUR_MS);
     // A named instant is unambiguous, also within the hour that comes twice.
     let begin = begins[1].begin.0 - 11 * HOUR_MS - HOUR_MS / 2;
     let utc = When::Utc { begin: Timestamp(begin), end: Timestamp(begin + HOUR_MS / 4) };
-    reserve(&mut room, "utc", &utc, Some(&every(Every::Day, Until::Count(2)))).expect("it is free");
+    reserve(&mut room, "utc", &utc, Some(&every(Every::Day, Until::Count(2)))).expect("the slot is free");
     whole(&room);
 }
 
@@ -339,7 +339,7 @@ fn invalid_recurrences_are_refused() {
 #[test]
 fn a_cart_pays_for_every_begun_hour() {
     let mut desk = resource(|_| {});
-    let granted = hold(&mut desk, 1, HOUR_MS, 2 * HOUR_MS + 1).expect("it is free");
+    let granted = hold(&mut desk, 1, HOUR_MS, 2 * HOUR_MS + 1).expect("the slot is free");
     let (begin, end) = (Timestamp(HOUR_MS), Timestamp(2 * HOUR_MS + 1));
     let content = Content::Slot { begin, end, price: 2_400, details: "".into() };
     assert_eq!(granted.content, Some(content));
@@ -356,7 +356,7 @@ fn a_cart_pays_for_every_begun_hour() {
     assert_eq!((booked[0].state, booked[0].order), (BookingState::Sold, Some(order)));
     let events = desk.decide_refund(hold_id(1));
     write(&mut desk, events);
-    hold(&mut desk, 2, 2 * HOUR_MS, 2 * HOUR_MS + 1).expect("it is free again");
+    hold(&mut desk, 2, 2 * HOUR_MS, 2 * HOUR_MS + 1).expect("the slot is free again");
     let flat = resource(|details| details.rate.per_ms = None);
     assert_eq!(
         hold(&mut flat.clone(), 1, HOUR_MS, 10 * HOUR_MS).map(|all| all.content.map(|all| all.amount())),
@@ -377,8 +377,8 @@ fn pages_continue_after_a_booking_that_is_gone() {
         hold(&mut room, number, HOUR_MS, 2 * HOUR_MS).expect("room for three");
     }
     let utc = |begin: u64, end: u64| When::Utc { begin: Timestamp(begin * HOUR_MS), end: Timestamp(end * HOUR_MS) };
-    reserve(&mut room, "z", &utc(0, 1), None).expect("it is free");
-    reserve(&mut room, "y", &utc(2, 3), None).expect("it is free");
+    reserve(&mut room, "z", &utc(0, 1), None).expect("the slot is free");
+    reserve(&mut room, "y", &utc(2, 3), None).expect("the slot is free");
     let all = room.bookings(Timestamp(0), Timestamp(3 * HOUR_MS), 10, None).expect("a good window");
     assert_eq!(all.len(), 5);
     for (place, booking) in all.iter().enumerate() {
@@ -409,7 +409,7 @@ fn free_slots_end_before_the_horizon() {
         Ok(all.iter().map(|(from, to)| (Timestamp(from * HOUR_MS), Timestamp(to * HOUR_MS))).collect())
     };
     assert_eq!(found(&desk, 2 * HOUR_MS, 9), hours(&[(0, 2), (2, 4)]));
-    hold(&mut desk, 1, HOUR_MS, 2 * HOUR_MS).expect("it is free");
+    hold(&mut desk, 1, HOUR_MS, 2 * HOUR_MS).expect("the slot is free");
     assert_eq!(found(&desk, 2 * HOUR_MS, 9), hours(&[(2, 4)]));
     assert_eq!(found(&desk, HOUR_MS, 1), hours(&[(0, 1)]));
     assert_eq!(found(&desk, 0, 1).map_err(|no| no.code()), Err(502));
@@ -452,7 +452,7 @@ fn a_put_and_a_booking_under_one_request_id_are_distinguished() {
     let first = desk.view();
     let when = When::Utc { begin: Timestamp(HOUR_MS), end: Timestamp(2 * HOUR_MS) };
     let booked = desk.decide_reserve(NOW, &id("b"), &when, None, &"".into(), request(1));
-    desk.apply(&booked.expect("it is free"));
+    desk.apply(&booked.expect("the slot is free"));
     put(&mut desk, |details| details.capacity = 2).expect("room");
     let known = desk.put_answered(request(0), &first.details);
     assert_eq!(known, Some(Ok((Answer::Resource(first), 1))), "with the bookings of then");
@@ -689,7 +689,8 @@ fn an_unavailable_time_names_every_conflict() {
     let at = Timestamp(10 * HOUR_MS);
     let utc = |begin: u64, end: u64| When::Utc { begin: Timestamp(begin * HOUR_MS), end: Timestamp(end * HOUR_MS) };
     assert_eq!(desk.is_available(at, &utc(11, 12)), Ok(vec![]));
-    let event = desk.decide_reserve(at, &id("a"), &utc(11, 12), None, &"".into(), request(1)).expect("it is free");
+    let event =
+        desk.decide_reserve(at, &id("a"), &utc(11, 12), None, &"".into(), request(1)).expect("the slot is free");
     desk.apply(&event);
     let result: Vec<Conflict> = desk.is_available(at, &utc(10, 12)).expect("a good interval");
     assert_eq!(result.len(), 2, "too soon, and taken: {result:?}");

@@ -168,7 +168,7 @@ fn example_11_a_declined_hold_is_released_while_another_is_sold() {
 fn example_14_locked_and_sold_and_the_repeat_answers_as_the_first_did() {
     let mut session = seated(&[5, 5, 5, 5]);
     let asked = want(&[(3, 2), (3, 1)]);
-    let first = hold(&mut session, 1, 1, &asked, LATER).expect("they are free");
+    let first = hold(&mut session, 1, 1, &asked, LATER).expect("the seats are free");
     assert_eq!(session.counts(), SeatCounts { free: 18, held: 2, sold: 0, blocked: 0 });
     assert_eq!(hold(&mut session, 1, 1, &asked, LATER), Ok(first));
     let all = Portion::Seats(seats(&[(3, 1), (3, 2)]));
@@ -186,7 +186,7 @@ fn a_sale_takes_exactly_the_named_seats_and_frees_the_rest() {
     sell(&mut session, 1, 2, &places(4));
     assert_eq!(session.area_counts(), [AreaCounts { area: id("floor"), free: 6, held: 0, sold: 4 }]);
     let mut session = seated(&[4]);
-    hold(&mut session, 1, 1, &want(&[(0, 0), (0, 1), (0, 2)]), LATER).expect("they are free");
+    hold(&mut session, 1, 1, &want(&[(0, 0), (0, 1), (0, 2)]), LATER).expect("the seats are free");
     sell(&mut session, 1, 2, &Portion::Seats(seats(&[(0, 1)])));
     assert_eq!(session.counts(), SeatCounts { free: 3, held: 0, sold: 1, blocked: 0 });
     assert_eq!(session.audit().violations, Vec::<SmolStr>::new());
@@ -197,12 +197,12 @@ fn a_refunded_sale_is_on_sale_again_and_late_messages_about_it_change_nothing() 
     let mut session = seated(&[4]);
     let asked = want(&[(0, 1)]);
     let portion = Portion::Seats(seats(&[(0, 1)]));
-    hold(&mut session, 1, 1, &asked, LATER).expect("it is free");
+    hold(&mut session, 1, 1, &asked, LATER).expect("the seats are free");
     sell(&mut session, 1, 2, &portion);
     let events = session.decide_refund(hold_id(1));
     write(&mut session, events);
     assert_eq!((session.counts().free, session.sold(hold_id(1))), (4, None));
-    hold(&mut session, 2, 1, &asked, LATER).expect("it is free again");
+    hold(&mut session, 2, 1, &asked, LATER).expect("the seats are free again");
     let version = session.version();
     sell(&mut session, 1, 2, &portion);
     release(&mut session, 1, 3, None);
@@ -217,7 +217,7 @@ fn a_refund_that_overtakes_the_sale_frees_the_hold_and_the_sale_finds_nothing() 
     for (mut session, want, portion) in
         [(seated(&[4]), want(&[(0, 1)]), Portion::Seats(seats(&[(0, 1)]))), (standing(4), floor(1), places(1))]
     {
-        hold(&mut session, 1, 1, &want, LATER).expect("it is free");
+        hold(&mut session, 1, 1, &want, LATER).expect("the seats are free");
         let events = session.decide_refund(hold_id(1));
         write(&mut session, events);
         sell(&mut session, 1, 2, &portion);
@@ -229,11 +229,11 @@ fn a_refund_that_overtakes_the_sale_frees_the_hold_and_the_sale_finds_nothing() 
 #[test]
 fn a_canceled_session_sells_nothing_and_requests_all_holds_back() {
     let mut session = seated(&[4, 4]);
-    hold(&mut session, 1, 1, &want(&[(0, 0)]), LATER).expect("it is free");
-    hold(&mut session, 2, 1, &want(&[(0, 1)]), LATER).expect("it is free");
+    hold(&mut session, 1, 1, &want(&[(0, 0)]), LATER).expect("the seats are free");
+    hold(&mut session, 2, 1, &want(&[(0, 1)]), LATER).expect("the seats are free");
     sell(&mut session, 2, 2, &Portion::Seats(seats(&[(0, 1)])));
     assert_eq!(session.unwanted(None, 10), []);
-    let event = session.decide_cancel(&"no power".into(), request(1)).expect("it is on");
+    let event = session.decide_cancel(&"no power".into(), request(1)).expect("the session is not canceled");
     session.apply(&event);
     assert_eq!(session.answered(request(1)), Some(Ok(session.version())));
     assert_eq!(session.canceled(), Some("no power"));
@@ -284,7 +284,7 @@ fn invalid_wants_are_refused() {
     assert_eq!(refusal(hold(&mut session, 1, 1, &floor(2), LATER)), Refusal::RequestIdReused);
     assert_eq!(refusal(hold(&mut session, 1, 2, &want(&[(0, 0)]), LATER)), Refusal::RequestIdReused);
     let over = HoldAsk { hold: hold_id(2), revision: 1, want: &floor(1), deadline: LATER };
-    let result = session.decide_hold(Timestamp(2_000_000), &over).expect_err("it is over");
+    let result = session.decide_hold(Timestamp(2_000_000), &over).expect_err("the session is over");
     assert_eq!(refusal(Err(result)), Refusal::SessionClosed("it is over".into()));
 }
 
@@ -298,7 +298,7 @@ fn a_session_may_have_seats_areas_and_limits() {
     let opening = Opening { venue: id("venue"), session: new, layout };
     let mut session = Session::opened(&opening);
     assert_eq!(session.opening(), opening);
-    let granted = hold(&mut session, 1, 1, &want(&[(0, 0)]), LATER).expect("it is free");
+    let granted = hold(&mut session, 1, 1, &want(&[(0, 0)]), LATER).expect("the seats are free");
     assert_eq!(granted.limits, limits);
     assert_eq!((session.view().areas.clone(), session.view().limits.clone()), (vec![area], limits));
     assert_eq!(session.map().areas, session.area_counts());
@@ -326,7 +326,7 @@ fn an_idle_session_is_small_also_after_a_hold() {
     let mut session = seated(&[20; 10]);
     let light = session.heap_bytes();
     assert!(light <= 260, "{light} bytes");
-    hold(&mut session, 1, 1, &want(&[(3, 3)]), LATER).expect("it is free");
+    hold(&mut session, 1, 1, &want(&[(3, 3)]), LATER).expect("the seats are free");
     assert!(session.heap_bytes() > light);
     let events = session.decide_release(hold_id(1), 2, None, true);
     write(&mut session, events);

@@ -177,7 +177,7 @@ fn a_put_that_was_committed_and_not_answered_is_found_by_its_repeat() {
         assert!(fixture.is_lost(ticket), "{name}");
         outcome_of(&mut fixture, "rid 2", &other).expect("a put");
         let log = fixture.log.len();
-        outcome_of(&mut fixture, "rid 1", &one).expect("it was put");
+        outcome_of(&mut fixture, "rid 1", &one).expect("the entity was put");
         assert_eq!(fixture.log.len(), log, "{name}: the repeat undid a newer put");
         // If a put was lost with its host, its repeat writes it.
         let third = fixture.send(Some("rid 3"), one.clone());

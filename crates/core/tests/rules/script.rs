@@ -261,7 +261,7 @@ impl ScriptRun {
                 (self.sessions * 100_000_000, self.sessions * 100_000_000 + 7_200_000)
             }
         };
-        let venue = self.fixture.states.get(&Entity::Venue(id("venue"))).expect("it was put");
+        let venue = self.fixture.states.get(&Entity::Venue(id("venue"))).expect("the entity was put");
         let State::Venue(venue) = &*venue else { panic!("a venue is kept as something else") };
         let hall = venue.hall(&id("hall")).expect("a hall comes before its sessions");
         let session = new_session(name, &hall.layout, starts_at, ends_at, terms.ttl_ms);

@@ -112,7 +112,7 @@ fn a_remembered_put_takes_40_bytes() {
         let ticket = fixture.send(Some(request), Command::Product(id("p"), put));
         fixture.run();
         assert!(fixture.answers[&ticket].is_ok());
-        let state = fixture.states.get(&Entity::Product(id("p"))).expect("it was put");
+        let state = fixture.states.get(&Entity::Product(id("p"))).expect("the entity was put");
         let State::Product(product) = &*state else { panic!("not a product") };
         product.heap_bytes()
     };

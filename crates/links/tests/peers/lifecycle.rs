@@ -127,7 +127,7 @@ async fn a_port_in_use_is_reported_and_a_dropped_net_frees_its_port() {
     let listen = one.address();
     let taken = open(PeerConfig { listen, ..config() }).err().expect("it is taken").to_string();
     assert!(taken.contains(&format!("cannot listen for other nodes on {listen}")), "{taken}");
-    let guest = TcpStream::connect(listen).await.expect("it listens");
+    let guest = TcpStream::connect(listen).await.expect("the node listens");
     drop(one);
     until("the port is free", || open(PeerConfig { listen, ..config() }).is_ok()).await;
     drop(guest);
@@ -153,13 +153,13 @@ async fn a_node_that_waits_for_its_disk_stays_linked() {
     link_all(&[&one, &two]).await;
     one.reaches(&two, Lane::Consensus, b"before").await;
 
-    block.send(()).expect("it runs");
+    block.send(()).expect("the process runs");
     // Longer than the silence that ends a link. Node two sends nothing else.
     for turn in 0..15_u8 {
         sleep(Duration::from_millis(100)).await;
-        one.net.send(2, Lane::Consensus, Bytes::copy_from_slice(&[turn])).expect("it is linked");
+        one.net.send(2, Lane::Consensus, Bytes::copy_from_slice(&[turn])).expect("the nodes are linked");
     }
-    two.net.send(1, Lane::Consensus, Bytes::from_static(b"waiting")).expect("it is linked");
+    two.net.send(1, Lane::Consensus, Bytes::from_static(b"waiting")).expect("the nodes are linked");
     until("the frame of the waiting node arrives", || {
         one.received(2, Lane::Consensus).iter().any(|message| message[..] == *b"waiting")
     })
@@ -168,6 +168,6 @@ async fn a_node_that_waits_for_its_disk_stays_linked() {
     go_on.send(()).expect("it waits");
     until("frames that arrived meanwhile are read", || two.received(1, Lane::Consensus).len() == 16).await;
     assert_eq!((one.link_changes(2), two.link_changes(1)), (vec![true], vec![true]));
-    end.send(()).expect("it runs");
+    end.send(()).expect("the process runs");
     replicating.join().expect("the thread ends without a panic");
 }

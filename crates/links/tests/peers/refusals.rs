@@ -64,7 +64,7 @@ async fn proof_for(stream: &mut TcpStream, node: u64, to: u64) -> Vec<u8> {
 
 /// The refusal of the other side after these first bytes.
 async fn refused(to: &Node, bytes: &[u8]) -> String {
-    let mut stream = TcpStream::connect(to.address()).await.expect("it listens");
+    let mut stream = TcpStream::connect(to.address()).await.expect("the node listens");
     stream.write_all(bytes).await.expect("it is read");
     let (kind, reason) = frame(&mut stream).await;
     assert_eq!(kind, REFUSAL);
@@ -223,7 +223,7 @@ async fn unknown_callers_cost_little_and_are_counted() {
     let mut open = Vec::new();
     for bytes in says {
         for _ in 0..10 {
-            let mut stream = TcpStream::connect(two.address()).await.expect("it listens");
+            let mut stream = TcpStream::connect(two.address()).await.expect("the node listens");
             stream.write_all(bytes).await.expect("it is read");
             open.push(stream);
         }

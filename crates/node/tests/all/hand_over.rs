@@ -507,7 +507,7 @@ async fn no_hold_waits_a_second_when_consensus_is_slower_than_calls() {
 async fn no_hold_waits_a_second_while_a_node_stops() {
     let mut cluster = three_nodes(1, Delays { consensus: (0, 10), others: (0, 2) }).await;
     cluster.balanced().await;
-    let stopping = cluster.nodes.remove(&3).expect("it runs");
+    let stopping = cluster.nodes.remove(&3).expect("the process runs");
     let buyers = Buyers::new(1);
     buyers.go_to(&cluster);
     sleep(Duration::from_secs(1)).await;

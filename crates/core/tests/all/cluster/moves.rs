@@ -139,6 +139,6 @@ fn addresses_are_printable_and_not_too_long() {
 #[test]
 fn new_members_get_the_lowest_unused_id() {
     let play = Play::after("found 2 d1 shards 1 replicas 3\njoin d2\njoin d3\njoin d4 as 65535\nremove 1\njoin d5");
-    let cluster = play.cluster().expect("it is founded");
+    let cluster = play.cluster().expect("the cluster is founded");
     assert_eq!(cluster.members().keys().copied().collect::<Vec<_>>(), [1, 2, 3, 4, NODE_MAX]);
 }

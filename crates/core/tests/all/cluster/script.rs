@@ -229,5 +229,5 @@ fn copies(copies: &Copies) -> String {
 
 /// Whether a member is in this state.
 pub(crate) fn state(play: &Play, node: u64) -> MemberState {
-    play.cluster().expect("it is founded").members()[&node].state
+    play.cluster().expect("the cluster is founded").members()[&node].state
 }
