@@ -1,10 +1,11 @@
-//! Calendars: bookings by time, with and without a cart, once and again, in time zones whose clocks jump.
+//! Calendars: bookings by time, with and without a cart, single and recurring, in time zones with clock changes.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::common::{
-    Answer, Dice, Encoding, Home, Port, Shopper, eventually, http, time,
-    town::{audit, room},
+    Answer, Encoding, Home, Port, Rng, Shopper, eventually,
+    fixture::{audit, room},
+    http, time,
 };
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 const DAY_MS: u64 = 24 * HOUR_MS;
 
-/// A booking of a resource between two instants of milliseconds since the new year.
+/// A booking of a resource. `begin` and `end` are milliseconds since the new year.
 fn booking(port: &Port, resource: &str, booking: &str, begin: u64, end: u64) -> Value {
     json!({"resource": resource, "booking": booking,
         "begin": time(port, NEW_YEAR_MS + begin), "end": time(port, NEW_YEAR_MS + end)})
@@ -38,8 +39,8 @@ async fn booked(port: &Port, resource: &str, from: u64, to: u64) -> Vec<String> 
     bookings.iter().map(|booking| booking["booking"].as_str().expect("an id").to_owned()).collect()
 }
 
-/// Worked examples 12 and 13, and the seed's mistakes: seconds at the end of a day, days by 24 hours from the begin, cancels
-/// that cancel half, windows that destroy.
+/// Worked examples 12 and 13, and mistakes of the seed's code: seconds at the end of a day, days of 24 hours from the begin,
+/// cancels that cancel half a booking, windows that hide bookings.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_desk_by_the_minute() {
     let home = Home::new();
@@ -56,9 +57,9 @@ async fn a_desk_by_the_minute() {
         reserve("a", ten, half_past).await.ok();
         reserve("b", half_past, next_day).await.ok();
         let no = reserve("c", half_past, next_day).await.no(501, "slot_taken");
-        assert!(no["conflicts"][0]["why"].as_str().is_some_and(|why| why.contains('b')), "the culprit is named: {no}");
+        assert!(no["conflicts"][0]["why"].as_str().is_some_and(|why| why.contains('b')), "the conflict is named: {no}");
         assert_eq!(no["conflicts"].as_array().map(Vec::len), Some(1));
-        // Over midnight; the last second and half of it are taken like all others.
+        // Across midnight. The last second of a day, or half of it, can be booked like any other time.
         let (late, early) = (4 * DAY_MS + 22 * HOUR_MS, 5 * DAY_MS + 2 * HOUR_MS);
         reserve("night", late, early).await.ok();
         let midnight = 5 * DAY_MS;
@@ -67,7 +68,7 @@ async fn a_desk_by_the_minute() {
         reserve("f", midnight + HOUR_MS, midnight + 3 * HOUR_MS).await.no(501, "slot_taken");
         reserve("g", early, early + 1).await.ok();
         reserve("h", late - 1, late).await.ok();
-        // Whatever window one looks through.
+        // Every window shows the same bookings.
         for (from, to, expected) in [
             (4 * DAY_MS, 5 * DAY_MS, vec!["h", "night"]),
             (5 * DAY_MS, 6 * DAY_MS, vec!["night", "g"]),
@@ -80,7 +81,7 @@ async fn a_desk_by_the_minute() {
         }
         assert!(!is_free(&port, &desk, midnight - 1, midnight).await);
         assert!(is_free(&port, &desk, early + 1, early + 2).await);
-        // Ids are used once, intervals have a length, cancels take every piece.
+        // An id is used once, an interval has a length, and a cancel removes every part.
         reserve("a", 20 * DAY_MS, 20 * DAY_MS + 1).await.no(503, "id_in_use");
         reserve("x", ten, ten).await.no(502, "bad_interval");
         reserve("x", half_past, ten).await.no(502, "bad_interval");
@@ -94,7 +95,7 @@ async fn a_desk_by_the_minute() {
             port.ask("resource.cancel", id, cancel(id)).await.ok();
         }
         assert_eq!(booked(&port, &desk, 0, 30 * DAY_MS).await, [""; 0]);
-        // A move keeps the old time if the new one is taken, and may overlap itself.
+        // A move to a taken time keeps the old time. A booking may overlap its own old time.
         reserve("p", 0, HOUR_MS).await.ok();
         reserve("q", 2 * HOUR_MS, 3 * HOUR_MS).await.ok();
         let moved = booking(&port, &desk, "p", 2 * HOUR_MS, 4 * HOUR_MS);
@@ -106,9 +107,10 @@ async fn a_desk_by_the_minute() {
     }
 }
 
-/// Bookings that come again keep the time on the wall; times that the clocks skip or show twice are told, and nothing is booked.
+/// Recurring bookings keep their local time. If clocks skip or repeat one of their times, the answer names it and nothing is
+/// booked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn again_and_again_across_the_change_of_the_clocks() {
+async fn recurring_bookings_across_clock_changes() {
     let home = Home::new();
     let server = home.start();
     let port = server.port(Encoding::Json).await;
@@ -129,33 +131,33 @@ async fn again_and_again_across_the_change_of_the_clocks() {
     let night = http::ask(address, "resource.reserve", Some("r2"), &night).await.ok();
     assert_eq!(night["bookings"][1]["begin"], "2030-03-30T21:00:00.000Z");
     assert_eq!(night["bookings"][1]["end"], "2030-03-31T04:00:00.000Z");
-    // 2:30 is skipped once and shown twice once: all or nothing, and the day is named.
+    // 2:30 is skipped once and repeated once. Nothing is booked, and the answer names the day.
     let daily = json!({"every": "day", "until": "2030-04-02"});
     let no = port.ask("resource.reserve", "r3", local("early", "2030-03-29T02:15", "2030-03-29T02:45", daily)).await;
     let no = no.no(501, "slot_taken");
-    let told: Vec<_> =
+    let reasons: Vec<_> =
         no["conflicts"].as_array().expect("conflicts").iter().filter_map(|conflict| conflict["why"].as_str()).collect();
-    assert!(told.iter().any(|why| why.contains("2030-03-31T02:15")), "the time that is none is named: {told:?}");
+    assert!(reasons.iter().any(|why| why.contains("2030-03-31T02:15")), "the skipped time is named: {reasons:?}");
     let no =
         port.ask("resource.reserve", "r4", local("once", "2030-03-31T02:30", "2030-03-31T04:00", Value::Null)).await;
     assert!(no.no(502, "bad_interval")["message"].as_str().is_some_and(|words| words.contains("2030-03-31T02:30")));
     let no =
         port.ask("resource.reserve", "r5", local("twice", "2030-10-27T02:30", "2030-10-27T04:00", Value::Null)).await;
     no.no(502, "bad_interval");
-    // Who means one of the two says so in UTC.
+    // A time in UTC is unambiguous.
     let second = json!({"resource": "hall", "booking": "twice",
         "begin": "2030-10-27T01:30:00Z", "end": "2030-10-27T01:45:00Z"});
     port.ask("resource.reserve", "r6", second).await.ok();
     let all = json!({"resource": "hall", "from": "2030-03-01T00:00:00Z", "to": "2030-12-01T00:00:00Z"});
     let bookings = port.read("resource.bookings", all.clone()).await.ok();
     assert_eq!(bookings["bookings"].as_array().map(Vec::len), Some(3 + 2 + 1), "{bookings}");
-    // A series that meets something takes none of its days.
+    // A series with a conflict books none of its days.
     let weekly = json!({"every": "week", "weekdays": [5, 7], "count": 4});
     let no = port.ask("resource.reserve", "r7", local("band", "2030-03-22T09:30", "2030-03-22T10:30", weekly)).await;
     let no = no.no(501, "slot_taken");
     assert_eq!(no["conflicts"].as_array().map(Vec::len), Some(2), "{no}");
     assert_eq!(port.read("resource.bookings", all.clone()).await.ok(), bookings);
-    // One of a series, then the rest of it.
+    // Cancels one booking of a series, then the rest.
     port.ask("resource.cancel", "c1", json!({"resource": "hall", "booking": "choir.2"})).await.ok();
     port.ask("resource.cancel", "c2", json!({"resource": "hall", "booking": "choir", "series": true})).await.ok();
     port.ask("resource.cancel", "c3", json!({"resource": "hall", "booking": "choir", "series": true}))
@@ -163,7 +165,7 @@ async fn again_and_again_across_the_change_of_the_clocks() {
         .no(505, "no_such_booking");
     let left = port.read("resource.bookings", all).await.ok();
     assert_eq!(left["bookings"].as_array().map(Vec::len), Some(3), "{left}");
-    // Months without the day are left out.
+    // Months without this day are skipped.
     let monthly = json!({"every": "month", "count": 3});
     let rent =
         port.ask("resource.reserve", "r8", local("rent", "2030-01-31T12:00", "2030-01-31T13:00", monthly)).await.ok();
@@ -177,7 +179,7 @@ async fn again_and_again_across_the_change_of_the_clocks() {
     audit(&port).await;
 }
 
-/// Hours, days that differ, buffers, notice and horizon; free slots are those that can be had.
+/// Hours, exceptions, buffers, notice and horizon. Free slots are exactly the slots that can be booked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn open_hours_and_free_slots() {
     let home = Home::new();
@@ -212,7 +214,7 @@ async fn open_hours_and_free_slots() {
         let answer = port.read("resource.is_available", body.clone()).await.ok();
         assert_eq!(answer["available"], true, "{slot}: {answer}");
     }
-    // Seats for four at a time.
+    // Seats for up to four people.
     room(&port, "pool", json!({"capacity": 4})).await;
     for number in 0..4 {
         let id = format!("p{number}");
@@ -222,7 +224,7 @@ async fn open_hours_and_free_slots() {
         .await
         .no(501, "slot_taken");
     port.ask("resource.reserve", "p5", booking(&port, "pool", "p5", HOUR_MS, 2 * HOUR_MS)).await.ok();
-    // Not before the notice, not behind the horizon.
+    // Not before the notice ends, not beyond the horizon.
     room(&port, "soon", json!({"notice_ms": DAY_MS, "horizon_ms": 30 * DAY_MS})).await;
     let now =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_millis() as u64;
@@ -238,10 +240,10 @@ async fn open_hours_and_free_slots() {
     audit(&port).await;
 }
 
-/// A room and a projector in one cart, both or none; time in a cart expires, is sold and is paid back like seats.
+/// A room and a projector in one cart, both or none. Time in a cart expires, is sold and is refunded like seats.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_room_and_its_projector() {
-    let mut dice = Dice::of_test("a_room_and_its_projector");
+    let mut rng = Rng::of_test("a_room_and_its_projector");
     let home = Home::new();
     let server = home.start();
     let port = Arc::new(server.port(Encoding::MsgPack).await);
@@ -254,19 +256,19 @@ async fn a_room_and_its_projector() {
     port.ask("resource.reserve", "service", booking(&port, "projector", "service", 3 * HOUR_MS, 4 * HOUR_MS))
         .await
         .ok();
-    let buyer = Shopper::new(&port, &mut dice);
+    let buyer = Shopper::new(&port, &mut rng);
     let no = buyer.ask("cart.hold_all", both(2)).await.no(501, "slot_taken");
     assert!(no["conflicts"][0]["why"].as_str().is_some_and(|why| why.contains("service")), "{no}");
     eventually("the room is free", async || is_free(&port, "room", 2 * HOUR_MS, 4 * HOUR_MS).await.then_some(())).await;
     let held = buyer.ask("cart.hold_all", both(4)).await.ok();
-    // Two begun hours at 20.00, and a projector at 5.00 however long.
+    // Two begun hours at 20.00, and a projector at a flat 5.00.
     assert_eq!([0, 1].map(|line| held["lines"][line]["price"].as_i64()), [Some(4_000), Some(500)]);
     port.ask("resource.reserve", "x", booking(&port, "room", "x", 5 * HOUR_MS, 7 * HOUR_MS))
         .await
         .no(501, "slot_taken");
     let order = buyer.checkout().await.ok();
     assert_eq!(order["total"]["amount"], 4_500);
-    // What a cart has bought is not for `resource.cancel`.
+    // `resource.cancel` does not cancel a sold booking.
     let bookings = port
         .read("resource.bookings", json!({"resource": "room", "from": NEW_YEAR_MS, "to": NEW_YEAR_MS + DAY_MS}))
         .await
@@ -278,44 +280,44 @@ async fn a_room_and_its_projector() {
     port.ask("order.refund", "r", json!({"order": buyer.cart(), "lines": [1], "reason": "no heating"})).await.ok();
     eventually("the room is free", async || is_free(&port, "room", 4 * HOUR_MS, 6 * HOUR_MS).await.then_some(())).await;
     assert!(!is_free(&port, "projector", 4 * HOUR_MS, 6 * HOUR_MS).await);
-    // Forgotten.
+    // An abandoned cart.
     room(&port, "short", json!({"hold_ttl_ms": 200})).await;
-    let forgotten = Shopper::new(&port, &mut dice);
+    let forgotten = Shopper::new(&port, &mut rng);
     forgotten.slot("short", NEW_YEAR_MS.into(), (NEW_YEAR_MS + HOUR_MS).into()).await.ok();
     assert!(!is_free(&port, "short", 0, 1).await);
-    eventually("it expires", async || is_free(&port, "short", 0, HOUR_MS).await.then_some(())).await;
+    eventually("the cart expires", async || is_free(&port, "short", 0, HOUR_MS).await.then_some(())).await;
     assert_eq!(forgotten.state().await, "expired");
     audit(&port).await;
 }
 
-/// Twenty clients reserve, move and cancel at once, in the middle of which the node is killed; what they were told is what is
-/// booked, and no two bookings overlap.
+/// Twenty clients reserve, move and cancel concurrently while the node is killed. The bookings equal the answers, and no two
+/// overlap.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_of_bookings() {
+async fn concurrent_bookings_survive_a_kill() {
     const CLIENTS: usize = 20;
     const STEPS: usize = 30;
-    let mut dice = Dice::of_test("a_storm_of_bookings");
+    let mut rng = Rng::of_test("concurrent_bookings_survive_a_kill");
     let home = Home::new();
     let mut server = home.start();
     let address = server.address();
     let port = server.port(Encoding::MsgPack).await;
     room(&port, "court", Value::Null).await;
     drop(port);
-    // Every client's own bookings, by id: what it knows, or two possibilities where an answer was lost.
+    // Every client's bookings by id: one state, or two possible states after a lost answer.
     let mut known: Vec<BTreeMap<String, (u64, u64)>> = vec![BTreeMap::new(); CLIENTS];
     for round in 0..2 {
         let ports = server.ports(CLIENTS).await;
-        let wait_us = 20_000 + dice.below(150_000) as u64;
+        let wait_us = 20_000 + rng.below(150_000) as u64;
         let storm = ports.iter().zip(&mut known).enumerate().map(|(number, (port, known))| {
-            let mut dice = dice.fork((round * CLIENTS + number) as u64);
+            let mut rng = rng.fork((round * CLIENTS + number) as u64);
             async move {
                 let mut lost = None;
                 for step in 0..STEPS {
-                    let begin = dice.below(4 * 24 * 2) as u64 * 30 * MINUTE_MS;
-                    let end = begin + (1 + dice.below(6) as u64) * 30 * MINUTE_MS;
-                    let old = known.keys().nth(dice.below(known.len().max(1))).cloned();
+                    let begin = rng.below(4 * 24 * 2) as u64 * 30 * MINUTE_MS;
+                    let end = begin + (1 + rng.below(6) as u64) * 30 * MINUTE_MS;
+                    let old = known.keys().nth(rng.below(known.len().max(1))).cloned();
                     let rid = format!("{round}-{number}-{step}");
-                    let (op, id) = match (dice.below(10), old) {
+                    let (op, id) = match (rng.below(10), old) {
                         (0..3, Some(old)) => ("resource.cancel", old),
                         (3..6, Some(old)) => ("resource.move", old),
                         _ => ("resource.reserve", format!("b-{rid}")),
@@ -346,10 +348,10 @@ async fn a_storm_of_bookings() {
         let (lost, running) = tokio::join!(join_all(storm), crash);
         server = running;
         let port = server.port(Encoding::MsgPack).await;
-        // A repeat with the same id settles an unknown outcome.
+        // A repeat with the same id resolves an unknown outcome.
         for (known, lost) in known.iter_mut().zip(lost) {
             let Some((op, rid, body, id, slot)) = lost else { continue };
-            // The other encoding writes times differently: the repeat is the same command all the same.
+            // The other encoding writes times differently, but the repeat is the same command.
             let body = match op {
                 "resource.cancel" => body,
                 _ => booking(&port, "court", &id, slot.0, slot.1),
@@ -371,12 +373,12 @@ async fn a_storm_of_bookings() {
         let mut slots: Vec<_> = found.into_values().collect();
         slots.sort_unstable();
         assert!(slots.windows(2).all(|pair| pair[0].1 <= pair[1].0), "two bookings overlap (P13): {slots:?}");
-        println!("round {round}: {} bookings stand", slots.len());
+        println!("round {round}: {} bookings exist", slots.len());
         audit(&port).await;
     }
 }
 
-/// What an answer makes of what a client knows.
+/// Applies an answer to a client's record.
 fn note(known: &mut BTreeMap<String, (u64, u64)>, op: &str, id: String, slot: (u64, u64), answer: Answer) {
     match (op, answer) {
         ("resource.cancel", answer) => {

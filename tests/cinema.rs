@@ -1,14 +1,14 @@
-//! Cinemas and theatres: venues by city and by distance, titles, sessions by title and time, seats of ragged halls.
+//! Cinemas and theatres: venues by city and by distance, titles, sessions by title and time, seats of irregular halls.
 
 use std::sync::Arc;
 
-use crate::common::{self, Dice, Encoding, Home, Map, Port, Shopper, Theatre, eventually, http, time, town::audit};
+use crate::common::{self, Encoding, Home, Map, Port, Rng, Shopper, Theatre, eventually, fixture::audit, http, time};
 use serde_json::{Value, json};
 
 const START_MS: u64 = 1_900_000_000_000;
 const HOUR_MS: u64 = 3_600_000;
 
-/// Cinemas of two cities with two halls each, films, and what is shown where and when.
+/// Cinemas of two cities with two halls each, films, and sessions.
 async fn open_cinemas(port: &Port) {
     let mut items = Vec::new();
     let mut item =
@@ -61,13 +61,13 @@ fn ids<'a>(body: &'a Value, list: &str) -> Vec<&'a str> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_on_and_where() {
+async fn venues_titles_and_sessions_are_searched() {
     let home = Home::new();
     let server = home.start();
     open_cinemas(&server.port(Encoding::Json).await).await;
     for encoding in Encoding::BOTH {
         let port = server.port(encoding).await;
-        // What venues tell of themselves reaches the directory a moment after they did.
+        // Venues reach the directory a moment later.
         let found = async |body: Value| port.read("venue.search", body).await.ok();
         eventually("every venue is listed", async || {
             (found(json!({})).await["venues"].as_array()?.len() == 6).then_some(())
@@ -77,7 +77,7 @@ async fn what_is_on_and_where() {
         assert_eq!(ids(&berlin, "venues"), ["astor", "babylon", "colosseum", "delphi"]);
         assert_eq!(ids(&found(json!({"city": "Berlin", "name": "palace"})).await, "venues"), ["astor", "delphi"]);
         assert_eq!(ids(&found(json!({"city": "Rome"})).await, "venues"), [""; 0]);
-        // Nearest first, with how far it is; page by page it is the same.
+        // Nearest first, with the distance. Pages give the same list.
         let gate = json!({"lon": 13.378, "lat": 52.516});
         let near = found(json!({"city": "Berlin", "near": gate})).await;
         assert_eq!(ids(&near, "venues"), ["babylon", "astor", "delphi", "colosseum"]);
@@ -124,7 +124,7 @@ async fn what_is_on_and_where() {
         let session = port.read("session.get", json!({"id": "babylon-3"})).await.ok();
         assert_eq!(session["prices"], json!({"standard": {"amount": 1_200, "currency": "EUR"}}));
     }
-    // The same by HTTP, as pages ask.
+    // The same over HTTP.
     let (status, text) =
         http::get(server.address(), "/v1/venue.search?city=Hamburg&near=%7B%22lon%22:9.9,%22lat%22:53.5%7D").await;
     let body: Value = serde_json::from_str(&text).expect("JSON");
@@ -134,10 +134,10 @@ async fn what_is_on_and_where() {
     assert_eq!((status, ids(&body["ok"], "sessions")), (200, vec!["savoy-0"]));
 }
 
-/// Several orders for one showing: atomic, or what there is of it if that is what was asked for; all paid or nothing.
+/// Several holds of one session: atomic or partial as requested, and one payment for all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn seats_of_a_showing() {
-    let mut dice = Dice::of_test("seats_of_a_showing");
+async fn seats_of_a_session_are_sold() {
+    let mut rng = Rng::of_test("seats_of_a_session_are_sold");
     let home = Home::new();
     let server = home.start();
     let port = Arc::new(server.port(Encoding::Json).await);
@@ -146,7 +146,7 @@ async fn seats_of_a_showing() {
         let map = port.read("session.map", json!({"id": "astor-2", "view": "2,1,0"})).await.ok();
         map["states"].as_array().expect("states")[..5].to_vec()
     };
-    let [first, second, third] = [(); 3].map(|()| Shopper::new(&port, &mut dice));
+    let [first, second, third] = [(); 3].map(|()| Shopper::new(&port, &mut rng));
     first.seats("astor-2", json!([[0, 1], [0, 2]])).await.ok();
     assert_eq!(states().await, [2, 1, 1, 2, 2]);
     let no = second.seats("astor-2", json!([[0, 0], [0, 1], [0, 3]])).await.no(201, "seats_taken");
@@ -154,7 +154,7 @@ async fn seats_of_a_showing() {
         (&no["seats"], states().await),
         (&json!([[0, 1]]), json!([2, 1, 1, 2, 2]).as_array().expect("five").clone())
     );
-    // What there is of it, as an explicit wish.
+    // A partial hold on request.
     let some = json!({"session": "astor-2", "seats": [[0, 0], [0, 1], [0, 3]], "best_effort": true});
     let held = second.ask("cart.hold_seats", some).await.ok();
     assert_eq!(held["lines"][0]["seats"], json!([[0, 0], [0, 3]]));
@@ -172,7 +172,7 @@ async fn seats_of_a_showing() {
     third.seats("astor-2", json!([])).await.no(101, "bad_request");
     second.checkout().await.ok();
     assert_eq!(states().await, [0, 1, 1, 0, 2]);
-    // Created again it is the same session, with what is sold; created differently it is refused.
+    // Creating the same session again returns it, with its sold seats. Different fields are refused.
     let body = json!({"id": "astor-2", "venue": "astor", "hall": "two", "title": "m",
         "starts_at": time(&port, START_MS + 6 * HOUR_MS), "ends_at": time(&port, START_MS + 8 * HOUR_MS),
         "prices": {"standard": {"amount": 1_100, "currency": "EUR"}}});
@@ -187,10 +187,10 @@ async fn seats_of_a_showing() {
     audit(&port).await;
 }
 
-/// A theatre's hall with rows of different length, aisles and missing seats; sessions keep the hall they were made with.
+/// A hall with rows of different lengths, aisles and gaps. Sessions keep the layout of their creation.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_ragged_hall_and_its_later_edits() {
-    let mut dice = Dice::of_test("a_ragged_hall_and_its_later_edits");
+    let mut rng = Rng::of_test("a_ragged_hall_and_its_later_edits");
     let home = Home::new();
     let server = home.start();
     let port = Arc::new(server.port(Encoding::MsgPack).await);
@@ -213,9 +213,9 @@ async fn a_ragged_hall_and_its_later_edits() {
     assert_eq!(session["counts"]["free"], 11);
     let missing = create("hamlet-2", START_MS + HOUR_MS, json!({"stalls": prices["stalls"]}));
     port.ask("session.create", "s2", missing).await.no(101, "bad_request");
-    // The hall is rebuilt; what is sold by the old plan stays sold by it.
+    // The hall is rebuilt. Sold seats keep the old layout.
     port.ask("hall.put", "h2", hall(json!([{"label": "A", "category": "stalls", "count": 2}]))).await.ok();
-    let buyer = Shopper::new(&port, &mut dice);
+    let buyer = Shopper::new(&port, &mut rng);
     let held = buyer.seats("hamlet-1", json!([[1, 5], [2, 1]])).await.ok();
     assert_eq!((&held["lines"][0]["prices"], &held["currency"]), (&json!([1_000, 2_500]), &json!("GBP")));
     buyer.seats("hamlet-1", json!([[2, 2]])).await.no(202, "no_such_seat");
@@ -226,8 +226,8 @@ async fn a_ragged_hall_and_its_later_edits() {
     let only_stalls = create("hamlet-4", START_MS + 2 * HOUR_MS, json!({"stalls": prices["stalls"]}));
     assert_eq!(port.ask("session.create", "s4", only_stalls).await.ok()["counts"]["free"], 2);
     // Currencies do not mix in a cart.
-    common::town::product(&port, "programme", 5, Value::Null).await;
-    let mixed = Shopper::new(&port, &mut dice);
+    common::fixture::product(&port, "programme", 5, Value::Null).await;
+    let mixed = Shopper::new(&port, &mut rng);
     mixed.stock("programme", 1).await.ok();
     mixed.seats("hamlet-1", json!([[0, 0]])).await.no(101, "bad_request");
     eventually("nothing of the refused line is held", async || {
@@ -238,22 +238,22 @@ async fn a_ragged_hall_and_its_later_edits() {
     audit(&port).await;
 }
 
-/// Two lines of one cart in one session: both come back when it expires, and a late release frees no seat of another cart.
+/// Two lines of one cart in one session: both expire, and a late release frees no seat of another cart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_line_of_a_forgotten_cart_comes_back() {
-    let mut dice = Dice::of_test("every_line_of_a_forgotten_cart_comes_back");
+async fn every_line_of_an_abandoned_cart_expires() {
+    let mut rng = Rng::of_test("every_line_of_an_abandoned_cart_expires");
     let home = Home::new();
     let server = home.start();
     let port = Arc::new(server.port(Encoding::Json).await);
     let theatre = Theatre::open(&port, 2, (2, 8), Some(1_000)).await;
     let [one, two] = [0, 1].map(|number| theatre.sessions[number].as_str());
-    let forgotten = Shopper::new(&port, &mut dice);
+    let forgotten = Shopper::new(&port, &mut rng);
     forgotten.seats(one, json!([[0, 0], [0, 1]])).await.ok();
     forgotten.seats(one, json!([[1, 6], [1, 7]])).await.ok();
     let release = json!({"token": forgotten.token, "line": 1, "seats": [[0, 0]]});
     port.ask("cart.release", "early", release.clone()).await.ok();
     forgotten.seats(two, json!([[0, 0]])).await.ok();
-    let rival = Shopper::new(&port, &mut dice);
+    let rival = Shopper::new(&port, &mut rng);
     eventually("everything is free", async || {
         let (one, two) = (theatre.map(&port, one).await, theatre.map(&port, two).await);
         (one.free == 16 && two.free == 16).then_some(())
@@ -263,7 +263,7 @@ async fn every_line_of_a_forgotten_cart_comes_back() {
     assert_eq!((&cart["state"], cart["lines"].as_array().map(Vec::len)), (&json!("expired"), Some(3)));
     rival.seats(one, json!([[0, 0], [0, 1], [1, 7]])).await.ok();
     rival.checkout().await.ok();
-    // Repeats and late ones of the cart that is over.
+    // Repeats and late requests of the ended cart.
     port.ask("cart.release", "early", release.clone()).await.ok();
     port.ask("cart.release", "late", release).await.no(302, "cart_expired");
     forgotten.cancel().await.no(302, "cart_expired");

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""What a purchase costs in instructions and allocations, part by part, held against tests/costs.txt.
+"""Compares the cost of a purchase in instructions and allocations, part by part, with tests/costs.txt.
 
-    tests/costs.py EXECUTABLE             fails on a rise of more than 3 %, and says where
-    tests/costs.py EXECUTABLE --update    writes the file anew
+    tests/costs.py EXECUTABLE             fails on a rise of more than 3 %, and prints where
+    tests/costs.py EXECUTABLE --update    writes the file again
 
 EXECUTABLE is the test executable of boxoffice-node, built as `.ci/run` builds it:
 
     CARGO_INCREMENTAL=0 cargo test --workspace --exclude boxoffice-bench --no-run
 
-The functions that are counted are in crates/node/src/costs.rs. valgrind counts instructions of a simulated processor, whatever else
-this machine does. The build is that of the tests, which optimizes less than a release. So the counts are for comparing with each
-other, not with a clock. Another compiler, C library or valgrind counts otherwise: with those nothing is compared.
+The measured functions are in crates/node/src/costs.rs. valgrind counts instructions of a simulated processor, independent of the
+machine's load. The build is that of the tests, which optimizes less than a release, so the counts are comparable only with each other.
+Another compiler, C library or valgrind gives other counts. Then nothing is compared.
 """
 
 import collections
@@ -25,7 +25,7 @@ TEST = "costs::purchases_that_are_counted_are_made"
 PURCHASES = 64
 RISE_MAX = 0.03
 
-# Each is a function of crates/node/src/costs.rs, and what it does.
+# Each part is a function of crates/node/src/costs.rs, with its description.
 PARTS = {
     "purchase": "all of it",
     "request": "two requests are read",
@@ -37,7 +37,7 @@ PARTS = {
     "answer": "two answers are encoded",
 }
 
-# Places that a part is broken down into: a crate and its module. Smaller ones are not written down.
+# Places that a part is broken down into: a crate and its module. Smaller ones are not written.
 PLACES = 20
 
 Cost = collections.namedtuple("Cost", "instructions allocations places")
@@ -69,7 +69,7 @@ def read(profile):
         elif is_key and key == "calls":
             is_of_callee = True
         elif line[:1] in "+-*0123456789" and line:
-            # The line behind `calls` has what the callee cost, which is counted where it is the function.
+            # The line after `calls` has the cost of the callee, which is counted at the callee itself.
             if not is_of_callee:
                 places[place_of(function)] += int(line.split()[1])
             is_of_callee = False
@@ -77,16 +77,16 @@ def read(profile):
 
 
 def test(command, what):
-    """Buys, and returns what was printed."""
+    """Runs the test. Returns its output."""
     command = [*command, "--exact", TEST, "--test-threads=1", "--nocapture"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode != 0 or "1 passed" not in ended.stdout:
-        sys.exit(f"{what} cannot be counted:\n{ended.stdout}{ended.stderr}")
+        sys.exit(f"{what} failed:\n{ended.stdout}{ended.stderr}")
     return ended.stdout
 
 
 def allocations_of(executable):
-    """How often each part asks for memory."""
+    """The number of allocations of each part."""
     printed = re.findall(r"allocations of (\w+): (\d+)", test([executable], "allocations"))
     counts = {part: int(count) / PURCHASES for part, count in printed}
     return {"purchase": sum(counts.values()), **counts}
@@ -100,16 +100,16 @@ def measure(executable, part, allocations):
         test(command, part)
         places = read(profile.read_text())
     if not places:
-        sys.exit(f"nothing was counted of {part}: is there a function cost_{part} in crates/node/src/costs.rs?")
+        sys.exit(f"no cost was measured for {part}: is there a function cost_{part} in crates/node/src/costs.rs?")
     places = {place: count // PURCHASES for place, count in places.items()}
     return Cost(sum(places.values()), allocations, places)
 
 
 def tools():
-    """What the counts depend on beside the source."""
+    """The tools whose versions change the counts."""
     versions = [["rustc", "--version"], ["valgrind", "--version"], ["getconf", "GNU_LIBC_VERSION"]]
-    said = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for command in versions]
-    return ", ".join(said)
+    outputs = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for command in versions]
+    return ", ".join(outputs)
 
 
 def written(costs):
@@ -127,7 +127,7 @@ def written(costs):
 
 
 def known():
-    """The tools and the costs of the file."""
+    """Reads the tools and the costs from the file."""
     costs, made_by, part = {}, "", None
     for line in FILE.read_text().splitlines():
         if line.startswith("rustc "):
@@ -141,12 +141,12 @@ def known():
 
 
 def compare(part, before, now):
-    """Prints a part, and where it rose; whether it rose too much."""
+    """Prints a part, and the places whose cost rose. Returns whether it rose too much."""
     more = now.instructions / before.instructions - 1
     print(f"{part:9} {now.instructions:8} instructions {more:+6.1%}, {now.allocations:6.1f} allocations ({before.allocations:.1f})")
     rose = more > RISE_MAX or now.allocations > before.allocations * (1 + RISE_MAX) + 0.5
     if rose:
-        # What is not written down was less than everything that is.
+        # A place that is not in the file cost less than every place that is.
         least = min(before.places.values())
         changes = {place: count - before.places.get(place, least) for place, count in now.places.items()}
         for place, change in sorted(changes.items(), key=lambda entry: -entry[1])[:PLACES]:
@@ -165,11 +165,11 @@ def main():
         return
     made_by, before = known()
     if made_by != tools():
-        print(f"not compared: the counts are of {made_by}, and this is {tools()}")
+        print(f"not compared: the file was made with {made_by}, this machine has {tools()}")
         return
     rose = [part for part in PARTS if compare(part, before[part], costs[part])]
     if rose:
-        sys.exit(f"{', '.join(rose)} cost over {RISE_MAX:.0%} more: find out why, or write the new counts down with --update")
+        sys.exit(f"{', '.join(rose)} cost over {RISE_MAX:.0%} more: find the cause, or accept the new counts with --update")
 
 
 if __name__ == "__main__":

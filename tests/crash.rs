@@ -1,8 +1,8 @@
-//! What was acknowledged survives: the real program is killed, loses power, meets full and broken disks and damaged files,
-//! under load. After each the record of what buyers were told is held against what the node says.
+//! Acknowledged requests survive: the real program is killed, loses power, and meets full disks, failing disks and damaged files,
+//! under load. After each fault the buyers' record is compared with the node.
 //!
-//! kill -9 alone tests no durability, since the system keeps what was written; the fault library (`tests/faults/shim.c`)
-//! holds back what was not synced, so that with it kill -9 is a power cut.
+//! kill -9 alone does not test durability, because the system keeps written data. The fault library (`tests/faults/shim.c`) holds
+//! back unsynced data, which makes kill -9 a power cut.
 
 use std::{
     fs,
@@ -12,18 +12,18 @@ use std::{
 };
 
 use crate::common::{
-    self, Buyers, Dice, Encoding, Faults, Home, PATIENCE, Record, Server, Theatre, eventually, flip, lose,
-    write_control, written_to,
+    self, Buyers, Encoding, Faults, Home, Record, Rng, Server, TIMEOUT, Theatre, eventually, flip, lose, write_control,
+    written_to,
 };
 use serde_json::json;
 
-/// Buyers at once.
+/// Concurrent buyers.
 const BUYERS: usize = 16;
 
-/// Small segments, so that the log goes through several, and snapshots soon enough to be read at the next start.
+/// Small segments, so that the log uses several, and frequent snapshots, so that the next start reads one.
 const SMALL: &str = "[node]\nshards = 4\n\n[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 60\n";
 
-/// The number a node ends with that cannot start or go on.
+/// Exit code of a node that cannot start or go on.
 const NODE: i32 = 4;
 
 async fn theatre(server: &Server) -> Theatre {
@@ -31,16 +31,16 @@ async fn theatre(server: &Server) -> Theatre {
     Theatre::open(&port, 60, (12, 20), None).await
 }
 
-/// Buyers buy from the start until there are this many orders, then the node ends as `end` says. Returns what buyers remember.
+/// Buyers buy from the start until there are this many orders, then `end` ends the node. Returns the buyers' record.
 async fn load(
     server: Server,
     theatre: &Theatre,
     record: Record,
     orders: usize,
-    dice: &mut Dice,
+    rng: &mut Rng,
     end: fn(Server),
 ) -> Record {
-    let mut buyers = Buyers::start(&server, theatre, record, BUYERS, dice).await;
+    let mut buyers = Buyers::start(&server, theatre, record, BUYERS, rng).await;
     buyers.orders(orders).await;
     end(server);
     buyers.stop().await
@@ -48,13 +48,13 @@ async fn load(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_three_times() {
-    let mut dice = Dice::of_test("killed_three_times");
+    let mut rng = Rng::of_test("killed_three_times");
     let home = Home::with_config(SMALL);
     let mut server = home.start();
     let theatre = theatre(&server).await;
     let mut record = Record::default();
     for _ in 0..3 {
-        record = load(server, &theatre, record, 120, &mut dice, Server::kill).await;
+        record = load(server, &theatre, record, 120, &mut rng, Server::kill).await;
         server = home.start();
         record.check(&server, &theatre).await;
     }
@@ -63,35 +63,35 @@ async fn killed_three_times() {
         home.segments().last().is_some_and(|last| !last.ends_with("0000000000000001.log")),
         "the load filled no segment"
     );
-    record = load(server, &theatre, record, 50, &mut dice, Server::stop).await;
+    record = load(server, &theatre, record, 50, &mut rng, Server::stop).await;
     let server = home.start();
     record.check(&server, &theatre).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_power_is_cut() {
-    let mut dice = Dice::of_test("the_power_is_cut");
+    let mut rng = Rng::of_test("the_power_is_cut");
     let home = Home::with_config(SMALL).with_faults();
     let mut server = home.start();
     let theatre = theatre(&server).await;
     let mut record = Record::default();
     for _ in 0..3 {
-        record = load(server, &theatre, record, 80, &mut dice, Server::kill).await;
+        record = load(server, &theatre, record, 80, &mut rng, Server::kill).await;
         server = home.start();
         record.check(&server, &theatre).await;
     }
 }
 
-/// The check is worth something: where nothing is synced, a power cut loses what was acknowledged, and the check sees it.
+/// Tests the check itself: without syncs a power cut loses acknowledged requests, and the check reports them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_syncs_a_power_cut_is_noticed() {
-    let mut dice = Dice::of_test("without_syncs_a_power_cut_is_noticed");
+async fn without_syncs_a_power_cut_is_detected() {
+    let mut rng = Rng::of_test("without_syncs_a_power_cut_is_detected");
     let home = Home::new().with_faults().with_args(&["--fsync", "never"]);
     let server = home.start();
     let port = server.port(Encoding::MsgPack).await;
-    assert_eq!(port.hello["durability"]["fsync"], "never", "what is switched off is said");
+    assert_eq!(port.hello["durability"]["fsync"], "never", "hello reports the setting");
     let theatre = theatre(&server).await;
-    let record = load(server, &theatre, Record::default(), 30, &mut dice, Server::kill).await;
+    let record = load(server, &theatre, Record::default(), 30, &mut rng, Server::kill).await;
     let server = home.start();
     let port = server.port(Encoding::MsgPack).await;
     let lost = record.lost(&port).await;
@@ -99,26 +99,26 @@ async fn without_syncs_a_power_cut_is_noticed() {
     assert!(lost > 0, "the fault library holds back nothing");
 }
 
-/// The power goes in the middle of a record: at byte 0, within the header, within the body.
+/// The power fails in the middle of a record: at byte 0, within the header, within the body.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_record_is_torn() {
-    let mut dice = Dice::of_test("the_last_record_is_torn");
+    let mut rng = Rng::of_test("the_last_record_is_torn");
     let home = Home::with_config(SMALL).with_faults();
     let mut server = home.start();
     let theatre = theatre(&server).await;
     let mut record = Record::default();
-    for bytes in [0, 40, 64 + dice.below(128) as u32] {
-        let mut buyers = Buyers::start(&server, &theatre, record, BUYERS, &mut dice).await;
+    for bytes in [0, 40, 64 + rng.below(128) as u32] {
+        let mut buyers = Buyers::start(&server, &theatre, record, BUYERS, &mut rng).await;
         buyers.orders(40).await;
         write_control(&home.control_file(), Faults::Torn(bytes));
         let (status, _) = server.ended();
-        assert!(status.code().is_none(), "the power goes, and with it the process: {status}");
+        assert!(status.code().is_none(), "a power cut has no exit code: {status}");
         record = buyers.stop().await;
         write_control(&home.control_file(), Faults::None);
-        let (code, said) = home.inspect();
-        assert_eq!(code, Some(0), "{said}");
+        let (code, text) = home.inspect();
+        assert_eq!(code, Some(0), "{text}");
         if bytes > 0 {
-            assert!(said.contains("was not written whole"), "{said}");
+            assert!(text.contains("was not written whole"), "{text}");
         }
         server = home.start();
         record.check(&server, &theatre).await;
@@ -127,14 +127,14 @@ async fn the_last_record_is_torn() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_while_starting() {
-    let mut dice = Dice::of_test("killed_while_starting");
+    let mut rng = Rng::of_test("killed_while_starting");
     let home = Home::with_config(SMALL).with_faults();
     let server = home.start();
     let theatre = theatre(&server).await;
-    let mut record = load(server, &theatre, Record::default(), 100, &mut dice, Server::kill).await;
+    let mut record = load(server, &theatre, Record::default(), 100, &mut rng, Server::kill).await;
     for _ in 0..8 {
         let mut child = home.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
-        tokio::time::sleep(Duration::from_micros(dice.below(60_000) as u64)).await;
+        tokio::time::sleep(Duration::from_micros(rng.below(60_000) as u64)).await;
         child.kill().expect("a child that can be killed");
         child.wait().expect("a child");
     }
@@ -142,28 +142,28 @@ async fn killed_while_starting() {
     record.check(&server, &theatre).await;
 }
 
-/// A data directory with a load's traces, of a node that was killed.
-async fn used(home: &Home, dice: &mut Dice) -> (Theatre, Record) {
+/// A data directory of a node that was killed under load.
+async fn used(home: &Home, rng: &mut Rng) -> (Theatre, Record) {
     let server = home.start();
     let theatre = theatre(&server).await;
-    let record = load(server, &theatre, Record::default(), 60, dice, Server::kill).await;
+    let record = load(server, &theatre, Record::default(), 60, rng, Server::kill).await;
     (theatre, record)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flipped_bit_in_the_log_is_refused_by_name() {
+async fn a_damaged_log_is_refused_by_name() {
     const HEAD: usize = 4_096;
-    let mut dice = Dice::of_test("a_flipped_bit_in_the_log_is_refused_by_name");
+    let mut rng = Rng::of_test("a_damaged_log_is_refused_by_name");
     let home = Home::new();
-    let (theatre, mut record) = used(&home, &mut dice).await;
+    let (theatre, mut record) = used(&home, &mut rng).await;
     let segment =
         home.segments().into_iter().find(|segment| written_to(segment) > HEAD + 16_384).expect("a used segment");
     let end = written_to(&segment);
     let whole = fs::read(&segment).expect("a segment");
     for _ in 0..6 {
-        // Anywhere but in the last tenth, where the last record, which may have been torn, stands.
-        let at = HEAD + dice.below((end - HEAD) * 9 / 10);
-        flip(&segment, at, &mut dice);
+        // Not in the last tenth: a flip in the last record looks like a torn write.
+        let at = HEAD + rng.below((end - HEAD) * 9 / 10);
+        flip(&segment, at, &mut rng);
         let refused = home.refused();
         println!("byte {at} flipped: {}", refused.stderr.trim());
         assert_eq!(refused.code, Some(NODE), "{}", refused.stderr);
@@ -174,12 +174,12 @@ async fn a_flipped_bit_in_the_log_is_refused_by_name() {
         );
         let offset: usize = number_after(&refused.stderr, " at byte ");
         assert!((at.saturating_sub(65_536)..=at).contains(&offset), "byte {at} was flipped: {}", refused.stderr);
-        let (code, said) = home.inspect();
-        assert_eq!(code, Some(NODE), "{said}");
-        assert!(said.contains(&format!("{} at byte {offset}", segment.display())), "{said}");
+        let (code, text) = home.inspect();
+        assert_eq!(code, Some(NODE), "{text}");
+        assert!(text.contains(&format!("{} at byte {offset}", segment.display())), "{text}");
         fs::write(&segment, &whole).expect("written");
     }
-    // Nothing was changed by looking: with the byte put right everything is there.
+    // The refused start and the inspection changed nothing: once the byte is restored, everything is there.
     let server = home.start();
     record.check(&server, &theatre).await;
 }
@@ -209,19 +209,19 @@ fn newest_snapshot(home: &Home) -> Option<PathBuf> {
     files.into_iter().max().map(|(_, path)| path)
 }
 
-/// Either what the snapshot said is still in the log, or the node does not start and says which file is bad.
+/// Either the log still has the snapshot's data, or the node does not start and names the damaged file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flipped_bit_in_a_snapshot_is_never_believed() {
-    let mut dice = Dice::of_test("a_flipped_bit_in_a_snapshot_is_never_believed");
+async fn a_damaged_snapshot_is_never_used() {
+    let mut rng = Rng::of_test("a_damaged_snapshot_is_never_used");
     let home = Home::with_config("[node]\nshards = 2\n\n[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 40\n");
     let server = home.start();
     let theatre = theatre(&server).await;
-    let mut record = load(server, &theatre, Record::default(), 150, &mut dice, Server::kill).await;
+    let mut record = load(server, &theatre, Record::default(), 150, &mut rng, Server::kill).await;
     let snapshot = newest_snapshot(&home).expect("a snapshot was cut");
     let whole = fs::read(&snapshot).expect("a snapshot");
     for _ in 0..4 {
-        let at = dice.below(whole.len());
-        flip(&snapshot, at, &mut dice);
+        let at = rng.below(whole.len());
+        flip(&snapshot, at, &mut rng);
         match Server::spawn(home.command()) {
             Ok(server) => {
                 println!("byte {at} of {} flipped: an older snapshot and the log are enough", snapshot.display());
@@ -243,9 +243,9 @@ async fn a_flipped_bit_in_a_snapshot_is_never_believed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_log_is_refused_by_name() {
-    let mut dice = Dice::of_test("a_lost_log_is_refused_by_name");
+    let mut rng = Rng::of_test("a_lost_log_is_refused_by_name");
     let home = Home::new();
-    let (theatre, mut record) = used(&home, &mut dice).await;
+    let (theatre, mut record) = used(&home, &mut rng).await;
     let aside = home.path().join("aside");
     fs::rename(home.log_dir(), &aside).expect("the log is moved away");
     for made_empty in [false, true] {
@@ -263,15 +263,15 @@ async fn a_lost_log_is_refused_by_name() {
     record.check(&server, &theatre).await;
 }
 
-/// What a full disk does and does not do; `full` fills it and empties it.
-async fn full_disk(server: &Server, theatre: &Theatre, dice: &mut Dice, mut full: impl FnMut(bool)) -> Record {
+/// A full disk refuses writes, still reads, and recovers. `full` fills and empties it.
+async fn full_disk(server: &Server, theatre: &Theatre, rng: &mut Rng, mut full: impl FnMut(bool)) -> Record {
     let port = server.port(Encoding::Json).await;
-    let mut buyers = Buyers::start(server, theatre, Record::default(), BUYERS, dice).await;
+    let mut buyers = Buyers::start(server, theatre, Record::default(), BUYERS, rng).await;
     buyers.orders(30).await;
     full(true);
     buyers.refused(905, 50).await;
-    // Reads go on, and nothing that is refused happens.
-    let token = dice.token();
+    // Reads succeed, and refused requests have no effect.
+    let token = rng.token();
     let read_only = async || {
         let answer = port.ask("cart.open", "1", json!({"token": token})).await;
         assert_eq!(answer, common::Answer::Fail(905));
@@ -282,33 +282,33 @@ async fn full_disk(server: &Server, theatre: &Theatre, dice: &mut Dice, mut full
         read_only().await;
     }
     full(false);
-    // Selling goes on by itself.
+    // Sales resume by themselves.
     buyers.orders(30).await;
     buyers.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_refuses_and_recovers() {
-    let mut dice = Dice::of_test("a_full_disk_refuses_and_recovers");
+    let mut rng = Rng::of_test("a_full_disk_refuses_and_recovers");
     let home = Home::with_config(SMALL).with_faults();
     let server = home.start();
     let theatre = theatre(&server).await;
     let control = home.control_file();
-    let mut record = full_disk(&server, &theatre, &mut dice, |full| {
+    let mut record = full_disk(&server, &theatre, &mut rng, |full| {
         write_control(&control, if full { Faults::NoSpace } else { Faults::None });
     })
     .await;
     record.check(&server, &theatre).await;
-    // And what was decided while the disk was full is on it.
+    // Requests granted while the disk was full are on disk.
     server.kill();
     let server = home.start();
     record.check(&server, &theatre).await;
 }
 
-/// The same on a real file system that is full, where a namespace for it may be made.
+/// The same on a real full file system, where a namespace for it is available.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_file_system_refuses_and_recovers() {
-    let mut dice = Dice::of_test("a_full_file_system_refuses_and_recovers");
+    let mut rng = Rng::of_test("a_full_file_system_refuses_and_recovers");
     let home = Home::with_config(SMALL);
     fs::create_dir_all(home.data_dir()).expect("a directory");
     let allowed = Command::new("unshare").args(["-Urm", "mount", "-t", "tmpfs", "tmpfs"]).arg(home.data_dir()).output();
@@ -324,14 +324,14 @@ async fn a_full_file_system_refuses_and_recovers() {
     command.args(["-Urm", "sh", "-c", "mount -t tmpfs -o size=64m tmpfs \"$0\" && exec \"$@\""]).arg(home.data_dir());
     command.arg(served.get_program()).args(served.get_args()).env("BOXOFFICE_ADMIN_TOKEN", common::ADMIN);
     let server = Server::spawn(command).unwrap_or_else(|refused| panic!("the node does not serve: {refused:?}"));
-    // Seen from here the directory is empty; through the process one sees what it sees.
+    // The mount is visible only through the process.
     let inside = PathBuf::from(format!("/proc/{}/root{}", server.pid(), home.data_dir().display()));
     if let Err(error) = fs::write(inside.join("filler"), "") {
         return println!("skipped: its file system cannot be reached from here: {error}");
     }
     let theatre = theatre(&server).await;
     let filler = inside.join("filler");
-    let mut record = full_disk(&server, &theatre, &mut dice, |full| {
+    let mut record = full_disk(&server, &theatre, &mut rng, |full| {
         if full {
             let piece = [0x5a; 65_536];
             let mut file = fs::File::create(&filler).expect("a file");
@@ -346,42 +346,42 @@ async fn a_full_file_system_refuses_and_recovers() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failing_sync_ends_the_node() {
-    let mut dice = Dice::of_test("a_failing_sync_ends_the_node");
+    let mut rng = Rng::of_test("a_failing_sync_ends_the_node");
     let home = Home::with_config(SMALL).with_faults();
     let server = home.start();
     let theatre = theatre(&server).await;
-    let mut buyers = Buyers::start(&server, &theatre, Record::default(), BUYERS, &mut dice).await;
+    let mut buyers = Buyers::start(&server, &theatre, Record::default(), BUYERS, &mut rng).await;
     buyers.orders(50).await;
     write_control(&home.control_file(), Faults::SyncFails);
-    let (status, said) = server.ended();
-    assert_eq!(status.code(), Some(NODE), "{said}");
-    assert!(said.contains("cannot sync") && said.contains("Input/output error"), "the reason is not named: {said}");
-    assert!(said.contains(home.log_dir().to_str().expect("a path")), "the file is not named: {said}");
+    let (status, text) = server.ended();
+    assert_eq!(status.code(), Some(NODE), "{text}");
+    assert!(text.contains("cannot sync") && text.contains("Input/output error"), "the reason is not named: {text}");
+    assert!(text.contains(home.log_dir().to_str().expect("a path")), "the file is not named: {text}");
     let mut record = buyers.stop().await;
     write_control(&home.control_file(), Faults::None);
     let server = home.start();
     record.check(&server, &theatre).await;
 }
 
-/// After a failed sync the next process reads what the disk does not have. What it then says to be there is there, also after
-/// the power has gone.
+/// After a failed sync, the next process reads data that the disk does not have. It must make that data durable before it answers
+/// with it, so a later power cut loses nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_power_cut_after_a_failed_sync_and_a_restart_takes_nothing() {
-    let mut dice = Dice::of_test("a_power_cut_after_a_failed_sync_and_a_restart_takes_nothing");
+    let mut rng = Rng::of_test("a_power_cut_after_a_failed_sync_and_a_restart_takes_nothing");
     let home = Home::with_config(SMALL).with_faults();
     let mut server = home.start();
     let theatre = theatre(&server).await;
     let mut record = Record::default();
     for _ in 0..3 {
-        let mut buyers = Buyers::start(&server, &theatre, record, BUYERS, &mut dice).await;
+        let mut buyers = Buyers::start(&server, &theatre, record, BUYERS, &mut rng).await;
         buyers.orders(30).await;
         write_control(&home.control_file(), Faults::SyncFails);
-        let (status, said) = server.ended();
-        assert_eq!(status.code(), Some(NODE), "{said}");
+        let (status, text) = server.ended();
+        assert_eq!(status.code(), Some(NODE), "{text}");
         record = buyers.stop().await;
         write_control(&home.control_file(), Faults::None);
         server = home.start();
-        // From here on this is told.
+        // From here on the data is acknowledged.
         record.check(&server, &theatre).await;
         server.kill();
         let lost = lose(&home.control_file());
@@ -394,19 +394,19 @@ async fn a_power_cut_after_a_failed_sync_and_a_restart_takes_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_sync_is_only_slow() {
     const SYNC_MS: u64 = 300;
-    let mut dice = Dice::of_test("a_slow_sync_is_only_slow");
+    let mut rng = Rng::of_test("a_slow_sync_is_only_slow");
     let home = Home::new().with_faults();
     let server = home.start();
     let theatre = theatre(&server).await;
-    let mut buyers = Buyers::start(&server, &theatre, Record::default(), BUYERS, &mut dice).await;
+    let mut buyers = Buyers::start(&server, &theatre, Record::default(), BUYERS, &mut rng).await;
     buyers.orders(20).await;
     write_control(&home.control_file(), Faults::SlowSync(SYNC_MS as u32));
     let port = server.port(Encoding::MsgPack).await;
-    // The sync that is under way may still be a fast one.
-    port.ask("cart.open", "0", json!({"token": dice.token()})).await.ok();
+    // The current sync may still be a fast one.
+    port.ask("cart.open", "0", json!({"token": rng.token()})).await.ok();
     let before = Instant::now();
-    port.ask("cart.open", "1", json!({"token": dice.token()})).await.ok();
-    assert!(before.elapsed() >= Duration::from_millis(SYNC_MS), "answered before it was on disk");
+    port.ask("cart.open", "1", json!({"token": rng.token()})).await.ok();
+    assert!(before.elapsed() >= Duration::from_millis(SYNC_MS), "answered before the sync");
     buyers.orders(20).await;
     let mut record = buyers.stop().await;
     assert!(record.refused.keys().all(|code| (200..300).contains(code)), "nothing fails: {:?}", record.refused);
@@ -414,9 +414,9 @@ async fn a_slow_sync_is_only_slow() {
     record.check(&server, &theatre).await;
 }
 
-/// Buyers with the client library notice a kill as a pause: it repeats unknown outcomes under the same request id.
+/// For buyers with the client library a kill is only a pause: it repeats unknown outcomes under the same request id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_client_library_rides_over_a_kill() {
+async fn the_client_library_survives_a_kill() {
     use boxoffice_client::{AdminToken, BestWish, Cart, Client, ClientConfig, Id, recorded};
     let home = Home::new();
     let server = home.start();
@@ -424,7 +424,7 @@ async fn the_client_library_rides_over_a_kill() {
     let theatre = theatre(&server).await;
     let mut config = ClientConfig::new([address.to_string()]);
     config.admin_token = Some(AdminToken(common::ADMIN.into()));
-    config.deadline = PATIENCE;
+    config.deadline = TIMEOUT;
     let client = Client::connect(config).await.expect("a connection");
     let sold = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));

@@ -1,5 +1,5 @@
-//! The demo: three real nodes in one command, each with the page; a control that kills and starts them; and nothing left
-//! behind when it ends.
+//! The demo: one command starts three real nodes with the page and a control that kills and starts them. It leaves nothing behind
+//! when it ends.
 
 use std::{
     io::{BufRead, BufReader},
@@ -12,8 +12,8 @@ use std::{
 use crate::common::{eventually, http};
 use serde_json::{Value, json};
 
-/// How long the demo may take to begin, and to end.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Time limit of the demo's start and end.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 struct Demo {
     child: Child,
@@ -22,27 +22,27 @@ struct Demo {
 }
 
 impl Demo {
-    /// Starts it with a directory of its own for temporary files, and reads what it prints.
+    /// Starts the demo with its own directory for temporary files, and reads its output.
     fn start(files: &Path) -> Demo {
         let mut command = Command::new(env!("CARGO_BIN_EXE_boxoffice"));
         command.args(["demo", "--buyers", "4"]).env("TMPDIR", files).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the program is there");
-        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines().map_while(Result::ok);
-        let told: Vec<String> = lines.take_while(|line| !line.starts_with("Ctrl-C")).collect();
-        let nodes: Vec<SocketAddr> = told
+        let lines = BufReader::new(child.stdout.take().expect("the output is piped")).lines().map_while(Result::ok);
+        let output: Vec<String> = lines.take_while(|line| !line.starts_with("Ctrl-C")).collect();
+        let nodes: Vec<SocketAddr> = output
             .iter()
             .filter_map(|line| line.trim().strip_prefix("http://")?.strip_suffix('/')?.parse().ok())
             .collect();
-        assert_eq!(nodes.len(), 3, "three addresses of the page: {told:?}");
+        assert_eq!(nodes.len(), 3, "three page addresses: {output:?}");
         Demo { child, nodes, control: SocketAddr::from(([127, 0, 0, 1], 0)) }
     }
 
-    /// Looks for the control where the page does.
+    /// Finds the control as the page does.
     async fn find_control(&mut self) -> Value {
-        let told = self.page_json(0).await;
-        let control = told["demo"].as_str().and_then(|url| url.strip_prefix("http://")).expect("a control");
+        let output = self.page_json(0).await;
+        let control = output["demo"].as_str().and_then(|url| url.strip_prefix("http://")).expect("a control");
         self.control = control.parse().expect("an address");
-        told
+        output
     }
 
     async fn page_json(&self, node: usize) -> Value {
@@ -51,7 +51,7 @@ impl Demo {
         serde_json::from_str(&text).expect("JSON")
     }
 
-    async fn standing(&self) -> Vec<Value> {
+    async fn node_status(&self) -> Vec<Value> {
         let (status, text) = http::get(self.control, "/nodes").await;
         assert_eq!(status, 200, "{text}");
         serde_json::from_str(&text).expect("a list")
@@ -61,15 +61,15 @@ impl Demo {
         http::raw_post(self.control, path, headers, "").await.0
     }
 
-    /// Ends it as Ctrl-C does, or the end of its terminal.
+    /// Ends the demo as Ctrl-C or a closed terminal does.
     fn end(&mut self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, signal).expect("it runs");
-        let until = Instant::now() + PATIENCE;
+        rustix::process::kill_process(pid, signal).expect("the process runs");
+        let until = Instant::now() + TIMEOUT;
         let status = loop {
-            match self.child.try_wait().expect("it is ours") {
+            match self.child.try_wait().expect("the process is a child") {
                 Some(status) => break status,
-                None => assert!(Instant::now() < until, "it does not end"),
+                None => assert!(Instant::now() < until, "the demo is still running"),
             }
             std::thread::sleep(Duration::from_millis(20));
         };
@@ -79,7 +79,7 @@ impl Demo {
 
 impl Drop for Demo {
     fn drop(&mut self) {
-        // A test that failed.
+        // Reached when a test fails.
         if let Ok(None) = self.child.try_wait() {
             let pid = rustix::process::Pid::from_child(&self.child);
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
@@ -92,9 +92,9 @@ impl Drop for Demo {
 async fn a_demo_sells_at_three_nodes_survives_a_kill_and_leaves_nothing_behind() {
     let files = tempfile::tempdir().expect("a directory");
     let mut demo = Demo::start(files.path());
-    let told = demo.find_control().await;
-    assert_eq!(told["nodes"].as_array().map(Vec::len), Some(3), "{told}");
-    assert_eq!((&told["gateway"], &told["products"]), (&json!(true), &json!(["programme", "poster"])), "{told}");
+    let output = demo.find_control().await;
+    assert_eq!(output["nodes"].as_array().map(Vec::len), Some(3), "{output}");
+    assert_eq!((&output["gateway"], &output["products"]), (&json!(true), &json!(["programme", "poster"])), "{output}");
 
     let (status, page) = http::get(demo.nodes[2], "/").await;
     assert!(status == 200 && page.contains("<title>"), "{page}");
@@ -103,21 +103,21 @@ async fn a_demo_sells_at_three_nodes_survives_a_kill_and_leaves_nothing_behind()
         assert_eq!(status, 200, "{session}");
     }
 
-    let first = demo.standing().await;
+    let first = demo.node_status().await;
     assert!(first.iter().all(|node| node["running"] == true), "{first:?}");
     assert_eq!(demo.act("/nodes/n2/start", "").await, 409, "it runs");
     assert_eq!(demo.act("/nodes/n4/kill", "").await, 404);
-    assert_eq!(demo.act("/nodes/n2/kill", "origin: http://127.0.0.1:9\r\n").await, 403, "of a page that is not ours");
+    assert_eq!(demo.act("/nodes/n2/kill", "origin: http://127.0.0.1:9\r\n").await, 403, "the origin of another site");
     let ours = format!("origin: http://{}\r\n", demo.nodes[0]);
     assert_eq!(demo.act("/nodes/n2/kill", &ours).await, 204);
     assert_eq!(demo.act("/nodes/n2/kill", "").await, 409, "it does not run");
-    assert_eq!(demo.standing().await[1]["running"], false);
-    // The others go on, also with what the dead one led.
+    assert_eq!(demo.node_status().await[1]["running"], false);
+    // The other nodes take over the dead node's shards.
     let hold = json!({"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0", "session": "hamlet-matinee", "count": 2});
     let (status, held) = http::post_as(None, demo.nodes[0], "cart.hold_best", Some("demo-1"), &hold).await;
     assert_eq!(status, 200, "{held}");
     assert_eq!(demo.act("/nodes/n2/start", "").await, 204);
-    let second = demo.standing().await;
+    let second = demo.node_status().await;
     assert!(second[1]["running"] == true && second[1]["pid"] != first[1]["pid"], "{second:?}");
     let cart = json!({"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0"});
     let (status, view) = http::post_as(None, demo.nodes[1], "cart.get", None, &cart).await;
@@ -128,33 +128,33 @@ async fn a_demo_sells_at_three_nodes_survives_a_kill_and_leaves_nothing_behind()
         let process = format!("/proc/{}", node["pid"]);
         assert!(!Path::new(&process).exists(), "{node} is left");
     }
-    nothing_is_left_in(files.path());
+    assert_is_empty(files.path());
 }
 
-/// Its terminal is closed: as Ctrl-C. It is killed: it can remove nothing, but its nodes end, also one that was started again.
+/// A closed terminal acts like Ctrl-C. A killed demo removes nothing, but its nodes end, including a restarted one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_of_a_demo_end_with_it_however_it_ends() {
+async fn demo_nodes_end_when_the_demo_is_stopped_or_killed() {
     let files = tempfile::tempdir().expect("a directory");
     Demo::start(files.path()).end(rustix::process::Signal::HUP);
-    nothing_is_left_in(files.path());
+    assert_is_empty(files.path());
 
     let mut demo = Demo::start(files.path());
     demo.find_control().await;
     assert_eq!(demo.act("/nodes/n2/kill", "").await, 204);
     assert_eq!(demo.act("/nodes/n2/start", "").await, 204);
-    let nodes = demo.standing().await;
+    let nodes = demo.node_status().await;
     assert!(nodes.iter().all(|node| node["running"] == true), "{nodes:?}");
-    demo.child.kill().expect("it runs");
-    demo.child.wait().expect("it is ours");
+    demo.child.kill().expect("the process runs");
+    demo.child.wait().expect("the process is a child");
     for node in &nodes {
-        // This is empty for a process that has ended and was not waited for.
+        // The status of a dead process that was not waited for is empty.
         let command = format!("/proc/{}/cmdline", node["pid"]);
         let over = async || std::fs::read(&command).map_or(true, |line| line.is_empty()).then_some(());
         eventually("a node ends with the demo", over).await;
     }
 }
 
-fn nothing_is_left_in(files: &Path) {
+fn assert_is_empty(files: &Path) {
     let left: Vec<_> = files.read_dir().expect("a directory").flatten().map(|entry| entry.path()).collect();
     assert!(left.is_empty(), "{left:?} are left");
 }

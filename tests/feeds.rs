@@ -1,16 +1,16 @@
-//! What watchers are told, and when: seats that come back on sale, and nothing that is not on disk (P14).
+//! Feeds: seats come back on sale, and watchers see synced changes only (P14).
 
 use std::sync::Arc;
 
 use crate::common::{
-    self, Answer, Dice, Encoding, Faults, Home, PATIENCE, Port, Shopper, Theatre, eventually,
-    town::{event, product, room},
+    self, Answer, Encoding, Faults, Home, Port, Rng, Shopper, TIMEOUT, Theatre, eventually,
+    fixture::{event, product, room},
     write_control,
 };
 use serde_json::{Value, json};
 
-/// What a feed tells, once it is so.
-async fn told(watcher: &Port, mut is_so: impl FnMut(&Value) -> bool) -> Value {
+/// Reads the feed until `is_so` holds for its state. Returns the frame.
+async fn wait_for(watcher: &Port, mut is_so: impl FnMut(&Value) -> bool) -> Value {
     loop {
         let frame = watcher.other().await;
         let news = frame.get("snapshot").or_else(|| frame.get("delta")).unwrap_or_else(|| panic!("{frame}"));
@@ -26,10 +26,10 @@ async fn watch(server: &common::Server, encoding: Encoding, entity: &str) -> Por
     watcher
 }
 
-/// Sold out, and back on sale because a cart was forgotten, given back or paid back: who watches hears of each.
+/// A sold-out product comes back on sale by expiry, release and refund. Watchers see each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_waits_for_it_hears_that_it_is_back() {
-    let mut dice = Dice::of_test("who_waits_for_it_hears_that_it_is_back");
+async fn watchers_see_seats_come_back_on_sale() {
+    let mut rng = Rng::of_test("watchers_see_seats_come_back_on_sale");
     let home = Home::new();
     let server = home.start();
     let port = Arc::new(server.port(Encoding::Json).await);
@@ -46,55 +46,55 @@ async fn who_waits_for_it_hears_that_it_is_back() {
             let expected = json!([{"area": "yard", "free": free, "held": held, "sold": sold}]);
             move |news: &Value| news["areas"] == expected
         };
-        told(&shelf, units(1, 0, 0)).await;
-        told(&yard, area(1, 0, 0)).await;
+        wait_for(&shelf, units(1, 0, 0)).await;
+        wait_for(&yard, area(1, 0, 0)).await;
         let take = async |buyer: &Shopper| {
             buyer.stock(&last, 1).await.ok();
             buyer.places(&finals, "yard", 1).await.ok();
-            told(&shelf, units(0, 1, 0)).await;
-            told(&yard, area(0, 1, 0)).await;
+            wait_for(&shelf, units(0, 1, 0)).await;
+            wait_for(&yard, area(0, 1, 0)).await;
         };
-        // Forgotten, given back, bought and paid back.
-        let forgetful = Shopper::new(&port, &mut dice);
+        // Expired, released, bought and refunded.
+        let forgetful = Shopper::new(&port, &mut rng);
         forgetful.ask("cart.open", json!({"ttl_ms": 3_000})).await.ok();
         take(&forgetful).await;
-        told(&shelf, units(1, 0, 0)).await;
-        told(&yard, area(1, 0, 0)).await;
+        wait_for(&shelf, units(1, 0, 0)).await;
+        wait_for(&yard, area(1, 0, 0)).await;
         assert_eq!(forgetful.state().await, "expired");
-        let other = Shopper::new(&port, &mut dice);
+        let other = Shopper::new(&port, &mut rng);
         take(&other).await;
         other.cancel().await.ok();
-        told(&shelf, units(1, 0, 0)).await;
-        told(&yard, area(1, 0, 0)).await;
-        let buyer = Shopper::new(&port, &mut dice);
+        wait_for(&shelf, units(1, 0, 0)).await;
+        wait_for(&yard, area(1, 0, 0)).await;
+        let buyer = Shopper::new(&port, &mut rng);
         take(&buyer).await;
         buyer.checkout().await.ok();
-        told(&shelf, units(0, 0, 1)).await;
-        told(&yard, area(0, 0, 1)).await;
+        wait_for(&shelf, units(0, 0, 1)).await;
+        wait_for(&yard, area(0, 0, 1)).await;
         let refund = json!({"order": buyer.cart(), "reason": "ill"});
         port.ask("order.refund", &last, refund).await.ok();
-        told(&shelf, units(1, 0, 0)).await;
-        told(&yard, area(1, 0, 0)).await;
+        wait_for(&shelf, units(1, 0, 0)).await;
+        wait_for(&yard, area(1, 0, 0)).await;
     }
 }
 
-/// The sync of a hold fails, and the node ends: neither the buyer nor a watcher was told of the hold.
+/// The sync of a hold fails and the node ends. Neither the buyer nor a watcher has seen the hold.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_is_shown_what_is_not_on_disk() {
-    let mut dice = Dice::of_test("nobody_is_shown_what_is_not_on_disk");
+async fn unsynced_holds_reach_neither_buyer_nor_watcher() {
+    let mut rng = Rng::of_test("unsynced_holds_reach_neither_buyer_nor_watcher");
     let home = Home::new().with_faults();
     let server = home.start();
     let port = Arc::new(server.port(Encoding::Json).await);
     let theatre = Theatre::open(&port, 1, (2, 8), None).await;
     product(&port, "pen", 10, Value::Null).await;
     room(&port, "court", Value::Null).await;
-    let buyer = Shopper::new(&port, &mut dice);
+    let buyer = Shopper::new(&port, &mut rng);
     buyer.ask("cart.open", json!({"customer": "ann"})).await.ok();
     let mut watchers = Vec::new();
     for encoding in Encoding::BOTH {
         for entity in [format!("session/{}", theatre.session()), "product/pen".into(), "resource/court".into()] {
             let watcher = watch(&server, encoding, &entity).await;
-            told(&watcher, |_| true).await;
+            wait_for(&watcher, |_| true).await;
             watchers.push(watcher);
         }
     }
@@ -105,16 +105,16 @@ async fn nobody_is_shown_what_is_not_on_disk() {
         {"resource": "court", "begin": "2030-01-01T12:00:00Z", "end": "2030-01-01T13:00:00Z"},
     ]});
     let body = buyer.body(everything.clone());
-    let answer = port.ask_within("cart.hold_all", "hold", body, PATIENCE / 10).await;
-    assert!(answer.is_unknown(), "answered before it was on disk: {answer:?}");
-    let (_, said) = server.ended();
-    assert!(said.contains("cannot sync"), "{said}");
+    let answer = port.ask_within("cart.hold_all", "hold", body, TIMEOUT / 10).await;
+    assert!(answer.is_unknown(), "answered before the sync: {answer:?}");
+    let (_, output) = server.ended();
+    assert!(output.contains("cannot sync"), "{output}");
     for watcher in &watchers {
         let shown: Vec<Value> =
             watcher.others().await.into_iter().filter(|frame| frame.get("feed").is_some()).collect();
-        assert_eq!(shown, Vec::<Value>::new(), "shown before it was on disk");
+        assert_eq!(shown, Vec::<Value>::new(), "shown before the sync");
     }
-    // The repeat finds out how it ended.
+    // The repeat resolves the outcome.
     write_control(&home.control_file(), Faults::None);
     let server = home.start();
     let port = Arc::new(server.port(Encoding::Json).await);
@@ -126,19 +126,19 @@ async fn nobody_is_shown_what_is_not_on_disk() {
         (map.held == 1).then_some(map)
     })
     .await;
-    assert_eq!((map.free, common::town::stock(&port, "pen").await), (15, [9, 1, 0]));
+    assert_eq!((map.free, common::fixture::stock(&port, "pen").await), (15, [9, 1, 0]));
 }
 
-/// A backup is put back: versions are used again for other states, and earlier watchers get the new state at once.
+/// A restored backup reuses versions for other states. Earlier watchers get the new state at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_restore_watchers_begin_anew() {
-    let mut dice = Dice::of_test("after_a_restore_watchers_begin_anew");
+async fn after_a_restore_watchers_get_the_new_state() {
+    let mut rng = Rng::of_test("after_a_restore_watchers_get_the_new_state");
     let home = Home::new();
     let server = home.start();
     let port = Arc::new(server.port(Encoding::Json).await);
     product(&port, "last", 9, Value::Null).await;
     let mut buy = async |port: &Arc<Port>| {
-        let buyer = Shopper::new(port, &mut dice);
+        let buyer = Shopper::new(port, &mut rng);
         buyer.stock("last", 1).await.ok();
         buyer.checkout().await.ok();
     };
@@ -148,7 +148,7 @@ async fn after_a_restore_watchers_begin_anew() {
     // A restart keeps the epoch.
     let epoch = async |server: &common::Server| {
         let watcher = watch(server, Encoding::Json, "product/last").await;
-        let begun = told(&watcher, |_| true).await;
+        let begun = wait_for(&watcher, |_| true).await;
         (begun["epoch"].clone(), begun["version"].as_u64().expect("a version"))
     };
     let server = home.start();
@@ -178,22 +178,22 @@ async fn after_a_restore_watchers_begin_anew() {
     let watcher = server.port(Encoding::Json).await;
     let resume = json!({"epoch": before, "version": lost});
     watcher.read("watch", json!({"entity": "product/last", "resume": resume})).await.ok();
-    let begun = told(&watcher, |_| true).await;
+    let begun = wait_for(&watcher, |_| true).await;
     assert_eq!(begun["version"], json!(saved), "{begun}");
     assert_ne!(begun["epoch"], before);
     server.stop();
 }
 
-/// What one connection sends for one cart happens in the order in which it was sent, without waiting for answers.
+/// Pipelined changes of one cart on one connection happen in the order in which they were sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_of_a_cart_keep_their_order() {
-    let mut dice = Dice::of_test("changes_of_a_cart_keep_their_order");
+    let mut rng = Rng::of_test("changes_of_a_cart_keep_their_order");
     let server = Home::new().start();
     for encoding in Encoding::BOTH {
         let port = server.port(encoding).await;
         let name = format!("rare-{encoding:?}");
         product(&port, &name, 9, Value::Null).await;
-        let token = dice.token();
+        let token = rng.token();
         let take = json!({"token": token, "product": name, "quantity": 2});
         let (take, less, cancel, late) = tokio::join!(
             port.ask("cart.hold_stock", "1", take.clone()),

@@ -1,5 +1,5 @@
-//! The arrows between crates: who may use whom. A new arrow is a decision: it changes this picture and a sentence in
-//! `docs/architecture.md`. And what pages say of tests and programs, and `deny.toml` of packages.
+//! The dependencies between crates. A new dependency needs a decision: it changes this table and a sentence in
+//! `docs/architecture.md`. Also checks tests and programs named in pages, and the packages that `deny.toml` allows.
 
 mod modules;
 mod packages;
@@ -13,8 +13,8 @@ use std::{
     process::Command,
 };
 
-/// Each crate and the crates of this workspace it uses.
-const HOUSE: &[(&str, &[&str])] = &[
+/// Each crate and the crates of this workspace that it uses.
+const CRATES: &[(&str, &[&str])] = &[
     (
         "boxoffice",
         &[
@@ -53,7 +53,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("boxoffice-workload", &["core"]),
 ];
 
-/// Crates that reach no clock, socket, thread or file, and what else they may use.
+/// Crates without clocks, sockets, threads and files, and the external packages that they may use.
 const PURE: &[(&str, &[&str])] = &[
     (
         "boxoffice-core",
@@ -72,7 +72,7 @@ fn metadata() -> serde_json::Value {
     serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON")
 }
 
-/// The names of what each crate uses outside its tests, as they stand in its manifest.
+/// The dependencies of each crate outside its tests, from its manifest.
 fn uses(metadata: &serde_json::Value) -> BTreeMap<String, Vec<String>> {
     let packages = metadata["packages"].as_array().expect("packages");
     let mut uses = BTreeMap::new();
@@ -91,9 +91,9 @@ fn uses(metadata: &serde_json::Value) -> BTreeMap<String, Vec<String>> {
 }
 
 #[test]
-fn arrows_point_down_and_are_all_in_the_picture() {
+fn crate_dependencies_match_the_table() {
     let found = uses(&metadata());
-    let picture: BTreeMap<String, Vec<String>> = HOUSE
+    let picture: BTreeMap<String, Vec<String>> = CRATES
         .iter()
         .map(|(name, uses)| ((*name).to_owned(), uses.iter().map(|used| format!("boxoffice-{used}")).collect()))
         .collect();
@@ -105,11 +105,11 @@ fn arrows_point_down_and_are_all_in_the_picture() {
 }
 
 #[test]
-fn the_rules_and_the_keeping_reach_nothing_outside() {
+fn pure_crates_use_only_listed_packages() {
     let found = uses(&metadata());
     for (name, may) in PURE {
         let beyond: Vec<&String> = found[*name].iter().filter(|used| !may.contains(&used.as_str())).collect();
-        assert!(beyond.is_empty(), "{name} uses {beyond:?}; its purity is what the simulation rests on");
+        assert!(beyond.is_empty(), "{name} uses {beyond:?}; the simulation needs it to be pure");
     }
 }
 
@@ -127,9 +127,9 @@ fn programs(metadata: &serde_json::Value) -> BTreeMap<&str, BTreeSet<&str>> {
     programs
 }
 
-/// Cargo builds the programs of the default members only, unless it is told of which package one is.
+/// Cargo builds only the programs of the default members, unless the command names the package.
 #[test]
-fn commands_that_build_a_program_say_of_which_package_it_is() {
+fn commands_that_build_a_program_name_its_package() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let kinds = ["docs/start", "docs/concepts", "docs/operate", "docs/reference", "docs/internals"];
     let directories = ["", "docs", "crates/bench", "tests"].into_iter().chain(kinds);
@@ -157,9 +157,5 @@ fn commands_that_build_a_program_say_of_which_package_it_is() {
             }
         }
     }
-    assert!(
-        commands > 5 && wrong.is_empty(),
-        "{commands} commands, of which these build nothing:\n{}",
-        wrong.join("\n")
-    );
+    assert!(commands > 5 && wrong.is_empty(), "{commands} commands; these build nothing:\n{}", wrong.join("\n"));
 }

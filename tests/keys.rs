@@ -1,4 +1,4 @@
-//! Keys: made, used, found again in the record, limited to venues, and revoked.
+//! Keys: created, used, recorded in the history, limited to venues, and revoked.
 
 use std::{
     fs,
@@ -11,9 +11,9 @@ use std::{
 use boxoffice_wire::Op;
 use serde_json::{Value, json};
 
-use crate::common::{self, ADMIN, Answer, BOXOFFICE, Dice, Encoding, Home, Port, Theatre, eventually, http};
+use crate::common::{self, ADMIN, Answer, BOXOFFICE, Encoding, Home, Port, Rng, Theatre, eventually, http};
 
-/// What `boxoffice admin` prints, or how it ends and what it says.
+/// The output of `boxoffice admin`, or its exit code and error.
 fn admin(address: SocketAddr, args: &[&str]) -> Result<String, (Option<i32>, String)> {
     let mut command = Command::new(BOXOFFICE);
     command.args(["admin", "--address", &address.to_string()]).args(args).env("BOXOFFICE_ADMIN_TOKEN", ADMIN);
@@ -24,14 +24,14 @@ fn admin(address: SocketAddr, args: &[&str]) -> Result<String, (Option<i32>, Str
     }
 }
 
-/// What an op is answered with this key: its code, 0 if it was granted.
+/// The code of an op's answer with this key. 0 if it was granted.
 async fn asked(address: SocketAddr, key: &str, op: &str, rid: &str, body: Value) -> u64 {
     let changes = Op::from_name(op).is_some_and(Op::changes);
-    let (_, told) = http::post_as(Some(key), address, op, changes.then_some(rid), &body).await;
-    ["no", "fail"].iter().find_map(|kind| told[*kind]["code"].as_u64()).unwrap_or(0)
+    let (_, answer) = http::post_as(Some(key), address, op, changes.then_some(rid), &body).await;
+    ["no", "fail"].iter().find_map(|kind| answer[*kind]["code"].as_u64()).unwrap_or(0)
 }
 
-/// Whether a text stands anywhere under a directory.
+/// Whether any file under a directory contains a text.
 fn stands_in(dir: &Path, text: &str) -> bool {
     fs::read_dir(dir).expect("a directory").any(|entry| {
         let path = entry.expect("an entry").path();
@@ -50,12 +50,12 @@ async fn a_key_is_made_used_recorded_and_revoked() {
     let file = home.path().join("till.key");
     let to = file.display().to_string();
     let made = admin(address, &["key", "create", "till-3", "--role", "desk", "--to", &to]);
-    assert_eq!(made, Ok(String::new()), "the key stands in the file alone");
+    assert_eq!(made, Ok(String::new()), "the key is written to the file only");
     let key = fs::read_to_string(&file).expect("it was written").trim().to_owned();
     assert!(key.starts_with("bok.till-3."), "{key}");
     let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).expect("it is there").permissions());
     assert_eq!(mode & 0o777, 0o600);
-    // An existing file is not overwritten, and no key is made then.
+    // An existing file is not overwritten, and no key is created.
     let (code, words) =
         admin(address, &["key", "create", "till-4", "--role", "sell", "--to", &to]).expect_err("it is there");
     assert!(code == Some(2) && words.contains("till.key"), "{words}");
@@ -74,7 +74,7 @@ async fn a_key_is_made_used_recorded_and_revoked() {
     let keys = admin(address, &["key", "list"]).expect("a list");
     assert!(keys.contains("till-3") && keys.contains("desk") && keys.contains("boss"), "{keys}");
 
-    // A connection that shows it ends with it, and a restart changes nothing.
+    // Revocation closes a connection that used the key, and outlives a restart.
     let till = Port::show(address, Encoding::Json, Some(&key)).await.expect("it is taken");
     assert_eq!(admin(address, &["key", "revoke", "till-3"]), Ok("till-3 is revoked\n".into()));
     eventually("the key is refused", async || {
@@ -88,22 +88,22 @@ async fn a_key_is_made_used_recorded_and_revoked() {
         history.contains("key_created") && history.contains("key_revoked") && history.contains("(by admin token)"),
         "{history}"
     );
-    let said = server.stderr();
+    let log = server.stderr();
     server.stop();
     let server = home.start();
     let address = server.address();
     assert_eq!(asked(address, &key, "venue.get", "", json!({"id": "globe"})).await, 107);
     assert_eq!(asked(address, &boss, "admin.status", "", json!({})).await, 0);
-    // What was never told stands nowhere.
+    // No file contains the secret of a key.
     for secret in [&key, &boss].map(|key| key.rsplit('.').next().expect("a secret")) {
-        assert!(!stands_in(&home.data_dir(), secret) && !said.contains(secret) && !server.stderr().contains(secret));
+        assert!(!stands_in(&home.data_dir(), secret) && !log.contains(secret) && !server.stderr().contains(secret));
     }
     server.stop();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_for_one_venue_changes_nothing_of_another() {
-    let mut dice = Dice::of_test("a_key_for_one_venue_changes_nothing_of_another");
+    let mut rng = Rng::of_test("a_key_for_one_venue_changes_nothing_of_another");
     let home = Home::new();
     let server = home.start();
     let address = server.address();
@@ -133,19 +133,19 @@ async fn a_key_for_one_venue_changes_nothing_of_another() {
         let of = json!({"entity": format!("session/{session}")});
         assert_eq!(ask("admin.audit", of.clone()).await, expected, "{session}");
         assert_eq!(ask("admin.history", of).await, expected, "{session}");
-        // What is public.
+        // Public ops.
         assert_eq!(ask("session.map", json!({"id": session})).await, 0);
         // A hold, and the payment of a cart that another caller filled.
         let hold = |token: &str| json!({"token": token, "session": session, "seats": [[1, 1]]});
-        let held = ask("cart.hold_seats", hold(&dice.token())).await;
+        let held = ask("cart.hold_seats", hold(&rng.token())).await;
         assert!(held == expected, "{session}: {held}");
-        let token = dice.token();
+        let token = rng.token();
         operator
             .ask("cart.hold_seats", &token, json!({"token": token, "session": session, "seats": [[1, 2]]}))
             .await
             .ok();
         assert_eq!(ask("cart.checkout", common::checkout(&token)).await, expected, "{session}");
-        let (token, rid) = (dice.token(), dice.token());
+        let (token, rid) = (rng.token(), rng.token());
         operator
             .ask("cart.hold_seats", &rid, json!({"token": token, "session": session, "seats": [[1, 3]]}))
             .await
@@ -159,12 +159,12 @@ async fn a_key_for_one_venue_changes_nothing_of_another() {
     server.stop();
 }
 
-/// A guest's cart ends at its age however often it is touched, by the clock on the wall; one of a desk beside it goes on.
+/// A guest's cart ends at its maximum age however often it is touched. A desk's cart next to it lives on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_guests_cart_has_the_bounds_of_guests() {
+async fn a_guests_cart_ends_at_its_maximum_age() {
     const TTL: Duration = Duration::from_secs(2);
     const AGE: Duration = Duration::from_secs(4);
-    let mut dice = Dice::of_test("a_guests_cart_has_the_bounds_of_guests");
+    let mut rng = Rng::of_test("a_guests_cart_ends_at_its_maximum_age");
     let bounds = format!("guest_ttl_max_ms = {}\nguest_age_max_ms = {}\n", TTL.as_millis(), AGE.as_millis());
     let home = Home::with_config(&format!("[carts]\n{bounds}"));
     let server = home.start();
@@ -173,12 +173,12 @@ async fn a_guests_cart_has_the_bounds_of_guests() {
     let guest = Port::guest(server.address(), Encoding::Json).await;
 
     let open = |token: &str, ttl_ms: u64| json!({"token": token, "ttl_ms": ttl_ms});
-    let (long, longer) = (dice.token(), dice.token());
+    let (long, longer) = (rng.token(), rng.token());
     guest.ask("cart.open", "long", open(&long, 2_001)).await.no(108, "forbidden");
     desk.ask("cart.open", "longer", open(&longer, 3_600_000)).await.ok();
 
-    // A cart is opened by its first hold as well.
-    let (token, begun) = (dice.token(), Instant::now());
+    // A guest's first hold opens a cart with the same bounds.
+    let (token, begun) = (rng.token(), Instant::now());
     let mut seat: u64 = 0;
     let ended = loop {
         seat += 1;
@@ -189,17 +189,17 @@ async fn a_guests_cart_has_the_bounds_of_guests() {
             Answer::Ok(..) => tokio::time::sleep(TTL / 8).await,
             other => break other,
         }
-        assert!(seat < 40, "it is touched for {:?} and goes on", begun.elapsed());
+        assert!(seat < 40, "the cart still lives after {:?} of holds", begun.elapsed());
     };
     let lived = begun.elapsed();
     ended.no(307, "hold_age_exceeded");
-    assert!(lived >= AGE, "it ended after {lived:?}");
-    assert!(seat > 3, "touched {seat} times: it would have ended for itself");
+    assert!(lived >= AGE, "the cart ended after {lived:?}");
+    assert!(seat > 3, "{seat} holds: the cart would have expired anyway");
     let map = eventually("its seats are free", async || {
         let map = theatre.map(&desk, theatre.session()).await;
         map.seats.starts_with(&".".repeat(40)).then_some(map)
     })
     .await;
-    assert_eq!(map.held, seat, "the desk's cart goes on");
+    assert_eq!(map.held, seat, "the desk's cart lives on");
     server.stop();
 }

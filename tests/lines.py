@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts the lines of Rust source of each crate, tests apart: tests/lines.py [DIRECTORY]
+"""Counts the lines of Rust source of each crate, without tests: tests/lines.py [DIRECTORY]
 
 Test files, benches, examples and modules under `#[cfg(test)]` do not count. Blank lines and comments do.
 """
@@ -15,7 +15,7 @@ def is_test(path):
 
 
 def lines(text):
-    """The lines outside `#[cfg(test)]` modules. rustfmt closes such a module with a brace at the indentation of its first line."""
+    """Counts the lines outside `#[cfg(test)]` modules. rustfmt closes such a module with a brace at the indentation of its first line."""
     counted, ends = 0, None
     rest = text.splitlines()
     for number, line in enumerate(rest):

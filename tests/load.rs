@@ -1,8 +1,8 @@
-//! Every scenario that comes with the program, made small, against a node of its own: all is sold and audited for real.
+//! Every shipped scenario, scaled down, against a node of its own. Everything is really sold and audited.
 
 use std::process::Command;
 
-/// Runs a scenario with these settings; the verdict must be yes.
+/// Runs a scenario with these settings. The verdict must be "passed".
 #[track_caller]
 fn passes(scenario: &str, settings: &[&str]) -> serde_json::Value {
     passes_with(scenario, &[], settings)
@@ -52,7 +52,7 @@ fn the_closed_cart() {
 }
 
 #[test]
-fn places_through_a_gateway_that_declines_and_loses_answers() {
+fn places_through_a_faulty_gateway() {
     let report = passes(
         "ga-olympics",
         &[
@@ -67,7 +67,10 @@ fn places_through_a_gateway_that_declines_and_loses_answers() {
     assert!(report["flows"]["refused"]["payment_declined"].as_u64() > Some(5), "{}", report["flows"]);
     let findings = &report["audit"]["findings"];
     assert_eq!(findings["purchases"], report["flows"]["done"]);
-    assert!(findings["charges"].as_u64() > findings["purchases"].as_u64(), "declined ones stand there too: {findings}");
+    assert!(
+        findings["charges"].as_u64() > findings["purchases"].as_u64(),
+        "declined charges are listed too: {findings}"
+    );
 }
 
 #[test]
@@ -88,7 +91,7 @@ fn bookings_are_what_the_answers_said() {
 }
 
 #[test]
-fn overload_is_shed_at_the_door_and_loses_nothing() {
+fn overload_is_shed_and_loses_nothing() {
     let report = passes(
         "overload",
         &[
@@ -107,16 +110,16 @@ fn overload_is_shed_at_the_door_and_loses_nothing() {
     let overload = &report["overload"];
     let phases = overload["phases"].as_array().expect("there are phases");
     let sum = |of: &str| phases.iter().filter_map(|phase| phase[of].as_u64()).sum::<u64>();
-    assert!(sum("refused") > 0, "six times the capacity was offered: {overload}");
-    // On a busy machine checkouts are shed as well, after everything else. A buyer with a seat buys it all the same.
-    assert!(sum("checkouts_refused") < sum("refused"), "newcomers are shed first: {overload}");
+    assert!(sum("refused") > 0, "six times the capacity must be refused in part: {overload}");
+    // On a busy machine checkouts are shed as well, after everything else. A buyer with a seat still buys it.
+    assert!(sum("checkouts_refused") < sum("refused"), "new carts are shed first: {overload}");
     assert_eq!((sum("unknown"), &overload["left_holding"]), (0, &0.into()), "{overload}");
-    assert_eq!(report["audit"]["findings"]["seats_held"], 0, "no seat stays behind: {}", report["audit"]["findings"]);
+    assert_eq!(report["audit"]["findings"]["seats_held"], 0, "no seat stays held: {}", report["audit"]["findings"]);
     assert_eq!(overload["ready"]["not_ready"], 0, "{overload}");
 }
 
 #[test]
-fn a_storm_passes_while_others_buy() {
+fn an_expiry_storm_passes_while_others_buy() {
     let report = passes(
         "expiry-storm",
         &[
@@ -145,7 +148,7 @@ fn everything_at_once() {
 }
 
 #[test]
-fn a_house_sells_out_although_many_go_away() {
+fn a_house_sells_out_although_many_buyers_leave() {
     let report = passes(
         "n0",
         &[
@@ -162,7 +165,7 @@ fn a_house_sells_out_although_many_go_away() {
 }
 
 #[test]
-fn the_memory_of_many_sessions_is_told() {
+fn many_sessions_report_their_memory() {
     let report = passes(
         "resident",
         &[
@@ -177,8 +180,8 @@ fn the_memory_of_many_sessions_is_told() {
     assert!(report["memory"]["set_up"].as_u64() > Some(1_000_000), "{}", report["memory"]);
 }
 
-/// The nation's peak, made small: 100 carts a second on a cluster of its own, of which one node is killed and started again
-/// while a fourth one joins. Every node is audited, and the clients' books are held against each.
+/// The nation's peak, scaled down: 100 carts a second on a cluster of its own. One node is killed and restarted while a fourth
+/// one joins. Every node is audited and compared with the clients' record.
 #[test]
 fn a_cluster_sells_while_a_node_is_killed_and_another_joins() {
     let report = passes_with(
@@ -228,12 +231,12 @@ fn nodes_are_killed_one_after_the_other() {
     let counted = |which: &str| outages[which]["count"].as_u64().unwrap_or(0);
     assert_eq!(counted("led_gap") + counted("others_gap"), shards, "{outages}");
     let flows = &report["flows"];
-    assert!(flows["offered"].as_u64() > Some(100), "flows went on until the last kill was through: {flows}");
+    assert!(flows["offered"].as_u64() > Some(100), "flows must last until the last kill is over: {flows}");
 }
 
-/// A session that many want and many look at: all is sold, and every map that is looked at is the server's in the end.
+/// A session with many buyers and many watchers: all is sold, and every watcher's map equals the server's in the end.
 #[test]
-fn a_rush_is_watched() {
+fn every_watcher_sees_a_rush() {
     let report = passes(
         "n4",
         &[
@@ -253,7 +256,7 @@ fn a_rush_is_watched() {
     assert_eq!(watchers["from_request"]["count"], 200 * 50, "every watcher sees every hold: {watchers}");
 }
 
-/// Watchers of a node that is killed go on at another one, where they left off.
+/// Watchers of a killed node resume at another one.
 #[test]
 fn watchers_outlive_their_node() {
     let report = passes_with(

@@ -1,4 +1,5 @@
-//! The arrows between the modules of each crate: modules that use each other in a circle are one room, however many files it has.
+//! The dependencies between the modules of each crate. Modules that depend on each other in a cycle are one module, however many
+//! files it has.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,10 +9,10 @@ use std::{
 
 use proc_macro2::{TokenStream, TokenTree};
 
-/// The modules that each module of a crate uses. Only modules of the first level count: what is below one belongs to it.
+/// The modules that each module of a crate uses. A submodule counts as its top-level module.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// The Rust files below a directory, tests apart.
+/// The Rust files below a directory, without tests.
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).expect("a directory of sources") {
         let path = entry.expect("an entry").path();
@@ -34,11 +35,11 @@ fn arrows(src: &Path) -> Arrows {
         let text = fs::read_to_string(&file).expect("sources are text");
         let tokens: TokenStream = text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let used = arrows.entry(first.trim_end_matches(".rs").to_owned()).or_default();
-        // `super` of a file of the first level is the crate.
+        // `super` in a top-level file is the crate.
         let is_of_first_level = below.iter().count() == 1;
         collect(tokens, is_of_first_level, used);
     }
-    // Functions and types of the crate's root are no modules.
+    // Functions and types of the crate's root are not modules.
     let modules: BTreeSet<String> = arrows.keys().cloned().collect();
     for (module, used) in &mut arrows {
         used.retain(|name| name != module && modules.contains(name));
@@ -46,7 +47,7 @@ fn arrows(src: &Path) -> Arrows {
     arrows
 }
 
-/// Collects the names that follow `crate::`, one by one or in braces. Modules of tests are left out.
+/// Collects the names that follow `crate::`, one by one or in braces. Test modules are left out.
 fn collect(tokens: TokenStream, super_is_crate: bool, used: &mut BTreeSet<String>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut at = 0;
@@ -63,7 +64,7 @@ fn collect(tokens: TokenStream, super_is_crate: bool, used: &mut BTreeSet<String
                 }
             }
             TokenTree::Ident(ident) if ident == "mod" => {
-                // `super` inside a module in braces is this file.
+                // `super` inside an inline module is this file.
                 if let Some(TokenTree::Group(body)) = tokens.get(at + 2) {
                     collect(body.stream(), false, used);
                     at += 2;
@@ -111,7 +112,7 @@ fn names(token: Option<&TokenTree>, used: &mut BTreeSet<String>) {
     }
 }
 
-/// Everything that a module uses, directly or not.
+/// Everything that a module uses, directly or indirectly.
 fn reachable<'a>(arrows: &'a Arrows, from: &'a str) -> BTreeSet<&'a str> {
     let mut reached = BTreeSet::new();
     let mut open = vec![from];
@@ -122,7 +123,7 @@ fn reachable<'a>(arrows: &'a Arrows, from: &'a str) -> BTreeSet<&'a str> {
     reached
 }
 
-/// The circles, each in alphabetical order.
+/// The cycles, each in alphabetical order.
 fn cycles(arrows: &Arrows) -> BTreeSet<Vec<&str>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         arrows.keys().map(|module| (module.as_str(), reachable(arrows, module))).collect();
@@ -133,7 +134,7 @@ fn cycles(arrows: &Arrows) -> BTreeSet<Vec<&str>> {
 }
 
 #[test]
-fn modules_use_each_other_in_no_circle() {
+fn modules_have_no_dependency_cycles() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut modules = 0;
@@ -153,12 +154,12 @@ fn modules_use_each_other_in_no_circle() {
     assert_eq!(
         found,
         BTreeMap::new(),
-        "modules that use each other in a circle are one room: move what both need below both"
+        "modules depend on each other in a cycle: move the shared part into a module below both"
     );
 }
 
 #[test]
-fn a_circle_is_found_through_paths_groups_and_macros() {
+fn cycles_are_found_through_paths_groups_and_macros() {
     let uses = |text: &str| {
         let mut used = BTreeSet::new();
         collect(text.parse().expect("tokens"), true, &mut used);

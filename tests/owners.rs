@@ -1,21 +1,22 @@
-//! Orders have owners: customers, other customers, guests and operators ask a node whose customers have tokens.
+//! Owners of orders. Customers, other customers, guests and operators ask a node that requires tokens of customers.
 
 use std::{path::Path, process::Command, sync::Arc};
 
 use crate::common::{
-    self, ADMIN, Answer, BOXOFFICE, Dice, Encoding, Home, Port, Shopper, eventually, http, recorded,
-    town::{product, purchases, room},
+    self, ADMIN, Answer, BOXOFFICE, Encoding, Home, Port, Rng, Shopper, eventually,
+    fixture::{product, purchases, room},
+    http, recorded,
 };
 use serde_json::{Value, json};
 
 const SECRET: &str = "the secret of the shop";
 
-/// A home whose operators and customers have tokens; the shop's secret stands in the file or comes with the environment.
+/// A home that requires tokens of operators and customers. The shop's secret is in the file or in the environment.
 fn guarded() -> Home {
     Home::with_config(&format!("[log]\nsegment_bytes = 1_048_576\n[listen]\ncustomer_secret = \"{SECRET}\"\n"))
 }
 
-/// What `boxoffice admin customer-token` prints, or how it ends and what it says.
+/// The output of `boxoffice admin customer-token`, or its exit code and error.
 fn made(customer: &str, config: Option<&Path>, secret: Option<&str>) -> Result<String, (Option<i32>, String)> {
     let mut command = Command::new(BOXOFFICE);
     command.env_remove("BOXOFFICE_CUSTOMER_SECRET").env_remove("BOXOFFICE_CONFIG");
@@ -39,9 +40,9 @@ async fn greeted(server: &common::Server, encoding: Encoding, hello: Value) -> A
     Arc::new(port)
 }
 
-/// A pen in a new cart of this customer, bought; the order.
-async fn buy(port: &Arc<Port>, dice: &mut Dice, customer: Option<&str>) -> Shopper {
-    let shopper = Shopper::new(port, dice);
+/// Buys a pen in a new cart of this customer. Returns the buyer.
+async fn buy(port: &Arc<Port>, rng: &mut Rng, customer: Option<&str>) -> Shopper {
+    let shopper = Shopper::new(port, rng);
     shopper.ask("cart.open", json!({"customer": customer})).await.ok();
     shopper.stock("pen", 1).await.ok();
     shopper.checkout().await.ok();
@@ -49,8 +50,8 @@ async fn buy(port: &Arc<Port>, dice: &mut Dice, customer: Option<&str>) -> Shopp
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn orders_are_their_customers() {
-    let mut dice = Dice::of_test("orders_are_their_customers");
+async fn orders_belong_to_their_customers() {
+    let mut rng = Rng::of_test("orders_belong_to_their_customers");
     let home = guarded();
     let server = home.start();
     let token = |customer: &str| made(customer, Some(&home.config_file()), None).expect("a token");
@@ -64,21 +65,21 @@ async fn orders_are_their_customers() {
         let adas = greeted(&server, encoding, shown(&ada)).await;
         let bobs = greeted(&server, encoding, shown(&bob)).await;
         let guests = greeted(&server, encoding, json!({})).await;
-        let bought = buy(&adas, &mut dice, Some(&ada)).await;
-        let nobodys = buy(&guests, &mut dice, None).await;
-        eventually("the purchase is there", async || (purchases(&adas, &ada).await.len() == 1).then_some(())).await;
+        let bought = buy(&adas, &mut rng, Some(&ada)).await;
+        let nobodys = buy(&guests, &mut rng, None).await;
+        eventually("the purchase is listed", async || (purchases(&adas, &ada).await.len() == 1).then_some(())).await;
         assert_eq!(purchases(&operator, &ada).await, [bought.cart()]);
         let (order, open) = (json!({"order": bought.cart()}), json!({"order": nobodys.cart()}));
         for port in [&adas, &operator] {
             assert_eq!(port.read("order.get", order.clone()).await.ok()["customer"], ada.as_str());
         }
-        // Others know its name and are told nothing of it, and nothing happens in hers.
+        // Other customers know the order's id, but read nothing of it, and change nothing of the owner.
         for port in [&bobs, &guests] {
             let no = port.read("order.get", order.clone()).await.no(108, "forbidden");
             assert!(!no.to_string().contains(&ada), "{no}");
             port.read("customer.purchases", json!({"customer": ada})).await.no(108, "forbidden");
             port.read("watch", json!({"entity": format!("customer/{ada}")})).await.no(108, "forbidden");
-            let thief = Shopper::new(port, &mut dice);
+            let thief = Shopper::new(port, &mut rng);
             thief.ask("cart.open", json!({"customer": ada})).await.no(108, "forbidden");
             thief
                 .ask("cart.hold_stock", json!({"product": "pen", "quantity": 1, "customer": ada}))
@@ -91,17 +92,17 @@ async fn orders_are_their_customers() {
             thief.ask("cart.checkout", paid).await.no(108, "forbidden");
             assert_eq!(thief.state().await, "active");
             thief.cancel().await.ok();
-            // A cart without an owner belongs to the one who knows its 128 bits.
+            // A cart without an owner belongs to the holder of its 128-bit token.
             port.read("order.get", open.clone()).await.ok();
         }
-        assert_eq!(purchases(&operator, &ada).await, [bought.cart()], "nothing was bought in her name");
-        // A wrong token is no customer.
+        assert_eq!(purchases(&operator, &ada).await, [bought.cart()], "no other order names the customer");
+        // A wrong token is refused.
         let liar = Port::guest(server.address(), encoding).await;
         let hello = json!({"customer": ada, "customer_token": token(&bob)});
         liar.send(encoding.message(&json!({"id": 7, "op": "hello", "body": hello})));
         let no = liar.refusal_of_a_frame().await["no"].clone();
         assert_eq!((&no["code"], &no["name"], liar.closed().await), (&json!(107), &json!("unauthenticated"), 4001));
-        // By HTTP.
+        // The same over HTTP.
         let (address, body) = (server.address(), order.to_string());
         let headers =
             |who: &str, token: &str| format!("boxoffice-customer: {who}\r\nboxoffice-customer-token: {token}\r\n");
@@ -116,14 +117,14 @@ async fn orders_are_their_customers() {
             assert_eq!((answered, text.contains(&ada)), (status, status == 200), "{headers} {text}");
         }
     }
-    // The secret stands in no log and is not printed.
+    // The secret is neither logged nor printed.
     assert!(!server.stderr().contains(SECRET), "{}", server.stderr());
     server.stop();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn guests_do_not_learn_whose_a_booking_is() {
-    let mut dice = Dice::of_test("guests_do_not_learn_whose_a_booking_is");
+async fn guests_do_not_see_the_owner_of_a_booking() {
+    let mut rng = Rng::of_test("guests_do_not_see_the_owner_of_a_booking");
     let home = guarded();
     let server = home.start();
     for encoding in Encoding::BOTH {
@@ -137,7 +138,7 @@ async fn guests_do_not_learn_whose_a_booking_is() {
         operator.ask("resource.reserve", &format!("choir-{encoding:?}"), choir).await.ok();
         let mut sold = Vec::new();
         for _ in 0..2 {
-            let shopper = Shopper::new(&guests, &mut dice);
+            let shopper = Shopper::new(&guests, &mut rng);
             shopper.slot(&court, time(12), time(13)).await.ok();
             shopper.checkout().await.ok();
             sold.push(shopper.cart());
@@ -153,12 +154,12 @@ async fn guests_do_not_learn_whose_a_booking_is() {
             let its = |booking: &Value| booking["order"] == cart.as_str() && booking["state"] == "sold";
             assert!(everything.iter().any(its), "{everything:?}");
         }
-        // Guests page through the same bookings, one by one, and see none of it.
-        let (mut told, mut cursor) = (Vec::new(), None::<String>);
+        // Guests page through the same bookings one by one, and see no private field.
+        let (mut seen, mut cursor) = (Vec::new(), None::<String>);
         loop {
             let page = page(&guests, 1, cursor.as_deref()).await;
-            told.extend(page["bookings"].as_array().expect("bookings").clone());
-            assert!(told.len() <= everything.len(), "pages go on and on: {told:?}");
+            seen.extend(page["bookings"].as_array().expect("bookings").clone());
+            assert!(seen.len() <= everything.len(), "pages never end: {seen:?}");
             match page["cursor"].as_str() {
                 Some(next) => cursor = Some(next.to_owned()),
                 None => break,
@@ -167,14 +168,14 @@ async fn guests_do_not_learn_whose_a_booking_is() {
         let when = |bookings: &[Value]| -> Vec<Value> {
             bookings.iter().map(|booking| json!([booking["begin"], booking["end"], booking["state"]])).collect()
         };
-        assert_eq!(when(&told), when(&everything));
+        assert_eq!(when(&seen), when(&everything));
         let availability = json!({"resource": court, "begin": time(12), "end": time(13)});
         let available = guests.read("resource.is_available", availability).await.ok();
         assert_eq!(available["conflicts"].as_array().map(Vec::len), Some(3), "{available}");
-        let late = Shopper::new(&guests, &mut dice);
+        let late = Shopper::new(&guests, &mut rng);
         let no = late.slot(&court, time(12), time(13)).await.no(501, "slot_taken");
-        for said in [json!(told), available, no] {
-            let text = said.to_string();
+        for answer in [json!(seen), available, no] {
+            let text = answer.to_string();
             assert!(!text.contains("piano") && !text.contains("\"order\""), "{text}");
             assert!(sold.iter().all(|cart| !text.contains(cart.as_str())), "{text}");
         }
@@ -183,7 +184,7 @@ async fn guests_do_not_learn_whose_a_booking_is() {
 }
 
 #[test]
-fn the_secret_is_named_or_refused_by_name() {
+fn a_missing_or_weak_secret_is_refused_by_name() {
     let home = guarded();
     let from_file = made("ada", Some(&home.config_file()), None).expect("a token");
     assert_eq!(made("ada", None, Some(SECRET)), Ok(from_file.clone()), "from the environment");
@@ -194,10 +195,10 @@ fn the_secret_is_named_or_refused_by_name() {
         (made("ada", None, Some("short")), "too short"),
         (made("a b", None, Some(SECRET)), "customer's id"),
     ] {
-        let (code, said) = made.expect_err("it is refused");
-        assert!(code == Some(2) && said.contains(words) && !said.contains(SECRET), "{code:?} {said}");
+        let (code, message) = made.expect_err("it is refused");
+        assert!(code == Some(2) && message.contains(words) && !message.contains(SECRET), "{code:?} {message}");
     }
-    // A node does not start with a secret that can be guessed, wherever it comes from.
+    // A node does not start with a weak secret, from the file or from the environment.
     let refused = Home::new().with_args(&["--customer-secret", "short"]).refused();
     assert!(refused.code == Some(4) && refused.stderr.contains("customer secret"), "{refused:?}");
     let printed = Command::new(BOXOFFICE)

@@ -1,5 +1,5 @@
-//! What the program is made of: licences, sources and bans of `deny.toml`, checked without cargo-deny. `tests/run` runs
-//! `cargo deny check` as well where it is installed; only that knows the advisories.
+//! The licences, sources and bans of `deny.toml`, checked without cargo-deny. `tests/run` also runs `cargo deny check` where it
+//! is installed; only that checks the advisories.
 
 use std::{fs, path::Path, process::Command};
 
@@ -48,7 +48,7 @@ struct Ignored {
     reason: String,
 }
 
-/// A package as `cargo metadata` tells of it.
+/// A package in the output of `cargo metadata`.
 #[derive(Clone, Deserialize)]
 struct Package {
     name: String,
@@ -63,10 +63,10 @@ fn root() -> &'static Path {
 
 fn deny() -> Deny {
     toml::from_str(&fs::read_to_string(root().join("deny.toml")).expect("deny.toml"))
-        .expect("deny.toml is as it is read")
+        .expect("deny.toml matches these structs")
 }
 
-/// All packages of the lock file, also those of other systems.
+/// All packages of the lock file, including those for other systems.
 fn packages() -> Vec<Package> {
     #[derive(Deserialize)]
     struct Metadata {
@@ -81,7 +81,7 @@ fn packages() -> Vec<Package> {
     serde_json::from_slice::<Metadata>(&output.stdout).expect("cargo metadata is JSON").packages
 }
 
-/// What a package may not be, in words.
+/// The violations of these packages.
 fn faults(deny: &Deny, packages: &[Package]) -> Vec<String> {
     let mut faults = Vec::new();
     for Package { name, license, source } in packages {
@@ -108,7 +108,7 @@ fn faults(deny: &Deny, packages: &[Package]) -> Vec<String> {
     faults
 }
 
-/// Whether one may have a package under a licence expression with these licences alone.
+/// Whether these licences alone satisfy a licence expression.
 fn is_allowed(allow: &[String], expression: &str) -> bool {
     let expression = spdx::Expression::parse_mode(expression, spdx::ParseMode::LAX);
     expression.is_ok_and(|expression| expression.evaluate(|required| allow.contains(&required.to_string())))
@@ -122,7 +122,7 @@ fn packages_have_licences_and_sources_that_are_allowed() {
 }
 
 #[test]
-fn a_package_that_is_not_allowed_is_named() {
+fn disallowed_packages_are_named() {
     let deny = deny();
     let good = Package {
         name: "good".into(),
@@ -142,7 +142,7 @@ fn a_package_that_is_not_allowed_is_named() {
 }
 
 #[test]
-fn whatever_is_ignored_has_a_reason() {
+fn ignored_advisories_have_a_reason() {
     for Ignored { id, reason } in deny().advisories.ignore {
         assert!(id.starts_with("RUSTSEC-") && reason.len() > 60, "{id} is ignored without a reason");
     }

@@ -1,4 +1,4 @@
-//! The pages of the documentation: their links lead somewhere, the tests they name exist, their sentences are short.
+//! The pages of the documentation: every link has a target, every named test exists, and sentences are short.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,7 @@ use std::{
 /// The most semicolons and colons in a hundred words of prose. Each of them joins what could be two sentences.
 const MARKS_IN_100_WORDS: f64 = 1.5;
 
-/// A page with fewer words is measured as if it had this many.
+/// The least number of words that the measure assumes for a page.
 const WORDS_MIN: usize = 200;
 
 /// The most characters of a paragraph: four lines.
@@ -74,8 +74,8 @@ fn pages() -> BTreeMap<PathBuf, String> {
     found.into_iter().map(|path| (path.clone(), fs::read_to_string(path).expect("pages are text"))).collect()
 }
 
-/// The paragraphs and list items of a page, without headings, tables, comments and blocks of code. Code in a line is one word, and
-/// a link is its words.
+/// The paragraphs and list items of a page, without headings, tables, comments and blocks of code. Inline code counts as one
+/// word, and a link as its words.
 fn paragraphs(page: &str) -> Vec<String> {
     let (mut paragraphs, mut paragraph, mut fenced) = (Vec::new(), String::new(), false);
     let is_item = |line: &str| {
@@ -135,7 +135,7 @@ fn pages_have_short_sentences_and_paragraphs() {
     assert!(wrong.is_empty(), "say one fact a sentence:\n{}", wrong.join("\n"));
 }
 
-/// The anchor of a heading, as it is made of its words.
+/// The anchor that is generated from a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter(|char| char.is_alphanumeric() || matches!(char, ' ' | '-' | '_'));
     kept.collect::<String>().trim().to_lowercase().replace(' ', "-")
@@ -159,7 +159,7 @@ fn anchors(page: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_has_a_target() {
     let pages = pages();
     let (mut links, mut dead) = (0, Vec::new());
     for (path, page) in &pages {
@@ -181,7 +181,7 @@ fn every_link_leads_somewhere() {
             }
         }
     }
-    assert!(links > 150 && dead.is_empty(), "{links} links, of which these lead nowhere:\n{}", dead.join("\n"));
+    assert!(links > 150 && dead.is_empty(), "{links} links; these have no target:\n{}", dead.join("\n"));
 }
 
 #[test]
@@ -212,14 +212,14 @@ fn functions(directory: &Path, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_test_that_a_page_names_is_there() {
+fn every_test_named_in_a_page_exists() {
     let root = root();
     let mut found = BTreeSet::new();
     functions(&root.join("crates"), &mut found);
     functions(&root.join("tests"), &mut found);
     let page =
         NAMING_TESTS.map(|page| fs::read_to_string(root.join(page)).expect("a page that names tests")).join("\n");
-    // In backticks, and with words like those of functions.
+    // Words in backticks with underscores.
     let prose: String = page.split("```").step_by(2).collect();
     let is_name = |word: &&str| {
         word.contains('_') && word.chars().all(|char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '_')
@@ -228,15 +228,15 @@ fn every_test_that_a_page_names_is_there() {
         prose.split('`').skip(1).step_by(2).filter(is_name).filter(|word| !NO_TESTS.contains(word)).collect();
     assert!(named.len() > 300, "{} tests are named", named.len());
     let missing: Vec<_> = named.into_iter().filter(|name| !found.contains(*name)).collect();
-    assert_eq!(missing, [""; 0], "named in {NAMING_TESTS:?}, and nowhere else");
+    assert_eq!(missing, [""; 0], "named in {NAMING_TESTS:?}, but not defined");
 }
 
 #[test]
-fn every_file_that_the_glossary_names_is_there() {
+fn every_file_named_in_the_glossary_exists() {
     let root = root();
     let page = fs::read_to_string(root.join("docs/reference/glossary.md")).expect("the glossary");
     let named: Vec<&str> = page.split('`').skip(1).step_by(2).filter(|name| name.contains('/')).collect();
     assert!(named.len() > 30, "{} files are named", named.len());
     let missing: Vec<_> = named.into_iter().filter(|name| !root.join(name).is_file()).collect();
-    assert_eq!(missing, [""; 0], "named in docs/reference/glossary.md, and not there");
+    assert_eq!(missing, [""; 0], "named in docs/reference/glossary.md, but missing");
 }

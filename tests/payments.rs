@@ -1,5 +1,5 @@
-//! Payments through a gateway that misbehaves: no charge without a sale and no sale without a charge, whatever
-//! dies in between (P11). After each story the gateway's ledger is compared with the node's orders.
+//! Payments through a faulty gateway: no charge without a sale and no sale without a charge, whatever crashes in between (P11).
+//! Each test compares the gateway's ledger with the node's orders.
 
 mod deaths;
 mod ledger;
@@ -14,18 +14,19 @@ use std::{
 };
 
 use crate::common::{
-    Answer, Dice, Encoding, Gateway, Home, Port, SECRET, Server, Shopper, eventually, http,
-    town::{audit, event},
+    Answer, Encoding, Gateway, Home, Port, Rng, SECRET, Server, Shopper, eventually,
+    fixture::{audit, event},
+    http,
 };
 use serde_json::{Value, json};
 
-/// A place costs so much.
+/// The price of a place, in cents.
 const PRICE: i64 = 1_000;
 
-/// How long after an unknown outcome the gateway is asked again, and how long one call may take.
-const SOON: &str = "timeout_ms = 400\nagain_ms = 40\nwait_ms = 20_000\n";
+/// Fast retries of unknown outcomes, and a short time limit of one call.
+const FAST_RETRIES: &str = "timeout_ms = 400\nagain_ms = 40\nwait_ms = 20_000\n";
 
-/// The configuration of every node here but for its payments.
+/// The configuration of every node here, except its payments.
 const CONFIG: &str = "[log]\nsegment_bytes = 1_048_576\n\n[carts]\nask_again_ms = 50\n\n";
 
 /// The configuration of a node that pays through this gateway.
@@ -33,44 +34,44 @@ fn config(gateway: SocketAddr, more: &str) -> String {
     format!("{CONFIG}[payments]\nurl = \"http://{gateway}\"\nwebhook_secret = \"{SECRET}\"\n{more}")
 }
 
-/// A node, its gateway, and an event of which everything here is sold.
+/// A node, its gateway, and an event that is on sale.
 struct Stage {
     home: Home,
     gateway: Gateway,
     server: Server,
     port: Arc<Port>,
-    dice: Dice,
+    rng: Rng,
 }
 
 impl Stage {
     async fn new(test: &str, more: &str) -> Stage {
-        // The gateway tells the node, so that its address has to be known before it is there.
+        // The gateway sends webhooks to the node, so the node's address must be known first.
         let node = TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr()).expect("a free port");
-        let gateway = Gateway::telling(node);
+        let gateway = Gateway::with_webhooks_to(node);
         let home = Home::with_config(&config(gateway.address(), more));
         let server = home.start_at(node);
         let port = Arc::new(server.port(Encoding::MsgPack).await);
         event(&port, "finals", 500, Value::Null).await;
-        Stage { home, gateway, server, port, dice: Dice::of_test(test) }
+        Stage { home, gateway, server, port, rng: Rng::of_test(test) }
     }
 
     /// A buyer with this many places in the cart.
     async fn holding(&mut self, quantity: i64) -> Shopper {
-        let buyer = Shopper::new(&self.port, &mut self.dice);
+        let buyer = Shopper::new(&self.port, &mut self.rng);
         let body = json!({"session": "finals", "area": "yard", "quantity": quantity, "customer": "ann"});
         buyer.ask("cart.hold_places", body).await.ok();
         buyer
     }
 
-    /// Kills the node without warning and starts it again.
+    /// Kills the node and starts it again.
     async fn crash(self) -> Stage {
-        let Stage { home, gateway, server, port, dice } = self;
+        let Stage { home, gateway, server, port, rng } = self;
         let address = server.address();
         drop(port);
         server.kill();
         let server = home.start_at(address);
         let port = Arc::new(server.port(Encoding::MsgPack).await);
-        Stage { home, gateway, server, port, dice }
+        Stage { home, gateway, server, port, rng }
     }
 
     /// The same buyer after a crash.
@@ -78,7 +79,7 @@ impl Stage {
         Shopper::with(&self.port, buyer.token.clone())
     }
 
-    /// Every charge is the one of an order, or is given up, or was never one: money and sales agree.
+    /// Checks that every charge belongs to an order, was voided, or never existed. Returns the ledger.
     async fn money_agrees(&self) -> Value {
         let audit = audit(&self.port).await;
         let ledger = self.gateway.ledger().await;
@@ -93,14 +94,14 @@ impl Stage {
                     assert_eq!(order["payment_status"]["state"], "captured", "{key}");
                     captured += 1;
                 }
-                // The capture, or the void, failed for good: it is the operator's.
+                // The capture or the void failed permanently. An operator settles it.
                 ("authorized", Answer::Ok(order, _)) => {
                     assert_eq!(order["payment_status"]["state"], "capture_failed", "{key}: {order}");
                     kept += 1;
                 }
                 ("authorized", Answer::No(_)) => {
                     let source = charge["source"].as_str().expect("a source");
-                    assert!(source.contains("void-fails"), "{key} stays set aside and nothing was sold: {charge}");
+                    assert!(source.contains("void-fails"), "{key} stays authorized without a sale: {charge}");
                 }
                 ("voided" | "declined", _) => {
                     assert_eq!((&charge["captured"], &charge["refunded"]), (&json!(0), &json!(0)), "{charge}");
@@ -108,14 +109,14 @@ impl Stage {
                 (state, order) => panic!("{key} is {state}, and of the order there is {order:?}"),
             }
         }
-        assert_eq!(audit["payments"]["captured"], captured, "an order without its charge: {audit} {ledger}");
+        assert_eq!(audit["payments"]["captured"], captured, "an order without a charge: {audit} {ledger}");
         assert_eq!(audit["payments"]["failed"], kept, "{audit} {ledger}");
         assert_eq!(audit["payments"]["authorized"], 0, "{audit}");
         audit
     }
 }
 
-/// How many payments are open, as the status says: pending and failed. Metrics and audit say the same.
+/// The number of open payments in the status: pending and failed. Waits until metrics and audit agree.
 async fn open(node: SocketAddr, port: &Port) -> (u64, u64) {
     eventually("status, metrics and audit agree", async || {
         let counts = |value: &Value| {
@@ -123,7 +124,7 @@ async fn open(node: SocketAddr, port: &Port) -> (u64, u64) {
             (count("payments_pending"), count("payments_failed"))
         };
         let before = counts(&port.read("admin.status", json!({})).await.ok());
-        // Something may be owed: that is what is counted.
+        // Pending releases count as well.
         let audit = port.read("admin.audit", json!({})).await.ok();
         assert_eq!(audit["violations"], json!([]), "{audit}");
         let (_, metrics) = http::get(node, "/metrics").await;
@@ -147,7 +148,7 @@ async fn open_are(node: SocketAddr, port: &Port, expected: (u64, u64)) {
         .await;
 }
 
-/// Waits until an order's money stands so.
+/// Waits until the payment of an order is in this state.
 async fn paid(buyer: &Shopper, state: &str) -> Value {
     eventually("there is an order", async || (buyer.state().await == "done").then_some(())).await;
     eventually(&format!("the payment is {state}"), async || {
@@ -157,7 +158,7 @@ async fn paid(buyer: &Shopper, state: &str) -> Value {
     .await
 }
 
-/// Waits until the charges of a cart are these: state, set aside, taken, paid back.
+/// Waits until the charges of a cart are these: state, amounts authorized, captured, refunded.
 async fn charged(gateway: &Gateway, buyer: &Shopper, expected: &[(&str, i64, i64, i64)]) {
     let expected: Vec<_> = expected.iter().map(|(state, a, c, r)| ((*state).to_owned(), *a, *c, *r)).collect();
     let cart = buyer.cart();

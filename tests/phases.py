@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Everything that `tests/run` checks, in an order that leaves no processor idle; `tests/run` installs what this needs.
+"""All checks of `tests/run`, in an order that keeps the processors busy. `tests/run` installs the required packages.
 
 1. Format, and the licences of packages if cargo-deny is installed.
 2. The build of all tests. Meanwhile the packages of the API's and the page's tests are installed.
-3. The tests, and what a purchase costs in instructions. Most tests wait for timers and child processes, so two executables run at a
-   time. Clippy, the planted bugs and the examples of the documentation use what processor time is left: they have the lowest priority.
+3. The tests, and the cost of a purchase in instructions. Most tests wait for timers and child processes, so two executables run at a
+   time. Clippy, the planted bugs and the examples of the documentation run beside them at the lowest priority.
 4. The page's tests, alone: a browser and three nodes need the machine.
 
-A failure ends nothing but what builds on it. What failed is said at the end, with the names of the tests.
+A failure stops only the phases that depend on it. The report at the end lists failures with the names of the tests.
 """
 
 import collections
@@ -26,24 +26,24 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 PROGRAM = TARGET / "debug" / "boxoffice"
 
-# A program outside the workspace that uses the client library, as a program of a shop does.
+# A program outside the workspace that uses the client library, like a shop's program.
 WINDOW = ROOT / "examples/box-office-window"
 WINDOW_PACKAGE = ["--manifest-path", str(WINDOW / "Cargo.toml")]
 
-# The benches have no tests, and much to build; clippy looks at them.
+# The benches have no tests and take long to build. Clippy checks them.
 TESTED = ["--workspace", "--exclude", "boxoffice-bench"]
 
-# Test executables at a time: more of them would only take processor time from each other.
+# Test executables that run at a time. More would only compete for the processor.
 AT_ONCE = 2
 
-# These take longest and begin first, so that none of them is left at the end. The simulation computes, the others wait.
+# The longest ones begin first, so that none of them runs alone at the end. The simulation computes, the others wait.
 LONGEST_FIRST = ["cli cluster", "sim seeds", "cli whole", "core rules", "core boxoffice_core", "shard engine", "core all"]
 
 LOWEST_PRIORITY = ["nice", "-n", "19"]
 
 
 class Report:
-    """What took how long, and what failed."""
+    """Durations of the phases, and failures."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -111,12 +111,12 @@ def run(command, cwd=ROOT, env=None):
     return Ended(child.returncode, output, time.monotonic() - begun, used.ru_utime + used.ru_stime)
 
 
-# Failed tests, as Rust's test harness and Node's name them.
+# Failed tests, in the output of Rust's test harness and of Node's.
 FAILED = re.compile(r"^test (.+) \.\.\. FAILED$|^\s*✖ (.+?)(?: \([0-9.]+ms\))?$", re.MULTILINE)
 
 
 def check(name, command, cwd=ROOT, env=None):
-    """Runs a command, prints its output when it has ended, and remembers what failed. Returns whether it succeeded."""
+    """Runs a command, prints its output when it has ended, and records the failures. Returns whether it succeeded."""
     ended = run(command, cwd, env)
     verdict = "passed" if ended.code == 0 else f"FAILED with {ended.code}"
     heading = f"── {name}: {verdict} in {ended.seconds:.1f} s, processor time {ended.processor:.1f} s"
@@ -142,7 +142,7 @@ def packages():
         return
     with Phase("cargo-deny"):
         check("licences of packages", [*deny, "error", "check", "licenses", "bans", "sources"])
-        # Advisories come from the network.
+        # The advisories need the network.
         if run([*deny, "off", "fetch", "db"]).code == 0:
             check("advisories of packages", [*deny, "error", "check", "--disable-fetch", "advisories"])
         else:
@@ -153,7 +153,7 @@ Executable = collections.namedtuple("Executable", "name path package_dir")
 
 
 def build():
-    """Builds all tests. Returns their executables, or none if the build failed."""
+    """Builds all tests. Returns their executables, or None if the build failed."""
     command = ["cargo", "test", *TESTED, "--no-run", "--message-format=json"]
     found, warned = [], False
     with Phase("build of the tests"):
@@ -172,7 +172,7 @@ def build():
         if cargo.wait() != 0:
             REPORT.fail("build of the tests")
             return None
-    # Clippy sees the program with the planted bugs. This is the program without them, and must give no warning either.
+    # Clippy checks the program with the planted bugs. This is the program without them, which must build without warnings too.
     if warned:
         REPORT.fail("build of the tests: warnings")
     return found
@@ -185,9 +185,9 @@ def test(executable):
 
 
 def tests(executables):
-    """Runs the test executables, and asks the HTTP API by its document."""
+    """Runs the test executables, and tests the HTTP API against its document."""
     jobs = {executable.name: lambda executable=executable: test(executable) for executable in executables}
-    # Counts do not depend on what else the machine does, but an incremental build is another program.
+    # Counts are independent of the machine's load, but an incremental build is another program.
     if os.environ.get("CARGO_INCREMENTAL") == "0":
         node = next(executable.path for executable in executables if executable.name == "node boxoffice_node")
         jobs["costs of a purchase"] = lambda: check("costs of a purchase", [ROOT / "tests/costs.py", node])
@@ -209,14 +209,14 @@ def tests(executables):
 
 
 def other_builds():
-    """What else is to be built, with the processor time that the tests leave."""
+    """Further builds, at the lowest priority beside the tests."""
     with Phase("clippy"):
-        # Bugs planted on purpose are a feature, which the tests' build does not have.
+        # Planted bugs need a feature that the tests' build does not have.
         clippy = ["cargo", "clippy", "--workspace", "--all-targets", "--features", "boxoffice-sim/planted", "--quiet"]
         check("clippy", [*LOWEST_PRIORITY, *clippy, "--", "-D", "warnings"])
     with Phase("planted bugs"):
-        # Three of them, and the stories of all lines that no other test noticed to be changed, with the rules alone; the rest
-        # is in docs/internals/simulation.md. The whole workspace is named so that its dependencies are those that are built already.
+        # Three planted bugs, and the stories of all lines whose mutation no other test noticed, with the rules alone. The rest is
+        # in docs/internals/simulation.md. Naming the whole workspace reuses the dependencies that are built already.
         planted = ["cargo", "test", *TESTED, "--features", "boxoffice-core/planted", "--test", "rules", "planted"]
         check("planted bugs", [*LOWEST_PRIORITY, *planted], env={"BOXOFFICE_BUGS": "3"})
     with Phase("examples of the documentation"):
@@ -225,8 +225,8 @@ def other_builds():
 
 
 def window():
-    """Builds the program outside the workspace, and sells with it at a node."""
-    # With the settings of the workspace's profile it takes packages that the workspace has built already.
+    """Builds the program outside the workspace, and sells tickets with it at a node."""
+    # The workspace's profile settings let it reuse packages that are built already.
     profile = {"CARGO_PROFILE_DEV_OPT_LEVEL": "1", "CARGO_PROFILE_DEV_DEBUG": "false", "CARGO_PROFILE_DEV_LTO": "off"}
     environment = {**profile, "CARGO_TARGET_DIR": str(TARGET)}
     build = [*LOWEST_PRIORITY, "cargo", "build", *WINDOW_PACKAGE, "--locked"]
@@ -243,14 +243,14 @@ def window():
 
 
 def installed():
-    """Installs what the tests of the API and of the page need."""
+    """Installs the packages that the tests of the API and of the page need."""
     with Phase("packages of the API's and the page's tests"):
         check("packages of the API's tests", [ROOT / "tests/api/run", "--install"])
         check("packages of the page's tests", [ROOT / "tests/page/run", "--install"])
 
 
 def begin(call):
-    """Calls it beside the rest. What goes wrong in it is a failure of the whole."""
+    """Runs `call` in a thread. Its failure fails the whole run."""
 
     def guarded():
         try:
@@ -259,14 +259,14 @@ def begin(call):
             REPORT.fail(f"{call.__name__}: {error!r}")
             raise
 
-    # Ctrl-C ends the program whatever its threads do.
+    # Ctrl-C ends the program while threads still run.
     thread = threading.Thread(target=guarded, daemon=True)
     thread.start()
     return thread
 
 
 def long():
-    """What takes too long to gate a merge."""
+    """Runs the checks that take too long to gate a merge."""
     cargo = ["cargo", "test", "--quiet"]
     # Random tests make this many times more runs.
     os.environ["BOXOFFICE_RANDOM"] = "10"

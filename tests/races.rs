@@ -1,5 +1,4 @@
-//! Many at once, over real sockets: one winner where there is one, limits that hold at every moment, one effect of one
-//! request id.
+//! Races over real sockets: one winner for the last seat, limits that hold at every moment, one effect per request id.
 
 use std::{
     sync::{
@@ -10,21 +9,22 @@ use std::{
 };
 
 use crate::common::{
-    self, Answer, Dice, Encoding, Home, No, Port, Shopper, Theatre, eventually, recorded,
-    town::{audit, event, places, product, room, stock, stock_is},
+    self, Answer, Encoding, Home, No, Port, Rng, Shopper, Theatre, eventually,
+    fixture::{audit, event, places, product, room, stock, stock_is},
+    recorded,
 };
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 /// Five hundred connections, half of them in each encoding.
-const CROWD: usize = 500;
+const CONNECTIONS: usize = 500;
 
-/// 2030-01-01T00:00:00Z, in both encodings' writing.
+/// 2030-01-01T12:00:00Z, in both encodings.
 const NOON_MS: u64 = 1_893_499_200_000;
 const NOON: &str = "2030-01-01T12:00:00Z";
 const ONE: &str = "2030-01-01T13:00:00Z";
 
-/// All ask at once. Returns the one whose request was granted, and the answers of the others.
+/// All send a request at once. Returns the token whose request was granted, and the answers of the others.
 async fn race(ports: &[Arc<Port>], tokens: &[String], op: &str, body: impl Fn(&Port) -> Value) -> (String, Vec<No>) {
     let asks = ports.iter().zip(tokens).map(|(port, token)| {
         let mut body = body(port);
@@ -39,13 +39,13 @@ async fn race(ports: &[Arc<Port>], tokens: &[String], op: &str, body: impl Fn(&P
             other => panic!("{op}: {other:?}"),
         }
     }
-    assert_eq!(winners.len(), 1, "{op}: there is one, and {} got it", winners.len());
+    assert_eq!(winners.len(), 1, "{op}: {} winners", winners.len());
     (winners.remove(0), refused)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_want_the_last_of_everything() {
-    let mut dice = Dice::of_test("five_hundred_want_the_last_of_everything");
+    let mut rng = Rng::of_test("five_hundred_want_the_last_of_everything");
     let home = Home::new();
     let server = home.start();
     let port = Arc::new(server.port(Encoding::Json).await);
@@ -54,10 +54,10 @@ async fn five_hundred_want_the_last_of_everything() {
     product(&port, "last", 1, Value::Null).await;
     event(&port, "finals", 1, Value::Null).await;
     room(&port, "court", Value::Null).await;
-    let ports = server.ports(CROWD).await;
+    let ports = server.ports(CONNECTIONS).await;
     let mut bought = Vec::new();
 
-    let tokens: Vec<String> = ports.iter().map(|_| dice.token()).collect();
+    let tokens: Vec<String> = ports.iter().map(|_| rng.token()).collect();
     let (winner, refused) =
         race(&ports, &tokens, "cart.hold_stock", |_| json!({"product": "last", "quantity": 1})).await;
     for no in refused {
@@ -67,7 +67,7 @@ async fn five_hundred_want_the_last_of_everything() {
     assert_eq!(stock(&port, "last").await, [0, 1, 0]);
     bought.push(winner);
 
-    let tokens: Vec<String> = ports.iter().map(|_| dice.token()).collect();
+    let tokens: Vec<String> = ports.iter().map(|_| rng.token()).collect();
     let (winner, refused) =
         race(&ports, &tokens, "cart.hold_places", |_| json!({"session": "finals", "area": "yard", "quantity": 1}))
             .await;
@@ -77,7 +77,7 @@ async fn five_hundred_want_the_last_of_everything() {
     assert_eq!(places(&port, "finals").await, [0, 1, 0]);
     bought.push(winner);
 
-    let tokens: Vec<String> = ports.iter().map(|_| dice.token()).collect();
+    let tokens: Vec<String> = ports.iter().map(|_| rng.token()).collect();
     let slot = |port: &Port| match port.encoding() {
         Encoding::Json => json!({"resource": "court", "begin": NOON, "end": ONE}),
         Encoding::MsgPack => json!({"resource": "court", "begin": NOON_MS, "end": NOON_MS + 3_600_000}),
@@ -88,13 +88,13 @@ async fn five_hundred_want_the_last_of_everything() {
     }
     bought.push(winner);
 
-    let tokens: Vec<String> = ports.iter().map(|_| dice.token()).collect();
+    let tokens: Vec<String> = ports.iter().map(|_| rng.token()).collect();
     let (winner, refused) =
         race(&ports, &tokens, "cart.hold_seats", |_| json!({"session": session, "seats": [[1, 3]]})).await;
     assert!(refused.iter().all(|no| no.code == 201 && no.body["seats"] == json!([[1, 3]])));
     bought.push(winner);
 
-    // The same slot without a cart, each under a name of its own.
+    // The same slot without a cart, each booking with its own id.
     let reserved = join_all(ports.iter().enumerate().map(|(number, port)| {
         let (begin, end) = match port.encoding() {
             Encoding::Json => (json!(ONE), json!("2030-01-01T14:00:00Z")),
@@ -119,13 +119,13 @@ async fn five_hundred_want_the_last_of_everything() {
     assert_eq!((&audit["sold_seats"], &audit["holds"]), (&json!(1), &json!(0)), "{audit}");
 }
 
-/// Carts whose time is over in a moment, and checkouts that come in that moment, ten thousand times: each is a sale or an
-/// expiry, never both and never neither, and all counts are the same.
+/// Checkouts race with expiry, ten thousand times. Each cart is a sale or an expiry, never both and never neither, and all counts
+/// agree.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_checkouts_at_the_last_moment() {
     const CARTS: usize = 10_000;
     const AT_ONCE: usize = 48;
-    let dice = Dice::of_test("ten_thousand_checkouts_at_the_last_moment");
+    let rng = Rng::of_test("ten_thousand_checkouts_at_the_last_moment");
     let home = Home::new();
     let server = home.start();
     let ports = server.ports(4).await;
@@ -136,15 +136,15 @@ async fn ten_thousand_checkouts_at_the_last_moment() {
     let (sold, expired, begun) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     let (sold, expired, begun) = (&sold, &expired, &begun);
     let workers = (0..AT_ONCE).map(|worker| {
-        let mut dice = dice.fork(worker as u64);
+        let mut rng = rng.fork(worker as u64);
         // Deadlines are numbers in MessagePack.
         let port = &ports[1 + worker % 2 * 2];
         async move {
             while begun.fetch_add(1, Ordering::Relaxed) < CARTS {
-                let buyer = Shopper::new(port, &mut dice);
-                let ttl_ms = 4 + dice.below(60);
+                let buyer = Shopper::new(port, &mut rng);
+                let ttl_ms = 4 + rng.below(60);
                 buyer.ask("cart.open", json!({"ttl_ms": ttl_ms})).await.ok();
-                let product = format!("p{}", dice.below(8));
+                let product = format!("p{}", rng.below(8));
                 let asked_ms = now_ms();
                 let held = match buyer.stock(&product, 1).await {
                     Answer::Ok(held, _) => held,
@@ -155,9 +155,9 @@ async fn ten_thousand_checkouts_at_the_last_moment() {
                     }
                 };
                 let deadline = held["deadline"].as_u64().expect("a time") as f64;
-                // Within a millisecond of it, before or after: the way there takes about half of what the hold took.
+                // Within a millisecond of the deadline, before or after it. The request takes about half the time of the hold.
                 let way_ms = (now_ms() - asked_ms) / 2.0;
-                let wait_ms = deadline - now_ms() - way_ms - 1.0 + dice.below(2_000) as f64 / 1_000.0;
+                let wait_ms = deadline - now_ms() - way_ms - 1.0 + rng.below(2_000) as f64 / 1_000.0;
                 if wait_ms > 0.0 {
                     tokio::time::sleep(Duration::from_secs_f64(wait_ms / 1_000.0)).await;
                 }
@@ -168,7 +168,7 @@ async fn ten_thousand_checkouts_at_the_last_moment() {
                     late => {
                         late.no(302, "cart_expired");
                         expired.fetch_add(1, Ordering::Relaxed);
-                        if dice.percent(10) {
+                        if rng.percent(10) {
                             assert_eq!(buyer.state().await, "expired");
                             port.read("order.get", json!({"order": buyer.cart()})).await.no(701, "not_found");
                         }
@@ -181,9 +181,9 @@ async fn ten_thousand_checkouts_at_the_last_moment() {
     let (sold, expired) = (sold.load(Ordering::Relaxed), expired.load(Ordering::Relaxed));
     println!("{sold} were sold, {expired} expired");
     assert_eq!(sold + expired, CARTS);
-    assert!(sold > 0 && expired > 0, "a race that one side always wins is none");
+    assert!(sold > 0 && expired > 0, "both sides must win sometimes");
     let port = &ports[0];
-    let audit = eventually("every hold has come back", async || {
+    let audit = eventually("no hold is left", async || {
         let audit = audit(port).await;
         (audit["holds"] == 0 && audit["carts"]["active"] == 0).then_some(audit)
     })
@@ -193,11 +193,11 @@ async fn ten_thousand_checkouts_at_the_last_moment() {
     assert_eq!(audit["stock"], json!({"free": 8_000_000 - sold, "held": 0, "sold": sold}));
 }
 
-/// One request id a hundred times at once, over several connections and both encodings: one effect, a hundred equal answers.
+/// A hundred concurrent requests with one id, over several connections and both encodings: one effect, a hundred equal answers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_request_id_a_hundred_times() {
     const TIMES: usize = 100;
-    let mut dice = Dice::of_test("one_request_id_a_hundred_times");
+    let mut rng = Rng::of_test("one_request_id_a_hundred_times");
     let home = Home::new();
     let server = home.start();
     let ports = server.ports(8).await;
@@ -208,7 +208,7 @@ async fn one_request_id_a_hundred_times() {
     product(&port, "hot", 100, json!({"hold": "at_checkout"})).await;
     event(&port, "finals", 100, Value::Null).await;
     room(&port, "court", Value::Null).await;
-    let buyer = Shopper::new(&port, &mut dice);
+    let buyer = Shopper::new(&port, &mut rng);
     let all = async |op: &str, body: Value, fields: &[&str]| {
         let mut body = body;
         if op.starts_with("cart.") {
@@ -264,14 +264,14 @@ async fn one_request_id_a_hundred_times() {
         (audit["orders"].as_u64(), audit["refunds"].as_u64(), audit["bookings"].as_u64()),
         (Some(1), Some(1), Some(1))
     );
-    assert_eq!(common::town::purchases(&port, "ann").await, [buyer.cart()]);
+    assert_eq!(common::fixture::purchases(&port, "ann").await, [buyer.cart()]);
 }
 
-/// Fifty clients of one customer take, change, give back and buy at once: never more than the customer may have, at no moment.
+/// Fifty clients of one customer hold, change, release and buy concurrently. They never exceed the customer's limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_quota_that_fifty_clients_share() {
+async fn fifty_clients_share_a_quota() {
     const MAX: u64 = 10;
-    let dice = Dice::of_test("a_quota_that_fifty_clients_share");
+    let rng = Rng::of_test("fifty_clients_share_a_quota");
     let home = Home::new();
     let server = home.start();
     let ports = server.ports(5).await;
@@ -283,14 +283,14 @@ async fn a_quota_that_fifty_clients_share() {
     let bought = AtomicUsize::new(0);
     let bought = &bought;
     let clients = (0..50).map(|number| {
-        let mut dice = dice.fork(number as u64);
+        let mut rng = rng.fork(number as u64);
         let port = &ports[number % ports.len()];
         async move {
             for _ in 0..4 {
-                let buyer = Shopper::new(port, &mut dice);
-                let quantity = 1 + dice.below(4) as u64;
+                let buyer = Shopper::new(port, &mut rng);
+                let quantity = 1 + rng.below(4) as u64;
                 let mut body = json!({"customer": "ann", "quantity": quantity});
-                let op = if dice.percent(50) {
+                let op = if rng.percent(50) {
                     body["product"] = "flag".into();
                     "cart.hold_stock"
                 } else {
@@ -308,13 +308,13 @@ async fn a_quota_that_fifty_clients_share() {
                         continue;
                     }
                 };
-                let wanted = 1 + dice.below(5) as u64;
+                let wanted = 1 + rng.below(5) as u64;
                 match buyer.set(1, wanted as i64).await {
                     Answer::Ok(..) => has = wanted,
                     no => drop(no.no(209, "limit_per_customer")),
                 }
-                // Most give back, so that it goes on; a few buy.
-                if dice.percent(6) {
+                // Most carts are released, so that the race continues. A few are bought.
+                if rng.percent(6) {
                     buyer.checkout().await.ok();
                     bought.fetch_add(has as usize, Ordering::Relaxed);
                 } else {
@@ -344,14 +344,14 @@ async fn a_quota_that_fifty_clients_share() {
     };
     let ((), looked) = tokio::join!(clients, watch);
     let bought = bought.load(Ordering::Relaxed) as u64;
-    println!("looked {looked} times; {bought} were bought");
+    println!("{looked} audits; {bought} were bought");
     assert!(looked > 3 && bought <= MAX);
     let port = &ports[0];
     audit(port).await;
-    let last = Shopper::new(port, &mut dice.fork(99));
+    let last = Shopper::new(port, &mut rng.fork(99));
     if bought < MAX {
         let rest = json!({"product": "flag", "quantity": MAX - bought, "customer": "ann"});
-        eventually("what was given back can be had", async || {
+        eventually("released units can be held", async || {
             matches!(last.ask("cart.hold_stock", rest.clone()).await, Answer::Ok(..)).then_some(())
         })
         .await;
@@ -362,11 +362,11 @@ async fn a_quota_that_fifty_clients_share() {
     audit(port).await;
 }
 
-/// Stock under fifty clients who add, set, give back and buy: free, held and sold are the stock at every look.
+/// Stock under fifty clients that hold, change, release and buy: free, held and sold add up to the stock in every read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_small_stock_and_fifty_clients() {
     const STOCK: u64 = 20;
-    let dice = Dice::of_test("a_small_stock_and_fifty_clients");
+    let rng = Rng::of_test("a_small_stock_and_fifty_clients");
     let home = Home::new();
     let server = home.start();
     let ports = server.ports(5).await;
@@ -375,12 +375,12 @@ async fn a_small_stock_and_fifty_clients() {
     let (over, bought) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (over, bought) = (&over, &bought);
     let clients = (0..50).map(|number| {
-        let mut dice = dice.fork(number as u64);
+        let mut rng = rng.fork(number as u64);
         let port = &ports[number % ports.len()];
         async move {
             for _ in 0..6 {
-                let buyer = Shopper::new(port, &mut dice);
-                let quantity = 1 + dice.below(5) as i64;
+                let buyer = Shopper::new(port, &mut rng);
+                let quantity = 1 + rng.below(5) as i64;
                 let lines = json!([{"product": "many", "quantity": 1}, {"product": "few", "quantity": quantity}]);
                 let mut has = match buyer.ask("cart.hold_all", json!({"lines": lines})).await {
                     Answer::Ok(..) => quantity,
@@ -389,12 +389,12 @@ async fn a_small_stock_and_fifty_clients() {
                         continue;
                     }
                 };
-                let wanted = dice.below(7) as i64;
+                let wanted = rng.below(7) as i64;
                 match buyer.set(2, wanted).await {
                     Answer::Ok(..) => has = wanted,
                     no => drop(no.no(401, "out_of_stock")),
                 }
-                if dice.percent(8) {
+                if rng.percent(8) {
                     buyer.checkout().await.ok();
                     bought.fetch_add(has as usize, Ordering::Relaxed);
                 } else {

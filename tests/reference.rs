@@ -1,7 +1,7 @@
-//! The pages of reference that are made: `docs/reference/configuration.md` of the comments of `config/boxoffice.toml`, and
-//! `docs/reference/command-line.md` of what `boxoffice help` prints.
+//! Generated reference pages: `docs/reference/configuration.md` from the comments of `config/boxoffice.toml`, and
+//! `docs/reference/command-line.md` from `boxoffice help`.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p boxoffice --test house reference` writes them down again.
+//! `UPDATE_EXPECT=1 cargo test -p boxoffice --test house reference` writes them again.
 
 use std::{
     fmt::Write,
@@ -12,7 +12,7 @@ use std::{
 
 use toml::{Table, Value};
 
-/// Where the keys begin in the page of the configuration, and where they end.
+/// The marks around the keys in the page of the configuration.
 const KEYS_BEGIN: &str = "<!-- The keys up to the end mark are made of config/boxoffice.toml by tests/reference.rs. \
     UPDATE_EXPECT=1 writes them down again. -->\n";
 const KEYS_END: &str = "<!-- end -->\n";
@@ -33,13 +33,13 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Holds a page against what it should be, or writes it.
+/// Compares a page with its expected text, or writes it.
 fn check(page: &str, drawn: &str) {
     let path = root().join(page);
     if fs::read_to_string(&path).is_ok_and(|page| page == drawn) {
         return;
     }
-    assert!(std::env::var_os("UPDATE_EXPECT").is_some(), "{page} is not what its source says");
+    assert!(std::env::var_os("UPDATE_EXPECT").is_some(), "{page} differs from its source");
     fs::write(path, drawn).expect("the page can be written");
 }
 
@@ -60,8 +60,8 @@ fn built_in(value: &Value) -> String {
     }
 }
 
-/// The keys of the configuration, a table for each section. A comment before a key is the key's, and that of the keys which follow
-/// without a comment. A comment before an empty line is the section's.
+/// The keys of the configuration, in a table per section. A comment before a key belongs to it and to the following keys without
+/// a comment. A comment before an empty line belongs to the section.
 fn keys() -> String {
     let file = fs::read_to_string(root().join("config/boxoffice.toml")).expect("the built-in configuration");
     let values: Table = file.parse().expect("the built-in configuration is TOML");
@@ -106,7 +106,7 @@ fn keys() -> String {
 }
 
 #[test]
-fn the_page_of_the_configuration_has_every_key_as_it_is_built_in() {
+fn the_configuration_page_lists_every_key_and_default() {
     let page = "docs/reference/configuration.md";
     let mut text = fs::read_to_string(root().join(page)).expect("the page");
     let begin = text.find(KEYS_BEGIN).expect("the page has the mark where the keys begin");
@@ -115,12 +115,12 @@ fn the_page_of_the_configuration_has_every_key_as_it_is_built_in() {
     check(page, &text);
 }
 
-/// The help of a command, and of the commands below it.
+/// Writes the help of a command and of its subcommands.
 fn write_help(text: &mut String, command: &[&str]) {
     let output = Command::new(env!("CARGO_BIN_EXE_boxoffice"))
         .arg("help")
         .args(command)
-        // The help shows variables of the environment.
+        // The help shows environment variables, so they are removed.
         .env_clear()
         .output()
         .expect("the program runs");
@@ -145,7 +145,7 @@ fn write_help(text: &mut String, command: &[&str]) {
 }
 
 #[test]
-fn the_page_of_the_command_line_is_what_help_prints() {
+fn the_command_line_page_equals_the_help() {
     let mut text = String::from(COMMANDS_HEAD);
     write_help(&mut text, &[]);
     check("docs/reference/command-line.md", &text);

@@ -1,10 +1,11 @@
-//! A shop: products by quantity, carts that grow and shrink, orders, and one cart over everything that is sold.
+//! A shop: products by quantity, changes of carts, orders, and one cart over everything on sale.
 
 use std::sync::Arc;
 
 use crate::common::{
-    self, Answer, Dice, Encoding, Home, Server, Shopper, Theatre, eventually, http, recorded, time,
-    town::{audit, places, product, purchases, room, stock, stock_is},
+    self, Answer, Encoding, Home, Rng, Server, Shopper, Theatre, eventually,
+    fixture::{audit, places, product, purchases, room, stock, stock_is},
+    http, recorded, time,
 };
 use serde_json::{Value, json};
 
@@ -15,10 +16,10 @@ async fn shop(encoding: Encoding) -> (Home, Server, Arc<common::Port>) {
     (home, server, port)
 }
 
-/// Bytes as they are written: base64, or a list of numbers for the bytes of MessagePack.
+/// Bytes in this encoding: base64, or a list of numbers for the bytes of MessagePack.
 fn blob(encoding: Encoding, bytes: usize) -> Value {
     match encoding {
-        // Three bytes of zeros are four letters.
+        // Three zero bytes are four letters in base64.
         Encoding::Json => "AAAA".repeat(bytes / 3).into(),
         Encoding::MsgPack => vec![0; bytes].into(),
     }
@@ -32,31 +33,31 @@ async fn a_product_is_put_and_read() {
     assert_eq!(put["properties"], json!({"colour": "red", "size": "L"}));
     assert_eq!((&put["blob"], &put["counts"]), (&colours["blob"], &json!({"free": 100, "held": 0, "sold": 0})));
     assert_eq!(port.read("product.get", json!({"id": "shirt"})).await.ok(), put);
-    // The same in the other encoding, whose bytes are bytes.
+    // The same product in the other encoding, with binary data.
     let packed = server.port(Encoding::MsgPack).await.read("product.get", json!({"id": "shirt"})).await.ok();
     assert_eq!(packed["blob"], blob(Encoding::MsgPack, 1_023));
     assert_eq!(packed["properties"], put["properties"]);
-    // Put again, it is the same; its version says so.
+    // A repeated put changes nothing, not even the version.
     let body = json!({"id": "shirt", "name": "shirt", "price": {"amount": 350, "currency": "EUR"}, "stock": 100,
         "properties": colours["properties"], "blob": colours["blob"]});
-    let Answer::Ok(_, first) = port.ask("product.put", "again", body.clone()).await else { panic!("it was so before") };
+    let Answer::Ok(_, first) = port.ask("product.put", "again", body.clone()).await else { panic!("put again") };
     let Answer::Ok(_, second) = port.read("product.get", json!({"id": "shirt"})).await else { panic!("it is there") };
     assert_eq!(first, second);
 
-    // What was captured when it was held stays, whatever it costs by now (P7).
-    let mut dice = Dice::of_test("a_product_is_put_and_read");
-    let (early, late) = (Shopper::new(&port, &mut dice), Shopper::new(&port, &mut dice));
+    // A hold keeps its price, whatever the product costs later (P7).
+    let mut rng = Rng::of_test("a_product_is_put_and_read");
+    let (early, late) = (Shopper::new(&port, &mut rng), Shopper::new(&port, &mut rng));
     early.stock("shirt", 2).await.ok();
     let mut dearer = body.clone();
     dearer["price"]["amount"] = 500.into();
     port.ask("product.put", "dearer", dearer.clone()).await.ok();
     late.stock("shirt", 2).await.ok();
-    // More of a line is at the line's price.
+    // More units of a line cost the line's price.
     early.stock("shirt", 1).await.ok();
     assert_eq!(early.get().await["total"]["amount"], 3 * 350);
     assert_eq!(early.checkout().await.ok()["total"]["amount"], 3 * 350);
     assert_eq!(late.checkout().await.ok()["total"]["amount"], 2 * 500);
-    // Stock follows what is put, and never below what is taken.
+    // Stock follows puts, but never falls below the units taken.
     dearer["stock"] = 8.into();
     port.ask("product.put", "fewer", dearer.clone()).await.ok();
     assert_eq!(stock(&port, "shirt").await, [3, 0, 5]);
@@ -71,15 +72,15 @@ async fn a_product_is_put_and_read() {
 
 /// Worked examples 5, 6 and 7, in both encodings on one node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn units_from_the_shelf_to_the_order() {
-    let mut dice = Dice::of_test("units_from_the_shelf_to_the_order");
+async fn units_are_held_changed_and_sold() {
+    let mut rng = Rng::of_test("units_are_held_changed_and_sold");
     let (_home, server, _) = shop(Encoding::Json).await;
     for encoding in Encoding::BOTH {
         let port = Arc::new(server.port(encoding).await);
         let (book, map) = (format!("book-{encoding:?}"), format!("map-{encoding:?}"));
         product(&port, &book, 100, Value::Null).await;
         product(&port, &map, 1, Value::Null).await;
-        let buyer = Shopper::new(&port, &mut dice);
+        let buyer = Shopper::new(&port, &mut rng);
         let held = buyer.stock(&book, 1).await.ok();
         let line = json!({"line": 1, "product": book, "quantity": 1, "price": 350});
         assert_eq!((&held["cart"], &held["lines"]), (&json!(buyer.cart()), &json!([line])));
@@ -91,8 +92,8 @@ async fn units_from_the_shelf_to_the_order() {
         assert_eq!(buyer.order().await["lines"], order["lines"]);
         assert_eq!(stock(&port, &book).await, [99, 0, 1]);
 
-        // Twice the same product is one line; its quantity goes up, down, too far and away.
-        let buyer = Shopper::new(&port, &mut dice);
+        // Two holds of the same product share one line. Its quantity is raised, lowered, raised too far, and released.
+        let buyer = Shopper::new(&port, &mut rng);
         buyer.stock(&book, 1).await.ok();
         let held = buyer.stock(&book, 1).await.ok();
         assert_eq!(held["lines"], json!([{"line": 1, "product": book, "quantity": 2, "price": 350}]));
@@ -111,8 +112,8 @@ async fn units_from_the_shelf_to_the_order() {
         stock_is(&port, &book, [99, 0, 1]).await;
         buyer.checkout().await.no(304, "cart_empty");
 
-        // The last one.
-        let (first, second) = (Shopper::new(&port, &mut dice), Shopper::new(&port, &mut dice));
+        // The last unit.
+        let (first, second) = (Shopper::new(&port, &mut rng), Shopper::new(&port, &mut rng));
         first.stock(&map, 1).await.ok();
         let no = second.stock(&map, 1).await.no(401, "out_of_stock");
         assert_eq!(no["shortages"], json!([{"product": map, "wanted": 1, "free": 0, "held": 1}]));
@@ -128,14 +129,14 @@ async fn units_from_the_shelf_to_the_order() {
     assert_eq!(audit["order_totals"], json!([{"currency": "EUR", "orders": 4, "amount": 4 * 350}]));
 }
 
-/// What the seed's code got wrong: quantities that add stock, rollbacks that take too much, orders of nothing, two orders.
+/// Mistakes of the seed's code: quantities that add stock, rollbacks that take too much, empty orders, duplicate orders.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_shop_must_not_do() {
-    let mut dice = Dice::of_test("what_a_shop_must_not_do");
+async fn failed_changes_leave_carts_and_stock_unchanged() {
+    let mut rng = Rng::of_test("failed_changes_leave_carts_and_stock_unchanged");
     let (_home, _server, port) = shop(Encoding::MsgPack).await;
     product(&port, "pen", 10, Value::Null).await;
     product(&port, "ink", 2, Value::Null).await;
-    let buyer = Shopper::new(&port, &mut dice);
+    let buyer = Shopper::new(&port, &mut rng);
     for quantity in [-3, 0, 1_000_001, i64::MIN, i64::MAX] {
         buyer.stock("pen", quantity).await.no(402, "bad_quantity");
     }
@@ -146,14 +147,14 @@ async fn what_a_shop_must_not_do() {
     for quantity in [-1, 1_000_001, i64::MAX] {
         buyer.set(1, quantity).await.no(402, "bad_quantity");
     }
-    // An add that fails gives back what it got and nothing else: the line keeps its three, others get nothing.
+    // A failed hold releases only its own units: the line keeps its three, and other carts get none.
     let lines = json!([{"product": "pen", "quantity": 4}, {"product": "ink", "quantity": 3}]);
     let no = buyer.ask("cart.hold_all", json!({"lines": lines})).await.no(401, "out_of_stock");
     assert_eq!(no["shortages"], json!([{"product": "ink", "wanted": 3, "free": 2, "held": 0}]), "{no}");
     stock_is(&port, "pen", [7, 3, 0]).await;
     stock_is(&port, "ink", [2, 0, 0]).await;
     assert_eq!(buyer.get().await["lines"], json!([{"line": 1, "product": "pen", "quantity": 3, "price": 350}]));
-    // Twice in one request is once as much.
+    // The same line twice in one request counts once.
     let lines = json!([{"product": "ink", "quantity": 1}, {"product": "ink", "quantity": 1}]);
     let held = buyer.ask("cart.hold_all", json!({"lines": lines})).await.ok();
     assert_eq!(held["lines"], json!([{"line": 2, "product": "ink", "quantity": 2, "price": 350}]));
@@ -166,7 +167,7 @@ async fn what_a_shop_must_not_do() {
     buyer.stock("pen", 1).await.no(301, "cart_not_active");
     buyer.set(1, 1).await.no(301, "cart_not_active");
     assert_eq!(buyer.order().await["lines"], order["lines"]);
-    let nobody = Shopper::new(&port, &mut dice);
+    let nobody = Shopper::new(&port, &mut rng);
     nobody.checkout().await.no(701, "not_found");
     nobody.ask("cart.open", json!({})).await.ok();
     nobody.checkout().await.no(304, "cart_empty");
@@ -174,16 +175,16 @@ async fn what_a_shop_must_not_do() {
     assert_eq!(audit(&port).await["orders"], 1);
 }
 
-/// A cart is not its customer: one shops again and again, and an expired cart stays as it was, for the record.
+/// A customer may have many carts over time. An expired cart stays readable.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customer_shops_again() {
-    let mut dice = Dice::of_test("a_customer_shops_again");
+    let mut rng = Rng::of_test("a_customer_shops_again");
     let (_home, _server, port) = shop(Encoding::MsgPack).await;
     product(&port, "tea", 50, Value::Null).await;
     product(&port, "milk", 50, json!({"hold_ttl_ms": 150})).await;
     let mut orders = Vec::new();
     for quantity in 1..=3 {
-        let buyer = Shopper::new(&port, &mut dice);
+        let buyer = Shopper::new(&port, &mut rng);
         let body = json!({"product": "tea", "quantity": quantity, "customer": "ann"});
         buyer.ask("cart.hold_stock", body).await.ok();
         let order = buyer.checkout().await.ok();
@@ -193,8 +194,8 @@ async fn a_customer_shops_again() {
     audit(&port).await;
     assert_eq!(purchases(&port, "ann").await, orders);
 
-    // The shortest time of what is in a cart is the cart's.
-    let buyer = Shopper::new(&port, &mut dice);
+    // The cart lives as long as its shortest line allows.
+    let buyer = Shopper::new(&port, &mut rng);
     buyer.ask("cart.hold_stock", json!({"product": "tea", "quantity": 5, "customer": "ann"})).await.ok();
     buyer.stock("milk", 7).await.ok();
     let lines = buyer.get().await["lines"].clone();
@@ -206,23 +207,23 @@ async fn a_customer_shops_again() {
     buyer.stock("tea", 1).await.no(302, "cart_expired");
     buyer.cancel().await.no(302, "cart_expired");
     assert_eq!(purchases(&port, "ann").await, orders);
-    let again = Shopper::new(&port, &mut dice);
+    let again = Shopper::new(&port, &mut rng);
     again.ask("cart.hold_stock", json!({"product": "tea", "quantity": 44, "customer": "ann"})).await.ok();
     assert_eq!(stock(&port, "tea").await, [0, 44, 6]);
     again.cancel().await.ok();
     audit(&port).await;
 }
 
-/// Worked example 15: hot products are set aside only by the checkout.
+/// Worked example 15: hot products are reserved at the checkout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cart_that_is_validated_late() {
-    let mut dice = Dice::of_test("a_cart_that_is_validated_late");
+async fn hot_products_are_reserved_at_the_checkout() {
+    let mut rng = Rng::of_test("hot_products_are_reserved_at_the_checkout");
     let (_home, _server, port) = shop(Encoding::Json).await;
     for id in ["hot-1", "hot-2"] {
         product(&port, id, 100, json!({"hold": "at_checkout"})).await;
     }
     product(&port, "warm", 100, Value::Null).await;
-    let buyer = Shopper::new(&port, &mut dice);
+    let buyer = Shopper::new(&port, &mut rng);
     let held = buyer.stock("hot-1", 1_000).await.ok();
     assert_eq!(held["lines"][0], json!({"line": 1, "product": "hot-1", "quantity": 1_000, "price": 350, "late": true}));
     buyer.stock("hot-2", 10).await.ok();
@@ -233,15 +234,15 @@ async fn a_cart_that_is_validated_late() {
     stock_is(&port, "hot-1", [100, 0, 0]).await;
     stock_is(&port, "hot-2", [100, 0, 0]).await;
     assert_eq!((buyer.state().await.as_str(), stock(&port, "warm").await), ("active", [90, 10, 0]));
-    // The same cart, with a quantity that can be had.
+    // The same cart, with an available quantity.
     assert_eq!(buyer.set(1, 100).await.ok()["lines"][0]["late"], true);
     assert_eq!(stock(&port, "hot-1").await, [100, 0, 0]);
     let order = buyer.checkout().await.ok();
     assert_eq!(order["total"]["amount"], 350 * 120);
     assert!(order["lines"].as_array().expect("lines").iter().all(|line| line.get("late").is_none()), "{order}");
     assert_eq!(stock(&port, "hot-1").await, [0, 0, 100]);
-    // A late buyer is told of everything that is gone.
-    let late = Shopper::new(&port, &mut dice);
+    // A refused checkout lists everything that is sold out.
+    let late = Shopper::new(&port, &mut rng);
     late.stock("hot-1", 1).await.ok();
     late.stock("hot-2", 91).await.ok();
     let no = late.checkout().await.no(401, "out_of_stock");
@@ -256,19 +257,19 @@ async fn a_cart_that_is_validated_late() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_order_has_limits() {
-    let mut dice = Dice::of_test("an_order_has_limits");
+    let mut rng = Rng::of_test("an_order_has_limits");
     let (_home, _server, port) = shop(Encoding::Json).await;
     product(&port, "cup", 100, json!({"limits": {"per_order": 4}})).await;
     let shared = json!({"per_customer": {"quota": "plates", "max": 6}});
     product(&port, "plate", 100, json!({"limits": shared})).await;
     product(&port, "saucer", 100, json!({"limits": shared})).await;
-    let buyer = Shopper::new(&port, &mut dice);
+    let buyer = Shopper::new(&port, &mut rng);
     buyer.stock("cup", 3).await.ok();
     buyer.stock("cup", 2).await.no(210, "limit_per_order");
     buyer.set(1, 5).await.no(210, "limit_per_order");
     assert_eq!(buyer.set(1, 4).await.ok()["lines"][0]["quantity"], 4);
     stock_is(&port, "cup", [96, 4, 0]).await;
-    // A limit per customer asks who that is.
+    // A limit per customer needs a customer.
     buyer.stock("plate", 1).await.no(101, "bad_request");
     let plates = |customer: &str, product: &str, quantity: u64| json!({"customer": customer, "product": product, "quantity": quantity});
     buyer.ask("cart.hold_stock", plates("ann", "plate", 4)).await.ok();
@@ -276,17 +277,17 @@ async fn an_order_has_limits() {
     assert_eq!((&no["quota"], &no["max"], &no["taken"]), (&json!("plates"), &json!(6), &json!(4)));
     stock_is(&port, "saucer", [100, 0, 0]).await;
     buyer.checkout().await.ok();
-    // Bought units count in every later cart of the customer. Those of other customers do not.
-    let later = Shopper::new(&port, &mut dice);
+    // Bought units count in every later cart of the customer, but not for other customers.
+    let later = Shopper::new(&port, &mut rng);
     later.ask("cart.hold_stock", plates("ann", "saucer", 3)).await.no(209, "limit_per_customer");
     later.ask("cart.hold_stock", plates("ann", "saucer", 2)).await.ok();
-    let other = Shopper::new(&port, &mut dice);
+    let other = Shopper::new(&port, &mut rng);
     other.ask("cart.hold_stock", plates("bob", "saucer", 6)).await.ok();
-    // What is given back, by a cart or by a refund, can be had again.
+    // Released and refunded units can be bought again.
     later.cancel().await.ok();
     port.ask("order.refund", "r", json!({"order": buyer.cart(), "lines": [2], "reason": "broken"})).await.ok();
-    let again = Shopper::new(&port, &mut dice);
-    eventually("the quota is whole again", async || {
+    let again = Shopper::new(&port, &mut rng);
+    eventually("the quota is free again", async || {
         let answer = again.ask("cart.hold_stock", plates("ann", "plate", 6)).await;
         matches!(answer, Answer::Ok(..)).then_some(())
     })
@@ -294,22 +295,22 @@ async fn an_order_has_limits() {
     audit(&port).await;
 }
 
-/// The whole purchase by HTTP, and beside it over the socket: one shop behind two doors.
+/// The whole purchase over HTTP and, interleaved, over the WebSocket: both show the same shop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shopping_by_http() {
-    let mut dice = Dice::of_test("shopping_by_http");
+    let mut rng = Rng::of_test("shopping_by_http");
     let (_home, server, port) = shop(Encoding::MsgPack).await;
     let address = server.address();
     let put = json!({"id": "hat", "name": "Hat", "price": {"amount": 350, "currency": "EUR"}, "stock": 3});
     let (status, _) = http::post(address, "product.put", None, &put).await;
-    assert_eq!(status, 400, "what changes something needs its key");
+    assert_eq!(status, 400, "a write needs an idempotency key");
     let (status, answer) = http::post(address, "product.put", Some("p"), &put).await;
     assert_eq!((status, &answer["ok"]["counts"]["free"]), (200, &json!(3)));
-    let token = dice.token();
+    let token = rng.token();
     let hold = json!({"token": token, "product": "hat", "quantity": 2});
     let (status, held) = http::post(address, "cart.hold_stock", Some("1"), &hold).await;
     assert_eq!((status, &held["ok"]["lines"][0]["quantity"]), (200, &json!(2)), "{held}");
-    // The repeat comes through the other door.
+    // The repeat comes over the other protocol.
     let again = port.ask("cart.hold_stock", "1", hold.clone()).await.ok();
     assert_eq!(again["lines"], held["ok"]["lines"]);
     let (status, no) = http::post(address, "cart.hold_stock", Some("2"), &hold).await;
@@ -341,11 +342,11 @@ async fn shopping_by_http() {
 
 /// One cart over seats, places, units and time: all or nothing, one order, refunds line by line.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_cart_over_everything() {
-    let mut dice = Dice::of_test("one_cart_over_everything");
+async fn one_cart_holds_every_kind_of_goods() {
+    let mut rng = Rng::of_test("one_cart_holds_every_kind_of_goods");
     let (_home, _server, port) = shop(Encoding::Json).await;
     let theatre = Theatre::open(&port, 1, (5, 16), None).await;
-    common::town::event(&port, "finals", 10, Value::Null).await;
+    common::fixture::event(&port, "finals", 10, Value::Null).await;
     product(&port, "programme", 10, Value::Null).await;
     room(&port, "box", Value::Null).await;
     let noon = 1_900_000_800_000;
@@ -357,7 +358,7 @@ async fn one_cart_over_everything() {
             {"resource": "box", "begin": time(&port, noon), "end": time(&port, noon + 5_400_000)},
         ])
     };
-    let buyer = Shopper::new(&port, &mut dice);
+    let buyer = Shopper::new(&port, &mut rng);
     let nothing = async || {
         eventually("nothing is held", async || {
             let map = theatre.map(&port, theatre.session()).await;
@@ -372,16 +373,16 @@ async fn one_cart_over_everything() {
     let no = buyer.ask("cart.hold_all", json!({"lines": lines(11), "customer": "ann"})).await.no(401, "out_of_stock");
     assert_eq!(no["shortages"][0]["product"], "programme", "{no}");
     nothing().await;
-    // Everything that stands in the way is told, by line.
-    let rival = Shopper::new(&port, &mut dice);
+    // Every conflict is reported, by line.
+    let rival = Shopper::new(&port, &mut rng);
     rival.seats(theatre.session(), json!([[1, 6]])).await.ok();
     rival.slot("box", time(&port, noon), time(&port, noon + 1)).await.ok();
     let no = buyer.ask("cart.hold_all", json!({"lines": lines(11), "customer": "ann"})).await.no(201, "seats_taken");
-    let told: Vec<_> =
+    let refusals: Vec<_> =
         no["lines"].as_array().expect("lines").iter().map(|line| (&line["line"], &line["name"])).collect();
     let expected =
         [(0, "seats_taken"), (2, "out_of_stock"), (3, "slot_taken")].map(|(line, name)| (json!(line), json!(name)));
-    assert_eq!(told, expected.iter().map(|(line, name)| (line, name)).collect::<Vec<_>>());
+    assert_eq!(refusals, expected.iter().map(|(line, name)| (line, name)).collect::<Vec<_>>());
     rival.cancel().await.ok();
     nothing().await;
 
@@ -403,7 +404,7 @@ async fn one_cart_over_everything() {
         (&json!("sold"), &json!(buyer.cart()))
     );
 
-    // Refunds: by line, then what is left; each once. Everything is on sale again.
+    // Refunds: by line, then the rest, each once. Everything is on sale again.
     let refund = |lines: Value| json!({"order": buyer.cart(), "lines": lines, "reason": "it rains"});
     let first = port.ask("order.refund", "r1", refund(json!([1, 4]))).await.ok();
     assert_eq!(
@@ -412,7 +413,7 @@ async fn one_cart_over_everything() {
     );
     assert_eq!(first["status"]["state"], "recorded");
     let mut again = port.ask("order.refund", "r1", refund(json!([4, 1]))).await.ok();
-    assert_eq!(again, first, "the repeat answers as the first did");
+    assert_eq!(again, first, "a repeat gets the first answer");
     port.ask("order.refund", "r2", refund(json!([1]))).await.no(101, "bad_request");
     port.ask("order.refund", "r3", refund(json!([9]))).await.no(303, "no_such_line");
     eventually("seats and time are on sale again", async || {
@@ -428,7 +429,7 @@ async fn one_cart_over_everything() {
         (&json!(2), &json!([2, 3]), &json!(5_050))
     );
     stock_is(&port, "programme", [10, 0, 0]).await;
-    common::town::places_are(&port, "finals", [10, 0, 0]).await;
+    common::fixture::places_are(&port, "finals", [10, 0, 0]).await;
     port.ask("order.refund", "r5", json!({"order": buyer.cart(), "reason": "closed"})).await.no(101, "bad_request");
     // The order itself never changes.
     let kept = buyer.order().await;
@@ -436,8 +437,8 @@ async fn one_cart_over_everything() {
     assert_eq!(kept["refunds"].as_array().map(Vec::len), Some(2));
     let audit = audit(&port).await;
     assert_eq!(audit["refund_totals"], json!([{"currency": "EUR", "orders": 2, "amount": total}]));
-    // Seats, places, units and time that were paid back can be sold again.
-    let next = Shopper::new(&port, &mut dice);
+    // Refunded seats, places, units and time can be sold again.
+    let next = Shopper::new(&port, &mut rng);
     next.ask("cart.hold_all", json!({"lines": lines(10)})).await.ok();
     next.checkout().await.ok();
 }

@@ -1,10 +1,10 @@
-//! Tickets without seats: areas by number, orders among their customers' purchases, canceled events.
+//! Tickets without seats: areas by quantity, purchases of customers, canceled events.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::common::{
-    self, Answer, Dice, Encoding, Home, Map, PATIENCE, Shopper, Theatre, eventually,
-    town::{audit, event, places, places_are, product, purchases},
+    self, Answer, Encoding, Home, Map, Rng, Shopper, TIMEOUT, Theatre, eventually,
+    fixture::{audit, event, places, places_are, product, purchases},
 };
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -12,18 +12,22 @@ use serde_json::{Value, json};
 /// Worked examples 8 and 9, in both encodings.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn places_by_number() {
-    let mut dice = Dice::of_test("places_by_number");
+    let mut rng = Rng::of_test("places_by_number");
     let home = Home::new();
     let server = home.start();
     for encoding in Encoding::BOTH {
         let port = Arc::new(server.port(encoding).await);
         let finals = format!("finals-{encoding:?}");
         let session = event(&port, &finals, 495, Value::Null).await;
-        assert_eq!(session["counts"], json!({"free": 0, "held": 0, "sold": 0, "blocked": 0}), "it has no seats");
+        assert_eq!(
+            session["counts"],
+            json!({"free": 0, "held": 0, "sold": 0, "blocked": 0}),
+            "the session has no seats"
+        );
         let map = port.read("session.map", json!({"id": finals})).await.ok();
         assert_eq!(Map::read(&map, 0).free, 0);
         assert_eq!(map["areas"], json!([{"area": "yard", "free": 495, "held": 0, "sold": 0}]));
-        let buyer = Shopper::new(&port, &mut dice);
+        let buyer = Shopper::new(&port, &mut rng);
         let held = buyer.places(&finals, "yard", 5).await.ok();
         let line = json!({"line": 1, "session": finals, "area": "yard", "quantity": 5, "price": 1_000});
         assert_eq!(held["lines"], json!([line]));
@@ -36,7 +40,7 @@ async fn places_by_number() {
             buyer.places(&finals, "yard", quantity).await.no(402, "bad_quantity");
         }
         buyer.seats(&finals, json!([[0, 0]])).await.no(202, "no_such_seat");
-        // Up, too far, down, and half of it bought in the end.
+        // Raised, raised too far, lowered, and half of it bought.
         assert_eq!(buyer.places(&finals, "yard", 490).await.ok()["lines"][0]["quantity"], 495);
         buyer.set(1, 496).await.no(205, "not_enough_places");
         assert_eq!(places(&port, &finals).await, [0, 495, 0]);
@@ -49,10 +53,10 @@ async fn places_by_number() {
     }
 }
 
-/// Two of three holds are not touched: they expire and the third stays. Several are of one customer.
+/// Two of three holds are left alone and expire, the third stays. Several belong to one customer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn forgotten_places_come_back() {
-    let mut dice = Dice::of_test("forgotten_places_come_back");
+async fn abandoned_places_expire() {
+    let mut rng = Rng::of_test("abandoned_places_expire");
     let home = Home::new();
     let server = home.start();
     let port = Arc::new(server.port(Encoding::MsgPack).await);
@@ -61,13 +65,13 @@ async fn forgotten_places_come_back() {
         let body = json!({"session": "heats", "area": "yard", "quantity": quantity, "customer": "ann"});
         buyer.ask("cart.hold_places", body).await.ok()
     };
-    let [first, second, third] = [(); 3].map(|()| Shopper::new(&port, &mut dice));
+    let [first, second, third] = [(); 3].map(|()| Shopper::new(&port, &mut rng));
     hold(&first, 7).await;
     hold(&second, 19).await;
     hold(&third, 4).await;
     assert_eq!(places(&port, "heats").await, [470, 30, 0]);
     let kept = eventually("the untouched ones are free", async || {
-        // A buyer who goes on keeps his seats: every change moves the deadline.
+        // A change moves the cart's deadline.
         let kept = third.set(1, 5).await.ok();
         third.set(1, 4).await.ok();
         (places(&port, "heats").await[1] <= 5).then_some(kept)
@@ -83,15 +87,15 @@ async fn forgotten_places_come_back() {
     assert_eq!(purchases(&port, "ann").await, [third.cart()]);
 }
 
-/// Purchases come with cursors: page by page, and again from where one was.
+/// Purchases have cursors: page by page, and later again from a saved cursor.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn purchases_have_cursors() {
-    let mut dice = Dice::of_test("purchases_have_cursors");
+    let mut rng = Rng::of_test("purchases_have_cursors");
     let home = Home::new();
     let server = home.start();
     let port = Arc::new(server.port(Encoding::Json).await);
     event(&port, "finals", 1_000, Value::Null).await;
-    let buyers: Vec<Shopper> = (0..25).map(|_| Shopper::new(&port, &mut dice)).collect();
+    let buyers: Vec<Shopper> = (0..25).map(|_| Shopper::new(&port, &mut rng)).collect();
     join_all(buyers.iter().map(async |buyer| {
         let body = json!({"session": "finals", "area": "yard", "quantity": 2, "customer": "ann"});
         buyer.ask("cart.hold_places", body).await.ok();
@@ -119,8 +123,8 @@ async fn purchases_have_cursors() {
     }
     let expected: BTreeSet<String> = buyers.iter().map(Shopper::cart).collect();
     assert_eq!((seen.len(), seen.iter().cloned().collect()), (25, expected));
-    // The cursor is good for ever: what came since, and nothing else.
-    let later = Shopper::new(&port, &mut dice);
+    // A cursor stays valid, and returns only later purchases.
+    let later = Shopper::new(&port, &mut rng);
     let body = json!({"session": "finals", "area": "yard", "quantity": 1, "customer": "ann"});
     later.ask("cart.hold_places", body).await.ok();
     later.checkout().await.ok();
@@ -128,10 +132,10 @@ async fn purchases_have_cursors() {
     let news = page(25).await;
     assert_eq!((&news["newest"], &news["purchases"][0]["order"]), (&json!(26), &json!(later.cart())));
     assert_eq!(news["purchases"].as_array().map(Vec::len), Some(1));
-    // No orders of other customers are among them. A customer who bought nothing has none.
+    // Orders of other customers are not listed. A customer without orders has none.
     assert_eq!(purchases(&port, "bob").await, Vec::<String>::new());
-    // A cart is one customer's.
-    let mixed = Shopper::new(&port, &mut dice);
+    // A cart belongs to one customer.
+    let mixed = Shopper::new(&port, &mut rng);
     mixed.ask("cart.open", json!({"customer": "bob"})).await.ok();
     mixed.ask("cart.hold_places", body_of("ann")).await.no(101, "bad_request");
     mixed.ask("cart.hold_places", body_of("bob")).await.ok();
@@ -146,23 +150,23 @@ fn body_of(customer: &str) -> Value {
     json!({"session": "finals", "area": "yard", "quantity": 1, "customer": customer})
 }
 
-/// A watcher of a customer sees each order once as it comes, and after a pause those that came meanwhile.
+/// A watcher of a customer sees each order once, and after a pause the orders that it missed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn purchases_are_pushed_to_who_watches() {
-    let mut dice = Dice::of_test("purchases_are_pushed_to_who_watches");
+async fn purchases_are_pushed_to_watchers() {
+    let mut rng = Rng::of_test("purchases_are_pushed_to_watchers");
     let home = Home::new();
     let server = home.start();
     let port = Arc::new(server.port(Encoding::MsgPack).await);
     event(&port, "finals", 1_000, Value::Null).await;
     let mut orders = Vec::new();
     let mut buy = async || {
-        let buyer = Shopper::new(&port, &mut dice);
+        let buyer = Shopper::new(&port, &mut rng);
         buyer.ask("cart.hold_places", body_of("ann")).await.ok();
         buyer.checkout().await.ok();
         orders.push(buyer.cart());
         orders.clone()
     };
-    // The purchases in frames after this cursor, until there are this many.
+    // Reads frames until this many purchases after the cursor have arrived.
     let follow = async |watcher: &common::Port, mut cursor: u64, orders: &[String]| {
         while cursor < orders.len() as u64 {
             let frame = watcher.other().await;
@@ -192,7 +196,7 @@ async fn purchases_are_pushed_to_who_watches() {
         last = buy().await;
         cursor = follow(&watcher, cursor, &last).await;
     }
-    // Away for a while, and back with the cursor.
+    // The watcher was away, and returns with its cursor.
     drop(watcher);
     for _ in 0..3 {
         last = buy().await;
@@ -202,11 +206,11 @@ async fn purchases_are_pushed_to_who_watches() {
     follow(&watcher, cursor, &last).await;
 }
 
-/// The node is killed again and again while people buy: each order is once among the purchases (P12), nothing is oversold.
+/// The node is killed repeatedly while buyers buy. Each order is listed once among the purchases (P12), and nothing is oversold.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_purchase_once_whatever_dies() {
+async fn each_purchase_is_listed_once_across_kills() {
     const BUYERS: usize = 24;
-    let mut dice = Dice::of_test("each_purchase_once_whatever_dies");
+    let mut rng = Rng::of_test("each_purchase_is_listed_once_across_kills");
     let home = Home::new();
     let mut server = home.start();
     let address = server.address();
@@ -216,19 +220,19 @@ async fn each_purchase_once_whatever_dies() {
     let mut carts: Vec<(String, String)> = Vec::new();
     for round in 0..4 {
         let tokens: Vec<(String, String)> =
-            (0..BUYERS).map(|number| (dice.token(), format!("customer-{}", number % 3))).collect();
+            (0..BUYERS).map(|number| (rng.token(), format!("customer-{}", number % 3))).collect();
         let buyers = tokens.iter().map(async |(token, customer)| {
-            // They repeat unknown outcomes with the same request id when a node answers again.
+            // Buyers repeat unknown outcomes with the same request id once the node answers again.
             let buyer = Shopper::with(&port, token.clone());
             let hold = json!({"customer": customer, "lines": [
                 {"session": "finals", "area": "yard", "quantity": 2}, {"product": "flag", "quantity": 1}]});
             let held = buyer.port.ask("cart.hold_all", "hold", buyer.body(hold)).await;
             if matches!(held, Answer::Ok(..)) {
                 let pay = buyer.body(json!({"payment": common::recorded()}));
-                drop(buyer.port.ask_within("cart.checkout", "pay", pay, PATIENCE / 10).await);
+                drop(buyer.port.ask_within("cart.checkout", "pay", pay, TIMEOUT / 10).await);
             }
         });
-        let wait_us = dice.below(40_000) as u64;
+        let wait_us = rng.below(40_000) as u64;
         let crash = async {
             tokio::time::sleep(std::time::Duration::from_micros(wait_us)).await;
             server.kill();
@@ -262,17 +266,17 @@ async fn each_purchase_once_whatever_dies() {
     }
 }
 
-/// A canceled session gives back what is held and pays back what was bought, of every line it has a part in.
+/// A canceled session releases its holds and refunds its sales, in every line that includes it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_canceled_session_gives_everything_back() {
-    let mut dice = Dice::of_test("a_canceled_session_gives_everything_back");
+async fn a_canceled_session_releases_and_refunds_everything() {
+    let mut rng = Rng::of_test("a_canceled_session_releases_and_refunds_everything");
     let home = Home::new();
     let server = home.start();
     let port = Arc::new(server.port(Encoding::Json).await);
     let theatre = Theatre::open(&port, 2, (4, 8), None).await;
     let [rained, played] = [0, 1].map(|number| theatre.sessions[number].as_str());
     product(&port, "programme", 10, Value::Null).await;
-    let [holder, both, buyer] = [(); 3].map(|()| Shopper::new(&port, &mut dice));
+    let [holder, both, buyer] = [(); 3].map(|()| Shopper::new(&port, &mut rng));
     holder.seats(rained, json!([[0, 0], [0, 1]])).await.ok();
     holder.seats(played, json!([[0, 0]])).await.ok();
     both.seats(rained, json!([[1, 0]])).await.ok();
@@ -287,7 +291,7 @@ async fn a_canceled_session_gives_everything_back() {
         (map.held + map.sold == 0).then_some(())
     })
     .await;
-    // The rest of a cart goes on without it.
+    // The rest of a cart is not affected.
     let cart = holder.get().await;
     assert_eq!(cart["state"], "active");
     let sessions: Vec<_> =
@@ -295,7 +299,7 @@ async fn a_canceled_session_gives_everything_back() {
     assert_eq!(sessions, [Some(played)], "{cart}");
     holder.checkout().await.ok();
     for (shopper, lines, amount) in [(&both, json!([1]), 1_000), (&buyer, json!([1]), 3_000)] {
-        let refunds = eventually("it is paid back", async || {
+        let refunds = eventually("the refund is listed", async || {
             let order = shopper.order().await;
             order.get("refunds").cloned()
         })
@@ -303,8 +307,8 @@ async fn a_canceled_session_gives_everything_back() {
         assert_eq!(refunds.as_array().map(Vec::len), Some(1), "{refunds}");
         assert_eq!((&refunds[0]["lines"], &refunds[0]["amount"]["amount"]), (&lines, &json!(amount)), "{refunds}");
     }
-    // It sells nothing any more, and says why; it is told once.
-    Shopper::new(&port, &mut dice).seats(rained, json!([[3, 3]])).await.no(207, "session_closed");
+    // The session sells nothing any more and says why. The cancellation is reported once.
+    Shopper::new(&port, &mut rng).seats(rained, json!([[3, 3]])).await.no(207, "session_closed");
     assert_eq!(port.read("session.get", json!({"id": rained})).await.ok()["canceled"], "rain");
     port.ask("session.cancel", "c", json!({"id": rained, "reason": "rain"})).await.ok();
     port.ask("session.cancel", "d", json!({"id": rained, "reason": "snow"})).await.no(207, "session_closed");
@@ -314,19 +318,19 @@ async fn a_canceled_session_gives_everything_back() {
     assert_eq!(audit["stock"], json!({"free": 8, "held": 0, "sold": 2}));
 }
 
-/// What happened to an event and to one seat is told, and told again after a restart.
+/// The histories of a session and of one seat, before and after a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_happened_is_told_after_a_restart_too() {
-    let mut dice = Dice::of_test("what_happened_is_told_after_a_restart_too");
+async fn histories_survive_a_restart() {
+    let mut rng = Rng::of_test("histories_survive_a_restart");
     let home = Home::new();
     let mut server = home.start();
     let mut port = Arc::new(server.port(Encoding::MsgPack).await);
     let theatre = Theatre::open(&port, 1, (2, 8), None).await;
     let session = theatre.session();
-    let [first, second] = [(); 2].map(|()| Shopper::new(&port, &mut dice));
+    let [first, second] = [(); 2].map(|()| Shopper::new(&port, &mut rng));
     first.seats(session, json!([[0, 0], [0, 1]])).await.ok();
     first.release(1).await.ok();
-    eventually("it is given back", async || (theatre.map(&port, session).await.held == 0).then_some(())).await;
+    eventually("the seats are released", async || (theatre.map(&port, session).await.held == 0).then_some(())).await;
     second.seats(session, json!([[0, 1]])).await.ok();
     second.checkout().await.ok();
     audit(&port).await;
@@ -336,13 +340,13 @@ async fn what_happened_is_told_after_a_restart_too() {
         assert_eq!(page["complete"], true, "{page}");
         let entries = page["entries"].as_array().expect("entries").clone();
         let versions: Vec<_> = entries.iter().map(|entry| entry["version"].as_u64().expect("a version")).collect();
-        assert!(versions.is_sorted(), "the oldest of a page is told first: {page}");
+        assert!(versions.is_sorted(), "a page begins with its oldest entry: {page}");
         entries.iter().map(|entry| entry["event"].as_str().expect("a word").to_owned()).collect::<Vec<_>>()
     };
     let all = json!({"entity": entity});
     let of = |seat: u16| json!({"entity": entity, "seat": [0, seat]});
     let cart = json!({"entity": format!("cart/{}", second.cart())});
-    let mut told = Vec::new();
+    let mut histories = Vec::new();
     for restarted in [false, true] {
         if restarted {
             server.kill();
@@ -359,38 +363,38 @@ async fn what_happened_is_told_after_a_restart_too() {
         assert!(now[0].len() > now[2].len() && now[2].len() > now[1].len(), "{now:?}");
         assert!(now[1].len() > now[3].len(), "{now:?}");
         if restarted {
-            assert_eq!(now.to_vec(), told);
+            assert_eq!(now.to_vec(), histories);
         }
-        told = now.to_vec();
+        histories = now.to_vec();
     }
-    println!("{told:#?}");
+    println!("{histories:#?}");
     // Page by page it is the same.
     let (mut cursor, mut paged) = (Value::Null, Vec::new());
     loop {
         let page = port.read("admin.history", json!({"entity": entity, "limit": 2, "before": cursor})).await.ok();
         let entries = page["entries"].as_array().expect("entries");
-        // The newest page is told first.
+        // The newest page comes first.
         paged.splice(0..0, entries.iter().map(|entry| entry["event"].as_str().expect("a word").to_owned()));
         cursor = page["cursor"].clone();
         if cursor.is_null() {
             break;
         }
     }
-    assert_eq!(paged, told[0]);
+    assert_eq!(paged, histories[0]);
     port.read("admin.history", json!({"entity": "session/nowhere"})).await.no(701, "not_found");
 }
 
-/// Five thousand finished carts: they leave memory, and answer from where they are; before and after a restart.
+/// Five thousand finished carts leave memory and are still readable, before and after a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn finished_carts_leave_memory_and_still_answer() {
     const CARTS: usize = 5_000;
     const AT_ONCE: usize = 200;
-    let mut dice = Dice::of_test("finished_carts_leave_memory_and_still_answer");
+    let mut rng = Rng::of_test("finished_carts_leave_memory_and_still_answer");
     let home = Home::with_config("[log]\nsegment_bytes = 1_048_576\n\n[node]\nshards = 4\n");
     let mut server = home.start();
     let mut port = Arc::new(server.port(Encoding::MsgPack).await);
     event(&port, "finals", 1_000_000, Value::Null).await;
-    let tokens: Vec<String> = (0..CARTS).map(|_| dice.token()).collect();
+    let tokens: Vec<String> = (0..CARTS).map(|_| rng.token()).collect();
     for tokens in tokens.chunks(AT_ONCE) {
         join_all(tokens.iter().map(async |token| {
             let buyer = Shopper::with(&port, token.clone());
@@ -421,7 +425,7 @@ async fn finished_carts_leave_memory_and_still_answer() {
             }))
             .await;
         }
-        // A repeat finds its answer there too, and another checkout its refusal.
+        // A repeat finds its answer in the archive too, and another checkout its refusal.
         let buyer = Shopper::with(&port, tokens[0].clone());
         let first = buyer.ask("cart.hold_places", body_of("ann")).await.ok();
         assert_eq!(first["lines"][0]["quantity"], 1);
@@ -431,7 +435,7 @@ async fn finished_carts_leave_memory_and_still_answer() {
         assert_eq!((audit["orders"].as_u64(), audit["purchases"].as_u64()), (Some(CARTS as u64), Some(CARTS as u64)));
         assert_eq!(audit["areas"], json!({"free": 1_000_000 - CARTS, "held": 0, "sold": CARTS}));
     }
-    // A refund brings a cart back, changes it, and it leaves again.
+    // A refund reloads a cart and changes it, and the cart leaves memory again.
     let buyer = Shopper::with(&port, tokens[1].clone());
     port.ask("order.refund", "r", json!({"order": buyer.cart(), "reason": "ill"})).await.ok();
     eventually("the refund is written", async || buyer.order().await.get("refunds").cloned()).await;

@@ -1,9 +1,10 @@
-//! Times that are none: that end before they begin, that last for ever, that the clocks skip or show twice. Each gets its
-//! named refusal through both doors, and nothing changes.
+//! Invalid times: intervals that end before they begin or last for ever, and times that the clocks skip or repeat. Each is
+//! refused by name over both protocols, and nothing changes.
 
 use crate::common::{
-    Answer, Dice, Encoding, Home, Port, Server, Theatre, http,
-    town::{audit, room},
+    Answer, Encoding, Home, Port, Rng, Server, Theatre,
+    fixture::{audit, room},
+    http,
 };
 use serde_json::{Value, json};
 
@@ -27,13 +28,13 @@ impl Stage {
         let there = json!({"resource": "berlin", "booking": "there",
             "begin": "2030-01-01T10:00:00Z", "end": "2030-01-01T11:00:00Z"});
         port.ask("resource.reserve", "there", there).await.ok();
-        Stage { server, port, token: Dice::of_test(test).token(), _home: home }
+        Stage { server, port, token: Rng::of_test(test).token(), _home: home }
     }
 
-    /// Each of these is refused so, by both doors, and the audit is what it was.
+    /// Checks that both protocols refuse each of these requests with this code, and that the audit stays the same.
     async fn refuses(&self, wrong: Vec<(&str, Value)>, code: u64, name: &str) {
         let before = audit(&self.port).await;
-        let mut told = Vec::new();
+        let mut failures = Vec::new();
         for (number, (op, body)) in wrong.into_iter().enumerate() {
             let rid = format!("wrong-{number}");
             let answers = [
@@ -43,16 +44,16 @@ impl Stage {
             for answer in answers {
                 match answer {
                     Answer::No(no) if (no.code, no.name.as_str()) == (code, name) => {}
-                    other => told.push(format!("{op} {body} is to be refused with {code} {name}: {other:?}")),
+                    other => failures.push(format!("{op} {body} must be refused with {code} {name}: {other:?}")),
                 }
             }
         }
-        assert!(told.is_empty(), "{}", told.join("\n"));
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
         assert_eq!(audit(&self.port).await, before, "a refusal changed something");
     }
 
-    /// This time, asked of everything that takes a time on the wall.
-    fn on_the_wall(&self, resource: &str, begin: &str, end: &str) -> Vec<(&'static str, Value)> {
+    /// Requests of every op with local times, at this time.
+    fn in_local_time(&self, resource: &str, begin: &str, end: &str) -> Vec<(&'static str, Value)> {
         let time = |booking: Option<&str>| {
             let mut body = json!({"resource": resource, "local_begin": begin, "local_end": end});
             if let Some(booking) = booking {
@@ -67,7 +68,7 @@ impl Stage {
         all
     }
 
-    /// This time, asked of everything that takes a time in UTC.
+    /// Requests of every op with times in UTC, at this time.
     fn in_utc(&self, begin: &str, end: &str) -> Vec<(&'static str, Value)> {
         let time = |more: Value| {
             let mut body = json!({"resource": "berlin", "begin": begin, "end": end});
@@ -104,10 +105,10 @@ async fn times_that_end_before_they_begin_or_last_a_hundred_years() {
         ("2030-01-01T12:00", "2030-01-01T12:00"),
         ("2030-01-01T12:00", "2030-01-01T11:59"),
         ("2030-01-01T12:00", "2130-01-01T12:00"),
-        // Later on the wall, and earlier: the clocks went back in between.
+        // Later in local time, but earlier: the clocks went back in between.
         ("2030-10-27T03:00", "2030-10-27T01:59"),
     ] {
-        wrong.extend(stage.on_the_wall("berlin", begin, end));
+        wrong.extend(stage.in_local_time("berlin", begin, end));
     }
     let repeat = |repeat: Value| {
         let body = json!({"resource": "berlin", "booking": "new", "begin": "2030-01-01T12:00:00Z",
@@ -132,8 +133,8 @@ async fn times_that_end_before_they_begin_or_last_a_hundred_years() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn times_that_are_on_no_clock_or_twice() {
-    let stage = Stage::new("times_that_are_on_no_clock_or_twice").await;
+async fn skipped_and_ambiguous_local_times_are_refused() {
+    let stage = Stage::new("skipped_and_ambiguous_local_times_are_refused").await;
     let mut wrong = Vec::new();
     for (resource, begin, end) in [
         // In Berlin 2:00 to 3:00 is skipped on 31 March 2030 and comes twice on 27 October.
@@ -142,12 +143,12 @@ async fn times_that_are_on_no_clock_or_twice() {
         ("berlin", "2030-03-31T02:15", "2030-03-31T02:45"),
         ("berlin", "2030-10-27T02:00", "2030-10-27T05:00"),
         ("berlin", "2030-10-27T00:00", "2030-10-27T02:59"),
-        // Half an hour of Lord Howe, and a whole day of Samoa.
+        // Lord Howe skips half an hour, Samoa a whole day.
         ("lord-howe", "2030-10-06T02:15", "2030-10-06T04:00"),
         ("lord-howe", "2030-04-07T01:45", "2030-04-07T04:00"),
         ("apia", "2011-12-30T10:00", "2011-12-30T11:00"),
     ] {
-        wrong.extend(stage.on_the_wall(resource, begin, end));
+        wrong.extend(stage.in_local_time(resource, begin, end));
     }
     for (begin, end) in [
         ("2030-02-30T10:00", "2030-03-01T10:00"),
@@ -158,16 +159,16 @@ async fn times_that_are_on_no_clock_or_twice() {
         ("tomorrow", "2030-01-01T12:00"),
         ("", "2030-01-01T12:00"),
     ] {
-        wrong.extend(stage.on_the_wall("berlin", begin, end));
+        wrong.extend(stage.in_local_time("berlin", begin, end));
     }
     stage.refuses(wrong, 502, "bad_interval").await;
-    // On both sides of what is skipped there is a time, and it is as long as it is.
+    // An interval across the skipped hour has its true length.
     let over = json!({"resource": "berlin", "booking": "over", "local_begin": "2030-03-31T01:30",
         "local_end": "2030-03-31T03:30"});
     let over = stage.port.ask("resource.reserve", "over", over).await.ok();
     let times = (&over["bookings"][0]["begin"], &over["bookings"][0]["end"]);
     assert_eq!(times, (&json!("2030-03-31T00:30:00.000Z"), &json!("2030-03-31T01:30:00.000Z")));
-    // Each of the two half past two is a time of its own in UTC.
+    // In UTC each of the two 2:30 is a time of its own.
     for (booking, begin, end) in [
         ("first", "2030-10-27T00:30:00Z", "2030-10-27T01:00:00Z"),
         ("second", "2030-10-27T01:30:00Z", "2030-10-27T02:00:00Z"),
@@ -178,8 +179,8 @@ async fn times_that_are_on_no_clock_or_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn texts_that_are_no_times() {
-    let stage = Stage::new("texts_that_are_no_times").await;
+async fn malformed_times_are_refused() {
+    let stage = Stage::new("malformed_times_are_refused").await;
     let mut wrong = Vec::new();
     for begin in [
         "2030-02-30T10:00:00Z",
@@ -194,7 +195,7 @@ async fn texts_that_are_no_times() {
         wrong.extend(stage.in_utc(begin, "2030-01-01T12:00:00Z"));
     }
     stage.refuses(wrong, 101, "bad_request").await;
-    // Numbers are the times of the other encoding.
+    // Numbers are times in the other encoding only.
     let packed = stage.server.port(Encoding::MsgPack).await;
     let before = audit(&packed).await;
     for begin in [json!(-1), json!(1.5), json!(u64::MAX), json!(253_402_300_800_000_u64), json!("2030-01-01T10:00:00Z")]

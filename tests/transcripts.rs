@@ -1,8 +1,8 @@
-//! What the flows of a shop, a theatre, an arena, a cinema and a calendar look like on the wire: the frames in
-//! `docs/transcripts/` are sent one after the other, and what is answered is compared with what stands there.
+//! The flows of a shop, a theatre, an arena, a cinema and a calendar on the wire. Sends the frames of `docs/transcripts/` in
+//! order and compares the answers.
 //!
-//! `UPDATE_EXPECT=1 cargo test --test whole transcripts` writes down what is answered instead; read the difference. What differs
-//! from run to run (times that are now, epochs, versions, places in the log) is written as `…`.
+//! `UPDATE_EXPECT=1 cargo test --test whole transcripts` writes the answers instead. Review the diff. Values that differ from run
+//! to run (current times, epochs, versions, log positions) are written as `…`.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use crate::common::{ADMIN, Gateway, Home, PATIENCE};
+use crate::common::{ADMIN, Gateway, Home, TIMEOUT};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use tokio::{
@@ -23,16 +23,15 @@ use tokio_tungstenite::{
     tungstenite::{ClientRequestBuilder, Message},
 };
 
-/// Fields whose values differ from run to run.
 const VOLATILE: [&str; 7] = ["deadline", "opened_at", "at", "epoch", "version", "lines_version", "position"];
 
-/// A line that lets time pass: `(300 ms later)`.
+/// A line that waits: `(300 ms later)`.
 const LATER: (&str, &str) = ("(", " ms later)");
 
-/// A heading that says how many frames its section sends: `## A purchase (2 round trips)`.
+/// A heading with the number of frames of its section: `## A purchase (2 round trips)`.
 const ROUND_TRIPS: (&str, &str) = ("(", " round trip");
 
-/// A connection whose frames are texts, as they are.
+/// A connection that sends and receives raw text frames.
 struct Wire(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Wire {
@@ -48,10 +47,10 @@ impl Wire {
 
     async fn next(&mut self) -> String {
         loop {
-            match timeout(PATIENCE, self.0.next()).await.expect("a frame in time") {
+            match timeout(TIMEOUT, self.0.next()).await.expect("a frame in time") {
                 Some(Ok(Message::Text(text))) => return text.to_string(),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-                other => panic!("{other:?} is no frame"),
+                other => panic!("{other:?} is not a frame"),
             }
         }
     }
@@ -65,7 +64,7 @@ impl Wire {
     }
 }
 
-/// The frame with `…` for what differs from run to run.
+/// Replaces values that differ from run to run with `…`.
 fn masked(frame: &str) -> String {
     let (mut text, mut rest) = (String::new(), frame);
     while let Some((before, after)) = rest.split_once('"') {
@@ -74,7 +73,7 @@ fn masked(frame: &str) -> String {
         let (word, after) = (&after[..end], &after[end + 1..]);
         text.push_str(&format!("\"{word}\""));
         rest = after;
-        // A list or an object under one of these names is another thing.
+        // A list or an object under one of these names is something else.
         let differs = |value: &&str| VOLATILE.contains(&word) && !value.starts_with(['[', '{']);
         if let Some(value) = after.strip_prefix(':').filter(differs) {
             let end = match value.strip_prefix('"') {
@@ -88,7 +87,7 @@ fn masked(frame: &str) -> String {
     in_order(text + rest)
 }
 
-/// The frame with its entities by name: they acknowledge in any order.
+/// Sorts the entities of a frame by name. They acknowledge in any order.
 fn in_order(frame: String) -> String {
     const AT: &str = r#","at":[{"#;
     let Some((answer, at)) = frame.split_once(AT) else { return frame };
@@ -97,7 +96,7 @@ fn in_order(frame: String) -> String {
     format!("{answer}{AT}{}}}]}}", entities.join("},{"))
 }
 
-/// Where a text ends whose opening quote is behind us.
+/// The end of a text whose opening quote was consumed.
 fn end_of_text(text: &str) -> usize {
     let mut escaped = false;
     text.find(|char| {
@@ -113,7 +112,7 @@ fn number(line: &str, (before, after): (&str, &str)) -> Option<u64> {
     text.rsplit_once(before)?.1.parse().ok()
 }
 
-/// Plays a transcript, and holds what is answered against it.
+/// Plays a transcript, and compares the answers.
 async fn replay(name: &str, config: &str) {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/transcripts").join(name);
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -136,12 +135,12 @@ async fn replay(name: &str, config: &str) {
         let Some(frame) = line.strip_prefix("→ ") else { continue };
         section.0 += 1;
         let expected = lines.next_if(|line| line.starts_with("← ")).and_then(|line| line.strip_prefix("← "));
-        // What carts owe others is told to them a moment later: reads come again until it is so.
+        // Carts release holds a moment later, so reads are repeated until the answer matches.
         let is_read = !frame.contains(r#""rid":"#);
         if is_read && expected.is_none() {
             sleep(Duration::from_millis(200)).await;
         }
-        let deadline = Instant::now() + if update { Duration::from_millis(500) } else { PATIENCE };
+        let deadline = Instant::now() + if update { Duration::from_millis(500) } else { TIMEOUT };
         let mut answer = wire.answer_to(frame).await;
         while is_read && expected.is_some_and(|expected| expected != answer) && Instant::now() < deadline {
             sleep(Duration::from_millis(20)).await;
@@ -158,10 +157,10 @@ async fn replay(name: &str, config: &str) {
     }
 }
 
-/// A section sends as many frames as its heading says.
-fn check_round_trips((sent, said, heading): &(u64, Option<u64>, String)) {
-    if let Some(said) = said {
-        assert_eq!(sent, said, "{heading}");
+/// Checks that a section sends as many frames as its heading says.
+fn check_round_trips((sent, output, heading): &(u64, Option<u64>, String)) {
+    if let Some(output) = output {
+        assert_eq!(sent, output, "{heading}");
     }
 }
 
@@ -192,10 +191,10 @@ async fn a_calendar() {
 }
 
 #[test]
-fn what_differs_is_masked() {
+fn volatile_values_are_masked() {
     let frame = r#"{"id":7,"ok":{"deadline":"2026-04-12T12:30:00.000Z","text":"a \"version\":3"},"at":[{"entity":"cart/1","version":2,"position":88}]}"#;
     let expected = r#"{"id":7,"ok":{"deadline":"…","text":"a \"version\":3"},"at":[{"entity":"cart/1","version":"…","position":"…"}]}"#;
     assert_eq!(masked(frame), expected);
     let venue = r#"{"id":7,"ok":{"at":[["a",1]],"position":{"lon":13.41,"lat":52.53}}}"#;
-    assert_eq!(masked(venue), venue, "a place on the globe is no place in the log");
+    assert_eq!(masked(venue), venue, "a geographic position is not a log position");
 }

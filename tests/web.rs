@@ -1,4 +1,4 @@
-//! A node on the web: certificates that are renewed, proxies in front, and a stop that load balancers hear of.
+//! A node behind the web's infrastructure: renewed certificates, proxies, and load balancers during a shutdown.
 
 use std::{
     net::SocketAddr,
@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::common::{Encoding, Home, PATIENCE, Server, eventually, http};
+use crate::common::{Encoding, Home, Server, TIMEOUT, eventually, http};
 
 /// A certificate for `localhost` and its key, in the home of a node.
 struct Pem {
@@ -43,7 +43,7 @@ impl Pem {
         std::fs::write(&self.key, key.serialize_pem()).expect("written");
     }
 
-    /// A connection to a port that shows this certificate.
+    /// Connects to a port that presents this certificate.
     async fn connect(&self, address: SocketAddr) -> std::io::Result<TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(&self.certificate).expect("a certificate")).expect("a certificate");
@@ -57,41 +57,43 @@ impl Pem {
     }
 }
 
-/// The status of a request on a connection that is kept.
+/// Sends a request on an open connection. Returns its status.
 async fn status(stream: &mut TlsStream<TcpStream>) -> u16 {
     stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("sent");
     let mut answer = [0; 4096];
-    let read = timeout(PATIENCE, stream.read(&mut answer)).await.expect("an answer in time").expect("an answer");
+    let read = timeout(TIMEOUT, stream.read(&mut answer)).await.expect("an answer in time").expect("an answer");
     let answer = String::from_utf8_lossy(&answer[..read]).into_owned();
     answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{answer:?}"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_renewed_certificate_is_shown_at_a_signal_and_no_connection_is_cut() {
+async fn a_signal_reloads_the_certificate_without_closing_connections() {
     let home = Home::new();
     let pem = Pem::new(home.path());
     let (certificate, key) = (pem.certificate.display().to_string(), pem.key.display().to_string());
     let home = home.with_args(&["--tls-certificate", &certificate, "--tls-key", &key]);
     let server = home.start();
-    let mut before = pem.connect(server.address()).await.expect("the certificate is believed");
+    let mut before = pem.connect(server.address()).await.expect("the certificate is trusted");
     assert_eq!(status(&mut before).await, 200);
     pem.renew();
-    assert!(pem.connect(server.address()).await.is_err(), "it is read when it is time");
+    assert!(pem.connect(server.address()).await.is_err(), "it is not read before the signal");
     server.signal(Signal::HUP);
     let mut after = eventually("the new certificate is shown", async || pem.connect(server.address()).await.ok()).await;
     assert_eq!((status(&mut before).await, status(&mut after).await), (200, 200));
-    // What cannot be used is said, and changes nothing.
+    // An unusable certificate is reported and changes nothing.
     std::fs::write(&pem.key, "no key").expect("written");
     server.signal(Signal::HUP);
-    eventually("it complains", async || server.stderr().contains("no private key that can be read").then_some(()))
-        .await;
+    eventually("the node reports the error", async || {
+        server.stderr().contains("no private key that can be read").then_some(())
+    })
+    .await;
     assert_eq!(status(&mut before).await, 200);
     assert!(pem.connect(server.address()).await.is_ok());
     server.stop();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_certificate_that_cannot_be_used_is_named_at_the_start() {
+async fn a_start_with_an_unusable_certificate_names_it() {
     let home = Home::new();
     let pem = Pem::new(home.path());
     std::fs::write(&pem.key, KeyPair::generate().expect("a key").serialize_pem()).expect("written");
@@ -100,41 +102,45 @@ async fn a_certificate_that_cannot_be_used_is_named_at_the_start() {
     assert!(refused.code == Some(2) && refused.stderr.contains("it does not go with the key"), "{refused:?}");
 }
 
-/// A node that goes on for this long after it has said that it stops.
+/// A node that serves for this long after SIGTERM.
 fn with_drain(drain_ms: u64) -> Home {
     Home::with_config("[log]\nsegment_bytes = 1_048_576\n").with_args(&["--drain-ms", &drain_ms.to_string()])
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_stops_says_so_first_and_goes_on_for_a_while() {
+async fn a_stopping_node_is_not_ready_and_serves_until_the_drain_ends() {
     let home = with_drain(3_000);
     let server = home.start();
     let address = server.address();
     let before = server.port(Encoding::Json).await;
-    let told = Instant::now();
+    let signalled = Instant::now();
     server.signal(Signal::TERM);
-    eventually("it says that it is not ready", async || (http::get(address, "/readyz").await.0 == 503).then_some(()))
-        .await;
-    // Load balancers still send it clients; they and those before are served.
+    eventually("the node is not ready", async || (http::get(address, "/readyz").await.0 == 503).then_some(())).await;
+    // Load balancers still send clients, and the node serves new and old ones.
     assert_eq!(http::get(address, "/healthz").await.0, 200);
     let after = server.port(Encoding::MsgPack).await;
     for (port, token) in [(&before, 1), (&after, 2)] {
         port.ask("cart.open", "open", json!({"token": format!("{token:032x}")})).await.ok();
     }
-    assert!(told.elapsed() < Duration::from_millis(2_500), "the machine is too slow for this test");
+    assert!(signalled.elapsed() < Duration::from_millis(2_500), "the machine is too slow for this test");
     let (ended, _) = server.ended();
-    assert!(ended.success() && told.elapsed() >= Duration::from_secs(3), "{ended} after {:?}", told.elapsed());
+    assert!(
+        ended.success() && signalled.elapsed() >= Duration::from_secs(3),
+        "{ended} after {:?}",
+        signalled.elapsed()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_says_it_twice_or_at_the_terminal_does_not_wait() {
+async fn a_second_signal_or_ctrl_c_skips_the_drain() {
     let home = with_drain(60_000);
     for signals in [[Signal::TERM, Signal::TERM], [Signal::INT, Signal::INT]] {
         let server = home.start();
         server.signal(signals[0]);
         if signals[0] == Signal::TERM {
             let address = server.address();
-            eventually("it is leaving", async || (http::get(address, "/readyz").await.0 == 503).then_some(())).await;
+            eventually("the node is not ready", async || (http::get(address, "/readyz").await.0 == 503).then_some(()))
+                .await;
             server.signal(signals[1]);
         }
         assert!(server.ended().0.success());
@@ -150,11 +156,11 @@ async fn upgrade(server: &Server, before: &[u8], headers: &str) -> String {
     );
     stream.write_all(&[before, request.as_bytes()].concat()).await.expect("sent");
     let mut answer = vec![0; 512];
-    let read = timeout(PATIENCE, stream.read(&mut answer)).await.expect("an answer in time").unwrap_or(0);
+    let read = timeout(TIMEOUT, stream.read(&mut answer)).await.expect("an answer in time").unwrap_or(0);
     String::from_utf8_lossy(&answer[..read]).into_owned()
 }
 
-/// A node behind these proxies, whose log names its clients.
+/// A node behind these proxies that logs the addresses of clients.
 fn behind(proxies: &str, header: &str) -> (Home, Server) {
     let config =
         format!("[listen]\nproxies = [{proxies:?}]\nproxy_header = {header:?}\n[log]\nsegment_bytes = 1_048_576\n");
@@ -163,12 +169,12 @@ fn behind(proxies: &str, header: &str) -> (Home, Server) {
     (home, server)
 }
 
-async fn came_from(server: &Server, client: &str) {
+async fn expect_client(server: &Server, client: &str) {
     let line = format!("a connection becomes a WebSocket client={client}");
     eventually(&line, async || plain(&server.stderr()).contains(&line).then_some(())).await;
 }
 
-/// A log without its colours.
+/// Removes the colours of a log.
 fn plain(log: &str) -> String {
     let mut parts = log.split('\u{1b}');
     let first = parts.next().unwrap_or_default().to_owned();
@@ -176,10 +182,10 @@ fn plain(log: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn proxies_say_whose_connections_they_are() {
+async fn proxies_report_the_client_address() {
     let (_home, server) = behind("127.0.0.1", "x-forwarded-for");
     assert!(upgrade(&server, b"", "x-forwarded-for: 192.0.2.1\r\n").await.starts_with("HTTP/1.1 101"));
-    came_from(&server, "192.0.2.1").await;
+    expect_client(&server, "192.0.2.1").await;
     drop(server);
 
     // PROXY protocol, version 2: TCP over IPv4 from 192.0.2.7.
@@ -187,13 +193,13 @@ async fn proxies_say_whose_connections_they_are() {
     header.extend([192, 0, 2, 7, 127, 0, 0, 1, 0x30, 0x39, 0x1c, 0x0c]);
     let (_home, server) = behind("127.0.0.0/8", "proxy-protocol");
     assert!(upgrade(&server, &header, "x-forwarded-for: 192.0.2.1\r\n").await.starts_with("HTTP/1.1 101"));
-    came_from(&server, "192.0.2.7").await;
-    assert_eq!(upgrade(&server, b"", "").await, "", "a proxy that does not say whose it is");
+    expect_client(&server, "192.0.2.7").await;
+    assert_eq!(upgrade(&server, b"", "").await, "", "a proxy connection without a PROXY header");
     drop(server);
 
     let (_home, server) = behind("192.0.2.0/24", "proxy-protocol");
     assert!(upgrade(&server, b"", "x-forwarded-for: 192.0.2.1\r\n").await.starts_with("HTTP/1.1 101"));
-    came_from(&server, "127.0.0.1").await;
+    expect_client(&server, "127.0.0.1").await;
     let forged = upgrade(&server, &header, "").await;
-    assert!(!forged.starts_with("HTTP/1.1 101"), "a stranger says whose it is: {forged}");
+    assert!(!forged.starts_with("HTTP/1.1 101"), "a client that is not a proxy sets the header: {forged}");
 }

@@ -1,5 +1,5 @@
-//! The whole program, one node of it as a child process, from outside. One executable, for it takes minutes to build several;
-//! clusters (`cluster`, `nemesis`) have their own.
+//! End-to-end tests of the program with one node as a child process. They share one executable, because several take minutes to
+//! build. Clusters (`cluster`, `nemesis`) have their own.
 
 mod common;
 

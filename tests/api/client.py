@@ -1,4 +1,4 @@
-"""Buys a seat with the client that tests/api/run generates, of the node at the address that is given."""
+"""Buys a seat at the given address with the client that tests/api/run generates."""
 
 import importlib
 import pkgutil

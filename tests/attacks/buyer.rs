@@ -1,4 +1,4 @@
-//! A good buyer: opens a cart, holds a seat, buys it, again and again, and repeats what was not answered.
+//! A legitimate buyer: opens a cart, holds a seat and buys it, again and again, and repeats requests without an answer.
 
 use std::{
     collections::BTreeMap,
@@ -17,63 +17,63 @@ use tokio::{
 };
 
 use super::wire;
-use crate::common::{Answer, Dice, Encoding, PATIENCE, Port, Theatre, checkout};
+use crate::common::{Answer, Encoding, Port, Rng, TIMEOUT, Theatre, checkout};
 
-/// Where the buyer comes from: not where attackers do.
+/// The buyer's address, which no attacker uses.
 pub(crate) const BUYER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// Between two purchases.
-const REST: Duration = Duration::from_millis(5);
+/// Pause between two purchases.
+const PAUSE: Duration = Duration::from_millis(5);
 
-/// Before something is repeated.
-const AGAIN: Duration = Duration::from_millis(50);
+/// Pause before a repeat.
+const REPEAT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long one step of a purchase may take with all its repeats.
-const STEP: Duration = PATIENCE;
+/// Time limit of one step of a purchase, with all repeats.
+const STEP: Duration = TIMEOUT;
 
-/// What became of the purchases so far.
+/// Results of the purchases so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bought {
-    /// When each purchase began, and how long it took.
+    /// The begin and the duration of each purchase.
     pub(crate) purchases: Vec<(Instant, Duration)>,
-    /// What was repeated, by the code of the failure; 0 = the connection was gone or was not had.
+    /// Repeats by the code of the failure. 0 = no connection.
     pub(crate) repeats: BTreeMap<u64, usize>,
-    /// What could not be bought, and why.
+    /// Failed purchases, and why.
     pub(crate) failed: Vec<String>,
 }
 
-/// The buyer at work.
+/// A running buyer.
 pub(crate) struct Buyer {
     bought: Arc<Mutex<Bought>>,
     stop: Arc<AtomicBool>,
     task: JoinHandle<()>,
 }
 
-struct Purse {
+struct BuyerTask {
     address: SocketAddr,
     theatre: Theatre,
-    dice: Dice,
+    rng: Rng,
     bought: Arc<Mutex<Bought>>,
     port: Option<Port>,
-    /// Purchases over one connection.
+    /// Purchases per connection.
     each: usize,
 }
 
 impl Buyer {
-    /// Starts, with a new connection after this many purchases.
-    pub(crate) fn start(address: SocketAddr, theatre: &Theatre, dice: Dice, each: usize) -> Buyer {
+    /// Starts, and reconnects after `each` purchases.
+    pub(crate) fn start(address: SocketAddr, theatre: &Theatre, rng: Rng, each: usize) -> Buyer {
         let (bought, stop) = (Arc::<Mutex<Bought>>::default(), Arc::new(AtomicBool::new(false)));
-        let purse = Purse { address, theatre: theatre.clone(), dice, bought: Arc::clone(&bought), port: None, each };
-        let task = tokio::spawn(purse.go_on(Arc::clone(&stop)));
+        let task = BuyerTask { address, theatre: theatre.clone(), rng, bought: Arc::clone(&bought), port: None, each };
+        let task = tokio::spawn(task.run(Arc::clone(&stop)));
         Buyer { bought, stop, task }
     }
 
-    /// What was bought so far.
+    /// The results so far.
     pub(crate) fn bought(&self) -> Bought {
         self.bought.lock().expect("no panic").clone()
     }
 
-    /// Ends the purchase that is under way, and says what was bought.
+    /// Finishes the current purchase. Returns the results.
     pub(crate) async fn stop(self) -> Bought {
         self.stop.store(true, Ordering::Relaxed);
         self.task.await.expect("a buyer");
@@ -81,8 +81,8 @@ impl Buyer {
     }
 }
 
-impl Purse {
-    async fn go_on(mut self, stop: Arc<AtomicBool>) {
+impl BuyerTask {
+    async fn run(mut self, stop: Arc<AtomicBool>) {
         let all = self.theatre.sessions.len() * usize::from(self.theatre.rows) * usize::from(self.theatre.seats);
         for number in 0..all {
             if stop.load(Ordering::Relaxed) {
@@ -100,16 +100,16 @@ impl Purse {
                     Err(why) => bought.failed.push(why),
                 }
             }
-            sleep(REST).await;
+            sleep(PAUSE).await;
         }
-        self.bought.lock().expect("no panic").failed.push("every seat is sold: the stage is too small".into());
+        self.bought.lock().expect("no panic").failed.push("every seat is sold: the hall is too small".into());
     }
 
     async fn purchase(&mut self, number: usize) -> Result<(), String> {
         let (rows, seats) = (usize::from(self.theatre.rows), usize::from(self.theatre.seats));
         let session = self.theatre.sessions[number / (rows * seats)].clone();
         let seat = json!([number % (rows * seats) / seats, number % seats]);
-        let token = self.dice.token();
+        let token = self.rng.token();
         self.step(&token, "cart.open", json!({"token": token})).await?;
         self.step(&token, "cart.hold_seats", json!({"token": token, "session": session, "seats": [seat]})).await?;
         let order = self.step(&token, "cart.checkout", checkout(&token)).await?;
@@ -119,7 +119,7 @@ impl Purse {
         }
     }
 
-    /// Asks until there is an answer that is final.
+    /// Repeats a request until its answer is final.
     async fn step(&mut self, token: &str, op: &str, body: Value) -> Result<Value, String> {
         let rid = format!("{op}-{}", &token[..16]);
         let begun = Instant::now();
@@ -140,7 +140,7 @@ impl Purse {
             if begun.elapsed() > STEP {
                 return Err(format!("{op}: no answer in {STEP:?}, the last failure is {code}"));
             }
-            sleep(AGAIN).await;
+            sleep(REPEAT_PAUSE).await;
         }
     }
 

@@ -1,4 +1,4 @@
-//! Every code that a caller may be answered: a recipe that makes a node answer it, or a test that does.
+//! Every code that a caller may receive has a recipe that makes a node answer it, or a test elsewhere.
 
 use std::collections::BTreeSet;
 
@@ -11,20 +11,17 @@ use super::{
     tokens,
     wire::{self, attacker},
 };
-use crate::common::{Answer, Dice, Encoding, Port, checkout};
+use crate::common::{Answer, Encoding, Port, Rng, checkout};
 
-/// Codes that take a gateway, a cluster, a full disk, a panic or a clock, and the tests that have these.
+/// Codes that need a gateway, a cluster, a full disk, a panic or a clock, and the tests that produce them.
 const ELSEWHERE: &[(u16, Pointer)] = &[
     (106, at("crates/core/tests/rules/bounds.rs", "holds_and_waiters_under_way_are_bounded")),
-    // The client answers this itself, for a node that is too old; no node does.
+    // The client produces this itself for a node that is too old. No node sends it.
     (110, at("crates/client/tests/all/nodes.rs", "a_field_is_not_sent_to_a_node_that_does_not_know_it")),
-    (
-        307,
-        at("crates/core/tests/rules/bounds.rs", "an_active_cart_ends_at_its_highest_age_however_often_it_is_touched"),
-    ),
-    (601, at("tests/payments/outcomes.rs", "payments_that_come_to_nothing")),
-    (602, at("tests/payments/operators.rs", "an_operator_settles_it")),
-    (603, at("tests/payments/outcomes.rs", "payments_that_come_to_nothing")),
+    (307, at("crates/core/tests/rules/bounds.rs", "a_touched_cart_ends_at_its_maximum_age")),
+    (601, at("tests/payments/outcomes.rs", "failed_payments_release_or_keep_the_cart")),
+    (602, at("tests/payments/operators.rs", "an_operator_settles_an_unanswered_payment")),
+    (603, at("tests/payments/outcomes.rs", "failed_payments_release_or_keep_the_cart")),
     (801, at("crates/core/tests/all/cluster/moves.rs", "every_refusal")),
     (802, at("crates/core/tests/all/cluster/moves.rs", "every_refusal")),
     (803, at("crates/core/tests/all/cluster/moves.rs", "every_refusal")),
@@ -33,63 +30,63 @@ const ELSEWHERE: &[(u16, Pointer)] = &[
     (806, at("crates/core/tests/all/cluster/moves.rs", "every_refusal")),
     (807, at("crates/core/tests/all/cluster/moves.rs", "every_refusal")),
     (808, at("crates/core/tests/all/cluster/stories.rs", "a_member_is_drained_and_retires")),
-    (809, at("crates/core/src/cluster_table/decide.rs", "no_node_joins_when_every_id_was_given")),
-    (810, at("tests/cluster/members.rs", "who_does_not_know_the_secret_is_kept_out")),
-    (811, at("tests/cluster/members.rs", "members_come_and_go")),
+    (809, at("crates/core/src/cluster_table/decide.rs", "no_node_joins_when_every_id_is_used")),
+    (810, at("tests/cluster/members.rs", "nodes_without_the_secret_are_refused")),
+    (811, at("tests/cluster/members.rs", "members_join_and_leave")),
     (901, at("crates/edge/tests/all/server/requests.rs", "more_under_way_than_allowed_is_busy")),
     (902, at("crates/edge/tests/all/server/requests.rs", "the_deadline_is_kept_and_a_late_answer_is_dropped")),
-    (903, at("crates/edge/tests/all/server/roles.rs", "a_node_that_does_not_hear_of_the_directory_sells_on")),
+    (903, at("crates/edge/tests/all/server/roles.rs", "a_node_without_the_directory_still_sells")),
     (904, at("crates/edge/tests/all/server/connections.rs", "a_draining_server_lets_clients_finish")),
     (905, at("tests/crash.rs", "a_full_disk_refuses_and_recovers").through("full_disk")),
     (906, at("tests/cluster/panics.rs", "a_decision_that_panics_fails_one_request")),
 ];
 
-/// The name as the sources write the variant: `seats_taken` is `SeatsTaken`.
+/// The name of the variant in the sources: `seats_taken` is `SeatsTaken`.
 fn variant(name: &str) -> String {
     let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
     name.split('_').map(capital).collect()
 }
 
-/// Asks, and remembers the codes of the answers.
+/// Sends requests, and records the codes of the answers.
 struct Seen {
     codes: BTreeSet<u64>,
-    dice: Dice,
+    rng: Rng,
 }
 
 impl Seen {
     async fn ask(&mut self, port: &Port, code: u64, op: &str, body: Value) {
-        let rid = self.dice.token();
-        let told = port.ask(op, &rid, body.clone()).await;
-        self.is(&told, code, &format!("{op} {body}"));
+        let rid = self.rng.token();
+        let answer = port.ask(op, &rid, body.clone()).await;
+        self.is(&answer, code, &format!("{op} {body}"));
     }
 
-    fn is(&mut self, told: &Answer, code: u64, asked: &str) {
-        match told {
+    fn is(&mut self, answer: &Answer, code: u64, asked: &str) {
+        match answer {
             Answer::No(no) => {
                 assert_eq!(no.code, code, "{asked}: {}", no.body);
-                let row = REFUSALS.iter().find(|row| u64::from(row.code) == code).expect("a code that there is");
+                let row = REFUSALS.iter().find(|row| u64::from(row.code) == code).expect("a known code");
                 assert_eq!(no.name, row.name, "{asked}");
                 for detail in row.details {
                     assert!(no.body.get(detail).is_some(), "{asked}: {detail} is missing in {}", no.body);
                 }
             }
             Answer::Fail(found) => assert_eq!(*found, code, "{asked}"),
-            other => panic!("{asked} is to be answered {code}: {other:?}"),
+            other => panic!("{asked} must be answered {code}: {other:?}"),
         }
         self.codes.insert(code);
     }
 
     fn token(&mut self) -> String {
-        self.dice.token()
+        self.rng.token()
     }
 }
 
-async fn done(port: &Port, dice: &mut Dice, op: &str, body: Value) -> Value {
-    port.ask(op, &dice.token(), body).await.ok()
+async fn done(port: &Port, rng: &mut Rng, op: &str, body: Value) -> Value {
+    port.ask(op, &rng.token(), body).await.ok()
 }
 
-/// What a node needs for all of it.
-async fn furnish(port: &Port, dice: &mut Dice) {
+/// Creates the entities that the recipes need.
+async fn create_entities(port: &Port, rng: &mut Rng) {
     let price = json!({"amount": 100, "currency": "EUR"});
     let session = |id: &str, hall: &str, day: u32, more: Value| {
         let mut body = json!({
@@ -123,7 +120,7 @@ async fn furnish(port: &Port, dice: &mut Dice) {
         ),
         ("resource.reserve", booking("choir", "09:00", "10:00")),
     ] {
-        done(port, dice, op, body).await;
+        done(port, rng, op, body).await;
     }
 }
 
@@ -131,27 +128,27 @@ fn booking(name: &str, begin: &str, end: &str) -> Value {
     json!({"resource": "room", "booking": name, "begin": format!("2041-01-07T{begin}:00Z"), "end": format!("2041-01-07T{end}:00Z")})
 }
 
-/// Makes a node answer every code that one node can be made to answer.
+/// Makes a node answer every code that one node can produce.
 async fn recipes(stage: &Stage) -> BTreeSet<u64> {
-    let mut seen = Seen { codes: BTreeSet::new(), dice: stage.dice.fork(100) };
+    let mut seen = Seen { codes: BTreeSet::new(), rng: stage.rng.fork(100) };
     let operator = stage.operator().await;
-    furnish(&operator, &mut seen.dice.fork(7)).await;
+    create_entities(&operator, &mut seen.rng.fork(7)).await;
     let guest = wire::guest(attacker(1), stage.address()).await;
 
     // Requests.
     seen.ask(&guest, 101, "venue.get", json!({"id": 7})).await;
     seen.ask(&guest, 102, "venue.steal", json!({})).await;
     seen.ask(&guest, 103, "title.search", json!({"name": "x".repeat(300)})).await;
-    let told = guest.read("cart.open", json!({"token": seen.token()})).await;
-    seen.is(&told, 104, "a cart without a request id");
+    let answer = guest.read("cart.open", json!({"token": seen.token()})).await;
+    seen.is(&answer, 104, "a cart without a request id");
     let token = seen.token();
     guest.ask("cart.hold_seats", "once", json!({"token": token, "session": "row-1", "seats": [[0, 1]]})).await.ok();
-    let told =
+    let answer =
         guest.ask("cart.hold_seats", "once", json!({"token": token, "session": "row-1", "seats": [[0, 2]]})).await;
-    seen.is(&told, 105, "a request id that comes with another body");
+    seen.is(&answer, 105, "a request id that comes with another body");
     seen.ask(&guest, 107, "venue.put", json!({"id": "mine", "name": "Mine"})).await;
     let key = tokens::key(stage, "till", "sell").await;
-    let till = wire::port(attacker(2), stage.address(), Encoding::MsgPack, Some(&key)).await.expect("it gets in");
+    let till = wire::port(attacker(2), stage.address(), Encoding::MsgPack, Some(&key)).await.expect("cannot connect");
     seen.ask(&till, 108, "venue.put", json!({"id": "mine", "name": "Mine"})).await;
 
     // Seats and places.
@@ -228,11 +225,12 @@ async fn recipes(stage: &Stage) -> BTreeSet<u64> {
     let dollars = json!({"id": "pen", "name": "pen", "price": {"amount": 1, "currency": "USD"}, "stock": 5});
     seen.ask(&operator, 703, "product.put", dollars).await;
 
-    // The budget of the whole address: last, for it is used up then.
+    // Exhausts the budget of the whole address, so it comes last.
     let asked = (0..3_000).map(|_| guest.read("venue.get", json!({"id": "royal"})));
-    let told = futures_util::future::join_all(asked).await;
-    let told = told.iter().find(|told| matches!(told, Answer::No(_))).expect("five seconds' worth are 2 500");
-    seen.is(told, 109, "three thousand requests at once");
+    let answer = futures_util::future::join_all(asked).await;
+    let answer =
+        answer.iter().find(|answer| matches!(answer, Answer::No(_))).expect("the budget of five seconds is 2 500");
+    seen.is(answer, 109, "three thousand requests at once");
     seen.codes
 }
 
@@ -256,6 +254,6 @@ async fn every_code_is_answered_by_some_test() {
     }
     let unknown: Vec<u16> =
         ELSEWHERE.iter().map(|(code, _)| *code).filter(|code| !all.iter().any(|(known, _)| known == code)).collect();
-    assert_eq!(unknown, [0; 0], "codes that there are not");
+    assert_eq!(unknown, [0; 0], "unknown codes");
     stage.server.stop();
 }

@@ -1,4 +1,4 @@
-//! Others' carts, orders, purchases and feeds: a customer of the shop wants those of another one.
+//! Carts, orders, purchases and feeds of other customers: a customer of the shop tries to use them.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn cart_of(token: &str) -> String {
     token.cart().to_string()
 }
 
-/// Everything that bob may try at ada's cart: with its id and another token.
+/// Everything that bob may try on ada's cart: with its id and another token.
 fn attempts(cart: &str, token: &str, session: &str) -> Vec<(&'static str, Value)> {
     let body = |more: Value| {
         let mut body = json!({"cart": cart, "token": token});
@@ -44,26 +44,26 @@ async fn tries(port: &Port, attempts: Vec<(&'static str, Value)>, code: u64, nam
     for (number, (op, body)) in attempts.into_iter().enumerate() {
         match port.ask(op, &format!("try-{number}"), body.clone()).await {
             Answer::No(no) => assert_eq!((no.code, no.name.as_str()), (code, name), "{op} {body}: {}", no.body),
-            other => panic!("{op} {body} of another's cart: {other:?}"),
+            other => panic!("{op} {body} on a foreign cart: {other:?}"),
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_anothers_is_neither_read_nor_changed() {
+async fn foreign_carts_are_neither_read_nor_changed() {
     let shop = Shop::new();
     let stage =
-        Stage::of_home("what_is_anothers_is_neither_read_nor_changed", Home::with_config(&with_tokens(&shop))).await;
-    let siege = stage.siege("2 others' carts and purchases", 20).await;
-    let mut dice = stage.dice.fork(100);
+        Stage::of_home("foreign_carts_are_neither_read_nor_changed", Home::with_config(&with_tokens(&shop))).await;
+    let run = stage.start_attack("2 foreign carts and purchases", 20).await;
+    let mut rng = stage.rng.fork(100);
     let connect = async |number: u8, token: Option<String>| {
         let port = wire::port(attacker(number), stage.address(), Encoding::Json, token.as_deref()).await;
-        port.unwrap_or_else(|error| panic!("{number} gets in: {error}"))
+        port.unwrap_or_else(|error| panic!("{number} cannot connect: {error}"))
     };
     let ada = connect(1, Some(shop.eddsa(&good("ada", "sell")))).await;
     let session = stage.theatre.sessions.last().expect("sessions").clone();
-    // Ada has a cart, and has bought something.
-    let (open, done) = (dice.token(), dice.token());
+    // Ada has a cart and an order.
+    let (open, done) = (rng.token(), rng.token());
     for (token, row) in [(&open, 18), (&done, 17)] {
         let body = json!({"token": token, "customer": "ada", "session": session, "seats": [[row, 1], [row, 2]]});
         ada.ask("cart.hold_seats", "h", body).await.ok();
@@ -82,7 +82,7 @@ async fn what_is_anothers_is_neither_read_nor_changed() {
     ];
     for (shows, other) in &others {
         println!("with {shows}");
-        let token = dice.token();
+        let token = rng.token();
         tries(other, attempts(&cart_of(&open), &token, &session), 305, "not_your_cart").await;
         let named = vec![
             ("cart.open", json!({"token": token, "customer": "ada"})),
@@ -103,23 +103,24 @@ async fn what_is_anothers_is_neither_read_nor_changed() {
             other.frame(json!({"op": "hello", "body": hello})).await.no(108, "forbidden");
         }
     }
-    // By HTTP it is the same.
+    // The same over HTTP.
     let headers = tokens::shows_customer("bob", &tokens::of_customer("bob"));
     for (op, body) in [
         ("customer.purchases", json!({"customer": "ada"})),
         ("order.get", json!({"order": order["id"]})),
-        ("cart.get", json!({"cart": cart_of(&open), "token": dice.token()})),
+        ("cart.get", json!({"cart": cart_of(&open), "token": rng.token()})),
     ] {
-        let told = wire::post(attacker(5), stage.address(), op, &headers, &body.to_string()).await.expect("an answer");
-        assert_eq!(told.status, 403, "{op}: {}", told.body);
+        let answer =
+            wire::post(attacker(5), stage.address(), op, &headers, &body.to_string()).await.expect("an answer");
+        assert_eq!(answer.status, 403, "{op}: {}", answer.body);
     }
-    // Nothing of hers has changed; what is hers she may read and buy.
+    // Nothing of Ada's has changed, and she can read and buy.
     assert_eq!(ada.read("cart.get", json!({"token": open})).await.ok(), before);
     ada.read("order.get", json!({"order": order["id"]})).await.ok();
     assert_eq!(ada.read("customer.purchases", json!({"customer": "ada"})).await.ok()["newest"], 1);
     ada.ask("cart.checkout", "c", checkout(&open)).await.ok();
     assert!(stage.metric("boxoffice_edge_denied_total{reason=\"customer\"}").await >= 5 * others.len() as u64);
-    let sold = siege.end().await;
-    stage.is_as_bought(sold + 4).await;
+    let sold = run.end().await;
+    stage.has_sold_exactly(sold + 4).await;
     stage.server.stop();
 }

@@ -1,4 +1,5 @@
-//! Guesses: of keys, of tokens, of customers' tokens, of carts' secrets. They are answered late and are counted; others are not delayed.
+//! Guesses of keys, tokens, customers' tokens and carts' secrets. They are answered late and counted. Other callers are not
+//! delayed.
 
 use std::{
     sync::{
@@ -18,29 +19,29 @@ use super::{
     tokens::{self, Shop, good},
     wire::{self, attacker, shows},
 };
-use crate::common::{Answer, Dice, Encoding, Home, checkout, eventually};
+use crate::common::{Answer, Encoding, Home, Rng, checkout, eventually};
 
-/// Guessers at once.
+/// Concurrent guessers.
 const GUESSERS: usize = 32;
 
-/// Wrong ones that are answered at once, and by how much each further one is later.
+/// Wrong guesses that are answered at once, and the delay that each further one adds.
 const FREE: usize = 3;
 const STEP: Duration = Duration::from_millis(500);
 
-/// One address guesses with many connections at once: most answers are still kept back when the attack is over.
+/// One address guesses over many connections at once. Most answers are still delayed at the end of the attack.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn guesses_of_one_address_are_slow_and_delay_nobody_else() {
+async fn guesses_are_delayed_for_their_own_address_only() {
     let shop = Shop::new();
     let home = Home::with_config(&with_tokens(&shop));
-    let stage = Stage::of_home("guesses_of_one_address_are_slow_and_delay_nobody_else", home).await;
+    let stage = Stage::of_home("guesses_are_delayed_for_their_own_address_only", home).await;
     let key = tokens::key(&stage, "till", "desk").await;
     let other_shop = Shop::new();
-    let siege = stage.siege("8 guesses of keys and tokens", 1).await;
+    let run = stage.start_attack("8 guesses of keys and tokens", 1).await;
     let begun = Instant::now();
     let (asked, answered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut tasks = Vec::new();
     for number in 0..GUESSERS {
-        let (address, mut dice) = (stage.address(), stage.dice.fork(100 + number as u64));
+        let (address, mut rng) = (stage.address(), stage.rng.fork(100 + number as u64));
         let (asked, answered, forged) =
             (Arc::clone(&asked), Arc::clone(&answered), other_shop.eddsa(&good("ada", "sell")));
         tasks.push(tokio::spawn(async move {
@@ -48,82 +49,80 @@ async fn guesses_of_one_address_are_slow_and_delay_nobody_else() {
                 asked.fetch_add(1, Ordering::Relaxed);
                 if number % 4 == 3 {
                     let port = wire::guest(attacker(1), address).await;
-                    port.frame(json!({"op": "hello", "body": {"token": dice.token()}}))
-                        .await
-                        .no(107, "unauthenticated");
+                    port.frame(json!({"op": "hello", "body": {"token": rng.token()}})).await.no(107, "unauthenticated");
                 } else {
                     let headers = match number % 4 {
-                        0 => shows(Some(&format!("bok.till.{}{}", dice.token(), dice.token()))),
+                        0 => shows(Some(&format!("bok.connection.{}{}", rng.token(), rng.token()))),
                         1 => shows(Some(&forged)),
-                        _ => tokens::shows_customer("ada", &format!("{}{}", dice.token(), dice.token())),
+                        _ => tokens::shows_customer("ada", &format!("{}{}", rng.token(), rng.token())),
                     };
-                    let told = wire::post(attacker(1), address, "admin.keys", &headers, "{}").await;
-                    let Ok(told) = told else { continue };
-                    assert_eq!((told.status, told.code()), (401, 107), "{}", told.body);
+                    let reply = wire::post(attacker(1), address, "admin.keys", &headers, "{}").await;
+                    let Ok(reply) = reply else { continue };
+                    assert_eq!((reply.status, reply.code()), (401, 107), "{}", reply.body);
                 }
                 answered.fetch_add(1, Ordering::Relaxed);
             }
         }));
     }
-    siege.wait().await;
-    let (elapsed, heard) = (begun.elapsed(), answered.load(Ordering::Relaxed));
-    // The owner of the key is behind the same address, and is let in at once while guesses wait.
+    run.wait().await;
+    let (elapsed, answers) = (begun.elapsed(), answered.load(Ordering::Relaxed));
+    // The owner of the key is behind the same address. Its correct key is accepted at once while guesses wait.
     let headers = shows(Some(&key));
     let right = wire::post(attacker(1), stage.address(), "venue.get", &headers, "{\"id\":\"royal\"}");
-    let right = timeout(Duration::from_secs(9), right).await.expect("what fits does not wait").expect("an answer");
+    let right = timeout(Duration::from_secs(9), right).await.expect("a correct key does not wait").expect("an answer");
     assert_eq!(right.status, 200);
-    // Each one in its turn waits a step longer, so few are answered, whatever the number of connections.
+    // Each guess waits a step longer than the one before, so few are answered, whatever the number of connections.
     let most = FREE + 1 + (elapsed.as_secs_f64() / STEP.as_secs_f64()) as usize * 2;
     println!(
-        "attack | 8 guesses: {heard} answered in {:.1} s, {} asked",
+        "attack | 8 guesses: {answers} answered in {:.1} s, {} asked",
         elapsed.as_secs_f64(),
         asked.load(Ordering::Relaxed)
     );
     if elapsed < Duration::from_secs(8) {
-        assert!(heard <= most, "{heard} guesses were answered in {elapsed:?}");
+        assert!(answers <= most, "{answers} guesses were answered in {elapsed:?}");
     } else {
-        // At most ten seconds later: each connection hears of one in that time.
-        assert!(heard <= most + GUESSERS * (elapsed.as_secs() as usize / 8), "{heard} in {elapsed:?}");
+        // The delay is at most ten seconds, so each connection gets one answer in that time.
+        assert!(answers <= most + GUESSERS * (elapsed.as_secs() as usize / 8), "{answers} in {elapsed:?}");
     }
-    assert!(stage.metric("boxoffice_edge_denied_total{reason=\"token\"}").await >= heard as u64);
+    assert!(stage.metric("boxoffice_edge_denied_total{reason=\"token\"}").await >= answers as u64);
     for task in tasks {
         task.abort();
-        // One that has panicked says so.
+        // Reports a panic of a guesser.
         let Err(ended) = task.await;
         assert!(ended.is_cancelled(), "a guesser: {ended}");
     }
-    let sold = siege.end().await;
-    stage.is_as_bought(sold).await;
+    let sold = run.end().await;
+    stage.has_sold_exactly(sold).await;
     stage.server.stop();
 }
 
-/// The secret of a cart has 128 bits. Guesses of it are bounded by the rate of requests; none opens the cart.
+/// The secret of a cart has 128 bits. The rate of requests bounds guesses, and none opens the cart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn guesses_of_a_carts_secret_are_bounded_by_the_rate() {
     let stage = Stage::new("guesses_of_a_carts_secret_are_bounded_by_the_rate", "").await;
-    let siege = stage.siege("8 guesses of carts' secrets", 20).await;
-    let mut dice: Dice = stage.dice.fork(100);
+    let run = stage.start_attack("8 guesses of carts' secrets", 20).await;
+    let mut rng: Rng = stage.rng.fork(100);
     let owner = wire::guest(attacker(2), stage.address()).await;
-    let token = dice.token();
+    let token = rng.token();
     let session = stage.theatre.sessions.last().expect("sessions");
     let held = owner.ask("cart.hold_best", "1", json!({"token": token, "session": session, "count": 2})).await.ok();
     let cart = held["cart"].as_str().expect("a cart").to_owned();
     let (mut wrong, mut unknown, mut limited) = (0, 0, 0);
     let mut ports = join_all((0..4).map(|_| wire::guest(attacker(1), stage.address()))).await;
     let begun = Instant::now();
-    while limited == 0 || !siege.is_over() {
+    while limited == 0 || !run.is_over() {
         for port in &mut ports {
             if port.is_closed() {
                 assert_eq!(port.closed().await, 4104, "too many requests");
                 let again = async || wire::port(attacker(1), stage.address(), Encoding::Json, None).await.ok();
-                *port = eventually("it is let in again", again).await;
+                *port = eventually("the node accepts the connection", again).await;
             }
         }
         let guesses: Vec<_> = (0..200)
             .map(|number| {
                 let body = match number % 2 {
-                    0 => json!({"token": dice.token(), "cart": cart}),
-                    _ => json!({"token": dice.token()}),
+                    0 => json!({"token": rng.token(), "cart": cart}),
+                    _ => json!({"token": rng.token()}),
                 };
                 let op = ["cart.get", "cart.cancel"][number / 2 % 2];
                 ports[number % 4].ask(op, "g", body)
@@ -141,7 +140,7 @@ async fn guesses_of_a_carts_secret_are_bounded_by_the_rate() {
                 other => panic!("a guess is wrong: {other:?}"),
             }
         }
-        assert!(begun.elapsed() < Duration::from_secs(60) + siege.left(), "nothing stops it");
+        assert!(begun.elapsed() < Duration::from_secs(60) + run.left(), "no limit stops the guesses");
     }
     println!(
         "attack | 8 guesses of carts' secrets: {wrong} not_your_cart, {unknown} not_found, {limited} rate_limited"
@@ -153,7 +152,7 @@ async fn guesses_of_a_carts_secret_are_bounded_by_the_rate() {
         begun.elapsed()
     );
     owner.ask("cart.checkout", "2", checkout(&token)).await.ok();
-    let sold = siege.end().await;
-    stage.is_as_bought(sold + 2).await;
+    let sold = run.end().await;
+    stage.has_sold_exactly(sold + 2).await;
     stage.server.stop();
 }

@@ -1,4 +1,4 @@
-//! What is begun and not ended: half frames, half heads, half bodies, bytes that trickle, answers that are not read, silence.
+//! Unfinished input: half frames, half heads, half bodies, bytes that trickle, unread answers, silence.
 
 use std::{io, time::Duration};
 
@@ -15,11 +15,11 @@ use super::{
 };
 use crate::common::eventually;
 
-/// Half frames of one address, of two; each of a frame that is as long as a stranger's may be.
+/// Half frames, from two addresses. Each claims the maximum length of an anonymous caller's frame.
 const HALF_FRAMES: usize = 500;
 const CLAIMED: u16 = 60_000;
 
-/// Of each other kind.
+/// Connections of each other kind.
 const OTHERS: usize = 64;
 
 async fn half_frame(from: u8, stage: &Stage) -> io::Result<TcpStream> {
@@ -47,7 +47,7 @@ async fn silence(from: u8, stage: &Stage) -> io::Result<TcpStream> {
     wire::connect(attacker(from), stage.address()).await
 }
 
-/// Watches the session that is being sold, and asks for its map again and again; reads nothing.
+/// Watches the session on sale and requests its map repeatedly, but reads nothing.
 async fn slow_reader(from: u8, stage: &Stage) -> io::Result<TcpStream> {
     let mut stream = wire::raw_socket(attacker(from), stage.address(), Some(2_048)).await?;
     let session = stage.theatre.session();
@@ -60,23 +60,23 @@ async fn slow_reader(from: u8, stage: &Stage) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// A byte now and then, for ever: of a head, and of a frame.
+/// Sends one byte at a time, for ever: of a head, or of a frame.
 async fn trickle(mut stream: TcpStream) {
     while stream.write_all(b"z").await.is_ok() {
         sleep(Duration::from_millis(250)).await;
     }
 }
 
-/// Thirteen hundred connections, none of which does what it began. The node ends each in its time, and none is waited for.
+/// Thirteen hundred unfinished connections. The node closes each in time, and waits for none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_begun_and_not_ended_is_ended() {
-    let stage = Stage::new("what_is_begun_and_not_ended_is_ended", "").await;
+async fn unfinished_input_is_closed_in_time() {
+    let stage = Stage::new("unfinished_input_is_closed_in_time", "").await;
     rustix::process::setrlimit(rustix::process::Resource::Nofile, {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         rustix::process::Rlimit { current: limit.maximum, ..limit }
     })
     .expect("a limit that can be raised");
-    let siege = stage.siege("5 half frames, heads, bodies; trickles; slow readers; silence", 1).await;
+    let run = stage.start_attack("5 half frames, heads, bodies; trickles; slow readers; silence", 1).await;
     let begun = Instant::now();
     let mut all = Vec::new();
     for number in 0..2 * HALF_FRAMES {
@@ -87,25 +87,25 @@ async fn what_is_begun_and_not_ended_is_ended() {
         all.push(half_head(3, &stage).await.expect("half a head"));
         all.push(half_body(4, &stage).await.expect("half a body"));
         all.push(silence(5, &stage).await.expect("silence"));
-        // Each from an address of its own: a network may ask for few maps.
+        // Each from an address of its own, because a network may read few maps.
         all.push(slow_reader(100 + number as u8, &stage).await.expect("a reader"));
         trickles.push(tokio::spawn(trickle(half_head(7, &stage).await.expect("half a head"))));
         trickles.push(tokio::spawn(trickle(half_frame(8, &stage).await.expect("half a frame"))));
     }
     println!("attack | 5 {} connections after {:.1} s", all.len() + trickles.len(), begun.elapsed().as_secs_f64());
-    // The clients keep all of them; the node does not.
-    eventually("every connection that does nothing is ended", async || {
+    // The clients keep all connections open. The node closes them.
+    eventually("every idle connection is closed", async || {
         (stage.metric("boxoffice_edge_connections").await < 50).then_some(())
     })
     .await;
     for task in trickles {
-        task.await.expect("a byte is refused at last");
+        task.await.expect("a write fails in the end");
     }
     assert!(stage.metric("boxoffice_edge_slow_readers_total").await > 0, "no connection was closed for not reading");
     drop(all);
-    siege.wait().await;
-    let sold = siege.end().await;
-    stage.is_as_bought(sold).await;
-    stage.is_left().await;
+    run.wait().await;
+    let sold = run.end().await;
+    stage.has_sold_exactly(sold).await;
+    stage.has_no_attackers().await;
     stage.server.stop();
 }

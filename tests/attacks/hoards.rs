@@ -9,12 +9,12 @@ use super::{
     stage::Stage,
     wire::{self, attacker},
 };
-use crate::common::{Answer, Dice, Port, eventually};
+use crate::common::{Answer, Port, Rng, eventually};
 
-/// Seats of one hold, the most there may be.
+/// Seats per hold, the maximum.
 const EACH: usize = 20;
 
-/// A hall that only hoarders want: its seats are held in blocks, row by row.
+/// A hall for hoarders only. Its seats are held in blocks, row by row.
 async fn prepare(stage: &Stage, hold_ttl_ms: Option<u64>) {
     let operator = stage.operator().await;
     let hall = json!({"venue": "royal", "id": "large", "name": "Large", "layout": {"rows": 200, "seats": EACH}});
@@ -26,14 +26,14 @@ async fn prepare(stage: &Stage, hold_ttl_ms: Option<u64>) {
     operator.ask("session.create", "wanted", session).await.ok();
 }
 
-/// Seats that are held in that session, as an operator counts them.
+/// The held seats of that session in an operator's count.
 async fn held(stage: &Stage) -> usize {
     let operator = stage.operator().await;
     let map = operator.read("session.get", json!({"id": "wanted"})).await.ok();
     map["counts"]["held"].as_u64().expect("a count") as usize
 }
 
-/// Holds the seats of a row; 109 is the only other answer.
+/// Holds the seats of a row. The only other answer is 109.
 async fn hold(port: &Port, token: &str, row: usize) -> Result<(), Value> {
     let seats: Vec<_> = (0..EACH).map(|seat| json!([row, seat])).collect();
     let body = json!({"token": token, "session": "wanted", "seats": seats});
@@ -44,15 +44,15 @@ async fn hold(port: &Port, token: &str, row: usize) -> Result<(), Value> {
             assert!(no.body["retry_after_ms"].as_u64().is_some_and(|ms| ms > 0), "{}", no.body);
             Err(no.body)
         }
-        other => panic!("seats are held or it is told why not: {other:?}"),
+        other => panic!("expected a grant or a refusal for the budget: {other:?}"),
     }
 }
 
-/// Fills new carts with `rows` rows each until nothing is granted; the carts, and how many rows they hold.
-async fn hoard(port: &Port, dice: &mut Dice, rows: usize) -> (Vec<String>, usize) {
+/// Fills new carts with `rows` rows each until a hold is refused. Returns the carts, and the number of rows they hold.
+async fn hoard(port: &Port, rng: &mut Rng, rows: usize) -> (Vec<String>, usize) {
     let (mut carts, mut row) = (Vec::new(), 0);
     loop {
-        let token = dice.token();
+        let token = rng.token();
         let open = json!({"token": token, "ttl_ms": 900_000});
         if let Answer::No(no) = port.ask("cart.open", "open", open).await {
             drop(Answer::No(no).no(109, "rate_limited"));
@@ -68,8 +68,8 @@ async fn hoard(port: &Port, dice: &mut Dice, rows: usize) -> (Vec<String>, usize
     }
 }
 
-/// Gives something back, as soon as the rate of requests allows it.
-async fn give_back(port: &Port, op: &str, body: Value) {
+/// Releases holds as soon as the rate of requests allows it.
+async fn release_when_allowed(port: &Port, op: &str, body: Value) {
     loop {
         match port.ask(op, op, body.clone()).await {
             Answer::Ok(..) => return,
@@ -77,62 +77,62 @@ async fn give_back(port: &Port, op: &str, body: Value) {
                 let wait = no.body["retry_after_ms"].as_u64().expect("a time to wait");
                 sleep(Duration::from_millis(wait)).await;
             }
-            // The cart that was refused its first hold has no line.
+            // The cart whose first hold was refused has no line.
             Answer::No(no) => return assert_eq!(no.code, 303, "{}", no.body),
             other => panic!("{other:?}"),
         }
     }
 }
 
-/// One stranger holds as much as there may be, for as long as there may be, gives it back and holds again.
+/// One anonymous caller holds as much as its budget allows, releases it and holds again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hoarder_holds_so_much_and_no_more() {
-    let stage = Stage::new("a_hoarder_holds_so_much_and_no_more", "").await;
+async fn a_hoarder_is_bounded_by_its_budget() {
+    let stage = Stage::new("a_hoarder_is_bounded_by_its_budget", "").await;
     prepare(&stage, None).await;
-    let siege = stage.siege("7 hoarding, as shipped", 20).await;
+    let run = stage.start_attack("7 hoarding, as shipped", 20).await;
     let port = wire::guest(attacker(1), stage.address()).await;
-    let (mut dice, mut most, mut rounds) = (stage.dice.fork(100), 0, 0);
-    while rounds < 2 || !siege.is_over() {
+    let (mut rng, mut most, mut rounds) = (stage.rng.fork(100), 0, 0);
+    while rounds < 2 || !run.is_over() {
         // 1 000 seats for the 900 s of a guest's cart are half the bucket of 1 800 000 seat-seconds.
-        let (carts, _) = hoard(&port, &mut dice, 4).await;
+        let (carts, _) = hoard(&port, &mut rng, 4).await;
         most = most.max(held(&stage).await);
         assert!((1..=1_000).contains(&most), "{most} seats are held by one address");
         for (number, token) in carts.iter().enumerate() {
             if number % 2 == 0 {
-                give_back(&port, "cart.release", json!({"token": token, "line": 1})).await;
+                release_when_allowed(&port, "cart.release", json!({"token": token, "line": 1})).await;
             }
-            give_back(&port, "cart.cancel", json!({"token": token})).await;
+            release_when_allowed(&port, "cart.cancel", json!({"token": token})).await;
         }
-        assert_eq!(held(&stage).await, 0, "everything was given back");
+        assert_eq!(held(&stage).await, 0, "everything was released");
         rounds += 1;
     }
     println!("attack | 7 hoarding, as shipped: {most} seats at most, {rounds} rounds");
-    assert!(most >= 900, "{most} seats: the budget is for a school that buys");
-    // A guest's cart lives for a quarter of an hour untouched, and no longer.
-    let long = port.ask("cart.open", "long", json!({"token": dice.token(), "ttl_ms": 900_001})).await;
+    assert!(most >= 900, "{most} seats: a school must be able to buy");
+    // A guest's cart lives for 15 minutes at most without a change.
+    let long = port.ask("cart.open", "long", json!({"token": rng.token(), "ttl_ms": 900_001})).await;
     long.no(108, "forbidden");
-    let sold = siege.end().await;
-    stage.is_as_bought(sold).await;
+    let sold = run.end().await;
+    stage.has_sold_exactly(sold).await;
     stage.server.stop();
 }
 
-/// Holding again and again for a moment fills the bucket as well: it leaks slowly.
+/// Repeated short holds also fill the bucket, which leaks slowly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn holding_again_and_again_is_paid_in_seat_seconds() {
-    // The life of a cart is 10 s: 20 seats for it are 200 seat-seconds.
+async fn repeated_short_holds_consume_seat_seconds() {
+    // A cart lives for 10 s: 20 seats for it are 200 seat-seconds.
     let budgets = "[carts]\nhold_ttl_ms = 10_000\n\n[budgets]\nseat_seconds = 2_000\nseat_seconds_per_second = 1\n";
-    let stage = Stage::new("holding_again_and_again_is_paid_in_seat_seconds", budgets).await;
+    let stage = Stage::new("repeated_short_holds_consume_seat_seconds", budgets).await;
     prepare(&stage, None).await;
-    let siege = stage.siege("7 hoarding again and again", 20).await;
+    let run = stage.start_attack("7 hoarding again and again", 20).await;
     let port = wire::guest(attacker(1), stage.address()).await;
-    let (mut dice, begun) = (stage.dice.fork(100), Instant::now());
+    let (mut rng, begun) = (stage.rng.fork(100), Instant::now());
     let (mut seat_seconds, mut refused) = (0.0, 0);
-    // All there may be, for a moment, again and again.
-    while refused == 0 || !siege.is_over() {
+    // As many short holds as possible.
+    while refused == 0 || !run.is_over() {
         let mut carts = Vec::new();
         let since = Instant::now();
         for row in 0..9 {
-            let token = dice.token();
+            let token = rng.token();
             match hold(&port, &token, row).await {
                 Ok(()) => carts.push(token),
                 Err(_) => refused += 1,
@@ -145,55 +145,55 @@ async fn holding_again_and_again_is_paid_in_seat_seconds() {
             port.ask("cart.cancel", "c", json!({"token": token})).await.ok();
         }
         seat_seconds += since.elapsed().as_secs_f64() * (carts.len() * EACH) as f64;
-        assert!(begun.elapsed() < Duration::from_secs(60) + siege.left(), "the bucket is never full: {seat_seconds}");
+        assert!(begun.elapsed() < Duration::from_secs(60) + run.left(), "the bucket never fills up: {seat_seconds}");
     }
     println!("attack | 7 hoarding again and again: {seat_seconds:.0} seat-seconds were held, {refused} holds refused");
-    // What had leaked, and one round more, for it is measured here from outside.
+    // The test measures from outside, so allow for the leak and one further round.
     let leaked = begun.elapsed().as_secs_f64();
     assert!(seat_seconds <= 2_000.0 + leaked + 2_000.0, "{seat_seconds} seat-seconds");
-    let sold = siege.end().await;
-    stage.is_as_bought(sold).await;
+    let sold = run.end().await;
+    stage.has_sold_exactly(sold).await;
     stage.server.stop();
 }
 
-/// A buyer who holds and never comes back holds until the cart's life is over.
+/// Seats of an abandoned cart are held until the cart expires.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_left_behind_comes_back() {
-    let stage = Stage::new("what_is_left_behind_comes_back", "[carts]\nhold_ttl_ms = 1_500\ngrace_ms = 500\n").await;
+async fn abandoned_holds_expire() {
+    let stage = Stage::new("abandoned_holds_expire", "[carts]\nhold_ttl_ms = 1_500\ngrace_ms = 500\n").await;
     prepare(&stage, None).await;
-    let siege = stage.siege("7 hoarding and going away", 20).await;
+    let run = stage.start_attack("7 hoarding and going away", 20).await;
     let port = wire::guest(attacker(1), stage.address()).await;
-    let mut dice = stage.dice.fork(100);
+    let mut rng = stage.rng.fork(100);
     let mut rows = 0;
     for row in 0..40 {
-        rows += usize::from(hold(&port, &dice.token(), row).await.is_ok());
+        rows += usize::from(hold(&port, &rng.token(), row).await.is_ok());
     }
     drop(port);
     assert!(rows > 10 && held(&stage).await > 0, "{rows}");
-    siege.wait().await;
-    eventually("what was left behind is free", async || (held(&stage).await == 0).then_some(())).await;
-    // Its address may hold again: nothing is counted any more.
+    run.wait().await;
+    eventually("abandoned seats are free", async || (held(&stage).await == 0).then_some(())).await;
+    // Nothing counts against the address any more, so it can hold again.
     let port = wire::guest(attacker(1), stage.address()).await;
-    hold(&port, &dice.token(), 0).await.expect("it is free and may be had");
-    let sold = siege.end().await;
-    stage.is_as_bought(sold).await;
+    hold(&port, &rng.token(), 0).await.expect("free seats");
+    let sold = run.end().await;
+    stage.has_sold_exactly(sold).await;
     stage.server.stop();
 }
 
-/// A cart that one address has opened and another one fills is counted: two addresses hold twice as much as one, not all there is.
+/// A cart that one address opened and another fills counts for both. Two addresses hold twice as much as one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_addresses_hold_twice_as_much_and_no_more() {
     let stage =
         Stage::new("two_addresses_hold_twice_as_much_and_no_more", "[budgets]\nheld = 100\ncart_held = 40\n").await;
     prepare(&stage, None).await;
-    let siege = stage.siege("7 carts of one address filled by another", 20).await;
+    let run = stage.start_attack("7 carts of one address filled by another", 20).await;
     let opens = wire::guest(attacker(1), stage.address()).await;
     let fills = wire::guest(attacker(2), stage.address()).await;
-    let mut dice = stage.dice.fork(100);
+    let mut rng = stage.rng.fork(100);
     let mut row = 0;
     let mut tokens = Vec::new();
     for _ in 0..60 {
-        let token = dice.token();
+        let token = rng.token();
         opens.ask("cart.open", "open", json!({"token": token})).await.ok();
         for _ in 0..3 {
             row += usize::from(hold(&fills, &token, row).await.is_ok());
@@ -206,8 +206,8 @@ async fn two_addresses_hold_twice_as_much_and_no_more() {
     for token in &tokens {
         fills.ask("cart.cancel", "c", json!({"token": token})).await.ok();
     }
-    siege.wait().await;
-    let sold = siege.end().await;
-    stage.is_as_bought(sold).await;
+    run.wait().await;
+    let sold = run.end().await;
+    stage.has_sold_exactly(sold).await;
     stage.server.stop();
 }

@@ -1,5 +1,5 @@
-//! Every limit there is, of the protocol and of the configuration: what is just right is taken and one more is not, or a test elsewhere
-//! shows that.
+//! Every limit of the protocol and of the configuration: its value is accepted and one more is refused, here or in a test
+//! elsewhere.
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::common::{Answer, Encoding, Port, eventually};
 
-/// A limit of a field: the body with so much of it, and the code of one more.
+/// A limit of a field: a body of a given size, and the code beyond the limit.
 struct Field {
     limit: &'static str,
     most: u64,
@@ -114,7 +114,7 @@ const FIELDS: &[Field] = &[
     Field { limit: "CLIENT_NAME_BYTES_MAX", most: CLIENT_NAME_BYTES_MAX as u64, op: "hello", code: 103, body: |length| json!({"client": text(length)}) },
 ];
 
-/// What is no field of a body, and the test that reaches it and says one of these words.
+/// Limits of other things than fields, and the tests that reach them and contain one of these words.
 const ELSEWHERE: &[(&str, Pointer, &[&str])] = &[
     (
         "FRAME_BYTES_MAX",
@@ -163,17 +163,14 @@ const ELSEWHERE: &[(&str, Pointer, &[&str])] = &[
     ("ZONE_BYTES_MAX", at("tests/attacks/limits.rs", "limits_of_a_connection_are_reached"), &["ZONE_BYTES_MAX"]),
 ];
 
-/// What is not reached, and why.
+/// Limits without a test, and why.
 const NOT_REACHED: &[(&str, &str)] = &[
-    ("PROTOCOL_VERSION", "no limit"),
-    (
-        "ANSWER_BYTES_MAX",
-        "no body of a megabyte makes an answer that long; the client's bound for a node that is broken",
-    ),
-    ("IDLE_MS", "said to no client; the ping decides"),
+    ("PROTOCOL_VERSION", "not a limit"),
+    ("ANSWER_BYTES_MAX", "no body of a megabyte makes an answer that long; the client's bound for a faulty node"),
+    ("IDLE_MS", "not sent to clients; the ping decides"),
 ];
 
-/// The settings that bound something, and the tests that reach them.
+/// Settings that bound something, and the tests that reach them.
 const SETTINGS: &[(&str, Pointer, &[&str])] = &[
     (
         "budgets.connections",
@@ -185,26 +182,22 @@ const SETTINGS: &[(&str, Pointer, &[&str])] = &[
         at("tests/attacks/floods.rs", "a_flood_of_requests_is_refused_with_a_time_to_wait"),
         &["requests"],
     ),
-    ("budgets.carts", at("tests/attacks/floods.rs", "one_address_has_as_many_carts_as_is_shipped"), &["CARTS"]),
+    ("budgets.carts", at("tests/attacks/floods.rs", "one_address_has_as_many_carts_as_shipped"), &["CARTS"]),
     (
         "budgets.node_carts",
-        at("crates/edge/src/budgets/tests.rs", "the_carts_of_all_strangers_are_limited"),
+        at("crates/edge/src/budgets/tests.rs", "the_carts_of_all_anonymous_callers_are_limited"),
         &["node_carts"],
     ),
     ("budgets.held", at("tests/attacks/hoards.rs", "two_addresses_hold_twice_as_much_and_no_more"), &["held"]),
-    (
-        "budgets.cart_held",
-        at("crates/edge/src/budgets/tests.rs", "what_is_held_at_the_same_time_is_limited"),
-        &["CartHeld"],
-    ),
+    ("budgets.cart_held", at("crates/edge/src/budgets/tests.rs", "concurrent_holds_are_limited"), &["CartHeld"]),
     (
         "budgets.seat_seconds",
-        at("tests/attacks/hoards.rs", "holding_again_and_again_is_paid_in_seat_seconds"),
+        at("tests/attacks/hoards.rs", "repeated_short_holds_consume_seat_seconds"),
         &["seat_seconds"],
     ),
     (
         "budgets.seat_seconds_per_second",
-        at("tests/attacks/hoards.rs", "holding_again_and_again_is_paid_in_seat_seconds"),
+        at("tests/attacks/hoards.rs", "repeated_short_holds_consume_seat_seconds"),
         &["seat_seconds_per_second"],
     ),
     (
@@ -217,11 +210,7 @@ const SETTINGS: &[(&str, Pointer, &[&str])] = &[
         at("crates/edge/tests/all/server/connections.rs", "unfinished_frames_share_their_memory"),
         &["frame_bytes_max"],
     ),
-    (
-        "limits.actor_idle_ms",
-        at("tests/attacks/limits.rs", "actors_that_are_not_used_give_their_memory_back"),
-        &["actor_idle_ms"],
-    ),
+    ("limits.actor_idle_ms", at("tests/attacks/limits.rs", "idle_actors_free_their_memory"), &["actor_idle_ms"]),
     (
         "overload.target_ms",
         at("crates/node/src/admission/tests.rs", "a_lasting_overload_is_shed_and_the_rest_is_answered_in_time"),
@@ -235,11 +224,19 @@ const SETTINGS: &[(&str, Pointer, &[&str])] = &[
     ("overload.under_way", at("tests/attacks/limits.rs", "commands_under_way_are_bounded_by_node"), &["under_way"]),
 ];
 
-/// Codes that connections are closed with, and the tests that see them.
+/// Close codes, and the tests that see them.
 const CLOSES: &[(&str, Pointer, &[&str])] = &[
-    ("PROTOCOL", at("tests/bad_input/frames.rs", "frames_that_are_no_requests"), &["4000"]),
-    ("UNAUTHENTICATED", at("tests/attacks/roles.rs", "tokens_that_are_no_good_open_nothing"), &["4001"]),
-    ("WRONG_FRAME_TYPE", at("tests/bad_input/frames.rs", "frames_that_are_no_requests"), &["4003"]),
+    (
+        "PROTOCOL",
+        at("tests/bad_input/frames.rs", "malformed_requests_are_refused_and_the_connection_stays_open"),
+        &["4000"],
+    ),
+    ("UNAUTHENTICATED", at("tests/attacks/roles.rs", "invalid_tokens_are_refused"), &["4001"]),
+    (
+        "WRONG_FRAME_TYPE",
+        at("tests/bad_input/frames.rs", "malformed_requests_are_refused_and_the_connection_stays_open"),
+        &["4003"],
+    ),
     ("TOKEN_EXPIRED", at("tests/attacks/roles.rs", "a_connection_ends_with_its_token"), &["4101"]),
     ("NO_HELLO", at("crates/edge/tests/all/server/connections.rs", "a_silent_client_is_disconnected"), &["4102"]),
     (
@@ -247,7 +244,7 @@ const CLOSES: &[(&str, Pointer, &[&str])] = &[
         at("crates/edge/tests/all/server/connections.rs", "a_client_that_does_not_answer_a_ping_is_disconnected"),
         &["4103"],
     ),
-    ("TOO_MANY_REQUESTS", at("tests/attacks/limits.rs", "who_does_not_slow_down_is_closed"), &["4104"]),
+    ("TOO_MANY_REQUESTS", at("tests/attacks/limits.rs", "a_connection_far_above_its_rate_is_closed"), &["4104"]),
     (
         "SLOW_READER",
         at("crates/edge/tests/all/server/connections.rs", "a_client_that_does_not_read_is_disconnected"),
@@ -257,7 +254,7 @@ const CLOSES: &[(&str, Pointer, &[&str])] = &[
     ("TOO_BIG", at("tests/bad_input/frames.rs", "frames_that_are_too_long"), &["1009"]),
 ];
 
-/// Codes that clients know and no node sends.
+/// Close codes that clients know and no node sends.
 const NOT_SENT: [&str; 3] = ["VERSION", "BANNED", "MOVED"];
 
 fn source(path: &str) -> String {
@@ -279,11 +276,11 @@ fn check(what: &str, all: &[&str], known: &[(&str, Pointer, &[&str])], others: &
             continue;
         }
         let pointers: Vec<_> = known.iter().filter(|(of, ..)| of == name).collect();
-        assert!(!pointers.is_empty(), "{what} {name} is reached by no test: say which, or write one");
+        assert!(!pointers.is_empty(), "no test reaches {what} {name}: name one, or write one");
         pointers.iter().for_each(|(_, pointer, words)| pointer.check(words));
     }
     for name in known.iter().map(|(name, ..)| name).chain(others) {
-        assert!(all.contains(name), "{what} {name}: there is none");
+        assert!(all.contains(name), "{what} {name} does not exist");
     }
 }
 
@@ -306,9 +303,9 @@ fn every_limit_is_reached_by_some_test() {
     check("the setting", &settings, SETTINGS, &[]);
 }
 
-/// Whatever sends a code that no node sends needs a test that sees it.
+/// A code of `NOT_SENT` that is sent needs a test.
 #[test]
-fn close_codes_that_are_not_sent_are_not_sent() {
+fn unsent_close_codes_are_not_sent() {
     fn look(directory: &Path, found: &mut BTreeSet<String>) {
         for entry in fs::read_dir(directory).expect("sources") {
             let path = entry.expect("an entry").path();
@@ -327,7 +324,7 @@ fn close_codes_that_are_not_sent_are_not_sent() {
     }
     let mut found = BTreeSet::new();
     look(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../edge/src"), &mut found);
-    assert_eq!(found, BTreeSet::new(), "these are sent now");
+    assert_eq!(found, BTreeSet::new(), "these are sent");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -335,8 +332,8 @@ async fn every_field_is_taken_at_its_limit_and_refused_beyond() {
     let stage = Stage::new("every_field_is_taken_at_its_limit_and_refused_beyond", "").await;
     let port = stage.server.port(Encoding::MsgPack).await;
     for (number, Field { limit, most, op, body, code }) in FIELDS.iter().enumerate() {
-        let told = port.ask(op, &format!("{number}-right"), body(*most)).await;
-        assert!(!matches!(&told, Answer::No(no) if no.code == *code), "{op} at {limit} = {most}: {told:?}");
+        let answer = port.ask(op, &format!("{number}-right"), body(*most)).await;
+        assert!(!matches!(&answer, Answer::No(no) if no.code == *code), "{op} at {limit} = {most}: {answer:?}");
         match port.ask(op, &format!("{number}-wrong"), body(most + 1)).await {
             Answer::No(no) => assert_eq!(no.code, *code, "{op} beyond {limit} = {most}: {}", no.body),
             other => panic!("{op} beyond {limit} = {most}: {other:?}"),
@@ -345,7 +342,7 @@ async fn every_field_is_taken_at_its_limit_and_refused_beyond() {
     stage.server.stop();
 }
 
-/// What is no field: request ids, deadlines, requests under way, feeds, pages.
+/// Limits of other things than fields: request ids, deadlines, requests under way, feeds, pages.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_of_a_connection_are_reached() {
     let stage = Stage::new("limits_of_a_connection_are_reached", "").await;
@@ -362,24 +359,24 @@ async fn limits_of_a_connection_are_reached() {
     port.ask("title.put", &text(REQUEST_ID_BYTES_MAX as u64), put("a")).await.ok();
     port.ask("title.put", &text(REQUEST_ID_BYTES_MAX as u64 + 1), put("b")).await.no(101, "bad_request");
 
-    // A zone that is too long is another mistake than one that there is not.
+    // A zone name that is too long has another code than an unknown zone.
     let zone = |length: usize| resource("zone", json!(text(length as u64)));
     let words = async |length: usize| {
         port.ask("resource.put", "zone", zone(length)).await.no(101, "bad_request")["message"].clone()
     };
     assert_ne!(words(ZONE_BYTES_MAX).await, words(ZONE_BYTES_MAX + 1).await);
 
-    // All at once, of which some wait for the disk.
+    // All at once. Some of them wait for the disk.
     let all = 40 * REQUESTS_UNDER_WAY_MAX;
     let opened = (0..all).map(|number| {
         let token = format!("{number:032x}");
         let port = Arc::clone(&port);
         async move { port.ask("cart.open", "o", json!({"token": token})).await }
     });
-    let busy = join_all(opened).await.into_iter().filter(|told| matches!(told, Answer::Fail(901))).count();
+    let busy = join_all(opened).await.into_iter().filter(|answer| matches!(answer, Answer::Fail(901))).count();
     assert!(busy > 0 && busy <= all - REQUESTS_UNDER_WAY_MAX, "{busy} of {all} were busy");
 
-    // Feeds: as many as there may be, and one more.
+    // The maximum of feeds, and one more.
     let session = stage.theatre.session();
     port.read("watch", json!({"entity": format!("session/{session}")})).await.ok();
     let watch = async |number: usize| {
@@ -389,7 +386,7 @@ async fn limits_of_a_connection_are_reached() {
     };
     let (mut feeds, mut number) = (1, 0);
     while feeds < FEEDS_MAX {
-        // Carts that were busy are not there.
+        // Carts that were refused as busy do not exist.
         feeds += usize::from(matches!(watch(number).await, Answer::Ok(..)));
         number += 1;
         assert!(number < all, "there are fewer carts than feeds");
@@ -398,17 +395,17 @@ async fn limits_of_a_connection_are_reached() {
     while more.is_empty() {
         match watch(number).await {
             Answer::No(no) if no.code == 701 => number += 1,
-            told => more.push(told),
+            answer => more.push(answer),
         }
     }
     more.remove(0).no(109, "rate_limited");
 
-    // A request that says no deadline has one.
+    // A request without a deadline has the default deadline.
     assert_eq!((DEADLINE_MS, DEADLINE_MS_MAX), (10_000, 60_000));
     stage.server.stop();
 }
 
-/// A command beyond what the node may have under way is busy at once, whether all are in one shard or in many.
+/// A command beyond the node's limit of commands under way is busy at once, in one shard or in many.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_under_way_are_bounded_by_node() {
     for (setting, more) in [
@@ -417,16 +414,16 @@ async fn commands_under_way_are_bounded_by_node() {
     ] {
         let stage = Stage::new("commands_under_way_are_bounded_by_node", more).await;
         let ports = join_all((0..8).map(|number| wire::guest(attacker(1 + number), stage.address()))).await;
-        let mut dice = stage.dice.fork(100);
+        let mut rng = stage.rng.fork(100);
         let asked = (0..2_000).map(|number| {
-            let token = dice.token();
+            let token = rng.token();
             let port: &Port = &ports[number % ports.len()];
             async move { port.ask("cart.open", &token, json!({"token": token})).await }
         });
-        let told = join_all(asked).await;
+        let answer = join_all(asked).await;
         let (mut opened, mut busy) = (0, 0);
-        for told in told {
-            match told {
+        for answer in answer {
+            match answer {
                 Answer::Ok(..) => opened += 1,
                 Answer::Fail(code) => {
                     assert_eq!(code, 901, "{setting}");
@@ -441,41 +438,41 @@ async fn commands_under_way_are_bounded_by_node() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn actors_that_are_not_used_give_their_memory_back() {
-    let stage = Stage::new("actors_that_are_not_used_give_their_memory_back", "[limits]\nactor_idle_ms = 300\n").await;
+async fn idle_actors_free_their_memory() {
+    let stage = Stage::new("idle_actors_free_their_memory", "[limits]\nactor_idle_ms = 300\n").await;
     let operator = stage.operator().await;
-    let mut dice = stage.dice.fork(100);
-    let tokens: Vec<String> = (0..200).map(|_| dice.token()).collect();
+    let mut rng = stage.rng.fork(100);
+    let tokens: Vec<String> = (0..200).map(|_| rng.token()).collect();
     let opened = tokens.iter().map(|token| operator.ask("cart.open", token, json!({"token": token})));
-    join_all(opened).await.into_iter().for_each(|told| drop(told.ok()));
+    join_all(opened).await.into_iter().for_each(|answer| drop(answer.ok()));
     let actors = async || operator.read("admin.status", json!({})).await.ok()["actors"].as_u64().expect("a count");
     eventually("actors of idle carts are gone", async || (actors().await < 100).then_some(())).await;
-    // They come again when they are asked.
+    // Requests recreate them.
     operator.read("cart.get", json!({"token": tokens[0]})).await.ok();
     stage.server.stop();
 }
 
-/// Refusing takes time as well: a connection that goes on for long beyond its rate is closed, and may come again.
+/// Refusals cost time as well. A connection that stays far above its rate is closed, and may reconnect.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_slow_down_is_closed() {
+async fn a_connection_far_above_its_rate_is_closed() {
     assert!(!SHOP.contains("[budgets]"));
-    let stage = Stage::new("who_does_not_slow_down_is_closed", "[budgets]\nrequests_per_second = 10\n").await;
+    let stage = Stage::new("a_connection_far_above_its_rate_is_closed", "[budgets]\nrequests_per_second = 10\n").await;
     let port = wire::guest(attacker(1), stage.address()).await;
     for number in 0..20_000 {
         let frame = json!({"id": number, "op": "venue.get", "body": {"id": "royal"}});
         port.send(Encoding::Json.message(&frame));
     }
     assert_eq!(port.closed().await, 4104);
-    // What cannot be read counts as well.
+    // Unreadable frames count as well.
     let port = wire::guest(attacker(2), stage.address()).await;
     for number in 0..20_000 {
         port.send(Encoding::Json.message(&json!({"id": number, "op": "nothing"})));
     }
     assert_eq!(port.closed().await, 4104);
-    // A moment later it may ask again.
-    eventually("it is answered again", async || {
-        let told = wire::post(attacker(1), stage.address(), "venue.get", "", "{\"id\":\"royal\"}").await.ok()?;
-        (told.status == 200).then_some(())
+    // A moment later the client may send requests again.
+    eventually("requests are answered again", async || {
+        let answer = wire::post(attacker(1), stage.address(), "venue.get", "", "{\"id\":\"royal\"}").await.ok()?;
+        (answer.status == 200).then_some(())
     })
     .await;
     stage.server.stop();

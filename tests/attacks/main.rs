@@ -1,16 +1,17 @@
-//! A real node is attacked from outside, with a good buyer beside each attack.
+//! Attacks a real node from outside, with a legitimate buyer during each attack.
 //!
-//! The good buyer comes from another loopback address than the attackers, for budgets are per network. Each attack prints one line:
-//! what the buyer got alone and beside the attack, and the memory of the node. `BOXOFFICE_ATTACK_S=60` attacks for a minute each:
+//! The buyer has another loopback address than the attackers, because budgets are per network. Each attack prints one line with
+//! the buyer's purchases alone and during the attack, and the memory of the node. `BOXOFFICE_ATTACK_S=60` attacks for a minute
+//! each:
 //!
 //! ```sh
 //! BOXOFFICE_ATTACK_S=60 cargo test -p boxoffice --test attacks -- --nocapture --test-threads=1 | grep '^attack'
 //! ```
 //!
-//! `BOXOFFICE_ATTACK_CONFIG=FILE` adds a configuration to every node: one that switches a budget off must make tests fail.
+//! `BOXOFFICE_ATTACK_CONFIG=FILE` adds a configuration to every node. One that switches a budget off must make tests fail.
 //!
-//! No test asserts a speed. They assert counts: the buyer goes on buying, refusals have their names, nothing is oversold, memory has a
-//! bound, and everything that an attacker held is free again.
+//! No test asserts a speed. They assert counts: the buyer still buys, refusals have their names, nothing is oversold, memory is
+//! bounded, and everything that an attacker held is free again.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,5 @@
-//! Malformed requests after authentication: whatever a guest, a customer or a desk sends, it is refused by name and breaks nothing.
+//! Malformed requests after authentication: every malformed request of a guest, a customer or a desk is refused by name and
+//! breaks nothing.
 
 use boxoffice_wire::{FailKind, Op, schema, schema::REFUSALS};
 use serde_json::{Value, json};
@@ -9,11 +10,11 @@ use super::{
     tokens::{self, Shop, good},
     wire::{self, attacker},
 };
-use crate::common::{Dice, Encoding, Home, Port};
+use crate::common::{Encoding, Home, Port, Rng};
 
-/// What stands in the place of some part of a request.
-fn oddity(dice: &mut Dice) -> Value {
-    match dice.below(20) {
+/// A value to replace some part of a request.
+fn odd_value(rng: &mut Rng) -> Value {
+    match rng.below(20) {
         0 => Value::Null,
         1 => json!([]),
         2 => json!({}),
@@ -25,54 +26,54 @@ fn oddity(dice: &mut Dice) -> Value {
         8 => json!(0.1),
         9 => json!(true),
         10 => json!(""),
-        11 => json!("x".repeat(dice.below(5_000))),
+        11 => json!("x".repeat(rng.below(5_000))),
         12 => json!("\u{202e}\u{0}\u{feff}💺"),
         13 => json!("../../../../etc/passwd"),
         14 => json!("' OR 1=1 --"),
-        15 => json!(vec![json!([0, 0]); dice.below(300)]),
-        16 => (0..dice.below(30)).fold(json!(1), |inner, _| json!([inner])),
-        17 => (0..dice.below(30)).fold(json!(1), |inner, _| json!({"lines": inner})),
+        15 => json!(vec![json!([0, 0]); rng.below(300)]),
+        16 => (0..rng.below(30)).fold(json!(1), |inner, _| json!([inner])),
+        17 => (0..rng.below(30)).fold(json!(1), |inner, _| json!({"lines": inner})),
         18 => json!("9999-12-31T23:59:59.999Z"),
         _ => json!("0f1e2d3c4b5a69788796a5b4c3d2e1f0"),
     }
 }
 
-/// Puts oddities somewhere into a value, or takes something out of it.
-fn spoil(value: &mut Value, dice: &mut Dice) {
-    let inside = dice.percent(70);
+/// Replaces or removes a random part of a value.
+fn corrupt(value: &mut Value, rng: &mut Rng) {
+    let inside = rng.percent(70);
     match value {
         Value::Object(map) if !map.is_empty() && inside => {
-            let name = map.keys().nth(dice.below(map.len())).expect("a field").clone();
-            match dice.below(6) {
+            let name = map.keys().nth(rng.below(map.len())).expect("a field").clone();
+            match rng.below(6) {
                 0 => drop(map.remove(&name)),
-                1 => drop(map.insert(format!("{name}s"), oddity(dice))),
-                _ => spoil(map.get_mut(&name).expect("a field"), dice),
+                1 => drop(map.insert(format!("{name}s"), odd_value(rng))),
+                _ => corrupt(map.get_mut(&name).expect("a field"), rng),
             }
         }
         Value::Array(list) if !list.is_empty() && inside => {
-            let place = dice.below(list.len());
-            match dice.below(4) {
+            let place = rng.below(list.len());
+            match rng.below(4) {
                 0 => list.push(list[place].clone()),
-                _ => spoil(&mut list[place], dice),
+                _ => corrupt(&mut list[place], rng),
             }
         }
-        other => *other = oddity(dice),
+        other => *other = odd_value(rng),
     }
 }
 
-/// What is sent: an example of an op with something wrong in it.
-fn request(dice: &mut Dice) -> Value {
-    let op = Op::ALL[dice.below(Op::ALL.len())];
+/// Draws an example of an op and corrupts it.
+fn request(rng: &mut Rng) -> Value {
+    let op = Op::ALL[rng.below(Op::ALL.len())];
     let examples = &schema::of(op).examples;
-    let mut body = if examples.is_empty() { json!({}) } else { examples[dice.below(examples.len())].clone() };
-    let name = if dice.percent(90) { op.name().to_owned() } else { format!("{}\u{0}", op.name()) };
-    let mut frame = json!({"op": name, "rid": dice.token(), "deadline_ms": 5_000});
-    for _ in 0..=dice.below(3) {
-        spoil(&mut body, dice);
+    let mut body = if examples.is_empty() { json!({}) } else { examples[rng.below(examples.len())].clone() };
+    let name = if rng.percent(90) { op.name().to_owned() } else { format!("{}\u{0}", op.name()) };
+    let mut frame = json!({"op": name, "rid": rng.token(), "deadline_ms": 5_000});
+    for _ in 0..=rng.below(3) {
+        corrupt(&mut body, rng);
     }
     frame["body"] = body;
-    if dice.percent(20) {
-        spoil(&mut frame, dice);
+    if rng.percent(20) {
+        corrupt(&mut frame, rng);
     }
     if !frame.is_object() {
         frame = json!({"op": name, "body": frame});
@@ -80,7 +81,7 @@ fn request(dice: &mut Dice) -> Value {
     frame
 }
 
-/// Codes that there are.
+/// Whether the code exists.
 fn is_known(code: u64) -> bool {
     let refusals = REFUSALS.iter().map(|row| u64::from(row.code));
     let failures =
@@ -94,7 +95,7 @@ async fn without_a_number(port: &Port) -> Value {
         match port.next_other().await {
             Some(frame) if frame.get("no").is_some() => return frame,
             Some(_) => {}
-            // It is closed, as the request's own answer says.
+            // The request's own answer reports the close.
             None => return std::future::pending().await,
         }
     }
@@ -109,11 +110,11 @@ struct Sender {
 impl Sender {
     async fn connect(&self, stage: &Stage) -> Port {
         let connected = wire::port(attacker(self.from), stage.address(), self.encoding, self.token.as_deref()).await;
-        connected.unwrap_or_else(|error| panic!("it gets in: {error}"))
+        connected.unwrap_or_else(|error| panic!("cannot connect: {error}"))
     }
 
-    /// Sends spoiled requests; how many were refused.
-    async fn send(&self, stage: &Stage, dice: &mut Dice, count: usize) -> usize {
+    /// Sends corrupted requests. Returns how many were refused.
+    async fn send(&self, stage: &Stage, rng: &mut Rng, count: usize) -> usize {
         let mut port = self.connect(stage).await;
         let (mut refused, mut number) = (0, 0);
         while number < count {
@@ -121,26 +122,26 @@ impl Sender {
                 port = self.connect(stage).await;
             }
             number += 1;
-            let mut frame = request(dice);
-            // The number is what makes an answer one of this request.
+            let mut frame = request(rng);
+            // The number must stay, so that the answer can be matched.
             frame["id"] = number.into();
             let sent = frame.to_string();
-            let told = tokio::select! {
-                told = port.try_exchange(frame) => told,
-                told = without_a_number(&port) => Some(told),
+            let answer = tokio::select! {
+                answer = port.try_exchange(frame) => answer,
+                answer = without_a_number(&port) => Some(answer),
             };
-            let Some(told) = told else {
-                // It was closed: as a page of another protocol, or for a token that is none.
+            let Some(answer) = answer else {
+                // The node closed the connection, for another protocol or an invalid token.
                 assert!(port.is_closed(), "no answer to {sent}");
                 let code = port.closed().await;
                 assert!([0, 1009, 4000, 4001].contains(&code), "closed with {code} after {sent}");
                 continue;
             };
-            let no = ["no", "fail"].into_iter().find_map(|kind| told.get(kind));
+            let no = ["no", "fail"].into_iter().find_map(|kind| answer.get(kind));
             if let Some(no) = no {
                 let code = no["code"].as_u64().expect("a code");
-                assert!(is_known(code), "{sent}: {told}");
-                assert!(no["message"].as_str().is_some_and(|words| !words.is_empty()), "{sent}: {told}");
+                assert!(is_known(code), "{sent}: {answer}");
+                assert!(no["message"].as_str().is_some_and(|words| !words.is_empty()), "{sent}: {answer}");
                 refused += 1;
             }
         }
@@ -149,11 +150,11 @@ impl Sender {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn malformed_requests_of_those_who_are_let_in() {
+async fn malformed_requests_after_authentication() {
     let shop = Shop::new();
     let home = Home::with_config(&with_tokens(&shop));
-    let stage = Stage::of_home("malformed_requests_of_those_who_are_let_in", home).await;
-    let siege = stage.siege("9 malformed requests after authentication", 20).await;
+    let stage = Stage::of_home("malformed_requests_after_authentication", home).await;
+    let run = stage.start_attack("9 malformed requests after authentication", 20).await;
     let desk = tokens::key(&stage, "desk-1", "desk").await;
     let senders = [
         Sender { from: 1, token: None, encoding: Encoding::Json },
@@ -163,13 +164,13 @@ async fn malformed_requests_of_those_who_are_let_in() {
     ];
     let count = 400 * (1 + time().as_secs() as usize);
     let sending = senders.iter().zip(0..).map(|(sender, number)| {
-        let (stage, mut dice) = (&stage, stage.dice.fork(100 + number));
-        async move { sender.send(stage, &mut dice, count).await }
+        let (stage, mut rng) = (&stage, stage.rng.fork(100 + number));
+        async move { sender.send(stage, &mut rng, count).await }
     });
     let refused: Vec<usize> = futures_util::future::join_all(sending).await;
     println!("attack | 9 malformed: of {count} each, refused {refused:?}");
     assert!(refused.iter().all(|refused| *refused > count / 2), "{refused:?} of {count}");
-    // By HTTP: heads, methods, types and bodies.
+    // Over HTTP: heads, methods, types and bodies.
     for (request, statuses) in [
         ("GET /v1/cart.open HTTP/1.1\r\nhost: a\r\n", &[405][..]),
         ("DELETE /v1/venue.get HTTP/1.1\r\nhost: a\r\n", &[405]),
@@ -186,15 +187,15 @@ async fn malformed_requests_of_those_who_are_let_in() {
         ("GET / HTTP/9.9\r\nhost: a\r\n", &[400, 505]),
         ("\u{0}\u{1}\u{2}\r\n", &[400]),
     ] {
-        // Without the blank before the end a connection that is kept would be waited for.
+        // Without `connection: close` the client would wait for a kept connection.
         let request = format!("{request}connection: close\r\n\r\n");
         match wire::exchange(attacker(5), stage.address(), &request).await {
-            Ok(told) => assert!(statuses.contains(&told.status), "{request:?}: {told:?}"),
+            Ok(answer) => assert!(statuses.contains(&answer.status), "{request:?}: {answer:?}"),
             Err(error) => assert!(statuses.contains(&400), "{request:?}: {error}"),
         }
     }
-    let sold = siege.end().await;
-    // A desk may have sold a seat by accident. Nothing is broken by these frames.
+    let sold = run.end().await;
+    // A desk may have sold a seat by accident, but these frames break nothing.
     let audit = stage.audit().await;
     assert!(audit["order_seats"].as_u64().expect("a count") as usize >= sold, "{audit}");
     stage.server.stop();

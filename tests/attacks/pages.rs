@@ -1,4 +1,4 @@
-//! Pages of others: cross-origin requests and names that were made to lead to the node.
+//! Pages of other sites: cross-origin requests and DNS rebinding.
 
 use std::net::Ipv4Addr;
 
@@ -6,12 +6,12 @@ use crate::common::{ADMIN, Home, Server};
 
 use super::{
     stage::{SHOP, Stage},
-    wire::{self, Told, attacker},
+    wire::{self, HttpAnswer, attacker},
 };
 
 const SHOP_PAGE: &str = "https://shop.example";
 
-async fn posts(to: std::net::SocketAddr, host: &str, origin: Option<&str>, more: &str) -> Told {
+async fn posts(to: std::net::SocketAddr, host: &str, origin: Option<&str>, more: &str) -> HttpAnswer {
     let origin = origin.map(|origin| format!("origin: {origin}\r\n")).unwrap_or_default();
     let request = format!(
         "POST /v1/venue.get HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-type: application/json\r\n{origin}{more}\
@@ -22,7 +22,7 @@ async fn posts(to: std::net::SocketAddr, host: &str, origin: Option<&str>, more:
 
 async fn upgrades(to: std::net::SocketAddr, host: &str, origin: &str) -> u16 {
     let request = wire::upgrade(&format!("origin: {origin}\r\n")).replace("host: localhost", &format!("host: {host}"));
-    // The connection stays open if it is let in.
+    // An accepted connection stays open, so read the status line only.
     let mut stream = wire::connect(attacker(1), to).await.expect("a connection");
     tokio::io::AsyncWriteExt::write_all(&mut stream, request.as_bytes()).await.expect("sent");
     let mut answer = [0; 12];
@@ -31,10 +31,10 @@ async fn upgrades(to: std::net::SocketAddr, host: &str, origin: &str) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pages_of_others_are_refused() {
+async fn foreign_origins_are_refused() {
     let config = SHOP.replace("[listen]\n", &format!("[listen]\norigins = [{SHOP_PAGE:?}]\n"));
-    let stage = Stage::of_home("pages_of_others_are_refused", Home::with_config(&config)).await;
-    let siege = stage.siege("3 pages of other origins and rebound names", 20).await;
+    let stage = Stage::of_home("foreign_origins_are_refused", Home::with_config(&config)).await;
+    let run = stage.start_attack("3 pages of other origins and rebound names", 20).await;
     let own = stage.address().to_string();
     let own_page = format!("http://{own}");
     let port = stage.address().port();
@@ -51,36 +51,36 @@ async fn pages_of_others_are_refused() {
         (own.as_str(), "https://shop.example:444", false),
         (own.as_str(), neighbour.as_str(), false),
         (own.as_str(), "file://", false),
-        // The page's own name leads to the node: Host and Origin agree, and neither is the node's.
+        // The name of the page resolves to the node: Host and Origin agree, and neither is the node's.
         (rebound.as_str(), rebound_page.as_str(), false),
     ] {
-        let told = posts(stage.address(), host, Some(origin), "").await;
-        let reads = told.head.to_ascii_lowercase().contains("access-control-allow-origin");
+        let reply = posts(stage.address(), host, Some(origin), "").await;
+        let reads = reply.head.to_ascii_lowercase().contains("access-control-allow-origin");
         if welcome {
-            assert!(told.status == 200 && reads, "{origin} at {host}: {told:?}");
+            assert!(reply.status == 200 && reads, "{origin} at {host}: {reply:?}");
         } else {
-            assert!((told.status, told.code()) == (403, 108) && !reads, "{origin} at {host}: {told:?}");
+            assert!((reply.status, reply.code()) == (403, 108) && !reads, "{origin} at {host}: {reply:?}");
         }
         let expected = if welcome { 101 } else { 403 };
         assert_eq!(upgrades(stage.address(), host, origin).await, expected, "{origin} at {host}");
     }
-    // A token that is right does not make a page welcome.
+    // A valid token does not allow a foreign origin.
     let shown = format!("authorization: Bearer {ADMIN}\r\n");
-    let told = posts(stage.address(), &own, Some("https://evil.example"), &shown).await;
-    assert_eq!(told.code(), 108);
-    // A form of a page sends no JSON: it is refused before it is read.
+    let reply = posts(stage.address(), &own, Some("https://evil.example"), &shown).await;
+    assert_eq!(reply.code(), 108);
+    // A form cannot send JSON, and is refused before its body is read.
     let form = "POST /v1/cart.open HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: text/plain\r\n\
                 idempotency-key: r\r\ncontent-length: 44\r\n\r\n{\"token\":\"000102030405060708090a0b0c0d0e0f\"}";
     assert_eq!(wire::exchange(attacker(1), stage.address(), form).await.expect("an answer").code(), 101);
     assert!(stage.metric("boxoffice_edge_denied_total{reason=\"origin\"}").await >= 16);
-    let sold = siege.end().await;
-    stage.is_as_bought(sold).await;
+    let sold = run.end().await;
+    stage.has_sold_exactly(sold).await;
     stage.server.stop();
 }
 
-/// An operators' port that asks for nothing answers to no name but this machine's.
+/// An operators' port without credentials accepts only the names of this machine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rebound_page_finds_no_open_operators_port() {
+async fn a_rebound_name_cannot_reach_an_open_operators_port() {
     let home = Home::with_config(SHOP);
     let mut command = home.shipped_command();
     command.env_remove("BOXOFFICE_ADMIN_TOKEN");
@@ -95,15 +95,15 @@ async fn a_rebound_page_finds_no_open_operators_port() {
         wire::exchange(Ipv4Addr::LOCALHOST, operators, &request).await.expect("an answer").status
     };
     let evil = format!("evil.example:{}", operators.port());
-    assert_eq!(ask("/v1/admin.status", &own, "").await, 200, "it asks for nothing");
+    assert_eq!(ask("/v1/admin.status", &own, "").await, 200, "it needs no credentials");
     assert_eq!(ask("/v1/admin.status", &evil, "").await, 421);
     assert_eq!(ask("/v1/admin.status", &evil, &format!("origin: {page}\r\n")).await, 421);
     assert_eq!(ask("/v1/admin.status", &own, &format!("origin: {page}\r\n")).await, 403);
     assert_eq!(ask("/v1/admin.status", &own, "origin: https://shop.example\r\n").await, 403);
     for path in ["/", "/metrics", "/healthz", "/readyz"] {
         let request = format!("GET {path} HTTP/1.1\r\nhost: {evil}\r\nconnection: close\r\n\r\n");
-        let told = wire::exchange(Ipv4Addr::LOCALHOST, operators, &request).await.expect("an answer");
-        assert_eq!(told.status, 421, "{path} of a rebound name");
+        let reply = wire::exchange(Ipv4Addr::LOCALHOST, operators, &request).await.expect("an answer");
+        assert_eq!(reply.status, 421, "{path} with a rebound name");
     }
     server.stop();
 }

@@ -1,4 +1,4 @@
-//! Tests elsewhere, by file and name: they are there, and speak of what they are said to reach.
+//! References to tests elsewhere, by file and name. The checks show that they exist and contain the expected words.
 
 use std::{fs, path::Path};
 
@@ -16,13 +16,13 @@ pub(crate) const fn at(file: &'static str, test: &'static str) -> Pointer {
 }
 
 impl Pointer {
-    /// The test uses this function of the same file, which speaks of it.
+    /// The test calls this function of the same file, which contains the words.
     pub(crate) const fn through(self, called: &'static str) -> Pointer {
         Pointer { called: Some(called), ..self }
     }
 
     /// # Panics
-    /// If there is no such test, or none of these words is in it.
+    /// If there is no such test, or it contains none of these words.
     pub(crate) fn check(&self, words: &[&str]) {
         let Pointer { file, test, called } = self;
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
@@ -33,11 +33,11 @@ impl Pointer {
             body = body_of(&text, called, false).unwrap_or_else(|| panic!("{file} has no {called}"));
         }
         let is_there = words.iter().any(|word| has_word(&body, word));
-        assert!(is_there, "{test} in {file} says none of {words:?}");
+        assert!(is_there, "{test} in {file} contains none of {words:?}");
     }
 }
 
-/// The text of a function; if it has to be a test, of one that is.
+/// The text of a function. With `is_test` it must be a test.
 fn body_of(text: &str, test: &str, is_test: bool) -> Option<String> {
     let lines: Vec<&str> = text.lines().collect();
     let name = format!("fn {test}(");
@@ -49,11 +49,11 @@ fn body_of(text: &str, test: &str, is_test: bool) -> Option<String> {
     let indent = lines[first].len() - lines[first].trim_start().len();
     let end = format!("{}}}", " ".repeat(indent));
     let length = lines[first..].iter().position(|line| *line == end)?;
-    // The `n` of a line end within a text is no part of the word behind it.
+    // The `n` of an escaped line end is not part of the following word.
     Some(lines[first..first + length].join("\n").replace("\\n", "  "))
 }
 
-/// Whether a word stands in a text, and not as a part of a longer one. Digits are compared without `_`.
+/// Whether a text contains a whole word. Digits are compared without `_`.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |char: char| char.is_ascii_alphanumeric() || char == '_';
     let stands = |text: &str| {
@@ -66,10 +66,10 @@ fn has_word(text: &str, word: &str) -> bool {
 }
 
 #[test]
-fn a_pointer_that_leads_nowhere_is_found() {
+fn a_pointer_without_a_test_is_found() {
     let text = "#[test]\nfn one() {\n    two(1_000);\n}\n\nfn called() {\n}\n";
     let body = body_of(text, "one", true).expect("it is there");
     assert!(has_word(&body, "1000") && has_word(&body, "two") && !has_word(&body, "100") && !has_word(&body, "tw"));
-    assert_eq!(body_of(text, "called", true), None, "that is no test");
+    assert_eq!(body_of(text, "called", true), None, "it is not a test");
     assert_eq!(body_of(text, "three", true), None);
 }

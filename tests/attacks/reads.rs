@@ -1,4 +1,4 @@
-//! Dear reads: what takes a node long to answer, asked by many sockets at once.
+//! Expensive reads, sent over many sockets at once.
 
 use std::{
     net::Ipv4Addr,
@@ -15,7 +15,7 @@ use super::{
     stage::Stage,
     wire::{self, attacker},
 };
-use crate::common::{Answer, PATIENCE, Port};
+use crate::common::{Answer, Port, TIMEOUT};
 
 /// Sockets that read.
 const READERS: usize = 16;
@@ -34,12 +34,12 @@ fn time(ms: u64) -> Value {
     boxoffice_wire::repr::rfc3339(boxoffice_core::time::Timestamp(ms)).expect("a time of the calendar").into()
 }
 
-/// An arena, a city with many sessions, a room with many bookings, and the reads of all of them.
+/// Creates an arena, a city with many sessions and a room with many bookings. Returns the reads of all of them.
 async fn prepare(stage: &Stage) -> Vec<(&'static str, Value)> {
     let operator = stage.operator().await;
     let put = async |items: Vec<Value>| {
-        let told = operator.read("batch", json!({"items": items})).await.ok();
-        for item in told["items"].as_array().expect("items") {
+        let answer = operator.read("batch", json!({"items": items})).await.ok();
+        for item in answer["items"].as_array().expect("items") {
             assert!(item.get("ok").is_some(), "{item}");
         }
     };
@@ -86,31 +86,31 @@ async fn prepare(stage: &Stage) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What a reader got.
+/// The answers of a reader.
 #[derive(Debug, Default)]
-struct Got {
+struct Answers {
     ok: u64,
     limited: u64,
     busy: u64,
 }
 
-/// Asks for all of it again and again, the next one when the one before is answered: for so long, and until it was `enough`.
+/// Sends the reads in turn, each after the last answer, for this long and until `enough` holds.
 async fn read(
     port: &Port,
     reads: &[(&'static str, Value)],
     first: usize,
     until: Instant,
     enough: Arc<AtomicBool>,
-) -> Got {
-    let mut got = Got::default();
+) -> Answers {
+    let mut answers = Answers::default();
     for (op, body) in reads.iter().cycle().skip(first) {
         let now = Instant::now();
-        if now >= until && (enough.load(Ordering::Relaxed) || now >= until + PATIENCE) {
+        if now >= until && (enough.load(Ordering::Relaxed) || now >= until + TIMEOUT) {
             break;
         }
         match port.read(op, body.clone()).await {
             Answer::Ok(body, _) => {
-                got.ok += 1;
+                answers.ok += 1;
                 for feed in body["feeds"].as_array().into_iter().flatten() {
                     if matches!(port.read("unwatch", json!({"feed": feed["feed"]})).await, Answer::No(_)) {
                         break;
@@ -119,66 +119,68 @@ async fn read(
             }
             Answer::No(no) => {
                 assert_eq!((no.code, no.name.as_str()), (109, "rate_limited"), "{op}: {}", no.body);
-                // Feeds above the limit of a connection have no time to wait for.
+                // A refusal for too many feeds on a connection has no time to wait.
                 if *op != "watch" {
                     assert!(no.body["retry_after_ms"].as_u64().is_some_and(|ms| ms > 0), "{op}: {}", no.body);
                 }
-                got.limited += 1;
+                answers.limited += 1;
                 enough.store(true, Ordering::Relaxed);
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }
             Answer::Fail(code) => {
                 assert!([901, 902].contains(&code), "{op}: {code}");
-                got.busy += 1;
+                answers.busy += 1;
             }
             Answer::Gone => panic!("{op}: the connection is gone"),
         }
     }
-    got
+    answers
 }
 
-/// All read at once, until their time is over, and the budget of one of them as well if it has to be reached.
-async fn storm(test: &str, attack: &'static str, from: impl Fn(usize) -> Ipv4Addr, is_limited: bool) -> Got {
+/// All sockets read at once until their time is over. With `is_limited`, until one of them has exhausted its budget.
+async fn read_at_once(test: &str, attack: &'static str, from: impl Fn(usize) -> Ipv4Addr, is_limited: bool) -> Answers {
     let stage = Stage::new(test, "").await;
     let reads = Arc::new(prepare(&stage).await);
-    let siege = stage.siege(attack, 20).await;
-    let until = Instant::now() + siege.left();
+    let run = stage.start_attack(attack, 20).await;
+    let until = Instant::now() + run.left();
     let (mut tasks, enough) = (Vec::new(), Arc::new(AtomicBool::new(!is_limited)));
     for number in 0..READERS {
         let (port, reads) = (wire::guest(from(number), stage.address()).await, Arc::clone(&reads));
         let enough = Arc::clone(&enough);
         tasks.push(tokio::spawn(async move { read(&port, &reads, number, until, enough).await }));
     }
-    let mut all = Got::default();
+    let mut all = Answers::default();
     for task in tasks {
-        let got = task.await.expect("a reader");
-        all = Got { ok: all.ok + got.ok, limited: all.limited + got.limited, busy: all.busy + got.busy };
+        let answers = task.await.expect("a reader");
+        all =
+            Answers { ok: all.ok + answers.ok, limited: all.limited + answers.limited, busy: all.busy + answers.busy };
     }
     println!("attack | {attack}: {all:?}");
-    let sold = siege.end().await;
-    stage.is_as_bought(sold).await;
+    let sold = run.end().await;
+    stage.has_sold_exactly(sold).await;
     stage.server.stop();
     all
 }
 
-/// Sixteen sockets of one address are held to the budget of their network.
+/// Sixteen sockets of one address share the budget of their network.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dear_reads_of_one_address_are_bounded() {
-    let got = storm(
-        "dear_reads_of_one_address_are_bounded",
-        "6 dear reads, 16 sockets of one address",
+async fn expensive_reads_of_one_address_are_bounded() {
+    let answers = read_at_once(
+        "expensive_reads_of_one_address_are_bounded",
+        "6 expensive reads, 16 sockets of one address",
         |_| attacker(1),
         true,
     )
     .await;
-    assert!(got.limited > 0, "nothing was refused: {got:?}");
-    assert!(got.ok > 0, "nothing was answered: {got:?}");
+    assert!(answers.limited > 0, "nothing was refused: {answers:?}");
+    assert!(answers.ok > 0, "nothing was answered: {answers:?}");
 }
 
-/// Each of sixteen addresses has its own budget; together they may keep a small machine busy, and the buyer goes on.
+/// Each of sixteen addresses has its own budget. Together they may saturate a small machine, but the buyer still buys.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dear_reads_of_many_addresses_stop_no_buyer() {
-    let test = "dear_reads_of_many_addresses_stop_no_buyer";
-    let got = storm(test, "6 dear reads, 16 addresses", |number| attacker(1 + number as u8), false).await;
-    assert!(got.ok > 0, "nothing was answered: {got:?}");
+async fn expensive_reads_of_many_addresses_stop_no_buyer() {
+    let test = "expensive_reads_of_many_addresses_stop_no_buyer";
+    let answers =
+        read_at_once(test, "6 expensive reads, 16 addresses", |number| attacker(1 + number as u8), false).await;
+    assert!(answers.ok > 0, "nothing was answered: {answers:?}");
 }

@@ -1,4 +1,4 @@
-//! A node as it is shipped, a theatre, and a siege: a good buyer before and beside an attack, and what is asserted of both.
+//! A node as shipped, a theatre, and an attack: a legitimate buyer before and during it, and the checks of both.
 
 use std::{
     collections::BTreeMap,
@@ -20,50 +20,50 @@ use tokio::{
 };
 
 use super::{buyer::Buyer, wire};
-use crate::common::{ADMIN, Dice, Encoding, Home, Port, Server, Theatre, eventually, http};
+use crate::common::{ADMIN, Encoding, Home, Port, Rng, Server, Theatre, eventually, http};
 
-/// Strangers buy, and say that they have paid elsewhere; everything else is as it is shipped: budgets, overload, limits.
+/// Anonymous callers buy and record payments themselves. Budgets, overload and limits are as shipped.
 pub(crate) const SHOP: &str =
     "[listen]\nanonymous = \"sell\"\n\n[payments]\nrecorded = \"anyone\"\n\n[log]\nsegment_bytes = 1_048_576\n\n";
 
-/// The most memory that an attack may cost a node, beside what it had before: far more than it should.
-const MORE_MIB: u64 = 192;
+/// The most additional memory that an attack may cost a node, with a wide margin.
+const ATTACK_MIB_MAX: u64 = 192;
 
-/// What is left of it afterwards: allocators keep some.
-const LEFT_MIB: u64 = 128;
+/// The most additional memory afterwards: allocators keep some.
+const RETAINED_MIB_MAX: u64 = 128;
 
-/// Where operators look from.
+/// The address of operators.
 const OPERATOR: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
-/// How often memory and the operators' port are looked at.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often memory and the operators' port are sampled.
+const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 
-/// Attacks at the same time. Those that are measured are alone.
-const TURNS: u32 = 2;
-static TURN: Semaphore = Semaphore::const_new(TURNS as usize);
+/// Concurrent attacks. Measured attacks run alone.
+const CONCURRENT_ATTACKS: u32 = 2;
+static ATTACKS: Semaphore = Semaphore::const_new(CONCURRENT_ATTACKS as usize);
 
-/// The seconds that each attack goes on, if given.
+/// The duration of each attack in seconds, if given.
 fn seconds() -> Option<f64> {
     let seconds = std::env::var("BOXOFFICE_ATTACK_S").ok();
     seconds.map(|seconds| seconds.parse().expect("BOXOFFICE_ATTACK_S is a number"))
 }
 
-/// How long each attack goes on.
+/// The duration of each attack.
 pub(crate) fn time() -> Duration {
     Duration::from_secs_f64(seconds().unwrap_or(1.5))
 }
 
-/// A node with a theatre in which a good buyer buys.
+/// A node with a theatre in which a legitimate buyer buys.
 pub(crate) struct Stage {
     pub(crate) server: Server,
     pub(crate) theatre: Theatre,
-    pub(crate) dice: Dice,
+    pub(crate) rng: Rng,
     pub(crate) home: Home,
     _turn: SemaphorePermit<'static>,
 }
 
 impl Stage {
-    /// A node with the shop's configuration and these lines besides.
+    /// A node with the shop's configuration and these additional lines.
     pub(crate) async fn new(test: &str, more: &str) -> Stage {
         Stage::of_home(test, Home::with_config(&format!("{SHOP}{more}"))).await
     }
@@ -74,27 +74,27 @@ impl Stage {
         Stage::of_command(test, home, command).await
     }
 
-    /// A node that is started by this command.
+    /// A node started by this command.
     pub(crate) async fn of_command(test: &str, home: Home, mut command: Command) -> Stage {
-        // What a test is worth: a file that weakens the node must make it fail.
+        // A file that weakens the node must make tests fail, which shows that they test something.
         if let Ok(weaker) = std::env::var("BOXOFFICE_ATTACK_CONFIG") {
             command.arg("--config").arg(weaker);
         }
-        let turns = if seconds().is_some() { TURNS } else { 1 };
-        let turn = TURN.acquire_many(turns).await.expect("it is never closed");
-        let dice = Dice::of_test(test);
+        let permits = if seconds().is_some() { CONCURRENT_ATTACKS } else { 1 };
+        let permit = ATTACKS.acquire_many(permits).await.expect("the semaphore is never closed");
+        let rng = Rng::of_test(test);
         let server = Server::spawn(command).unwrap_or_else(|refused| panic!("the node does not serve: {refused:?}"));
         let port = server.port(Encoding::MsgPack).await;
         let sessions = 12 + (time().as_secs_f64() * 0.6) as usize;
         let theatre = Theatre::open(&port, sessions, (20, 25), None).await;
-        Stage { server, theatre, dice, home, _turn: turn }
+        Stage { server, theatre, rng, home, _turn: permit }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// The counts of the whole node, without violations.
+    /// The audit of the whole node, without violations.
     pub(crate) async fn audit(&self) -> Value {
         let audit = http::ask(self.server.operators(), "admin.audit", None, &json!({})).await.ok();
         assert_eq!(audit["violations"], json!([]), "{audit}");
@@ -109,8 +109,8 @@ impl Stage {
         line.unwrap_or_else(|| panic!("there is no {name}")).parse::<f64>().expect("a number") as u64
     }
 
-    /// Waits until nothing is held any more and exactly this many seats are sold.
-    pub(crate) async fn is_as_bought(&self, sold: usize) {
+    /// Waits until nothing is held and exactly this many seats are sold.
+    pub(crate) async fn has_sold_exactly(&self, sold: usize) {
         eventually(&format!("nothing is held and {sold} seats are sold"), async || {
             let audit = self.audit().await;
             let seats = [&audit["seats"]["held"], &audit["seats"]["sold"], &audit["order_seats"], &audit["holds"]];
@@ -119,8 +119,8 @@ impl Stage {
         .await;
     }
 
-    /// Waits until only those are connected who look.
-    pub(crate) async fn is_left(&self) {
+    /// Waits until only the observers are connected.
+    pub(crate) async fn has_no_attackers(&self) {
         eventually("every attacker is gone", async || {
             (self.metric("boxoffice_edge_connections").await <= 2).then_some(())
         })
@@ -132,13 +132,13 @@ impl Stage {
         Port::connect(self.server.operators(), Encoding::Json).await
     }
 
-    /// Measures the buyer alone, and lets the buyer go on while the caller attacks.
-    pub(crate) async fn siege(&self, attack: &'static str, each: usize) -> Siege<'_> {
-        let buyer = Buyer::start(self.address(), &self.theatre, self.dice.fork(1), each);
+    /// Measures the buyer alone, and keeps it buying while the caller attacks.
+    pub(crate) async fn start_attack(&self, attack: &'static str, each: usize) -> AttackRun<'_> {
+        let buyer = Buyer::start(self.address(), &self.theatre, self.rng.fork(1), each);
         sleep((time() / 3).min(Duration::from_secs(10))).await;
-        let look = Look::start(self.server.pid(), self.server.operators());
+        let sampler = Sampler::start(self.server.pid(), self.server.operators());
         let rss = memory_mib(self.server.pid());
-        Siege { stage: self, attack, buyer, look, rss, begun: Instant::now(), limit: MORE_MIB }
+        AttackRun { stage: self, attack, buyer, sampler, rss, begun: Instant::now(), limit: ATTACK_MIB_MAX }
     }
 }
 
@@ -149,24 +149,24 @@ fn memory_mib(pid: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1024
 }
 
-/// Looks at a node's memory and its operators' port again and again.
-struct Look {
+/// Samples a node's memory and its operators' port.
+struct Sampler {
     stop: Arc<AtomicBool>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<Samples>>,
     task: JoinHandle<()>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct Samples {
     rss: u64,
-    /// Answers of the operators' port, and what was none.
+    /// Answers of the operators' port, and its failures.
     answers: usize,
     silent: Vec<String>,
 }
 
-impl Look {
-    fn start(pid: u32, operators: SocketAddr) -> Look {
-        let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Seen>>::default());
+impl Sampler {
+    fn start(pid: u32, operators: SocketAddr) -> Sampler {
+        let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Samples>>::default());
         let (ends, all) = (Arc::clone(&stop), Arc::clone(&seen));
         let task = tokio::spawn(async move {
             for number in 0.. {
@@ -177,44 +177,44 @@ impl Look {
                 let request = format!(
                     "GET {path} HTTP/1.1\r\nhost: {operators}\r\nauthorization: Bearer {ADMIN}\r\nconnection: close\r\n\r\n"
                 );
-                let told = wire::exchange(OPERATOR, operators, &request).await;
+                let answer = wire::exchange(OPERATOR, operators, &request).await;
                 {
                     let mut seen = all.lock().expect("no panic");
                     seen.rss = seen.rss.max(memory_mib(pid));
-                    match told {
-                        Ok(told) if told.status == 200 => seen.answers += 1,
-                        // A full node says at `/readyz` that it has no room.
-                        Ok(told) if path == "/readyz" && told.status == 503 => seen.answers += 1,
-                        Ok(told) => seen.silent.push(format!("{path}: {} {}", told.status, told.body)),
+                    match answer {
+                        Ok(answer) if answer.status == 200 => seen.answers += 1,
+                        // A full node reports at `/readyz` that it has no room.
+                        Ok(answer) if path == "/readyz" && answer.status == 503 => seen.answers += 1,
+                        Ok(answer) => seen.silent.push(format!("{path}: {} {}", answer.status, answer.body)),
                         Err(error) => seen.silent.push(format!("{path}: {error}")),
                     }
                 }
-                sleep(LOOK).await;
+                sleep(SAMPLE_EVERY).await;
             }
         });
-        Look { stop, seen, task }
+        Sampler { stop, seen, task }
     }
 
-    async fn end(self) -> Seen {
+    async fn end(self) -> Samples {
         self.stop.store(true, Ordering::Relaxed);
-        self.task.await.expect("a look");
+        self.task.await.expect("a sampler");
         self.seen.lock().expect("no panic").clone()
     }
 }
 
-/// An attack under way.
-pub(crate) struct Siege<'a> {
+/// A running attack.
+pub(crate) struct AttackRun<'a> {
     stage: &'a Stage,
     attack: &'static str,
     buyer: Buyer,
-    look: Look,
+    sampler: Sampler,
     rss: u64,
     begun: Instant,
     limit: u64,
 }
 
-impl Siege<'_> {
-    /// How much of the attack's time is left.
+impl AttackRun<'_> {
+    /// The rest of the attack's time.
     pub(crate) fn left(&self) -> Duration {
         time().saturating_sub(self.begun.elapsed())
     }
@@ -229,32 +229,32 @@ impl Siege<'_> {
         self.left().is_zero()
     }
 
-    /// The attack is over: prints its line. Returns how many seats the buyer has bought in all.
+    /// Ends the attack and prints its line. Returns how many seats the buyer has bought in all.
     ///
     /// # Panics
-    /// If the buyer bought nothing beside it or could not buy something, the operators' port was silent, or the node took too much
-    /// memory.
+    /// If the buyer bought nothing during the attack or a purchase failed, the operators' port was silent, or the node took too
+    /// much memory.
     pub(crate) async fn end(self) -> usize {
-        let Siege { stage, attack, buyer, look, rss, begun, limit } = self;
-        // A short attack is over before the buyer has felt it.
+        let AttackRun { stage, attack, buyer, sampler, rss, begun, limit } = self;
+        // A short attack may end before the buyer's first purchase.
         eventually("the buyer buys beside the attack", async || {
             let bought = buyer.bought();
             let beside = bought.purchases.iter().filter(|(at, _)| *at >= begun).count();
-            let looked = look.seen.lock().expect("no panic").answers;
-            ((beside >= 3 && looked >= 4) || !bought.failed.is_empty()).then_some(())
+            let samples_before = sampler.seen.lock().expect("no panic").answers;
+            ((beside >= 3 && samples_before >= 4) || !bought.failed.is_empty()).then_some(())
         })
         .await;
         let lasted = begun.elapsed();
         let bought = buyer.stop().await;
-        let seen = look.end().await;
+        let seen = sampler.end().await;
         let (before, beside): (Vec<_>, Vec<_>) = bought.purchases.iter().partition(|(at, _)| *at < begun);
         let after = memory_mib(stage.server.pid());
         println!(
             "attack | {attack} | {:.0} s | alone {} | beside {} | repeats {} | memory {rss}, {}, {after} MiB | operators {} answers",
             lasted.as_secs_f64(),
-            figures(&before),
-            figures(&beside),
-            words(&bought.repeats),
+            latencies(&before),
+            latencies(&beside),
+            repeats_text(&bought.repeats),
             seen.rss,
             seen.answers
         );
@@ -262,14 +262,14 @@ impl Siege<'_> {
         assert!(!before.is_empty(), "{attack}: the buyer bought nothing alone");
         assert_eq!(seen.silent, [""; 0], "{attack}: the operators' port");
         assert!(seen.rss <= rss + limit, "{attack}: memory was {rss} MiB and came to {} MiB", seen.rss);
-        assert!(after <= rss + LEFT_MIB.min(limit), "{attack}: memory was {rss} MiB and stays at {after} MiB");
+        assert!(after <= rss + RETAINED_MIB_MAX.min(limit), "{attack}: memory was {rss} MiB and stays at {after} MiB");
         assert!(!stage.server.stderr().contains("panicked"), "{}", stage.server.stderr());
         bought.purchases.len()
     }
 }
 
-/// How many, and the time of the middle one and of the slowest hundredth.
-fn figures(purchases: &[&(Instant, Duration)]) -> String {
+/// The number of purchases, their median time and their 99th percentile.
+fn latencies(purchases: &[&(Instant, Duration)]) -> String {
     let mut times: Vec<Duration> = purchases.iter().map(|(_, took)| *took).collect();
     times.sort();
     let at = |share: f64| {
@@ -279,7 +279,7 @@ fn figures(purchases: &[&(Instant, Duration)]) -> String {
     format!("{} (p50 {:.1} ms, p99 {:.1} ms)", times.len(), at(0.5), at(0.99))
 }
 
-fn words(repeats: &BTreeMap<u64, usize>) -> String {
+fn repeats_text(repeats: &BTreeMap<u64, usize>) -> String {
     let all: Vec<String> = repeats.iter().map(|(code, count)| format!("{code}: {count}")).collect();
     if all.is_empty() { "none".into() } else { all.join(", ") }
 }

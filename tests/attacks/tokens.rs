@@ -1,4 +1,4 @@
-//! Keys, short-lived tokens and customers' tokens, good ones and bad ones.
+//! Keys, short-lived tokens and customers' tokens, valid and invalid.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,16 +16,16 @@ use sha2::Sha256;
 use super::stage::Stage;
 use crate::common::http;
 
-/// What HS256 tokens are signed with.
+/// Secret of HS256 tokens.
 const SHARED: &str = "a secret of the shop with more than thirty-two bytes";
 
-/// What customers' tokens are made with.
+/// Secret of customers' tokens.
 const CUSTOMERS: &str = "what the tokens of customers are made with";
 
-/// Whom short-lived tokens are for.
+/// Audience of short-lived tokens.
 pub(crate) const AUDIENCE: &str = "boxoffice";
 
-/// A shop that makes tokens.
+/// A shop that issues tokens.
 pub(crate) struct Shop {
     pair: Ed25519KeyPair,
 }
@@ -40,7 +40,7 @@ impl Shop {
         self.pair.public_key().as_ref()
     }
 
-    /// The lines of `[listen]` that let a node know this shop's tokens.
+    /// The lines of `[listen]` that make a node accept this shop's tokens.
     pub(crate) fn listen(&self) -> String {
         let public = URL_SAFE_NO_PAD.encode(self.public());
         format!(
@@ -60,7 +60,7 @@ impl Shop {
         format!("{text}.{}", URL_SAFE_NO_PAD.encode(self.pair.sign(text.as_bytes())))
     }
 
-    /// Tokens that are not good, by what is wrong with them.
+    /// Invalid tokens, by their defect.
     pub(crate) fn bad(&self) -> Vec<(&'static str, String)> {
         let claims = good("ada", "sell");
         let with = |name: &str, value: Value| {
@@ -79,26 +79,26 @@ impl Shop {
         let staff = part(&with("role", json!("desk")));
         vec![
             ("expired", self.eddsa(&with("exp", json!(now() - 60)))),
-            ("not good yet", hs256(SHARED.as_bytes(), &json!({"alg": "HS256"}), &with("nbf", json!(now() + 600)))),
-            ("of another audience", self.eddsa(&with("aud", json!("elsewhere")))),
-            ("of no audience", self.eddsa(&without("aud"))),
+            ("not valid yet", hs256(SHARED.as_bytes(), &json!({"alg": "HS256"}), &with("nbf", json!(now() + 600)))),
+            ("for another audience", self.eddsa(&with("aud", json!("elsewhere")))),
+            ("without an audience", self.eddsa(&without("aud"))),
             ("without an end", self.eddsa(&without("exp"))),
             ("without a subject", self.eddsa(&without("sub"))),
             ("for an admin", self.eddsa(&with("role", json!("admin")))),
-            ("for a role that there is not", self.eddsa(&with("role", json!(["sell", "root"])))),
+            ("for an unknown role", self.eddsa(&with("role", json!(["sell", "root"])))),
             ("for no venue", self.eddsa(&with("venue", json!([])))),
             ("not signed", format!("{}.{}.", part(&json!({"alg": "none"})), part(&claims))),
             (
                 "not signed, with a signature",
                 format!("{}.{}.{signature}", part(&json!({"alg": "none"})), part(&claims)),
             ),
-            ("of another shop", Shop::new().eddsa(&claims)),
-            ("of a key that is not known", self.eddsa_called("other", &claims)),
-            ("of another secret", hs256(SHARED.to_uppercase().as_bytes(), &json!({"alg": "HS256"}), &claims)),
+            ("from another shop", Shop::new().eddsa(&claims)),
+            ("of an unknown key", self.eddsa_called("other", &claims)),
+            ("signed with another secret", hs256(SHARED.to_uppercase().as_bytes(), &json!({"alg": "HS256"}), &claims)),
             ("signed with the public key", hs256(self.public(), &json!({"alg": "HS256", "kid": "shop"}), &claims)),
-            ("of another algorithm", hs256(SHARED.as_bytes(), &json!({"alg": "HS384"}), &claims)),
-            ("changed afterwards", format!("{header}.{staff}.{signature}")),
-            ("cut short", signed[..signed.len() - 4].to_owned()),
+            ("with another algorithm", hs256(SHARED.as_bytes(), &json!({"alg": "HS384"}), &claims)),
+            ("changed after signing", format!("{header}.{staff}.{signature}")),
+            ("truncated", signed[..signed.len() - 4].to_owned()),
         ]
     }
 }
@@ -108,7 +108,7 @@ pub(crate) fn shared(claims: &Value) -> String {
     hs256(SHARED.as_bytes(), &json!({"alg": "HS256", "typ": "JWT"}), claims)
 }
 
-/// Claims that are good for a few minutes.
+/// Claims that are valid for a few minutes.
 pub(crate) fn good(subject: &str, role: &str) -> Value {
     json!({"sub": subject, "exp": now() + 600, "aud": AUDIENCE, "role": role})
 }
@@ -118,12 +118,12 @@ pub(crate) fn of_customer(name: &str) -> String {
     customer::token(CUSTOMERS.as_bytes(), &Id::new(name).expect("a good id"))
 }
 
-/// The header lines that show a customer's token.
+/// The header lines of a customer and its token.
 pub(crate) fn shows_customer(name: &str, token: &str) -> String {
     format!("boxoffice-customer: {name}\r\nboxoffice-customer-token: {token}\r\n")
 }
 
-/// Makes a key with this role on the node.
+/// Creates a key with this role on the node.
 pub(crate) async fn key(stage: &Stage, name: &str, role: &str) -> String {
     let secret = format!("{name:x<43}");
     let shown = ShownKey { name, secret: &secret };

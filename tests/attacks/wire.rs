@@ -1,4 +1,4 @@
-//! Connections from a chosen loopback address, spoken by hand.
+//! Raw connections from a chosen loopback address.
 
 use std::{
     io,
@@ -13,9 +13,9 @@ use tokio::{
     time::timeout,
 };
 
-use crate::common::{Encoding, PATIENCE, Port};
+use crate::common::{Encoding, Port, TIMEOUT};
 
-/// Where attackers come from; the last part of the address says which attacker.
+/// The address of an attacker. Its last part is the attacker's number.
 pub(crate) fn attacker(number: u8) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 1, number)
 }
@@ -32,10 +32,10 @@ pub(crate) async fn connect_with(from: Ipv4Addr, to: SocketAddr, unread: Option<
         socket.set_recv_buffer_size(unread)?;
     }
     socket.bind(SocketAddr::from((from, 0)))?;
-    timeout(PATIENCE, socket.connect(to)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    timeout(TIMEOUT, socket.connect(to)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// A WebSocket from this address that shows this key or token, or nothing.
+/// A WebSocket from this address with this key or token, or without credentials.
 pub(crate) async fn port(
     from: Ipv4Addr,
     to: SocketAddr,
@@ -46,15 +46,15 @@ pub(crate) async fn port(
     Port::over(stream, encoding, token).await
 }
 
-/// The same for an attacker, who must get in.
+/// The same for an attacker, who must be accepted.
 ///
 /// # Panics
 /// If there is no connection.
 pub(crate) async fn guest(from: Ipv4Addr, to: SocketAddr) -> Port {
-    port(from, to, Encoding::Json, None).await.unwrap_or_else(|error| panic!("{from} does not get in: {error}"))
+    port(from, to, Encoding::Json, None).await.unwrap_or_else(|error| panic!("{from} cannot connect: {error}"))
 }
 
-/// The head of an upgrade to a WebSocket, with these header lines besides.
+/// The request of an upgrade to a WebSocket, with these additional header lines.
 pub(crate) fn upgrade(headers: &str) -> String {
     format!(
         "GET /v1/ws HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
@@ -62,13 +62,13 @@ pub(crate) fn upgrade(headers: &str) -> String {
     )
 }
 
-/// A WebSocket whose bytes are written and read by hand: upgraded, its `hello` not read.
+/// A raw WebSocket: upgraded, its `hello` unread.
 pub(crate) async fn raw_socket(from: Ipv4Addr, to: SocketAddr, unread: Option<u32>) -> io::Result<TcpStream> {
     let mut stream = connect_with(from, to, unread).await?;
     stream.write_all(upgrade("").as_bytes()).await?;
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        head.push(timeout(PATIENCE, stream.read_u8()).await??);
+        head.push(timeout(TIMEOUT, stream.read_u8()).await??);
     }
     match head.starts_with(b"HTTP/1.1 101") {
         true => Ok(stream),
@@ -76,7 +76,7 @@ pub(crate) async fn raw_socket(from: Ipv4Addr, to: SocketAddr, unread: Option<u3
     }
 }
 
-/// The head of a masked frame that claims this many bytes, and the given part of its payload. The mask changes nothing.
+/// The header of a masked frame with this claimed length, and the given part of its payload. The mask is zero.
 pub(crate) fn frame(first: u8, claimed: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![first, 0x80 | 126];
     frame.extend(claimed.to_be_bytes());
@@ -92,27 +92,32 @@ pub(crate) fn text(text: &str) -> Vec<u8> {
 
 /// An HTTP answer.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct HttpAnswer {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-impl Told {
-    /// The code of a refusal or failure; 0 of an ok, and of what is no answer of an op.
+impl HttpAnswer {
+    /// The code of a refusal or failure. 0 for an ok, and for answers that come from no op.
     pub(crate) fn code(&self) -> u64 {
         let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
         ["no", "fail"].iter().find_map(|kind| body[*kind]["code"].as_u64()).unwrap_or(0)
     }
 }
 
-/// Sends this text on a connection of its own and reads the answer to its end.
-pub(crate) async fn exchange(from: Ipv4Addr, to: SocketAddr, request: &str) -> io::Result<Told> {
-    exchange_within(from, to, request, PATIENCE).await
+/// Sends this text on a connection of its own and reads the whole answer.
+pub(crate) async fn exchange(from: Ipv4Addr, to: SocketAddr, request: &str) -> io::Result<HttpAnswer> {
+    exchange_within(from, to, request, TIMEOUT).await
 }
 
-/// The same, if it takes no longer.
-pub(crate) async fn exchange_within(from: Ipv4Addr, to: SocketAddr, request: &str, time: Duration) -> io::Result<Told> {
+/// The same, with a time limit.
+pub(crate) async fn exchange_within(
+    from: Ipv4Addr,
+    to: SocketAddr,
+    request: &str,
+    time: Duration,
+) -> io::Result<HttpAnswer> {
     let asked = async {
         let mut stream = connect(from, to).await?;
         stream.write_all(request.as_bytes()).await?;
@@ -125,11 +130,17 @@ pub(crate) async fn exchange_within(from: Ipv4Addr, to: SocketAddr, request: &st
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(|| io::Error::other(format!("no head: {answer:?}")))?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
     let status = status.ok_or_else(|| io::Error::other(format!("no status: {head:?}")))?;
-    Ok(Told { status, head: head.to_owned(), body: body.to_owned() })
+    Ok(HttpAnswer { status, head: head.to_owned(), body: body.to_owned() })
 }
 
 /// `POST /v1/{op}` with this body and these header lines, on a connection of its own.
-pub(crate) async fn post(from: Ipv4Addr, to: SocketAddr, op: &str, headers: &str, body: &str) -> io::Result<Told> {
+pub(crate) async fn post(
+    from: Ipv4Addr,
+    to: SocketAddr,
+    op: &str,
+    headers: &str,
+    body: &str,
+) -> io::Result<HttpAnswer> {
     let length = body.len();
     let request = format!(
         "POST /v1/{op} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}\
@@ -138,7 +149,7 @@ pub(crate) async fn post(from: Ipv4Addr, to: SocketAddr, op: &str, headers: &str
     exchange(from, to, &request).await
 }
 
-/// The header line that shows a key or a token, if there is one.
+/// The header line with a key or a token, if there is one.
 pub(crate) fn shows(token: Option<&str>) -> String {
     token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default()
 }

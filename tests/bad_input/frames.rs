@@ -1,4 +1,4 @@
-//! Frames that are no requests, bytes that are no frames, and silence.
+//! Frames with invalid requests, invalid frames, and silent connections.
 
 use std::{
     io::{Read, Write},
@@ -9,12 +9,12 @@ use std::{
 use serde_json::json;
 
 use super::{Stage, TOKEN};
-use crate::common::{ADMIN, Encoding, PATIENCE};
+use crate::common::{ADMIN, Encoding, TIMEOUT};
 
-/// Frames that are no requests are answered without a number as far as they can be; the connection goes on, until it is
-/// clear that the client speaks something else.
+/// A malformed request is refused, with its number if it can be read. The connection stays open until the client clearly speaks
+/// another protocol.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn frames_that_are_no_requests() {
+async fn malformed_requests_are_refused_and_the_connection_stays_open() {
     let deep_json = "[".repeat(100_000);
     let inside = format!(r#"{{"id":1,"op":"cart.get","body":{}{}}}"#, "[".repeat(20), "]".repeat(20));
     let json: Vec<Vec<u8>> = [
@@ -47,14 +47,14 @@ async fn frames_that_are_no_requests() {
         b"\x81\xa2id\xc6\xff\xff\xff\xff".to_vec(),
         b"\xdd\xff\xff\xff\xff".to_vec(),
         deep_pack,
-        // Text that is not UTF-8, as a name and as a value.
+        // Invalid UTF-8, as a name and as a value.
         b"\x82\xa2id\x01\xa2\xff\xfe\x01".to_vec(),
         b"\x82\xa2id\x01\xa2op\xa2\xff\xfe".to_vec(),
-        // Bytes follow the end.
+        // Trailing bytes.
         b"\x82\xa2id\x01\xa2op\xa5hello\x00".to_vec(),
     ];
     for (encoding, frames) in [(Encoding::Json, json), (Encoding::MsgPack, pack)] {
-        let mut stage = Stage::new("frames_that_are_no_requests", encoding).await;
+        let mut stage = Stage::new("malformed_requests_are_refused_and_the_connection_stays_open", encoding).await;
         let before = stage.counts().await;
         for frame in frames {
             let port = stage.server.port(encoding).await;
@@ -63,7 +63,7 @@ async fn frames_that_are_no_requests() {
             let shown = String::from_utf8_lossy(&frame[..frame.len().min(60)]).into_owned();
             assert_eq!(answer["no"]["code"], 101, "{shown:?}: {answer}");
             assert_eq!(answer["no"]["name"], "bad_request", "{shown:?}: {answer}");
-            // The same connection goes on.
+            // The same connection still works.
             port.read("hello", json!({})).await.ok();
         }
         let port = stage.server.port(encoding).await;
@@ -71,7 +71,7 @@ async fn frames_that_are_no_requests() {
             port.send(encoding.raw(if encoding == Encoding::Json { b"x" } else { &[0xc1] }));
         }
         assert_eq!(port.closed().await, 4000);
-        // The other kind of frame has a code of its own.
+        // A frame of the other encoding has a code of its own.
         let port = stage.server.port(encoding).await;
         port.send(if encoding == Encoding::Json { Encoding::MsgPack } else { Encoding::Json }.raw(b"{}"));
         assert_eq!(port.closed().await, 4003);
@@ -86,7 +86,7 @@ async fn frames_that_are_too_long() {
         let mut stage = Stage::new("frames_that_are_too_long", encoding).await;
         let before = stage.counts().await;
         let long = "x".repeat(70_000);
-        // Longer than frames of this op may be: refused, the connection goes on.
+        // Above the limit of this op: refused, and the connection stays open.
         stage.port.ask("venue.get", "1", json!({"id": long})).await.no(103, "too_large");
         let seats: Vec<_> = (0..20_000).map(|seat| json!([0, seat])).collect();
         stage
@@ -94,7 +94,7 @@ async fn frames_that_are_too_long() {
             .ask("cart.hold_seats", "2", json!({"token": TOKEN, "session": stage.session(), "seats": seats}))
             .await
             .no(103, "too_large");
-        // Longer than any frame may be: closed before it is read.
+        // Above the limit of any frame: closed before it is read.
         let port = stage.server.port(encoding).await;
         let huge = "x".repeat(2 << 20);
         port.send(encoding.message(&json!({"id": 1, "op": "venue.get", "body": {"id": huge}})));
@@ -104,13 +104,13 @@ async fn frames_that_are_too_long() {
     }
 }
 
-/// A WebSocket with nothing in between: bytes as they are.
+/// A WebSocket without a client library, for raw bytes.
 struct Wire(TcpStream);
 
 impl Wire {
     fn connect(address: SocketAddr, encoding: Encoding) -> Wire {
         let mut stream = TcpStream::connect(address).expect("a connection");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a time-out");
         let protocol = if encoding == Encoding::Json { "json" } else { "msgpack" };
         let request = format!(
             "GET /v1/ws HTTP/1.1\r\nhost: {address}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
@@ -134,7 +134,7 @@ impl Wire {
         wire
     }
 
-    /// Writes a head (length and mask) and as much of the payload as is given.
+    /// Writes a header (length and mask) and the given part of the payload.
     fn write(&mut self, first: u8, claimed: u64, payload: &[u8]) {
         let mut frame = vec![first];
         match claimed {
@@ -151,7 +151,7 @@ impl Wire {
         // A mask of zeros changes nothing.
         frame.extend([0; 4]);
         frame.extend(payload);
-        // The server may have closed already; then reading says how.
+        // The server may have closed already. The next read returns the close code.
         let _ = self.0.write_all(&frame);
     }
 
@@ -176,7 +176,7 @@ impl Wire {
         (head[0], payload)
     }
 
-    /// The code it is closed with.
+    /// The close code of the connection.
     fn closed(&mut self) -> u16 {
         loop {
             let (first, payload) = self.frame();
@@ -188,10 +188,10 @@ impl Wire {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bytes_that_are_no_frames() {
+async fn malformed_websocket_frames_close_the_connection() {
     const TEXT: u8 = 0x81;
     const BINARY: u8 = 0x82;
-    let mut stage = Stage::new("bytes_that_are_no_frames", Encoding::Json).await;
+    let mut stage = Stage::new("malformed_websocket_frames_close_the_connection", Encoding::Json).await;
     let address = stage.server.address();
     let closed = |encoding: Encoding, first: u8, claimed: u64, payload: &[u8]| {
         let mut wire = Wire::connect(address, encoding);
@@ -201,12 +201,12 @@ async fn bytes_that_are_no_frames() {
     assert_eq!(closed(Encoding::Json, TEXT, 4, b"\xff\xfe\xfd\xfc"), 1007, "text that is not UTF-8");
     assert_eq!(closed(Encoding::MsgPack, BINARY, 64 << 20, &[0; 1024]), 1009, "64 MiB, claimed");
     assert_eq!(closed(Encoding::Json, TEXT, 4 << 30, b"{"), 1009, "4 GiB, claimed");
-    assert_eq!(closed(Encoding::Json, TEXT, 1 << 62, b"{"), 1009, "all the memory there is, claimed");
+    assert_eq!(closed(Encoding::Json, TEXT, 1 << 62, b"{"), 1009, "a length beyond all memory");
     assert_eq!(closed(Encoding::Json, TEXT | 0x40, 2, b"{}"), 1002, "a reserved bit");
     assert_eq!(closed(Encoding::Json, 0x83, 2, b"{}"), 1002, "a reserved kind of frame");
-    // What is not HTTP is told so, or nothing at all.
+    // Input that is not HTTP gets an HTTP error or no answer.
     let mut stream = TcpStream::connect(address).expect("a connection");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a time-out");
     stream.write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 what is this\r\n\r\n").expect("written");
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("closed");
@@ -214,8 +214,7 @@ async fn bytes_that_are_no_frames() {
     stage.sells().await;
 }
 
-/// Half a frame and silence, half a head and silence, no frame at all. Each connection is closed in its time, and no other
-/// connection waits meanwhile.
+/// Half a frame, half a head, or nothing, then silence. The node closes each connection in time, and delays no other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn half_a_frame_and_silence() {
     const LIMIT: Duration = Duration::from_secs(10);
@@ -237,7 +236,7 @@ async fn half_a_frame_and_silence() {
     let mut half = TcpStream::connect(address).expect("a connection");
     half.write_all(b"GET /v1/ws HTTP/1.1\r\nhost: a").expect("written");
     stage.sells().await;
-    assert!(begun.elapsed() < LIMIT, "a purchase waits for others' silence");
+    assert!(begun.elapsed() < LIMIT, "a purchase waits for silent connections");
     let ended: Vec<_> =
         tokio::task::block_in_place(|| waiting.into_iter().map(|waiting| waiting.join().expect("a wire")).collect());
     for (code, after) in ended {
@@ -247,7 +246,7 @@ async fn half_a_frame_and_silence() {
             "closed after {after:?}"
         );
     }
-    half.set_read_timeout(Some(PATIENCE)).expect("a time-out");
+    half.set_read_timeout(Some(TIMEOUT)).expect("a time-out");
     let mut rest = Vec::new();
     tokio::task::block_in_place(|| half.read_to_end(&mut rest)).expect("half a head is closed");
     stage.sells().await;

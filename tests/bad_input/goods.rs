@@ -1,25 +1,25 @@
-//! Everything but seats: products, areas, resources, orders, purchases.
+//! Products, areas, resources, orders and purchases.
 
 use serde_json::{Value, json};
 
 use super::Stage;
 use crate::common::{self, Answer, Encoding};
 
-/// Everything but seats: products, areas, resources, orders, purchases, by both doors. What is refused has a name, and the
-/// whole audit is what it was.
+/// Invalid requests for products, areas, resources, orders and purchases, over both protocols. Each is refused by name, and the
+/// whole audit stays the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_sold_or_booked() {
-    let mut stage = Stage::new("what_cannot_be_sold_or_booked", Encoding::Json).await;
+async fn invalid_goods_requests_are_refused() {
+    let mut stage = Stage::new("invalid_goods_requests_are_refused", Encoding::Json).await;
     let port = std::sync::Arc::new(stage.server.port(Encoding::Json).await);
-    common::town::product(&port, "pen", 10, json!({"hold": "at_checkout"})).await;
-    common::town::product(&port, "ink", 10, Value::Null).await;
-    common::town::product(&port, "dollar", 10, json!({"price": {"amount": 100, "currency": "USD"}})).await;
-    common::town::event(&port, "finals", 10, Value::Null).await;
-    common::town::room(&port, "court", Value::Null).await;
-    let anns = common::Shopper::new(&port, &mut stage.dice);
+    common::fixture::product(&port, "pen", 10, json!({"hold": "at_checkout"})).await;
+    common::fixture::product(&port, "ink", 10, Value::Null).await;
+    common::fixture::product(&port, "dollar", 10, json!({"price": {"amount": 100, "currency": "USD"}})).await;
+    common::fixture::event(&port, "finals", 10, Value::Null).await;
+    common::fixture::room(&port, "court", Value::Null).await;
+    let anns = common::Shopper::new(&port, &mut stage.rng);
     anns.ask("cart.hold_stock", json!({"product": "ink", "quantity": 2, "customer": "ann"})).await.ok();
     anns.checkout().await.ok();
-    let mine = common::Shopper::new(&port, &mut stage.dice);
+    let mine = common::Shopper::new(&port, &mut stage.rng);
     mine.ask("cart.hold_stock", json!({"product": "ink", "quantity": 1, "customer": "bob"})).await.ok();
     port.ask(
         "resource.reserve",
@@ -29,7 +29,7 @@ async fn what_cannot_be_sold_or_booked() {
     )
     .await
     .ok();
-    let nobody = "99999999999999999999999999999999";
+    let unknown = "99999999999999999999999999999999";
     let (anns_cart, anns_order) = (anns.cart(), anns.cart());
     let changed = |base: &Value, change: Value| {
         let mut body = base.clone();
@@ -64,7 +64,6 @@ async fn what_cannot_be_sold_or_booked() {
     let refund = |change: Value| ("order.refund", changed(&json!({"order": anns_order, "reason": "why"}), change));
     let (huge, control) = ("x".repeat(5_000), "a\u{7}b");
     let bad = [
-        // Products.
         product(json!({"price": {"amount": -1, "currency": "EUR"}})),
         product(json!({"price": {"amount": 1_000_000_000_001u64, "currency": "EUR"}})),
         product(json!({"price": {"amount": i64::MAX, "currency": "EUR"}})),
@@ -81,7 +80,6 @@ async fn what_cannot_be_sold_or_booked() {
         product(json!({"properties": {"": "x"}})),
         product(json!({"properties": ["x"]})),
         ("product.get", json!({})),
-        // Areas.
         session(json!({"areas": []})),
         area(json!({"price": {"amount": -1, "currency": "EUR"}})),
         session(json!({"areas": [
@@ -91,7 +89,6 @@ async fn what_cannot_be_sold_or_booked() {
             {"id": "a", "capacity": 1, "price": {"amount": 1, "currency": "EUR"}},
             {"id": "a", "capacity": 1, "price": {"amount": 1, "currency": "EUR"}}]})),
         session(json!({"starts_at": "2031-01-01T22:00:00Z"})),
-        // Resources.
         resource(json!({"zone": "Europe/Atlantis"})),
         resource(json!({"zone": ""})),
         resource(json!({"rate": {"amount": -1, "currency": "EUR"}})),
@@ -121,7 +118,6 @@ async fn what_cannot_be_sold_or_booked() {
             "resource.free_slots",
             json!({"resource": "court", "from": "2030-01-01T00:00:00Z", "to": "2030-01-02T00:00:00Z", "length_ms": 1, "count": 0}),
         ),
-        // Carts and orders.
         ("cart.hold_stock", bobs(json!({"product": "dollar", "quantity": 1}))),
         ("cart.hold_stock", bobs(json!({"product": "ink", "quantity": 1, "customer": "ann"}))),
         (
@@ -252,7 +248,7 @@ async fn what_cannot_be_sold_or_booked() {
         ),
     ];
     let others = vec![
-        // What a thing is sold in never changes.
+        // The unit of a product or resource never changes.
         (
             product(json!({"id": "ink", "price": {"amount": 350, "currency": "USD"}, "stock": 10})),
             703,
@@ -281,8 +277,8 @@ async fn what_cannot_be_sold_or_booked() {
         (("cart.hold_places", bobs(json!({"session": "finals", "area": "moat", "quantity": 1}))), 701, "not_found"),
         (("cart.hold_places", bobs(json!({"session": "nowhere", "area": "yard", "quantity": 1}))), 701, "not_found"),
         (("cart.set_quantity", bobs(json!({"line": 9, "quantity": 1}))), 303, "no_such_line"),
-        (("cart.set_quantity", json!({"token": nobody, "line": 1, "quantity": 1})), 701, "not_found"),
-        // Somebody else's cart and order: only the token opens a cart, and only operators refund.
+        (("cart.set_quantity", json!({"token": unknown, "line": 1, "quantity": 1})), 701, "not_found"),
+        // Another cart and its order: only the token opens a cart, and only operators refund.
         (("cart.set_quantity", bobs(json!({"cart": anns_cart, "line": 1, "quantity": 1}))), 305, "not_your_cart"),
         (
             (
@@ -292,7 +288,7 @@ async fn what_cannot_be_sold_or_booked() {
             305,
             "not_your_cart",
         ),
-        (("order.refund", json!({"order": nobody, "reason": "why"})), 701, "not_found"),
+        (("order.refund", json!({"order": unknown, "reason": "why"})), 701, "not_found"),
         (("order.refund", json!({"order": mine.cart(), "reason": "not an order yet"})), 701, "not_found"),
         (("order.get", json!({"order": mine.cart()})), 701, "not_found"),
         (refund(json!({"lines": [9]})), 303, "no_such_line"),
@@ -301,8 +297,8 @@ async fn what_cannot_be_sold_or_booked() {
         (("resource.cancel", json!({"resource": "court", "booking": "nobody"})), 505, "no_such_booking"),
         (("resource.cancel", json!({"resource": "court", "booking": "taken", "series": true})), 505, "no_such_booking"),
         (("admin.settle", json!({"cart": anns_cart, "attempt": 1, "outcome": "declined"})), 701, "not_found"),
-        (("admin.settle", json!({"cart": nobody, "attempt": 1, "outcome": "declined"})), 701, "not_found"),
-        (("admin.release", json!({"cart": nobody, "line": 1})), 701, "not_found"),
+        (("admin.settle", json!({"cart": unknown, "attempt": 1, "outcome": "declined"})), 701, "not_found"),
+        (("admin.release", json!({"cart": unknown, "line": 1})), 701, "not_found"),
         (("admin.release", json!({"cart": mine.cart(), "line": 7})), 303, "no_such_line"),
         (("admin.history", json!({"entity": "product/pencil"})), 701, "not_found"),
         (("session.cancel", json!({"id": "nowhere", "reason": "why"})), 701, "not_found"),
@@ -312,14 +308,14 @@ async fn what_cannot_be_sold_or_booked() {
     let wrong = wrong.chain(quantities.into_iter().map(named(402, "bad_quantity")));
     let wrong = wrong.chain(intervals.into_iter().map(named(502, "bad_interval")));
     let wrong = wrong.chain(too_large.into_iter().map(named(103, "too_large"))).chain(others);
-    // Carts that are over leave memory whenever it suits.
+    // An ended cart leaves memory at any time.
     let counts = async || {
-        let mut audit = common::town::audit(&port).await;
+        let mut audit = common::fixture::audit(&port).await;
         audit["carts_archived"] = Value::Null;
         audit
     };
     let before = counts().await;
-    let mut told = Vec::new();
+    let mut failures = Vec::new();
     for (number, ((op, body), code, name)) in wrong.enumerate() {
         let text = body.to_string();
         let shown: String = text.chars().take(200).collect();
@@ -331,11 +327,11 @@ async fn what_cannot_be_sold_or_booked() {
         for answer in answers {
             match answer {
                 Answer::No(no) if (no.code, no.name.as_str()) == (code, name) => {}
-                other => told.push(format!("{op} {shown} is to be refused with {code} {name}: {other:?}")),
+                other => failures.push(format!("{op} {shown} must be refused with {code} {name}: {other:?}")),
             }
         }
     }
-    assert!(told.is_empty(), "{}", told.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert_eq!(counts().await, before, "a refusal changed something");
     assert_eq!(mine.checkout().await.ok()["total"]["amount"], 350);
     stage.sells().await;

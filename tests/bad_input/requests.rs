@@ -1,4 +1,4 @@
-//! Requests that ask for what is not there, is too much, or is over.
+//! Requests with unknown ids, malformed values, or ended carts.
 
 use serde_json::{Value, json};
 
@@ -6,9 +6,9 @@ use super::{Stage, TOKEN};
 use crate::common::{self, Encoding, checkout};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ids_nobody_knows() {
-    let mut stage = Stage::new("ids_nobody_knows", Encoding::Json).await;
-    let nobody = "99999999999999999999999999999999";
+async fn unknown_ids() {
+    let mut stage = Stage::new("unknown_ids", Encoding::Json).await;
+    let unknown = "99999999999999999999999999999999";
     let times = json!({"starts_at": "2031-01-01T20:00:00.000Z", "ends_at": "2031-01-01T22:00:00.000Z",
         "prices": {"standard": {"amount": 1, "currency": "EUR"}}, "id": "x", "title": "hamlet"});
     let session = |venue: &str, hall: &str| {
@@ -33,19 +33,19 @@ async fn ids_nobody_knows() {
             ("session.map", json!({"id": "nowhere"}), 701, "not_found"),
             ("session.search", json!({"venue": "nowhere"}), 701, "not_found"),
             ("session.block", json!({"id": "nowhere", "seats": [[0, 0]]}), 701, "not_found"),
-            ("cart.get", json!({"token": nobody}), 701, "not_found"),
-            ("cart.cancel", json!({"token": nobody}), 701, "not_found"),
-            ("cart.release", json!({"token": nobody, "line": 1}), 701, "not_found"),
-            ("cart.checkout", checkout(nobody), 701, "not_found"),
-            ("cart.hold_seats", json!({"token": nobody, "session": "nowhere", "seats": [[0, 0]]}), 701, "not_found"),
-            ("cart.hold_best", json!({"token": nobody, "session": "nowhere", "count": 1}), 701, "not_found"),
+            ("cart.get", json!({"token": unknown}), 701, "not_found"),
+            ("cart.cancel", json!({"token": unknown}), 701, "not_found"),
+            ("cart.release", json!({"token": unknown, "line": 1}), 701, "not_found"),
+            ("cart.checkout", checkout(unknown), 701, "not_found"),
+            ("cart.hold_seats", json!({"token": unknown, "session": "nowhere", "seats": [[0, 0]]}), 701, "not_found"),
+            ("cart.hold_best", json!({"token": unknown, "session": "nowhere", "count": 1}), 701, "not_found"),
             (
                 "cart.hold_best",
-                json!({"token": nobody, "session": "hamlet-0", "count": 1, "category": "royalty"}),
+                json!({"token": unknown, "session": "hamlet-0", "count": 1, "category": "royalty"}),
                 701,
                 "not_found",
             ),
-            ("order.get", json!({"order": nobody}), 701, "not_found"),
+            ("order.get", json!({"order": unknown}), 701, "not_found"),
             ("watch", json!({"entity": "session/nowhere"}), 701, "not_found"),
             ("unwatch", json!({"feed": 12_345}), 701, "not_found"),
             ("admin.audit", json!({"entity": "session/nowhere"}), 701, "not_found"),
@@ -55,8 +55,8 @@ async fn ids_nobody_knows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lists_that_are_none() {
-    let mut stage = Stage::new("lists_that_are_none", Encoding::MsgPack).await;
+async fn malformed_lists() {
+    let mut stage = Stage::new("malformed_lists", Encoding::MsgPack).await;
     let session = stage.session().to_owned();
     let hold = |seats: Value| json!({"token": TOKEN, "session": session, "seats": seats});
     let many = |count: usize| -> Value { (0..count).map(|number| json!([number / 20, number % 20])).collect() };
@@ -94,8 +94,8 @@ async fn lists_that_are_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn numbers_that_are_too_much() {
-    let mut stage = Stage::new("numbers_that_are_too_much", Encoding::MsgPack).await;
+async fn numbers_out_of_range() {
+    let mut stage = Stage::new("numbers_out_of_range", Encoding::MsgPack).await;
     let hall = |layout: Value| json!({"venue": "royal", "id": "big", "name": "Big", "layout": layout});
     let session = |change: Value| {
         let mut body = json!({"id": "x", "venue": "royal", "hall": "main", "title": "hamlet", "starts_at": 1_000_000,
@@ -155,10 +155,10 @@ async fn numbers_that_are_too_much() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tokens_and_carts_that_are_over() {
-    let mut stage = Stage::new("tokens_and_carts_that_are_over", Encoding::Json).await;
+async fn tokens_and_ended_carts() {
+    let mut stage = Stage::new("tokens_and_ended_carts", Encoding::Json).await;
     let session = stage.session().to_owned();
-    let (done, canceled, empty) = (stage.dice.token(), stage.dice.token(), stage.dice.token());
+    let (done, canceled, empty) = (stage.rng.token(), stage.rng.token(), stage.rng.token());
     let hold = |token: &str| json!({"token": token, "session": session, "count": 1});
     stage.port.ask("cart.hold_best", "1", hold(&done)).await.ok();
     let order = stage.port.ask("cart.checkout", "2", checkout(&done)).await.ok()["id"].clone();
@@ -191,13 +191,13 @@ async fn tokens_and_carts_that_are_over() {
             ("cart.get", json!({}), 101, "bad_request"),
         ])
         .await;
-    // A repeat of what succeeded is no mistake, also when the cart is over.
+    // A repeat of a granted request succeeds, even after the cart has ended.
     assert_eq!(stage.port.ask("cart.checkout", "2", checkout(&done)).await.ok()["id"], order);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn request_ids_that_are_none() {
-    let mut stage = Stage::new("request_ids_that_are_none", Encoding::Json).await;
+async fn malformed_request_ids() {
+    let mut stage = Stage::new("malformed_request_ids", Encoding::Json).await;
     let body = json!({"token": TOKEN});
     stage.port.frame(json!({"op": "cart.open", "body": body})).await.no(104, "request_id_missing");
     stage.port.frame(json!({"op": "cart.open", "rid": null, "body": body})).await.no(104, "request_id_missing");

@@ -9,9 +9,9 @@ use crate::common::{Encoding, Home, Server};
 const USAGE: i32 = 2;
 const NODE: i32 = 4;
 
-/// A configuration that is wrong: file, line and key are named, and no data directory is made.
+/// An invalid configuration: the error names file, line and key, and no data directory is made.
 #[test]
-fn configurations_that_are_wrong() {
+fn invalid_configurations_are_refused_by_name() {
     let wrong = [
         ("[node]\nid = 1\nshard = 4\n", 3, "shard"),
         ("[nodes]\nid = 1\n", 1, "nodes"),
@@ -60,14 +60,14 @@ fn a_port_that_is_taken() {
 }
 
 #[test]
-fn an_open_door_needs_a_token() {
+fn a_public_listener_needs_a_token() {
     let home = Home::new();
     home.write_config("[listen]\naddress = \"0.0.0.0:0\"\n\n[log]\nsegment_bytes = 262_144\n");
     let start = |variables: &[(&str, &str)], args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_boxoffice"));
         command.arg("serve").arg("--data-dir").arg(home.data_dir()).arg("--config").arg(home.config_file()).args(args);
         command.envs(variables.iter().copied());
-        let Err(refused) = Server::spawn(command) else { panic!("strangers could administer") };
+        let Err(refused) = Server::spawn(command) else { panic!("the node serves without an admin token") };
         (refused.code, refused.stderr)
     };
     let (code, words) = start(&[], &[]);
@@ -75,7 +75,7 @@ fn an_open_door_needs_a_token() {
     let token = ("BOXOFFICE_ADMIN_TOKEN", "sixteen letters!");
     let (code, words) = start(&[token], &[]);
     assert!(code == Some(USAGE) && words.contains("customer secret"), "{words}");
-    // Operators' port that other machines can reach, and nothing that an operator could show.
+    // An operators' port that other machines can reach, without any credential.
     let (code, words) = start(&[], &["--listen", "127.0.0.1:0", "--ops-listen", "0.0.0.0:0"]);
     assert!(code == Some(NODE) && words.contains("admin token"), "{words}");
 }
@@ -91,11 +91,11 @@ async fn a_data_directory_that_is_in_use() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_data_directory_of_somebody_else() {
-    let mut stage = Stage::new("a_data_directory_of_somebody_else", Encoding::Json).await;
+async fn a_foreign_data_directory_is_refused() {
+    let mut stage = Stage::new("a_foreign_data_directory_is_refused", Encoding::Json).await;
     stage.sells().await;
     let before = stage.counts().await;
-    let Stage { server, port, theatre, dice, home } = stage;
+    let Stage { server, port, theatre, rng, home } = stage;
     drop(port);
     server.stop();
     let identity = home.data_dir().join("identity.toml");
@@ -104,7 +104,7 @@ async fn a_data_directory_of_somebody_else() {
         let refused = home.refused();
         assert_eq!(refused.code, Some(NODE), "{}", refused.stderr);
         assert!(refused.stderr.contains(home.data_dir().to_str().expect("a path")), "{}", refused.stderr);
-        assert!(refused.stderr.contains(words), "{words:?} is not said: {}", refused.stderr);
+        assert!(refused.stderr.contains(words), "{words:?} is missing: {}", refused.stderr);
     };
     let edited = |from: &str, to: &str| {
         assert!(good.contains(from), "{good}");
@@ -127,11 +127,11 @@ async fn a_data_directory_of_somebody_else() {
     home.write_config("[node]\nid = 2\n");
     refuses("belongs to node 1, this is to be node 2");
 
-    // Nothing was changed by all of that.
+    // The refused starts changed nothing.
     home.write_config("[log]\nsegment_bytes = 1_048_576\n");
     let server = home.start();
     let port = server.port(Encoding::Json).await;
-    let mut stage = Stage { server, port, theatre, dice, home };
+    let mut stage = Stage { server, port, theatre, rng, home };
     assert_eq!(stage.counts().await, before);
     stage.sells().await;
 }
@@ -139,13 +139,13 @@ async fn a_data_directory_of_somebody_else() {
 #[test]
 fn a_data_directory_that_cannot_be_written() {
     let home = Home::new();
-    fs::write(home.data_dir(), "a file stands in the way").expect("written");
+    fs::write(home.data_dir(), "not a directory").expect("written");
     let refused = home.refused();
     assert_eq!(refused.code, Some(NODE), "{}", refused.stderr);
     assert!(refused.stderr.contains(home.data_dir().to_str().expect("a path")), "{}", refused.stderr);
     fs::remove_file(home.data_dir()).expect("removed");
 
-    // Root may write everywhere, so a user without rights is tried where one can be had.
+    // Root can write everywhere, so the test runs as an unprivileged user where possible.
     fs::create_dir(home.data_dir()).expect("made");
     fs::set_permissions(home.data_dir(), fs::Permissions::from_mode(0o555)).expect("set");
     let is_root = rustix::process::geteuid().is_root();

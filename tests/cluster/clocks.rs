@@ -1,5 +1,5 @@
-//! A node whose clock is wrong by an hour: no hold ends early, no deadline moves back, and the node does not lead.
-//! Clocks that are set together are believed.
+//! A node with a clock an hour off: no hold ends early, no deadline moves back, and the node leads nothing.
+//! If all clocks change together, nodes follow them.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cluster::{Cluster, Plan, SHARDS, Stage},
-    common::{Answer, Asked, CartRecord, Dice, Encoding, PATIENCE, Port, eventually},
+    common::{Answer, Asked, CartRecord, Encoding, Port, Rng, TIMEOUT, eventually},
 };
 
 /// In seconds.
@@ -23,9 +23,9 @@ const AGREE_MS: u64 = 500;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_clock_is_wrong_by_an_hour() {
     let plan = Plan { nodes: 3, places: 3, faults: false, clocks: true, gateway: false };
-    let mut stage = Stage::new(Dice::of_test("a_clock_is_wrong_by_an_hour"), plan).await;
+    let mut stage = Stage::new(Rng::of_test("a_clock_is_wrong_by_an_hour"), plan).await;
     for (name, seconds) in [("a clock is an hour ahead", HOUR), ("a clock is an hour behind", -HOUR)] {
-        // Half an hour is what a hold lives, so that a shard that believed the clock would end them all.
+        // A hold lives for half an hour, so a shard that trusted the clock would end all of them.
         let held = holds(&mut stage).await;
         stage.record.carts.extend(held.iter().cloned());
         let before = deadlines(&stage.cluster, &held).await;
@@ -33,20 +33,24 @@ async fn a_clock_is_wrong_by_an_hour() {
             .story(name, async |cluster, buyers, _| {
                 let wrong = cluster.a_leader().await;
                 cluster.set_clock(wrong, seconds);
-                eventually("who has the wrong time leads nothing", async || {
+                eventually("the node with the wrong clock leads nothing", async || {
                     let leaders = cluster.leaders().await;
                     (leaders.len() == 1 + SHARDS && !leaders.values().any(|leader| *leader == wrong)).then_some(())
                 })
                 .await;
-                assert!(cluster.said(wrong).contains("clock"), "it does not say so: {}", cluster.said(wrong));
+                assert!(
+                    cluster.stderr(wrong).contains("clock"),
+                    "the log does not mention the clock: {}",
+                    cluster.stderr(wrong)
+                );
                 buyers.orders(10).await;
-                // It starts with the wrong time.
+                // It restarts with the wrong time.
                 cluster.kill(wrong);
                 cluster.start_node(wrong).await;
                 cluster.ready().await;
                 buyers.orders(10).await;
                 check_deadlines(cluster, &held, &before).await;
-                // Others go, and it may have to lead.
+                // The other nodes are killed one by one, so it may have to lead.
                 for other in cluster.running().into_iter().filter(|id| *id != wrong) {
                     cluster.kill(other);
                     buyers.orders(10).await;
@@ -61,26 +65,26 @@ async fn a_clock_is_wrong_by_an_hour() {
     stage.check_everything().await;
 }
 
-/// All clocks are set together while nodes run, then while none does.
+/// All clocks change together, while nodes run and while none runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_clocks_are_set_together() {
     let plan = Plan { nodes: 3, places: 3, faults: false, clocks: true, gateway: false };
-    let mut stage = Stage::new(Dice::of_test("all_clocks_are_set_together"), plan).await;
+    let mut stage = Stage::new(Rng::of_test("all_clocks_are_set_together"), plan).await;
     for seconds in [HOUR, -HOUR, 0] {
-        // A hold lives for half an hour, so that it would be over, or told as such.
+        // A hold lives for half an hour, so a shift of an hour would expire it.
         let held = holds(&mut stage).await;
         stage.record.carts.extend(held.iter().cloned());
         stage
             .story("all clocks are set together", async |cluster, buyers, _| {
                 cluster.running().into_iter().for_each(|id| cluster.set_clock(id, seconds));
-                told_in_true_time(cluster, &held, seconds).await;
+                check_new_deadlines(cluster, &held, seconds).await;
                 buyers.orders(10).await;
             })
             .await;
         eventually("every shard is led", async || (stage.cluster.leaders().await.len() == 1 + SHARDS).then_some(()))
             .await;
     }
-    // A stop of two minutes: what was promised until 20:00 ends at 20:00.
+    // Two minutes pass while all nodes are down. Deadlines do not move.
     let held = holds(&mut stage).await;
     stage.record.carts.extend(held.iter().cloned());
     let before = deadlines(&stage.cluster, &held).await;
@@ -89,39 +93,42 @@ async fn all_clocks_are_set_together() {
     nodes.iter().for_each(|id| stage.cluster.set_clock(*id, 120));
     stage.cluster.start_nodes(&nodes).await;
     for (token, (state, deadline)) in deadlines(&stage.cluster, &held).await {
-        let (_, told) = &before[&token];
-        assert!(state == "active" && deadline.abs_diff(*told) <= AGREE_MS, "{state} until {deadline}, told {told}");
+        let (_, promised) = &before[&token];
+        assert!(
+            state == "active" && deadline.abs_diff(*promised) <= AGREE_MS,
+            "{state} until {deadline}, promised {promised}"
+        );
     }
     let later = holds(&mut stage).await;
     stage.record.carts.extend(later.iter().cloned());
-    told_in_true_time(&stage.cluster, &later, 120).await;
+    check_new_deadlines(&stage.cluster, &later, 120).await;
     stage.check_everything().await;
 }
 
-/// Carts that were just held are told to live for half an hour from what clocks show.
-async fn told_in_true_time(cluster: &Cluster, held: &[CartRecord], seconds: i64) {
-    eventually("deadlines are told by the clocks that all nodes have", async || {
+/// New carts have a deadline half an hour after the common clock.
+async fn check_new_deadlines(cluster: &Cluster, held: &[CartRecord], seconds: i64) {
+    eventually("deadlines follow the common clock", async || {
         let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64;
         let until_ms = now_ms + 1_000 * seconds + LIFE_MS;
-        let told = deadlines(cluster, held).await;
+        let found = deadlines(cluster, held).await;
         let fits = |(state, deadline): &(String, u64)| {
             state == "active" && (until_ms - 120_000..=until_ms + AGREE_MS as i64).contains(&(*deadline as i64))
         };
-        told.values().all(fits).then_some(())
+        found.values().all(fits).then_some(())
     })
     .await;
 }
 
-/// Carts that are held and never come back.
+/// Holds seats in new carts, which are then abandoned.
 async fn holds(stage: &mut Stage) -> Vec<CartRecord> {
     let held = stage.play(1, (10, 2), Some(LIFE_MS as u64)).await;
-    let anywhere = stage.cluster.anywhere(stage.dice.next());
+    let failover_client = stage.cluster.failover_client(stage.rng.next());
     let mut carts = Vec::new();
     for row in 0..held.rows {
-        let mut cart = CartRecord::new(stage.dice.token());
+        let mut cart = CartRecord::new(stage.rng.token());
         let body = json!({"token": cart.token, "session": held.session(), "seats": [[row, 0]]});
         let (op, rid) = ("cart.hold_seats", "held".to_owned());
-        let answer = anywhere.ask_within(op, &rid, body.clone(), PATIENCE).await;
+        let answer = failover_client.ask_within(op, &rid, body.clone(), TIMEOUT).await;
         assert!(matches!(answer, Answer::Ok(..)), "{answer:?}");
         cart.note(Asked { op, rid, body }, &answer);
         carts.push(cart);
@@ -132,8 +139,11 @@ async fn holds(stage: &mut Stage) -> Vec<CartRecord> {
 /// Every cart is still there, and no deadline has moved back.
 async fn check_deadlines(cluster: &Cluster, held: &[CartRecord], before: &BTreeMap<String, (String, u64)>) {
     for (token, (state, deadline)) in deadlines(cluster, held).await {
-        let (_, told) = &before[&token];
-        assert!(state == "active" && deadline >= *told, "a hold ended early: {state} until {deadline}, told {told}");
+        let (_, promised) = &before[&token];
+        assert!(
+            state == "active" && deadline >= *promised,
+            "a hold ended early: {state} until {deadline}, promised {promised}"
+        );
     }
 }
 

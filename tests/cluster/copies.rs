@@ -1,4 +1,4 @@
-//! A disk that was put back from an old copy: the node has forgotten what it acknowledged, and is not let in.
+//! A disk restored from an old copy: the node has lost acknowledged entries, and the cluster refuses it.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use tokio::time::sleep;
 use crate::{
     REFUSED, THREE,
     cluster::{Cluster, Stage},
-    common::{Buyers, Dice},
+    common::{Buyers, Rng},
 };
 
-/// A node that stands still for so long is behind when it goes on.
+/// A node that is paused for this long is behind when it resumes.
 const LAGGING: Duration = Duration::from_secs(4);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn old_copies_of_disks_are_recognised() {
-    let mut stage = Stage::new(Dice::of_test("old_copies_of_disks_are_recognised"), THREE).await;
+async fn old_copies_of_disks_are_detected() {
+    let mut stage = Stage::new(Rng::of_test("old_copies_of_disks_are_detected"), THREE).await;
     stage
-        .story("a disk is put back from an old copy", async |cluster, buyers, _| {
+        .story("a disk is restored from an old copy", async |cluster, buyers, _| {
             let node = cluster.a_leader().await;
             take_copy(cluster, node, buyers).await;
             buyers.orders(20).await;
@@ -29,12 +29,12 @@ async fn old_copies_of_disks_are_recognised() {
         })
         .await;
     stage
-        .story("the same beside a node that is behind", async |cluster, buyers, _| {
+        .story("the same with another node behind", async |cluster, buyers, _| {
             let node = cluster.a_leader().await;
             let behind = cluster.running().into_iter().find(|id| *id != node).expect("three nodes");
             take_copy(cluster, node, buyers).await;
             cluster.ready().await;
-            // Together with it the old copy is a majority that knows nothing of these orders.
+            // With it the old copy forms a majority that lacks these orders.
             cluster.pause(behind);
             sleep(LAGGING).await;
             buyers.orders(20).await;
@@ -46,12 +46,12 @@ async fn old_copies_of_disks_are_recognised() {
         })
         .await;
     stage
-        .story("the others were started again in between", async |cluster, buyers, _| {
+        .story("the others were restarted in between", async |cluster, buyers, _| {
             let node = cluster.a_leader().await;
             take_copy(cluster, node, buyers).await;
             cluster.ready().await;
             buyers.orders(20).await;
-            // What they were told is written down now and then.
+            // The peers' recorded positions reach the disk from time to time.
             sleep(Duration::from_secs(12)).await;
             cluster.kill(node);
             for other in cluster.running() {
@@ -65,7 +65,7 @@ async fn old_copies_of_disks_are_recognised() {
     stage.check_everything().await;
 }
 
-/// Copies a node's disk as it is when the node was told to stop, and starts the node again.
+/// Stops the node, copies its disk and starts it again.
 async fn take_copy(cluster: &mut Cluster, node: u64, buyers: &mut Buyers) {
     cluster.terminate(node);
     cluster.copy_disk(node);
@@ -73,18 +73,18 @@ async fn take_copy(cluster: &mut Cluster, node: u64, buyers: &mut Buyers) {
     buyers.orders(5).await;
 }
 
-/// Puts the copy in the place of the disk; the node must not serve from it, and must say what to do.
+/// Replaces the disk with the copy. The node must refuse to serve from it, with instructions.
 async fn refused(cluster: &mut Cluster, node: u64) {
     cluster.put_copy_back(node);
     let refused = cluster.refused(cluster.command(node)).await;
     println!("refused: {}", refused.stderr.trim());
     assert_eq!(refused.code, Some(REFUSED), "{}", refused.stderr);
-    for said in ["an old copy of its disk", &format!("admin replace {node}")] {
-        assert!(refused.stderr.contains(said), "{said:?} is not said: {}", refused.stderr);
+    for words in ["an old copy of its disk", &format!("admin replace {node}")] {
+        assert!(refused.stderr.contains(words), "{words:?} is missing: {}", refused.stderr);
     }
 }
 
-/// The node comes back with an empty disk, as it was told to.
+/// The node returns with an empty disk, as instructed.
 async fn replace(cluster: &mut Cluster, node: u64) {
     cluster.lose_disk(node);
     cluster.admin("admin.replace", json!({"node": node})).await;

@@ -1,4 +1,4 @@
-//! What happens to the disks: power cuts, unfinished ends, no space, nothing left.
+//! Disk faults: power cuts, torn records, no space, lost disks.
 
 use std::fs;
 
@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::{
     NODE, REFUSED,
-    cluster::{Cluster, Plan, Stage, lasts},
-    common::{Answer, Dice, Faults, flip, written_to},
+    cluster::{Cluster, Plan, Stage, sustain_fault},
+    common::{Answer, Faults, Rng, flip, written_to},
 };
 
 const PLAN: Plan = Plan { nodes: 3, places: 3, faults: true, clocks: false, gateway: false };
@@ -15,14 +15,14 @@ const PLAN: Plan = Plan { nodes: 3, places: 3, faults: true, clocks: false, gate
 /// How much longer a slow disk takes to sync, in milliseconds.
 const SLOW_MS: u32 = 1_000;
 
-/// The head of a segment of the log, in bytes.
+/// The header of a log segment, in bytes.
 const HEAD: usize = 4_096;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn disks_fail() {
-    let mut stage = Stage::new(Dice::of_test("disks_fail"), PLAN).await;
+    let mut stage = Stage::new(Rng::of_test("disks_fail"), PLAN).await;
     stage
-        .story("the power of one node is cut", async |cluster, buyers, _| {
+        .story("one node loses power", async |cluster, buyers, _| {
             let leader = cluster.a_leader().await;
             cluster.kill(leader);
             buyers.orders(20).await;
@@ -30,19 +30,19 @@ async fn disks_fail() {
         })
         .await;
     stage
-        .story("the power of all nodes is cut", async |cluster, _, _| {
+        .story("all nodes lose power", async |cluster, _, _| {
             let nodes = cluster.running();
             nodes.iter().for_each(|id| cluster.kill(*id));
             cluster.start_nodes(&nodes).await;
         })
         .await;
     stage
-        .story("the power goes within a record", async |cluster, buyers, dice| {
-            for bytes in [0, 40, 64 + dice.below(128) as u32] {
+        .story("the power fails within a record", async |cluster, buyers, rng| {
+            for bytes in [0, 40, 64 + rng.below(128) as u32] {
                 let leader = cluster.a_leader().await;
                 cluster.fault(leader, Faults::Torn(bytes));
-                let (code, said) = cluster.ended(leader);
-                assert_eq!(code, None, "the power goes, and with it the process: {said}");
+                let (code, output) = cluster.ended(leader);
+                assert_eq!(code, None, "a power cut has no exit code: {output}");
                 cluster.fault(leader, Faults::None);
                 buyers.orders(5).await;
                 cluster.start_node(leader).await;
@@ -51,7 +51,7 @@ async fn disks_fail() {
         })
         .await;
     stage
-        .story("a disk is full", async |cluster, buyers, dice| {
+        .story("a disk is full", async |cluster, buyers, rng| {
             let leader = cluster.a_leader().await;
             cluster.fault(leader, Faults::NoSpace);
             cluster
@@ -66,25 +66,25 @@ async fn disks_fail() {
                     }
                 })
                 .await;
-            // The others go on, and it passes on what comes to it; reads are reads.
+            // The other nodes take over. The full node forwards requests, and reads work.
             buyers.orders(20).await;
-            let (port, token) = (cluster.port(leader).await, dice.token());
+            let (port, token) = (cluster.port(leader).await, rng.token());
             let opened = port.ask("cart.open", "at-the-full-one", json!({"token": token})).await;
             assert!(matches!(opened, Answer::Ok(..)), "{opened:?}");
             port.read("cart.get", json!({"token": token})).await.ok();
-            // Until there is no room for what the others decide either: it does not end of that.
+            // Once it has no room for entries of other leaders either, it must not end.
             cluster
-                .until("it leaves what the others decide", async || {
-                    let said = cluster.said(leader);
-                    if said.contains("no room for what other nodes lead") {
+                .until("it skips entries of other leaders", async || {
+                    let output = cluster.stderr(leader);
+                    if output.contains("no room for what other nodes lead") {
                         Ok(())
                     } else {
-                        Err("it has room".to_owned())
+                        Err("the node has room".to_owned())
                     }
                 })
                 .await;
             buyers.orders(20).await;
-            // It comes back by itself: the story goes on when it is ready.
+            // It recovers by itself, so the story continues once it is ready.
             cluster.fault(leader, Faults::None);
         })
         .await;
@@ -92,7 +92,7 @@ async fn disks_fail() {
         .story("a disk is slow", async |cluster, buyers, _| {
             let leader = cluster.a_leader().await;
             cluster.fault(leader, Faults::SlowSync(SLOW_MS));
-            lasts(buyers).await;
+            sustain_fault(buyers).await;
             cluster.fault(leader, Faults::None);
         })
         .await;
@@ -101,14 +101,14 @@ async fn disks_fail() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn disks_are_lost() {
-    let mut stage = Stage::new(Dice::of_test("disks_are_lost"), PLAN).await;
+    let mut stage = Stage::new(Rng::of_test("disks_are_lost"), PLAN).await;
     stage
         .story("a disk does not sync", async |cluster, buyers, _| {
             let leader = cluster.a_leader().await;
             cluster.fault(leader, Faults::SyncFails);
-            let (code, said) = cluster.ended(leader);
-            assert_eq!(code, Some(NODE), "{said}");
-            assert!(said.contains("cannot sync"), "the reason is not named: {said}");
+            let (code, output) = cluster.ended(leader);
+            assert_eq!(code, Some(NODE), "{output}");
+            assert!(output.contains("cannot sync"), "the reason is not named: {output}");
             cluster.fault(leader, Faults::None);
             buyers.orders(10).await;
             cluster.start_node(leader).await;
@@ -120,25 +120,25 @@ async fn disks_are_lost() {
             cluster.kill(lost);
             fs::remove_dir_all(cluster.home(lost).data_dir()).expect("a data directory");
             fs::create_dir_all(cluster.home(lost).data_dir()).expect("an empty directory");
-            cluster.joins(lost);
-            // An empty disk under an old name could vote for what it has forgotten.
+            cluster.start_as_joining(lost);
+            // A node with an empty disk under its old id could vote against entries that it has lost.
             let refused = cluster.refused(cluster.command(lost)).await;
             assert_eq!(refused.code, Some(REFUSED), "{}", refused.stderr);
             assert!(refused.stderr.contains(&format!("node {lost}")), "{}", refused.stderr);
             buyers.orders(10).await;
-            // What little it wrote is not wanted either.
+            // The little that it wrote is not accepted either.
             replace(cluster, lost).await;
         })
         .await;
     stage
-        .story("a record is damaged", async |cluster, buyers, dice| {
+        .story("a record is damaged", async |cluster, buyers, rng| {
             let damaged = cluster.a_leader().await;
             cluster.kill(damaged);
             let segments = cluster.home(damaged).segments();
             let segment = segments.into_iter().find(|segment| written_to(segment) > 4 * HEAD).expect("a used segment");
             let end = written_to(&segment);
-            // In the first half: the last record may have been torn.
-            flip(&segment, HEAD + dice.below((end - HEAD) / 2), dice);
+            // In the first half, because the last record may look like a torn write.
+            flip(&segment, HEAD + rng.below((end - HEAD) / 2), rng);
             let refused = cluster.refused(cluster.command(damaged)).await;
             assert_eq!(refused.code, Some(NODE), "{}", refused.stderr);
             assert!(refused.stderr.contains(segment.to_str().expect("a path")), "no file is named: {}", refused.stderr);
@@ -149,11 +149,11 @@ async fn disks_are_lost() {
     stage.check_everything().await;
 }
 
-/// The node comes back under its id with an empty disk, as an operator has it.
+/// The node returns under its id with an empty disk, on an operator's order.
 async fn replace(cluster: &mut Cluster, node: u64) {
     fs::remove_dir_all(cluster.home(node).data_dir()).expect("a data directory");
     fs::create_dir_all(cluster.home(node).data_dir()).expect("an empty directory");
-    cluster.joins(node);
+    cluster.start_as_joining(node);
     cluster.admin("admin.replace", json!({"node": node})).await;
     cluster.start_node(node).await;
 }

@@ -1,4 +1,4 @@
-//! Keys in a cluster: made at one node and good at all of them, revoked at one and good at none.
+//! Keys in a cluster: created at one node and valid at all, revoked at one and invalid at all.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -8,26 +8,26 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     THREE,
-    cluster::{Cluster, Weather::Cut},
-    common::{Dice, Encoding, Port, eventually, http},
+    cluster::{Cluster, LinkFault::Cut},
+    common::{Encoding, Port, Rng, eventually, http},
 };
 
 /// The shard of the directory, which keeps the keys.
 const DIRECTORY: u64 = 0;
 
-/// The promised second, and another one for a machine that runs tests.
+/// The promised second, and a second more for a busy machine.
 const REVOKED_WITHIN: Duration = Duration::from_secs(2);
 
-/// What a change is answered that only desks may ask for: 0 or the code of the refusal or failure.
+/// Sends a change that needs the role `desk`. Returns 0 or the code of the refusal or failure.
 async fn desk_work(address: SocketAddr, key: &str, rid: &str) -> u64 {
-    let (_, told) =
+    let (_, answer) =
         http::post_as(Some(key), address, "title.put", Some(rid), &json!({"id": rid, "name": "Ours"})).await;
-    ["no", "fail"].iter().find_map(|kind| told[*kind]["code"].as_u64()).unwrap_or(0)
+    ["no", "fail"].iter().find_map(|kind| answer[*kind]["code"].as_u64()).unwrap_or(0)
 }
 
-/// Makes a key for a desk; what its owner shows.
-async fn make_key(cluster: &Cluster, dice: &mut Dice, name: &str) -> String {
-    let secret = format!("{}{}", dice.token(), dice.token())[..43].to_owned();
+/// Creates a key for a desk. Returns the key.
+async fn make_key(cluster: &Cluster, rng: &mut Rng, name: &str) -> String {
+    let secret = format!("{}{}", rng.token(), rng.token())[..43].to_owned();
     let shown = ShownKey { name, secret: &secret };
     let hash: String = shown.hash().iter().map(|byte| format!("{byte:02x}")).collect();
     cluster.admin("admin.key_create", json!({"id": name, "roles": ["desk"], "hash": hash})).await;
@@ -36,12 +36,12 @@ async fn make_key(cluster: &Cluster, dice: &mut Dice, name: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_revoked_at_every_node() {
-    let mut dice = Dice::of_test("a_key_is_revoked_at_every_node");
+    let mut rng = Rng::of_test("a_key_is_revoked_at_every_node");
     let cluster = Cluster::start(THREE).await;
-    let key = make_key(&cluster, &mut dice, "till").await;
+    let key = make_key(&cluster, &mut rng, "till").await;
     let mut sockets = Vec::new();
     for id in cluster.running() {
-        eventually("the key is good", async || {
+        eventually("the key is accepted", async || {
             (desk_work(cluster.client(id), &key, &format!("good-{id}")).await == 0).then_some(())
         })
         .await;
@@ -55,28 +55,28 @@ async fn a_key_is_revoked_at_every_node() {
     for (id, socket) in &sockets {
         let refused = async || (desk_work(cluster.client(*id), &key, &format!("bad-{id}")).await == 107).then_some(());
         eventually("the key is refused", refused).await;
-        // A node looks at the keys of connections a few times a second, when they are used.
+        // A node rechecks the keys of connections a few times a second, on use.
         while !socket.is_closed() {
             socket.send(Encoding::Json.message(&json!({"id": 1, "op": "venue.get", "body": {"id": "globe"}})));
             sleep(Duration::from_millis(50)).await;
         }
-        assert_eq!(socket.closed().await, 4001, "node {id} closes what was opened with it");
+        assert_eq!(socket.closed().await, 4001, "node {id} closes connections of the key");
         last = revoked.elapsed();
     }
     println!("refused at all nodes after {last:?}");
     assert!(last < REVOKED_WITHIN, "refused at all nodes after {last:?}");
 }
 
-/// A node that cannot hear of revocations does nothing for keys before long, and goes on to serve those who need none.
+/// A node that cannot hear of revocations soon accepts no keys, and still serves callers without one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_is_cut_off_takes_no_orders_from_keys() {
-    let mut dice = Dice::of_test("a_node_that_is_cut_off_takes_no_orders_from_keys");
+async fn an_isolated_node_stops_accepting_keys() {
+    let mut rng = Rng::of_test("an_isolated_node_stops_accepting_keys");
     let cluster = Cluster::start(THREE).await;
-    let key = make_key(&cluster, &mut dice, "till").await;
+    let key = make_key(&cluster, &mut rng, "till").await;
     let leader =
         eventually("the directory has a leader", async || cluster.leaders().await.get(&DIRECTORY).copied()).await;
     let cut = cluster.running().into_iter().find(|id| *id != leader).expect("there are three");
-    eventually("the key is good", async || (desk_work(cluster.client(cut), &key, "good").await == 0).then_some(()))
+    eventually("the key is accepted", async || (desk_work(cluster.client(cut), &key, "good").await == 0).then_some(()))
         .await;
 
     cluster.links.around(cut, Cut);
@@ -85,11 +85,11 @@ async fn a_node_that_is_cut_off_takes_no_orders_from_keys() {
     let mut rid = 0;
     let code = loop {
         rid += 1;
-        // Before it notices, nothing is decided here either: who would decide it cannot be reached.
+        // Before it notices, it cannot decide anything either, because no leader is reachable.
         match desk_work(cluster.client(cut), &key, &format!("late-{rid}")).await {
-            0 => panic!("a key that was revoked has changed something after {:?}", silent.elapsed()),
+            0 => panic!("a revoked key changed something after {:?}", silent.elapsed()),
             903 if silent.elapsed() > Duration::from_secs(6) => break 903,
-            107 => panic!("it cannot have heard of it"),
+            107 => panic!("the node cannot know of the revocation"),
             _ => sleep(Duration::from_millis(200)).await,
         }
     };
@@ -97,7 +97,7 @@ async fn a_node_that_is_cut_off_takes_no_orders_from_keys() {
     let (status, hello) = http::get(cluster.client(cut), "/healthz").await;
     assert_eq!(status, 200, "{hello}");
     cluster.links.heal();
-    eventually("it hears of the revocation", async || {
+    eventually("the node learns of the revocation", async || {
         (desk_work(cluster.client(cut), &key, "healed").await == 107).then_some(())
     })
     .await;
@@ -106,9 +106,9 @@ async fn a_node_that_is_cut_off_takes_no_orders_from_keys() {
 /// Revokes the key at this node.
 async fn revoke_at(cluster: &Cluster, at: u64) {
     let revoke = async || {
-        let (_, told): (u16, Value) =
+        let (_, answer): (u16, Value) =
             http::post(cluster.client(at), "admin.key_revoke", Some("revoke"), &json!({"id": "till"})).await;
-        told.get("ok").is_some().then_some(())
+        answer.get("ok").is_some().then_some(())
     };
     eventually("the key is revoked", revoke).await;
 }

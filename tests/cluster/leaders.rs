@@ -1,4 +1,4 @@
-//! Clients that send each request to the leader of what it is about.
+//! Clients that send each request to the leader of its entity.
 
 use std::{ops::Range, sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use crate::{
     THREE,
     cluster::{Cluster, Stage},
-    common::{ADMIN, Dice, eventually, http},
+    common::{ADMIN, Rng, eventually, http},
 };
 
 /// With this many sessions every node leads some.
@@ -18,7 +18,7 @@ const SESSIONS: usize = 24;
 /// Rows and seats of a hall. A round of purchases takes a row of every session, two seats a cart.
 const HALL: (u16, u16) = (90, 4);
 
-/// Calls that nodes have sent on to each other so far.
+/// Calls forwarded by nodes so far.
 async fn forwarded(cluster: &Cluster) -> u64 {
     let mut sum = 0;
     for id in cluster.running() {
@@ -29,7 +29,7 @@ async fn forwarded(cluster: &Cluster) -> u64 {
     sum
 }
 
-/// Buys two seats of this row of every session, each in a cart beside it.
+/// Buys two seats of this row of every session, each in its own cart.
 async fn buy(client: &Client, sessions: &[String], row: u16) -> Vec<Arc<Order>> {
     let mut orders = Vec::new();
     for session in sessions {
@@ -43,7 +43,7 @@ async fn buy(client: &Client, sessions: &[String], row: u16) -> Vec<Arc<Order>> 
     orders
 }
 
-/// Buys row after row until a whole round was sent on by no node.
+/// Buys row after row until no node forwards a call in a whole round.
 async fn bought_directly(
     cluster: &Cluster,
     client: &Client,
@@ -52,13 +52,13 @@ async fn bought_directly(
 ) -> Vec<Arc<Order>> {
     let (before, mut orders) = (rows.start, Vec::new());
     loop {
-        let row = rows.next().expect("every round needed a hop");
+        let row = rows.next().expect("every round forwarded a call");
         let was = forwarded(cluster).await;
         orders.extend(buy(client, sessions, row).await);
         let sent_on = forwarded(cluster).await - was;
-        println!("row {row}: {sent_on} calls sent on");
+        println!("row {row}: {sent_on} forwarded calls");
         if sent_on == 0 {
-            println!("after {} rounds no node sends a call on", row - before);
+            println!("after {} rounds no node forwards a call", row - before);
             return orders;
         }
         sleep(Duration::from_millis(200)).await;
@@ -67,9 +67,9 @@ async fn bought_directly(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_go_to_leaders_also_after_one_has_died() {
-    let mut stage = Stage::new(Dice::of_test("requests_go_to_leaders_also_after_one_has_died"), THREE).await;
+    let mut stage = Stage::new(Rng::of_test("requests_go_to_leaders_also_after_one_has_died"), THREE).await;
     let sessions = stage.play(SESSIONS, HALL, None).await.sessions;
-    stage.cluster.led_where_wanted().await;
+    stage.cluster.led_by_preferred().await;
     let own = 1;
     let config = || ClientConfig {
         admin_token: Some(AdminToken(ADMIN.into())),
@@ -80,21 +80,21 @@ async fn requests_go_to_leaders_also_after_one_has_died() {
     let mut rows = 0..HALL.0;
 
     let mut orders = bought_directly(&stage.cluster, &client, &sessions, &mut rows).await;
-    // A client that knows no leaders needs hops for the same.
+    // A client without leader hints needs forwarded calls for the same.
     let was = forwarded(&stage.cluster).await;
     orders.extend(buy(&other, &sessions, rows.next().expect("a row")).await);
     assert!(forwarded(&stage.cluster).await >= was + SESSIONS as u64, "a third of the sessions is led by its node");
 
-    // The leader of some dies: nothing fails, and what the others lead now goes there.
-    let doomed = stage.cluster.running().into_iter().find(|id| *id != own).expect("another node");
-    stage.cluster.kill(doomed);
+    // The leader of some sessions dies. Nothing fails, and requests go to the new leaders.
+    let killed = stage.cluster.running().into_iter().find(|id| *id != own).expect("another node");
+    stage.cluster.kill(killed);
     orders.extend(buy(&client, &sessions, rows.next().expect("a row")).await);
     orders.extend(bought_directly(&stage.cluster, &client, &sessions, &mut rows).await);
 
-    // It comes back and leads again: a wrong belief costs a hop, and only once.
-    stage.cluster.start_node(doomed).await;
-    eventually("the node is there", async || stage.cluster.read(doomed, "shards", json!({})).await).await;
-    stage.cluster.led_where_wanted().await;
+    // It returns and leads again. A stale leader hint costs one forwarded call, once.
+    stage.cluster.start_node(killed).await;
+    eventually("the node answers", async || stage.cluster.read(killed, "shards", json!({})).await).await;
+    stage.cluster.led_by_preferred().await;
     orders.extend(bought_directly(&stage.cluster, &client, &sessions, &mut rows).await);
 
     for order in &orders {

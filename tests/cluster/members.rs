@@ -1,18 +1,18 @@
-//! Members come and go, and strangers are kept out.
+//! Members join and leave, and foreign nodes are refused.
 
 use serde_json::{Value, json};
 
 use crate::{
     REFUSED, THREE,
     cluster::{Cluster, Plan, SECRET, Stage},
-    common::{Answer, Dice, Home, PATIENCE, Refused, Server, http},
+    common::{Answer, Home, Refused, Rng, Server, TIMEOUT, http},
 };
 
-/// Waits until a member of the cluster's table is in this state.
+/// Waits until a member of the cluster table is in this state.
 async fn member_is(cluster: &Cluster, node: u64, state: &str) {
     cluster
         .until(&format!("node {node} is {state}"), async || {
-            let table = cluster.table().await.ok_or("no node tells the table")?;
+            let table = cluster.table().await.ok_or("no node returns the table")?;
             let members = table["members"].as_array().ok_or("no members")?;
             let found = members.iter().find(|member| member["node"] == node).ok_or(format!("{members:?}"))?;
             if found["state"] == state { Ok(()) } else { Err(table.to_string()) }
@@ -20,19 +20,19 @@ async fn member_is(cluster: &Cluster, node: u64, state: &str) {
         .await;
 }
 
-/// Waits until the page of each of these nodes knows all of them, and no other.
-async fn pages_know(cluster: &Cluster, nodes: &[u64]) {
-    let doors = |node: &u64| json!({"node": node.to_string(), "url": format!("http://{}", cluster.client(*node))});
-    let expected: Vec<Value> = nodes.iter().map(doors).collect();
+/// Waits until the page of each of these nodes lists exactly these nodes.
+async fn pages_list(cluster: &Cluster, nodes: &[u64]) {
+    let endpoints = |node: &u64| json!({"node": node.to_string(), "url": format!("http://{}", cluster.client(*node))});
+    let expected: Vec<Value> = nodes.iter().map(endpoints).collect();
     for node in nodes {
         cluster
             .until(&format!("the page of node {node} knows nodes {nodes:?}"), async || {
-                let (_, told) = http::get(cluster.client(*node), "/page.json").await;
-                let page: Value = serde_json::from_str(&told).map_err(|why| format!("{why}: {told}"))?;
+                let (_, body) = http::get(cluster.client(*node), "/page.json").await;
+                let page: Value = serde_json::from_str(&body).map_err(|why| format!("{why}: {body}"))?;
                 if page["nodes"] == json!(expected) && page["node"] == json!(node.to_string()) {
                     Ok(())
                 } else {
-                    Err(told)
+                    Err(body)
                 }
             })
             .await;
@@ -40,31 +40,31 @@ async fn pages_know(cluster: &Cluster, nodes: &[u64]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn members_come_and_go() {
+async fn members_join_and_leave() {
     let plan = Plan { nodes: 3, places: 5, faults: false, clocks: false, gateway: false };
-    let mut stage = Stage::new(Dice::of_test("members_come_and_go"), plan).await;
+    let mut stage = Stage::new(Rng::of_test("members_join_and_leave"), plan).await;
     stage
-        .story("a fourth node comes", async |cluster, buyers, _| {
+        .story("a fourth node joins", async |cluster, buyers, _| {
             cluster.start_node(4).await;
             cluster.ready().await;
             let table = cluster.table().await.expect("a table");
             let used = table["places"].as_array().expect("places").iter().skip(1);
             let voters = used.flat_map(|place| place["voters"].as_array().expect("voters"));
             let on_it = voters.filter(|replica| replica.as_str().is_some_and(|replica| replica.starts_with("4.")));
-            assert!(on_it.count() > 0, "nothing was given to the new node: {table}");
-            pages_know(cluster, &[1, 2, 3, 4]).await;
+            assert!(on_it.count() > 0, "the new node got no shard: {table}");
+            pages_list(cluster, &[1, 2, 3, 4]).await;
             buyers.orders(10).await;
         })
         .await;
     stage
         .story("the founder is drained", async |cluster, buyers, _| {
             cluster.admin("admin.drain", json!({"node": 1})).await;
-            // It goes by itself when everything is elsewhere.
-            let (code, said) = cluster.ended(1);
-            println!("node 1 ended with {code:?}: {said}");
-            assert_eq!(code, Some(0), "that is how it was to end: {said}");
+            // The node ends by itself once everything has moved.
+            let (code, output) = cluster.ended(1);
+            println!("node 1 ended with {code:?}: {output}");
+            assert_eq!(code, Some(0), "a drained node ends with 0: {output}");
             member_is(cluster, 1, "gone").await;
-            pages_know(cluster, &[2, 3, 4]).await;
+            pages_list(cluster, &[2, 3, 4]).await;
             buyers.orders(10).await;
         })
         .await;
@@ -75,16 +75,16 @@ async fn members_come_and_go() {
             cluster.admin("admin.remove", json!({"node": 2})).await;
             cluster.ready().await;
             buyers.orders(10).await;
-            // It does not come back.
+            // It cannot rejoin.
             let refused = cluster.refused(cluster.command(2)).await;
             assert_eq!(refused.code, Some(REFUSED), "{}", refused.stderr);
             assert!(refused.stderr.contains("node 2 was removed from cluster"), "{}", refused.stderr);
         })
         .await;
     stage
-        .story("fewer than three only by force", async |cluster, buyers, _| {
+        .story("fewer than three nodes only by force", async |cluster, buyers, _| {
             let drain = |force: bool| json!({"node": 5, "force": force});
-            let refused = cluster.anywhere(1).ask_within("admin.drain", "too few", drain(false), PATIENCE).await;
+            let refused = cluster.failover_client(1).ask_within("admin.drain", "too few", drain(false), TIMEOUT).await;
             let Answer::No(no) = refused else { panic!("three serve, and two would be left: {refused:?}") };
             assert_eq!((no.code, no.name.as_str()), (811, "too_few_left"));
             buyers.orders(1).await;
@@ -94,51 +94,51 @@ async fn members_come_and_go() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn strangers_are_kept_out() {
-    let mut stage = Stage::new(Dice::of_test("strangers_are_kept_out"), THREE).await;
+async fn foreign_nodes_are_refused() {
+    let mut stage = Stage::new(Rng::of_test("foreign_nodes_are_refused"), THREE).await;
     stage
         .story("two nodes with one id", async |cluster, _, _| {
             let home = Home::new();
-            let stranger = cluster.stranger(&home, 2, SECRET, Some(cluster.client(1)));
-            let refused = cluster.refused(stranger).await;
+            let foreign = cluster.foreign_command(&home, 2, SECRET, Some(cluster.client(1)));
+            let refused = cluster.refused(foreign).await;
             names(&refused, "node 2");
         })
         .await;
     stage
         .story("a node of another cluster", async |cluster, _, _| {
             let home = Home::new();
-            let founder = cluster.stranger(&home, 4, SECRET, None);
+            let founder = cluster.foreign_command(&home, 4, SECRET, None);
             Server::spawn(founder).unwrap_or_else(|refused| panic!("it serves alone: {refused:?}")).stop();
-            let stranger = cluster.stranger(&home, 4, SECRET, Some(cluster.client(1)));
-            let refused = cluster.refused(stranger).await;
+            let foreign = cluster.foreign_command(&home, 4, SECRET, Some(cluster.client(1)));
+            let refused = cluster.refused(foreign).await;
             names(&refused, "cluster");
         })
         .await;
     let members = stage.cluster.members().await;
-    assert_eq!(members.len(), 3, "a stranger became a member: {members:?}");
+    assert_eq!(members.len(), 3, "a foreign node became a member: {members:?}");
     stage.check_everything().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_know_the_secret_is_kept_out() {
-    let mut stage = Stage::new(Dice::of_test("who_does_not_know_the_secret_is_kept_out"), THREE).await;
+async fn nodes_without_the_secret_are_refused() {
+    let mut stage = Stage::new(Rng::of_test("nodes_without_the_secret_are_refused"), THREE).await;
     stage
         .story("a node without the secret", async |cluster, _, _| {
             let home = Home::new();
-            let stranger = cluster.stranger(&home, 4, "not-what-these-nodes-know", Some(cluster.client(1)));
-            let refused = cluster.refused(stranger).await;
+            let foreign = cluster.foreign_command(&home, 4, "not-what-these-nodes-know", Some(cluster.client(1)));
+            let refused = cluster.refused(foreign).await;
             names(&refused, "wrong_secret");
             names(&refused, "peers.secret");
         })
         .await;
     let members = stage.cluster.members().await;
-    assert_eq!(members.len(), 3, "a stranger became a member: {members:?}");
+    assert_eq!(members.len(), 3, "a foreign node became a member: {members:?}");
     stage
-        .story("a member that has forgotten the secret", async |cluster, buyers, _| {
+        .story("a member without the secret", async |cluster, buyers, _| {
             cluster.terminate(3);
-            let forgetful = cluster.stranger(cluster.home(3), 3, "not-what-these-nodes-know", None);
+            let changed = cluster.foreign_command(cluster.home(3), 3, "not-what-these-nodes-know", None);
             buyers.orders(1).await;
-            let refused = cluster.refused(forgetful).await;
+            let refused = cluster.refused(changed).await;
             names(&refused, "every other member refuses it");
             names(&refused, "does not know the secret that node");
             cluster.start_node(3).await;

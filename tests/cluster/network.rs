@@ -1,4 +1,4 @@
-//! What happens between the nodes.
+//! Faults of the links between nodes.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use tokio::time::timeout;
 use crate::{
     THREE,
     cluster::{
-        Cluster, Stage,
-        Weather::{Cut, Fair, Silent, Slow, Trickle},
-        lasts, nobody_flaps, refuses_in_time,
+        Cluster,
+        LinkFault::{self, Cut, Silent, Slow, Trickle},
+        Stage, leaders_are_stable, refuses_in_time, sustain_fault,
     },
-    common::{Dice, Encoding, PATIENCE, Port, eventually, http},
+    common::{Encoding, Port, Rng, TIMEOUT, eventually, http},
 };
 
-/// A cluster of three, one of whom leads: that one, and the two others.
+/// A cluster of three: the leader of most shards, and the two others.
 async fn first_of_three(cluster: &Cluster) -> (u64, u64, u64) {
     let leader = cluster.a_leader().await;
     let others: Vec<u64> = cluster.running().into_iter().filter(|id| *id != leader).collect();
@@ -23,43 +23,43 @@ async fn first_of_three(cluster: &Cluster) -> (u64, u64, u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_do_not_hear_each_other() {
-    let mut stage = Stage::new(Dice::of_test("nodes_do_not_hear_each_other"), THREE).await;
+async fn nodes_cannot_reach_each_other() {
+    let mut stage = Stage::new(Rng::of_test("nodes_cannot_reach_each_other"), THREE).await;
     stage
-        .story("a leader hears and is not heard", async |cluster, buyers, _| {
+        .story("a leader receives but cannot send", async |cluster, buyers, _| {
             let (leader, one, two) = first_of_three(cluster).await;
             cluster.links.set(leader, one, Silent);
             cluster.links.set(leader, two, Silent);
-            lasts(buyers).await;
+            sustain_fault(buyers).await;
         })
         .await;
     stage
-        .story("a leader is heard and does not hear", async |cluster, buyers, _| {
+        .story("a leader sends but cannot receive", async |cluster, buyers, _| {
             let (leader, one, two) = first_of_three(cluster).await;
             cluster.links.set(one, leader, Silent);
             cluster.links.set(two, leader, Silent);
-            lasts(buyers).await;
+            sustain_fault(buyers).await;
         })
         .await;
     stage
-        .story("a leader is alone", async |cluster, buyers, dice| {
+        .story("a leader is isolated", async |cluster, buyers, rng| {
             let (leader, ..) = first_of_three(cluster).await;
             cluster.links.around(leader, Silent);
-            lasts(buyers).await;
-            refuses_in_time(cluster, leader, dice.token()).await;
+            sustain_fault(buyers).await;
+            refuses_in_time(cluster, leader, rng.token()).await;
         })
         .await;
     stage
-        .story("every node is alone", async |cluster, _, dice| {
+        .story("every node is isolated", async |cluster, _, rng| {
             cluster.links.everywhere(Cut);
             for id in cluster.running() {
-                // The leader goes on until it notices. From then on no node grants anything.
-                eventually("a node that is alone leads nothing", async || {
+                // The leader stays leader until it notices. From then on no node grants anything.
+                eventually("an isolated node leads nothing", async || {
                     let leaders = cluster.leaders().await;
                     (!leaders.values().any(|leader| *leader == id)).then_some(())
                 })
                 .await;
-                refuses_in_time(cluster, id, dice.token()).await;
+                refuses_in_time(cluster, id, rng.token()).await;
             }
         })
         .await;
@@ -67,8 +67,8 @@ async fn nodes_do_not_hear_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_watches_at_a_node_that_is_cut_off_is_told() {
-    let mut stage = Stage::new(Dice::of_test("who_watches_at_a_node_that_is_cut_off_is_told"), THREE).await;
+async fn watchers_of_an_isolated_node_learn_that_data_is_stale() {
+    let mut stage = Stage::new(Rng::of_test("watchers_of_an_isolated_node_learn_that_data_is_stale"), THREE).await;
     let theatre = stage.play(2, (3, 4), None).await;
     for encoding in Encoding::BOTH {
         let (leader, one, _) = first_of_three(&stage.cluster).await;
@@ -79,7 +79,7 @@ async fn who_watches_at_a_node_that_is_cut_off_is_told() {
                 let watched = port.read("watch", json!({"entity": format!("session/{session}")})).await;
                 feeds.push(watched.ok()["feed"].clone());
             }
-            let told = async |is_stale: fn(u64) -> bool| {
+            let notified = async |is_stale: fn(u64) -> bool| {
                 let mut waiting = feeds.clone();
                 while !waiting.is_empty() {
                     let frame = port.next_other().await.expect("it stays connected");
@@ -89,7 +89,7 @@ async fn who_watches_at_a_node_that_is_cut_off_is_told() {
                 }
             };
             stage.cluster.links.around(alone, Silent);
-            timeout(PATIENCE, told(|ms| ms >= 2_000)).await.expect("they are told that it is old");
+            timeout(TIMEOUT, notified(|ms| ms >= 2_000)).await.expect("watchers learn that data is stale");
             // A new request is answered at once.
             let late = Port::connect(stage.cluster.client(alone), encoding).await;
             let watched = late.read("watch", json!({"entity": format!("session/{}", theatre.sessions[0])})).await;
@@ -98,7 +98,7 @@ async fn who_watches_at_a_node_that_is_cut_off_is_told() {
             assert!(frames.iter().all(|frame| frame["feed"] == feed), "{frames:?}");
             assert!(frames[0].get("snapshot").is_some() && frames[1]["stale_ms"].as_u64() > Some(2_000), "{frames:?}");
             stage.cluster.links.heal();
-            timeout(PATIENCE, told(|ms| ms == 0)).await.expect("and when it no longer is");
+            timeout(TIMEOUT, notified(|ms| ms == 0)).await.expect("watchers learn that data is fresh again");
             stage.cluster.ready().await;
         }
     }
@@ -106,15 +106,15 @@ async fn who_watches_at_a_node_that_is_cut_off_is_told() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_of_three_do_not_reach_each_other() {
-    let mut stage = Stage::new(Dice::of_test("two_of_three_do_not_reach_each_other"), THREE).await;
+    let mut stage = Stage::new(Rng::of_test("two_of_three_do_not_reach_each_other"), THREE).await;
     stage
         .story("a bridge: two of three do not reach each other", async |cluster, buyers, _| {
             let (leader, one, two) = first_of_three(cluster).await;
             for between in [(leader, one), (one, two)] {
                 cluster.links.both(between.0, between.1, Silent);
-                lasts(buyers).await;
-                nobody_flaps(cluster).await;
-                cluster.links.both(between.0, between.1, Fair);
+                sustain_fault(buyers).await;
+                leaders_are_stable(cluster).await;
+                cluster.links.both(between.0, between.1, LinkFault::None);
                 cluster.ready().await;
             }
         })
@@ -124,14 +124,14 @@ async fn two_of_three_do_not_reach_each_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn links_are_bad() {
-    let mut stage = Stage::new(Dice::of_test("links_are_bad"), THREE).await;
+    let mut stage = Stage::new(Rng::of_test("links_are_bad"), THREE).await;
     stage
-        .story("a link breaks in the midst of frames", async |cluster, buyers, dice| {
+        .story("a link breaks in the midst of frames", async |cluster, buyers, rng| {
             for _ in 0..3 {
                 let (leader, one, two) = first_of_three(cluster).await;
                 for (from, to) in [(leader, one), (two, leader)] {
                     let before = cluster.links.torn(from, to);
-                    cluster.links.tear(from, to, 1 + dice.below(200) as u64);
+                    cluster.links.tear(from, to, 1 + rng.below(200) as u64);
                     eventually("a connection is torn", async || (cluster.links.torn(from, to) > before).then_some(()))
                         .await;
                 }
@@ -140,7 +140,7 @@ async fn links_are_bad() {
         })
         .await;
     stage
-        .story("a byte is changed on its way", async |cluster, buyers, _| {
+        .story("a byte is corrupted in transit", async |cluster, buyers, _| {
             for id in cluster.running() {
                 for other in cluster.running().into_iter().filter(|other| *other != id) {
                     cluster.links.corrupt(id, other);
@@ -148,10 +148,10 @@ async fn links_are_bad() {
                         .await;
                 }
             }
-            // Every receiver noticed, and says so.
+            // Every receiver detects and logs it.
             for id in cluster.running() {
-                eventually("a changed frame is named", async || {
-                    cluster.said(id).contains("what came is damaged").then_some(())
+                eventually("the log names a corrupted frame", async || {
+                    cluster.stderr(id).contains("what came is damaged").then_some(())
                 })
                 .await;
             }
@@ -161,10 +161,10 @@ async fn links_are_bad() {
     stage
         .story("a link is half-open", async |cluster, buyers, _| {
             let (leader, one, _) = first_of_three(cluster).await;
-            // The other side is gone without notice. There is nothing but silence.
+            // The other side vanishes without notice. There is only silence.
             cluster.links.both(leader, one, Silent);
             cluster.kill(one);
-            lasts(buyers).await;
+            sustain_fault(buyers).await;
             cluster.links.heal();
             cluster.start_node(one).await;
             buyers.orders(5).await;
@@ -174,26 +174,26 @@ async fn links_are_bad() {
         .story("bytes arrive one by one", async |cluster, buyers, _| {
             let (leader, one, _) = first_of_three(cluster).await;
             cluster.links.both(leader, one, Trickle);
-            lasts(buyers).await;
+            sustain_fault(buyers).await;
         })
         .await;
     stage
         .story("a link takes five seconds", async |cluster, buyers, _| {
             let (leader, one, _) = first_of_three(cluster).await;
             cluster.links.both(leader, one, Slow(Duration::from_secs(5)));
-            lasts(buyers).await;
-            // As long as the first slow bytes are on their way.
+            sustain_fault(buyers).await;
+            // As long as the first slow bytes take.
             tokio::time::sleep(Duration::from_secs(6)).await;
             buyers.orders(5).await;
         })
         .await;
     stage.check_everything().await;
-    // What was damaged was counted as well. The node that was killed began anew.
+    // Damage is counted as well. The killed node's count restarted.
     let mut counted = 0;
     for id in stage.cluster.running() {
         let (_, metrics) = http::get(stage.cluster.client(id), "/metrics").await;
         let damaged = metrics.lines().filter(|line| line.starts_with("boxoffice_peer_frames_damaged_total "));
         counted += damaged.filter_map(|line| line.rsplit(' ').next()).filter(|count| *count != "0").count();
     }
-    assert!(counted >= 2, "frames were changed on their way and {counted} nodes count them");
+    assert!(counted >= 2, "only {counted} nodes count corrupted frames");
 }

@@ -1,5 +1,4 @@
-//! A decision that panics fails one request, and nothing else: no node ends, the request is not repeated at
-//! another node, and sales meanwhile stand.
+//! A decision that panics fails one request. No node ends, the request is not repeated at another node, and other sales succeed.
 
 use std::time::{Duration, Instant};
 
@@ -9,22 +8,23 @@ use crate::{
     THREE,
     cluster::{Cluster, Stage},
     common::{
-        Answer, Dice, Port, http,
-        town::{product, stock_is},
+        Answer, Port, Rng,
+        fixture::{product, stock_is},
+        http,
     },
 };
 
-/// A product that cannot be changed, one that cannot be held, and one that panics by itself from the first change on.
+/// A product whose changes panic, one whose holds panic, and one that panics on its own after the first change.
 const PLANTED: &str = "product/frail:command product/touchy:ask product/haunted:command product/haunted:wake";
 
-/// How long the one is watched that panics by itself.
+/// How long the product that panics on its own is observed.
 const WATCHED: Duration = Duration::from_millis(3_500);
 
 fn product_body(id: &str) -> Value {
     json!({"id": id, "name": id, "price": {"amount": 350, "currency": "EUR"}, "stock": 10})
 }
 
-/// Panics that were contained, at all nodes.
+/// Contained panics at all nodes.
 async fn contained(cluster: &Cluster) -> u64 {
     let mut all = 0;
     for id in cluster.running() {
@@ -45,16 +45,16 @@ async fn ports(cluster: &Cluster) -> Vec<Port> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_decision_that_panics_fails_one_request() {
-    let dice = Dice::of_test("a_decision_that_panics_fails_one_request");
-    let mut stage = Stage::with(dice, Cluster::start_planted(THREE, PLANTED).await);
+    let rng = Rng::of_test("a_decision_that_panics_fails_one_request");
+    let mut stage = Stage::with(rng, Cluster::start_planted(THREE, PLANTED).await);
     let mut buyers = stage.begin().await;
     buyers.orders(5).await;
-    // Leaderships move to where they are to be, and then nowhere: no contained panic costs one.
-    stage.cluster.led_where_wanted().await;
+    // Leaderships move to their preferred nodes and then stay. No contained panic moves one.
+    stage.cluster.led_by_preferred().await;
     let terms = stage.cluster.terms().await;
     let ports = ports(&stage.cluster).await;
 
-    // Each request fails once, whichever node it comes to, and the product that never was is not there.
+    // Each request fails once, whichever node receives it, and the product is never created.
     for (number, port) in ports.iter().enumerate() {
         let answer = port.ask("product.put", &format!("frail-{number}"), product_body("frail")).await;
         assert_eq!(answer, Answer::Fail(906));
@@ -62,18 +62,18 @@ async fn a_decision_that_panics_fails_one_request() {
         port.read("product.get", json!({"id": "frail"})).await.no(403, "no_such_product");
     }
 
-    // Who wants a hold of what panics is told at once, and everything else that it wants goes on.
+    // A hold of the product that panics fails at once. Every other part of the cart still works.
     product(&ports[0], "touchy", 5, Value::Null).await;
     product(&ports[0], "sturdy", 5, Value::Null).await;
-    let (token, other) = (stage.dice.token(), stage.dice.token());
+    let (token, other) = (stage.rng.token(), stage.rng.token());
     let hold = |token: &str, product: &str| json!({"token": token, "product": product, "quantity": 1});
     for request in ["touch", "touch", "touch-again"] {
         let asked = Instant::now();
         let answer = ports[1].ask("cart.hold_stock", request, hold(&token, "touchy")).await;
         assert_eq!(answer, Answer::Fail(906));
-        assert!(asked.elapsed() < Duration::from_secs(1), "it is told at once");
+        assert!(asked.elapsed() < Duration::from_secs(1), "the request fails at once");
     }
-    // A hold of several things comes to nothing as a whole.
+    // A hold of several products is atomic: it fails as a whole.
     let both =
         json!({"token": token, "lines": [{"product": "sturdy", "quantity": 1}, {"product": "touchy", "quantity": 1}]});
     assert_eq!(ports[1].ask("cart.hold_all", "both", both).await, Answer::Fail(906));
@@ -85,7 +85,7 @@ async fn a_decision_that_panics_fails_one_request() {
     let asked = contained(&stage.cluster).await;
     assert!((4..=12).contains(&asked), "{asked} panics are more than asks");
 
-    // What panics again by itself rests, and says so at once.
+    // An entity that panics again on its own cools down, and refuses at once.
     assert_eq!(ports[0].ask("product.put", "haunt", product_body("haunted")).await, Answer::Fail(906));
     let began = Instant::now();
     let before_rest = contained(&stage.cluster).await;
@@ -93,21 +93,21 @@ async fn a_decision_that_panics_fails_one_request() {
         let asked = Instant::now();
         let answer = ports[1].ask("product.put", "haunt-again", product_body("haunted")).await;
         assert_eq!(answer, Answer::Fail(906));
-        assert!(asked.elapsed() < Duration::from_secs(1), "it is told at once");
+        assert!(asked.elapsed() < Duration::from_secs(1), "the request fails at once");
     }
     let more = contained(&stage.cluster).await - before_rest;
-    println!("{more} panics of one that rests in {WATCHED:?}");
-    assert!(more <= 8, "{more} panics while it rests");
+    println!("{more} panics of an entity in cooldown in {WATCHED:?}");
+    assert!(more <= 8, "{more} panics during the cooldown");
 
     buyers.orders(10).await;
     assert_eq!(stage.cluster.running(), [1, 2, 3]);
     assert_eq!(stage.cluster.terms().await, terms, "a contained panic cost a leadership");
-    let sprung = contained(&stage.cluster).await;
-    assert!(sprung >= asked + more, "no node was started anew: {sprung} panics are counted");
-    let told = stage.cluster.running().into_iter().map(|id| stage.cluster.said(id)).collect::<String>();
-    assert!(told.contains("planted: product/frail decides a command"), "the log tells what: {told}");
-    assert!(told.contains("boxoffice_node::"), "the log tells where: {told}");
-    // A release for the product whose asks panic is owed as long as they do.
+    let contained_in_all = contained(&stage.cluster).await;
+    assert!(contained_in_all >= asked + more, "no actor was restarted: {contained_in_all} panics are counted");
+    let log = stage.cluster.running().into_iter().map(|id| stage.cluster.stderr(id)).collect::<String>();
+    assert!(log.contains("planted: product/frail decides a command"), "the log names the decision: {log}");
+    assert!(log.contains("boxoffice_node::"), "the log names the location: {log}");
+    // A release is owed to a product whose asks panic for as long as they do.
     stage.cluster.restart_unplanted().await;
     stage.end(buyers).await;
     stage.check_everything().await;

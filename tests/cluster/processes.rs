@@ -1,10 +1,10 @@
-//! Nodes that are killed, and nodes that are told to stop.
+//! Nodes that are killed or stopped.
 
-use crate::{THREE, cluster::Stage, common::Dice};
+use crate::{THREE, cluster::Stage, common::Rng};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_are_killed_and_restarted() {
-    let mut stage = Stage::new(Dice::of_test("nodes_are_killed_and_restarted"), THREE).await;
+    let mut stage = Stage::new(Rng::of_test("nodes_are_killed_and_restarted"), THREE).await;
     stage
         .story("a leader is killed, three times", async |cluster, buyers, _| {
             for _ in 0..3 {
@@ -34,7 +34,7 @@ async fn nodes_are_killed_and_restarted() {
         })
         .await;
     stage
-        .story("one after the other is restarted", async |cluster, buyers, _| {
+        .story("nodes are restarted one after the other", async |cluster, buyers, _| {
             for id in cluster.running() {
                 cluster.terminate(id);
                 buyers.orders(3).await;

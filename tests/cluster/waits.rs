@@ -1,4 +1,4 @@
-//! How long a buyer waits if his node lives while the leader of what he asks for dies.
+//! How long a buyer waits when the leader of its request dies while its own node lives.
 
 use std::{
     collections::BTreeMap,
@@ -18,49 +18,49 @@ use tokio::{
 use crate::{
     THREE,
     cluster::{SHARDS, Stage},
-    common::{Answer, Asked, CartRecord, Dice, PATIENCE, Port, Theatre, checkout, eventually},
+    common::{Answer, Asked, CartRecord, Port, Rng, TIMEOUT, Theatre, checkout, eventually},
 };
 
-/// Buyers at once, each with a row of every session.
+/// Concurrent buyers. Each has a row of every session.
 const BUYERS: u16 = 12;
 
-/// More than are sold in the time, on a quick machine too.
+/// More than can be sold in the time, even on a fast machine.
 const SESSIONS: usize = 40;
 
 /// Seats of a row; a cart takes two.
 const SEATS: u16 = 60;
 
-/// How long buyers buy before the death, and after another node leads.
-const WHILE: Duration = Duration::from_millis(1_500);
+/// How long buyers buy before the kill, and after another node leads.
+const LOAD_TIME: Duration = Duration::from_millis(1_500);
 
-/// How long a buyer thinks between two carts.
-const THOUGHT: Duration = Duration::from_millis(10);
+/// The pause of a buyer between two carts.
+const THINK_TIME: Duration = Duration::from_millis(10);
 
-/// Who waits longer is told of one by one.
+/// Longer waits are printed one by one.
 const LONG: Duration = Duration::from_millis(600);
 
-/// One request: what, when it was asked, when it was answered.
+/// One request: its op, when it was sent, when it was answered.
 type Waited = (&'static str, Instant, Instant);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_at_a_node_that_lives_is_turned_away() {
-    let mut stage = Stage::new(Dice::of_test("nobody_at_a_node_that_lives_is_turned_away"), THREE).await;
+async fn requests_at_live_nodes_survive_the_death_of_a_leader() {
+    let mut stage = Stage::new(Rng::of_test("requests_at_live_nodes_survive_the_death_of_a_leader"), THREE).await;
     let theatre = stage.play(SESSIONS, (BUYERS, SEATS), None).await;
-    let doomed = stage.cluster.a_leader().await;
-    let living: Vec<u64> = stage.cluster.running().into_iter().filter(|id| *id != doomed).collect();
+    let victim = stage.cluster.a_leader().await;
+    let living: Vec<u64> = stage.cluster.running().into_iter().filter(|id| *id != victim).collect();
     let stop = Arc::new(AtomicBool::new(false));
     let mut buyers = JoinSet::new();
     for row in 0..BUYERS {
         let port = stage.cluster.port(living[usize::from(row) % living.len()]).await;
-        let (theatre, dice, stop) = (theatre.clone(), stage.dice.fork(row.into()), Arc::clone(&stop));
-        buyers.spawn(async move { buy(&port, &theatre, row, dice, &stop).await });
+        let (theatre, rng, stop) = (theatre.clone(), stage.rng.fork(row.into()), Arc::clone(&stop));
+        buyers.spawn(async move { buy(&port, &theatre, row, rng, &stop).await });
     }
-    sleep(WHILE).await;
+    sleep(LOAD_TIME).await;
     let killed = Instant::now();
-    stage.cluster.kill(doomed);
+    stage.cluster.kill(victim);
     eventually("the others lead", async || (stage.cluster.leaders().await.len() == 1 + SHARDS).then_some(())).await;
     let led = Instant::now();
-    sleep(WHILE).await;
+    sleep(LOAD_TIME).await;
     stop.store(true, Relaxed);
     let mut waited = Vec::new();
     while let Some(buyer) = buyers.join_next().await {
@@ -69,7 +69,7 @@ async fn nobody_at_a_node_that_lives_is_turned_away() {
         waited.extend(waits);
     }
     report(&waited, killed, led);
-    stage.cluster.start_node(doomed).await;
+    stage.cluster.start_node(victim).await;
     stage.cluster.converged().await;
     for id in stage.cluster.running() {
         stage.record.check_maps(&stage.cluster.port(id).await, &theatre).await;
@@ -77,12 +77,12 @@ async fn nobody_at_a_node_that_lives_is_turned_away() {
     stage.check_everything().await;
 }
 
-/// Two seats of one row after the other, each with a cart of its own. No other buyer wants them.
+/// Buys two seats of one row after the other, each pair in its own cart. No other buyer wants them.
 async fn buy(
     port: &Port,
     theatre: &Theatre,
     row: u16,
-    mut dice: Dice,
+    mut rng: Rng,
     stop: &AtomicBool,
 ) -> (Vec<CartRecord>, Vec<Waited>) {
     let (mut carts, mut waited) = (Vec::new(), Vec::new());
@@ -91,30 +91,30 @@ async fn buy(
             if stop.load(Relaxed) {
                 return (carts, waited);
             }
-            let mut cart = CartRecord::new(dice.token());
+            let mut cart = CartRecord::new(rng.token());
             let body = json!({"token": cart.token, "session": session, "seats": [[row, seat], [row, seat + 1]]});
             waited.push(ask(port, &mut cart, "cart.hold_seats", body).await);
             let body = checkout(&cart.token);
             waited.push(ask(port, &mut cart, "cart.checkout", body).await);
             carts.push(cart);
-            sleep(THOUGHT).await;
+            sleep(THINK_TIME).await;
         }
     }
     panic!("row {row} is sold out: more seats are needed");
 }
 
-/// Asks, and is answered: a leader that dies is no reason to say anything else.
+/// Sends a request, which must be granted even while a leader dies.
 async fn ask(port: &Port, cart: &mut CartRecord, op: &'static str, body: Value) -> Waited {
     let (rid, called) = (format!("{op}-{}", &cart.token[..12]), Instant::now());
-    let answer = port.ask_within(op, &rid, body.clone(), PATIENCE).await;
+    let answer = port.ask_within(op, &rid, body.clone(), TIMEOUT).await;
     assert!(matches!(answer, Answer::Ok(..)), "{op}: {answer:?}");
     cart.note(Asked { op, rid, body }, &answer);
     (op, called, Instant::now())
 }
 
-/// Says how long they waited: all of them, and those whom the death struck, by what they asked for.
+/// Prints the waits: of all requests, and of those under way at the kill, by op.
 fn report(waited: &[Waited], killed: Instant, led: Instant) {
-    println!("{} requests; every shard was led again {:?} after the death", waited.len(), led - killed);
+    println!("{} requests; every shard had a leader again {:?} after the kill", waited.len(), led - killed);
     let mut struck: BTreeMap<&str, Vec<u128>> = BTreeMap::new();
     for (op, called, answered) in waited.iter().filter(|(_, called, answered)| *called < led && *answered > killed) {
         let late = answered.saturating_duration_since(led.max(*called));
@@ -122,15 +122,15 @@ fn report(waited: &[Waited], killed: Instant, led: Instant) {
     }
     for (op, mut late) in struck {
         late.sort_unstable();
-        println!("{op}: {} were under way; they were answered this many ms after that: {late:?}", late.len());
+        println!("{op}: {} were under way at the kill; answered this many ms after it: {late:?}", late.len());
     }
     let ms = |at: &Instant| at.saturating_duration_since(killed).as_millis();
     for (op, called, answered) in
         waited.iter().filter(|(_, called, answered)| *answered - *called > LONG && *answered > led)
     {
-        println!("{op}: asked {} ms after the death, answered {} ms after it", ms(called), ms(answered));
+        println!("{op}: asked {} ms after the kill, answered {} ms after it", ms(called), ms(answered));
     }
     let longest =
         waited.iter().filter(|(_, called, _)| *called >= led).map(|(_, called, answered)| *answered - *called);
-    println!("of those that were asked later the longest took {:?}", longest.max().unwrap_or_default());
+    println!("the longest later request took {:?}", longest.max().unwrap_or_default());
 }

@@ -1,4 +1,4 @@
-//! Buyers: many at once, each with a seed, who hold, give back, give up, forget and buy, and remember what they were told.
+//! Concurrent buyers, each with a seed. They hold, release, cancel, abandon and buy carts, and record every answer.
 
 use std::{
     pin::Pin,
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{
-    Dice, PATIENCE, eventually,
-    paying::{fails_for_good, source},
+    Rng, TIMEOUT, eventually,
+    paying::{fails_permanently, source},
     port::{Answer, Encoding, Port},
     record::{Asked, CartRecord, Granted, Record, Stands},
     server::Server,
@@ -24,15 +24,15 @@ use super::{
 /// Buyers that share one connection.
 const BUYERS_A_CONNECTION: usize = 8;
 
-/// Where buyers ask.
-pub(crate) trait Till: Send + Sync {
-    /// Asks, and waits for the answer for so long.
+/// The connection of a buyer.
+pub(crate) trait BuyerConnection: Send + Sync {
+    /// Sends a request, and waits for the answer for at most `limit`.
     fn ask<'a>(
         &'a self,
         op: &'a str,
         rid: &'a str,
         body: Value,
-        patience: Duration,
+        limit: Duration,
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 
     /// Whether this connection will never answer again.
@@ -42,15 +42,15 @@ pub(crate) trait Till: Send + Sync {
     fn pause(&self) -> Duration;
 }
 
-impl Till for Port {
+impl BuyerConnection for Port {
     fn ask<'a>(
         &'a self,
         op: &'a str,
         rid: &'a str,
         body: Value,
-        patience: Duration,
+        limit: Duration,
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
-        Box::pin(self.ask_within(op, rid, written(self.encoding(), &body), patience))
+        Box::pin(self.ask_within(op, rid, written(self.encoding(), &body), limit))
     }
 
     fn is_closed(&self) -> bool {
@@ -62,7 +62,7 @@ impl Till for Port {
     }
 }
 
-/// A load under way.
+/// A running load of buyers.
 pub(crate) struct Buyers {
     record: Arc<Mutex<Record>>,
     stop: Arc<AtomicBool>,
@@ -70,41 +70,46 @@ pub(crate) struct Buyers {
 }
 
 impl Buyers {
-    /// Starts this many buyers in both encodings. They go on until they are stopped or the connection breaks.
+    /// Starts this many buyers in both encodings. They run until they are stopped or the connection breaks.
     pub(crate) async fn start(
         server: &Server,
         theatre: &Theatre,
         record: Record,
         count: usize,
-        dice: &mut Dice,
+        rng: &mut Rng,
     ) -> Buyers {
-        let mut tills: Vec<Arc<dyn Till>> = Vec::new();
+        let mut connections: Vec<Arc<dyn BuyerConnection>> = Vec::new();
         for number in 0..count {
-            tills.push(match number % BUYERS_A_CONNECTION {
+            connections.push(match number % BUYERS_A_CONNECTION {
                 0 => Arc::new(server.port(Encoding::BOTH[number / BUYERS_A_CONNECTION % 2]).await),
-                _ => Arc::clone(tills.last().expect("connected")),
+                _ => Arc::clone(connections.last().expect("connected")),
             });
         }
-        Buyers::start_at(tills, theatre, record, dice)
+        Buyers::start_at(connections, theatre, record, rng)
     }
 
-    /// Starts a buyer at each of these.
-    pub(crate) fn start_at(tills: Vec<Arc<dyn Till>>, theatre: &Theatre, record: Record, dice: &mut Dice) -> Buyers {
+    /// Starts a buyer on each of these connections.
+    pub(crate) fn start_at(
+        connections: Vec<Arc<dyn BuyerConnection>>,
+        theatre: &Theatre,
+        record: Record,
+        rng: &mut Rng,
+    ) -> Buyers {
         let record = Arc::new(Mutex::new(record));
         let stop = Arc::new(AtomicBool::new(false));
         let theatre = Arc::new(theatre.clone());
         let mut tasks = JoinSet::new();
-        let round = Dice::new(dice.next());
-        for (number, till) in (0..).zip(tills) {
+        let round = Rng::new(rng.next());
+        for (number, connection) in (0..).zip(connections) {
             let buyer = Buyer {
-                till,
+                connection,
                 theatre: Arc::clone(&theatre),
-                dice: round.fork(number),
+                rng: round.fork(number),
                 record: Arc::clone(&record),
                 requests: 0,
             };
             let stop = Arc::clone(&stop);
-            tasks.spawn(buyer.go_on(stop));
+            tasks.spawn(buyer.run(stop));
         }
         Buyers { record, stop, tasks }
     }
@@ -120,16 +125,16 @@ impl Buyers {
     }
 
     /// # Panics
-    /// If a buyer saw what must not be.
+    /// If a buyer saw an invariant violated.
     pub(crate) fn check(&mut self) {
         while let Some(ended) = self.tasks.try_join_next() {
             ended.expect("a buyer");
         }
     }
 
-    /// Waits until something was refused or failed with this code so often.
+    /// Waits until requests were refused or failed with this code this many times.
     pub(crate) async fn refused(&self, code: u64, times: u64) {
-        eventually(&format!("{code} for {times} times"), async || {
+        eventually(&format!("code {code}, {times} times"), async || {
             let record = self.record.lock().expect("no panic");
             (record.refused.get(&code).copied().unwrap_or_default() >= times).then_some(())
         })
@@ -141,12 +146,12 @@ impl Buyers {
         self.record.lock().expect("no panic").refused.clone()
     }
 
-    /// How many orders there are by now.
+    /// The number of orders so far.
     pub(crate) fn count(&self) -> usize {
         self.record.lock().expect("no panic").orders()
     }
 
-    /// Lets every buyer end what it is at, and hands over what they remember.
+    /// Lets every buyer finish its current cart. Returns their record.
     pub(crate) async fn stop(mut self) -> Record {
         self.stop.store(true, Ordering::Relaxed);
         while let Some(ended) = self.tasks.join_next().await {
@@ -157,47 +162,47 @@ impl Buyers {
 }
 
 struct Buyer {
-    till: Arc<dyn Till>,
+    connection: Arc<dyn BuyerConnection>,
     theatre: Arc<Theatre>,
-    dice: Dice,
+    rng: Rng,
     record: Arc<Mutex<Record>>,
     requests: u32,
 }
 
 impl Buyer {
-    async fn go_on(mut self, stop: Arc<AtomicBool>) {
-        while !stop.load(Ordering::Relaxed) && !self.till.is_closed() {
+    async fn run(mut self, stop: Arc<AtomicBool>) {
+        while !stop.load(Ordering::Relaxed) && !self.connection.is_closed() {
             let cart = self.one_cart().await;
             self.record.lock().expect("no panic").carts.push(cart);
-            tokio::time::sleep(self.till.pause()).await;
+            tokio::time::sleep(self.connection.pause()).await;
         }
     }
 
     /// One cart, from its token to its end or to an unknown outcome.
     async fn one_cart(&mut self) -> CartRecord {
-        let mut cart = CartRecord::new(self.dice.token());
-        let customer = self.theatre.goods.as_ref().and_then(|goods| goods.customer(&mut self.dice));
+        let mut cart = CartRecord::new(self.rng.token());
+        let customer = self.theatre.goods.as_ref().and_then(|goods| goods.customer(&mut self.rng));
         if let Some(customer) = customer {
             let body = json!({"token": cart.token, "customer": customer});
             self.ask(&mut cart, "cart.open", body).await;
         }
-        for _ in 0..=self.dice.below(2) {
-            let (op, body) = self.wish(&cart);
+        for _ in 0..=self.rng.below(2) {
+            let (op, body) = self.next_hold(&cart);
             self.ask(&mut cart, op, body).await;
         }
-        if !cart.lines.is_empty() && self.dice.percent(20) {
-            let body = self.give_back(&cart);
+        if !cart.lines.is_empty() && self.rng.percent(20) {
+            let body = self.next_release(&cart);
             self.ask(&mut cart, "cart.release", body).await;
         }
-        if self.dice.percent(8) {
-            // Some never come back.
+        if self.rng.percent(8) {
+            // Some buyers abandon their cart.
             return cart;
         }
-        if self.dice.percent(8) && cart.id.is_some() {
+        if self.rng.percent(8) && cart.id.is_some() {
             let body = json!({"token": cart.token});
             self.ask(&mut cart, "cart.cancel", body).await;
         }
-        // A card that is declined may leave the cart as it is; then it is another one's turn.
+        // A declined card may leave the cart unchanged. Then another card pays.
         for _ in 0..2 {
             if cart.stands == Stands::Active && !cart.lines.is_empty() {
                 let payment = self.payment(&mut cart);
@@ -207,11 +212,11 @@ impl Buyer {
         }
         if let Some((order, _)) = cart.order.clone()
             && self.theatre.goods.is_some()
-            && !cart.sources.iter().any(|source| fails_for_good(source))
-            && self.dice.percent(15)
+            && !cart.sources.iter().any(|source| fails_permanently(source))
+            && self.rng.percent(15)
         {
             let mut body = json!({"order": order, "reason": "ill"});
-            if self.dice.percent(50) {
+            if self.rng.percent(50) {
                 body["lines"] = json!([cart.lines.keys().next()]);
             }
             self.ask(&mut cart, "order.refund", body).await;
@@ -219,36 +224,36 @@ impl Buyer {
         cart
     }
 
-    /// How the cart is paid: elsewhere, or through the gateway where there is one.
+    /// Draws how to pay: elsewhere, or through the gateway if there is one.
     fn payment(&mut self, cart: &mut CartRecord) -> Value {
         let goods = self.theatre.goods.as_ref();
-        if !goods.is_some_and(|goods| goods.through_gateway) || self.dice.percent(65) {
+        if !goods.is_some_and(|goods| goods.through_gateway) || self.rng.percent(65) {
             return json!({"recorded": {"method": "card", "transaction_id": cart.token[..8]}});
         }
-        let source = source(&mut self.dice);
+        let source = source(&mut self.rng);
         cart.sources.push(source.to_owned());
-        let on_decline = if self.dice.percent(50) { "keep" } else { "release" };
+        let on_decline = if self.rng.percent(50) { "keep" } else { "release" };
         json!({"gateway": {"source": source, "on_decline": on_decline}})
     }
 
-    /// What to hold: named seats, the best there are, or seats of two sessions; or, where more is sold, something else, or
-    /// several things at once.
-    fn wish(&mut self, cart: &CartRecord) -> (&'static str, Value) {
+    /// Draws the next hold: named seats, the best seats, or seats of two sessions. With other goods on sale also these, or
+    /// several things in one request.
+    fn next_hold(&mut self, cart: &CartRecord) -> (&'static str, Value) {
         let theatre = Arc::clone(&self.theatre);
-        if let Some(goods) = theatre.goods.as_ref().filter(|_| self.dice.percent(65)) {
+        if let Some(goods) = theatre.goods.as_ref().filter(|_| self.rng.percent(65)) {
             let seats = json!({"session": self.session(), "seats": self.seats()});
-            let (op, mut body) = goods.wish(&mut self.dice, cart, seats);
+            let (op, mut body) = goods.next_hold(&mut self.rng, cart, seats);
             body["token"] = cart.token.as_str().into();
             return (op, body);
         }
         let session = self.session();
-        match self.dice.below(10) {
+        match self.rng.below(10) {
             0..6 => {
                 let seats = self.seats();
                 ("cart.hold_seats", json!({"token": cart.token, "session": session, "seats": seats}))
             }
             6..9 => {
-                let count = 1 + self.dice.below(4);
+                let count = 1 + self.rng.below(4);
                 ("cart.hold_best", json!({"token": cart.token, "session": session, "count": count}))
             }
             _ => {
@@ -266,29 +271,29 @@ impl Buyer {
     }
 
     fn session(&mut self) -> String {
-        self.theatre.sessions[self.dice.below(self.theatre.sessions.len())].clone()
+        self.theatre.sessions[self.rng.below(self.theatre.sessions.len())].clone()
     }
 
-    /// One to four neighbours.
+    /// One to four adjacent seats.
     fn seats(&mut self) -> Vec<(u16, u16)> {
-        let (row, count) = (self.dice.below(self.theatre.rows.into()) as u16, 1 + self.dice.below(4) as u16);
-        let first = self.dice.below(usize::from(self.theatre.seats - count) + 1) as u16;
+        let (row, count) = (self.rng.below(self.theatre.rows.into()) as u16, 1 + self.rng.below(4) as u16);
+        let first = self.rng.below(usize::from(self.theatre.seats - count) + 1) as u16;
         (first..first + count).map(|seat| (row, seat)).collect()
     }
 
     /// A line, or one seat of it.
-    fn give_back(&mut self, cart: &CartRecord) -> Value {
+    fn next_release(&mut self, cart: &CartRecord) -> Value {
         let lines: Vec<_> = cart.lines.iter().collect();
-        let (number, line) = lines[self.dice.below(lines.len())];
+        let (number, line) = lines[self.rng.below(lines.len())];
         let mut body = json!({"token": cart.token, "line": number});
         let seats: Vec<_> = line.seats().collect();
-        if self.dice.percent(50) && !seats.is_empty() {
-            body["seats"] = json!([seats[self.dice.below(seats.len())]]);
+        if self.rng.percent(50) && !seats.is_empty() {
+            body["seats"] = json!([seats[self.rng.below(seats.len())]]);
         }
         body
     }
 
-    /// Asks, unless something is unknown already, and takes the answer down.
+    /// Sends a request and records its answer, unless an earlier outcome is unknown.
     async fn ask(&mut self, cart: &mut CartRecord, op: &'static str, body: Value) {
         if cart.unknown.is_some() {
             return;
@@ -296,7 +301,7 @@ impl Buyer {
         self.requests += 1;
         let rid = format!("{}-{}", &cart.token[..12], self.requests);
         let called = Instant::now();
-        let answer = self.till.ask(op, &rid, body.clone(), PATIENCE / 3).await;
+        let answer = self.connection.ask(op, &rid, body.clone(), TIMEOUT / 3).await;
         {
             let mut record = self.record.lock().expect("no panic");
             record.note(&answer);
@@ -307,7 +312,7 @@ impl Buyer {
         }
         cart.note(Asked { op, rid, body }, &answer);
         if matches!(answer, Answer::Fail(_)) {
-            // Whatever it suffers from will not be over at once.
+            // A fault that caused this lasts for a while.
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    PATIENCE, Theatre, eventually, eventually_within,
+    TIMEOUT, Theatre, eventually, eventually_within,
     port::{Answer, Encoding, Port},
     record::{Asked, CartRecord, Line, Record, Stands},
     server::Server,
@@ -236,7 +236,7 @@ async fn resolve(port: &Port, cart: &mut CartRecord) -> Answer {
         (!waits).then_some(answer)
     };
     // A node tells a refusal from a late grant only when its doubt is over, a minute after the last uncertain attempt.
-    let first = eventually_within("an answer to a repeat", DOUBT + PATIENCE, &mut repeat).await;
+    let first = eventually_within("an answer to a repeat", DOUBT + TIMEOUT, &mut repeat).await;
     match &first {
         Answer::Ok(body, _) => {
             let second = eventually("an answer to a second repeat", repeat).await.ok();

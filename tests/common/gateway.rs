@@ -1,4 +1,4 @@
-//! The payment gateway as a process of its own, and the node's configuration that leads to it.
+//! The payment gateway as a child process, and the configuration of a node that uses it.
 
 use std::{
     fs,
@@ -16,10 +16,10 @@ use tokio::task::block_in_place;
 
 use super::{http, server::BOXOFFICE};
 
-/// What webhooks are signed with.
+/// Secret that signs webhooks.
 pub(crate) const SECRET: &str = "a-secret-for-trying-out";
 
-/// The program. It belongs to another package, so it is built here if it is not built yet.
+/// Path of the program. It belongs to another package, so it is built here if necessary.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -32,7 +32,7 @@ fn program() -> &'static Path {
             let mut build = Command::new(env!("CARGO"));
             build.args(["build", "--quiet", "--package", "boxoffice-gateway", "--manifest-path"]);
             build.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"));
-            // Beside the program under test, whatever profile that has.
+            // In the same profile as the program under test.
             let profile = program.parent().and_then(Path::file_name).and_then(|name| name.to_str()).expect("a profile");
             build.args(["--profile", if profile == "debug" { "dev" } else { profile }]);
             assert!(build.status().expect("cargo runs").success(), "the gateway cannot be built");
@@ -42,7 +42,7 @@ fn program() -> &'static Path {
     })
 }
 
-/// A gateway that serves. It is killed when this is dropped, and its ledger is gone with it.
+/// A running gateway. Dropping it kills the process and loses its ledger.
 pub(crate) struct Gateway {
     child: Child,
     address: SocketAddr,
@@ -54,17 +54,17 @@ impl Gateway {
         Gateway::spawn("127.0.0.1:0", None)
     }
 
-    /// Starts it where another one was.
+    /// Starts it at the address of an earlier gateway.
     pub(crate) fn start_at(address: SocketAddr) -> Gateway {
         Gateway::spawn(&address.to_string(), None)
     }
 
-    /// Starts it anywhere, with webhooks to the node at this address.
-    pub(crate) fn telling(node: SocketAddr) -> Gateway {
+    /// Starts it on any port, with webhooks to the node at this address.
+    pub(crate) fn with_webhooks_to(node: SocketAddr) -> Gateway {
         Gateway::spawn("127.0.0.1:0", Some(node))
     }
 
-    /// Starts it there, with webhooks to the node at that address.
+    /// Starts it at `listen`, with webhooks to `node`.
     pub(crate) fn spawn(listen: &str, node: Option<SocketAddr>) -> Gateway {
         let mut command = Command::new(program());
         command.args(["--listen", listen]);
@@ -74,7 +74,7 @@ impl Gateway {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the gateway starts");
         let mut line = String::new();
         let stdout = child.stdout.take().expect("a pipe");
-        block_in_place(|| BufReader::new(stdout).read_line(&mut line)).expect("it says where it listens");
+        block_in_place(|| BufReader::new(stdout).read_line(&mut line)).expect("the gateway prints its address");
         let address = line.trim().strip_prefix("boxoffice-gateway listens on http://").expect("an address");
         Gateway { child, address: address.parse().expect("an address") }
     }
@@ -83,19 +83,19 @@ impl Gateway {
         self.address
     }
 
-    /// Ends it without warning; where it was.
+    /// Kills the process. Returns its address.
     pub(crate) fn kill(mut self) -> SocketAddr {
         self.child.kill().expect("a child that can be killed");
         self.child.wait().expect("a child");
         self.address
     }
 
-    /// It stops: requests wait.
+    /// Stops the process with SIGSTOP: requests wait.
     pub(crate) fn pause(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// It goes on.
+    /// Resumes the process.
     pub(crate) fn resume(&self) {
         self.signal(Signal::CONT);
     }
@@ -104,14 +104,13 @@ impl Gateway {
         kill_process(Pid::from_child(&self.child), signal).expect("a child that can be signalled");
     }
 
-    /// Its ledger.
     pub(crate) async fn ledger(&self) -> Value {
         let (status, text) = http::get(self.address, "/ledger").await;
         assert_eq!(status, 200, "{text}");
         serde_json::from_str(&text).expect("the ledger is JSON")
     }
 
-    /// The charges of a cart, by attempt: state, what was set aside, taken and paid back.
+    /// The charges of a cart, by attempt: state, amounts authorized, captured and refunded.
     pub(crate) async fn charges(&self, cart: &str) -> Vec<(String, i64, i64, i64)> {
         let ledger = self.ledger().await;
         let charges = ledger["charges"].as_array().expect("charges").iter();
@@ -128,7 +127,7 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,26 +1,26 @@
-//! What is sold besides numbered seats: places of an area, units of products, time of rooms; who buys it; and the check that
-//! all of it is exactly what the buyers were told.
+//! Goods besides numbered seats: places of an area, units of products, and time of rooms. Buyers of these, and the check of the
+//! node's state against their record.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use super::{
-    Dice, eventually,
+    Rng, eventually,
+    fixture::{event, product, purchases, room},
     port::{Answer, Port},
     record::{CartRecord, Record, What},
     theatre::{read_time, written},
-    town::{event, product, purchases, room},
 };
 
-/// Units of each product, and places of the area: less than buyers would like.
+/// Units of each product, and places of the area. Less than buyers want.
 const STOCK: u64 = 200;
 const CAPACITY: u64 = 400;
 
-/// How many units of the limited products one customer may have.
+/// The most units of the limited products for one customer.
 const CUSTOMER_MAX: u64 = 40;
 
-/// The first hour that is booked, and how many there are.
+/// The first hour that is booked, and the number of hours.
 const FROM_MS: u64 = 1_900_800_000_000;
 const HOURS: u64 = 24 * 40;
 const HOUR_MS: u64 = 60 * 60 * 1_000;
@@ -28,10 +28,10 @@ const HOUR_MS: u64 = 60 * 60 * 1_000;
 /// Bookings that are read at once.
 const PAGE: usize = 1_000;
 
-/// Everything that is sold in one play besides seats.
+/// All goods of one round besides seats.
 #[derive(Clone, Debug)]
 pub(crate) struct Goods {
-    /// The first and the last are limited per customer, together; of the last two nothing is set aside before the checkout.
+    /// The first and the last are limited per customer, together. The last two are reserved at the checkout only.
     products: Vec<String>,
     quota: String,
     event: String,
@@ -42,7 +42,7 @@ pub(crate) struct Goods {
 }
 
 impl Goods {
-    /// Makes them; their names have this number.
+    /// Creates the goods. Their names contain this number.
     pub(crate) async fn open(port: &Port, number: usize) -> Goods {
         let named = |kind: &str, count: usize| (0..count).map(|each| format!("{kind}-{number}-{each}")).collect();
         let goods = Goods {
@@ -71,29 +71,29 @@ impl Goods {
         [self.products.first(), self.products.last()].contains(&Some(product))
     }
 
-    /// A buyer, who names a customer half of the time.
-    pub(crate) fn customer(&self, dice: &mut Dice) -> Option<String> {
-        dice.percent(50).then(|| any(dice, &self.customers))
+    /// The customer of a buyer. Half of the buyers name one.
+    pub(crate) fn customer(&self, rng: &mut Rng) -> Option<String> {
+        rng.percent(50).then(|| any(rng, &self.customers))
     }
 
-    /// Something to hold, some of it together with these seats; or more or less of what the cart has.
-    pub(crate) fn wish(&self, dice: &mut Dice, cart: &CartRecord, seats: Value) -> (&'static str, Value) {
-        // Where customers are limited, a buyer has to say who buys.
+    /// Draws a hold or a change of a line. Some holds include these seats.
+    pub(crate) fn next_hold(&self, rng: &mut Rng, cart: &CartRecord, seats: Value) -> (&'static str, Value) {
+        // Limited products need a customer.
         let products = if cart.customer.is_some() { &self.products[..] } else { &self.products[1..3] };
-        let units = |dice: &mut Dice| json!({"product": any(dice, products), "quantity": 1 + dice.below(5)});
-        let places = |dice: &mut Dice| json!({"session": self.event, "area": "yard", "quantity": 1 + dice.below(6)});
-        let slot = |dice: &mut Dice| {
-            let begin = FROM_MS + dice.below(HOURS as usize) as u64 * HOUR_MS;
-            let end = begin + (1 + dice.below(3) as u64) * HOUR_MS;
-            json!({"resource": any(dice, &self.rooms), "begin": begin, "end": end})
+        let units = |rng: &mut Rng| json!({"product": any(rng, products), "quantity": 1 + rng.below(5)});
+        let places = |rng: &mut Rng| json!({"session": self.event, "area": "yard", "quantity": 1 + rng.below(6)});
+        let slot = |rng: &mut Rng| {
+            let begin = FROM_MS + rng.below(HOURS as usize) as u64 * HOUR_MS;
+            let end = begin + (1 + rng.below(3) as u64) * HOUR_MS;
+            json!({"resource": any(rng, &self.rooms), "begin": begin, "end": end})
         };
-        match dice.below(10) {
-            0..2 => ("cart.hold_places", places(dice)),
-            2..4 => ("cart.hold_stock", units(dice)),
-            4..6 => ("cart.hold_slot", slot(dice)),
+        match rng.below(10) {
+            0..2 => ("cart.hold_places", places(rng)),
+            2..4 => ("cart.hold_stock", units(rng)),
+            4..6 => ("cart.hold_slot", slot(rng)),
             6..8 => {
-                let all = [seats, units(dice), places(dice), slot(dice)];
-                let without = dice.below(all.len() + 1);
+                let all = [seats, units(rng), places(rng), slot(rng)];
+                let without = rng.below(all.len() + 1);
                 let lines: Vec<_> = all.iter().enumerate().filter(|(number, _)| *number != without).collect();
                 let lines: Vec<_> = lines.into_iter().map(|(_, line)| line).collect();
                 ("cart.hold_all", json!({"lines": lines}))
@@ -102,22 +102,22 @@ impl Goods {
                 let counted = cart.lines.iter().filter_map(|(number, line)| Some((number, line.quantity()?)));
                 let counted: Vec<_> = counted.collect();
                 if counted.is_empty() {
-                    return ("cart.hold_stock", units(dice));
+                    return ("cart.hold_stock", units(rng));
                 }
-                let (line, quantity) = counted[dice.below(counted.len())];
-                // Less, the same (which makes the cart live longer), or more; or nothing of it any more.
-                let wanted = (quantity + 2).saturating_sub(dice.below(5) as u64);
+                let (line, quantity) = counted[rng.below(counted.len())];
+                // Draws less, the same (which extends the cart's lifetime), more, or none.
+                let wanted = (quantity + 2).saturating_sub(rng.below(5) as u64);
                 ("cart.set_quantity", json!({"line": line, "quantity": wanted}))
             }
         }
     }
 
-    /// Everything is as the buyers were told (P1, P5, P7, P12, P13). What is owed may take a moment.
+    /// Checks everything against the buyers' record (P1, P5, P7, P12, P13). Pending releases may take a moment.
     ///
     /// # Panics
-    /// If it is not.
+    /// If the node differs from the record.
     pub(crate) async fn check(&self, port: &Port, record: &Record) {
-        // By entity: how many are held and sold.
+        // Held and sold counts by entity.
         let mut counts: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
         let mut slots: BTreeMap<&str, BTreeMap<u64, (u64, &'static str)>> = BTreeMap::new();
         for (line, sold) in record.carts.iter().flat_map(CartRecord::has) {
@@ -163,9 +163,9 @@ impl Goods {
             let orders: BTreeSet<String> =
                 theirs.filter_map(|cart| cart.order.as_ref()).map(|(order, _)| order.clone()).collect();
             eventually(&format!("{customer} has bought {} times (P12)", orders.len()), async || {
-                let told = purchases(port, customer).await;
-                let all: BTreeSet<String> = told.iter().cloned().collect();
-                assert_eq!(all.len(), told.len(), "an order stands twice: {told:?}");
+                let listed = purchases(port, customer).await;
+                let all: BTreeSet<String> = listed.iter().cloned().collect();
+                assert_eq!(all.len(), listed.len(), "an order is listed twice: {listed:?}");
                 (all == orders).then_some(())
             })
             .await;
@@ -174,7 +174,7 @@ impl Goods {
 }
 
 impl Goods {
-    /// No customer has more of the limited products than one may, and the customers count as we do.
+    /// Checks that no customer exceeds the limit, and that the node's counts equal ours.
     async fn check_quotas(&self, port: &Port, record: &Record) {
         for customer in &self.customers {
             let mut counted = [0; 2];
@@ -188,34 +188,34 @@ impl Goods {
             }
             assert!(
                 counted.iter().sum::<u64>() <= CUSTOMER_MAX,
-                "{customer} has {counted:?} of at most {CUSTOMER_MAX}"
+                "{customer} has {counted:?}, the limit is {CUSTOMER_MAX}"
             );
             eventually(&format!("{customer} has {counted:?} of the quota"), async || {
                 let audit = port.read("admin.audit", json!({"entity": format!("customer/{customer}")})).await;
                 let Answer::Ok(audit, _) = audit else { return (counted == [0; 2]).then_some(()) };
                 assert_eq!(audit["violations"], json!([]), "{audit}");
                 let quotas = audit["quotas"].as_array().expect("quotas").iter();
-                let mut told = quotas.filter(|quota| quota["quota"] == self.quota.as_str());
-                let told = told.next().map_or(json!([0, 0]), |quota| json!([quota["held"], quota["sold"]]));
-                (told == json!(counted)).then_some(())
+                let mut found = quotas.filter(|quota| quota["quota"] == self.quota.as_str());
+                let found = found.next().map_or(json!([0, 0]), |quota| json!([quota["held"], quota["sold"]]));
+                (found == json!(counted)).then_some(())
             })
             .await;
         }
     }
 }
 
-/// Waits until this many are free, held and sold.
+/// Waits until these numbers are free, held and sold.
 async fn is(port: &Port, op: &str, name: &str, expected: &Value, counts: impl Fn(&Value) -> &Value) {
     let mut last = Value::Null;
     eventually(&format!("{name} has {expected} free, held, sold"), async || {
         let body = port.read(op, json!({"id": name})).await.ok();
         let counts = counts(&body);
-        let told = json!([counts["free"], counts["held"], counts["sold"]]);
-        if told != last {
-            println!("{name}: {told}");
+        let found = json!([counts["free"], counts["held"], counts["sold"]]);
+        if found != last {
+            println!("{name}: {found}");
         }
-        last.clone_from(&told);
-        (told == *expected).then_some(())
+        last.clone_from(&found);
+        (found == *expected).then_some(())
     })
     .await;
 }
@@ -238,6 +238,6 @@ async fn bookings(port: &Port, room: &str) -> Vec<(u64, u64, String)> {
     }
 }
 
-fn any(dice: &mut Dice, names: &[String]) -> String {
-    names[dice.below(names.len())].clone()
+fn any(rng: &mut Rng, names: &[String]) -> String {
+    names[rng.below(names.len())].clone()
 }

@@ -1,4 +1,4 @@
-//! The HTTP door spoken by hand: a request on a connection of its own, its status and its JSON.
+//! A minimal HTTP client. Each request has a connection of its own.
 
 use std::net::SocketAddr;
 
@@ -9,14 +9,14 @@ use tokio::{
     time::timeout,
 };
 
-use super::{ADMIN, PATIENCE, port::Answer};
+use super::{ADMIN, TIMEOUT, port::Answer};
 
-/// Asks `POST /v1/{op}` as an operator; what changes something has a request id.
+/// Sends `POST /v1/{op}` as an operator. Writes need a request id.
 pub(crate) async fn post(address: SocketAddr, op: &str, rid: Option<&str>, body: &Value) -> (u16, Value) {
     post_as(Some(ADMIN), address, op, rid, body).await
 }
 
-/// The same, showing this key or token, or nothing.
+/// The same with this key or token, or without credentials.
 pub(crate) async fn post_as(
     token: Option<&str>,
     address: SocketAddr,
@@ -31,12 +31,12 @@ pub(crate) async fn post_as(
     (status, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{op}: {error}: {text}")))
 }
 
-/// The same, as an answer like any other.
+/// The same, as an [`Answer`].
 pub(crate) async fn ask(address: SocketAddr, op: &str, rid: Option<&str>, body: &Value) -> Answer {
     Answer::read(&post(address, op, rid, body).await.1)
 }
 
-/// Posts a JSON text with these header lines and no other credentials. Returns the status and the body as it came.
+/// Posts a JSON text with these header lines and no other credentials. Returns the status and the raw body.
 pub(crate) async fn raw_post(address: SocketAddr, path: &str, headers: &str, body: &str) -> (u16, String) {
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n{headers}\
@@ -46,7 +46,7 @@ pub(crate) async fn raw_post(address: SocketAddr, path: &str, headers: &str, bod
     exchange(address, &(head + body)).await.unwrap_or_else(|error| panic!("POST {path}: {error}"))
 }
 
-/// Asks with `GET` as an operator.
+/// Sends a `GET` as an operator.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> (u16, String) {
     let request =
         format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {ADMIN}\r\nconnection: close\r\n\r\n");
@@ -61,10 +61,10 @@ async fn exchange(address: SocketAddr, request: &str) -> std::io::Result<(u16, S
         stream.read_to_string(&mut answer).await?;
         Ok(answer)
     };
-    let answer: std::io::Result<String> = timeout(PATIENCE, exchange).await.expect("an answer in time");
+    let answer: std::io::Result<String> = timeout(TIMEOUT, exchange).await.expect("an answer in time");
     let answer = answer?;
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-    assert!(!head.to_ascii_lowercase().contains("transfer-encoding: chunked"), "answers say how long they are: {head}");
+    assert!(!head.to_ascii_lowercase().contains("transfer-encoding: chunked"), "answers have a content-length: {head}");
     Ok((status, body.to_owned()))
 }

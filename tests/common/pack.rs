@@ -1,8 +1,8 @@
-//! MessagePack by hand, so that the contract is pinned by something else than the program's own encoder.
+//! A MessagePack encoder and decoder independent of the program's own, so that tests pin the wire format.
 
 use serde_json::{Map, Value};
 
-/// The bytes of a value. Numbers are whole or 64-bit floats.
+/// Encodes a value. Numbers are integers or 64-bit floats.
 pub(crate) fn pack(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     write(&mut out, value);
@@ -46,7 +46,7 @@ fn write(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// A length: within the marker if it fits, else in the fewest bytes there is a marker for.
+/// A length: within the marker if it fits, else in the fewest bytes that a marker exists for.
 fn length(out: &mut Vec<u8>, length: usize, (short, short_end): (u8, usize), long: &[u8]) {
     if length < short_end {
         out.push(short | length as u8);
@@ -64,7 +64,7 @@ fn length(out: &mut Vec<u8>, length: usize, (short, short_end): (u8, usize), lon
     }
 }
 
-/// The value these bytes are, whole; bytes inside become a list of numbers.
+/// Decodes exactly one value. Binary data becomes a list of numbers.
 pub(crate) fn unpack(bytes: &[u8]) -> Value {
     let mut rest = bytes;
     let value = read(&mut rest);

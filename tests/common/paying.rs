@@ -1,15 +1,15 @@
-//! Payments through the gateway: what it is told to do to them, and what its ledger has to say of them in the end (P11).
+//! Payments through the gateway: the faults that it injects, and the comparison of its ledger with the orders (P11).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::{
-    Dice,
+    Rng,
     record::{CartRecord, Stands},
 };
 
-/// What the gateway does to a payment, as its `source` says. Most of them end well, after whatever went wrong on the way.
+/// Faults that the gateway injects into a payment, by `source`. Most payments succeed in the end.
 const SOURCES: [&str; 24] = [
     "ok",
     "ok",
@@ -34,27 +34,27 @@ const SOURCES: [&str; 24] = [
     "lost-1+decline",
     "amount-7",
     "amount-7+void-lost-1+void-error-1",
-    FOR_GOOD[0],
+    PERMANENT[0],
 ];
 
-/// Steps that fail for good: an operator has to see to them.
-const FOR_GOOD: [&str; 2] = ["capture-fails", "amount-7+void-fails"];
+/// Steps that fail permanently. An operator has to settle them.
+const PERMANENT: [&str; 2] = ["capture-fails", "amount-7+void-fails"];
 
-/// What a payment is to suffer from.
-pub(crate) fn source(dice: &mut Dice) -> &'static str {
-    match dice.percent(2) {
-        true => FOR_GOOD[1],
-        false => SOURCES[dice.below(SOURCES.len())],
+/// Draws the faults of a payment.
+pub(crate) fn source(rng: &mut Rng) -> &'static str {
+    match rng.percent(2) {
+        true => PERMANENT[1],
+        false => SOURCES[rng.below(SOURCES.len())],
     }
 }
 
-/// Whether a step of this payment fails for good.
-pub(crate) fn fails_for_good(source: &str) -> bool {
+/// Whether a step of this payment fails permanently.
+pub(crate) fn fails_permanently(source: &str) -> bool {
     source.split('+').any(|word| word.ends_with("-fails"))
 }
 
-/// The differences between these carts and the gateway's ledger. An order is charged once, for its amount, less what was refunded
-/// of it. Nothing is charged or authorized without an order. Charges of unknown carts are wrong too.
+/// The differences between these carts and the gateway's ledger. An order is charged once, for its amount less its refunds.
+/// Nothing is charged or authorized without an order. Charges of unknown carts are wrong too.
 pub(crate) fn compare(carts: &[CartRecord], ledger: &Value, others: &BTreeSet<String>) -> Vec<String> {
     let mut charges: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for charge in ledger["charges"].as_array().expect("charges") {
@@ -64,7 +64,7 @@ pub(crate) fn compare(carts: &[CartRecord], ledger: &Value, others: &BTreeSet<St
     for cart in carts {
         let Some(id) = &cart.id else { continue };
         let found = charges.remove(id.as_str()).unwrap_or_default();
-        if let Some(why) = cart_and(cart, &found) {
+        if let Some(why) = difference(cart, &found) {
             wrong.push(format!("{why}: {cart:?} {found:?}"));
         }
     }
@@ -73,8 +73,8 @@ pub(crate) fn compare(carts: &[CartRecord], ledger: &Value, others: &BTreeSet<St
     wrong
 }
 
-/// What is wrong between a cart and its charges.
-fn cart_and(cart: &CartRecord, charges: &[&Value]) -> Option<&'static str> {
+/// The difference between a cart and its charges, if any.
+fn difference(cart: &CartRecord, charges: &[&Value]) -> Option<&'static str> {
     let amount = |charge: &Value, name: &str| charge[name].as_i64().expect("an amount");
     let state = |charge: &Value| charge["state"].as_str().expect("a state").to_owned();
     let mut kept: Vec<&Value> = charges.iter().copied().filter(|charge| state(charge) == "captured").collect();
@@ -83,25 +83,25 @@ fn cart_and(cart: &CartRecord, charges: &[&Value]) -> Option<&'static str> {
         match state(charge).as_str() {
             "captured" => {}
             "voided" | "declined" if amount(charge, "captured") == 0 => {}
-            // The order stands, and its money is the operator's affair.
+            // The order stands, and an operator settles its payment.
             "authorized" if source.contains("capture-fails") && cart.stands == Stands::Done => kept.push(charge),
             "authorized" if source.contains("void-fails") => {}
-            "authorized" | "pending" => return Some("an amount stays set aside"),
-            _ => return Some("what was given up was taken"),
+            "authorized" | "pending" => return Some("an amount stays authorized"),
+            _ => return Some("a voided amount was captured"),
         }
     }
     match (&cart.order, &kept[..]) {
         (None, []) => None,
-        (None, _) => Some("charged, and nothing was sold"),
+        (None, _) => Some("charged without a sale"),
         (Some(_), []) if !cart.by_gateway => None,
-        (Some(_), []) => Some("sold, and nothing was charged"),
-        (Some(_), _) if !cart.by_gateway => Some("paid elsewhere, and charged"),
+        (Some(_), []) => Some("sold without a charge"),
+        (Some(_), _) if !cart.by_gateway => Some("paid elsewhere and charged"),
         (Some((_, total)), [charge]) => {
             let is_captured = state(charge) == "captured";
             if amount(charge, "authorized") != *total || (is_captured && amount(charge, "captured") != *total) {
-                return Some("another amount was charged");
+                return Some("a wrong amount was charged");
             }
-            (amount(charge, "refunded") != cart.paid_back()).then_some("another amount was paid back")
+            (amount(charge, "refunded") != cart.paid_back()).then_some("a wrong amount was refunded")
         }
         (Some(_), _) => Some("charged twice"),
     }

@@ -1,4 +1,4 @@
-//! The client port spoken by hand: a WebSocket, frames as values, answers by number.
+//! A client of the WebSocket protocol, independent of the client library.
 
 use std::{
     collections::BTreeMap,
@@ -24,11 +24,11 @@ use tokio_tungstenite::{
 };
 
 use super::{
-    ADMIN, PATIENCE,
+    ADMIN, TIMEOUT,
     pack::{pack, unpack},
 };
 
-/// How frames are written.
+/// The encoding of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Json,
@@ -52,7 +52,7 @@ impl Encoding {
         }
     }
 
-    /// The message with these bytes, whatever they are.
+    /// A message with these raw bytes.
     pub(crate) fn raw(self, bytes: &[u8]) -> Message {
         match self {
             Encoding::Json => Message::text(String::from_utf8(bytes.to_owned()).expect("text frames are UTF-8")),
@@ -61,7 +61,7 @@ impl Encoding {
     }
 }
 
-/// How a request ended.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
     /// Granted: the body, and versions by entity.
@@ -70,7 +70,7 @@ pub(crate) enum Answer {
     No(No),
     /// Failed: the code.
     Fail(u64),
-    /// The connection broke, or no answer came: it may or may not have happened.
+    /// The connection broke or no answer came. The outcome is unknown.
     Gone,
 }
 
@@ -94,7 +94,10 @@ impl Answer {
         if let Some(no) = frame.get("no") {
             let code = no["code"].as_u64().expect("a refusal has a code");
             let name = no["name"].as_str().expect("a refusal has a name").to_owned();
-            assert!(no["message"].as_str().is_some_and(|message| !message.is_empty()), "a refusal without words: {no}");
+            assert!(
+                no["message"].as_str().is_some_and(|message| !message.is_empty()),
+                "a refusal without a message: {no}"
+            );
             return Answer::No(No { code, name, body: no.clone() });
         }
         let fail = frame.get("fail").unwrap_or_else(|| panic!("an answer is ok, no or fail: {frame}"));
@@ -120,7 +123,7 @@ impl Answer {
                 assert_eq!((no.code, no.name.as_str()), (code, name), "{}", no.body);
                 no.body
             }
-            other => panic!("a refusal with {code} {name} was expected: {other:?}"),
+            other => panic!("expected a refusal with {code} {name}: {other:?}"),
         }
     }
 
@@ -130,20 +133,20 @@ impl Answer {
     }
 }
 
-/// Answers under way, by number.
+/// Pending answers, by request number.
 type Waiting = Arc<Mutex<BTreeMap<u64, oneshot::Sender<Value>>>>;
 
-/// One connection. Requests may be asked side by side.
+/// One connection. It supports concurrent requests.
 pub(crate) struct Port {
     encoding: Encoding,
     out: mpsc::UnboundedSender<Message>,
     waiting: Waiting,
     next: AtomicU64,
-    /// What the server said first.
+    /// The server's hello.
     pub(crate) hello: Value,
-    /// Frames that answer nothing: feeds, notices, and what could not be read.
+    /// Frames that answer no request: feeds, notices, and refusals of unreadable frames.
     others: Mutex<mpsc::UnboundedReceiver<Value>>,
-    /// The close code, once it is closed; 0 if there was none.
+    /// The close code once the connection is closed. 0 if there was none.
     closed: watch::Receiver<Option<u16>>,
     reader: JoinHandle<()>,
     writer: JoinHandle<()>,
@@ -164,7 +167,7 @@ impl Port {
             .unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"))
     }
 
-    /// The same, if there is a node.
+    /// The same, with an error if the connection fails.
     pub(crate) async fn try_connect(address: SocketAddr, encoding: Encoding) -> Result<Port, String> {
         Port::show(address, encoding, Some(ADMIN)).await
     }
@@ -175,13 +178,13 @@ impl Port {
         connected.unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"))
     }
 
-    /// Connects, showing this key or token, if there is a node and it takes it.
+    /// Connects with this key or token. Fails if there is no node or the node refuses the token.
     pub(crate) async fn show(address: SocketAddr, encoding: Encoding, token: Option<&str>) -> Result<Port, String> {
         let stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
         Port::over(stream, encoding, token).await
     }
 
-    /// The same over a stream that is connected already.
+    /// The same over an open stream.
     pub(crate) async fn over(stream: TcpStream, encoding: Encoding, token: Option<&str>) -> Result<Port, String> {
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
         let address = stream.peer_addr().map_err(|error| error.to_string())?;
@@ -192,7 +195,7 @@ impl Port {
         }
         let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
         let handshake = client_async_with_config(request, stream, Some(config));
-        let (socket, response) = timeout(PATIENCE, handshake)
+        let (socket, response) = timeout(TIMEOUT, handshake)
             .await
             .map_err(|_| "no handshake in time".to_owned())?
             .map_err(|error| error.to_string())?;
@@ -206,7 +209,7 @@ impl Port {
         let waiting = Waiting::default();
         let writer = tokio::spawn(async move {
             while let Some(message) = out_queue.recv().await {
-                // The reader notices that the connection is gone.
+                // The reader notices a closed connection.
                 if sink.feed(message).await.is_err() || (out_queue.is_empty() && sink.flush().await.is_err()) {
                     break;
                 }
@@ -250,7 +253,7 @@ impl Port {
             close.send_replace(Some(code));
             answers.lock().await.clear();
         });
-        let greeted = timeout(PATIENCE, greeting).await.map_err(|_| "no hello in time".to_owned())?;
+        let greeted = timeout(TIMEOUT, greeting).await.map_err(|_| "no hello in time".to_owned())?;
         let hello = greeted.map_err(|_| "closed before the hello".to_owned())?;
         let others = Mutex::new(others);
         let next = AtomicU64::new(1);
@@ -261,53 +264,53 @@ impl Port {
         self.encoding
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request, and waits for the answer.
     pub(crate) async fn ask(&self, op: &str, rid: &str, body: Value) -> Answer {
-        self.ask_within(op, rid, body, PATIENCE).await
+        self.ask_within(op, rid, body, TIMEOUT).await
     }
 
-    /// Asks for something that changes nothing.
+    /// Sends a read.
     pub(crate) async fn read(&self, op: &str, body: Value) -> Answer {
         self.frame(json!({"op": op, "body": body})).await
     }
 
-    /// Asks, and waits for the answer for so long.
-    pub(crate) async fn ask_within(&self, op: &str, rid: &str, body: Value, patience: Duration) -> Answer {
-        let deadline_ms = patience.as_millis() as u64;
-        self.exchange(json!({"op": op, "rid": rid, "deadline_ms": deadline_ms, "body": body}), patience).await
+    /// Sends a request, and waits for the answer for this long.
+    pub(crate) async fn ask_within(&self, op: &str, rid: &str, body: Value, limit: Duration) -> Answer {
+        let deadline_ms = limit.as_millis() as u64;
+        self.exchange(json!({"op": op, "rid": rid, "deadline_ms": deadline_ms, "body": body}), limit).await
     }
 
     /// Sends a frame, with a number if it has none, and waits for its answer.
     pub(crate) async fn frame(&self, frame: Value) -> Answer {
-        self.exchange(frame, PATIENCE).await
+        self.exchange(frame, TIMEOUT).await
     }
 
     /// Sends a frame and waits for the whole frame that answers it.
     pub(crate) async fn exchange_whole(&self, frame: Value) -> Value {
-        self.answer_to(frame, PATIENCE).await.expect("an answer")
+        self.answer_to(frame, TIMEOUT).await.expect("an answer")
     }
 
-    /// The same; nothing if there is no answer.
+    /// The same. `None` if there is no answer.
     pub(crate) async fn try_exchange(&self, frame: Value) -> Option<Value> {
-        self.answer_to(frame, PATIENCE).await
+        self.answer_to(frame, TIMEOUT).await
     }
 
-    /// Sends a frame and waits for its answer for so long.
-    pub(crate) async fn exchange(&self, frame: Value, patience: Duration) -> Answer {
-        self.answer_to(frame, patience).await.map_or(Answer::Gone, |answer| Answer::read(&answer))
+    /// Sends a frame and waits for its answer for this long.
+    pub(crate) async fn exchange(&self, frame: Value, limit: Duration) -> Answer {
+        self.answer_to(frame, limit).await.map_or(Answer::Gone, |answer| Answer::read(&answer))
     }
 
-    async fn answer_to(&self, mut frame: Value, patience: Duration) -> Option<Value> {
+    async fn answer_to(&self, mut frame: Value, limit: Duration) -> Option<Value> {
         let id = frame["id"].as_u64().unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed));
         frame["id"] = id.into();
-        let (tell, mut told) = oneshot::channel();
-        self.waiting.lock().await.insert(id, tell);
+        let (sender, mut receiver) = oneshot::channel();
+        self.waiting.lock().await.insert(id, sender);
         self.send(self.encoding.message(&frame));
         if self.closed.borrow().is_some() {
             // The answer may have come before the close.
-            return told.try_recv().ok();
+            return receiver.try_recv().ok();
         }
-        match timeout(patience, &mut told).await {
+        match timeout(limit, &mut receiver).await {
             Ok(answer) => answer.ok(),
             Err(_) => {
                 self.waiting.lock().await.remove(&id);
@@ -316,45 +319,45 @@ impl Port {
         }
     }
 
-    /// Sends a message as it is.
+    /// Sends a raw message.
     pub(crate) fn send(&self, message: Message) {
-        // If it is closed, the tasks that wait for an answer notice.
+        // If the connection is closed, the tasks that wait for an answer notice.
         let _ = self.out.send(message);
     }
 
-    /// The next frame that answers nothing that was asked.
+    /// The next frame that answers no request.
     pub(crate) async fn other(&self) -> Value {
         let mut others = self.others.lock().await;
-        let frame = timeout(PATIENCE, others.recv()).await.expect("a frame in time");
+        let frame = timeout(TIMEOUT, others.recv()).await.expect("a frame in time");
         frame.unwrap_or_else(|| panic!("the connection was closed with {:?}", *self.closed.borrow()))
     }
 
-    /// The next frame that answers nothing that was asked, whenever it comes; none once the connection is closed.
+    /// The next frame that answers no request, without a time limit. `None` once the connection is closed.
     pub(crate) async fn next_other(&self) -> Option<Value> {
         self.others.lock().await.recv().await
     }
 
-    /// Every frame that answered nothing, until the connection was closed.
+    /// Every frame that answered no request, until the connection was closed.
     pub(crate) async fn others(&self) -> Vec<Value> {
         let mut others = self.others.lock().await;
         let mut frames = Vec::new();
-        while let Some(frame) = timeout(PATIENCE, others.recv()).await.expect("the server closes in time") {
+        while let Some(frame) = timeout(TIMEOUT, others.recv()).await.expect("the server closes in time") {
             frames.push(frame);
         }
         frames
     }
 
-    /// What is answered to a frame that is no request: without a number, or with the one it had.
+    /// The refusal of an invalid frame: without a number, or with the frame's own.
     pub(crate) async fn refusal_of_a_frame(&self) -> Value {
         let frame = self.other().await;
         assert!(frame.get("no").is_some(), "{frame}");
         frame
     }
 
-    /// The code this connection is closed with; 0 if it just broke.
+    /// The close code of this connection. 0 if it ended without one.
     pub(crate) async fn closed(&self) -> u16 {
         let mut closed = self.closed.clone();
-        let code = timeout(PATIENCE, closed.wait_for(Option::is_some)).await.expect("the server closes in time");
+        let code = timeout(TIMEOUT, closed.wait_for(Option::is_some)).await.expect("the server closes in time");
         code.expect("the reader says how it ended").expect("closed")
     }
 

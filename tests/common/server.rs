@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use tokio::task::block_in_place;
 
 use super::{
-    PATIENCE,
+    TIMEOUT,
     port::{Encoding, Port},
     shim,
 };
@@ -24,27 +24,27 @@ use super::{
 /// The program under test.
 pub(crate) const BOXOFFICE: &str = env!("CARGO_BIN_EXE_boxoffice");
 
-/// What every node is set to before its own configuration: strangers may do everything that buyers do.
+/// Configuration of every test node before its own file: anonymous callers have the rights of buyers.
 const OPEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/open.toml");
 
-/// What every node is set to besides: it sheds nothing.
+/// Further configuration of every test node: overload sheds nothing.
 const CALM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/common/calm.toml");
 
-/// What tests show as operators; guests show nothing.
+/// Token of operators in tests. Guests send no token.
 pub(crate) const ADMIN: &str = "the admin token of tests";
 
-/// Log segments are made small, so that a test waits for no 64 MiB of zeros.
+/// Small log segments, so that no test waits for 64 MiB of zeros.
 const CONFIG: &str = "[log]\nsegment_bytes = 1_048_576\n";
 
-/// Where a node lives: data directory, configuration, the control file of the fault library. Removed when neither this nor a server
-/// that started from it is left.
+/// The home of a node: data directory, configuration, and control file of the fault library. It is removed when this and every
+/// server started from it are dropped.
 pub(crate) struct Home {
     dir: Arc<TempDir>,
     args: Vec<String>,
     shim: bool,
 }
 
-/// A node that did not start.
+/// A node that failed to start.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) code: Option<i32>,
@@ -65,14 +65,14 @@ impl Home {
         home
     }
 
-    /// The same, with the fault library loaded: kill -9 is a power cut from now on.
+    /// The same, with the fault library loaded: kill -9 becomes a power cut.
     pub(crate) fn with_faults(self) -> Home {
         shim::library();
         fs::create_dir_all(self.data_dir()).expect("a data directory");
         Home { shim: true, ..self }
     }
 
-    /// The same, with these arguments of `serve` besides.
+    /// The same, with further arguments of `serve`.
     pub(crate) fn with_args(mut self, args: &[&str]) -> Home {
         self.args.extend(args.iter().map(|&arg| arg.to_owned()));
         self
@@ -102,17 +102,17 @@ impl Home {
         fs::write(self.config_file(), config).expect("a written configuration");
     }
 
-    /// The command that serves from here.
+    /// The command that serves from this home.
     pub(crate) fn command(&self) -> Command {
         self.command_at("127.0.0.1:0")
     }
 
-    /// The same at a certain address.
+    /// The same at this address.
     pub(crate) fn command_at(&self, listen: &str) -> Command {
         self.command_with(listen, &[Path::new(OPEN), Path::new(CALM), &self.config_file()])
     }
 
-    /// The command that serves from here with the built-in configuration and its own file only: budgets are as they are shipped.
+    /// The command that serves with the shipped configuration and its own file only, so budgets are as shipped.
     pub(crate) fn shipped_command(&self) -> Command {
         self.command_with("127.0.0.1:0", &[&self.config_file()])
     }
@@ -129,7 +129,7 @@ impl Home {
         }
         command.args(&self.args);
         command.env("BOXOFFICE_ADMIN_TOKEN", ADMIN);
-        // No load balancer is in front of it.
+        // Tests have no load balancer.
         command.env("BOXOFFICE_DRAIN_MS", "0");
         if self.shim {
             command.env("LD_PRELOAD", shim::library());
@@ -138,17 +138,17 @@ impl Home {
         command
     }
 
-    /// The command that serves from here, in a process with this limit of file descriptors.
+    /// The command that serves from this home with a limit of file descriptors.
     pub(crate) fn limited(&self, descriptors: u64) -> Command {
         with_ulimit(&self.command(), &format!("-n {descriptors}"))
     }
 
-    /// The same with the built-in configuration and its own file only.
+    /// The same with the shipped configuration and its own file only.
     pub(crate) fn limited_as_shipped(&self, descriptors: u64) -> Command {
         with_ulimit(&self.shipped_command(), &format!("-n {descriptors}"))
     }
 
-    /// The same, of a process that may raise the limit itself.
+    /// The same with a soft limit, which the process may raise itself.
     pub(crate) fn limited_softly(&self, descriptors: u64) -> Command {
         with_ulimit(&self.command(), &format!("-S -n {descriptors}"))
     }
@@ -161,7 +161,7 @@ impl Home {
         self.serve(self.command())
     }
 
-    /// The same at a certain address: where it was before.
+    /// The same at the address of an earlier start.
     pub(crate) fn start_at(&self, address: SocketAddr) -> Server {
         self.serve(self.command_at(&address.to_string()))
     }
@@ -173,25 +173,25 @@ impl Home {
         server
     }
 
-    /// Starts a node that must refuse to.
+    /// Starts a node that must refuse to start.
     ///
     /// # Panics
     /// If it serves.
     pub(crate) fn refused(&self) -> Refused {
         match Server::spawn(self.command()) {
-            Ok(server) => panic!("the node serves at {}, although it must not", server.address),
+            Ok(server) => panic!("the node serves at {}, but it must refuse to start", server.address),
             Err(refused) => refused,
         }
     }
 
-    /// What `boxoffice inspect` says of the data directory: exit code and all output.
+    /// Runs `boxoffice inspect` on the data directory. Returns the exit code and all output.
     pub(crate) fn inspect(&self) -> (Option<i32>, String) {
         let output = Command::new(BOXOFFICE).arg("inspect").arg(self.data_dir()).output().expect("the program runs");
         let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         (output.status.code(), text.concat())
     }
 
-    /// The log's segments, by age.
+    /// The log's segments, oldest first.
     pub(crate) fn segments(&self) -> Vec<PathBuf> {
         let mut segments: Vec<PathBuf> = fs::read_dir(self.log_dir())
             .expect("a log")
@@ -217,14 +217,14 @@ pub(crate) fn with_ulimit(command: &Command, limit: &str) -> Command {
     limited
 }
 
-/// A node that serves. It is killed when this is dropped.
+/// A running node. Dropping it kills the process.
 pub(crate) struct Server {
     child: Child,
     address: SocketAddr,
     operators: SocketAddr,
     stderr: Arc<Mutex<String>>,
     readers: Vec<JoinHandle<()>>,
-    /// A node whose data directory is removed under it stops by itself.
+    /// A node would stop if its data directory were removed while it runs.
     _home: Option<Arc<TempDir>>,
 }
 
@@ -239,24 +239,30 @@ impl Server {
             .expect("the program starts");
         let (line, lines) = mpsc::channel();
         let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
-        let said = thread::spawn(move || {
+        let stdout_reader = thread::spawn(move || {
             for text in stdout.lines().map_while(Result::ok) {
-                // The test may know all it wants to know.
+                // Debug logs of the program, so that failures can be diagnosed.
                 let _ = line.send(text);
             }
         });
         let stderr = Arc::new(Mutex::new(String::new()));
-        let (mut pipe, heard) = (child.stderr.take().expect("a pipe"), Arc::clone(&stderr));
-        let complained = thread::spawn(move || {
+        let (mut pipe, output) = (child.stderr.take().expect("a pipe"), Arc::clone(&stderr));
+        let stderr_reader = thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(bytes @ 1..) = pipe.read(&mut buffer) {
-                heard.lock().expect("no panic").push_str(&String::from_utf8_lossy(&buffer[..bytes]));
+                output.lock().expect("no panic").push_str(&String::from_utf8_lossy(&buffer[..bytes]));
             }
         });
         let address = SocketAddr::from(([0, 0, 0, 0], 0));
-        let mut server =
-            Server { child, address, operators: address, stderr, readers: vec![said, complained], _home: None };
-        let deadline = Instant::now() + PATIENCE;
+        let mut server = Server {
+            child,
+            address,
+            operators: address,
+            stderr,
+            readers: vec![stdout_reader, stderr_reader],
+            _home: None,
+        };
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             match block_in_place(|| lines.recv_timeout(deadline.saturating_duration_since(Instant::now()))) {
                 Ok(text) => {
@@ -274,7 +280,7 @@ impl Server {
                     let code = server.wait().code();
                     return Err(Refused { code, stderr: server.stderr() });
                 }
-                Err(mpsc::RecvTimeoutError::Timeout) => panic!("neither serving nor ended: {}", server.stderr()),
+                Err(mpsc::RecvTimeoutError::Timeout) => panic!("the node neither serves nor ends: {}", server.stderr()),
             }
         }
     }
@@ -292,47 +298,46 @@ impl Server {
         self.child.id()
     }
 
-    /// A connection to it.
+    /// Connects to the node.
     pub(crate) async fn port(&self, encoding: Encoding) -> Port {
         Port::connect(self.address, encoding).await
     }
 
-    /// So many connections to it, half of them in each encoding.
+    /// Opens `count` connections, half of them in each encoding.
     pub(crate) async fn ports(&self, count: usize) -> Vec<Arc<Port>> {
         let ports = join_all((0..count).map(|number| self.port(Encoding::BOTH[number % 2]))).await;
         ports.into_iter().map(Arc::new).collect()
     }
 
-    /// What it has written to its standard error so far.
+    /// Everything that the node has written to stderr so far.
     pub(crate) fn stderr(&self) -> String {
         self.stderr.lock().expect("no panic").clone()
     }
 
-    /// Kills it without warning; with the fault library loaded that is a power cut.
+    /// Kills the process. With the fault library loaded this is a power cut.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("a child that can be killed");
         self.wait();
     }
 
-    /// Tells it to stop, and waits until it has.
+    /// Sends SIGTERM, and waits until the node has ended.
     pub(crate) fn stop(mut self) {
         self.signal(rustix::process::Signal::TERM);
         let status = self.wait();
-        assert!(status.success(), "the node was told to stop and ended with {status}: {}", self.stderr());
+        assert!(status.success(), "the node ended after SIGTERM with {status}: {}", self.stderr());
     }
 
-    /// Sends it a signal.
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).expect("a child that can be signalled");
     }
 
-    /// Whether it has ended already.
+    /// Whether the process has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("a child").is_some()
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the process ends by itself.
     pub(crate) fn ended(mut self) -> (ExitStatus, String) {
         let status = self.wait();
         (status, self.stderr())
@@ -342,13 +347,13 @@ impl Server {
     /// If it does not end in time.
     fn wait(&mut self) -> ExitStatus {
         block_in_place(|| {
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + TIMEOUT;
             loop {
                 if let Some(status) = self.child.try_wait().expect("a child") {
                     self.readers.drain(..).for_each(|reader| reader.join().expect("a reader of a pipe"));
                     return status;
                 }
-                assert!(Instant::now() < deadline, "the node does not end: {}", self.stderr());
+                assert!(Instant::now() < deadline, "the node is still running: {}", self.stderr());
                 thread::sleep(Duration::from_millis(2));
             }
         })
@@ -357,16 +362,16 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if thread::panicking() {
-            return eprintln!("--- the node said ---\n{}---", self.stderr());
+            return eprintln!("--- stderr of the node ---\n{}---", self.stderr());
         }
-        // A process that this one started may have the pipes still: what was heard so far is enough.
-        let said = self.stderr();
-        let mut contained = said.lines().filter(|line| line.contains("a panic while deciding was contained"));
-        // A contained panic is a failed run, unless it was planted.
-        assert!(contained.all(|line| line.contains("planted:")), "a decision panicked:\n{said}");
+        // A child of the process may still hold the pipes, so read only the output so far.
+        let output = self.stderr();
+        let mut contained = output.lines().filter(|line| line.contains("a panic while deciding was contained"));
+        // A contained panic fails the test, unless the test planted it.
+        assert!(contained.all(|line| line.contains("planted:")), "a decision panicked:\n{output}");
     }
 }

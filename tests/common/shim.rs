@@ -9,7 +9,7 @@ use std::{
     sync::OnceLock,
 };
 
-/// The library that is preloaded; built from `tests/faults/shim.c` with the system's C compiler.
+/// Path of the preloaded library. Builds it from `tests/faults/shim.c` with the system's C compiler.
 ///
 /// # Panics
 /// If there is no C compiler; `tests/run` installs one.
@@ -18,7 +18,7 @@ pub(crate) fn library() -> &'static Path {
     LIBRARY.get_or_init(|| {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/faults/shim.c");
-        // Other test programs may build it at the same time: each its own, then the name changes hands.
+        // Other test programs may build it at the same time. Each builds its own file and renames it.
         let (own, library) = (target.join(format!("shim-{}.so", std::process::id())), target.join("shim.so"));
         let built = Command::new("cc")
             .args(["-shared", "-fPIC", "-O2", "-o"])
@@ -33,21 +33,21 @@ pub(crate) fn library() -> &'static Path {
     })
 }
 
-/// What the disk suffers from.
+/// Disk faults.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Faults {
     None,
-    /// Nothing can become longer.
+    /// Writes that extend a file fail.
     NoSpace,
     /// A sync fails.
     SyncFails,
     /// A sync takes this many milliseconds longer.
     SlowSync(u32),
-    /// The power goes after the next sync of a log segment has written this many bytes.
+    /// The power fails after the next sync of a log segment has written this many bytes.
     Torn(u32),
 }
 
-/// Writes the control file: aside first, so that no half line is read.
+/// Writes the control file and renames it, so that no partial line is read.
 pub(crate) fn write_control(control: &Path, faults: Faults) {
     let text = match faults {
         Faults::None => String::new(),
@@ -61,8 +61,8 @@ pub(crate) fn write_control(control: &Path, faults: Faults) {
     fs::rename(&aside, control).expect("the control file gets its name");
 }
 
-/// The power goes after a sync had failed and the process had ended: what that sync was to write and nothing has written again
-/// since is taken back. How many bytes these were.
+/// Simulates a power cut after a failed sync and the end of the process: takes back the bytes of that sync that no later write
+/// has replaced. Returns how many bytes were lost.
 pub(crate) fn lose(control: &Path) -> usize {
     let noted = PathBuf::from(format!("{}.lost", control.display()));
     let bytes = fs::read(&noted).expect("a sync has failed");
@@ -80,7 +80,7 @@ pub(crate) fn lose(control: &Path) -> usize {
         let (at, bytes) = (number(take(8).expect("a whole note")), number(take(8).expect("a whole note")));
         let places = (at..at + bytes).map(|at| (path.clone(), at));
         match kind {
-            // What was lost before is not on the disk either.
+            // Bytes of earlier losses are not on the disk either.
             b'L' => {
                 let before = take(bytes as usize).expect("a whole note");
                 places.zip(before).for_each(|(place, byte)| _ = lost.entry(place).or_insert(*byte));
@@ -89,7 +89,7 @@ pub(crate) fn lose(control: &Path) -> usize {
         }
     }
     fs::remove_file(&noted).expect("it was read");
-    // A segment that was being made then was thrown away.
+    // The segment being created at that time was removed.
     lost.retain(|(path, _), _| path.extension().is_none_or(|extension| extension != "tmp"));
     for ((path, at), byte) in &lost {
         let file = fs::OpenOptions::new().write(true).open(path).expect("a file that lost something");

@@ -1,4 +1,4 @@
-//! One buyer: a cart by its token, with request ids of its own.
+//! One buyer: a cart, its token, and its own request ids.
 
 use std::sync::{
     Arc,
@@ -8,7 +8,7 @@ use std::sync::{
 use serde_json::{Value, json};
 
 use super::{
-    Dice,
+    Rng,
     port::{Answer, Port},
 };
 
@@ -20,17 +20,17 @@ pub(crate) struct Shopper {
 }
 
 impl Shopper {
-    /// With a new token.
-    pub(crate) fn new(port: &Arc<Port>, dice: &mut Dice) -> Shopper {
-        Shopper::with(port, dice.token())
+    /// A buyer with a new token.
+    pub(crate) fn new(port: &Arc<Port>, rng: &mut Rng) -> Shopper {
+        Shopper::with(port, rng.token())
     }
 
-    /// The cart with this token, whose request ids begin anew.
+    /// The cart with this token. Request ids start over.
     pub(crate) fn with(port: &Arc<Port>, token: String) -> Shopper {
         Shopper { port: Arc::clone(port), token, requests: AtomicU32::new(0) }
     }
 
-    /// The cart's id, and so the order's.
+    /// The id of the cart, and of its order.
     pub(crate) fn cart(&self) -> String {
         let token = boxoffice_core::id::CartToken(u128::from_str_radix(&self.token, 16).expect("hexadecimal digits"));
         token.cart().to_string()

@@ -1,4 +1,4 @@
-//! A venue with a hall and sessions, made through the port, and its maps read back.
+//! A venue with a hall and sessions, created over a connection, and its maps.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub(crate) struct Theatre {
     pub(crate) seats: u16,
     /// In cents.
     pub(crate) price: i64,
-    /// What is sold besides seats, if anything is.
+    /// Other goods on sale besides seats, if any.
     pub(crate) goods: Option<Goods>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Theatre {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Map {
     pub(crate) version: u64,
-    /// A letter a seat, in layout order: `.` free, `h` held, `s` sold, `b` blocked.
+    /// One letter per seat, in layout order: `.` free, `h` held, `s` sold, `b` blocked.
     pub(crate) seats: String,
     pub(crate) free: u64,
     pub(crate) held: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Map {
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 impl Theatre {
-    /// Makes this many sessions of a hall of rows × seats in one batch, with this time to live of carts if given.
+    /// Creates this many sessions of a hall of rows × seats in one batch. `ttl_ms` is the lifetime of carts, if given.
     pub(crate) async fn open(
         port: &Port,
         sessions: usize,
@@ -85,7 +85,7 @@ impl Theatre {
         &self.sessions[0]
     }
 
-    /// Where a seat stands in maps.
+    /// The index of a seat in maps.
     pub(crate) fn index(&self, (row, seat): SeatName) -> usize {
         usize::from(row) * usize::from(self.seats) + usize::from(seat)
     }
@@ -99,12 +99,12 @@ impl Theatre {
     }
 }
 
-/// A time as this connection writes it.
+/// A time in this connection's encoding.
 pub(crate) fn time(port: &Port, ms: u64) -> Value {
     time_in(port.encoding(), ms)
 }
 
-/// A body whose times are in milliseconds, as this encoding writes them.
+/// Converts a body's times from milliseconds to this encoding.
 pub(crate) fn written(encoding: Encoding, body: &Value) -> Value {
     let mut body = body.clone();
     let write = |line: &mut Value| {
@@ -122,7 +122,7 @@ pub(crate) fn written(encoding: Encoding, body: &Value) -> Value {
 /// The milliseconds of a time in either encoding.
 pub(crate) fn read_time(time: &Value) -> u64 {
     let text = || boxoffice_wire::repr::timestamp(time.as_str()?).map(|time| time.0);
-    time.as_u64().or_else(text).unwrap_or_else(|| panic!("{time} is no time"))
+    time.as_u64().or_else(text).unwrap_or_else(|| panic!("{time} is not a time"))
 }
 
 fn time_in(encoding: Encoding, ms: u64) -> Value {
@@ -136,7 +136,7 @@ fn time_in(encoding: Encoding, ms: u64) -> Value {
 }
 
 impl Map {
-    /// The map of this many seats in this body. Its counts are those of its seats (P5).
+    /// Reads the map of this many seats from this body. Checks that its counts match its seats (P5).
     pub(crate) fn read(body: &Value, seats: usize) -> Map {
         let packed = packed(&body["seats"]);
         assert_eq!(packed.len(), seats.div_ceil(4), "{body}");
@@ -157,20 +157,15 @@ impl Map {
 
     pub(crate) fn assert_counts(&self) {
         let counted = ['.', 'h', 's', 'b'].map(|letter| self.seats.matches(letter).count() as u64);
-        assert_eq!(
-            counted,
-            [self.free, self.held, self.sold, self.blocked],
-            "the counts are not those of {}",
-            self.seats
-        );
+        assert_eq!(counted, [self.free, self.held, self.sold, self.blocked], "the counts differ from {}", self.seats);
     }
 
-    /// What a delta makes of it.
+    /// Applies a delta.
     ///
     /// # Panics
-    /// If it does not begin where this map stands.
+    /// If the delta begins after this map's version.
     pub(crate) fn apply(&mut self, delta: &Value) {
-        // It may begin before, in the middle of a tick.
+        // A delta may begin earlier: a watch can start in the middle of a tick.
         let from = delta["from"].as_u64().expect("a version");
         assert!(from <= self.version, "a gap: {delta}");
         let to = delta["to"].as_u64().expect("a version");
@@ -183,7 +178,7 @@ impl Map {
                 "held" => 'h',
                 "sold" => 's',
                 "blocked" => 'b',
-                other => panic!("no state: {other}"),
+                other => panic!("unknown state: {other}"),
             };
         }
         let count = |name: &str| delta["counts"][name].as_u64().expect("a count");
@@ -213,7 +208,7 @@ fn packed(value: &Value) -> Vec<u8> {
             b'0'..=b'9' => char - b'0' + 52,
             b'+' => 62,
             b'/' => 63,
-            other => panic!("{other} is not of base64"),
+            other => panic!("{other} is not base64"),
         };
         (bits, count) = (bits << 6 | u32::from(six), count + 6);
         if count >= 8 {

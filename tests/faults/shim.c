@@ -3,28 +3,28 @@
  *   cc -shared -fPIC -O2 -o shim.so shim.c -ldl -lpthread
  *   BOXOFFICE_FAULT_DIR=/path/of/data BOXOFFICE_FAULT_CONTROL=/path/of/control LD_PRELOAD=./shim.so program
  *
- * For regular files below BOXOFFICE_FAULT_DIR whatever is written is HELD in this process's memory
- * until fsync or fdatasync of that file (by any descriptor); only then is it written and really synced.
- * So kill -9 is a power cut: bytes that were not synced are gone. Reads, lengths and truncation in this
- * process see the held bytes. An orderly exit writes what is held, without a sync.
+ * For regular files below BOXOFFICE_FAULT_DIR, written bytes are HELD in this process's memory until fsync
+ * or fdatasync of that file (by any descriptor). Only then are they written and really synced.
+ * So kill -9 is a power cut: unsynced bytes are gone. Reads, lengths and truncation in this process see
+ * the held bytes. An orderly exit writes the held bytes, without a sync.
  *
  * The control file is read at every sync and at every call that makes a file longer. Each line is one
- * fault, the last word may name the files it is for (a part of the path; none: all):
+ * fault. The last word may limit it to files whose path contains that word:
  *
- *   enospc [NAME]        what makes a file longer fails with ENOSPC: writes, ftruncate, fallocate
- *   eio [NAME]           fsync and fdatasync fail with EIO. As on Linux what was held can be read from then on, by
- *                        later processes too, counts as written, and is lost at the next power cut, unless it is
- *                        written again and synced. What to take back then is noted in the file CONTROL.lost; the
- *                        test does it, for no process is there then.
+ *   enospc [NAME]        calls that make a file longer fail with ENOSPC: writes, ftruncate, fallocate
+ *   eio [NAME]           fsync and fdatasync fail with EIO. As on Linux, the held bytes can be read from then on,
+ *                        also by later processes, count as written, and are lost at the next power cut unless
+ *                        they are written again and synced. The file CONTROL.lost lists the ranges to take
+ *                        back at the power cut. The test takes them back, because no process runs then.
  *   slow MS [NAME]       fsync and fdatasync take MS milliseconds longer
  *   torn BYTES [NAME]    at the next sync with held bytes only the first BYTES of them (in the order of
- *                        writing) reach the file, and the process ends by SIGKILL
+ *                        writing) reach the file, and SIGKILL ends the process
  *
- * No file, or an empty one: no fault. Write it aside and rename it, so that no half line is read.
- * BYTES may be 0, and may be any number; disks tear at multiples of 512 of the file's position.
+ * A missing or empty file means no fault. Write it aside and rename it, so that no partial line is read.
+ * BYTES may be 0 or any other number. Disks tear at multiples of 512 of the file's position.
  *
- * Not held back: names. Creating, renaming and removing take effect at once, as if every directory were
- * synced at once; set the length (ftruncate, fallocate) likewise. Not seen at all: mmap, sendfile,
+ * Names are not held back: creating, renaming and removing take effect at once, as if every directory were
+ * synced at once. So do changes of the length (ftruncate, fallocate). Not intercepted: mmap, sendfile,
  * copy_file_range, splice, io_uring, AIO, system calls made without the C library, other processes.
  */
 #define _GNU_SOURCE
@@ -45,7 +45,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* One write that is held. */
+/* One held write. */
 struct held {
     struct held *next;
     off_t at;
@@ -53,7 +53,7 @@ struct held {
     unsigned char data[];
 };
 
-/* One file with writes held, known by its inode, which outlives names and descriptors. */
+/* One file with held writes, identified by its inode, which outlives names and descriptors. */
 struct file {
     struct file *next;
     dev_t dev;
@@ -126,14 +126,14 @@ __attribute__((constructor)) static void begin(void) {
     directory_bytes = strlen(directory);
 }
 
-/* Other libraries may call before our constructor has run. */
+/* Other libraries may call before this constructor has run. */
 #define READY() do { if (!real_statx) begin(); } while (0)
 
 static int is_below(const char *path) {
     return !strncmp(path, directory, directory_bytes) && path[directory_bytes] == '/';
 }
 
-/* The path of `fd` into `path`; 0 when it is no regular file of ours. Needs no lock. */
+/* Stores the path of `fd` in `path`. 0 if it is not a regular file below the directory. Needs no lock. */
 static int is_ours(int fd, struct stat *status, char *path) {
     if (!directory_bytes || fd < 0) return 0;
     if (syscall(SYS_fstat, fd, status) || !S_ISREG(status->st_mode)) return 0;
@@ -180,7 +180,7 @@ static void forget(struct file *file) {
 
 /* ---- faults ---- */
 
-/* The number of the fault `name` that is ordered for `path`: 0 for one without a number, -1 for none. */
+/* The number of the fault `name` for `path`: 0 for a fault without a number, -1 for none. */
 static long ordered(const char *name, const char *path) {
     if (!control) return -1;
     int fd = open(control, O_RDONLY | O_CLOEXEC);
@@ -215,7 +215,7 @@ static struct file *hold_open(int fd, const struct stat *status) {
     if (file) return file;
     char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    /* Opened anew and not duplicated: a duplicate would keep locks of theirs alive. */
+    /* Opened again, because a duplicate would keep the program's locks alive. */
     int own = open(link, O_RDWR | O_CLOEXEC);
     if (own < 0) return NULL;
     file = calloc(1, sizeof *file);
@@ -232,7 +232,7 @@ static struct file *hold_open(int fd, const struct stat *status) {
     return file;
 }
 
-/* Holds the parts at `at` (-1: the descriptor's own position). -2: not ours, call the real one. */
+/* Holds the parts at `at` (-1: the descriptor's own position). -2: another file, call the real function. */
 static ssize_t hold(int fd, const struct iovec *parts, int count, off_t at) {
     struct stat status;
     char path[PATH_MAX];
@@ -278,7 +278,7 @@ static ssize_t hold(int fd, const struct iovec *parts, int count, off_t at) {
     return bytes;
 }
 
-/* Writes what is held for `file`, at most `limit` bytes. */
+/* Writes at most `limit` held bytes of `file`. */
 static int put_down(struct file *file, size_t limit) {
     for (struct held *held = file->first; held && limit; held = held->next) {
         size_t bytes = held->bytes < limit ? held->bytes : limit;
@@ -295,8 +295,8 @@ static int put_down(struct file *file, size_t limit) {
     return 0;
 }
 
-/* Notes in CONTROL.lost that a range of `path` was lost (with what the disk has there), or was written durably. All numbers
- * as this machine has them: kind (1), length of the path (8), path, position (8), bytes (8), and for a loss those bytes. */
+/* Appends to CONTROL.lost that a range of `path` was lost, with the bytes on the disk, or was written durably. Numbers in
+ * native byte order: kind (1), length of the path (8), path, position (8), bytes (8), and for a loss those bytes. */
 static void note(struct file *file, const char *path, int is_lost) {
     char name[PATH_MAX];
     snprintf(name, sizeof name, "%s.lost", control ? control : "");
@@ -411,7 +411,7 @@ ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t at) {
 
 /* ---- reading ---- */
 
-/* Reads with what is held laid over what the file has; the lock is taken. */
+/* Reads the file overlaid with its held writes. The caller has the lock. */
 static ssize_t read_held(struct file *file, int fd, void *data, size_t bytes, off_t at) {
     if (at >= file->length) return 0;
     if ((off_t)bytes > file->length - at) bytes = file->length - at;
@@ -439,7 +439,7 @@ static ssize_t read_parts(struct file *file, int fd, const struct iovec *parts, 
     return all;
 }
 
-/* -2: nothing is held for it, call the real one. */
+/* -2: nothing is held, call the real function. */
 static ssize_t seen(int fd, const struct iovec *parts, int count, off_t at) {
     pthread_mutex_lock(&lock);
     struct file *file = held_file(fd);
@@ -555,7 +555,7 @@ off_t lseek64(int fd, off_t offset, int whence) {
 }
 off_t lseek(int fd, off_t offset, int whence) { return lseek64(fd, offset, whence); }
 
-/* The new length takes effect at once; what is held beyond it is dropped. */
+/* The new length takes effect at once. Held bytes beyond it are dropped. */
 int ftruncate64(int fd, off_t length) {
     READY();
     struct stat status;
@@ -609,7 +609,7 @@ int posix_fallocate(int fd, off_t at, off_t bytes) { return posix_fallocate64(fd
 
 /* ---- names ---- */
 
-/* A file without a name keeps nothing held: who still has it open sees it without. */
+/* The held bytes of a removed file are dropped, also for open descriptors. */
 static int removed(int dir, const char *path, int flags, int (*remove)(int, const char *, int)) {
     struct stat status;
     int is_last = files && !real_fstatat(dir, path, &status, AT_SYMLINK_NOFOLLOW) &&

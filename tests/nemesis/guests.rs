@@ -17,10 +17,10 @@ use tokio::{
 };
 
 use crate::{
-    cluster::{Anywhere, CONFIRM_MS, Stage},
+    cluster::{CONFIRM_MS, FailoverClient, Stage},
     common::{
-        Answer, Asked, CartRecord, Dice, Granted, Line, Port, Record, SeatName, Stands, Theatre, eventually, read_time,
-        town::product,
+        Answer, Asked, CartRecord, Granted, Line, Port, Record, Rng, SeatName, Stands, Theatre, eventually,
+        fixture::product, read_time,
     },
 };
 
@@ -86,10 +86,10 @@ impl Guests {
         let (told, stop, mut tasks) = (Arc::default(), Arc::new(AtomicBool::new(false)), JoinSet::new());
         for number in 0..GUESTS {
             let guest = Guest {
-                till: stage.cluster.anywhere(stage.dice.next()),
+                till: stage.cluster.failover_client(stage.rng.next()),
                 theatre: theatre.clone(),
                 product: product.clone(),
-                dice: Dice::new(stage.dice.next()),
+                dice: Rng::new(stage.rng.next()),
                 told: Arc::clone(&told),
                 requests: 0,
             };
@@ -230,10 +230,10 @@ async fn settle(port: &Port, cart: &mut CartRecord) {
 }
 
 struct Guest {
-    till: Anywhere,
+    till: FailoverClient,
     theatre: Theatre,
     product: String,
-    dice: Dice,
+    dice: Rng,
     told: Arc<Mutex<Told>>,
     requests: u32,
 }

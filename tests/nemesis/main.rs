@@ -1,7 +1,7 @@
-//! Random faults, drawn from a seed, under load, in rounds: after each everything is healed, and everything is checked.
+//! Random faults, drawn from a seed, under load, in rounds. After each round everything is healed and checked.
 //!
-//! `cargo test -p boxoffice --test nemesis -- --minutes 30 --seed 7 --nodes 5`; without arguments one short round. With
-//! `--hold` the nodes go on running when something is found, until the program is ended.
+//! `cargo test -p boxoffice --test nemesis -- --minutes 30 --seed 7 --nodes 5`; without arguments one short round. With `--hold`
+//! the nodes keep running after a failure, until the program is ended.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -11,8 +11,8 @@ mod cluster;
 
 mod faults;
 mod guests;
+mod settings;
 mod staff;
-mod wanted;
 
 use std::{
     collections::BTreeMap,
@@ -21,24 +21,24 @@ use std::{
 };
 
 use cluster::{Plan, Stage};
-use common::Dice;
+use common::Rng;
 use faults::{CLOCK, Faults};
 use guests::Guests;
+use settings::RunSettings;
 use staff::Staff;
 use tokio::time::Instant;
-use wanted::Wanted;
 
-/// Nodes that may come in a run, each instead of another one.
-const NEWCOMERS: usize = 2;
+/// New nodes that may join in a run. Each replaces another node.
+const SPARE_NODES: usize = 2;
 
 fn main() {
-    let Some(wanted) = Wanted::read(std::env::args().skip(1)) else { return };
-    println!("nemesis: {}", wanted.command());
-    if wanted.hold {
-        let told = std::panic::take_hook();
+    let Some(settings) = RunSettings::read(std::env::args().skip(1)) else { return };
+    println!("nemesis: {}", settings.command());
+    if settings.hold {
+        let default_hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            told(panic);
-            println!("held: the nodes go on running");
+            default_hook(panic);
+            println!("--hold: the nodes keep running");
             loop {
                 std::thread::park();
             }
@@ -46,32 +46,32 @@ fn main() {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.expect("a runtime");
-    if catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(wanted)))).is_err() {
-        println!("nemesis found something; to play it again: {}", wanted.command());
+    if catch_unwind(AssertUnwindSafe(|| runtime.block_on(run(settings)))).is_err() {
+        println!("nemesis failed; to replay it: {}", settings.command());
         std::process::exit(1);
     }
 }
 
-async fn run(wanted: Wanted) {
+async fn run(settings: RunSettings) {
     let began = Instant::now();
     let plan =
-        Plan { nodes: wanted.nodes, places: wanted.nodes + NEWCOMERS, faults: true, clocks: true, gateway: true };
-    let mut stage = Stage::new(Dice::new(wanted.seed), plan).await;
+        Plan { nodes: settings.nodes, places: settings.nodes + SPARE_NODES, faults: true, clocks: true, gateway: true };
+    let mut stage = Stage::new(Rng::new(settings.seed), plan).await;
     stage.sells_everything = true;
     let mut struck: BTreeMap<&'static str, u64> = BTreeMap::new();
     let (mut rounds, mut longest_ms) = (0, 0);
-    while rounds == 0 || began.elapsed() < wanted.time {
+    while rounds == 0 || began.elapsed() < settings.time {
         rounds += 1;
         let round = Instant::now();
         let mut buyers = stage.begin().await;
         let (staff, guests) = (Staff::begin(&mut stage, rounds).await, Guests::begin(&mut stage, rounds).await);
         buyers.orders(10).await;
         let faulty = Instant::now();
-        // Told deadlines are held against true time where no clock is wrong.
-        let faults = Faults { time: wanted.round, long: wanted.is_long(), clocks: stage.dice.percent(50) };
-        let befell = faults.strike(&mut stage.cluster, &mut buyers, &mut stage.dice).await;
-        let clocks_were_set = befell.contains_key(CLOCK);
-        for (name, count) in befell {
+        // Deadlines are compared with true time where no clock is wrong.
+        let faults = Faults { time: settings.round, long: settings.is_long(), clocks: stage.rng.percent(50) };
+        let counts = faults.strike(&mut stage.cluster, &mut buyers, &mut stage.rng).await;
+        let clocks_were_set = counts.contains_key(CLOCK);
+        for (name, count) in counts {
             *struck.entry(name).or_default() += count;
         }
         let healed = Instant::now();
@@ -101,11 +101,11 @@ async fn run(wanted: Wanted) {
         "nemesis: {rounds} rounds in {:?} with {} nodes, seed {}\n  faults {struck:?}\n  {} carts, {} granted, {} orders, \
          {unknown} unknown at first, {} repeats\n  longest gap {longest_ms} ms, 0 violations",
         began.elapsed().max(Duration::from_secs(1)),
-        wanted.nodes,
-        wanted.seed,
+        settings.nodes,
+        settings.seed,
         stage.record.carts.len(),
         stage.record.granted.len(),
         stage.record.orders(),
-        stage.cluster.doors.repeated(),
+        stage.cluster.endpoints.repeated(),
     );
 }

@@ -18,9 +18,9 @@ use tokio::{
 };
 
 use crate::{
-    cluster::{Anywhere, Stage},
+    cluster::{FailoverClient, Stage},
     common::{
-        Answer, Asked, CartRecord, Dice, Line, Map, No, Record, SeatName, Stands, Theatre, paying, town::product,
+        Answer, Asked, CartRecord, Line, Map, No, Record, Rng, SeatName, Stands, Theatre, fixture::product, paying,
     },
 };
 
@@ -48,8 +48,8 @@ impl Staff {
         product(&port, &name, STOCK, Value::Null).await;
         let stop = Arc::new(AtomicBool::new(false));
         let desk = Desk {
-            till: stage.cluster.anywhere(stage.dice.next()),
-            dice: Dice::new(stage.dice.next()),
+            till: stage.cluster.failover_client(stage.rng.next()),
+            dice: Rng::new(stage.rng.next()),
             open: theatre.sessions.iter().cloned().collect(),
             theatre,
             product: name,
@@ -78,8 +78,8 @@ impl Staff {
 }
 
 struct Desk {
-    till: Anywhere,
-    dice: Dice,
+    till: FailoverClient,
+    dice: Rng,
     theatre: Theatre,
     /// Sessions that take place.
     open: BTreeSet<String>,
@@ -300,8 +300,9 @@ impl Desk {
         let mut payment = json!({"recorded": {"method": "card", "transaction_id": token[..8]}});
         if self.dice.percent(60) {
             // What fails for good could not be paid back when its session is canceled.
-            let source =
-                Some(paying::source(&mut self.dice)).filter(|source| !paying::fails_for_good(source)).unwrap_or("ok");
+            let source = Some(paying::source(&mut self.dice))
+                .filter(|source| !paying::fails_permanently(source))
+                .unwrap_or("ok");
             self.record.carts[number].sources.push(source.to_owned());
             payment = json!({"gateway": {"source": source}});
         }

@@ -1,4 +1,4 @@
-// Every view under axe: nothing serious.
+// Checks every view with axe: no serious or critical violation.
 
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
@@ -6,7 +6,7 @@ import { PHONE, go, hold, inCart, pageTest, pay, pick } from './lib.mjs';
 
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
-pageTest('axe finds nothing serious in any view', async (people, print) => {
+pageTest('axe finds no serious violation in any view', async (people, print) => {
   const page = await people.open(0, '', { bypassCSP: true, reducedMotion: 'reduce' });
   await page.addScriptTag({ path: AXE });
   const looked = [];
@@ -39,7 +39,7 @@ pageTest('axe finds nothing serious in any view', async (people, print) => {
 });
 
 async function inspect(page, view) {
-  // Halfway from one colour to another is no colour to judge by.
+  // axe must not measure a color in the middle of a transition.
   await page.waitForFunction(() => document.getAnimations().every((each) => each.playState !== 'running' || each.effect.getTiming().iterations === Infinity));
   const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
   const bad = found.violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');

@@ -1,4 +1,4 @@
-// Other ways to use the page than a mouse and a small house: a phone, the keyboard, eight thousand seats.
+// The page on a phone, with the keyboard, and with eight thousand seats.
 
 import assert from 'node:assert/strict';
 import { PHONE, hold, inCart, pageTest, pay, pick, reads } from './lib.mjs';
@@ -23,7 +23,7 @@ pageTest('on a phone seats are picked by touch, held and paid', async (people) =
   assert.ok(over <= 0, `the page is ${over} px wider than the phone`);
 });
 
-/** Picks a seat; far away, the first touch only comes closer. */
+/** Picks a seat. From far away the first touch only zooms in. */
 async function touch(page, row, seat) {
   const chip = `#picked [data-seat="${row},${seat}"]`;
   for (let times = 0; times < 4; times += 1) {
@@ -78,13 +78,13 @@ pageTest('a map of 8 000 seats is moved, zoomed and picked from at 30 frames a s
   print(`${rate.toFixed(1)} frames/s over ${MEASURED_MS} ms, 95 % within ${times[Math.floor(times.length * 0.95)].toFixed(0)} ms, slowest ${slowest} ms; ${moves} moves, ${changed} seats changed`);
   assert.ok(changed >= 200, `only ${changed} seats changed`);
   assert.ok(rate >= SMOOTH, `${rate} frames/s`);
-  // The whole house again.
+  // Zooms out to the whole house.
   await page.locator('.seats__button').nth(2).click();
   await pick(page, 79, 1);
   await hold(page);
 });
 
-/** In the page: how long each frame took, in milliseconds, sorted. */
+/** Runs in the page. Returns how long each frame took, in milliseconds, sorted. */
 async function measureFrames(forMs) {
   const times = [];
   const begun = performance.now();
@@ -97,14 +97,14 @@ async function measureFrames(forMs) {
   return { rate: (1000 * times.length) / (performance.now() - begun), times: times.sort((one, next) => one - next) };
 }
 
-/** In the other page: holds seats and gives them back over its WebSocket; how many changed. */
+/** Runs in the other page: holds and releases seats over its WebSocket. Returns how many seats changed. */
 async function changeSeats({ session, rows, seats, forMs }) {
   const { link } = window.boxoffice.app;
   const rid = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
   let changed = 0;
   for (const begun = performance.now(); performance.now() - begun < forMs;) {
     const token = rid();
-    // The last rows are left to the other.
+    // The last rows are left to the other page.
     const row = Math.floor(Math.random() * (rows - 10));
     const first = Math.floor(Math.random() * (seats - 10));
     const some = Array.from({ length: 10 }, (_, each) => [row, first + each]);
@@ -121,7 +121,7 @@ async function changeSeats({ session, rows, seats, forMs }) {
   return changed;
 }
 
-/** Zooms in, pulls the map about, picks a seat, and out again, until the time is over; how often it moved. */
+/** Zooms in, drags the map, picks a seat and zooms out until the time is over. Returns the number of moves. */
 async function useMap(page, forMs) {
   const box = await page.locator('#seats').boundingBox();
   const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];

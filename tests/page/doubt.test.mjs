@@ -1,4 +1,4 @@
-// What the page takes for the last word: its connection against sockets in the test's hand, without a browser.
+// Which answers the page's connection treats as final. Sockets are stubs; no browser runs.
 
 import assert from 'node:assert/strict';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -37,7 +37,7 @@ class Socket {
   close() {}
 }
 
-/** The page's modules are told to be modules by the page; here a package says so. */
+/** The page loads its scripts as modules. Here a package.json declares them to be modules. */
 async function connection() {
   const folder = mkdtempSync(join(tmpdir(), 'boxoffice-page-'));
   cpSync(fileURLToPath(new URL('../../crates/edge/page/js', import.meta.url)), join(folder, 'js'), { recursive: true });
@@ -54,7 +54,7 @@ async function connected(link) {
   return sockets.at(-1);
 }
 
-test('a refusal is the last word only if no earlier attempt can be granted', async () => {
+test('a refusal is final only if no earlier attempt can be granted', async () => {
   const kept = { WebSocket: globalThis.WebSocket, document: globalThis.document };
   Object.assign(globalThis, {
     WebSocket: Socket, addEventListener() {}, removeEventListener() {},
@@ -67,16 +67,16 @@ test('a refusal is the last word only if no earlier attempt can be granted', asy
     const hold = (rid, deadline) => link.request('cart.hold_seats', {}, { rid, deadline }).catch((error) => error);
     const sentOf = (rid) => socket.sent.filter((frame) => frame.rid === rid);
 
-    // The outcome was unknown, and the node has found it out.
-    let told = hold('same', 3_000);
+    // The outcome was unknown, and the node has resolved it.
+    let answer = hold('same', 3_000);
     let [{ id }] = sentOf('same');
     socket.say({ id, fail: { code: 902, name: 'unknown', message: '', retry_after_ms: 10 } });
     await sleep(50);
     socket.no(id, 'seats_taken', 201);
-    assert.equal((await told).name2, 'seats_taken');
+    assert.equal((await answer).name2, 'seats_taken');
 
-    // The first attempt went over another connection, and is granted late.
-    told = hold('late', 8_000);
+    // The first attempt went over another connection, and its grant arrives late.
+    answer = hold('late', 8_000);
     [{ id }] = sentOf('late');
     socket.onclose({ code: 1006 });
     socket = await connected(link);
@@ -84,19 +84,19 @@ test('a refusal is the last word only if no earlier attempt can be granted', asy
     await sleep(500);
     assert.equal(sentOf('late').length, 2, 'it is asked again');
     socket.say({ id, ok: { cart: 'c' } });
-    assert.equal((await told).cart, 'c');
+    assert.equal((await answer).cart, 'c');
 
     // The outcome is unknown until the deadline, also for a repeat of the request.
-    told = hold('never', 2_500);
+    answer = hold('never', 2_500);
     socket.onclose({ code: 1006 });
     socket = await connected(link);
     socket.answers = (frame) => socket.no(frame.id, 'seats_taken', 201);
     sentOf('never').forEach(socket.answers);
-    assert.equal((await told).name2, 'unknown');
+    assert.equal((await answer).name2, 'unknown');
     assert.equal((await hold('never', 400)).name2, 'unknown');
     assert.equal((await hold('another', 400)).name2, 'seats_taken');
 
-    // How a payment ended is remembered.
+    // The outcome of a payment is kept.
     socket.answers = (frame) => socket.no(frame.id, 'payment_declined', 601);
     assert.equal((await hold('never', 400)).name2, 'payment_declined');
   } finally {

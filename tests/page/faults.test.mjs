@@ -1,22 +1,22 @@
-// Nodes that die and nodes that are taken away, under people who buy.
+// Nodes that die and nodes that are drained while people buy.
 
 import assert from 'node:assert/strict';
 import { demo, hold, inCart, mapKnown, nodes, pageTest, pick, reads, ready, shows } from './lib.mjs';
 
-pageTest('when its node is killed the page says so, goes on with another one and keeps its cart; the operators see it', async (people, print) => {
+pageTest('when its node is killed the page reports it, moves to another node and keeps its cart; the operators see it', async (people, print) => {
   const operator = await people.open(0, '#/operator');
   const page = await people.open(1, '#/session/page-kill');
   await pick(page, 1, 1, 2);
   await hold(page);
-  const told = await connectionTold(page);
+  const texts = await recordConnectionTexts(page);
   const card = operator.locator('.op-node').nth(1);
   await operator.waitForFunction(() => document.querySelectorAll('.op-node__demo[data-what=kill]').length === 3);
   const begun = Date.now();
   try {
     await card.getByRole('button').click();
-    await page.waitForFunction(() => /^node n2 lost — connected to n[13]$/.test(window.told.at(-1)));
+    await page.waitForFunction(() => /^node n2 lost — connected to n[13]$/.test(window.connectionTexts.at(-1)));
     print(`connected again ${Date.now() - begun} ms after the press`);
-    assert.ok((await told()).includes('node n2 lost — looking for another'));
+    assert.ok((await texts()).includes('node n2 lost — looking for another'));
     await reads(page, '#toasts', /node n2 lost/);
     await inCart(page, 2);
     await pick(page, 2, 1);
@@ -35,17 +35,17 @@ pageTest('when its node is killed the page says so, goes on with another one and
   }
 }, { nodesGo: true });
 
-/** Keeps what the page says of its connection: some of it stands there for a moment only. */
-async function connectionTold(page) {
+/** Records every text of the connection indicator. Some texts are visible for a moment only. */
+async function recordConnectionTexts(page) {
   await page.evaluate(() => {
-    window.told = [];
+    window.connectionTexts = [];
     const pill = document.getElementById('link-text');
-    new MutationObserver(() => window.told.push(pill.textContent)).observe(pill, { childList: true, characterData: true, subtree: true });
+    new MutationObserver(() => window.connectionTexts.push(pill.textContent)).observe(pill, { childList: true, characterData: true, subtree: true });
   });
-  return () => page.evaluate(() => window.told);
+  return () => page.evaluate(() => window.connectionTexts);
 }
 
-pageTest('when its node is taken away in order the page moves without an error', async (people, print) => {
+pageTest('when its node shuts down the page moves without an error', async (people, print) => {
   const page = await people.open(2, '#/session/page-drain');
   await pick(page, 1, 1, 2);
   await hold(page);
@@ -71,21 +71,21 @@ pageTest('when its node is taken away in order the page moves without an error',
   await shows(back, 3, 3, 1);
 }, { nodesGo: true });
 
-pageTest('a node that is cut off from the others is left, and where there is no better one the page says that this may be old', async (people, print) => {
+pageTest('the page leaves an isolated node, and shows a staleness warning if there is no better one', async (people, print) => {
   const page = await people.open(1, '#/session/page-old');
   await mapKnown(page);
-  const told = await connectionTold(page);
+  const texts = await recordConnectionTexts(page);
   const others = [await demo.process(0), await demo.process(2)];
   const begun = Date.now();
   others.forEach(({ pid }) => process.kill(pid, 'SIGSTOP'));
   try {
-    await page.waitForFunction(() => window.told.includes('node n2 is cut off — this may be old'));
-    print(`said to be old ${Date.now() - begun} ms after the others stood still`);
-    // The others do not say hello: it comes back, and stays.
+    await page.waitForFunction(() => window.connectionTexts.includes('node n2 is cut off — this may be old'));
+    print(`reported stale ${Date.now() - begun} ms after the others stopped`);
+    // The other nodes are stopped and say no hello. The page returns to its node and stays there.
     await page.waitForSelector('#link[data-state=connected], #link[data-state=old]');
-    await page.waitForFunction(() => window.told.filter((text) => text.endsWith('this may be old')).length > 1);
+    await page.waitForFunction(() => window.connectionTexts.filter((text) => text.endsWith('this may be old')).length > 1);
     assert.equal(await page.getAttribute('#link', 'data-state'), 'old');
-    assert.ok((await told()).includes('node n2 lost — looking for another'));
+    assert.ok((await texts()).includes('node n2 lost — looking for another'));
   } finally {
     others.forEach(({ pid }) => process.kill(pid, 'SIGCONT'));
   }

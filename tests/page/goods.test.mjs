@@ -37,7 +37,7 @@ pageTest('a time of a room is booked, seen by others, and canceled', async (peop
   await choose('18:00');
   await one.fill('#slot-who', 'Ada');
   await one.getByRole('button', { name: 'Reserve without paying' }).click();
-  // A stranger sees that it is taken, and not by whom.
+  // Another visitor sees that the time is taken, but not who booked it.
   await reads(other, '.booking--reserved', /^\s*18:00–19:00\s*Reserved\s*$/);
   await one.getByRole('button', { name: /^Cancel/ }).click();
   await other.waitForFunction(() => !document.querySelector('.booking--reserved'));
@@ -62,7 +62,7 @@ pageTest('the operators\' view shows three nodes, the shards and the rates', asy
   for (const text of leads) assert.match(text, /^\d+ of \d+ shards$/);
 });
 
-pageTest('the history of a seat says what happened to it and by whom', async (people) => {
+pageTest('the history of a seat shows its events and their carts', async (people) => {
   const token = await taken('page-history', [[3, 3]]);
   await call('cart.release', { token, line: 1 });
   await taken('page-history', [[3, 3]], 1);
@@ -71,9 +71,9 @@ pageTest('the history of a seat says what happened to it and by whom', async (pe
   await page.selectOption('#seat-number', { label: '4' });
   await page.getByRole('button', { name: 'Show its history' }).click();
   await page.waitForFunction(() => document.querySelectorAll('.op-event').length === 3);
-  const told = await page.$$eval('.op-event', (all) => all.map((each) => each.textContent));
-  assert.match(told[0], /held.*cart [0-9a-f]{8}…/s);
-  assert.match(told[1], /released/);
+  const events = await page.$$eval('.op-event', (all) => all.map((each) => each.textContent));
+  assert.match(events[0], /held.*cart [0-9a-f]{8}…/s);
+  assert.match(events[1], /released/);
   await taken('page-history', [[3, 4]]);
   await page.waitForSelector('.op-recent [data-seat="3,4"]');
 });

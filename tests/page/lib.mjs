@@ -1,4 +1,4 @@
-// What the tests of the page share: browsers, people in them, requests beside them, and the demonstration they visit.
+// Shared by the tests of the page: browsers, visitors, requests without a browser, and the demonstration that they visit.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -12,7 +12,7 @@ export const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor:
 const WITHIN_MS = 15_000;
 const TEST_WITHIN_MS = 60_000;
 
-/** What Chromium itself writes when a node is not there; nothing else is allowed, and this only where a test says so. */
+/** Chromium's own console message when a node is gone. Only tests that expect it allow it. */
 const NODE_GONE = /^(WebSocket connection to 'wss?:\/\/[\w.-]+:\d+\/v1\/ws' failed: |Failed to load resource: (net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE|INTERNET_DISCONNECTED|NAME_NOT_RESOLVED|SOCKET_NOT_CONNECTED|INCOMPLETE_CHUNKED_ENCODING)$|the server responded with a status of 502))/;
 
 let browser = null;
@@ -21,7 +21,7 @@ let browser = null;
 export async function chrome() {
   browser ??= await chromium.launch({
     executablePath: process.env.BOXOFFICE_CHROMIUM || '/usr/bin/chromium',
-    // Names of the tests' own; those that end in .internal only nodes know. Chromium's sandbox does not work for root.
+    // Host names of the tests. Browsers cannot resolve those that end in .internal. Chromium's sandbox does not work for root.
     args: ['--host-resolver-rules=MAP *.test 127.0.0.1, MAP *.internal ~NOTFOUND', ...(process.getuid() === 0 ? ['--no-sandbox'] : [])],
   });
   return browser;
@@ -29,7 +29,7 @@ export async function chrome() {
 
 export const closeChrome = () => browser?.close();
 
-/** A test with people in browsers; none of them may see an error on the console. */
+/** A test with visitors in browsers. Any error on a console fails it. */
 export function pageTest(name, does, { nodesGo = false, within = TEST_WITHIN_MS } = {}) {
   test(name, { timeout: within }, async (t) => {
     const people = new People(nodesGo);
@@ -42,7 +42,7 @@ export function pageTest(name, does, { nodesGo = false, within = TEST_WITHIN_MS 
   });
 }
 
-/** Browser windows that have nothing in common, as those of different people. */
+/** Browser windows with separate storage, like those of different people. */
 class People {
   constructor(nodesGo) {
     this.nodesGo = nodesGo;
@@ -50,7 +50,7 @@ class People {
     this.contexts = [];
   }
 
-  /** A new person's window on any address. */
+  /** Opens a new visitor's window on any address. */
   async window(options = {}) {
     const context = await (await chrome()).newContext({ viewport: WINDOW, colorScheme: 'light', ...options });
     context.setDefaultTimeout(WITHIN_MS);
@@ -64,7 +64,7 @@ class People {
     return page;
   }
 
-  /** A new person's window on the page of a node (0, 1, 2), connected to it. */
+  /** Opens a new visitor's window on the page of a node (0, 1, 2), connected to it. */
   async open(node, hash = '', options = {}) {
     const page = await this.window(options);
     await page.goto(`${nodes[node]}/${hash}`);
@@ -80,19 +80,19 @@ class People {
 
 export const connected = (page) => page.waitForFunction(() => window.boxoffice?.app.link.state === 'connected');
 
-/** Waits until the session's seats are as a node told. */
+/** Waits until the page shows the session's seats as the node reports them. */
 export const mapKnown = (page) => page.waitForFunction(() => {
   const counts = document.querySelector('#counts [data-counts]');
   return counts?.dataset.free !== undefined && window.boxoffice.seatPoint?.(0, 0);
 });
 
-/** Goes to another view without loading the page anew. */
+/** Opens another view without reloading the page. */
 export async function go(page, hash) {
   await page.evaluate((to) => { location.hash = to; }, hash);
   if (hash.startsWith('#/session/')) await mapKnown(page);
 }
 
-/** Clicks seats of a row on the map, and sees that they are picked. */
+/** Clicks seats of a row on the map, and checks that they are picked. */
 export async function pick(page, row, ...seats) {
   for (const seat of seats) {
     const { x, y } = await page.evaluate(([r, s]) => window.boxoffice.seatPoint(r, s), [row, seat]);
@@ -101,16 +101,16 @@ export async function pick(page, row, ...seats) {
   }
 }
 
-/** Holds what is picked. */
+/** Holds the picked seats. */
 export async function hold(page) {
   await page.click('#hold');
   await page.waitForSelector('#to-cart');
 }
 
-/** Waits until the map shows a seat so: 0 free, 1 held, 2 sold. */
+/** Waits until the map shows a seat in this state: 0 free, 1 held, 2 sold. */
 export const shows = (page, row, seat, state) => page.waitForFunction(([r, s, is]) => window.boxoffice.mapState(r, s) === is, [row, seat, state]);
 
-/** Waits until the cart has this many. */
+/** Waits until the cart has this many seats. */
 export const inCart = (page, count) => page.waitForFunction((wanted) => document.getElementById('basket-count').textContent === String(wanted), count);
 
 /** Waits until an element's text matches. */
@@ -144,7 +144,7 @@ export async function call(op, body, node = 0) {
   return answer.ok;
 }
 
-/** Somebody without a browser holds seats ([[row, seat]]); their cart's token. */
+/** Holds seats ([[row, seat]]) without a browser. Returns the token of the cart. */
 export async function taken(session, seats, node = 0) {
   const token = randomBytes(16).toString('hex');
   await call('cart.hold_seats', { token, session, seats }, node);
@@ -176,7 +176,7 @@ export const demo = {
 /** Waits until a node serves. */
 export const ready = (node) => eventually(async () => (await fetch(`${nodes[node]}/readyz`)).ok, `node ${node + 1} is ready`);
 
-/** Waits until `holds` answers true; errors count as no. */
+/** Waits until `holds` returns true. An error counts as false. */
 export async function eventually(holds, what, within = 20_000) {
   for (const until = Date.now() + within; Date.now() < until; await pause(50)) {
     if (await holds().catch(() => false)) return;

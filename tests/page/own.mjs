@@ -1,4 +1,4 @@
-// Nodes of a test's own, with or without TLS, and a proxy in front of them.
+// Nodes that belong to one test, with or without TLS, and a proxy in front of them.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
@@ -20,7 +20,7 @@ export async function freePort() {
   return port;
 }
 
-/** What a test starts; everything ends and goes with `end`. */
+/** The processes and files of one test. `end` stops and removes them. */
 export class Own {
   constructor() {
     this.home = mkdtempSync(join(tmpdir(), 'boxoffice-web-'));
@@ -28,7 +28,7 @@ export class Own {
   }
 
   async end() {
-    // The proxy's workers end with it if it is asked; with a kill they would stay.
+    // SIGTERM also ends the proxy's workers. SIGKILL would leave them running.
     await Promise.all(this.children.map((child) => ended(child, child === this.nginx ? 'SIGTERM' : 'SIGKILL')));
     rmSync(this.home, { recursive: true, force: true });
   }
@@ -42,38 +42,38 @@ export class Own {
     return { certificate, key };
   }
 
-  /** A node: {child, port, operators}, of which one may be given again what it had. */
+  /** Starts a node. Pass a port or directory of an earlier node to start it again. */
   async node(id, args = [], { port, origins = [] } = {}) {
     const at = port ?? await freePort();
     const config = join(this.home, `node-${id}.toml`);
-    // Strangers buy, and say themselves that they have paid.
+    // Anonymous callers buy, and record payments themselves.
     writeFileSync(config, `[listen]\nanonymous = "sell"\norigins = ${JSON.stringify(origins)}\n[payments]\nrecorded = "anyone"\n`);
     const all = ['serve', '--config', config, '--listen', `127.0.0.1:${at}`, '--ops-listen', '127.0.0.1:0', '--data-dir', join(this.home, `data-${id}`), '--fsync', 'never', '--log', 'error', ...args];
     const child = spawn(PROGRAM, all, { stdio: ['ignore', 'pipe', 'inherit'] });
     this.children.push(child);
-    let said = '';
-    child.stdout.on('data', (text) => { said += text; });
-    await eventually(async () => said.includes('boxoffice serves on'), `node ${id} serves`, START_WITHIN_MS);
-    return { child, port: at, args, operators: said.match(/operators on http:\/\/([\d.:]+)/)[1] };
+    let output = '';
+    child.stdout.on('data', (text) => { output += text; });
+    await eventually(async () => output.includes('boxoffice serves on'), `node ${id} serves`, START_WITHIN_MS);
+    return { child, port: at, args, operators: output.match(/operators on http:\/\/([\d.:]+)/)[1] };
   }
 
-  /** The token of a customer, of a node with this secret. */
+  /** The token of a customer at a node with this secret. */
   customerToken(customer, secret) {
     return execFileSync(PROGRAM, ['admin', 'customer-token', customer, '--customer-secret', secret]).toString().trim();
   }
 
-  /** Three nodes that are one cluster; `told(id)` are further arguments of each. */
-  async cluster(told, more = {}) {
+  /** Starts a cluster of three nodes. `argumentsOf(id)` returns further arguments for a node. */
+  async cluster(argumentsOf, more = {}) {
     const nodes = [];
     for (const id of [1, 2, 3]) {
       const [port, peers] = [await freePort(), await freePort()];
       const join = nodes.flatMap((node) => ['--join', `127.0.0.1:${node.port}`]);
-      nodes.push(await this.node(id, ['--node', String(id), '--peers-listen', `127.0.0.1:${peers}`, ...join, ...told(id)], { ...more, port }));
+      nodes.push(await this.node(id, ['--node', String(id), '--peers-listen', `127.0.0.1:${peers}`, ...join, ...argumentsOf(id)], { ...more, port }));
     }
     return nodes;
   }
 
-  /** Sells a session in a small hall. */
+  /** Puts a session in a small hall on sale. */
   sell(operators, session) {
     const layout = { rows: 10, seats: 12, category: 'standard' };
     const venue = { id: 'own', name: 'A house', city: 'Aarhus', halls: [{ id: 'studio', name: 'The studio', layout }] };
@@ -83,7 +83,7 @@ export class Own {
     execFileSync(PROGRAM, ['import', '--address', operators, file], { stdio: 'pipe' });
   }
 
-  /** nginx with TLS at `port` in front of these nodes, and at `shop` the host of a page of another shop, without apostrophes. */
+  /** nginx with TLS at `port` in front of these nodes. At `shop` it serves the HTML of another shop's page, which must have no apostrophes. */
   async proxy(nodes, { certificate, key }, { port, shop, html }) {
     const folders = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((each) => `${each}_temp_path ${join(this.home, each)};`);
     const seal = `ssl_certificate ${certificate}; ssl_certificate_key ${key};`;
@@ -117,7 +117,7 @@ export class Own {
   }
 }
 
-/** Ends a process and waits until it has. */
+/** Ends a process and waits for its exit. */
 export async function ended(child, signal) {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = new Promise((resolve) => { child.once('exit', resolve); });
@@ -133,7 +133,7 @@ async function listens(port) {
   });
 }
 
-/** A test's own things, which end with it. */
+/** A test with its own nodes and files, which end with it. */
 export async function withOwn(does) {
   assert.ok(PROGRAM, 'BOXOFFICE_PROGRAM names the program');
   const own = new Own();

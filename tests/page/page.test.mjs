@@ -1,4 +1,4 @@
-// Every test of the page, in this order: those that end nodes come last.
+// Every test of the page, in this order. Tests that end nodes come last.
 
 import './token.test.mjs';
 import './doubt.test.mjs';

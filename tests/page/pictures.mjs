@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { PHONE, call, chrome, closeChrome, connected, inCart, mapKnown, nodes, pause } from './lib.mjs';
 
 const SESSION = 'tosca-tonight';
-/** How much of the house is sold before the pictures are taken. */
+/** Share of the house that is sold before the pictures are taken. */
 const SOLD = 0.38;
-/** What happens in the pictures happens by itself. */
+/** Time for the demonstration's own buyers to produce activity. */
 const LIVE_MS = 6_000;
 const BYTES_MAX = 300 * 1024;
 
@@ -27,7 +27,7 @@ for (const page of [session, phone]) {
   await page.click('#best');
   await inCart(page, 2);
 }
-// Notes go away after a while.
+// Notices disappear after a while.
 await pause(LIVE_MS);
 await session.waitForFunction(() => !document.querySelector('.toast'));
 await phone.waitForFunction(() => !document.querySelector('.toast'));
@@ -35,7 +35,7 @@ await fromTop(session);
 await fromTop(phone);
 await picture(session, 'session');
 await picture(phone, 'phone');
-// The curves need a minute to have something to show.
+// The charts need a minute of data.
 await pause(20_000);
 await fromTop(operator);
 await picture(operator, 'operator');
@@ -64,16 +64,16 @@ async function picture(page, name) {
   console.log(`${path}: ${Math.ceil(size / 1024)} KiB`);
 }
 
-/** Buys groups of seats here and there until enough of the house is sold. */
+/** Buys random groups of seats until this share of the house is sold. */
 async function fillHouse() {
   const { layout, counts } = await call('session.get', { id: SESSION });
   const rows = layout.rows.map(seatsOf);
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  const dice = diceOf(7);
+  const rng = rngOf(7);
   for (let { sold } = counts; sold < SOLD * all;) {
-    const row = dice(rows.length);
-    const size = 2 + dice(3);
-    const first = dice(Math.max(1, rows[row] - size));
+    const row = rng(rows.length);
+    const size = 2 + rng(3);
+    const first = rng(Math.max(1, rows[row] - size));
     const seats = Array.from({ length: Math.min(size, rows[row]) }, (_, each) => [row, first + each]);
     const token = randomBytes(16).toString('hex');
     try {
@@ -81,19 +81,19 @@ async function fillHouse() {
       await call('cart.checkout', { token, payment: { recorded: { method: 'card', transaction_id: `P-${sold}` } } }, row % nodes.length);
       sold += seats.length;
     } catch (error) {
-      // Somebody else has them.
+      // Another buyer holds these seats.
       if (!/seats_taken/.test(error.message)) throw error;
     }
   }
 }
 
-/** How many seats a row has. */
+/** The number of seats of a row. */
 function seatsOf(row) {
   return row.runs.reduce((sum, run) => sum + run.count, 0);
 }
 
-/** Numbers below a bound, the same ones each time. */
-function diceOf(seed) {
+/** Seeded random numbers below a bound. */
+function rngOf(seed) {
   let state = seed;
   return (below) => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;

@@ -1,4 +1,4 @@
-// Seats: who sees what when, who loses, what is held and for how long, and how it is paid.
+// Seats: live updates, races for a seat, expiry, and payment.
 
 import assert from 'node:assert/strict';
 import { call, go, hold, inCart, mapKnown, median, pageTest, pause, pay, pick, reads, shows } from './lib.mjs';
@@ -15,7 +15,7 @@ pageTest('two browsers on different nodes see each other\'s holds within 200 ms'
       const look = () => (window.boxoffice.mapState(row, 3) === 1 ? resolve(Date.now()) : setTimeout(look, 1));
       look();
     }), turn);
-    // The look has begun when this is answered.
+    // The page watches before this resolves.
     await watches.evaluate(() => 0);
     const pressed = await presses.evaluate(() => {
       document.getElementById('hold').click();
@@ -28,7 +28,7 @@ pageTest('two browsers on different nodes see each other\'s holds within 200 ms'
   assert.ok(median(took) <= SEEN_WITHIN_MS, `median ${median(took)} ms`);
 });
 
-pageTest('the loser of a race is told which seats and why, and the other picks stay', async (people) => {
+pageTest('the loser of a race sees the lost seats and the reason, and keeps the other picks', async (people) => {
   const [one, other] = [await people.open(0, '#/session/page-race'), await people.open(2, '#/session/page-race')];
   await pick(one, 4, 2, 3, 4);
   await pick(other, 4, 4, 5, 6);
@@ -51,7 +51,7 @@ pageTest('the loser of a race is told which seats and why, and the other picks s
   await shows(winner, 4, Number(mine[0].slice(2)), 1);
 });
 
-pageTest('the countdown ticks, its end is told, and the seats are free again', async (people) => {
+pageTest('the countdown ticks, the expiry is shown, and the seats are free again', async (people) => {
   const page = await people.open(1, '#/session/page-expiry');
   const other = await people.open(0, '#/session/page-expiry');
   await pick(page, 2, 2, 3);
@@ -85,7 +85,7 @@ pageTest('the cart survives a reload', async (people) => {
   await reads(page, '#lines', /Row B: 6, 7/);
 });
 
-pageTest('the best seats available are held at one press', async (people) => {
+pageTest('the best available seats are held with one press', async (people) => {
   const page = await people.open(2, '#/session/page-best');
   await page.click('#best-count button:last-child');
   await page.click('#best');
@@ -125,7 +125,7 @@ pageTest('the gateway declines and the seats stay held; it approves and the orde
   await inCart(page, 0);
 });
 
-pageTest('after a while without a network the map is right again', async (people) => {
+pageTest('after a network outage the map is correct again', async (people) => {
   const page = await people.open(0, '#/session/page-sleep');
   const other = await people.open(1, '#/session/page-sleep');
   const network = await page.context().newCDPSession(page);

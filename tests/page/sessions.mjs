@@ -1,9 +1,9 @@
-// What the tests buy, as `boxoffice import` reads it: a session for each test, so that none disturbs another.
+// The sessions that the tests buy, in the format of `boxoffice import`. Each test has its own session.
 
 const NAMES = ['two', 'race', 'reload', 'phone', 'keys', 'best', 'paid', 'kill', 'drain', 'history', 'sleep', 'widget', 'axe', 'expiry', 'old'];
 const SHORT = { expiry: { hold_ttl_ms: 4_000 } };
 
-// A hall has one session at a time: each has an evening of its own.
+// A hall has one session at a time, so each session has its own evening.
 const session = (name, hall, evening) => ({
   id: `page-${name}`, hall, title: 'trial', starts_at: `+${3 + evening}d 20:00`, ends_at: '+2h', prices: { '*': 2000 }, ...SHORT[name],
 });

@@ -1,4 +1,4 @@
-// Tokens of carts, without a browser: the same values as in docs/reference/protocol.md and crates/core/tests/rules/beside.rs.
+// Cart tokens, without a browser. The same values as in docs/reference/protocol.md and crates/core/tests/rules/placement.rs.
 
 import assert from 'node:assert/strict';
 import { webcrypto } from 'node:crypto';
@@ -16,7 +16,7 @@ test('entities have the hash prefixes that the nodes place them by', () => {
   assert.equal(hashPrefix('resource', 'room-5'), '1b71');
 });
 
-test('a token begins with the hash prefix of the first thing that its cart will hold', () => {
+test('a token begins with the hash prefix of the first inventory that its cart will hold', () => {
   assert.equal(tokenFor({ session: 'hamlet-0412', seats: [[1, 5]] }, SECRET), `55da${SECRET}`);
   assert.equal(tokenFor({ lines: [{ product: 'programme', quantity: 1 }, { session: 'hamlet-0412' }] }, SECRET), `beef${SECRET}`);
   assert.equal(tokenFor({ resource: 'room-5', begin: '', end: '' }, SECRET), `1b71${SECRET}`);

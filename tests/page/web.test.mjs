@@ -1,4 +1,4 @@
-// The page and the widget as the web has them: over TLS, behind a proxy, from nodes whose names browsers do not know.
+// The page and the widget over TLS, behind a proxy, from nodes whose names browsers cannot resolve.
 
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
@@ -32,9 +32,9 @@ async function visit(page, url, session) {
   await mapKnown(page);
 }
 
-const door = (page) => page.evaluate(() => ({ at: window.boxoffice.app.link.at.url, doors: window.boxoffice.app.link.nodes.map(({ url }) => url) }));
+const endpoint = (page) => page.evaluate(() => ({ at: window.boxoffice.app.link.at.url, doors: window.boxoffice.app.link.nodes.map(({ url }) => url) }));
 
-/** Where the page's WebSockets went. */
+/** Records the addresses of the page's WebSockets. */
 function sockets(page) {
   const urls = [];
   page.on('websocket', (socket) => urls.push(socket.url()));
@@ -54,27 +54,27 @@ pageTest('a node that speaks TLS sells to a page and shows its map in a page of 
   await visit(page, url, 'own-tls');
   await buy(page, 1);
   assert.deepEqual(went, [`wss://tickets.test:${port}/v1/ws`]);
-  assert.deepEqual(await door(page), { at: url, doors: [url] });
+  assert.deepEqual(await endpoint(page), { at: url, doors: [url] });
   await own.proxy([node], { certificate, key }, { port: other, shop, html: shopPage(url, 'own-tls') });
   const visitor = await people.window(OVER_TLS);
   await visitor.goto(`${origin}/`);
   await visitor.waitForFunction(() => document.querySelector('boxoffice-map').map?.known);
 }));
 
-pageTest('behind a proxy with TLS everything goes through its one name, also when a node dies', (people) => withOwn(async (own) => {
+pageTest('behind a proxy with TLS all connections use its name, also when a node dies', (people) => withOwn(async (own) => {
   const files = own.certificate();
   const [port, shop] = [await freePort(), await freePort()];
   const url = `https://tickets.test:${port}`;
   const origin = `https://shop.test:${shop}`;
-  const told = (id) => ['--public-url', url, '--advertise', `http://node-${id}.internal:7180`];
-  const nodes = await own.cluster(told, { origins: [origin] });
+  const argumentsOf = (id) => ['--public-url', url, '--advertise', `http://node-${id}.internal:7180`];
+  const nodes = await own.cluster(argumentsOf, { origins: [origin] });
   own.sell(nodes[0].operators, 'own-proxy');
   await own.proxy(nodes, files, { port, shop, html: shopPage(url, 'own-proxy') });
   const page = await people.window(OVER_TLS);
   const went = sockets(page);
   await visit(page, url, 'own-proxy');
-  // The page's own origin is its door, and what is not over TLS is none.
-  assert.deepEqual(await door(page), { at: url, doors: [url] });
+  // The page connects to its own origin. It ignores node addresses without TLS.
+  assert.deepEqual(await endpoint(page), { at: url, doors: [url] });
   await buy(page, 1);
   const other = await people.window(OVER_TLS);
   const shown = sockets(other);
@@ -95,20 +95,20 @@ pageTest('behind a proxy with TLS everything goes through its one name, also whe
   assert.deepEqual([...all], [`wss://tickets.test:${port}/v1/ws`]);
 }), { nodesGo: true, within: 120_000 });
 
-pageTest('nodes whose names browsers do not know: the page keeps to its own origin, and says which doors do not answer', (people) => withOwn(async (own) => {
+pageTest('nodes with unresolvable names: the page uses its own origin, and names the addresses that do not answer', (people) => withOwn(async (own) => {
   const nodes = await own.cluster((id) => ['--advertise', `http://node-${id}.internal:7180`]);
   own.sell(nodes[0].operators, 'own-names');
   const [{ port, args }] = nodes;
   const url = `http://127.0.0.1:${port}`;
   const page = await people.window();
   await visit(page, url, 'own-names');
-  assert.deepEqual(await door(page), { at: url, doors: [url, 'http://node-2.internal:7180', 'http://node-3.internal:7180'] });
+  assert.deepEqual(await endpoint(page), { at: url, doors: [url, 'http://node-2.internal:7180', 'http://node-3.internal:7180'] });
   await buy(page, 1);
   await ended(nodes[0].child, 'SIGKILL');
   const begun = Date.now();
   await page.waitForFunction(() => document.getElementById('link-text').textContent.startsWith('no answer from'));
   const after = Date.now() - begun;
-  assert.ok(after > 4_000 && after < 9_000, `said after ${after} ms`);
+  assert.ok(after > 4_000 && after < 9_000, `reported after ${after} ms`);
   await reads(page, '#link-text', /node-[23]\.internal:7180/);
   await reads(page, '#toasts', /no answer from/);
   await own.node(1, args, { port });
@@ -118,7 +118,7 @@ pageTest('nodes whose names browsers do not know: the page keeps to its own orig
 
 const SECRET = 'the secret of the shop';
 
-/** A page in which a shop shows the box office to a customer whom it knows. */
+/** A shop's page that shows the box office to a signed-in customer. */
 const account = (url, customer, token) => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -131,7 +131,7 @@ const account = (url, customer, token) => `<!doctype html>
 </script>
 <iframe src="${url}/#/purchases" title="Tickets" width="1200" height="900"></iframe>`;
 
-pageTest('a customer whom the host of the page hands over buys and finds the order; a stranger is told to sign in', (people) => withOwn(async (own) => {
+pageTest('a customer signed in by the embedding page buys and finds the order; an anonymous visitor must sign in', (people) => withOwn(async (own) => {
   const [port, shop] = [await freePort(), await freePort()];
   const [url, origin] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${shop}`];
   const node = await own.node(1, ['--customer-secret', SECRET], { port, origins: [origin] });
@@ -153,14 +153,14 @@ pageTest('a customer whom the host of the page hands over buys and finds the ord
     await inside.waitForFunction(() => location.hash.startsWith('#/order/'));
     await inside.evaluate(() => { location.hash = '#/purchases'; });
     await inside.waitForSelector('#purchases [data-order]');
-    // A token that is not the customer's is worth nothing.
-    const stranger = await people.window();
-    await stranger.goto(`${url}/#/purchases`);
-    await reads(stranger, '#purchases', /to customers who are signed in/);
-    await stranger.evaluate(() => window.boxoffice.signIn({ customer: 'ada', token: '0'.repeat(64) }));
-    await stranger.waitForFunction(() => window.boxoffice.app.customer.get() === null);
-    await connected(stranger);
-    await reads(stranger, '#purchases', /to customers who are signed in/);
+    // A token of another customer is refused.
+    const anonymous = await people.window();
+    await anonymous.goto(`${url}/#/purchases`);
+    await reads(anonymous, '#purchases', /to customers who are signed in/);
+    await anonymous.evaluate(() => window.boxoffice.signIn({ customer: 'ada', token: '0'.repeat(64) }));
+    await anonymous.waitForFunction(() => window.boxoffice.app.customer.get() === null);
+    await connected(anonymous);
+    await reads(anonymous, '#purchases', /to customers who are signed in/);
   } finally {
     server.closeAllConnections();
     server.close();

@@ -12,13 +12,13 @@ const HOST = `<!doctype html>
 <script type="module" src="${nodes[0]}/page/widget.js"></script>
 <boxoffice-map session="page-widget" node="${nodes[0]}" max="4"></boxoffice-map>
 <script>
-  window.told = [];
+  window.events = [];
   for (const name of ['select', 'lost']) {
-    document.querySelector('boxoffice-map').addEventListener(name, ({ detail }) => window.told.push({ name, ...detail }));
+    document.querySelector('boxoffice-map').addEventListener(name, ({ detail }) => window.events.push({ name, ...detail }));
   }
 </script>`;
 
-pageTest('the widget draws in a page of another origin, hands over picked seats, and tells of lost ones', async (people) => {
+pageTest('the widget draws in a page of another origin, and reports picked and lost seats', async (people) => {
   const server = createServer((_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end(HOST));
   await new Promise((resolve) => { server.listen(Number(process.env.BOXOFFICE_OTHER_PORT), '127.0.0.1', resolve); });
   try {
@@ -29,12 +29,12 @@ pageTest('the widget draws in a page of another origin, hands over picked seats,
     await pickIn(page, 2, 4);
     const drawn = await page.locator('boxoffice-map').screenshot();
     assert.ok(drawn.length > 4_000, 'a map is drawn');
-    await page.waitForFunction(() => window.told.at(-1)?.seats.length === 2);
-    const { name, session, seats } = await page.evaluate(() => window.told.at(-1));
+    await page.waitForFunction(() => window.events.at(-1)?.seats.length === 2);
+    const { name, session, seats } = await page.evaluate(() => window.events.at(-1));
     assert.deepEqual([name, session, seats[0]], ['select', 'page-widget', { row: 2, seat: 3, label: 'Row C seat 4', price: { amount: 2000, currency: 'EUR' }, category: 'standard' }]);
     await taken('page-widget', [[2, 4]], 1);
-    await page.waitForFunction(() => window.told.some(({ name: is }) => is === 'lost'));
-    const [lost, after] = await page.evaluate(() => window.told.slice(-2));
+    await page.waitForFunction(() => window.events.some(({ name: is }) => is === 'lost'));
+    const [lost, after] = await page.evaluate(() => window.events.slice(-2));
     assert.deepEqual([lost.name, lost.seats.map(({ row, seat }) => [row, seat])], ['lost', [[2, 4]]]);
     assert.deepEqual([after.name, after.seats.map(({ row, seat }) => [row, seat])], ['select', [[2, 3]]]);
   } finally {

@@ -1,20 +1,22 @@
-//! Nodes and gateways that die or go away in the middle of payments.
+//! Nodes and gateways that crash or stop during payments.
 
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::{CONFIG, PRICE, SOON, Stage, charged, config, open, open_are, paid};
+use super::{CONFIG, FAST_RETRIES, PRICE, Stage, charged, config, open, open_are, paid};
 use crate::common::{
-    Answer, Encoding, Gateway, Shopper, eventually, recorded,
-    town::{audit, event, places, places_are},
+    Answer, Encoding, Gateway, Shopper, eventually,
+    fixture::{audit, event, places, places_are},
+    recorded,
 };
 
-/// Killed before the authorization is answered, during the capture, during a refund: it goes on by itself, once.
+/// The node is killed before the authorization's answer, during the capture, and during a refund. Each step resumes by itself,
+/// once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_at_each_stage_of_a_payment() {
-    let mut stage = Stage::new("killed_at_each_stage_of_a_payment", SOON).await;
+    let mut stage = Stage::new("killed_at_each_stage_of_a_payment", FAST_RETRIES).await;
     for source in ["delay-300", "capture-delay-300", "late-300", "decline+delay-300", "amount-5+void-delay-300"] {
         let buyer = stage.holding(2).await;
         let pay = buyer.body(json!({"payment": {"gateway": {"source": source}}}));
@@ -23,7 +25,7 @@ async fn killed_at_each_stage_of_a_payment() {
             let pay = pay.clone();
             tokio::spawn(async move { port.ask("cart.checkout", "pay", pay).await })
         };
-        // The gateway has decided, and the node has not heard of it yet; or the capture is under way.
+        // The gateway has decided and the node does not know yet, or the capture is under way.
         let stages: &[&str] = match source {
             "capture-delay-300" => &["captured"],
             "late-300" => &["pending"],
@@ -31,7 +33,7 @@ async fn killed_at_each_stage_of_a_payment() {
             "amount-5+void-delay-300" => &["voided"],
             _ => &["authorized"],
         };
-        eventually("the gateway has heard of it", async || {
+        eventually("the gateway has received the call", async || {
             let charges = stage.gateway.charges(&buyer.cart()).await;
             charges.iter().any(|charge| stages.contains(&charge.0.as_str())).then_some(())
         })
@@ -39,15 +41,15 @@ async fn killed_at_each_stage_of_a_payment() {
         stage = stage.crash().await;
         drop(asked.await);
         let buyer = stage.again(&buyer);
-        // No buyer has to come back for it.
+        // It needs no request of the buyer.
         match source {
             "decline+delay-300" => {
                 charged(&stage.gateway, &buyer, &[("declined", 0, 0, 0)]).await;
-                eventually("it is canceled", async || (buyer.state().await == "canceled").then_some(())).await;
+                eventually("the cart is canceled", async || (buyer.state().await == "canceled").then_some(())).await;
             }
             "amount-5+void-delay-300" => {
                 charged(&stage.gateway, &buyer, &[("voided", 5, 0, 0)]).await;
-                eventually("it is canceled", async || (buyer.state().await == "canceled").then_some(())).await;
+                eventually("the cart is canceled", async || (buyer.state().await == "canceled").then_some(())).await;
             }
             _ => {
                 charged(&stage.gateway, &buyer, &[("captured", 2 * PRICE, 2 * PRICE, 0)]).await;
@@ -77,17 +79,17 @@ async fn killed_at_each_stage_of_a_payment() {
     stage.money_agrees().await;
 }
 
-/// Sixty payments at sixty different stages when the node dies, twice: each ends as it would have, once.
+/// The node dies twice during sixty payments at different stages. Each ends as it would have, once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_in_the_middle_of_many_payments() {
     const BUYERS: usize = 60;
-    let mut stage = Stage::new("killed_in_the_middle_of_many_payments", SOON).await;
+    let mut stage = Stage::new("killed_in_the_middle_of_many_payments", FAST_RETRIES).await;
     let mut sold = 0;
     for round in 0..2 {
         let mut buyers = Vec::new();
         for number in 0..BUYERS {
             let buyer = stage.holding(1).await;
-            let (delay_ms, capture_ms) = (stage.dice.below(250), stage.dice.below(250));
+            let (delay_ms, capture_ms) = (stage.rng.below(250), stage.rng.below(250));
             let what = ["ok", "ok", "ok", "ok", "lost-1", "late-60", "decline", "amount-3"][number % 8];
             buyers.push((buyer, format!("delay-{delay_ms}+{what}+capture-delay-{capture_ms}")));
         }
@@ -95,8 +97,8 @@ async fn killed_in_the_middle_of_many_payments() {
             let pay = buyer.body(json!({"payment": {"gateway": {"source": source}}}));
             buyer.port.ask("cart.checkout", "pay", pay)
         }));
-        let wait = Duration::from_millis(100 + stage.dice.below(150) as u64);
-        let Stage { home, gateway, server, port, dice } = stage;
+        let wait = Duration::from_millis(100 + stage.rng.below(150) as u64);
+        let Stage { home, gateway, server, port, rng } = stage;
         let address = server.address();
         let crash = async {
             tokio::time::sleep(wait).await;
@@ -105,10 +107,10 @@ async fn killed_in_the_middle_of_many_payments() {
         };
         let (answers, server) = tokio::join!(asked, crash);
         let known = answers.iter().filter(|answer| !answer.is_unknown()).count();
-        println!("round {round}: {known} of {BUYERS} were answered before the node died");
+        println!("round {round}: {known} of {BUYERS} were answered before the kill");
         drop(port);
         let port = Arc::new(server.port(Encoding::MsgPack).await);
-        stage = Stage { home, gateway, server, port, dice };
+        stage = Stage { home, gateway, server, port, rng };
         // All buyers repeat their requests with the same request id.
         let repeats = buyers.iter().zip(answers).map(async |((buyer, source), before)| {
             let buyer = stage.again(buyer);
@@ -121,7 +123,7 @@ async fn killed_in_the_middle_of_many_payments() {
                         assert_eq!((&before["total"], &before["lines"]), (&order["total"], &order["lines"]));
                     }
                 }
-                // A refusal is decided afresh: the cart is over by now, or it is refused again.
+                // A refusal is decided again: the cart has ended, or the request is refused again.
                 (true, Answer::Ok(before, _)) => panic!("{source} was sold: {before}"),
                 (true, _) => match after {
                     Answer::No(no) => assert!([301, 601, 603].contains(&no.code), "{source}: {}", no.body),
@@ -143,32 +145,33 @@ async fn killed_in_the_middle_of_many_payments() {
     }
 }
 
-/// The gateway is gone: the places stay held beyond their time, the buyer hears that the outcome is unknown, and when the gateway
-/// is back the payment is made. A gateway that has forgotten everything cannot capture, and the order says so.
+/// Without the gateway the places stay held beyond their time, and the outcome is unknown to the buyer. When the gateway is back,
+/// the payment completes. A gateway that lost its state cannot capture, and the order shows that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_gateway_dies_and_comes_back() {
-    let stage = Stage::new("the_gateway_dies_and_comes_back", "timeout_ms = 200\nagain_ms = 40\nwait_ms = 300\n").await;
+async fn the_gateway_crashes_and_restarts() {
+    let stage =
+        Stage::new("the_gateway_crashes_and_restarts", "timeout_ms = 200\nagain_ms = 40\nwait_ms = 300\n").await;
     event(&stage.port, "quick", 10, json!({"hold_ttl_ms": 200})).await;
-    let Stage { gateway, port, mut dice, server: _server, home: _home } = stage;
+    let Stage { gateway, port, mut rng, server: _server, home: _home } = stage;
     let node = gateway.address();
     let at = gateway.kill();
     assert_eq!(at, node);
-    let buyer = Shopper::new(&port, &mut dice);
+    let buyer = Shopper::new(&port, &mut rng);
     buyer.places("quick", "yard", 2).await.ok();
     let pay = buyer.body(json!({"payment": {"gateway": {"source": "ok"}}}));
     port.ask("cart.checkout", "pay", pay.clone()).await.no(602, "payment_pending");
     assert_eq!((buyer.state().await.as_str(), places(&port, "quick").await), ("checking_out", [8, 2, 0]));
-    // An unknown outcome frees nothing, and repeating it asks nothing twice.
+    // An unknown outcome frees nothing, and a repeat does not charge twice.
     port.ask("cart.checkout", "pay", pay.clone()).await.no(602, "payment_pending");
     assert_eq!(port.read("admin.audit", json!({})).await.ok()["carts"]["checking_out"], 1);
     let gateway = Gateway::start_at(at);
-    eventually("it is paid", async || (buyer.state().await == "done").then_some(())).await;
+    eventually("the order is paid", async || (buyer.state().await == "done").then_some(())).await;
     port.ask("cart.checkout", "pay", pay).await.ok();
     charged(&gateway, &buyer, &[("captured", 2 * PRICE, 2 * PRICE, 0)]).await;
     paid(&buyer, "captured").await;
 
-    // It dies with what it had set aside before that is captured.
-    let other = Shopper::new(&port, &mut dice);
+    // It dies with the authorization before the capture.
+    let other = Shopper::new(&port, &mut rng);
     other.places("finals", "yard", 1).await.ok();
     other.pay("capture-error-1000").await.ok();
     let at = gateway.kill();
@@ -180,8 +183,8 @@ async fn the_gateway_dies_and_comes_back() {
     audit(&port).await;
 }
 
-/// The gateway is taken out of the configuration: what was decided through it is answered as before, what is under way stays
-/// open and is counted, and nothing new is begun. With the gateway there again, it goes on.
+/// The gateway is removed from the configuration: its earlier decisions are answered as before, pending payments stay open and
+/// are counted, and no payment begins. With the gateway configured again, pending payments resume.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_gateway_is_taken_out_of_the_configuration() {
     let more = "timeout_ms = 200\nagain_ms = 40\nwait_ms = 300\n";
@@ -194,14 +197,14 @@ async fn the_gateway_is_taken_out_of_the_configuration() {
     // It is authorized, but the answer is lost.
     under_way.ask_as("pay", "cart.checkout", pay("timeout-8")).await.no(602, "payment_pending");
     let restart = async |stage: Stage, config: &str| {
-        let Stage { home, gateway, server, port, dice } = stage;
+        let Stage { home, gateway, server, port, rng } = stage;
         let address = server.address();
         drop(port);
         server.stop();
         home.write_config(config);
         let server = home.start_at(address);
         let port = Arc::new(server.port(Encoding::MsgPack).await);
-        Stage { home, gateway, server, port, dice }
+        Stage { home, gateway, server, port, rng }
     };
     stage = restart(stage, &format!("{CONFIG}[payments]\nwait_ms = 300\nagain_ms = 40\n")).await;
     let node = stage.server.address();

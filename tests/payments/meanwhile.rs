@@ -1,28 +1,28 @@
-//! What may be asked of a cart while it is being paid.
+//! Requests to a cart during its payment.
 
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::{PRICE, SOON, Stage, charged};
+use super::{FAST_RETRIES, PRICE, Stage, charged};
 use crate::common::{
     Answer, Encoding, Shopper, Theatre, eventually,
-    town::{event, places, product, stock, stock_is},
+    fixture::{event, places, product, stock, stock_is},
 };
 
-/// A cart that is being paid does not expire, takes no changes, and is paid once however often one asks.
+/// During its payment a cart does not expire, accepts no change, and is paid once despite repeats.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cart_that_is_being_paid() {
-    let mut stage = Stage::new("a_cart_that_is_being_paid", SOON).await;
+    let mut stage = Stage::new("a_cart_that_is_being_paid", FAST_RETRIES).await;
     event(&stage.port, "quick", 10, json!({"hold_ttl_ms": 150})).await;
-    let buyer = Shopper::new(&stage.port, &mut stage.dice);
+    let buyer = Shopper::new(&stage.port, &mut stage.rng);
     buyer.places("quick", "yard", 2).await.ok();
     let pay = buyer.body(json!({"payment": {"gateway": {"source": "timeout-3"}}}));
     let others = [stage.server.port(Encoding::Json).await, stage.server.port(Encoding::MsgPack).await];
     let all = join_all((0..100).map(|number| others[number % 2].ask("cart.checkout", "pay", pay.clone())));
     let meanwhile = async {
-        eventually("it is being paid", async || (buyer.state().await == "checking_out").then_some(())).await;
+        eventually("the cart is being paid", async || (buyer.state().await == "checking_out").then_some(())).await;
         buyer.places("quick", "yard", 1).await.no(301, "cart_not_active");
         buyer.set(1, 1).await.no(301, "cart_not_active");
         buyer.release(1).await.no(301, "cart_not_active");
@@ -31,7 +31,7 @@ async fn a_cart_that_is_being_paid() {
         let other = json!({"payment": {"gateway": {"source": "ok"}}});
         stage.port.ask("cart.checkout", "pay", buyer.body(other)).await.no(105, "request_id_reused");
         tokio::time::sleep(Duration::from_millis(200)).await;
-        // Its deadline is over by now.
+        // Its deadline has passed by now.
         assert_eq!((buyer.state().await.as_str(), places(&stage.port, "quick").await), ("checking_out", [8, 2, 0]));
     };
     let (answers, ()) = tokio::join!(all, meanwhile);
@@ -39,9 +39,9 @@ async fn a_cart_that_is_being_paid() {
     assert!(totals.iter().all(|total| total["amount"] == 2 * PRICE), "{totals:?}");
     charged(&stage.gateway, &buyer, &[("captured", 2 * PRICE, 2 * PRICE, 0)]).await;
     assert_eq!(places(&stage.port, "quick").await, [8, 0, 2]);
-    // Hot products are set aside before the gateway is asked; without them it never is.
+    // Hot products are reserved before the gateway is asked. If they are sold out, it is not asked.
     product(&stage.port, "hot", 1, json!({"hold": "at_checkout"})).await;
-    let [first, second] = [(); 2].map(|()| Shopper::new(&stage.port, &mut stage.dice));
+    let [first, second] = [(); 2].map(|()| Shopper::new(&stage.port, &mut stage.rng));
     first.stock("hot", 1).await.ok();
     second.stock("hot", 1).await.ok();
     let (one, other) = tokio::join!(first.pay("delay-50"), second.pay("delay-50"));
@@ -52,30 +52,30 @@ async fn a_cart_that_is_being_paid() {
     };
     no.no(401, "out_of_stock");
     charged(&stage.gateway, &winner, &[("captured", 350, 350, 0)]).await;
-    assert!(stage.gateway.charges(&loser.cart()).await.is_empty(), "no charge for what cannot be had");
+    assert!(stage.gateway.charges(&loser.cart()).await.is_empty(), "no charge for sold-out units");
     assert_eq!((loser.state().await.as_str(), stock(&stage.port, "hot").await), ("active", [0, 0, 1]));
-    // Declined, the hot ones go back on the shelf.
+    // After a decline the hot products are on sale again.
     product(&stage.port, "hotter", 1, json!({"hold": "at_checkout"})).await;
-    let third = Shopper::new(&stage.port, &mut stage.dice);
+    let third = Shopper::new(&stage.port, &mut stage.rng);
     third.stock("hotter", 1).await.ok();
     third.pay("decline").await.no(601, "payment_declined");
     stock_is(&stage.port, "hotter", [1, 0, 0]).await;
     stage.money_agrees().await;
 }
 
-/// The session is canceled while it is being paid: the sale stands, and is paid back.
+/// The session is canceled during the payment: the sale stands, and is refunded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn canceled_while_it_is_being_paid() {
-    let mut stage = Stage::new("canceled_while_it_is_being_paid", SOON).await;
+    let mut stage = Stage::new("canceled_while_it_is_being_paid", FAST_RETRIES).await;
     let theatre = Theatre::open(&stage.port, 1, (2, 8), None).await;
     let session = theatre.session();
-    let [paying, paid_for, holding] = [(); 3].map(|()| Shopper::new(&stage.port, &mut stage.dice));
+    let [paying, paid_for, holding] = [(); 3].map(|()| Shopper::new(&stage.port, &mut stage.rng));
     for (number, buyer) in [&paying, &paid_for, &holding].into_iter().enumerate() {
         buyer.seats(session, json!([[0, number]])).await.ok();
     }
     paid_for.pay("ok").await.ok();
     let cancel = async {
-        eventually("it is being paid", async || (paying.state().await == "checking_out").then_some(())).await;
+        eventually("the cart is being paid", async || (paying.state().await == "checking_out").then_some(())).await;
         stage.port.ask("session.cancel", "c", json!({"id": session, "reason": "fire"})).await.ok();
     };
     let (order, ()) = tokio::join!(paying.pay("delay-300"), cancel);

@@ -1,20 +1,20 @@
-//! What only an operator can see to.
+//! Payments that need an operator.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{PRICE, SOON, Stage, charged, open, open_are, paid};
+use super::{FAST_RETRIES, PRICE, Stage, charged, open, open_are, paid};
 use crate::common::{
     Shopper, eventually,
-    town::{audit, places, places_are},
+    fixture::{audit, places, places_are},
 };
 
-/// An authorization that is never answered: the places stay held, and an operator says how it ended.
+/// An authorization without an answer: the places stay held until an operator settles it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_operator_settles_it() {
+async fn an_operator_settles_an_unanswered_payment() {
     let more = "timeout_ms = 10_000\nagain_ms = 600_000\nwait_ms = 100\n";
-    let mut stage = Stage::new("an_operator_settles_it", more).await;
+    let mut stage = Stage::new("an_operator_settles_an_unanswered_payment", more).await;
     let buyers = [stage.holding(1).await, stage.holding(2).await, stage.holding(3).await];
     for buyer in &buyers {
         buyer.pay("timeout").await.no(602, "payment_pending");
@@ -26,12 +26,12 @@ async fn an_operator_settles_it() {
     ask("s1", settle(first, 9, "declined", None)).await.no(701, "not_found");
     ask("s2", settle(first, 1, "authorized", None)).await.no(101, "bad_request");
     ask("s3", settle(first, 1, "perhaps", None)).await.no(101, "bad_request");
-    // It was not set aside, as far as the operator knows; the gateway is told to give it up all the same.
+    // The operator records no authorization. The gateway is told to void it all the same.
     ask("s4", settle(first, 1, "declined", None)).await.ok();
     charged(&stage.gateway, first, &[("voided", PRICE, 0, 0)]).await;
     assert_eq!(first.state().await, "canceled");
     places_are(&stage.port, "finals", [495, 5, 0]).await;
-    // It was.
+    // The operator records an authorization.
     let ledger = stage.gateway.ledger().await;
     let reference = |buyer: &Shopper| {
         let charges = ledger["charges"].as_array().expect("charges");
@@ -43,7 +43,7 @@ async fn an_operator_settles_it() {
     ask("s6", settle(second, 1, "authorized", Some(&known))).await.ok();
     paid(second, "captured").await;
     charged(&stage.gateway, second, &[("captured", 2 * PRICE, 2 * PRICE, 0)]).await;
-    // Under a name that is not the gateway's it cannot be captured, and the order says so.
+    // The gateway does not know this reference, so the capture fails, and the order shows that.
     ask("s7", settle(third, 1, "authorized", Some("auth_999"))).await.ok();
     let order = paid(third, "capture_failed").await;
     assert_eq!(order["payment_status"]["reason"], "this is not its reference");
@@ -51,12 +51,12 @@ async fn an_operator_settles_it() {
     stage.money_agrees().await;
 }
 
-/// Payments with unknown outcomes are counted from the first moment to the last, whether or not a call to the gateway is under
-/// way, and after a restart too.
+/// Payments with unknown outcomes are counted from begin to end, with or without a call to the gateway under way, and after a
+/// restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_not_settled_is_counted() {
+async fn unsettled_payments_are_counted() {
     let more = "timeout_ms = 200\nagain_ms = 40\nwait_ms = 3_000\n";
-    let mut stage = Stage::new("what_is_not_settled_is_counted", more).await;
+    let mut stage = Stage::new("unsettled_payments_are_counted", more).await;
     let node = stage.server.address();
     assert_eq!(open(node, &stage.port).await, (0, 0));
     let refunded = stage.holding(1).await;
@@ -75,15 +75,15 @@ async fn what_is_not_settled_is_counted() {
     let unknown = stage.holding(1).await;
     unknown.pay("timeout").await.no(602, "payment_pending");
     open_are(node, &stage.port, (4, 0)).await;
-    // A payment that was recorded elsewhere is not asked for.
+    // A payment that was recorded elsewhere needs no call.
     stage.holding(1).await.checkout().await.ok();
     for _ in 0..10 {
-        // Asked again and again: in flight or not, they are as many.
+        // Retries do not change the count.
         assert_eq!(open(node, &stage.port).await, (4, 0));
     }
     stage = stage.crash().await;
     assert_eq!(open(node, &stage.port).await, (4, 0));
-    // The operator knows how they ended.
+    // The operator records their outcomes.
     let settle = |buyer: &Shopper, outcome: Value| {
         let mut body = json!({"cart": buyer.cart(), "attempt": 1});
         body.as_object_mut().expect("fields").extend(outcome.as_object().expect("fields").clone());
@@ -108,10 +108,10 @@ async fn what_is_not_settled_is_counted() {
     assert_eq!(open(node, &stage.port).await, (0, 0));
 }
 
-/// What fails for good is written down with its reason and counted, until the operator has seen to it.
+/// A permanent failure is recorded with its reason and counted until the operator settles it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_fails_for_good_is_the_operators() {
-    let mut stage = Stage::new("what_fails_for_good_is_the_operators", SOON).await;
+async fn permanent_failures_are_settled_by_the_operator() {
+    let mut stage = Stage::new("permanent_failures_are_settled_by_the_operator", FAST_RETRIES).await;
     let node = stage.server.address();
     let (void, refund, capture) = (stage.holding(1).await, stage.holding(2).await, stage.holding(3).await);
     void.pay("amount-7+void-error-1+void-fails").await.no(603, "amount_mismatch");
@@ -127,7 +127,7 @@ async fn what_fails_for_good_is_the_operators() {
     stage = stage.crash().await;
     assert_eq!(open(node, &stage.port).await, (0, 3));
     let requests = stage.gateway.ledger().await["requests"].clone();
-    // Where they are, and why.
+    // The audit and the histories name them and the reason.
     let keys = audit(&stage.port).await["failed_keys"].clone();
     let expected = [(&void, "void"), (&refund, "refund-1"), (&capture, "capture")]
         .map(|(buyer, step)| format!("{}-1-{step}", buyer.cart()));
@@ -146,13 +146,13 @@ async fn what_fails_for_good_is_the_operators() {
     ] {
         let history = stage.port.read("admin.history", cart(buyer)).await.ok();
         let entries = history["entries"].as_array().expect("entries");
-        let told = entries.iter().any(|entry| entry["event"] == event && entry["details"] == details);
-        assert!(told, "{event}: {details} is not in {history}");
+        let is_recorded = entries.iter().any(|entry| entry["event"] == event && entry["details"] == details);
+        assert!(is_recorded, "{event}: {details} is not in {history}");
     }
-    // It is final: the node does not ask again.
+    // The failure is final: the node does not retry.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(stage.gateway.ledger().await["requests"], requests);
-    // Done by hand.
+    // The operator settled it by hand.
     let settle = async |buyer: &Shopper, mut body: Value| {
         (body["cart"], body["attempt"]) = (buyer.cart().into(), 1.into());
         stage.port.ask("admin.settle", "seen-to", body).await.ok();
@@ -161,15 +161,15 @@ async fn what_fails_for_good_is_the_operators() {
     open_are(node, &stage.port, (0, 2)).await;
     settle(&refund, json!({"outcome": "refunded", "refund": 1})).await;
     open_are(node, &stage.port, (0, 1)).await;
-    // It will never be paid: the places are on sale again, and nothing else is left to do.
+    // The order will never be paid. Its places are on sale again, and nothing else remains to do.
     let body = json!({"order": capture.cart(), "reason": "never paid"});
     stage.port.ask("order.refund", "r2", body).await.ok();
     open_are(node, &stage.port, (0, 0)).await;
     places_are(&stage.port, "finals", [500, 0, 0]).await;
     let found = stage.port.read("admin.audit", cart(&void)).await.ok();
     assert_eq!(found["voids"], json!([{"attempt": 1, "status": {"state": "voided"}}]));
-    // Nothing is left to see to, and the carts leave memory.
-    eventually("they have left memory", async || {
+    // Nothing is open, and the carts leave memory.
+    eventually("the carts have left memory", async || {
         let status = stage.port.read("admin.status", json!({})).await.ok();
         (status["carts_archived"] == 3).then_some(())
     })

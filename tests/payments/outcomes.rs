@@ -1,18 +1,19 @@
-//! How payments end: paid once, not at all, given back, for nothing.
+//! Outcomes of payments: paid once, declined, refunded, free of charge.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::{PRICE, SOON, Stage, charged, open, paid};
+use super::{FAST_RETRIES, PRICE, Stage, charged, open, paid};
 use crate::common::{
     Shopper, eventually,
-    town::{audit, places, places_are, product, purchases, stock, stock_is},
+    fixture::{audit, places, places_are, product, purchases, stock, stock_is},
 };
 
-/// Worked examples 10 and 11, and everything that a gateway can do and still sells: slow, lost, garbage, late, twice.
+/// Worked examples 10 and 11, and every gateway fault that still ends in a sale: slow, lost, malformed, late and duplicate
+/// answers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_the_gateway_does_it_is_paid_once() {
-    let mut stage = Stage::new("whatever_the_gateway_does_it_is_paid_once", SOON).await;
+async fn an_order_is_paid_once_despite_gateway_faults() {
+    let mut stage = Stage::new("an_order_is_paid_once_despite_gateway_faults", FAST_RETRIES).await;
     let sources = [
         "ok",
         "delay-150",
@@ -49,11 +50,12 @@ async fn whatever_the_gateway_does_it_is_paid_once() {
     assert_eq!(open(stage.server.address(), &stage.port).await, (0, 0));
 }
 
-/// Declined: everything is given back at once, or kept to try again; another amount is given up; what fails for good is told.
+/// Declined: everything is released at once, or kept for another attempt. A wrong amount is voided. Permanent failures are
+/// reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn payments_that_come_to_nothing() {
-    let mut stage = Stage::new("payments_that_come_to_nothing", SOON).await;
-    // One is declined while another one buys.
+async fn failed_payments_release_or_keep_the_cart() {
+    let mut stage = Stage::new("failed_payments_release_or_keep_the_cart", FAST_RETRIES).await;
+    // One payment is declined while another cart buys.
     let (good, bad) = (stage.holding(5).await, stage.holding(5).await);
     let (good_order, bad_order) = tokio::join!(good.pay("ok"), bad.pay("decline"));
     good_order.ok();
@@ -63,7 +65,7 @@ async fn payments_that_come_to_nothing() {
     charged(&stage.gateway, &bad, &[("declined", 0, 0, 0)]).await;
     bad.pay("ok").await.no(301, "cart_not_active");
 
-    // Kept, and paid by another card.
+    // The cart is kept, and paid by another card.
     let buyer = stage.holding(3).await;
     let keep = |source: &str| json!({"payment": {"gateway": {"source": source, "on_decline": "keep"}}});
     buyer.ask("cart.checkout", keep("decline")).await.no(601, "payment_declined");
@@ -80,7 +82,7 @@ async fn payments_that_come_to_nothing() {
     )
     .await;
 
-    // Another amount.
+    // A wrong amount.
     let buyer = stage.holding(1).await;
     let no = buyer.pay("amount-7").await.no(603, "amount_mismatch");
     assert_eq!((&no["asked"], &no["got"]), (&json!(PRICE), &json!(7)));
@@ -92,7 +94,7 @@ async fn payments_that_come_to_nothing() {
     buyer.pay("amount-7+void-fails").await.no(603, "amount_mismatch");
     charged(&stage.gateway, &buyer, &[("authorized", 7, 0, 0)]).await;
 
-    // Sold, and the money never came: for the operator to see.
+    // Sold, but the capture failed: an operator sees it.
     let buyer = stage.holding(1).await;
     buyer.pay("capture-fails").await.ok();
     let order = paid(&buyer, "capture_failed").await;
@@ -104,10 +106,10 @@ async fn payments_that_come_to_nothing() {
     stage.money_agrees().await;
 }
 
-/// A payment that came to nothing is told again, also when the node was gone in between; the gateway is asked once.
+/// A repeat of a failed payment gets the same answer, also after a restart. The gateway is asked once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_came_to_nothing_is_told_again() {
-    let mut stage = Stage::new("what_came_to_nothing_is_told_again", SOON).await;
+async fn a_repeat_of_a_failed_payment_gets_the_same_answer() {
+    let mut stage = Stage::new("a_repeat_of_a_failed_payment_gets_the_same_answer", FAST_RETRIES).await;
     let pay =
         |source: &str, on_decline: &str| json!({"payment": {"gateway": {"source": source, "on_decline": on_decline}}});
     let (kept, gone, other) = (stage.holding(1).await, stage.holding(1).await, stage.holding(1).await);
@@ -134,16 +136,16 @@ async fn what_came_to_nothing_is_told_again() {
     assert_eq!(ended(other.get().await), (json!("canceled"), why));
     charged(&stage.gateway, &kept, &[("declined", 0, 0, 0)]).await;
     charged(&stage.gateway, &gone, &[("declined", 0, 0, 0)]).await;
-    // Another card is another request; and what was declined stays so.
+    // Another card is another request. The declined request stays declined.
     kept.ask_as("card 2", "cart.checkout", pay("ok", "keep")).await.ok();
     kept.ask_as("card 1", "cart.checkout", pay("late-1300+decline", "keep")).await.no(601, "payment_declined");
     stage.money_agrees().await;
 }
 
-/// What the buyer did not see is not sold: neither another total nor other lines, nor for another amount than was paid.
+/// A cart is sold only as the buyer saw it: the same total, the same lines, and the amount paid.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cart_that_differs_from_the_expectation_is_not_sold() {
-    let mut stage = Stage::new("a_cart_that_differs_from_the_expectation_is_not_sold", SOON).await;
+    let mut stage = Stage::new("a_cart_that_differs_from_the_expectation_is_not_sold", FAST_RETRIES).await;
     product(&stage.port, "flag", 100, Value::Null).await;
     let buyer = stage.holding(2).await;
     buyer.stock("flag", 1).await.ok();
@@ -171,10 +173,10 @@ async fn a_cart_that_differs_from_the_expectation_is_not_sold() {
     stage.money_agrees().await;
 }
 
-/// Refunds go through the gateway as often as it takes, once; by line and whole; what fails is told.
+/// A refund goes through the gateway with retries, once, by line or whole. Failures are reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn money_that_is_paid_back() {
-    let mut stage = Stage::new("money_that_is_paid_back", SOON).await;
+async fn refunds_go_through_the_gateway_once() {
+    let mut stage = Stage::new("refunds_go_through_the_gateway_once", FAST_RETRIES).await;
     product(&stage.port, "flag", 100, Value::Null).await;
     let refunds = async |buyer: &Shopper, expected: &[&str]| {
         eventually(&format!("refunds are {expected:?}"), async || {
@@ -203,13 +205,13 @@ async fn money_that_is_paid_back() {
         charged(&stage.gateway, &buyer, &[("captured", total, total, total)]).await;
         places_are(&stage.port, "finals", [500, 0, 0]).await;
     }
-    // At once after the sale: the capture comes first, however slow it is.
+    // Right after the sale: the capture comes first, however slow it is.
     let buyer = stage.holding(1).await;
     buyer.pay("capture-delay-200").await.ok();
     stage.port.ask("order.refund", "r3", json!({"order": buyer.cart(), "reason": "at once"})).await.ok();
     refunds(&buyer, &["refunded"]).await;
     charged(&stage.gateway, &buyer, &[("captured", PRICE, PRICE, PRICE)]).await;
-    // For good: the places are on sale again all the same.
+    // A permanent failure: the places are on sale again all the same.
     let buyer = stage.holding(1).await;
     buyer.pay("refund-fails").await.ok();
     stage.port.ask("order.refund", "r4", json!({"order": buyer.cart(), "reason": "ill"})).await.ok();
@@ -219,21 +221,21 @@ async fn money_that_is_paid_back() {
     stage.money_agrees().await;
 }
 
-/// What costs nothing needs no gateway to be sold.
+/// An order that costs nothing needs no gateway.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_order_that_costs_nothing() {
-    let mut stage = Stage::new("an_order_that_costs_nothing", SOON).await;
+    let mut stage = Stage::new("an_order_that_costs_nothing", FAST_RETRIES).await;
     product(&stage.port, "sample", 5, json!({"price": {"amount": 0, "currency": "EUR"}})).await;
-    let buyer = Shopper::new(&stage.port, &mut stage.dice);
+    let buyer = Shopper::new(&stage.port, &mut stage.rng);
     buyer.stock("sample", 1).await.ok();
     let order = buyer.pay("ok").await.ok();
     assert_eq!(order["total"]["amount"], 0);
     assert_eq!(order["payment_status"]["state"], "recorded", "{order}");
     assert_eq!(stock(&stage.port, "sample").await, [4, 0, 1]);
-    // Also if it is authorized only now. A refund of it needs no call.
+    // The same if it is authorized later. Its refund needs no call.
     let free = json!({"hold": "at_checkout", "price": {"amount": 0, "currency": "EUR"}});
     product(&stage.port, "leaflet", 5, free).await;
-    let other = Shopper::new(&stage.port, &mut stage.dice);
+    let other = Shopper::new(&stage.port, &mut stage.rng);
     other.stock("leaflet", 2).await.ok();
     other.pay("ok").await.ok();
     let refund = json!({"order": other.cart(), "reason": "unwanted"});

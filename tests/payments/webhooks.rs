@@ -1,4 +1,4 @@
-//! What the gateway says by itself.
+//! Webhooks of the gateway.
 
 use std::{
     net::SocketAddr,
@@ -12,18 +12,22 @@ use serde_json::{Value, json};
 
 use super::{PRICE, Stage, charged, paid};
 use crate::common::{
-    SECRET, http,
-    town::{audit, places},
+    SECRET,
+    fixture::{audit, places},
+    http,
 };
 
-/// Webhooks are believed if they are signed, and only then; they act once, late ones for what is over not at all.
+/// A webhook needs a valid signature, acts once, and has no effect on an ended payment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_webhook_may_do() {
-    let mut stage =
-        Stage::new("what_a_webhook_may_do", "timeout_ms = 10_000\nagain_ms = 600_000\nwait_ms = 20_000\n").await;
+async fn webhooks_need_a_signature_and_act_once() {
+    let mut stage = Stage::new(
+        "webhooks_need_a_signature_and_act_once",
+        "timeout_ms = 10_000\nagain_ms = 600_000\nwait_ms = 20_000\n",
+    )
+    .await;
     let node = stage.server.address();
     let buyer = stage.holding(2).await;
-    // It is never answered, and asked again only in ten minutes: a webhook is all there is.
+    // The call gets no answer, and a retry takes ten minutes, so only a webhook can settle it.
     let paying = {
         let buyer = stage.again(&buyer);
         let pay = json!({"payment": {"gateway": {"source": "timeout"}}});
@@ -58,7 +62,7 @@ async fn what_a_webhook_may_do() {
     let never = json!({"id": "evt-3", "key": format!("{}-7", buyer.cart()), "status": "declined", "reason": "no"});
     webhook(node, SECRET, 0, &never).await;
     assert_eq!(buyer.state().await, "checking_out");
-    // The true one, twice, and once more by many.
+    // The right webhook, twice, and several times concurrently.
     for _ in 0..3 {
         let (status, text) = webhook(node, SECRET, 0, &says(2 * PRICE)).await;
         assert!((200..300).contains(&status), "{status} {text}");
@@ -67,7 +71,7 @@ async fn what_a_webhook_may_do() {
     let once_more = says(2 * PRICE);
     join_all((0..10).map(|_| webhook(node, SECRET, 0, &once_more))).await;
     paid(&buyer, "captured").await;
-    // A decline that comes late changes nothing of what is sold.
+    // A late decline does not change a sale.
     let late = json!({"id": "evt-4", "key": key, "status": "declined", "reason": "too late"});
     webhook(node, SECRET, 0, &late).await;
     paid(&buyer, "captured").await;
@@ -77,7 +81,7 @@ async fn what_a_webhook_may_do() {
     assert_eq!(places(&stage.port, "finals").await, [498, 0, 2]);
 }
 
-/// Posts a webhook as a gateway would, signed with this secret this many seconds from now.
+/// Posts a webhook as the gateway would, signed with this secret at this many seconds from now.
 async fn webhook(node: SocketAddr, secret: &str, shift_s: i64, body: &Value) -> (u16, String) {
     let text = body.to_string();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64;

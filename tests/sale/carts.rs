@@ -1,4 +1,4 @@
-//! Carts: one effect a request, all or none, given back, and each its token's alone.
+//! Carts: one effect per request, all or nothing, release, and access by token only.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::{CART, TOKEN, hold};
-use crate::common::{Answer, Dice, Encoding, Home, Theatre, checkout, eventually};
+use crate::common::{Answer, Encoding, Home, Rng, Theatre, checkout, eventually};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_id_has_one_effect() {
@@ -19,12 +19,12 @@ async fn a_request_id_has_one_effect() {
     let first = port.ask("cart.hold_best", "a", best.clone()).await.ok();
     assert_eq!(port.ask("cart.hold_best", "a", best.clone()).await.ok(), first);
     let elsewhere = other.ask("cart.hold_best", "a", best.clone()).await.ok();
-    assert_eq!(elsewhere["lines"], first["lines"], "also in the other encoding, on another connection");
+    assert_eq!(elsewhere["lines"], first["lines"], "the same in the other encoding, on another connection");
     let another = json!({"token": TOKEN, "session": session, "count": 3});
     port.ask("cart.hold_best", "a", another.clone()).await.no(105, "request_id_reused");
     port.ask("cart.hold_seats", "a", hold(TOKEN, session, json!([[0, 0]]))).await.no(105, "request_id_reused");
 
-    // A hundred at once, over both connections: one effect, a hundred equal answers.
+    // A hundred concurrent requests over both connections: one effect, a hundred equal answers.
     let asks = (0..100).map(|number| [&port, &other][number % 2].ask("cart.hold_best", "b", another.clone()));
     let lines: Vec<Value> = join_all(asks).await.into_iter().map(|answer| answer.ok()["lines"].clone()).collect();
     assert!(lines.iter().all(|line| *line == lines[0]), "{lines:?}");
@@ -39,7 +39,7 @@ async fn a_request_id_has_one_effect() {
     let audit = port.read("admin.audit", json!({})).await.ok();
     assert_eq!((audit["orders"].as_u64(), audit["sold_seats"].as_u64()), (Some(1), Some(5)), "{audit}");
     assert_eq!(audit["violations"], json!([]));
-    // A refused one is decided afresh.
+    // A refused request is decided again.
     let late = "11111111111111111111111111111111";
     let line = &lines[0][0]["seats"];
     port.ask("cart.hold_seats", "d", hold(late, session, line.clone())).await.no(201, "seats_taken");
@@ -64,9 +64,9 @@ async fn several_lines_are_held_all_or_none() {
     };
     let no = port.ask("cart.hold_all", "1", lines(json!([[0, 0], [0, 1]]))).await.no(201, "seats_taken");
     assert_eq!(no["seats"], json!([[0, 0]]));
-    // What was granted is given back: nothing but the rival's seat is held anywhere.
+    // The granted part is released: only the other cart's seat is held.
     for (session, held) in [(one, 0), (two, 0), (three, 1)] {
-        eventually("the granted lines are given back", async || {
+        eventually("the granted lines are released", async || {
             (theatre.map(&port, session).await.held == held).then_some(())
         })
         .await;
@@ -83,7 +83,7 @@ async fn several_lines_are_held_all_or_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_given_back_can_be_had_again() {
+async fn released_seats_can_be_held_again() {
     let home = Home::new();
     let server = home.start();
     let port = server.port(Encoding::MsgPack).await;
@@ -103,7 +103,7 @@ async fn what_is_given_back_can_be_had_again() {
     assert_eq!(cart["lines"].as_array().map(Vec::len), Some(1));
     shows("h.h.............").await;
     port.ask("cart.release", "5", json!({"token": TOKEN, "line": 2})).await.no(303, "no_such_line");
-    // The repeat of a release whose seat another cart holds by now changes nothing.
+    // The repeat of a release must not release a seat that another cart holds by now.
     let rival = "33333333333333333333333333333333";
     port.ask("cart.hold_seats", "6", hold(rival, session, json!([[0, 1]]))).await.ok();
     port.ask("cart.release", "3", json!({"token": TOKEN, "line": 1, "seats": [[0, 1]]})).await.ok();
@@ -135,16 +135,16 @@ async fn a_cart_opens_to_its_token_alone() {
     assert_eq!(theatre.map(&port, theatre.session()).await.held, 1);
 }
 
-/// Five hundred connections ask for one seat at once: one gets it, the others are refused.
+/// Five hundred connections ask for one seat at once. One gets it, the others are refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_want_one_seat() {
-    let mut dice = Dice::of_test("five_hundred_want_one_seat");
+    let mut rng = Rng::of_test("five_hundred_want_one_seat");
     let home = Home::new();
     let server = home.start();
     let port = server.port(Encoding::MsgPack).await;
     let theatre = Arc::new(Theatre::open(&port, 1, (2, 8), None).await);
     let ports = server.ports(500).await;
-    let tokens: Vec<String> = ports.iter().map(|_| dice.token()).collect();
+    let tokens: Vec<String> = ports.iter().map(|_| rng.token()).collect();
     let asks = ports
         .iter()
         .zip(&tokens)

@@ -1,4 +1,4 @@
-//! Deadlines: what is untouched expires in time, and once.
+//! Deadlines: untouched carts expire in time, and once.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use super::{TOKEN, hold};
-use crate::common::{Answer, Dice, Encoding, Home, Theatre, checkout, eventually};
+use crate::common::{Answer, Encoding, Home, Rng, Theatre, checkout, eventually};
 
 const HALF_AN_HOUR_MS: u64 = 30 * 60 * 1000;
 
-/// Held until the deadline, free at most the grace after it; the cart stays as history.
+/// Held until the deadline, free at most the grace after it. The cart stays readable.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_untouched_cart_expires() {
     const GRACE_MS: u64 = 2_000;
@@ -27,7 +27,7 @@ async fn an_untouched_cart_expires() {
     let freed = eventually("the seats are free", async || {
         let before = now_ms();
         let map = theatre.map(&port, session).await;
-        // No hold ends early: reads before the deadline show it.
+        // No hold ends early: earlier reads show it.
         assert!(map.held == 2 || before >= deadline || now_ms() >= deadline, "{} is free too early", session);
         (map.held == 0).then_some(before)
     })
@@ -43,11 +43,11 @@ async fn an_untouched_cart_expires() {
     port.ask("cart.hold_seats", "4", hold(again, session, json!([[0, 0], [0, 1]]))).await.ok();
 }
 
-/// Checkouts a few milliseconds around the deadline: each is a sale or an expiry, and the map agrees.
+/// Checkouts within milliseconds of the deadline: each is a sale or an expiry, and the map agrees.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn checkout_and_expiry_have_one_winner() {
     const TTL_MS: u64 = 300;
-    let mut dice = Dice::of_test("checkout_and_expiry_have_one_winner");
+    let mut rng = Rng::of_test("checkout_and_expiry_have_one_winner");
     let home = Home::new();
     let server = home.start();
     let port = server.port(Encoding::MsgPack).await;
@@ -70,14 +70,14 @@ async fn checkout_and_expiry_have_one_winner() {
             }
         }
     };
-    let races: Vec<_> = (0..60).map(|number| race(number, dice.token(), TTL_MS - 12 + dice.below(16) as u64)).collect();
+    let races: Vec<_> = (0..60).map(|number| race(number, rng.token(), TTL_MS - 12 + rng.below(16) as u64)).collect();
     let orders = join_all(races).await;
     let expected: String = orders.iter().map(|order| if order.is_some() { 's' } else { '.' }).collect();
-    eventually(&format!("sold is what was sold: {expected}"), async || {
+    eventually(&format!("the map shows {expected} sold"), async || {
         (theatre.map(&port, session).await.seats == expected).then_some(())
     })
     .await;
-    println!("{} of 60 were sold", orders.iter().flatten().count());
+    println!("{} of 60 carts were sold", orders.iter().flatten().count());
     for order in orders.into_iter().flatten() {
         port.read("order.get", json!({"order": order})).await.ok();
     }
@@ -89,7 +89,7 @@ async fn checkout_and_expiry_have_one_winner() {
     );
 }
 
-/// Deadlines are instants, not spans: a cart whose deadline passed while the node was down is expired when it is back.
+/// Deadlines are instants, not durations: a cart whose deadline passed while the node was down is expired after the restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deadlines_survive_a_restart() {
     let home = Home::new();

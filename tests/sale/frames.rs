@@ -1,4 +1,4 @@
-//! A purchase frame by frame, as the protocol has them.
+//! A purchase frame by frame, as documented in the protocol.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ async fn a_purchase_frame_by_frame_in_messagepack() {
     frame_by_frame(Encoding::MsgPack).await;
 }
 
-/// The purchase of domain.md's first two examples, frame by frame as the protocol has them, in one encoding.
+/// The purchase of the first two examples in domain.md, frame by frame, in one encoding.
 async fn frame_by_frame(encoding: Encoding) {
     let home = Home::new();
     let server = home.start();
@@ -117,7 +117,7 @@ async fn frame_by_frame(encoding: Encoding) {
     assert_eq!(&map.seats[16..32], ".....sss........");
     let three = port.read("session.map", json!({"id": "hamlet-tonight", "view": "2,1,0"})).await.ok();
     assert_eq!(three["states"].as_array().expect("states")[20..25], [2, 0, 0, 0, 2]);
-    // A bought seat is refused as one.
+    // A bought seat is refused as sold.
     let no = port
         .ask("cart.hold_seats", "c2-2", hold(other, "hamlet-tonight", json!([[1, 6]])))
         .await
@@ -129,7 +129,7 @@ async fn frame_by_frame(encoding: Encoding) {
     server.stop();
 }
 
-/// The frame without what differs from run to run; that is checked to be there, and to be what it should.
+/// The frame without values that differ from run to run, whose types are checked.
 fn steady(port: &Port, mut frame: Value) -> Value {
     fn walk(encoding: Encoding, value: &mut Value) {
         match value {

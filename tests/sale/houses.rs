@@ -1,4 +1,4 @@
-//! Halls of every shape, their sessions and what is off sale in them; and how the node says that it is well.
+//! Halls of every shape, their sessions, and blocked seats; and the node's health endpoints.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{TOKEN, hold};
 use crate::common::{self, Encoding, Home, Map, Theatre, checkout, time};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_port_says_how_the_node_is() {
+async fn health_endpoints_report_the_node() {
     let home = Home::new();
     let server = home.start();
     let port = server.port(Encoding::Json).await;
@@ -68,11 +68,7 @@ async fn a_cinema_row_in_its_three_numbers() {
     assert_eq!(row().await, [2, 1, 1, 2, 2]);
     let order = port.ask("cart.checkout", "3", checkout(TOKEN)).await.ok();
     assert_eq!(row().await, [2, 0, 0, 2, 2]);
-    assert_eq!(
-        port.ask("cart.checkout", "3", checkout(TOKEN)).await.ok(),
-        order,
-        "the repeat answers as the first did"
-    );
+    assert_eq!(port.ask("cart.checkout", "3", checkout(TOKEN)).await.ok(), order, "a repeat gets the first answer");
     port.ask("cart.checkout", "4", checkout(TOKEN)).await.no(301, "cart_not_active");
     assert_eq!(row().await, [2, 0, 0, 2, 2]);
 }
@@ -100,7 +96,7 @@ async fn blocked_seats_are_off_sale() {
     assert_eq!(theatre.map(&port, session).await.seats, "..hhhhhh");
 }
 
-/// An importer's batch: each item has its own answer, in order, and a repeat of the whole changes nothing.
+/// An importer's batch: each item has its own answer, in order, and a repeat of the batch changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_house_is_imported_in_one_batch() {
     let home = Home::new();
@@ -118,7 +114,7 @@ async fn a_house_is_imported_in_one_batch() {
             json!({"venue": "royal", "from": time(&port, 1_900_000_000_000), "to": time(&port, 1_900_000_000_001)});
         let first = port.read("session.search", window).await.ok();
         assert_eq!(first["sessions"][0]["id"], theatre.session());
-        // One wrong item does not touch the others.
+        // One invalid item does not affect the others.
         let items = json!([
             {"op": "venue.get", "body": {"id": "nowhere"}},
             {"op": "session.block", "rid": "b1", "body": {"id": theatre.session(), "seats": [[0, 0]]}},
@@ -133,7 +129,7 @@ async fn a_house_is_imported_in_one_batch() {
         assert_eq!(theatre.map(&port, theatre.session()).await.blocked, 1);
     }
     let port = server.port(Encoding::Json).await;
-    // The hall is booked for the time; back to back is allowed.
+    // The hall is booked for the time. Adjacent sessions are allowed.
     let session = |id: &str, starts_at: u64| {
         json!({"id": id, "venue": "royal", "hall": "main", "title": "lear", "starts_at": time(&port, starts_at),
             "ends_at": time(&port, starts_at + 1_000), "prices": {"standard": {"amount": 1, "currency": "EUR"}}})

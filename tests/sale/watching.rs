@@ -1,4 +1,4 @@
-//! Watchers, by hand, with the library and at a terminal.
+//! Watchers: raw frames, the client library, and a terminal.
 
 use std::{
     io::{BufRead, BufReader},
@@ -13,12 +13,12 @@ use serde_json::json;
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{TOKEN, hold};
-use crate::common::{self, Answer, Dice, Encoding, Home, Map, Port, Theatre, checkout, eventually};
+use crate::common::{self, Answer, Encoding, Home, Map, Port, Rng, Theatre, checkout, eventually};
 
-/// The counts of several sessions, at a terminal, while one of them is sold; one of them there is not.
+/// The counts of several sessions at a terminal, while one of them is sold. One session does not exist.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn counts_of_sessions_are_followed_line_by_line() {
-    let mut dice = Dice::of_test("counts_of_sessions_are_followed_line_by_line");
+    let mut rng = Rng::of_test("counts_of_sessions_are_followed_line_by_line");
     let home = Home::new();
     let server = home.start();
     let buyer = server.port(Encoding::Json).await;
@@ -30,10 +30,10 @@ async fn counts_of_sessions_are_followed_line_by_line() {
     let mut command = Command::new(common::BOXOFFICE);
     command.args(["watch", one, two, "nowhere", "--address"]).arg(server.address().to_string());
     let mut watching = command.stdout(Stdio::piped()).spawn().expect("the program runs");
-    let lines = BufReader::new(watching.stdout.take().expect("it is piped")).lines();
+    let lines = BufReader::new(watching.stdout.take().expect("the output is piped")).lines();
     let (say, mut lines_said) = mpsc::unbounded_channel();
     std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| say.send(line)));
-    let mut said = async |words: String| {
+    let mut output = async |words: String| {
         let found = async {
             while let Some(line) = lines_said.recv().await {
                 if line.ends_with(&words) {
@@ -42,35 +42,36 @@ async fn counts_of_sessions_are_followed_line_by_line() {
             }
             panic!("it ended without {words:?}");
         };
-        timeout(common::PATIENCE, found).await.unwrap_or_else(|_| panic!("{words:?} does not come"));
+        timeout(common::TIMEOUT, found).await.unwrap_or_else(|_| panic!("{words:?} does not come"));
     };
-    said("there is no session nowhere".into()).await;
+    output("there is no session nowhere".into()).await;
     for (session, seats) in [(one, 8), (two, 4)] {
-        let token = dice.token();
+        let token = rng.token();
         buyer.ask("cart.hold_seats", "1", hold(&token, session, json!([[0, 0], [0, 1]]))).await.ok();
-        said(format!("{} free, 2 held, 0 sold, 0 blocked", seats - 2)).await;
+        output(format!("{} free, 2 held, 0 sold, 0 blocked", seats - 2)).await;
         buyer.ask("cart.checkout", "2", checkout(&token)).await.ok();
-        said(format!("{} free, 0 held, 2 sold, 0 blocked", seats - 2)).await;
+        output(format!("{} free, 0 held, 2 sold, 0 blocked", seats - 2)).await;
     }
     let pid = rustix::process::Pid::from_child(&watching);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("the process runs");
     assert!(watching.wait().expect("it ends").success());
 }
 
-/// Threads that watch give way to those that sell, by as much as the configuration says.
+/// Watching threads have a higher niceness than selling threads, by the configured amount.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_watches_gives_way_to_who_sells() {
-    // `17 (name) S …`: the niceness is the 17th after the name.
+async fn watching_threads_yield_to_selling_threads() {
+    // `17 (name) S …`: the niceness is the 17th field after the name.
     let niceness =
         |stat: &str| stat.rsplit_once(") ").and_then(|(_, after)| after.split(' ').nth(16)).map(str::to_owned);
-    // Threads of which the configuration says nothing have that of their process, and that has the test's.
-    let own = niceness(&std::fs::read_to_string("/proc/self/stat").expect("it runs")).expect("a niceness");
+    // Other threads have the niceness of their process, which is the test's.
+    let own = niceness(&std::fs::read_to_string("/proc/self/stat").expect("the process runs")).expect("a niceness");
     for (config, nice) in [("", "10"), ("[threads]\nwatching_nice = 3\n", "3"), ("[threads]\nwatching_nice = 0\n", "0")]
     {
         let server = Home::with_config(config).start();
         let mut seen = Vec::new();
-        for thread in std::fs::read_dir(format!("/proc/{}/task", server.pid())).expect("it runs") {
-            let stat = std::fs::read_to_string(thread.expect("a thread").path().join("stat")).expect("it runs");
+        for thread in std::fs::read_dir(format!("/proc/{}/task", server.pid())).expect("the process runs") {
+            let stat =
+                std::fs::read_to_string(thread.expect("a thread").path().join("stat")).expect("the process runs");
             let (before, _) = stat.rsplit_once(") ").expect("a name");
             let (_, name) = before.split_once('(').expect("a name");
             seen.push((name.to_owned(), niceness(&stat).expect("a niceness")));
@@ -86,7 +87,7 @@ async fn who_watches_gives_way_to_who_sells() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watchers_see_every_version_and_each_other() {
-    let mut dice = Dice::of_test("watchers_see_every_version_and_each_other");
+    let mut rng = Rng::of_test("watchers_see_every_version_and_each_other");
     let home = Home::new();
     let server = home.start();
     let buyer = server.port(Encoding::Json).await;
@@ -105,17 +106,17 @@ async fn watchers_see_every_version_and_each_other() {
     }
     assert_eq!(feeds[0], feeds[1], "a feed's number is the node's");
     assert_eq!(maps[0], maps[1]);
-    // One of the watchers buys; the other sees it.
+    // One of the watchers buys, and the other sees it.
     watchers[0].ask("cart.hold_seats", "1", hold(TOKEN, session, json!([[0, 0], [0, 1]]))).await.ok();
     let version = theatre.map(&buyer, session).await.version;
     for (port, map) in watchers.iter().zip(&mut maps) {
         follow(port, map, feeds[0], version).await;
         assert_eq!(&map.seats[..4], "hh..");
     }
-    // A crowd; every version that is shown is the sum of what was shown before.
-    let crowd = (0..60).map(|_| {
-        let (token, row, seat) = (dice.token(), dice.below(4), dice.below(7));
-        let (buyer, buys) = (&buyer, dice.percent(50));
+    // Concurrent buyers. Every version is the sum of the deltas so far.
+    let clients = (0..60).map(|_| {
+        let (token, row, seat) = (rng.token(), rng.below(4), rng.below(7));
+        let (buyer, buys) = (&buyer, rng.percent(50));
         async move {
             let held =
                 buyer.ask("cart.hold_seats", "1", hold(&token, session, json!([[row, seat], [row, seat + 1]]))).await;
@@ -126,7 +127,7 @@ async fn watchers_see_every_version_and_each_other() {
             }
         }
     });
-    join_all(crowd.collect::<Vec<_>>()).await;
+    join_all(clients.collect::<Vec<_>>()).await;
     let last = eventually("nothing but one cart is held", async || {
         let map = theatre.map(&buyer, session).await;
         (map.held == 2).then_some(map)
@@ -141,7 +142,7 @@ async fn watchers_see_every_version_and_each_other() {
     buyer.read("watch", json!({"entity": "session/nowhere"})).await.no(701, "not_found");
 }
 
-/// The next frames of a feed, applied until the map is at this version or later.
+/// Applies the next frames of a feed until the map is at this version or later.
 async fn follow(port: &Port, map: &mut Map, feed: u64, version: u64) {
     while map.version < version {
         let frame = port.other().await;
@@ -153,10 +154,10 @@ async fn follow(port: &Port, map: &mut Map, feed: u64, version: u64) {
     }
 }
 
-/// The library: the same sale, typed, with a watch of its own; carts and their deadlines survive an orderly restart, and
-/// neither a buyer nor a watcher notices more than a pause.
+/// The same sale with the client library and a watch. Carts and their deadlines survive an orderly restart, and buyers and
+/// watchers notice only a pause.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_client_library_rides_over_a_restart() {
+async fn the_client_library_survives_a_restart() {
     let home = Home::new();
     let server = home.start();
     let address = server.address();
@@ -193,16 +194,16 @@ async fn the_client_library_rides_over_a_restart() {
     server.stop();
     let server = home.start_at(address);
     let after = cart.get().await.expect("the cart").value;
-    assert_eq!(after, before, "its lines and its deadline are what they were");
+    assert_eq!(after, before, "its lines and its deadline are unchanged");
     assert_eq!(client.order_get(order.id).await.expect("the order").value.order, order);
     let no = Cart::new(&client).hold_seats(&session, [Seat { row: 0, seat: 1 }]).await.expect_err("it is held");
     assert_eq!(no.refusal().map(|no| (no.code, no.states.clone())), Some((201, vec![SeatState::Held])));
     let bought = cart.checkout(recorded("card", "2"), None).await.expect("an order").value;
     assert_eq!(bought.order.total.amount, 8_000);
-    // The watch goes on by itself, to the same map.
+    // The watch resumes by itself, with the same map.
     let there = client.session_map(&session).await.expect("a map").value;
     assert_eq!((there.counts.sold, there.counts.held), (5, 0));
-    let deadline = tokio::time::Instant::now() + common::PATIENCE;
+    let deadline = tokio::time::Instant::now() + common::TIMEOUT;
     while watch.map().is_none_or(|map| map.counts() != there.counts) {
         tokio::time::timeout_at(deadline, watch.next()).await.expect("the map in time").expect("a map");
     }

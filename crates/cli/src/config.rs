@@ -457,13 +457,13 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("b.toml");
         fs::write(&path, text).expect("a written file");
-        let error = Config::load(Some(&path)).expect_err("this file is wrong").to_string();
+        let error = Config::load(Some(&path)).expect_err("an invalid file").to_string();
         error.rsplit_once("b.toml: ").expect("the file is named").1.to_owned()
     }
 
     #[test]
     fn the_built_in_configuration_is_the_default() {
-        let config = Config::load(None).expect("the built-in configuration is right");
+        let config = Config::load(None).expect("the built-in configuration is valid");
         let default = NodeConfig::default();
         assert_eq!(config.node.shards, default.shards);
         assert_eq!(*config.node.rules, Rules::default());
@@ -475,17 +475,17 @@ mod tests {
     }
 
     #[test]
-    fn origins_are_as_browsers_say_them() {
-        assert!(Config::load(None).expect("the built-in configuration is right").origins.is_empty());
+    fn origins_have_the_form_of_browsers() {
+        assert!(Config::load(None).expect("the built-in configuration is valid").origins.is_empty());
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("b.toml");
         let text = "[listen]\norigins = [\"https://tickets.example\", \"http://localhost:3000\"]\n";
         fs::write(&path, text).expect("a written file");
-        let config = Config::load(Some(&path)).expect("this file is right");
+        let config = Config::load(Some(&path)).expect("a valid file");
         assert_eq!(config.origins, ["https://tickets.example", "http://localhost:3000"]);
         for wrong in ["*", "tickets.example", "https://", "https://tickets.example/", "https://Tickets.example"] {
-            let said = refused(&format!("[listen]\norigins = [\"http://a\", {wrong:?}]\n"));
-            assert!(said.starts_with(&format!("line 2: listen.origins: {wrong:?} is not an origin")), "{said}");
+            let error = refused(&format!("[listen]\norigins = [\"http://a\", {wrong:?}]\n"));
+            assert!(error.starts_with(&format!("line 2: listen.origins: {wrong:?} is not an origin")), "{error}");
         }
     }
 

@@ -153,16 +153,16 @@ pub(crate) fn edge_limits(shares: &Shares, demand: &Demand) -> Limits {
 mod tests {
     use super::*;
 
-    const USUAL: Demand = Demand { connections: 16_384, is_configured: false, has_peers: true, calls: 0 };
+    const DEFAULT: Demand = Demand { connections: 16_384, is_configured: false, has_peers: true, calls: 0 };
 
     #[test]
     fn everything_that_may_be_open_at_once_fits() {
         for all in [208, 256, 512, 1_024, 4_096, 20_000, 1 << 20] {
             for has_peers in [false, true] {
                 for calls in [0, 256] {
-                    let demand = Demand { has_peers, calls, ..USUAL };
+                    let demand = Demand { has_peers, calls, ..DEFAULT };
                     let Ok(shares) = share(all, &demand) else {
-                        assert!(all < 256, "{all} are enough");
+                        assert!(all < 256, "{all} should be enough");
                         continue;
                     };
                     let Shares { connections, turned_away, strangers, calls, .. } = shares;
@@ -173,15 +173,15 @@ mod tests {
                 }
             }
         }
-        assert_eq!(share(1 << 20, &USUAL).map(|shares| shares.connections), Ok(16_384));
+        assert_eq!(share(1 << 20, &DEFAULT).map(|shares| shares.connections), Ok(16_384));
     }
 
     #[test]
     fn one_network_takes_at_most_half_of_the_connections() {
         for all in [256, 1_024, 4_096, 1 << 20] {
-            let shares = share(all, &USUAL).expect("they are enough");
+            let shares = share(all, &DEFAULT).expect("enough descriptors");
             let budget = of_one_network(512, &shares);
-            // Twice as many for the moment in which a key may be shown.
+            // Twice as many until the client has sent its key.
             assert!(budget >= 1 && 2 * budget as usize <= shares.connections / 2, "{budget} of {}", shares.connections);
             assert_eq!(of_one_network(0, &shares), 0, "0 is without a limit");
         }
@@ -189,19 +189,26 @@ mod tests {
 
     #[test]
     fn too_many_connections_are_refused_with_the_possible_number() {
-        let said = Demand { connections: 2_000, is_configured: true, ..USUAL };
-        let refused = share(1_024, &said).expect_err("too many");
+        let demand = Demand { connections: 2_000, is_configured: true, ..DEFAULT };
+        let refused = share(1_024, &demand).expect_err("too many");
         let number = |after: &str| -> u64 {
-            let rest = refused.split_once(after).expect("it is said").1;
+            let rest = refused.split_once(after).expect("the message names the limit").1;
             rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok()).expect("a number")
         };
-        let fits = Demand { connections: number("set limits.connections to ") as usize, ..said };
+        let fits = Demand { connections: number("set limits.connections to ") as usize, ..demand };
         assert!(share(1_024, &fits).is_ok(), "{refused}");
-        assert!(share(number("allow the process "), &said).is_ok(), "{refused}");
-        let refused = share(150, &USUAL).expect_err("too few");
-        let least: u64 =
-            refused.split_once("allow it ").expect("it is said").1.split(' ').next().unwrap().parse().unwrap();
+        assert!(share(number("allow the process "), &demand).is_ok(), "{refused}");
+        let refused = share(150, &DEFAULT).expect_err("too few");
+        let least: u64 = refused
+            .split_once("allow it ")
+            .expect("the message names the limit")
+            .1
+            .split(' ')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
         // Other shares grow a little with the total.
-        assert!(share(least + 8, &USUAL).is_ok(), "{refused}");
+        assert!(share(least + 8, &DEFAULT).is_ok(), "{refused}");
     }
 }

@@ -167,7 +167,7 @@ mod tests {
         let (mut limit, mut now) = (ConcurrencyLimit::new(64), Instant::now());
         assert_eq!((0..100).filter(|_| limit.try_acquire(now)).count(), 64);
         (0..64).for_each(|_| limit.on_busy(WAIT, now));
-        assert!(!limit.try_acquire(now), "the node said when to try again");
+        assert!(!limit.try_acquire(now), "the node named the time to retry");
         now += WAIT;
         assert_eq!((0..100).filter(|_| limit.try_acquire(now)).count(), 32);
         (0..32).for_each(|_| limit.on_answer());

@@ -166,7 +166,7 @@ mod tests {
         let mut attempts = InDoubtAttempts::default();
         attempts.add((0, 1));
         requests.remember("r".into(), attempts, deadline);
-        // The next call was only refused.
+        // The next call got only a refusal.
         let mut again = InDoubtAttempts::after(requests.get(&"r".into(), deadline));
         requests.remember("r".into(), again, later);
         assert_eq!(requests.get(&"r".into(), deadline + LATE_MAX), InDoubt::None);
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(
             requests.get(&"r".into(), deadline + LATE_MAX),
             InDoubt::One((0, 1)),
-            "the first attempt may still be on its way"
+            "the first attempt may still arrive"
         );
         assert_eq!(requests.get(&"r".into(), later + LATE_MAX), InDoubt::None);
     }

@@ -204,7 +204,7 @@ mod tests {
         Delta { from, to, changes: changes.to_vec(), counts, areas: Vec::new() }
     }
 
-    /// One character a seat.
+    /// One character per seat.
     fn render(map: &MapState) -> String {
         let letter = |state| match state {
             SeatState::Free => '.',
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_noticed_and_an_overlap_is_not_a_gap() {
+    fn a_gap_is_detected_and_an_overlap_is_not_a_gap() {
         let mut map = map();
         let later = delta(8, 9, &[(0, SeatState::Held)], counts(1, 2, 1, 1));
         assert_eq!(map.apply_delta(later), Ok(Applied::Gap));

@@ -96,7 +96,7 @@ mod tests {
         }
         assert_eq!(changes.answered(request(0)), None, "the oldest is forgotten");
         for number in 1..=CHANGES_MAX as u64 {
-            let known = changes.answered(request(number)).expect("it is remembered").expect("it is the same");
+            let known = changes.answered(request(number)).expect("a remembered request").expect("the same body");
             assert_eq!((known.version, known.detail), (number + 1, number + 100));
         }
         let other = Request { body: 0, ..request(1) };

@@ -69,7 +69,7 @@ mod tests {
         for number in 0..=REMEMBERED_MAX as u64 {
             memory.remember(3 * number, &Remembered::alone(request(number), Answer::Done));
         }
-        assert_eq!(memory.answered(request(0)), None, "the oldest went");
+        assert_eq!(memory.answered(request(0)), None, "the oldest is forgotten");
         assert_eq!(memory.answered(request(1)), Some(Ok((Answer::Done, 3))));
         let other = Request { id: RequestHash(1), body: 2 };
         assert_eq!(memory.answered(other), Some(Err(Refusal::RequestIdReused)));

@@ -59,9 +59,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bytes_are_postcards_behind_those_that_were_there() {
+    fn packed_bytes_are_appended_postcard_bytes() {
         let value = ("text", [1_u64, 300, u64::MAX], Some(-7_i32), [9_u8; 3]);
-        let written = postcard::to_allocvec(&value).expect("it can be written");
+        let written = postcard::to_allocvec(&value).expect("the value can be encoded");
         assert_eq!(append(&value, Vec::new()), written);
         assert_eq!(append(&value, alloc::vec![1, 2]), [&[1, 2][..], &written].concat());
     }

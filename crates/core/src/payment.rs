@@ -335,7 +335,7 @@ mod tests {
     use crate::id::CartId;
 
     #[test]
-    fn keys_are_read_as_they_are_written() {
+    fn payment_keys_round_trip() {
         let key = PaymentKey { cart: CartId(0xab), attempt: 7 };
         assert_eq!(key.to_string(), "000000000000000000000000000000ab-7");
         assert_eq!(key.to_string().parse(), Ok(key));

@@ -512,15 +512,15 @@ mod tests {
     #[test]
     fn refusals_of_no_lines_or_of_lines_in_lines_are_not_read() {
         for good in [several(Refusal::CartExpired), several(Refusal::NoSuchLine(7)), Refusal::NoSuchProduct(id())] {
-            let bytes = postcard::to_allocvec(&good).expect("it can be written");
+            let bytes = postcard::to_allocvec(&good).expect("the refusal can be encoded");
             assert_eq!(postcard::from_bytes(&bytes), Ok(good));
         }
         for bad in [Refusal::Lines(Vec::new()), several(several(Refusal::CartExpired))] {
-            let bytes = postcard::to_allocvec(&bad).expect("it can be written");
+            let bytes = postcard::to_allocvec(&bad).expect("the refusal can be encoded");
             assert!(postcard::from_bytes::<Refusal>(&bytes).is_err(), "{bad:?}");
         }
-        // As deep as bytes last, without an end.
-        let head = postcard::to_allocvec(&several(Refusal::CartExpired)).expect("it can be written");
+        // Nested as deep as the bytes allow, without an end.
+        let head = postcard::to_allocvec(&several(Refusal::CartExpired)).expect("the refusal can be encoded");
         let deep: Vec<u8> = head[..3].iter().copied().cycle().take(3_000_000).collect();
         assert!(postcard::from_bytes::<Refusal>(&deep).is_err());
     }

@@ -449,7 +449,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(500))]
 
         #[test]
-        fn it_is_a_map_and_copies_stay_as_they_were(steps in steps()) {
+        fn the_shared_map_matches_a_map_and_copies_do_not_change(steps in steps()) {
             let (mut map, mut model) = (SharedMap::new(), BTreeMap::new());
             let mut copies = Vec::new();
             for step in steps {

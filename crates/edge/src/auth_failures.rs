@@ -61,7 +61,11 @@ mod tests {
         let one = address("192.0.2.1");
         let waits: Vec<u64> = (0..6).map(|_| auth_failures.note(one, now, STEP).as_millis() as u64).collect();
         assert_eq!(waits, [0, 0, 0, 500, 1_000, 1_500]);
-        assert_eq!(auth_failures.note(address("192.0.2.2"), now, STEP), Duration::ZERO, "another one is another one");
+        assert_eq!(
+            auth_failures.note(address("192.0.2.2"), now, STEP),
+            Duration::ZERO,
+            "another network is not delayed"
+        );
         for _ in 0..100 {
             auth_failures.note(one, now, STEP);
         }
@@ -70,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_networks_takes_no_more_memory_and_is_slow() {
+    fn guesses_of_many_networks_are_delayed_in_bounded_memory() {
         let (auth_failures, now) = (AuthFailures::default(), Instant::now());
         for number in 0..2 * NETWORKS_MAX as u32 {
             auth_failures.note(IpAddr::from(number.to_be_bytes()), now, STEP);

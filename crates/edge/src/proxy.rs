@@ -196,11 +196,11 @@ mod tests {
     fn only_proxies_are_trusted() {
         let by = |peer, list| client(ProxyWay::ForwardedFor, peer, &[("x-forwarded-for", list)]);
         assert_eq!(by("10.0.0.1", "192.0.2.1"), "192.0.2.1");
-        assert_eq!(by("198.51.100.9", "192.0.2.1"), "198.51.100.9", "a stranger says nothing of others");
+        assert_eq!(by("198.51.100.9", "192.0.2.1"), "198.51.100.9", "only proxies may name another client");
         assert_eq!(
             by("10.0.0.1", "203.0.113.5, 192.0.2.1, 10.9.9.9"),
             "192.0.2.1",
-            "the client may have begun the list"
+            "the client may have sent the first entries"
         );
         assert_eq!(by("10.0.0.1", "192.0.2.1, nonsense"), "10.0.0.1");
         assert_eq!(by("10.0.0.1", "10.0.0.2"), "10.0.0.2");
@@ -239,7 +239,7 @@ mod tests {
         let mut v6 = [0; 36];
         v6[..16].copy_from_slice(&[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]);
         assert_eq!(proxied(1, 0x21, &v6), Some(ip("2001:db8::7")));
-        // The proxy itself asks; a family that has no addresses; addresses that are cut.
+        // The proxy's own request; a family without addresses; truncated addresses.
         for (command, family, rest) in [(0, 0x11, &v4[..]), (1, 0, &v4), (1, 0x11, &v4[..11]), (1, 0x21, &v6[..35])] {
             assert_eq!(proxied(command, family, rest), None);
         }

@@ -121,11 +121,11 @@ mod tests {
         let (pseudonyms, other) = (BookingPseudonyms::new(), BookingPseudonyms::new());
         for cart in [0, 1, u128::MAX, 0x1892_ba91_625a_7bb9_86fa_7047_38a5_4551] {
             let name = SmolStr::new(format!("hold/{cart:032x}/00000000000000aa/0/1"));
-            let told = pseudonyms.replace_cart(&name, |cart| pseudonyms.encipher(cart));
-            assert!(told.ends_with("/00000000000000aa/0/1") && told.len() == name.len(), "{told}");
-            assert!(!told.contains(&format!("{cart:032x}")), "{told}");
-            assert_eq!(pseudonyms.real_name(&told), name);
-            assert_ne!(other.real_name(&told), name, "another port has another key");
+            let pseudonym = pseudonyms.replace_cart(&name, |cart| pseudonyms.encipher(cart));
+            assert!(pseudonym.ends_with("/00000000000000aa/0/1") && pseudonym.len() == name.len(), "{pseudonym}");
+            assert!(!pseudonym.contains(&format!("{cart:032x}")), "{pseudonym}");
+            assert_eq!(pseudonyms.real_name(&pseudonym), name);
+            assert_ne!(other.real_name(&pseudonym), name, "another port has another key");
         }
     }
 

@@ -289,11 +289,11 @@ mod tests {
 
     #[test]
     fn a_valid_token_has_a_subject_and_roles() {
-        let claims = read(good()).expect("it is good");
+        let claims = read(good()).expect("a valid token");
         assert_eq!((claims.subject.as_str(), claims.roles), ("ada", Roles::of(Role::Sell)));
         assert_eq!(claims.expires_at, Timestamp(1_800_000_060_000));
         let staff = read(json!({"sub": "eve", "exp": 1_800_000_060, "role": ["desk", "report"], "venue": "globe"}));
-        let staff = staff.expect("it is good");
+        let staff = staff.expect("a valid token");
         assert_eq!(staff.roles, Roles::of(Role::Desk).with(Role::Report));
         assert_eq!(staff.venues.iter().map(Id::as_str).collect::<Vec<_>>(), ["globe"]);
     }
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(read(later), Err("this token is not good yet"));
         assert_eq!(read(json!({"sub": "ada"})), Err("this token's signature does not fit"));
         assert!(read(json!({"sub": "ada", "exp": -1})).is_err());
-        assert!(read(json!({"sub": "ada", "exp": 1e300})).is_err(), "that is no time");
+        assert!(read(json!({"sub": "ada", "exp": 1e300})).is_err(), "not a time");
     }
 
     #[test]
@@ -323,11 +323,11 @@ mod tests {
             let mut bytes = good_token.clone().into_bytes();
             bytes[place] ^= 1;
             let Ok(changed) = String::from_utf8(bytes) else { continue };
-            // The last character of a part of base64 has bits that say nothing.
+            // The last base64 character of a part has unused bits.
             let claims = keys().read(&changed, NOW);
             assert!(claims.is_err() || claims == keys().read(&good_token, NOW), "{changed}");
         }
-        // The public key of another algorithm is no secret.
+        // The public key of another algorithm is not a secret.
         let pair = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).expect("randomness");
         let pair = Ed25519KeyPair::from_pkcs8(pair.as_ref()).expect("just made");
         let public = pair.public_key().as_ref();

@@ -1,4 +1,4 @@
-//! Watchers rebuild the map of a session and never see a gap. `kinds` has the watchers of everything else.
+//! Watchers rebuild the map of a session without gaps. `kinds` has the watchers of all other entities.
 
 mod counts;
 mod elsewhere;
@@ -152,7 +152,7 @@ impl FeedSource for Replica {
     }
 
     fn begin_elsewhere(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
-        panic!("{entity} is not awaited")
+        panic!("unexpected request for {entity} elsewhere")
     }
 
     fn end(&self, entity: &Entity) {
@@ -214,7 +214,7 @@ impl Reader {
 
     fn take(&mut self, frame: &Bytes) {
         let Ok(ServerFrame::Feed(feed, event)) = ServerFrame::read(self.encoding, frame) else {
-            panic!("no frame of a feed: {frame:?}");
+            panic!("not a frame of a feed: {frame:?}");
         };
         let name = self.names[&feed].clone();
         match event.read::<Snapshot>(self.encoding).expect("a readable event") {
@@ -231,7 +231,7 @@ impl Reader {
             Event::Delta(delta) => {
                 let (version, Shown { seats, areas }) = self.maps.get_mut(&name).expect("a delta follows a snapshot");
                 assert!(delta.from <= *version, "a gap in the feed of {name}");
-                assert!(delta.to > *version, "a delta of {name} that says nothing new");
+                assert!(delta.to > *version, "a delta of {name} without changes");
                 for (seat, state) in &delta.changes {
                     seats[*seat as usize] = *state;
                 }
@@ -251,7 +251,11 @@ impl Reader {
             Event::Stale(stale_ms) => panic!("{name} is {stale_ms} ms old"),
         }
         let (version, shown) = &self.maps[&name];
-        assert_eq!(Some(shown), self.replica.at(&name, *version).as_ref(), "{name} was never so at {version} (P14)");
+        assert_eq!(
+            Some(shown),
+            self.replica.at(&name, *version).as_ref(),
+            "{name} had another state at {version} (P14)"
+        );
     }
 
     fn settle(&mut self) {
@@ -261,13 +265,13 @@ impl Reader {
 
 /// Starts a watch that must begin at once, and releases its frames.
 fn watch(watcher: &mut Watcher, entity: &Entity, since: Option<Since>) -> Result<u64, NoFeed> {
-    let Watching::Begun(feed) = watcher.watch(entity, View::Whole, since, 0)? else { panic!("{entity} is awaited") };
+    let Watching::Begun(feed) = watcher.watch(entity, View::Whole, since, 0)? else { panic!("{entity} is pending") };
     watcher.release(feed);
     Ok(feed)
 }
 
 fn frame_of(event: FeedEvent) -> Bytes {
-    let FeedEvent::Frame(frame) = event else { panic!("{event:?}, and nothing is awaited") };
+    let FeedEvent::Frame(frame) = event else { panic!("unexpected {event:?}") };
     frame
 }
 

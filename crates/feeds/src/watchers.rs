@@ -78,7 +78,7 @@ mod tests {
     use super::{super::ready::ReadyList, *};
 
     /// The watchers that were notified since the last call, by number.
-    fn told(ready_list: &ReadyList, ready_flags: &[Arc<ReadyFlag>]) -> BTreeSet<u64> {
+    fn take_notified(ready_list: &ReadyList, ready_flags: &[Arc<ReadyFlag>]) -> BTreeSet<u64> {
         let mut due = VecDeque::new();
         ready_list.take(&mut due);
         ready_flags.iter().for_each(|ready| ready.clear());
@@ -99,8 +99,8 @@ mod tests {
             (0..before).for_each(|_| join(&mut watchers, &mut ready_flags));
             assert!(watchers.start_fan_out());
             watchers.notify(first);
-            told(&ready_list, &ready_flags);
-            // An update comes in the middle of a fan-out, and watchers join in the middle of the next one.
+            take_notified(&ready_list, &ready_flags);
+            // An update arrives in the middle of a fan-out, and watchers join in the middle of the next one.
             watchers.start_fan_out();
             let mut more = true;
             for _ in 0..joins {
@@ -108,9 +108,12 @@ mod tests {
                 join(&mut watchers, &mut ready_flags);
             }
             while more && watchers.notify(1) {}
-            let told = told(&ready_list, &ready_flags);
-            assert!((0..before as u64).all(|watcher| told.contains(&watcher)), "{before}, {first}, {joins}: {told:?}");
-            assert!(!watchers.notify(9), "none is left");
+            let notified = take_notified(&ready_list, &ready_flags);
+            assert!(
+                (0..before as u64).all(|watcher| notified.contains(&watcher)),
+                "{before}, {first}, {joins}: {notified:?}"
+            );
+            assert!(!watchers.notify(9), "no watcher is left");
         }
     }
 }

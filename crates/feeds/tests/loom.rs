@@ -13,7 +13,7 @@ mod sync {
         atomic::{AtomicBool, AtomicU64, Ordering},
     };
 
-    /// As `parking_lot`'s: it is not poisoned.
+    /// Like the one of `parking_lot`: never poisoned.
     pub(super) struct Mutex<T>(loom::sync::Mutex<T>);
 
     impl<T: Default> Default for Mutex<T> {
@@ -28,7 +28,7 @@ mod sync {
         }
     }
 
-    /// As that of futures.
+    /// Like the one of the futures crate.
     #[derive(Default)]
     pub(super) struct AtomicWaker(loom::future::AtomicWaker);
 
@@ -58,7 +58,7 @@ fn explore(story: impl Fn() + Sync + Send + 'static) {
 }
 
 /// Waits for the ready feed and takes it, as a connection does.
-fn look(ready_list: &ReadyList, ready: &ReadyFlag) {
+fn take_ready(ready_list: &ReadyList, ready: &ReadyFlag) {
     let mut due = VecDeque::new();
     loom::future::block_on(ready_list.some());
     ready_list.take(&mut due);
@@ -82,14 +82,14 @@ fn a_publication_is_read_or_flagged_again() {
                 }
             })
         };
-        // It would wait for ever for a publication that is neither read nor flagged.
+        // Otherwise it would wait for ever for a publication that is neither read nor flagged.
         while published_after(&ready_list, &ready, &published) < 2 {}
-        publisher.join().expect("it publishes");
+        publisher.join().expect("the publisher ends without a panic");
     });
 }
 
 fn published_after(ready_list: &ReadyList, ready: &ReadyFlag, published: &AtomicU64) -> u64 {
-    look(ready_list, ready);
+    take_ready(ready_list, ready);
     published.load(Ordering::Relaxed)
 }
 
@@ -111,7 +111,7 @@ fn two_feeds_of_a_connection_both_become_ready() {
         }
         due.make_contiguous().sort_unstable();
         assert_eq!(due, [FEED, FEED + 1]);
-        publishers.into_iter().for_each(|publisher| publisher.join().expect("it publishes"));
+        publishers.into_iter().for_each(|publisher| publisher.join().expect("the publisher ends without a panic"));
     });
 }
 
@@ -126,8 +126,8 @@ fn two_publishers_flag_a_feed_once() {
                 loom::thread::spawn(move || ready.set())
             })
             .collect();
-        publishers.into_iter().for_each(|publisher| publisher.join().expect("it publishes"));
-        look(&ready_list, &ready);
+        publishers.into_iter().for_each(|publisher| publisher.join().expect("the publisher ends without a panic"));
+        take_ready(&ready_list, &ready);
         let mut due = VecDeque::new();
         ready_list.take(&mut due);
         assert!(due.is_empty(), "{due:?}");

@@ -12,10 +12,10 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_boxoffice-gateway");
 const KEY: &str = "000000000000000000000000000000ab-1";
 
 fn exchange(address: &str, request: &str) -> String {
-    let mut stream = TcpStream::connect(address).expect("it listens");
-    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut stream = TcpStream::connect(address).expect("the gateway listens");
+    stream.write_all(request.as_bytes()).expect("the gateway reads");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers");
+    stream.read_to_string(&mut answer).expect("the gateway answers");
     answer
 }
 

@@ -127,7 +127,7 @@ mod tests {
     use boxoffice_env::OsRng;
 
     #[test]
-    fn pauses_grow_to_their_bound_and_begin_anew() {
+    fn pauses_grow_to_their_bound_and_reset() {
         let mut back_off = BackOff::new(50, 2_000);
         for whole_ms in [50, 100, 200, 400, 800, 1_600, 2_000, 2_000] {
             let pause_ms = back_off.next_ms(&OsRng);

@@ -73,7 +73,7 @@ impl Hello {
     ) -> Hello {
         let mut nonce = [0; 32];
         rng.fill(&mut nonce);
-        let index = u8::try_from(link_kind.index()).expect("there are two roads");
+        let index = u8::try_from(link_kind.index()).expect("there are two bad_kind");
         Hello {
             nonce,
             cluster: local.cluster,
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn hellos_are_read_as_they_were_sent() {
+    fn hellos_round_trip() {
         let peer_hello = hello(3, 4);
         assert_eq!(Hello::read(&peer_hello.bytes()), Ok(peer_hello.clone()));
         let mut later = peer_hello.bytes();
@@ -242,8 +242,8 @@ mod tests {
         assert_eq!(Hello::read(&later), Err(BadHello::Version(VERSION + 1)));
         assert_eq!(Hello::read(b"GET / HTTP/1.1\r\n"), Err(BadHello::Foreign));
         assert_eq!(Hello::read(b"box"), Err(BadHello::Foreign));
-        let roads = Hello { link_kind: 2, ..peer_hello };
-        assert!(matches!(Hello::read(&roads.bytes()), Err(BadHello::Malformed(_))));
+        let bad_kind = Hello { link_kind: 2, ..peer_hello };
+        assert!(matches!(Hello::read(&bad_kind.bytes()), Err(BadHello::Malformed(_))));
         assert_eq!(printable("a\nb\u{1b}[31mc".as_bytes()), "a b [31mc");
     }
 

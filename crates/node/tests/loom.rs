@@ -6,14 +6,14 @@ use std::collections::VecDeque;
 
 use sync::{Arc, AtomicU64, Mutex, Ordering};
 
-/// What these modules are built of, from loom.
+/// The primitives of these modules from loom.
 mod sync {
     pub(super) use loom::sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     };
 
-    /// As `parking_lot`'s: it is not poisoned.
+    /// Like the one of `parking_lot`: never poisoned.
     pub(super) struct Mutex<T>(loom::sync::Mutex<T>);
 
     impl<T: Default> Default for Mutex<T> {
@@ -43,14 +43,14 @@ mod under_way;
 use state_slot::{Closed, PutBack, StateSlot, Take};
 use under_way::UnderWay;
 
-/// Every order of the threads with at most three switches that no thread asked for.
+/// Explores every order of the threads with up to three preemptions.
 fn explore(story: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(story);
 }
 
-/// What an actor is sent.
+/// A message to an actor.
 #[derive(Debug, PartialEq)]
 enum Letter {
     Input(u32),
@@ -65,7 +65,7 @@ struct Entity {
     slot: StateSlot<Vec<u32>>,
     under_way: UnderWay,
     applied: AtomicU64,
-    /// The state it had as it was left.
+    /// The state at the time the actor left it.
     left: Mutex<Option<Vec<u32>>>,
 }
 
@@ -90,7 +90,7 @@ impl Entity {
         self.mail.lock().push_back(letter);
     }
 
-    /// Sends to the actor, or to the next one if this one has left; whether it was this one.
+    /// Sends to the actor, or to the next one if this one has left. Returns whether it was this one.
     fn send(&self, input: u32) -> bool {
         let has_actor = self.has_actor.lock();
         if *has_actor {
@@ -100,7 +100,7 @@ impl Entity {
         *has_actor
     }
 
-    /// As another actor, which decides by itself if nothing waits for the entity.
+    /// Decides like another actor, which may do so if nothing waits for the entity.
     fn decide_beside(&self, input: u32) -> bool {
         let has_actor = self.has_actor.lock();
         if *has_actor
@@ -120,7 +120,7 @@ impl Entity {
         match self.slot.put_back(state) {
             PutBack::Present => {}
             PutBack::Wanted => self.post(Letter::Back),
-            PutBack::Closed(_) => panic!("it was closed while an actor had it"),
+            PutBack::Closed(_) => panic!("the slot was closed while an actor had the state"),
         }
     }
 
@@ -165,7 +165,7 @@ impl Entity {
         None
     }
 
-    /// Handles what is in the mailbox, until nothing is.
+    /// Handles the mailbox until it is empty.
     fn work(&self, held: &mut Held) {
         loop {
             let Some(letter) = self.mail.lock().pop_front() else { return };
@@ -187,7 +187,7 @@ impl Entity {
         let mut state = match self.slot.take() {
             Take::State(state) => state,
             Take::InUse => return held.push_back(letter),
-            Take::Closed => return assert_eq!(letter, Letter::Leave, "a message came to an entity that was left"),
+            Take::Closed => return assert_eq!(letter, Letter::Leave, "a message reached an entity without an actor"),
         };
         if let Letter::Input(input) = letter {
             self.under_way.message_taken();
@@ -200,7 +200,7 @@ impl Entity {
 }
 
 #[test]
-fn an_entity_that_has_ended_is_left_when_nothing_is_in_flight_and_loses_no_message() {
+fn an_actor_leaves_an_ended_entity_without_losing_a_message() {
     explore(|| {
         let entity = Entity::new(1);
         let relay = {
@@ -217,7 +217,7 @@ fn an_entity_that_has_ended_is_left_when_nothing_is_in_flight_and_loses_no_messa
         relay.join().expect("it settles");
         let sent = sender.join().expect("it sends");
         entity.work(&mut held);
-        assert!(held.is_empty(), "no message tells the actor to read on: {held:?}");
+        assert!(held.is_empty(), "no message makes the actor continue: {held:?}");
         assert!(!*entity.has_actor.lock(), "no actor leaves it");
         assert_eq!(entity.left.lock().take(), Some(if sent { vec![1] } else { vec![] }));
     });
@@ -230,7 +230,7 @@ fn decisions_beside_the_mailbox_are_in_order_and_once() {
         let sender = {
             let entity = Arc::clone(&entity);
             loom::thread::spawn(move || {
-                // The second was sent after the first: it may not be decided before it.
+                // The second message was sent after the first, and must not be decided before it.
                 assert!(entity.send(1));
                 assert!(entity.decide_beside(2));
             })
@@ -246,7 +246,7 @@ fn decisions_beside_the_mailbox_are_in_order_and_once() {
         entity.work(&mut held);
         entity.settle();
         entity.work(&mut held);
-        assert!(held.is_empty(), "no message tells the actor to read on: {held:?}");
+        assert!(held.is_empty(), "no message makes the actor continue: {held:?}");
         let decided = entity.left.lock().take().expect("it is left");
         let place = |input| decided.iter().position(|decided| *decided == input).expect("it is decided");
         assert!(decided.len() == 3 && place(1) < place(2) && place(3) < 3, "{decided:?}");
@@ -266,18 +266,14 @@ fn an_actor_that_restarts_has_everything_that_was_applied() {
         let begins = |entity: &Entity| {
             let begins = entity.under_way.wait_until_settled();
             if begins {
-                assert_eq!(
-                    entity.applied.load(Ordering::Relaxed),
-                    2,
-                    "it begins from a state that others are ahead of"
-                );
+                assert_eq!(entity.applied.load(Ordering::Relaxed), 2, "the actor restarts from an outdated state");
             }
             begins
         };
         let mut begun = begins(&entity);
         relays.into_iter().for_each(|relay| relay.join().expect("it settles"));
         while !begun {
-            assert!(entity.mail.lock().pop_front().is_some(), "no message tells it to begin");
+            assert!(entity.mail.lock().pop_front().is_some(), "no message makes it restart");
             begun = begins(&entity);
         }
     });

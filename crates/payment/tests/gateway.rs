@@ -119,7 +119,7 @@ impl Pair {
 }
 
 #[tokio::test]
-async fn money_is_set_aside_taken_and_paid_back_over_one_connection() {
+async fn money_is_authorized_captured_and_refunded_over_one_connection() {
     let pair = pair().await;
     assert_eq!(pair.ask(authorize(1, "ok")).await, authorized("auth_1"));
     pair.assert_state(1, ChargeState::Authorized);
@@ -178,7 +178,7 @@ async fn a_slow_answer_is_awaited_and_a_late_one_is_unknown() {
     assert_eq!(pair.ask(authorize(1, "delay-20")).await, authorized("auth_1"));
     assert_unknown(pair.ask(authorize(2, "delay-60000")).await, "no answer within 1000 ms");
     assert_unknown(pair.ask(authorize(3, "timeout")).await, "no answer within 1000 ms");
-    // It was done all the same, so the outcome must not be a refusal.
+    // The call succeeded all the same, so the outcome must not be a refusal.
     pair.assert_state(3, ChargeState::Authorized);
     assert_unknown(pair.ask(authorize(3, "timeout")).await, "no answer");
     assert_eq!(pair.ask(void(3)).await, GatewayOutcome::Voided);
@@ -212,7 +212,7 @@ async fn errors_and_garbage_are_unknown_until_a_repeated_call() {
 }
 
 #[tokio::test]
-async fn captures_voids_and_refunds_can_fail_for_good() {
+async fn captures_voids_and_refunds_can_fail_permanently() {
     let pair = pair().await;
     let failed = GatewayOutcome::Failed { reason: "failed as asked".into() };
     pair.ask(authorize(1, "capture-fails+void-fails")).await;
@@ -291,55 +291,55 @@ async fn request(stream: &mut TcpStream) -> (String, Vec<u8>) {
                 return (head, bytes[end + 4..end + 4 + length].to_vec());
             }
         }
-        assert_ne!(stream.read_buf(&mut bytes).await.expect("a request"), 0, "it ends early");
+        assert_ne!(stream.read_buf(&mut bytes).await.expect("a request"), 0, "the request ends early");
     }
 }
 
 #[allow(clippy::disallowed_methods, reason = "a signature is judged by the real time")]
-fn believed((signature, body): (String, Vec<u8>)) -> WebhookEvent {
+fn verified((signature, body): (String, Vec<u8>)) -> WebhookEvent {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     let now = Timestamp(u64::try_from(since.as_millis()).expect("a time"));
-    verify(&[Secret(SECRET.to_owned())], Some(&signature), &body, now).expect("it is signed")
+    verify(&[Secret(SECRET.to_owned())], Some(&signature), &body, now).expect("the webhook is signed")
 }
 
-async fn telling(refusals: u32) -> (Pair, mpsc::Receiver<(String, Vec<u8>)>) {
-    let (address, told) = listener(refusals).await;
+async fn with_webhooks(refusals: u32) -> (Pair, mpsc::Receiver<(String, Vec<u8>)>) {
+    let (address, webhooks) = listener(refusals).await;
     let url = format!("http://{address}/hook").parse().expect("an address");
     let webhook = Some(Webhook { url, secret: SECRET.to_owned() });
-    (pair_of(Settings { webhook, ..Settings::default() }).await, told)
+    (pair_of(Settings { webhook, ..Settings::default() }).await, webhooks)
 }
 
 #[tokio::test]
 async fn a_late_answer_is_pending_and_then_sent_by_webhook() {
     // The first delivery fails and is repeated.
-    let (pair, mut told) = telling(1).await;
+    let (pair, mut webhooks) = with_webhooks(1).await;
     assert_unknown(pair.ask(authorize(1, "late-600")).await, "pending");
     pair.assert_state(1, ChargeState::Pending);
     assert_unknown(pair.ask(authorize(1, "late-600")).await, "pending");
-    let event = believed(told.recv().await.expect("it is told"));
+    let event = verified(webhooks.recv().await.expect("a webhook arrives"));
     assert_eq!((event.key, event.step, event.outcome), (key(1), PaymentStep::Authorize, authorized("auth_1")));
     assert_eq!(pair.ask(authorize(1, "late-600")).await, authorized("auth_1"));
     assert_unknown(pair.ask(authorize(2, "late-20+decline")).await, "pending");
-    let event = believed(told.recv().await.expect("it is told"));
+    let event = verified(webhooks.recv().await.expect("a webhook arrives"));
     assert_eq!(event.outcome, GatewayOutcome::Declined { reason: "declined as asked".into() });
 }
 
 #[tokio::test]
 async fn a_void_wins_against_an_authorization_that_is_pending() {
-    let (pair, mut told) = telling(0).await;
+    let (pair, mut webhooks) = with_webhooks(0).await;
     assert_unknown(pair.ask(authorize(1, "late-600")).await, "pending");
     assert_eq!(pair.ask(void(1)).await, GatewayOutcome::Voided);
-    let event = believed(told.recv().await.expect("it is told"));
+    let event = verified(webhooks.recv().await.expect("a webhook arrives"));
     assert_eq!(event.outcome, GatewayOutcome::Declined { reason: "it was voided before".into() });
     pair.assert_state(1, ChargeState::Voided);
 }
 
 #[tokio::test]
 async fn a_webhook_may_come_twice_with_the_same_content() {
-    let (pair, mut told) = telling(0).await;
+    let (pair, mut webhooks) = with_webhooks(0).await;
     assert_eq!(pair.ask(authorize(1, "twice")).await, authorized("auth_1"));
-    let first = believed(told.recv().await.expect("it is told"));
-    let second = believed(told.recv().await.expect("it is told again"));
+    let first = verified(webhooks.recv().await.expect("a webhook arrives"));
+    let second = verified(webhooks.recv().await.expect("the webhook arrives again"));
     assert_eq!(first, second);
     assert_eq!(first.outcome, authorized("auth_1"));
 }
@@ -359,7 +359,7 @@ async fn fault_rates_affect_the_same_calls_each_time() {
     assert_eq!(first, fates(1).await);
     assert_ne!(first, fates(2).await);
     let declined = first.iter().filter(|declined| **declined).count();
-    assert!((8..=32).contains(&declined), "{declined} of 40 are far from a half");
+    assert!((8..=32).contains(&declined), "{declined} of 40 are far from one half");
     let rates = FaultRates { timeout: 1.0, ..FaultRates::default() };
     let pair = pair_of(Settings { rates, ..Settings::default() }).await;
     assert_unknown(pair.ask(authorize(1, "ok")).await, "no answer");
@@ -389,8 +389,8 @@ async fn calls_beyond_the_limit_are_busy_until_others_end() {
         receiver
     };
     let waiting = [ask(authorize(1, "timeout")), ask(authorize(2, "timeout"))];
-    // It is answered at once, and the gateway receives nothing.
-    let refused = ask(authorize(3, "ok")).try_recv().expect("it is not waited for");
+    // The call is answered at once, and the gateway receives nothing.
+    let refused = ask(authorize(3, "ok")).try_recv().expect("the call does not wait");
     assert_unknown(refused, "busy");
     for receiver in waiting {
         assert_unknown(receiver.await.expect("an outcome"), "no answer");
@@ -421,21 +421,21 @@ async fn parallel_calls_share_connections() {
 }
 
 #[tokio::test]
-async fn a_gateway_may_be_away_and_come_back() {
+async fn a_gateway_may_stop_and_restart() {
     let pair = pair().await;
     let address = pair.address;
     assert_eq!(pair.ask(authorize(1, "ok")).await, authorized("auth_1"));
     let client = pair.client.clone();
     drop(pair);
-    // The kept connection breaks first, then the port is closed. Both outcomes are unknown.
-    let mut said = Vec::new();
+    // The open connection breaks first, then the port is closed. Both outcomes are unknown.
+    let mut reasons = Vec::new();
     for _ in 0..5 {
         match outcome(&client, capture(1, "auth_1")).await {
-            GatewayOutcome::Unknown { reason } => said.push(reason),
+            GatewayOutcome::Unknown { reason } => reasons.push(reason),
             other => panic!("{other:?} without a gateway"),
         }
     }
-    assert!(said.iter().any(|reason| reason.contains("refused")), "{said:?}");
+    assert!(reasons.iter().any(|reason| reason.contains("refused")), "{reasons:?}");
     let server =
         Server::bind(Settings { listen: address, ..Settings::default() }).await.expect("the port is free again");
     let running = tokio::spawn(server.run(std::future::pending()));
@@ -444,7 +444,7 @@ async fn a_gateway_may_be_away_and_come_back() {
 }
 
 /// The outcome of a call to a gateway that sends exactly these bytes and closes the connection.
-async fn says(answer: impl Into<Vec<u8>>) -> GatewayOutcome {
+async fn outcome_of_answer(answer: impl Into<Vec<u8>>) -> GatewayOutcome {
     let answer = answer.into();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
@@ -470,8 +470,8 @@ const YES: &str = r#"{"status":"authorized","reference":"r1","amount":{"amount":
 
 #[tokio::test]
 async fn only_a_complete_valid_answer_is_an_outcome() {
-    assert_eq!(says(http("200 OK", "application/json", YES)).await, authorized("r1"));
-    assert_eq!(says(http("200 OK", "Application/JSON; charset=utf-8", YES)).await, authorized("r1"));
+    assert_eq!(outcome_of_answer(http("200 OK", "application/json", YES)).await, authorized("r1"));
+    assert_eq!(outcome_of_answer(http("200 OK", "Application/JSON; charset=utf-8", YES)).await, authorized("r1"));
     for (answer, why) in [
         (http("200 OK", "text/html", YES), "application/json"),
         (http("200 OK", "application/jsonp", YES), "application/json"),
@@ -486,17 +486,20 @@ async fn only_a_complete_valid_answer_is_an_outcome() {
         (http("200 OK", "application/json", &YES.replace("3000", "30.5")), "not understood"),
         (http("200 OK", "application/json", ""), "not understood"),
         (http("200 OK", "application/json", &"[".repeat(60_000)), "not understood"),
-        // It closes in the middle of the body, in the head, and before the first byte.
+        // The gateway closes in the middle of the body, in the head, and before the first byte.
         (http("200 OK", "application/json", YES)[..120].to_owned(), "the connection failed"),
         ("HTTP/1.1 200 OK\r\ncontent-ty".to_owned(), "the connection failed"),
         (String::new(), "the connection failed"),
         ("SSH-2.0-OpenSSH_9.9\r\n".to_owned(), "the connection failed"),
         (format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "y".repeat(200_000)), "the connection failed"),
     ] {
-        assert_unknown(says(answer).await, why);
+        assert_unknown(outcome_of_answer(answer).await, why);
     }
     assert_unknown(
-        says(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n\xff\xfe".to_vec()).await,
+        outcome_of_answer(
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n\xff\xfe".to_vec(),
+        )
+        .await,
         "not understood",
     );
 }
@@ -518,7 +521,7 @@ async fn an_endless_answer_is_not_read_to_its_end() {
         written
     });
     assert_unknown(outcome(&client(&config(address)), authorize(1, "ok")).await, "longer than 65536 bytes");
-    // The caller has closed, and only the sockets' buffers were sent beyond the limit.
+    // The client has closed, and at most the sockets' buffers were sent beyond the limit.
     assert!(writing.await.expect("it ends") < 64 << 20);
 }
 

@@ -133,20 +133,20 @@ mod tests {
     }
 
     #[test]
-    fn replicas_that_agree_differ_in_nothing_whoever_is_first() {
+    fn equal_replicas_have_no_difference_in_any_order() {
         let (mut shard, members) = (ShardChecksums::default(), voters(&[1, 2, 3]));
         assert_eq!(shard.heard(2, 5, GOOD, &members), Compared::default());
         assert_eq!(shard.applied(5, GOOD, &members), found(1, &[], None));
         assert_eq!(shard.heard(3, 5, GOOD, &members), found(1, &[], None));
-        assert_eq!(shard.heard(3, 6, BAD, &members), Compared::default(), "this replica is not there yet");
+        assert_eq!(shard.heard(3, 6, BAD, &members), Compared::default(), "this replica has not reported yet");
     }
 
     #[test]
-    fn who_differs_from_a_majority_is_wrong_and_who_is_with_it_is_not() {
+    fn a_replica_that_differs_from_the_majority_is_reported() {
         let members = voters(&[1, 2, 3]);
         let mut wrong = ShardChecksums::default();
         wrong.applied(5, BAD, &members);
-        assert_eq!(wrong.heard(2, 5, GOOD, &members), found(1, &[(2, GOOD)], None), "two of three are no majority yet");
+        assert_eq!(wrong.heard(2, 5, GOOD, &members), found(1, &[(2, GOOD)], None), "this voter has not reported yet");
         assert_eq!(wrong.heard(3, 5, GOOD, &members), found(1, &[(3, GOOD)], Some((BAD, GOOD))));
 
         let mut late = ShardChecksums::default();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_majority_nobody_is_wrong() {
+    fn without_a_majority_no_replica_is_reported() {
         let two = voters(&[1, 2]);
         let mut shard = ShardChecksums::default();
         shard.applied(5, GOOD, &two);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn learners_have_no_vote_and_are_outvoted_by_those_who_have() {
+    fn learners_have_no_vote_and_are_outvoted_by_voters() {
         let members = Members { learners: replicas(&[2, 3]), ..voters(&[1]) };
         let mut voter = ShardChecksums::default();
         voter.applied(5, GOOD, &members);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_replica_is_neither_heard_nor_counted() {
+    fn nodes_without_a_replica_are_ignored() {
         let mut shard = ShardChecksums::default();
         shard.applied(5, BAD, &voters(&[1, 2, 3]));
         assert_eq!(shard.heard(9, 5, GOOD, &voters(&[1, 2, 3])), Compared::default());
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_and_the_newest() {
+    fn the_newest_checksums_are_kept_in_bounded_memory() {
         let (mut shard, members) = (ShardChecksums::default(), voters(&[1, 2, 3]));
         let last = 3 * KEPT_MAX as u64;
         for index in 1..=last {
@@ -217,17 +217,17 @@ mod tests {
             shard.heard(2, index, GOOD, &members);
         }
         assert_eq!((shard.own.len(), shard.others[&2].len()), (KEPT_MAX, KEPT_MAX));
-        assert_eq!(shard.heard(3, 1, BAD, &members), Compared::default(), "it is forgotten");
+        assert_eq!(shard.heard(3, 1, BAD, &members), Compared::default(), "the old checksum is forgotten");
         assert_eq!(shard.heard(3, last, GOOD, &members), found(1, &[], None));
     }
 
     #[test]
-    fn a_restarted_node_that_says_it_again_is_compared_again() {
+    fn a_repeated_checksum_of_a_restarted_node_is_compared_again() {
         let (mut shard, members) = (ShardChecksums::default(), voters(&[1, 2, 3]));
         for index in 1..=KEPT_MAX as u64 {
             shard.applied(index, GOOD, &members);
             shard.heard(2, index + 1, GOOD, &members);
         }
-        assert_eq!(shard.heard(2, 1, BAD, &members), found(1, &[(2, BAD)], None), "older than all that is kept of it");
+        assert_eq!(shard.heard(2, 1, BAD, &members), found(1, &[(2, BAD)], None), "older than all kept checksums");
     }
 }

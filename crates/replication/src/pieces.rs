@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn much_at_once_is_written_in_pieces_of_whole_records() {
+    fn large_writes_are_split_at_records() {
         let mut records = Vec::new();
         for index in 1..=40u64 {
             let payload = Bytes::from(vec![7; usize::try_from(index % 9).unwrap() * 100]);

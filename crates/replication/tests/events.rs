@@ -1,4 +1,4 @@
-//! The replication alone: on a disk in memory, with an owner that writes down what it is told.
+//! The replication alone: on a disk in memory, with an owner that records its events.
 
 use std::{
     path::PathBuf,
@@ -30,8 +30,8 @@ use boxoffice_shard::{Epoch, Input, RejectReason};
 use boxoffice_storage::{codec, fsync::Fsync};
 
 const SHARD: u16 = 1;
-/// Far more than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit of every step, with a wide margin.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The opening of a session with one row of ten seats.
 struct NewShow {
@@ -79,9 +79,9 @@ impl Ticket for NewShow {
     }
 }
 
-/// What the owner is told, in order.
+/// Events of the owner, in order.
 #[derive(Debug, PartialEq)]
-enum Told {
+enum Notified {
     Leads(u16, Epoch),
     Settled { tickets: usize, changes: Vec<Entity> },
     Dropped(RejectReason),
@@ -89,7 +89,7 @@ enum Told {
 }
 
 #[derive(Clone)]
-struct Listener(mpsc::Sender<Told>);
+struct Listener(mpsc::Sender<Notified>);
 
 impl Owner for Listener {
     type Ticket = NewShow;
@@ -113,10 +113,10 @@ impl Owner for Listener {
     }
 
     fn on(&self, event: Event<NewShow, Entity>) {
-        let told = match event {
-            Event::BecameLeader { shard, leadership: Leadership { epoch, .. } } => Told::Leads(shard, epoch),
-            Event::Committed { changes, settled } => Told::Settled { tickets: settled.len(), changes },
-            Event::Dropped { why, .. } => Told::Dropped(why),
+        let events = match event {
+            Event::BecameLeader { shard, leadership: Leadership { epoch, .. } } => Notified::Leads(shard, epoch),
+            Event::Committed { changes, settled } => Notified::Settled { tickets: settled.len(), changes },
+            Event::Dropped { why, .. } => Notified::Dropped(why),
             Event::BecameFollower { .. }
             | Event::LeaderChanged { .. }
             | Event::Due(_)
@@ -125,24 +125,24 @@ impl Owner for Listener {
             | Event::ReadOnlyChanged
             | Event::Checksums { .. } => return,
         };
-        // A test that has seen enough does not listen any more.
-        let _ = self.0.send(told);
+        // A test that has seen enough no longer receives.
+        let _ = self.0.send(events);
     }
 
     fn failed(&self, error: &ReplicationError) {
-        let _ = self.0.send(Told::Failed(error.to_string()));
+        let _ = self.0.send(Notified::Failed(error.to_string()));
     }
 }
 
-/// A replication that runs.
-struct Shop {
+/// A running replication.
+struct TestReplication {
     replication: Arc<Replication<NewShow>>,
     running: Running,
-    told: mpsc::Receiver<Told>,
+    events: mpsc::Receiver<Notified>,
 }
 
-impl Shop {
-    fn start(disk: &Arc<MemoryDisk>, stores: &Arc<MemoryStores>) -> Shop {
+impl TestReplication {
+    fn start(disk: &Arc<MemoryDisk>, stores: &Arc<MemoryStores>) -> TestReplication {
         let world = World { disk: Arc::clone(disk) as _, stores: Arc::clone(stores) as _, ..World::standalone() };
         let config = ReplicationConfig {
             data_dir: PathBuf::from("/data"),
@@ -161,19 +161,19 @@ impl Shop {
         };
         let opened = Opened::open(config, &world, Runner::Threads).expect("a data directory");
         let replication = Arc::clone(&opened.replication);
-        let (teller, told) = mpsc::channel();
-        let running = opened.start(&Listener(teller)).expect("threads");
-        Shop { replication, running, told }
+        let (sender, events) = mpsc::channel();
+        let running = opened.start(&Listener(sender)).expect("threads");
+        TestReplication { replication, running, events }
     }
 
-    fn next(&self) -> Told {
-        self.told.recv_timeout(PATIENCE).expect("something comes of it")
+    fn next(&self) -> Notified {
+        self.events.recv_timeout(TIMEOUT).expect("an event arrives")
     }
 
-    /// The epoch in which the shard is led here.
+    /// The epoch in which this node leads the shard.
     fn epoch(&self) -> Epoch {
         loop {
-            if let Told::Leads(SHARD, epoch) = self.next() {
+            if let Notified::Leads(SHARD, epoch) = self.next() {
                 return epoch;
             }
         }
@@ -191,66 +191,66 @@ impl Shop {
         Some(state.version())
     }
 
-    /// What it was told last, and how it ended.
-    async fn stop(self) -> (Vec<Told>, Result<(), ReplicationError>) {
+    /// The remaining events, and how the replication ended.
+    async fn stop(self) -> (Vec<Notified>, Result<(), ReplicationError>) {
         self.replication.replicators.stop();
         let ended = self.running.ended().await;
-        (self.told.try_iter().collect(), ended)
+        (self.events.try_iter().collect(), ended)
     }
 }
 
 #[tokio::test]
-async fn what_was_settled_is_there_after_a_power_cut() {
+async fn committed_turns_survive_a_power_cut() {
     let (disk, stores) = (Arc::new(MemoryDisk::new()), Arc::new(MemoryStores::new()));
-    let shop = Shop::start(&disk, &stores);
+    let shop = TestReplication::start(&disk, &stores);
     let epoch = shop.epoch();
     assert_eq!(shop.version(), None);
     shop.propose(epoch);
-    assert_eq!(shop.next(), Told::Settled { tickets: 1, changes: vec![] });
+    assert_eq!(shop.next(), Notified::Settled { tickets: 1, changes: vec![] });
     assert_eq!(shop.version(), Some(1), "applied before its ticket is settled");
-    // The process ends at once, and the disk keeps only what was synced.
+    // The process ends at once, and the disk keeps only synced data.
     let kept = Arc::new(disk.copy());
     kept.power_cut(&mut || false);
     kept.process_end();
-    shop.stop().await.1.expect("it ends in good order");
+    shop.stop().await.1.expect("an orderly end");
 
-    let again = Shop::start(&kept, &stores);
+    let again = TestReplication::start(&kept, &stores);
     again.epoch();
     assert_eq!(again.version(), Some(1));
-    again.stop().await.1.expect("it ends in good order");
+    again.stop().await.1.expect("an orderly end");
 }
 
 #[tokio::test]
-async fn a_change_of_a_watched_entity_is_told_with_the_turn() {
+async fn a_change_of_a_watched_entity_is_reported_with_the_turn() {
     let (disk, stores) = (Arc::new(MemoryDisk::new()), Arc::new(MemoryStores::new()));
-    let shop = Shop::start(&disk, &stores);
+    let shop = TestReplication::start(&disk, &stores);
     let epoch = shop.epoch();
     let entity = NewShow::new().entity;
     shop.replication.shard(SHARD).replica.lock().watched.begin_here(entity.clone());
     shop.propose(epoch);
-    assert_eq!(shop.next(), Told::Settled { tickets: 1, changes: vec![entity] });
-    shop.stop().await.1.expect("it ends in good order");
+    assert_eq!(shop.next(), Notified::Settled { tickets: 1, changes: vec![entity] });
+    shop.stop().await.1.expect("an orderly end");
 }
 
 #[tokio::test]
 async fn a_proposal_of_another_term_is_dropped_and_changes_nothing() {
     let (disk, stores) = (Arc::new(MemoryDisk::new()), Arc::new(MemoryStores::new()));
-    let shop = Shop::start(&disk, &stores);
+    let shop = TestReplication::start(&disk, &stores);
     let Epoch(epoch) = shop.epoch();
     shop.propose(Epoch(epoch + 1));
-    assert_eq!(shop.next(), Told::Dropped(RejectReason::NotLeader));
+    assert_eq!(shop.next(), Notified::Dropped(RejectReason::NotLeader));
     assert_eq!(shop.version(), None);
-    shop.stop().await.1.expect("it ends in good order");
+    shop.stop().await.1.expect("an orderly end");
 }
 
 #[tokio::test]
-async fn nothing_is_settled_that_could_not_be_synced() {
+async fn unsynced_turns_are_not_committed() {
     let (disk, stores) = (Arc::new(MemoryDisk::new()), Arc::new(MemoryStores::new()));
-    let shop = Shop::start(&disk, &stores);
+    let shop = TestReplication::start(&disk, &stores);
     let epoch = shop.epoch();
     disk.fail_syncs(true);
     shop.propose(epoch);
-    let Told::Failed(why) = shop.next() else { panic!("it must not go on") };
+    let Notified::Failed(why) = shop.next() else { panic!("the replication must fail") };
     assert!(why.contains("sync"), "{why}");
     let (rest, ended) = shop.stop().await;
     assert_eq!(rest, []);

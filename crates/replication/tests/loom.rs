@@ -1,15 +1,15 @@
-//! A queue whose reader sleeps, in every order of a model of weak memory (loom): nothing stays in it.
+//! A queue whose reader sleeps, in every order of a model of weak memory (loom): no message stays in it.
 
 use sync::Arc;
 
-/// What the queue is built of, from loom.
+/// The queue's primitives from loom.
 mod sync {
     pub(super) use loom::sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     };
 
-    /// As `parking_lot`'s: it is not poisoned.
+    /// Like the one of `parking_lot`: never poisoned.
     pub(super) struct Mutex<T>(loom::sync::Mutex<T>);
 
     impl<T> Mutex<T> {
@@ -28,14 +28,14 @@ mod queue;
 
 use queue::Queue;
 
-/// Every order of the threads with at most three switches that no thread asked for.
+/// Explores every order of the threads with up to three preemptions.
 fn explore(story: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(story);
 }
 
-/// The reader of a queue as a thread is: it sleeps without a bound, so it would for ever if it were not woken.
+/// Reads like the queue's thread: it sleeps without a time limit, so a lost wake would block it for ever.
 fn read(queue: &Queue<u32>, into: &mut Vec<u32>) {
     if queue.falls_asleep(into) {
         loom::thread::park();
@@ -64,13 +64,13 @@ fn a_reader_that_sleeps_is_woken_by_a_push() {
         }
         found.sort_unstable();
         assert_eq!(found, [1, 2], "each once");
-        writers.into_iter().for_each(|writer| writer.join().expect("it writes"));
+        writers.into_iter().for_each(|writer| writer.join().expect("the writer ends without a panic"));
     });
 }
 
 /// A quiet push does not wake the reader. A later nudge does.
 #[test]
-fn what_is_pushed_quietly_is_read_after_a_nudge() {
+fn quiet_pushes_are_read_after_a_nudge() {
     explore(|| {
         let queue = Arc::new(Queue::default());
         let reader = loom::thread::current();
@@ -88,7 +88,7 @@ fn what_is_pushed_quietly_is_read_after_a_nudge() {
             read(&queue, &mut found);
         }
         assert_eq!(found, [1]);
-        writer.join().expect("it writes");
+        writer.join().expect("the writer ends without a panic");
     });
 }
 
@@ -114,12 +114,12 @@ fn a_reader_that_sleeps_is_woken_by_the_end() {
             read(&queue, &mut found);
         }
         queue.take(&mut found);
-        assert_eq!(found, [1], "what came before the end");
-        writer.join().expect("it writes");
+        assert_eq!(found, [1], "messages before the end");
+        writer.join().expect("the writer ends without a panic");
     });
 }
 
-/// A message that comes while the reader ends is dropped with the others, or not taken: it does not stay.
+/// A message that is pushed while the reader ends is dropped with the others, or refused. It does not stay.
 #[test]
 fn nothing_stays_in_a_queue_whose_reader_has_ended() {
     explore(|| {
@@ -130,7 +130,7 @@ fn nothing_stays_in_a_queue_whose_reader_has_ended() {
             loom::thread::spawn(move || _ = queue.push(message))
         };
         queue.end();
-        writer.join().expect("it writes");
-        assert_eq!(Arc::strong_count(&message), 1, "no one has it any more");
+        writer.join().expect("the writer ends without a panic");
+        assert_eq!(Arc::strong_count(&message), 1, "the message was dropped");
     });
 }

@@ -164,8 +164,8 @@ mod tests {
         ClockReading { asked_ms: now.mono_ms - round_ms, answered_ms: now.mono_ms, wall_ms }
     }
 
-    /// How far true time is ahead of node 1's clock when the other clocks are this far ahead of it. An error if it is
-    /// not confirmed, `None` if too few clocks are known.
+    /// How far true time is ahead of node 1's clock when the other clocks are this far ahead of it. An error if it is not
+    /// confirmed, `None` if too few clocks are known.
     fn known(voters: &[NodeId], outgoing: &[NodeId], ahead_ms: &[(NodeId, i64)]) -> Option<Result<i64, i64>> {
         let mut clocks = Clocks::default();
         for (node, ahead_ms) in ahead_ms {
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(known(&[1, 2, 3], &[], &[(2, 60_000), (3, 60_400)]), Some(Ok(60_000)));
         assert_eq!(known(&[1, 2, 3], &[], &[(2, -3_600_000)]), Some(Err(-3_600_000)), "the earlier one");
         assert_eq!(known(&[1, 2, 3], &[], &[(2, 10_000)]), Some(Err(0)), "the earlier one");
-        assert_eq!(known(&[2, 3, 4], &[], &[(2, 9_000), (3, 9_100)]), Some(Ok(9_000)), "ours is no voter's");
+        assert_eq!(known(&[2, 3, 4], &[], &[(2, 9_000), (3, 9_100)]), Some(Ok(9_000)), "our node is not a voter");
         let five = [(2, 9_000), (3, 9_100), (4, 9_200), (5, -300)];
         assert_eq!(known(&[1, 2, 3, 4, 5], &[], &five), Some(Ok(9_000)));
     }
@@ -212,15 +212,19 @@ mod tests {
     fn a_slow_answer_is_less_exact_and_a_very_slow_one_is_ignored() {
         let (three, mut clocks) = (members(&[1, 2, 3], &[]), Clocks::default());
         clocks.record(2, read(now(), WALL - 1_200, 1_500));
-        assert_eq!(clocks.true_time(1, now(), &three), Some(TrueTime::Confirmed(WALL)), "it may well be right");
+        assert_eq!(
+            clocks.true_time(1, now(), &three),
+            Some(TrueTime::Confirmed(WALL)),
+            "the true time is within its error"
+        );
         clocks.record(2, read(now(), WALL - 1_200, 20));
         assert_eq!(clocks.true_time(1, now(), &three), Some(TrueTime::Unconfirmed(WALL - 1_190)));
         clocks.record(2, read(now(), WALL, ROUND_MAX_MS + 1));
         assert_eq!(clocks.true_time(1, now(), &three), Some(TrueTime::Unconfirmed(WALL - 1_190)));
         clocks.record(2, read(now(), WALL, 500));
-        assert_eq!(clocks.true_time(1, now(), &three), Some(TrueTime::Confirmed(WALL)), "it was set since");
+        assert_eq!(clocks.true_time(1, now(), &three), Some(TrueTime::Confirmed(WALL)), "the clock was set since");
         let later = Now { wall_ms: WALL + FRESH_MS + 1, mono_ms: MONO + FRESH_MS + 1 };
-        assert_eq!(clocks.true_time(1, later, &three), None, "what is old says nothing");
+        assert_eq!(clocks.true_time(1, later, &three), None, "an old reading is ignored");
     }
 
     #[test]

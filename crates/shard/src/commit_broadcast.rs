@@ -33,7 +33,7 @@ mod tests {
         let mut news = CommitBroadcast::default();
         news.committed(3, 20);
         news.committed(4, 25);
-        assert_eq!(news.due_ms, Some(20), "the first one waits no longer because of the second");
+        assert_eq!(news.due_ms, Some(20), "the second commit does not delay the first");
         news.sent(4);
         news.committed(4, 30);
         assert_eq!(news.due_ms, None);

@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn all_messages_of_raft_may_be_parsed() {
-        let bytes = message().write_to_bytes().expect("it is written");
+        let bytes = message().write_to_bytes().expect("the message can be encoded");
         assert!(may_be_message(&bytes));
         for length in 1..bytes.len() {
             let cut = &bytes[..length];
@@ -158,7 +158,7 @@ mod tests {
         }
         let mut change = ConfChangeV2 { context: vec![1].into(), ..ConfChangeV2::default() };
         change.set_changes(vec![ConfChangeSingle { node_id: 7, ..ConfChangeSingle::default() }].into());
-        assert!(may_be_conf_change(&change.write_to_bytes().expect("it is written")));
+        assert!(may_be_conf_change(&change.write_to_bytes().expect("the change can be encoded")));
     }
 
     #[test]

@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_stay_in_their_shards_for_ever() {
+    fn prefixes_of_shards_are_pinned() {
         let of = |shards| [0, 1, 0x07ff, 0x0800, 0x7fff, 0x8000, 0xffff].map(|prefix| shard_of(prefix, shards));
         assert_eq!(of(1), [1; 7]);
         assert_eq!(of(32), [1, 1, 1, 2, 16, 17, 32]);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_in_which_nodes_are_named_does_not_matter() {
+    fn the_order_of_nodes_does_not_matter() {
         assert_eq!(place(&[1, 2, 3, 4], 32, 3), place(&[4, 2, 1, 3], 32, 3));
     }
 

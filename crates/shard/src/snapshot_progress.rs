@@ -89,8 +89,8 @@ mod tests {
             lagging.moves(three);
         }
         lagging.moves(ReplicaId::new(4, 1));
-        let told: Vec<_> = (0..TIMEOUT_TICKS).map(|_| lagging.tick()).collect();
-        assert_eq!(told.last(), Some(&(true, vec![three])));
+        let ticks: Vec<_> = (0..TIMEOUT_TICKS).map(|_| lagging.tick()).collect();
+        assert_eq!(ticks.last(), Some(&(true, vec![three])));
     }
 
     #[test]
@@ -100,8 +100,8 @@ mod tests {
         lagging.tick();
         let three = ReplicaId::new(3, 1);
         lagging.send(three);
-        let told: Vec<_> = (0..TIMEOUT_TICKS).map(|_| lagging.tick()).collect();
-        let (last, before) = told.split_last().unwrap();
+        let ticks: Vec<_> = (0..TIMEOUT_TICKS).map(|_| lagging.tick()).collect();
+        let (last, before) = ticks.split_last().unwrap();
         assert_eq!(before.last(), Some(&(true, vec![])));
         assert_eq!(last, &(false, vec![three]));
         assert!(lagging.is_idle());

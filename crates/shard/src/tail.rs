@@ -308,11 +308,11 @@ mod tests {
         snapshot.mut_metadata().index = 14;
         tail.prepare(Some(snapshot));
         tail.forget_beyond(20, 0);
-        assert_eq!(tail.first(), 15, "a follower that gets the snapshot goes on behind it");
+        assert_eq!(tail.first(), 15, "a follower continues after the snapshot");
         tail.reset(Position { index: 30, term: 4 });
         tail.append(&[entry(31, 4)]);
         tail.forget_beyond(31, 76);
-        assert_eq!(tail.first(), 31, "what was reset is not counted");
+        assert_eq!(tail.first(), 31, "dropped entries are not counted");
     }
 
     #[test]
@@ -324,9 +324,9 @@ mod tests {
         snapshot.mut_metadata().mut_conf_state().set_voters(vec![one.bits(), two.bits()]);
         tail.prepare(Some(snapshot));
         assert_eq!(tail.snapshot(0, two.bits()).unwrap().get_metadata().index, 15);
-        assert!(tail.snapshot(0, three.bits()).is_err(), "3 is not a member in it");
+        assert!(tail.snapshot(0, three.bits()).is_err(), "node 3 is not a member in the snapshot");
         tail.forget(16);
-        assert!(tail.snapshot(0, two.bits()).is_err(), "entry 16 is gone");
+        assert!(tail.snapshot(0, two.bits()).is_err(), "entry 16 was dropped");
         assert!(tail.snapshot(0, three.bits()).is_err());
         assert_eq!(tail.take_wanted().collect::<Vec<_>>(), [three, two]);
         assert_eq!(tail.take_wanted().count(), 0);

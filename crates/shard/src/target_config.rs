@@ -146,7 +146,7 @@ mod tests {
         TargetConfig { version: 7, voters: all(voters), learners: all(learners), leader: None }.sorted()
     }
 
-    /// What leader 1 does when those of `fit` have caught up.
+    /// The next step of leader 1 once the replicas in `fit` have caught up.
     fn step(target: &TargetConfig, members: &Members, fit: &[u64]) -> Step {
         target.next(members, one(1), |replica| fit.contains(&replica.node()))
     }

@@ -183,15 +183,15 @@ mod tests {
 
     #[test]
     fn a_delayed_reading_is_only_a_lower_bound() {
-        // The message was delayed by 20 seconds; the distance is 100 ms.
+        // The message was delayed by 20 seconds. The distance is 100 ms.
         let late = |truth| RunningTime::received(5_000_000, 7, Some(truth), 100);
         let truth = TrueTime::Confirmed(5_020_100);
         assert!(!late(truth).is_known());
         assert_eq!(begun_by((4_990_000, 100), Some(late(truth)), truth), (5_020_000, 5_020_100));
-        // The clocks were set back: the shard cannot be that early.
+        // The clocks were set back, but the shard cannot be that early.
         let early = TrueTime::Confirmed(4_000_000);
         assert_eq!(begun_by((3_990_000, 100), Some(late(early)), early), (5_000_000, 4_000_000));
-        // Clocks that disagree are worth less than a message.
+        // A message outranks clocks that disagree.
         let doubtful = TrueTime::Unconfirmed(5_020_100);
         assert_eq!(begun_by((4_990_000, 100), Some(late(doubtful)), doubtful), (5_000_000, 5_000_100));
         assert!(late(TrueTime::Confirmed(5_000_400)).is_known() && !RunningTime::received(5, 7, None, 0).is_known());
@@ -204,13 +204,13 @@ mod tests {
         assert_eq!(
             (received.at(600), received.is_known()),
             (5_500, true),
-            "the first one came sooner, and one fits true time"
+            "the first message was faster, and one fits true time"
         );
         received.update(RunningTime::received(7_500, 1_600, Some(TrueTime::Confirmed(90_000)), 0));
         assert_eq!(
             (received.at(1_600), received.is_known()),
             (7_500, true),
-            "the clocks were set, and this one came sooner still"
+            "the clocks were set, and this message was even faster"
         );
     }
 
@@ -236,9 +236,9 @@ mod tests {
         let mut received = RunningTime::known(5_000, 100);
         assert_eq!(received.at(1_100), 6_000);
         received.update(RunningTime::known(5_500, 1_100));
-        assert_eq!(received.at(1_100), 6_000, "half a second on its way");
+        assert_eq!(received.at(1_100), 6_000, "half a second in transit");
         received.update(RunningTime::known(6_400, 1_100));
-        assert_eq!(received.at(1_200), 6_500, "this one came sooner");
+        assert_eq!(received.at(1_200), 6_500, "this message was faster");
         received.update(RunningTime::known(1_006_000, 1_001_100));
         assert_eq!(received.at(1_001_100), 1_006_000, "this node's clock is a little too fast");
     }

@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_byte_is_noticed() {
+    fn every_changed_byte_is_detected() {
         let (world, disk) = world();
         let identity = open(&world, WANTED).unwrap().identity().clone();
         let file = disk.open(&Path::new(DIR).join(FILE), OpenMode::Write).unwrap();
@@ -575,7 +575,7 @@ mod tests {
             };
             file.write_all_at(&[byte], at as u64).unwrap();
             match open(&world, WANTED) {
-                // The byte is in the comment, or behind the end of a line.
+                // The byte is in the comment, or after the end of a line.
                 Ok(opened) => assert_eq!(opened.identity(), &identity, "at {at}"),
                 Err(
                     IdentityError::Unreadable { .. }
@@ -597,7 +597,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_text_is_taken_for_an_identity(
+        fn no_other_text_is_accepted_as_an_identity(
             text in "(format = 1\n)?(cluster = \"[0-9a-f]{0,33}\"\n)?(node = -?[0-9]{1,20}\n)?.{0,80}",
         ) {
             proptest::prop_assert!(parse(Path::new(DIR), &text).is_err());

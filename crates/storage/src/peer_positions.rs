@@ -90,7 +90,7 @@ mod tests {
         peer_positions.record(2, DurablePosition { disk: 1, run: 1, durable: 9 });
         peer_positions.record(2, DurablePosition { disk: 1, run: 1, durable: 8 });
         assert!(peer_positions.check(&hello(1, 9)).is_ok(), "the same process");
-        assert!(peer_positions.check(&hello(2, 10)).is_ok(), "the next one, with the record of its start");
+        assert!(peer_positions.check(&hello(2, 10)).is_ok(), "the next process, with the record of its start");
         assert!(peer_positions.check(&hello(1, 3)).is_ok(), "sent before, received after");
         for (run, durable) in [(2, 9), (2, 8), (2, 3)] {
             let refused = peer_positions.check(&hello(run, durable)).expect_err("an old copy");

@@ -452,7 +452,11 @@ mod tests {
         disk.set_capacity(None);
         files.reserve(1, 10).unwrap();
         files.save_reserved(1, 3, &payload(500, 3)).unwrap();
-        assert_eq!(files.load_newest(1).unwrap().unwrap().payload, payload(500, 3), "also where the room is too small");
+        assert_eq!(
+            files.load_newest(1).unwrap().unwrap().payload,
+            payload(500, 3),
+            "also without enough reserved space"
+        );
     }
 
     #[test]
@@ -474,7 +478,7 @@ mod tests {
         let files = open(&disk);
         files.save(1, 1, &payload(100, 1)).unwrap();
         files.save(1, 2, &payload(100, 2)).unwrap();
-        // Every byte but the header's spare ones, which its checksum covers as well.
+        // Every byte except the header's spare ones, which its checksum covers as well.
         for at in 0..HEADER as u64 + 100 {
             flip(&disk, "1-2.snap", at);
             let older = files.load_newest(1).unwrap().unwrap();
@@ -492,7 +496,7 @@ mod tests {
         flip(&disk, "1-1.snap", 70);
         let error = files.load_newest(1).unwrap_err();
         assert!(matches!(&error, SnapshotError::AllBad { shard: 1, reasons } if reasons.len() == 2));
-        // One put in another's place is not taken for it.
+        // A snapshot under another one's name is rejected.
         files.save(3, 2, &payload(100, 2)).unwrap();
         disk.rename(&Path::new(DIR).join("3-2.snap"), &Path::new(DIR).join("1-3.snap")).unwrap();
         assert!(matches!(files.load_newest(1), Err(SnapshotError::AllBad { .. })));
@@ -549,7 +553,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_bytes_are_taken_for_a_snapshot(
+        fn no_other_bytes_are_accepted_as_a_snapshot(
             mut bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200),
             begins_well in proptest::bool::ANY,
         ) {

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_keys() {
+    fn other_texts_are_not_keys() {
         let long = "x".repeat(129);
         let texts = ["", "bok.", "bok.a.", "bok.a.short", "open sesame, please", &format!("bok.a.{long}"), "bok.a"];
         for text in texts.into_iter().chain(["bok.a.0123456789abcdefghijABCDEFGHI J-_0123456789x"]) {

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn however_the_answers_come_the_page_is_the_first_of_all() {
+    fn a_city_page_is_independent_of_the_order_of_answers() {
         let search = CitySearch {
             city: "Paris".into(),
             title: None,
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(forwards, backwards);
         let ids: Vec<&str> = forwards.sessions.iter().map(|session| session.id.as_str()).collect();
         assert_eq!(ids, ["s9-0", "s8-0", "s7-0"]);
-        assert!(forwards.cursor.is_some(), "a full page may not be the last");
+        assert!(forwards.cursor.is_some(), "a full page has a cursor");
         assert_eq!(CityPage::new(&search, [(venue(1), vec![entry("a", 1)])]).cursor, None);
     }
 }

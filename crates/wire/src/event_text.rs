@@ -430,7 +430,7 @@ mod tests {
             SessionEvent::SaleRefunded { hold, seats: vec![seat] },
         ]
         .map(Event::Session);
-        let told: Vec<String> = events
+        let texts: Vec<String> = events
             .iter()
             .filter(|event| is_about(event, seat))
             .map(|event| {
@@ -440,7 +440,7 @@ mod tests {
             .collect();
         let cart = CartId(0xabc);
         assert_eq!(
-            told,
+            texts,
             [
                 format!("held: seats [1, 11], [1, 12] by cart {cart} (revision 1), until 2026-12-24T19:30:00.000Z"),
                 format!("sold: seat [1, 11] of cart {cart} by order {cart}, decided at 2026-12-24T19:30:00.000Z"),

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_gateway_is_asked() {
+    fn gateway_requests_are_pinned() {
         check(
             GatewayCall::Authorize { key: KEY, amount: euros(3000), source: "tok".into(), order: OrderId(0xab) },
             expect![[r#"
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_in_another_spelling_are_none() {
+    fn keys_have_one_spelling() {
         let cart = "000000000000000000000000000000ab";
         for tail in [
             "",
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_gateway_means() {
+    fn gateway_answers_are_interpreted() {
         let mut seen = String::new();
         let answers = [
             (
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_says_what_it_was_made_of() {
+    fn an_encoded_answer_decodes_unchanged() {
         let outcomes = [
             (PaymentStep::Authorize, GatewayOutcome::Authorized { reference: "r".into(), amount: euros(7) }),
             (PaymentStep::Authorize, GatewayOutcome::Declined { reason: "no".into() }),

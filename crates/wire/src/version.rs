@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_field_says_which_version_is_needed() {
+    fn the_newest_field_determines_the_required_version() {
         check(Op::CartCheckout, r#"{"payment":{"recorded":{"method":"card"}}}"#, None);
         check(Op::CartCheckout, r#"{"payment":{"recorded":{"amount":7}}}"#, Some(1));
         check(Op::CartCheckout, r#"{"payment":{"recorded":{"amount":7}},"expect":{}}"#, Some(2));

@@ -1,4 +1,4 @@
-//! Clocks that can be set, by Debian's libfaketime: only the wall clock, never the monotonic one.
+//! Clocks that can be set, with Debian's libfaketime. Only the wall clock changes, never the monotonic one.
 
 use std::{
     fs,
@@ -7,7 +7,7 @@ use std::{
 };
 
 /// # Panics
-/// If it is not installed; `tests/run` installs it.
+/// If libfaketime is not installed; `tests/run` installs it.
 fn library() -> PathBuf {
     let known = ["x86_64-linux-gnu", "aarch64-linux-gnu"];
     let paths = known.map(|machine| Path::new("/usr/lib").join(machine).join("faketime/libfaketimeMT.so.1"));
@@ -15,9 +15,9 @@ fn library() -> PathBuf {
     found.expect("clocks are set by libfaketime, which is not installed: install Debian's package `faketime`")
 }
 
-/// Has the command's process read its clock by this file.
+/// Makes the command's process read its clock from this file.
 pub(crate) fn set_up(command: &mut Command, file: &Path) {
-    // Another library may be there already.
+    // Another library may be preloaded already.
     let before = command.get_envs().find(|(name, _)| *name == "LD_PRELOAD").and_then(|(_, value)| value);
     let mut libraries = before.map(|value| value.to_os_string()).unwrap_or_default();
     if !libraries.is_empty() {

@@ -1,5 +1,5 @@
-//! The network between the nodes of a test: every connection passes through here, and each of its two directions can be made
-//! to suffer. It works on bytes and knows nothing of what they say.
+//! The network between the nodes of a test. Every connection passes through this proxy, which injects faults into either
+//! direction. It works on bytes, not on frames.
 
 use std::{
     io,
@@ -23,62 +23,62 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-/// What is read at once.
+/// Size of one read.
 const CHUNK_BYTES: usize = 16 * 1_024;
 
-/// Chunks that wait in one direction of a connection; beyond this the sender is not read any more, as with a full socket.
+/// Chunks queued in one direction of a connection. Beyond this the proxy stops reading, like a full socket.
 const CHUNKS: usize = 256;
 
-/// How long a byte takes where they trickle.
+/// Delay of one byte on a trickling link.
 const BYTE: Duration = Duration::from_millis(5);
 
-/// What becomes of bytes on their way from one node to another.
+/// The fault of a link in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Weather {
-    /// They arrive at once.
-    Fair,
-    /// They arrive so much later.
+pub(crate) enum LinkFault {
+    /// Bytes arrive at once.
+    None,
+    /// Bytes arrive this much later.
     Slow(Duration),
-    /// They arrive one by one.
+    /// Bytes arrive one by one.
     Trickle,
-    /// They wait until the weather changes, without any notice. New connections wait as well.
+    /// Bytes wait silently until the fault ends. New connections wait as well.
     Silent,
     /// Connections break, and new ones are refused.
     Cut,
 }
 
 /// One direction between two nodes, over all their connections.
-struct Way {
-    weather: watch::Sender<Weather>,
-    /// Bytes that will be changed.
+struct Link {
+    fault: watch::Sender<LinkFault>,
+    /// The number of bytes to corrupt.
     to_corrupt: AtomicU64,
-    /// Resets the connection on which this many more bytes, and one, have passed. 0 resets none.
+    /// Resets the connection after this many bytes minus one. 0 resets none.
     to_tear: AtomicU64,
     corrupted: AtomicU64,
     torn: AtomicU64,
 }
 
-/// The ways between all nodes of a test. They end when this is dropped.
+/// The links between all nodes of a test. They end when this is dropped.
 pub(crate) struct Links {
-    ways: Arc<Vec<Vec<Arc<Way>>>>,
-    /// Where node `a` dials node `b`.
+    ways: Arc<Vec<Vec<Arc<Link>>>>,
+    /// The address where node `a` dials node `b`.
     listen: Vec<Vec<SocketAddr>>,
     _listeners: JoinSet<()>,
 }
 
 impl Links {
-    /// Ways between nodes 1, 2, …, which listen for each other at these addresses.
+    /// Links between nodes 1, 2, …, which listen for each other at these addresses.
     pub(crate) async fn new(nodes: &[SocketAddr]) -> Links {
-        let way = |_| {
-            Arc::new(Way {
-                weather: watch::Sender::new(Weather::Fair),
+        let link = |_| {
+            Arc::new(Link {
+                fault: watch::Sender::new(LinkFault::None),
                 to_corrupt: AtomicU64::new(0),
                 to_tear: AtomicU64::new(0),
                 corrupted: AtomicU64::new(0),
                 torn: AtomicU64::new(0),
             })
         };
-        let ways: Vec<Vec<Arc<Way>>> = nodes.iter().map(|_| nodes.iter().map(way).collect()).collect();
+        let ways: Vec<Vec<Arc<Link>>> = nodes.iter().map(|_| nodes.iter().map(link).collect()).collect();
         let ways = Arc::new(ways);
         let mut listeners = JoinSet::new();
         let mut listen = Vec::new();
@@ -97,7 +97,7 @@ impl Links {
         Links { ways, listen, _listeners: listeners }
     }
 
-    /// The part of a node's configuration that sends it through here.
+    /// The part of a node's configuration that routes it through these links.
     pub(crate) fn routes(&self, node: u64) -> String {
         let from = index(node);
         let row = self.listen[from].iter().enumerate().filter(|(to, _)| *to != from);
@@ -105,61 +105,61 @@ impl Links {
         format!("[peers.routes]\n{}", lines.collect::<String>())
     }
 
-    /// The weather on the way from one node to another.
-    pub(crate) fn set(&self, from: u64, to: u64, weather: Weather) {
-        self.way(from, to).weather.send_replace(weather);
+    /// Sets the fault of the link from one node to another.
+    pub(crate) fn set(&self, from: u64, to: u64, fault: LinkFault) {
+        self.link(from, to).fault.send_replace(fault);
     }
 
-    /// The weather on both ways between two nodes.
-    pub(crate) fn both(&self, one: u64, other: u64, weather: Weather) {
-        self.set(one, other, weather);
-        self.set(other, one, weather);
+    /// Sets the fault of both directions between two nodes.
+    pub(crate) fn both(&self, one: u64, other: u64, fault: LinkFault) {
+        self.set(one, other, fault);
+        self.set(other, one, fault);
     }
 
-    /// The weather on all ways of a node.
-    pub(crate) fn around(&self, node: u64, weather: Weather) {
+    /// Sets the fault of all links of a node.
+    pub(crate) fn around(&self, node: u64, fault: LinkFault) {
         for other in (1..=self.ways.len() as u64).filter(|other| *other != node) {
-            self.both(node, other, weather);
+            self.both(node, other, fault);
         }
     }
 
-    /// The weather everywhere.
-    pub(crate) fn everywhere(&self, weather: Weather) {
-        for way in self.ways.iter().flatten() {
-            way.weather.send_replace(weather);
+    /// Sets the fault of all links.
+    pub(crate) fn everywhere(&self, fault: LinkFault) {
+        for link in self.ways.iter().flatten() {
+            link.fault.send_replace(fault);
         }
     }
 
-    /// Fair weather everywhere, and nothing more that will be changed or torn.
+    /// Removes all faults and pending corruptions.
     pub(crate) fn heal(&self) {
-        for way in self.ways.iter().flatten() {
-            way.to_corrupt.store(0, Relaxed);
-            way.to_tear.store(0, Relaxed);
-            way.weather.send_replace(Weather::Fair);
+        for link in self.ways.iter().flatten() {
+            link.to_corrupt.store(0, Relaxed);
+            link.to_tear.store(0, Relaxed);
+            link.fault.send_replace(LinkFault::None);
         }
     }
 
-    /// Changes one of the next bytes on this way.
+    /// Corrupts one of the next bytes of this link.
     pub(crate) fn corrupt(&self, from: u64, to: u64) {
-        self.way(from, to).to_corrupt.fetch_add(1, Relaxed);
+        self.link(from, to).to_corrupt.fetch_add(1, Relaxed);
     }
 
-    /// How many bytes were changed on this way.
+    /// The number of bytes corrupted on this link.
     pub(crate) fn corrupted(&self, from: u64, to: u64) -> u64 {
-        self.way(from, to).corrupted.load(Relaxed)
+        self.link(from, to).corrupted.load(Relaxed)
     }
 
-    /// Resets the connection on which this many more bytes have passed this way.
+    /// Resets the connection on which this many more bytes have passed on this link.
     pub(crate) fn tear(&self, from: u64, to: u64, after_bytes: u64) {
-        self.way(from, to).to_tear.store(after_bytes + 1, Relaxed);
+        self.link(from, to).to_tear.store(after_bytes + 1, Relaxed);
     }
 
-    /// How many connections were reset on this way in the midst of what they carried.
+    /// The number of connections of this link that were reset in the middle of a transfer.
     pub(crate) fn torn(&self, from: u64, to: u64) -> u64 {
-        self.way(from, to).torn.load(Relaxed)
+        self.link(from, to).torn.load(Relaxed)
     }
 
-    fn way(&self, from: u64, to: u64) -> &Way {
+    fn link(&self, from: u64, to: u64) -> &Link {
         &self.ways[index(from)][index(to)]
     }
 }
@@ -168,15 +168,15 @@ fn index(node: u64) -> usize {
     usize::try_from(node).expect("a small number") - 1
 }
 
-impl Way {
-    /// Waits for such weather.
-    async fn wait_for(&self, wanted: impl FnMut(&Weather) -> bool) {
-        // The ways outlive what passes on them.
-        self.weather.subscribe().wait_for(wanted).await.expect("the way is there");
+impl Link {
+    /// Waits for such a fault.
+    async fn wait_for(&self, wanted: impl FnMut(&LinkFault) -> bool) {
+        // The links outlive their connections.
+        self.fault.subscribe().wait_for(wanted).await.expect("the link is there");
     }
 }
 
-async fn accept(listener: TcpListener, node: SocketAddr, there: Arc<Way>, back: Arc<Way>) {
+async fn accept(listener: TcpListener, node: SocketAddr, there: Arc<Link>, back: Arc<Link>) {
     let mut connections = JoinSet::new();
     loop {
         let Ok((dialer, _)) = listener.accept().await else { continue };
@@ -185,19 +185,19 @@ async fn accept(listener: TcpListener, node: SocketAddr, there: Arc<Way>, back: 
     }
 }
 
-/// One connection, from its dialing to its end.
-async fn connection(mut dialer: TcpStream, node: SocketAddr, there: Arc<Way>, back: Arc<Way>) {
-    for way in [&there, &back] {
-        way.wait_for(|weather| *weather != Weather::Silent).await;
+/// One connection, from its dial to its end.
+async fn connection(mut dialer: TcpStream, node: SocketAddr, there: Arc<Link>, back: Arc<Link>) {
+    for link in [&there, &back] {
+        link.wait_for(|fault| *fault != LinkFault::Silent).await;
     }
-    let is_cut = [&there, &back].iter().any(|way| *way.weather.borrow() == Weather::Cut);
+    let is_cut = [&there, &back].iter().any(|link| *link.fault.borrow() == LinkFault::Cut);
     let answerer = if is_cut { Err(io::ErrorKind::ConnectionRefused.into()) } else { TcpStream::connect(node).await };
     let Ok(mut answerer) = answerer else { return reset(dialer) };
-    // The nodes hear of a small frame at once, as without us.
+    // Small frames are forwarded at once, as without this proxy.
     let _ = (dialer.set_nodelay(true), answerer.set_nodelay(true));
     let (dialer_read, dialer_write) = dialer.split();
     let (answerer_read, answerer_write) = answerer.split();
-    let cut = |weather: &Weather| *weather == Weather::Cut;
+    let cut = |fault: &LinkFault| *fault == LinkFault::Cut;
     let carried =
         async { tokio::try_join!(pump(dialer_read, answerer_write, &there), pump(answerer_read, dialer_write, &back)) };
     let ended = tokio::select! {
@@ -209,8 +209,8 @@ async fn connection(mut dialer: TcpStream, node: SocketAddr, there: Arc<Way>, ba
             Err(Lost::Torn) => Err(()),
             // The other side notices when it reads.
             Err(Lost::Broken) => {
-                there.wait_for(|weather| *weather != Weather::Silent).await;
-                back.wait_for(|weather| *weather != Weather::Silent).await;
+                there.wait_for(|fault| *fault != LinkFault::Silent).await;
+                back.wait_for(|fault| *fault != LinkFault::Silent).await;
                 Err(())
             }
         },
@@ -221,22 +221,22 @@ async fn connection(mut dialer: TcpStream, node: SocketAddr, there: Arc<Way>, ba
     }
 }
 
-/// Closes without waiting for what is on its way: the other side reads a reset.
+/// Closes without sending queued bytes. The other side reads a reset.
 fn reset(stream: TcpStream) {
-    // It may be closed already.
+    // The stream may be closed already.
     let _ = set_socket_linger(&stream, Some(Duration::ZERO));
 }
 
-/// Why bytes go no further.
+/// The reason why a transfer ended.
 enum Lost {
-    /// One side is gone.
+    /// One side closed the connection.
     Broken,
-    /// It was to be so.
+    /// The test requested a reset.
     Torn,
 }
 
-/// Carries bytes one way until their sender has no more.
-async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, way: &Way) -> Result<(), Lost> {
+/// Forwards bytes in one direction until their sender has no more.
+async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, link: &Link) -> Result<(), Lost> {
     let (queue, mut queued) = mpsc::channel::<(Instant, Option<Vec<u8>>)>(CHUNKS);
     let read = async move {
         loop {
@@ -245,7 +245,7 @@ async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, way: &Way) -> Resul
                 Ok(0) => return Ok(()),
                 Ok(bytes) => chunk.truncate(bytes),
                 Err(_) => {
-                    // A reset travels behind what was sent before it.
+                    // A reset is forwarded after earlier bytes.
                     let _ = queue.send((Instant::now(), None)).await;
                     return Ok(());
                 }
@@ -259,60 +259,60 @@ async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, way: &Way) -> Resul
         while let Some((at, chunk)) = queued.recv().await {
             let mut rest = chunk.ok_or(Lost::Broken)?;
             while !rest.is_empty() {
-                let bytes = may_pass(way, at, rest.len()).await;
+                let bytes = wait_to_pass(link, at, rest.len()).await;
                 let later = rest.split_off(bytes);
-                pass(way, &mut to, rest).await?;
+                pass(link, &mut to, rest).await?;
                 rest = later;
             }
         }
-        may_pass(way, Instant::now(), 1).await;
+        wait_to_pass(link, Instant::now(), 1).await;
         to.shutdown().await.map_err(|_| Lost::Broken)
     };
-    // Where nothing can be written any more nothing is read either.
+    // A failed write also ends the reader.
     tokio::try_join!(read, write).map(drop)
 }
 
-/// Waits until the weather lets something pass that came at this time; how much of it.
-async fn may_pass(way: &Way, at: Instant, bytes: usize) -> usize {
-    let mut weather = way.weather.subscribe();
+/// Waits until the fault lets bytes of this arrival time pass. Returns how many may pass.
+async fn wait_to_pass(link: &Link, at: Instant, bytes: usize) -> usize {
+    let mut fault = link.fault.subscribe();
     loop {
-        let now = *weather.borrow_and_update();
+        let now = *fault.borrow_and_update();
         match now {
-            Weather::Fair => return bytes,
-            Weather::Trickle => {
+            LinkFault::None => return bytes,
+            LinkFault::Trickle => {
                 sleep(BYTE).await;
                 return 1;
             }
-            Weather::Slow(delay) if at + delay <= Instant::now() => return bytes,
-            Weather::Slow(delay) => {
+            LinkFault::Slow(delay) if at + delay <= Instant::now() => return bytes,
+            LinkFault::Slow(delay) => {
                 tokio::select! {
                     () = sleep_until(at + delay) => return bytes,
-                    _ = weather.changed() => {}
+                    _ = fault.changed() => {}
                 }
             }
-            Weather::Silent | Weather::Cut => weather.changed().await.expect("the way is there"),
+            LinkFault::Silent | LinkFault::Cut => fault.changed().await.expect("the link is there"),
         }
     }
 }
 
-async fn pass(way: &Way, to: &mut WriteHalf<'_>, mut bytes: Vec<u8>) -> Result<(), Lost> {
+async fn pass(link: &Link, to: &mut WriteHalf<'_>, mut bytes: Vec<u8>) -> Result<(), Lost> {
     let take = |count: u64| count.checked_sub(1);
-    if way.to_corrupt.fetch_update(Relaxed, Relaxed, take).is_ok() {
+    if link.to_corrupt.fetch_update(Relaxed, Relaxed, take).is_ok() {
         let middle = bytes.len() / 2;
         bytes[middle] ^= 0x10;
-        way.corrupted.fetch_add(1, Relaxed);
+        link.corrupted.fetch_add(1, Relaxed);
     }
-    let limit = way.to_tear.load(Relaxed);
+    let limit = link.to_tear.load(Relaxed);
     let torn = limit > 0 && bytes.len() as u64 >= limit;
     if torn {
         bytes.truncate(limit as usize - 1);
-        way.to_tear.store(0, Relaxed);
+        link.to_tear.store(0, Relaxed);
     } else if limit > 0 {
-        way.to_tear.store(limit - bytes.len() as u64, Relaxed);
+        link.to_tear.store(limit - bytes.len() as u64, Relaxed);
     }
     to.write_all(&bytes).await.map_err(|_| Lost::Broken)?;
     if torn {
-        way.torn.fetch_add(1, Relaxed);
+        link.torn.fetch_add(1, Relaxed);
         return Err(Lost::Torn);
     }
     Ok(())

@@ -1,17 +1,17 @@
-//! Several nodes and the network between them, buyers and watchers of all of them, and what is checked after a fault.
-#![allow(dead_code, unused_imports, reason = "each of the tests uses its part")]
+//! Several nodes and the network between them, buyers and watchers of all nodes, and the checks after a fault.
+#![allow(dead_code, unused_imports, reason = "each test uses a part of this")]
 
-mod anywhere;
+mod cluster_status;
+mod failover_client;
 mod faketime;
 mod granted;
 mod links;
 mod money;
 mod nodes;
 mod stage;
-mod standing;
 mod watchers;
 
-pub(crate) use anywhere::Anywhere;
-pub(crate) use links::{Links, Weather};
+pub(crate) use failover_client::FailoverClient;
+pub(crate) use links::{LinkFault, Links};
 pub(crate) use nodes::{CONFIRM_MS, Cluster, Plan, SECRET, SHARDS};
-pub(crate) use stage::{Stage, lasts, nobody_flaps, refuses_in_time};
+pub(crate) use stage::{Stage, leaders_are_stable, refuses_in_time, sustain_fault};

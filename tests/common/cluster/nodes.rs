@@ -21,73 +21,74 @@ use tokio::{
 };
 
 use super::{
-    anywhere::{Anywhere, Doors},
+    cluster_status::ClusterStatus,
+    failover_client::{Endpoints, FailoverClient},
     faketime,
     links::Links,
-    standing::Standing,
 };
 use crate::common::{
-    Answer, Encoding, Faults, Gateway, Home, PATIENCE, Port, Refused, SECRET as GATEWAY_SECRET, Server, with_ulimit,
+    Answer, Encoding, Faults, Gateway, Home, Port, Refused, SECRET as GATEWAY_SECRET, Server, TIMEOUT, with_ulimit,
     write_control,
 };
 
-/// Few shards: each has its own elections.
+/// Few shards. Each has its own elections.
 pub(crate) const SHARDS: usize = 4;
 
-/// What only the nodes of one cluster know.
+/// The secret that the nodes of one cluster share.
 pub(crate) const SECRET: &str = "known-to-these-nodes-only";
 
-/// Small segments and frequent snapshots: a node that was away for a while gets one. Holds outlive the longest
-/// run, so all that were not released are there when all is counted.
+/// Small segments and frequent snapshots: a node that was away for a while receives one. Holds outlive the longest run, so every
+/// hold that was not released is there at the final count.
 const CONFIG: &str =
     "[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 300\n\n[carts]\nhold_ttl_ms = 10_800_000\n";
 
-/// How long after a grant its cart is asked about it, with a gateway, in milliseconds.
+/// Time after a grant until the session asks its cart about it, with a gateway, in milliseconds.
 pub(crate) const CONFIRM_MS: u64 = 3_000;
 
-/// Configuration of payments through this gateway, behind that of carts. It is asked again soon, so that nothing is open for long.
-fn through(gateway: SocketAddr) -> String {
+/// Configuration of payments through this gateway, appended to the section of carts. Retries are fast, so that no payment stays
+/// open for long.
+fn payments_config(gateway: SocketAddr) -> String {
     format!(
         "confirm_ms = {CONFIRM_MS}\n\n[payments]\nurl = \"http://{gateway}\"\nwebhook_secret = \"{GATEWAY_SECRET}\"\n\
          timeout_ms = 600\nagain_ms = 50\nwait_ms = 1_000\n\n"
     )
 }
 
-/// How long one question to one node may take before it is asked again.
+/// Time limit of one request to one node before it is repeated.
 const SOON: Duration = Duration::from_secs(2);
 
-/// How often who waits for the cluster says what for.
-const TOLD_EVERY: Duration = Duration::from_secs(2);
+/// How often a wait for the cluster prints its reason.
+const REPORT_EVERY: Duration = Duration::from_secs(2);
 
-/// What kind of nodes they are.
+/// The kind of nodes of a cluster.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
-    /// How many nodes begin.
+    /// Nodes at the start.
     pub(crate) nodes: usize,
-    /// How many there may be.
+    /// The most nodes.
     pub(crate) places: usize,
     /// With the fault library: kill -9 is a power cut.
     pub(crate) faults: bool,
     /// With clocks that can be set.
     pub(crate) clocks: bool,
-    /// With a payment gateway beside them, and what a crash leaves behind free again after seconds.
+    /// With a payment gateway. Holds left behind by a crash are free again after seconds.
     pub(crate) gateway: bool,
 }
 
 pub(crate) struct Cluster {
     plan: Plan,
-    /// Panics that are planted in its nodes.
+    /// Panics planted in its nodes.
     planted: &'static str,
-    /// File descriptors that each process may have, if there is a limit.
+    /// The limit of file descriptors of each process, if any.
     descriptors: Option<u64>,
     nodes: Vec<Node>,
     pub(crate) links: Links,
-    pub(crate) doors: Arc<Doors>,
-    /// It tells the first node of payments.
+    pub(crate) endpoints: Arc<Endpoints>,
+    /// It sends webhooks to the first node.
     pub(crate) gateway: Option<Gateway>,
 }
 
-/// Where a node lives, whether it runs or not.
+/// The home of a node, running or not.
 pub(crate) struct Node {
     pub(crate) id: u64,
     home: Home,
@@ -104,12 +105,12 @@ pub(crate) struct Node {
     sick: bool,
 }
 
-/// An address with a port that no process gets by itself, so that a restarted node finds its port free.
+/// An address whose port is never assigned automatically, so that a restarted node finds its port free.
 ///
-/// Test programs run side by side. Each takes a range of ports and listens on the first of them until it ends, so that no other
+/// Test programs run in parallel. Each reserves a range of ports by listening on the first port until it ends, so that no other
 /// program takes the port of a stopped node.
 fn free_address() -> SocketAddr {
-    // Clusters that the program itself starts have their ports above.
+    // Clusters that the program itself starts use higher ports.
     const FIRST: u16 = 10_000;
     const RANGES: u16 = 20;
     const PORTS: u16 = 500;
@@ -118,7 +119,7 @@ fn free_address() -> SocketAddr {
         firsts.find_map(|first| TcpListener::bind(first).ok()).expect("a range of ports is free")
     });
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = RANGE.local_addr().expect("it listens").port();
+    let first = RANGE.local_addr().expect("the node listens").port();
     for _ in 1..PORTS {
         let port = first + 1 + NEXT.fetch_add(1, Relaxed) % (PORTS - 1);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -130,24 +131,24 @@ fn free_address() -> SocketAddr {
 }
 
 impl Cluster {
-    /// Nodes that serve, with all their replicas where they should be.
+    /// Starts nodes, and waits until all replicas are in place.
     pub(crate) async fn start(plan: Plan) -> Cluster {
         Cluster::found(plan).await.started().await
     }
 
-    /// The same with panics planted in every node, as the node's `contain::planted` takes them.
+    /// The same with panics planted in every node, in the syntax of the node's `contain::planted`.
     pub(crate) async fn start_planted(plan: Plan, planted: &'static str) -> Cluster {
         let cluster = Cluster { planted, ..Cluster::found(plan).await };
         cluster.started().await
     }
 
-    /// The same, each with this limit of file descriptors.
+    /// The same with a limit of file descriptors for each node.
     pub(crate) async fn start_limited(plan: Plan, descriptors: u64) -> Cluster {
         let cluster = Cluster { descriptors: Some(descriptors), ..Cluster::found(plan).await };
         cluster.started().await
     }
 
-    /// Ends all nodes and starts them again without what was planted.
+    /// Ends all nodes and restarts them without planted panics.
     pub(crate) async fn restart_unplanted(&mut self) {
         self.planted = "";
         let nodes = self.running();
@@ -168,13 +169,13 @@ impl Cluster {
         self
     }
 
-    /// Homes without nodes.
+    /// Creates homes without starting nodes.
     pub(crate) async fn found(plan: Plan) -> Cluster {
         let peers: Vec<SocketAddr> = (0..plan.places).map(|_| free_address()).collect();
         let links = Links::new(&peers).await;
         let clients: Vec<SocketAddr> = peers.iter().map(|_| free_address()).collect();
-        let gateway = plan.gateway.then(|| Gateway::telling(clients[0]));
-        let more = gateway.as_ref().map_or_else(String::new, |gateway| through(gateway.address()));
+        let gateway = plan.gateway.then(|| Gateway::with_webhooks_to(clients[0]));
+        let more = gateway.as_ref().map_or_else(String::new, |gateway| payments_config(gateway.address()));
         let nodes = (1..).zip(peers).zip(&clients).map(|((id, peers), &client)| {
             let links = format!("[peers]\nlisten = \"{peers}\"\n\n{}", links.routes(id));
             // Each node divides its shards among its threads in its own way.
@@ -196,8 +197,8 @@ impl Cluster {
             }
         });
         let nodes: Vec<Node> = nodes.collect();
-        let doors = Doors::new(nodes.iter().map(|node| node.client).collect());
-        Cluster { plan, planted: "", descriptors: None, nodes, links, doors, gateway }
+        let endpoints = Endpoints::new(nodes.iter().map(|node| node.client).collect());
+        Cluster { plan, planted: "", descriptors: None, nodes, links, endpoints, gateway }
     }
 
     pub(crate) fn node(&self, id: u64) -> &Node {
@@ -239,13 +240,13 @@ impl Cluster {
         }
     }
 
-    /// A command that serves as some node from another home, at other addresses: a stranger.
-    pub(crate) fn stranger(&self, home: &Home, id: u64, secret: &str, join: Option<SocketAddr>) -> Command {
+    /// A command that serves as a foreign node: another home and other addresses.
+    pub(crate) fn foreign_command(&self, home: &Home, id: u64, secret: &str, join: Option<SocketAddr>) -> Command {
         let (client, peers) = (free_address(), free_address());
         serve(home, id, client, peers, secret, join)
     }
 
-    /// Where the clock of a node is set.
+    /// The file that sets the clock of a node.
     fn clock_file(&self, id: u64) -> std::path::PathBuf {
         self.home(id).path().join("clock")
     }
@@ -259,7 +260,7 @@ impl Cluster {
         self.start_nodes(&[id]).await;
     }
 
-    /// Starts nodes side by side and waits until each serves.
+    /// Starts nodes in parallel and waits until each serves.
     ///
     /// # Panics
     /// If one does not.
@@ -273,8 +274,8 @@ impl Cluster {
         }
     }
 
-    /// Starts every node that is to run and does not, also who ends meanwhile, until all of them serve: one whose disk failed
-    /// may only end now, and others may not serve without it.
+    /// Starts every node that should run and does not, including nodes that end meanwhile, until all of them serve. A node whose
+    /// disk failed may end late, and others may not serve without it.
     pub(crate) async fn start_down(&mut self) {
         let (mut starting, mut starts) = (BTreeSet::new(), JoinSet::new());
         loop {
@@ -310,16 +311,16 @@ impl Cluster {
         (node.server, node.paused, node.began) = (Some(server), false, true);
     }
 
-    /// Starts a node that must refuse to.
+    /// Starts a node that must refuse to start.
     pub(crate) async fn refused(&self, command: Command) -> Refused {
         match spawn_blocking(move || Server::spawn(command)).await.expect("no panic") {
-            Ok(server) => panic!("the node serves at {}, although it must not", server.address()),
+            Ok(server) => panic!("the node serves at {}, but it must refuse to start", server.address()),
             Err(refused) => refused,
         }
     }
 
-    /// From now on the node is one that joins, whatever it was before.
-    pub(crate) fn joins(&mut self, id: u64) {
+    /// From now on the node starts as a joining node.
+    pub(crate) fn start_as_joining(&mut self, id: u64) {
         self.node_mut(id).joins = true;
     }
 
@@ -328,43 +329,43 @@ impl Cluster {
         self.node_mut(id).server.take().unwrap_or_else(|| panic!("node {id} does not run"))
     }
 
-    /// SIGKILL; with the fault library a power cut.
+    /// Sends SIGKILL. With the fault library this is a power cut.
     pub(crate) fn kill(&mut self, id: u64) {
         self.take(id).kill();
     }
 
-    /// SIGTERM, and waits until it has ended well.
+    /// Sends SIGTERM, and waits for a clean exit.
     pub(crate) fn terminate(&mut self, id: u64) {
         self.take(id).stop();
     }
 
-    /// The same, of a node whose power may go meanwhile.
-    pub(crate) fn terminate_anyhow(&mut self, id: u64) {
+    /// The same for a node that may lose power meanwhile.
+    pub(crate) fn terminate_or_lose_power(&mut self, id: u64) {
         self.signal(id, Signal::TERM);
         let sick = self.node(id).sick;
-        let (code, said) = self.ended(id);
-        let well = matches!(code, Some(0) | None) || (sick && is_of_disk(code, &said));
-        assert!(well, "node {id} was told to stop and ended with {code:?}: {said}");
+        let (code, output) = self.ended(id);
+        let well = matches!(code, Some(0) | None) || (sick && is_of_disk(code, &output));
+        assert!(well, "node {id} ended after SIGTERM with {code:?}: {output}");
     }
 
-    /// Waits until a node ends by itself; its exit code, and what it said.
+    /// Waits until a node ends by itself. Returns its exit code and its output.
     pub(crate) fn ended(&mut self, id: u64) -> (Option<i32>, String) {
-        let (status, said) = self.take(id).ended();
-        (status.code(), said)
+        let (status, output) = self.take(id).ended();
+        (status.code(), output)
     }
 
-    /// Whether a node that should run has ended; what it said then.
-    pub(crate) fn said(&self, id: u64) -> String {
+    /// The output of a node that should run but has ended.
+    pub(crate) fn stderr(&self, id: u64) -> String {
         self.node(id).server.as_ref().map(Server::stderr).unwrap_or_default()
     }
 
-    /// SIGSTOP.
+    /// Sends SIGSTOP.
     pub(crate) fn pause(&mut self, id: u64) {
         self.signal(id, Signal::STOP);
         self.node_mut(id).paused = true;
     }
 
-    /// SIGCONT.
+    /// Sends SIGCONT.
     pub(crate) fn resume(&mut self, id: u64) {
         self.signal(id, Signal::CONT);
         self.node_mut(id).paused = false;
@@ -376,32 +377,32 @@ impl Cluster {
         paused.into_iter().for_each(|id| self.resume(id));
     }
 
-    /// The nodes that are to run and do not: who lost power by itself is noticed here.
+    /// The nodes that should run and do not. Detects nodes that lost power by themselves.
     pub(crate) fn down(&mut self) -> Vec<u64> {
         for node in &mut self.nodes {
             if node.server.as_mut().is_some_and(Server::has_ended) {
-                let (status, said) = node.server.take().expect("it ran").ended();
-                // Without an exit code the power went; anything else it would have had to say.
-                let well = status.code().is_none() || (node.sick && is_of_disk(status.code(), &said));
-                assert!(well, "node {} ended with {status}: {said}", node.id);
+                let (status, output) = node.server.take().expect("it ran").ended();
+                // A power cut leaves no exit code. Any other end prints its reason.
+                let well = status.code().is_none() || (node.sick && is_of_disk(status.code(), &output));
+                assert!(well, "node {} ended with {status}: {output}", node.id);
                 node.paused = false;
             }
         }
-        self.nodes.iter().filter(|node| node.is_wanted() && node.server.is_none()).map(|node| node.id).collect()
+        self.nodes.iter().filter(|node| node.should_run() && node.server.is_none()).map(|node| node.id).collect()
     }
 
-    /// The nodes that are to run, whether they do or not.
-    pub(crate) fn wanted(&self) -> Vec<u64> {
-        self.nodes.iter().filter(|node| node.is_wanted()).map(|node| node.id).collect()
+    /// The nodes that should run.
+    pub(crate) fn expected_nodes(&self) -> Vec<u64> {
+        self.nodes.iter().filter(|node| node.should_run()).map(|node| node.id).collect()
     }
 
     /// Restarts nodes that are still ending, until every node that should run answers.
     pub(crate) async fn all_answer(&mut self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             self.start_down().await;
             let answering = self.statuses().await;
-            match self.wanted().into_iter().find(|id| !answering.contains_key(id)) {
+            match self.expected_nodes().into_iter().find(|id| !answering.contains_key(id)) {
                 None => return,
                 Some(silent) if Instant::now() > deadline => panic!("node {silent} does not answer"),
                 Some(_) => sleep(Duration::from_millis(50)).await,
@@ -409,46 +410,46 @@ impl Cluster {
         }
     }
 
-    /// A node that was never started, if there is a place for one more.
-    pub(crate) fn newcomer(&self) -> Option<u64> {
+    /// A node that was never started, if one is left.
+    pub(crate) fn unstarted_node(&self) -> Option<u64> {
         self.nodes.iter().find(|node| !node.began).map(|node| node.id)
     }
 
-    /// Waits until a node that was drained has ended by itself; it does not come back.
-    pub(crate) fn gone(&mut self, id: u64) {
-        let (code, said) = self.ended(id);
-        assert_eq!(code, Some(0), "node {id} was drained: {said}");
+    /// Waits until a drained node has ended by itself. It does not return.
+    pub(crate) fn wait_drained(&mut self, id: u64) {
+        let (code, output) = self.ended(id);
+        assert_eq!(code, Some(0), "node {id} was drained: {output}");
         self.node_mut(id).gone = true;
     }
 
-    /// The disk of a node that does not run is lost, and an empty one is in its place.
+    /// Replaces the disk of a stopped node with an empty one.
     pub(crate) fn lose_disk(&mut self, id: u64) {
         assert!(self.node(id).server.is_none(), "node {id} runs");
         let data = self.home(id).data_dir();
         std::fs::remove_dir_all(&data).expect("a data directory");
         std::fs::create_dir_all(&data).expect("an empty directory");
-        // A copy of the lost one is another disk than the table knows from now on.
+        // A copy of the lost disk is now a different disk than the table expects.
         match std::fs::remove_dir_all(data.with_extension("copy")) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("the copy stays: {error}"),
             Ok(()) | Err(_) => {}
         }
-        self.joins(id);
+        self.start_as_joining(id);
     }
 
-    /// Copies the disk of a node that does not run.
+    /// Copies the disk of a stopped node.
     pub(crate) fn copy_disk(&self, id: u64) {
         assert!(self.node(id).server.is_none(), "node {id} runs");
         let data = self.home(id).data_dir();
         copy(&data, &data.with_extension("copy"));
     }
 
-    /// A node whose disk was copied, and not lost or put back since.
+    /// A node whose disk was copied, and since then neither lost nor put back.
     pub(crate) fn copied(&self) -> Option<u64> {
         let has_copy = |id: &u64| self.home(*id).data_dir().with_extension("copy").exists();
         self.running().into_iter().find(has_copy)
     }
 
-    /// The copy takes the place of the disk of a node that does not run.
+    /// Replaces the disk of a stopped node with its copy.
     pub(crate) fn put_copy_back(&self, id: u64) {
         assert!(self.node(id).server.is_none(), "node {id} runs");
         let data = self.home(id).data_dir();
@@ -462,23 +463,23 @@ impl Cluster {
         kill_process(pid, signal).expect("a child that can be signalled");
     }
 
-    /// What a node's disk suffers from.
+    /// Sets the disk faults of a node.
     pub(crate) fn fault(&mut self, id: u64, faults: Faults) {
         self.node_mut(id).sick |= matches!(faults, Faults::SyncFails | Faults::NoSpace);
         write_control(&self.home(id).control_file(), faults);
     }
 
-    /// A connection to a node that runs.
+    /// Connects to a running node.
     pub(crate) async fn port(&self, id: u64) -> Port {
         Port::connect(self.client(id), Encoding::BOTH[id as usize % 2]).await
     }
 
-    /// A way in at any node.
-    pub(crate) fn anywhere(&self, seed: u64) -> Anywhere {
-        Anywhere::new(&self.doors, Encoding::BOTH[seed as usize % 2], seed)
+    /// A client that fails over between the nodes.
+    pub(crate) fn failover_client(&self, seed: u64) -> FailoverClient {
+        FailoverClient::new(&self.endpoints, Encoding::BOTH[seed as usize % 2], seed)
     }
 
-    /// Asks one node, in bounded time.
+    /// Sends one node a read, with a time limit.
     pub(crate) async fn read(&self, id: u64, op: &str, body: Value) -> Option<Value> {
         let asked = async {
             let port = Port::try_connect(self.client(id), Encoding::Json).await.ok()?;
@@ -492,12 +493,12 @@ impl Cluster {
 
     /// Sends an operator's change to any node that answers.
     pub(crate) async fn admin(&self, op: &'static str, body: Value) -> Value {
-        let anywhere = self.anywhere(0);
+        let failover_client = self.failover_client(0);
         let rid = format!("{op}-{}-{}", std::process::id(), free_rid());
-        anywhere.ask_within(op, &rid, body, PATIENCE).await.ok()
+        failover_client.ask_within(op, &rid, body, TIMEOUT).await.ok()
     }
 
-    /// Who leads each shard, as the nodes that run say it of themselves: of two the one in the later term.
+    /// The leader of each shard, as the running nodes report themselves. Of two leaders the one in the later term.
     pub(crate) async fn leaders(&self) -> BTreeMap<u64, u64> {
         let mut leaders: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         for (id, status) in self.statuses().await {
@@ -510,7 +511,7 @@ impl Cluster {
         leaders.into_iter().map(|(shard, (_, id))| (shard, id)).collect()
     }
 
-    /// The highest term of each shard that a node that runs has heard of.
+    /// The highest term of each shard among the running nodes.
     pub(crate) async fn terms(&self) -> BTreeMap<u64, u64> {
         let mut terms = BTreeMap::new();
         for status in self.statuses().await.into_values() {
@@ -523,7 +524,7 @@ impl Cluster {
         terms
     }
 
-    /// A node that leads a shard of carts and sessions, one that leads most.
+    /// The node that leads most shards of carts and sessions.
     pub(crate) async fn a_leader(&self) -> u64 {
         let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
         for (shard, id) in self.leaders().await {
@@ -532,13 +533,13 @@ impl Cluster {
         counts.into_iter().max_by_key(|(_, count)| *count).map(|(id, _)| id).expect("a node leads")
     }
 
-    /// `admin.status` of every node that runs and answers.
+    /// `admin.status` of every running node that answers.
     async fn statuses(&self) -> BTreeMap<u64, Value> {
         let asks = self.running().into_iter().map(async |id| (id, self.read(id, "admin.status", json!({})).await));
         join_all(asks).await.into_iter().filter_map(|(id, status)| Some((id, status?))).collect()
     }
 
-    /// The cluster's table, by the first node that answers.
+    /// The cluster table of the first node that answers.
     pub(crate) async fn table(&self) -> Option<Value> {
         for id in self.running() {
             if let Some(table) = self.read(id, "admin.nodes", json!({})).await {
@@ -548,7 +549,7 @@ impl Cluster {
         None
     }
 
-    /// The state of each member of the cluster's table.
+    /// The state of each member of the cluster table.
     pub(crate) async fn members(&self) -> BTreeMap<u64, String> {
         let table = self.table().await.expect("a node that answers");
         let members = table["members"].as_array().expect("members").iter();
@@ -559,29 +560,29 @@ impl Cluster {
             .collect()
     }
 
-    /// Waits until every node that runs serves and every shard has the replicas and the leader it should have.
+    /// Waits until every running node serves and every shard has its target replicas and a leader.
     pub(crate) async fn ready(&self) {
         self.until("every shard has its replicas and a leader", async || {
-            let standing = self.standing().await?;
-            standing.check_ready()
+            let cluster_status = self.cluster_status().await?;
+            cluster_status.check_ready()
         })
         .await;
     }
 
-    /// Waits until in addition every replica of a shard has applied the same.
+    /// The same, and every replica of a shard has applied the same position.
     pub(crate) async fn converged(&self) {
         self.until("all replicas have applied the same", async || {
-            let standing = self.standing().await?;
-            standing.check_ready()?;
-            standing.check_applied()
+            let cluster_status = self.cluster_status().await?;
+            cluster_status.check_ready()?;
+            cluster_status.check_applied()
         })
         .await;
     }
 
-    /// Waits until every shard is led by the node that the directory wants to lead it: leaderships move there after a start.
-    pub(crate) async fn led_where_wanted(&self) {
-        self.until("every shard is led where it is to be", async || {
-            let table = self.table().await.ok_or("no node tells the cluster's table")?;
+    /// Waits until every shard is led by its preferred leader. Leaderships move there after a start.
+    pub(crate) async fn led_by_preferred(&self) {
+        self.until("every shard has its preferred leader", async || {
+            let table = self.table().await.ok_or("no node returns the cluster table")?;
             let leaders = self.leaders().await;
             for place in table["places"].as_array().ok_or("no places")? {
                 let wanted = place["leader"].as_str().and_then(|replica| replica.split_once('.')?.0.parse().ok());
@@ -595,17 +596,17 @@ impl Cluster {
         .await;
     }
 
-    /// Asks again and again until there is no reason any more why not.
+    /// Calls `ask` until it returns a value. The error is the reason to wait on.
     pub(crate) async fn until<T>(&self, what: &str, mut ask: impl AsyncFnMut() -> Result<T, String>) -> T {
-        let mut told = Instant::now();
-        let deadline = told + PATIENCE;
+        let mut reported = Instant::now();
+        let deadline = reported + TIMEOUT;
         loop {
             match ask().await {
                 Ok(answer) => return answer,
-                Err(why) if Instant::now() > deadline => panic!("waited {PATIENCE:?} in vain: {what}: {why}"),
+                Err(why) if Instant::now() > deadline => panic!("timed out after {TIMEOUT:?}: {what}: {why}"),
                 Err(why) => {
-                    if Instant::now() > told + TOLD_EVERY {
-                        told = Instant::now();
+                    if Instant::now() > reported + REPORT_EVERY {
+                        reported = Instant::now();
                         println!("waiting: {what}: {why}");
                     }
                     sleep(Duration::from_millis(20)).await;
@@ -614,17 +615,17 @@ impl Cluster {
         }
     }
 
-    /// What the nodes that run say now.
-    async fn standing(&self) -> Result<Standing, String> {
+    /// The status of the running nodes.
+    async fn cluster_status(&self) -> Result<ClusterStatus, String> {
         let statuses = self.statuses().await;
         if let Some(silent) = self.running().into_iter().find(|id| !statuses.contains_key(id)) {
             return Err(format!("node {silent} does not answer"));
         }
-        let table = self.table().await.ok_or("no node tells the cluster's table")?;
-        Ok(Standing { statuses, table })
+        let table = self.table().await.ok_or("no node returns the cluster table")?;
+        Ok(ClusterStatus { statuses, table })
     }
 
-    /// The homes, so that another test of the same kind may look at what was left.
+    /// Stops the nodes and keeps the homes, so that another test can inspect them.
     pub(crate) fn stop(mut self) {
         for id in self.running() {
             self.terminate(id);
@@ -644,11 +645,11 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Whether a node ended because its disk does not sync, and said so.
-fn is_of_disk(code: Option<i32>, said: &str) -> bool {
-    // The store looks at the free space before it begins; the faulty disk shows it as free.
-    let is_full = said.contains("fjall") && said.contains("No space left on device");
-    code == Some(4) && (said.contains("cannot sync") || is_full)
+/// Whether a node ended because a disk sync failed, and reported it.
+fn is_of_disk(code: Option<i32>, output: &str) -> bool {
+    // The store checks the free space first, which the faulty disk reports as free.
+    let is_full = output.contains("fjall") && output.contains("No space left on device");
+    code == Some(4) && (output.contains("cannot sync") || is_full)
 }
 
 fn free_rid() -> u16 {
@@ -657,8 +658,8 @@ fn free_rid() -> u16 {
 }
 
 impl Node {
-    /// Whether it is to run.
-    fn is_wanted(&self) -> bool {
+    /// Whether the node should run.
+    fn should_run(&self) -> bool {
         self.began && !self.gone
     }
 

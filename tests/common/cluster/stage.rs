@@ -1,4 +1,4 @@
-//! A cluster, buyers who ask at any node, watchers at each, and everything that must hold once a fault is over.
+//! A cluster, buyers that use any node, a watcher at each node, and the checks after a fault.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -10,57 +10,57 @@ use super::{
     watchers::Watchers,
 };
 use crate::common::{
-    Answer, Buyers, Dice, Encoding, Goods, PATIENCE, Port, Record, Theatre, Till, eventually, town::audit,
+    Answer, BuyerConnection, Buyers, Encoding, Goods, Port, Record, Rng, TIMEOUT, Theatre, eventually, fixture::audit,
 };
 
-/// Buyers at once.
+/// Concurrent buyers.
 pub(crate) const BUYERS: usize = 8;
 
 /// Carts that are read again at nodes that are not asked for all of them.
 const SAMPLE: usize = 40;
 
-/// How long a fault lasts at least that is to show: links are given up and leaders elected meanwhile.
-const LASTING: Duration = Duration::from_secs(3);
+/// The least duration of a fault with a visible effect: links are dropped and leaders elected meanwhile.
+const FAULT_TIME: Duration = Duration::from_secs(3);
 
-/// Orders that are made under a fault at least.
+/// The least number of orders during a fault.
 const ORDERS: usize = 10;
 
-/// How many replicas a shard of carts and sessions has.
+/// Replicas of a shard of carts and sessions.
 const REPLICAS: u64 = 3;
 
 pub(crate) struct Stage {
     pub(crate) cluster: Cluster,
-    pub(crate) dice: Dice,
-    /// What is played, sold out or not.
+    pub(crate) rng: Rng,
+    /// The sessions so far, sold out or not.
     pub(crate) theatre: Theatre,
     pub(crate) record: Record,
-    /// Whether buyers are offered places, units and time besides seats, and the name of a customer.
+    /// Whether buyers also buy places, units and time, and name a customer.
     pub(crate) sells_everything: bool,
     watchers: Option<Watchers>,
     /// Carts that were checked at every node already.
     pub(super) checked: usize,
-    /// Steps of payments that had failed for good, and that an operator has seen to.
+    /// Permanently failed payment steps that an operator has settled.
     pub(super) settled: BTreeSet<String>,
     plays: usize,
 }
 
 impl Stage {
-    pub(crate) async fn new(dice: Dice, plan: Plan) -> Stage {
-        Stage::with(dice, Cluster::start(plan).await)
+    pub(crate) async fn new(rng: Rng, plan: Plan) -> Stage {
+        Stage::with(rng, Cluster::start(plan).await)
     }
 
-    /// With a cluster that serves.
-    pub(crate) fn of(cluster: Cluster, dice: Dice) -> Stage {
-        Stage::with(dice, cluster)
+    /// A stage on a running cluster.
+    pub(crate) fn of(cluster: Cluster, rng: Rng) -> Stage {
+        Stage::with(rng, cluster)
     }
 
     /// The same with this cluster.
-    pub(crate) fn with(dice: Dice, cluster: Cluster) -> Stage {
+    pub(crate) fn with(rng: Rng, cluster: Cluster) -> Stage {
         let theatre = Theatre { sessions: Vec::new(), rows: 0, seats: 0, price: 0, goods: None };
         let record = Record::default();
         Stage {
             cluster,
-            dice,
+            rng,
             theatre,
             record,
             sells_everything: false,
@@ -71,7 +71,7 @@ impl Stage {
         }
     }
 
-    /// New sessions, so that there is something to sell, and buyers of them.
+    /// Creates new sessions, and starts buyers of them.
     pub(crate) async fn begin(&mut self) -> Buyers {
         self.theatre = self.play(8, (30, 40), None).await;
         if self.sells_everything {
@@ -82,29 +82,31 @@ impl Stage {
         }
         let nodes: Vec<_> = self.cluster.running().into_iter().map(|id| (id, self.cluster.client(id))).collect();
         self.watchers = Some(Watchers::start(nodes, &self.theatre));
-        let tills: Vec<Arc<dyn Till>> =
-            (0..BUYERS).map(|_| Arc::new(self.cluster.anywhere(self.dice.next())) as Arc<dyn Till>).collect();
+        let connections: Vec<Arc<dyn BuyerConnection>> = (0..BUYERS)
+            .map(|_| Arc::new(self.cluster.failover_client(self.rng.next())) as Arc<dyn BuyerConnection>)
+            .collect();
         let record = std::mem::take(&mut self.record);
-        Buyers::start_at(tills, &self.theatre, record, &mut self.dice)
+        Buyers::start_at(connections, &self.theatre, record, &mut self.rng)
     }
 
-    /// So many new sessions.
+    /// Creates this many sessions.
     pub(crate) async fn play(&mut self, sessions: usize, rows_seats: (u16, u16), ttl_ms: Option<u64>) -> Theatre {
         self.plays += 1;
         let (venue, title) = (format!("royal-{}", self.plays), format!("play-{}", self.plays));
         let nodes = self.cluster.running();
-        let port = self.cluster.port(nodes[self.dice.below(nodes.len())]).await;
+        let port = self.cluster.port(nodes[self.rng.below(nodes.len())]).await;
         Theatre::open_called(&port, &venue, &title, sessions, rows_seats, ttl_ms).await
     }
 
-    /// One fault under load. Before it, during it as far as it says so, and after it buyers buy; then everything is checked.
-    pub(crate) async fn story(&mut self, name: &str, fault: impl AsyncFnOnce(&mut Cluster, &mut Buyers, &mut Dice)) {
+    /// Injects one fault under load. Buyers buy before it, during it where the fault allows, and after it. Then everything is
+    /// checked.
+    pub(crate) async fn story(&mut self, name: &str, fault: impl AsyncFnOnce(&mut Cluster, &mut Buyers, &mut Rng)) {
         println!("--- {name}");
         let began = Instant::now();
         let mut buyers = self.begin().await;
         buyers.orders(10).await;
         let struck = Instant::now();
-        fault(&mut self.cluster, &mut buyers, &mut self.dice).await;
+        fault(&mut self.cluster, &mut buyers, &mut self.rng).await;
         self.cluster.links.heal();
         let healed = Instant::now();
         buyers.orders(1).await;
@@ -121,12 +123,12 @@ impl Stage {
         );
     }
 
-    /// Buyers stop, and everything is checked.
+    /// Stops the buyers, and checks everything.
     pub(crate) async fn end(&mut self, buyers: Buyers) {
         self.end_with(buyers, async |_| {}).await;
     }
 
-    /// The same with carts that are to be checked besides those of the buyers.
+    /// The same with further carts to check.
     pub(crate) async fn end_with(&mut self, buyers: Buyers, add: impl AsyncFnOnce(&mut Stage)) {
         let stopping = Instant::now();
         self.record = buyers.stop().await;
@@ -138,11 +140,11 @@ impl Stage {
         println!("stopped after {stopped:?}, converged after {converged:?}, checked after {:?}", stopping.elapsed());
     }
 
-    /// What every node says is what buyers were told, and what watchers see at last.
+    /// Checks that every node agrees with the buyers' record, and that watchers see the final maps.
     async fn check(&mut self) {
         self.record.check_order();
         let nodes = self.cluster.running();
-        let first = self.dice.below(nodes.len());
+        let first = self.rng.below(nodes.len());
         let carts = self.record.carts.len();
         for (number, &node) in nodes[first..].iter().chain(&nodes[..first]).enumerate() {
             let port = self.cluster.port(node).await;
@@ -163,7 +165,7 @@ impl Stage {
         self.check_watchers(&nodes).await;
     }
 
-    /// Everything that was ever bought is there at every node.
+    /// Checks every order of the whole run at every node.
     pub(crate) async fn check_everything(&mut self) {
         self.cluster.converged().await;
         let nodes = self.cluster.running();
@@ -174,20 +176,20 @@ impl Stage {
         let (carts, orders) = (self.record.carts.len(), self.record.orders());
         println!(
             "{carts} carts, {orders} orders, {} repeats; {} nodes; refusals {:?}",
-            self.cluster.doors.repeated(),
+            self.cluster.endpoints.repeated(),
             nodes.len(),
             self.record.refused
         );
     }
 
-    /// The nodes' own audits find nothing wrong, and their sums are ours: each node's, or where not every node has everything,
-    /// that of all together.
+    /// Checks that the nodes' audits find no violation and that their sums equal ours: those of each node, or the total where not
+    /// every node has all replicas.
     async fn check_audits(&self, nodes: &[u64]) {
         for &node in nodes.iter().filter(|_| nodes.len() as u64 <= REPLICAS) {
             self.record.check_audit(&self.cluster.port(node).await).await;
         }
         let copies = REPLICAS.min(nodes.len() as u64);
-        // The nodes count one after the other, and holds may run out meanwhile.
+        // The nodes count one after the other, and holds may expire meanwhile.
         eventually("as many seats are held in sessions as in carts", async || {
             let mut audits = Vec::new();
             for &node in nodes {
@@ -206,38 +208,38 @@ impl Stage {
         let port = self.cluster.port(nodes[0]).await;
         for session in &self.theatre.sessions {
             let map = self.theatre.map(&port, session).await;
-            watchers.see(nodes, session, &map).await;
+            watchers.expect_map(nodes, session, &map).await;
         }
     }
 }
 
-/// Some time with a fault, during which and after which orders are made.
-pub(crate) async fn lasts(buyers: &mut Buyers) {
+/// A lasting fault, with orders during and after it.
+pub(crate) async fn sustain_fault(buyers: &mut Buyers) {
     let (before, began) = (buyers.count(), Instant::now());
-    sleep(LASTING).await;
+    sleep(FAULT_TIME).await;
     let meanwhile = buyers.count() - before;
     buyers.orders(ORDERS).await;
     println!(
-        "{meanwhile} orders in {LASTING:?}, {ORDERS} more until {:?}; {:?}",
+        "{meanwhile} orders in {FAULT_TIME:?}, {ORDERS} more until {:?}; {:?}",
         began.elapsed(),
         buyers.refused_so_far()
     );
 }
 
-/// Leaders stay who they are although some do not reach others.
-pub(crate) async fn nobody_flaps(cluster: &Cluster) {
+/// Checks that no leader changes while some nodes cannot reach each other.
+pub(crate) async fn leaders_are_stable(cluster: &Cluster) {
     let before = cluster.terms().await;
-    sleep(LASTING).await;
-    assert_eq!(cluster.terms().await, before, "elections go on and on");
+    sleep(FAULT_TIME).await;
+    assert_eq!(cluster.terms().await, before, "elections repeat");
 }
 
-/// Asks one node for something it cannot do alone: it says so in time.
+/// Sends an isolated node a request that needs other nodes. It must fail before the deadline.
 pub(crate) async fn refuses_in_time(cluster: &Cluster, node: u64, token: String) {
     let port = Port::connect(cluster.client(node), Encoding::Json).await;
     let frame = json!({"op": "cart.open", "rid": "alone", "deadline_ms": 1_000, "body": {"token": token}});
-    let answer = port.exchange(frame, PATIENCE).await;
+    let answer = port.exchange(frame, TIMEOUT).await;
     assert!(
         matches!(answer, Answer::Fail(901..=904)),
-        "node {node} is cut off and has to say so before the deadline: {answer:?}"
+        "node {node} is isolated and must fail the request before the deadline: {answer:?}"
     );
 }

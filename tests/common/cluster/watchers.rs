@@ -1,4 +1,4 @@
-//! Those who only look: at each node one, who keeps the maps of all sessions and notices a gap.
+//! Watchers: one at each node. Each keeps the maps of all sessions and detects gaps.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,18 +15,18 @@ use tokio::{
 
 use crate::common::{Answer, Encoding, Map, Port, Theatre, eventually};
 
-/// How long a node may take to let one in and to answer.
+/// Time limit of a connection attempt and of an answer.
 const SOON: Duration = Duration::from_secs(2);
 
-/// The pause before one comes again.
+/// The pause before a reconnect.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What a watcher has of a session.
+/// A watcher's view of a session.
 #[derive(Clone)]
 struct Seen {
     epoch: u64,
     map: Map,
-    /// It is told that this may be old.
+    /// The node reported that this may be stale.
     is_stale: bool,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    /// One at each of these nodes, from now on, also after the node was away.
+    /// Starts a watcher at each of these nodes. It reconnects when the node returns.
     pub(crate) fn start(nodes: impl IntoIterator<Item = (u64, SocketAddr)>, theatre: &Theatre) -> Watchers {
         let maps = Maps::default();
         let mut tasks = JoinSet::new();
@@ -58,8 +58,8 @@ impl Watchers {
         Watchers { nodes: watched, maps, tasks }
     }
 
-    /// Waits until the watcher at each of these nodes sees what the session's map is; nodes that came later have none.
-    pub(crate) async fn see(&mut self, nodes: &[u64], session: &str, map: &Map) {
+    /// Waits until the watcher at each of these nodes has this map. Nodes that joined later have no watcher.
+    pub(crate) async fn expect_map(&mut self, nodes: &[u64], session: &str, map: &Map) {
         let watched: Vec<u64> = nodes.iter().copied().filter(|node| self.nodes.contains(node)).collect();
         for node in watched {
             let what = format!("the watcher at node {node} sees {session} at {} as\n{}", map.version, map.seats);
@@ -73,7 +73,7 @@ impl Watchers {
                         "the watcher at node {node} sees {session} at {} of {}{}",
                         seen.map.version,
                         map.version,
-                        if seen.is_stale { ", as old" } else { "" }
+                        if seen.is_stale { ", stale" } else { "" }
                     );
                 }
                 assert!(
@@ -89,7 +89,7 @@ impl Watchers {
     }
 
     /// # Panics
-    /// If a watcher saw what must not be.
+    /// If a watcher saw an invariant violated.
     fn check(&mut self) {
         while let Some(ended) = self.tasks.try_join_next() {
             ended.expect("a watcher");
@@ -103,7 +103,7 @@ async fn watch(node: u64, address: SocketAddr, theatre: &Theatre, maps: &Maps) {
     let Ok(Ok(port)) = timeout(SOON, Port::try_connect(address, encoding)).await else { return };
     let mut feeds = BTreeMap::new();
     for session in &theatre.sessions {
-        // What the node said of age on another connection is over.
+        // A staleness notice belongs to its connection.
         let seen = maps.lock().expect("no panic").get_mut(&(node, session.clone())).map(|seen| {
             seen.is_stale = false;
             seen.clone()
@@ -125,7 +125,7 @@ async fn watch(node: u64, address: SocketAddr, theatre: &Theatre, maps: &Maps) {
     }
 }
 
-/// Takes down what a frame says.
+/// Applies a frame.
 fn note(maps: &mut BTreeMap<(u64, String), Seen>, key: (u64, String), frame: &Value, seats: usize) {
     if let Some(snapshot) = frame.get("snapshot") {
         let epoch = snapshot["epoch"].as_u64().expect("an epoch");
@@ -134,12 +134,12 @@ fn note(maps: &mut BTreeMap<(u64, String), Seen>, key: (u64, String), frame: &Va
         return;
     }
     if let Some(stale_ms) = frame["stale_ms"].as_u64() {
-        let seen = maps.get_mut(&key).unwrap_or_else(|| panic!("old before any snapshot: {frame}"));
-        assert_ne!(seen.is_stale, stale_ms > 0, "told twice: {frame}");
+        let seen = maps.get_mut(&key).unwrap_or_else(|| panic!("a staleness notice before any snapshot: {frame}"));
+        assert_ne!(seen.is_stale, stale_ms > 0, "notified twice: {frame}");
         seen.is_stale = stale_ms > 0;
         return;
     }
-    let delta = frame.get("delta").unwrap_or_else(|| panic!("a feed of a session that is there: {frame}"));
+    let delta = frame.get("delta").unwrap_or_else(|| panic!("a feed of an existing session: {frame}"));
     let seen = maps.get_mut(&key).unwrap_or_else(|| panic!("a delta before any snapshot: {frame}"));
     let number = |name: &str| delta[name].as_u64().expect("a version");
     let (node, session) = &key;

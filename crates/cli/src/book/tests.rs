@@ -173,14 +173,14 @@ fn the_countdown_never_shows_too_much() {
 #[test]
 fn input_depends_on_the_hold() {
     let names = crate::draw::Names::of(&session().layout);
-    let said =
+    let inputs =
         ["", "yes", "b", "b b2", "q", "B2 B3", "b2-b4", "best 3", "3 best", "3", "best", "best 21", "0", "C1", "b c9"];
     let read = |words: &&str, holding| match Input::read(words, &names, holding) {
         Ok(input) => format!("{input:?}"),
         Err(why) => format!("no: {why}"),
     };
     let table: Vec<String> =
-        said.iter().map(|words| format!("{words:?}: {} | {}", read(words, false), read(words, true))).collect();
+        inputs.iter().map(|words| format!("{words:?}: {} | {}", read(words, false), read(words, true))).collect();
     expect![[r#"
         "": Nothing | Buy
         "yes": no: nothing is held yet; name seats first | Buy
@@ -242,5 +242,5 @@ fn an_order_is_a_receipt() {
 fn packed_maps_are_two_bits_a_seat() {
     use SeatState::{Blocked, Free, Held, Sold};
     assert_eq!(unpack(&[0b11_10_01_00, 0b01], 5), [Free, Held, Sold, Blocked, Held]);
-    assert_eq!(unpack(&[0], 5), [Free, Free, Free, Free, Blocked], "what is missing is not for sale");
+    assert_eq!(unpack(&[0], 5), [Free, Free, Free, Free, Blocked], "missing seats are not for sale");
 }

@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_page_offers_nothing_by_default() {
-        let page = Config::load(None).expect("the built-in configuration is right").page;
+        let page = Config::load(None).expect("the built-in configuration is valid").page;
         assert!(page.products.is_empty() && page.resources.is_empty() && page.demo.is_none() && !page.gateway);
     }
 
@@ -86,7 +86,7 @@ mod tests {
         let text = "[page]\nproducts = [\"programme\", \"poster\"]\nresources = [\"room-5\"]\ndemo = \"http://127.0.0.1:7190\"\n\
                     [payments]\nurl = \"https://pay.example\"\n[limits]\nconnections = 40000\n";
         std::fs::write(&path, text).expect("a written file");
-        let config = Config::load(Some(&path)).expect("this file is right");
+        let config = Config::load(Some(&path)).expect("a valid file");
         let names: Vec<_> = config.page.products.iter().map(|product| product.as_str()).collect();
         assert_eq!(names, ["programme", "poster"]);
         assert_eq!(config.page.resources.len(), 1);
@@ -106,8 +106,8 @@ mod tests {
             ("payment = \"https://pay.example; x/a.js\"", "page.payment: "),
             ("title = \"x\"", "unknown field `title`"),
         ] {
-            let said = refused(&format!("# mine\n[page]\n{text}\n"));
-            assert!(said.starts_with(&format!("line 3: {expected}")), "{text}: {said}");
+            let error = refused(&format!("# mine\n[page]\n{text}\n"));
+            assert!(error.starts_with(&format!("line 3: {expected}")), "{text}: {error}");
         }
         let none = refused("[limits]\nconnections = 0\n");
         assert_eq!(none, "line 2: limits.connections: 0 is not within 1 and 1000000");

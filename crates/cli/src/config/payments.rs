@@ -95,12 +95,12 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("b.toml");
         fs::write(&path, format!("[payments]\n{text}")).expect("a written file");
-        Config::load(Some(&path)).expect("this file is right")
+        Config::load(Some(&path)).expect("a valid file")
     }
 
     #[test]
     fn payments_are_only_recorded_by_default() {
-        let config = Config::load(None).expect("the built-in configuration is right");
+        let config = Config::load(None).expect("the built-in configuration is valid");
         assert!(config.gateway.is_none());
         assert!(config.webhook_secrets.is_empty());
         assert_eq!(config.node.rules.on_decline, OnDecline::Release);
@@ -155,8 +155,8 @@ mod tests {
             ("api_key_file = \"k\"\napi_key = \"k\"", "payments.api_key_file: payments.api_key is set as well"),
             ("secret = \"x\"", "unknown field `secret`"),
         ] {
-            let said = refused(&format!("# mine\n[payments]\n{text}\n"));
-            assert!(said.starts_with(&format!("line 3: {expected}")), "{text}: {said}");
+            let error = refused(&format!("# mine\n[payments]\n{text}\n"));
+            assert!(error.starts_with(&format!("line 3: {expected}")), "{text}: {error}");
         }
     }
 }

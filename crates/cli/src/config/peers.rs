@@ -298,8 +298,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("b.toml");
         fs::write(&path, format!("[peers]\n{text}\n")).expect("a written file");
-        let said = Config::load(Some(&path)).map(|config| config.peer_settings).map_err(|error| error.to_string());
-        let validated = said
+        let settings = Config::load(Some(&path)).map(|config| config.peer_settings).map_err(|error| error.to_string());
+        let validated = settings
             .and_then(PeerSettings::validated)
             .map_err(|error| error.rsplit_once("b.toml: ").expect("the file is named").1.to_owned());
         validated?.ok_or("alone".to_owned())
@@ -320,14 +320,17 @@ mod tests {
         let tls = "tls_certificate = \"c\"\ntls_key = \"k\"\ntls_authority = \"a\"";
         let join = "join = [\"one:7180\", \"two:7180\"]";
         let text = format!("listen = \"0.0.0.0:7280\"\nadvertise = \"one:7290\"\n{SECRET}\n{tls}\n{join}");
-        let peers = read(&text).expect("this file is right");
+        let peers = read(&text).expect("a valid file");
         assert_eq!((peers.advertise.as_str(), peers.join.len()), ("one:7290", 2));
         assert_eq!(peers.tls.clone().expect("certificates").authority, Path::new("a"));
         assert!(!format!("{peers:?}").contains("sixteen"), "secrets are not shown");
-        let door = |listen: &str| peers.client_address(listen.parse().expect("an address"));
-        assert_eq!((door("0.0.0.0:7180"), door("10.0.0.9:7180")), ("one:7180".into(), "10.0.0.9:7180".into()));
+        let client_address = |listen: &str| peers.client_address(listen.parse().expect("an address"));
+        assert_eq!(
+            (client_address("0.0.0.0:7180"), client_address("10.0.0.9:7180")),
+            ("one:7180".into(), "10.0.0.9:7180".into())
+        );
         let routed =
-            read("listen = \"127.0.0.1:7280\"\nroutes = { 2 = \"proxy:7290\" }").expect("a way to another node");
+            read("listen = \"127.0.0.1:7280\"\nroutes = { 2 = \"proxy:7290\" }").expect("a route to another node");
         assert_eq!(routed.routes, BTreeMap::from([(2, "proxy:7290".into())]));
         let alone = read("listen = \"127.0.0.1:7280\"").expect("no other machine can connect");
         assert_eq!((alone.advertise.as_str(), alone.secret), ("127.0.0.1:7280", None));
@@ -371,8 +374,8 @@ mod tests {
             ),
             ("port = 1", "line 2: unknown field `port`"),
         ] {
-            let said = read(text).expect_err(text);
-            assert!(said.starts_with(expected), "{text}: {said}");
+            let error = read(text).expect_err(text);
+            assert!(error.starts_with(expected), "{text}: {error}");
         }
     }
 
@@ -382,14 +385,14 @@ mod tests {
         let path = dir.path().join("b.toml");
         let text = "[peers]\nsecret_file = \"/nowhere/s\"\nadvertise = \"one:7290\"\njoin = [\"two:7180\"]\n";
         fs::write(&path, text).expect("a written file");
-        let said = || Config::load(Some(&path)).expect("the file is valid").peer_settings;
-        let alone = said().validated().expect_err("it joins others and has no address of its own");
+        let settings = || Config::load(Some(&path)).expect("the file is valid").peer_settings;
+        let alone = settings().validated().expect_err("a joining node needs a listen address");
         assert!(alone.ends_with("b.toml: line 4: peers.join: a node that joins others has a peers.listen"), "{alone}");
-        let mut listening = said();
+        let mut listening = settings();
         listening.listen("0.0.0.0:7280").expect("an address");
         listening.plain();
-        let unread = listening.clone().validated().expect_err("its secret is nowhere");
-        assert!(unread.contains("b.toml: line 2: peers.secret_file: /nowhere/s: cannot be read"), "{unread}");
+        let missing = listening.clone().validated().expect_err("the secret file does not exist");
+        assert!(missing.contains("b.toml: line 2: peers.secret_file: /nowhere/s: cannot be read"), "{missing}");
         listening.secret("sixteen-letters!");
         let peers = listening.clone().validated().expect("the settings are complete").expect("it is not alone");
         assert_eq!((peers.advertise.as_str(), &peers.join[..]), ("one:7290", &["two:7180".to_owned()][..]));
@@ -397,7 +400,7 @@ mod tests {
         assert_eq!(
             listening.clone().validated(),
             Err("peers.secret: at least 16 visible ASCII characters".into()),
-            "what the command line says stands in no file"
+            "values of flags are not in a file"
         );
         listening.secret("sixteen-letters!");
         listening.advertise("three:7290");

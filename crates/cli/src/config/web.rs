@@ -118,7 +118,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("b.toml");
         std::fs::write(&path, format!("[listen]\n{text}\n")).expect("a written file");
-        Config::load(Some(&path)).expect("this file is right").web
+        Config::load(Some(&path)).expect("a valid file").web
     }
 
     #[test]
@@ -153,8 +153,8 @@ mod tests {
             ("advertise = \"https://one/path\"", "listen.advertise: \"https://one/path\" is not an address like"),
             ("drain_ms = 600_001", "listen.drain_ms: 600001 is not within 0 and 600000"),
         ] {
-            let said = refused(&format!("# mine\n[listen]\n{text}\n"));
-            assert!(said.starts_with(&format!("line 3: {expected}")), "{text}: {said}");
+            let error = refused(&format!("# mine\n[listen]\n{text}\n"));
+            assert!(error.starts_with(&format!("line 3: {expected}")), "{text}: {error}");
         }
     }
 }

@@ -212,8 +212,8 @@ fn read(layout: &Layout, words: &str) -> String {
 #[test]
 fn names_of_seats_are_read() {
     let layout = royal();
-    let said = ["B5", "b5", "B-5", "B5 B6", "B5,B6,b7", "B5-B8", "B5-8", "B8–B5", "B5-B7 b6 A1", "A1-A16", " "];
-    let read: Vec<String> = said.iter().map(|words| format!("{words:?} is {}", read(&layout, words))).collect();
+    let inputs = ["B5", "b5", "B-5", "B5 B6", "B5,B6,b7", "B5-B8", "B5-8", "B8–B5", "B5-B7 b6 A1", "A1-A16", " "];
+    let read: Vec<String> = inputs.iter().map(|words| format!("{words:?} is {}", read(&layout, words))).collect();
     expect![[r#"
         "B5" is B5
         "b5" is B5
@@ -233,8 +233,8 @@ fn names_of_seats_are_read() {
 #[test]
 fn errors_about_seats_have_an_example() {
     let layout = royal();
-    let said = ["Z9", "B17", "B5-C8", "B5-B17", "5", "", "B5-"];
-    let read: Vec<String> = said.iter().map(|words| format!("{words:?}: {}", read(&layout, words))).collect();
+    let inputs = ["Z9", "B17", "B5-C8", "B5-B17", "5", "", "B5-"];
+    let read: Vec<String> = inputs.iter().map(|words| format!("{words:?}: {}", read(&layout, words))).collect();
     expect![[r#"
         "Z9": there is no seat Z9; seats are called by row and seat, like A1
         "B17": there is no seat B17; seats are called by row and seat, like A1
@@ -250,7 +250,7 @@ fn errors_about_seats_have_an_example() {
 #[test]
 fn rows_with_numbers_and_equal_names_in_two_sections() {
     let layout = ragged();
-    let said = [
+    let inputs = [
         "5-1",
         "5-1-5-4",
         "5-1-4",
@@ -261,7 +261,7 @@ fn rows_with_numbers_and_equal_names_in_two_sections() {
         "balcony/1-1-balcony/1-3",
         "stalls/1-1",
     ];
-    let read: Vec<String> = said.iter().map(|words| format!("{words:?}: {}", read(&layout, words))).collect();
+    let read: Vec<String> = inputs.iter().map(|words| format!("{words:?}: {}", read(&layout, words))).collect();
     expect![[r#"
         "5-1": 5-1
         "5-1-5-4": 5-1–5-4

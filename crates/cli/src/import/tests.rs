@@ -7,7 +7,7 @@ use super::{json, plan, price, rows};
 use crate::draw::{DrawOptions, Plan, amount, draw};
 
 fn check_refused(read: Result<impl std::fmt::Debug, String>, words: Expect) {
-    words.assert_eq(&read.expect_err("this is wrong"));
+    words.assert_eq(&read.expect_err("an invalid input"));
 }
 
 fn with_session(session: &str) -> String {
@@ -18,7 +18,7 @@ fn with_session(session: &str) -> String {
     )
 }
 
-/// A map of a layout with nothing taken.
+/// The map of a layout with all seats free.
 fn drawn(layout: std::sync::Arc<boxoffice_core::layout::Layout>) -> String {
     let states = vec![boxoffice_core::seat::SeatState::Free; layout.seats() as usize];
     let plan = Plan { layout, prices: Vec::new(), states, own: Default::default() };
@@ -29,14 +29,14 @@ fn drawn(layout: std::sync::Arc<boxoffice_core::layout::Layout>) -> String {
 fn the_examples_are_valid() {
     let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/examples"));
     let royal = fs::read_to_string(examples.join("royal.json")).expect("the example is there");
-    let venues = json::read(&royal).expect("the example is right").venues;
+    let venues = json::read(&royal).expect("a valid example").venues;
     plan::check(&venues).expect("the example is consistent");
     let now = Timestamp(1_798_140_605_123);
-    let mut said = String::new();
+    let mut text = String::new();
     for venue in &venues {
-        said += &format!("{} {} {}\n", venue.id, venue.details.name, venue.details.city);
+        text += &format!("{} {} {}\n", venue.id, venue.details.name, venue.details.city);
         for hall in &venue.halls {
-            said += &format!("{} {}\n{}\n", hall.id, hall.name, drawn(hall.layout.clone()));
+            text += &format!("{} {}\n{}\n", hall.id, hall.name, drawn(hall.layout.clone()));
         }
         for session in &venue.sessions {
             let hall = venue.halls.iter().find(|hall| hall.id == session.hall).expect("its hall");
@@ -44,7 +44,7 @@ fn the_examples_are_valid() {
             let prices: Vec<String> =
                 prices.iter().map(|(category, price)| format!("{category} {}", amount(*price))).collect();
             let at = crate::node_client::date_and_time(session.starts_at.after(now).expect("not too far"));
-            said += &format!("{} in {} at {at}: {}\n", session.id, session.hall, prices.join(", "));
+            text += &format!("{} in {} at {at}: {}\n", session.id, session.hall, prices.join(", "));
         }
     }
     expect![[r#"
@@ -82,7 +82,7 @@ fn the_examples_are_valid() {
         hamlet-matinee in main at 2026-12-26 15:00 UTC: standard 8.00 EUR
         tempest-tonight in old-house at 2026-12-25 20:00 UTC: balcony 7.00 EUR, premium 25.00 EUR, stalls 15.00 EUR
     "#]]
-    .assert_eq(&said);
+    .assert_eq(&text);
     let rows = fs::read_to_string(examples.join("studio.csv")).expect("the example is there");
     expect![[r#"
                            stage
@@ -97,7 +97,7 @@ fn the_examples_are_valid() {
         back: 10 free
         box: 4 free
     "#]]
-    .assert_eq(&drawn(rows::read(&rows).expect("the example is right")));
+    .assert_eq(&drawn(rows::read(&rows).expect("a valid example")));
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn mistakes_in_json_are_named_with_their_place() {
 fn repeated_ids_and_missing_prices_are_named() {
     let session = r#"{"id": "hamlet", "hall": "main", "title": "hamlet", "starts_at": "+1d 19:30", "ends_at": "+3h",
     "prices": {"standard": {"amount": 1000, "currency": "EUR"}}}"#;
-    let venues = json::read(&with_session(&format!("{session}, {session}"))).expect("good by itself").venues;
+    let venues = json::read(&with_session(&format!("{session}, {session}"))).expect("each entry is valid").venues;
     check_refused(plan::check(&venues), expect!["session hamlet is there twice; call one of them something else"]);
     let hall = &venues[0].halls[0];
     let mut twice = venues.clone();
@@ -203,7 +203,7 @@ fn rows_make_a_hall_with_gaps_sections_and_wheelchair_places() {
         cheap: 1 free
     "#]]
     .assert_eq(&drawn(rows::read(text).expect("a hall")));
-    // Without a first line the columns stand in their usual order; quotes and rows in between do not matter.
+    // Without a header the columns have the default order. Quotes and the order of rows do not matter.
     let text = "A,1\nB,\"1\",\"standard\"\nA,2\r\n";
     expect![[r#"
             stage
@@ -281,7 +281,7 @@ fn prices_are_read_from_the_command_line() {
 fn titles_products_and_resources_are_read_as_requests_are() {
     let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/examples"));
     let corner = fs::read_to_string(examples.join("corner.json")).expect("the example is there");
-    let plan = json::read(&corner).expect("the example is right");
+    let plan = json::read(&corner).expect("a valid example");
     plan::check(&plan.venues).expect("the example is consistent");
     assert_eq!(plan.titles[0].1.name, "Hamlet");
     let products: Vec<(&str, u64)> = plan.products.iter().map(|(id, details)| (id.as_str(), details.stock)).collect();

@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn times_are_fixed_or_counted_from_another() {
-        let said = [
+        let inputs = [
             "2026-12-24T19:30:00Z",
             "2026-12-24T19:30:00+01:00",
             "+1d 19:30",
@@ -183,7 +183,7 @@ mod tests {
             "+3d",
         ];
         let shown: Vec<String> =
-            said.iter().map(|text| format!("{text:<26} {}", shown(text, "2026-11-21T23:10:00Z"))).collect();
+            inputs.iter().map(|text| format!("{text:<26} {}", shown(text, "2026-11-21T23:10:00Z"))).collect();
         expect![[r#"
             2026-12-24T19:30:00Z       2026-12-24T19:30:00.000Z
             2026-12-24T19:30:00+01:00  2026-12-24T18:30:00.000Z

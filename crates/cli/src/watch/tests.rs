@@ -43,19 +43,19 @@ fn session() -> SessionView {
 }
 
 #[test]
-fn changes_are_told_by_seat_names() {
+fn changes_name_their_seats() {
     use SeatState::{Blocked, Free, Held, Sold};
     let names = crate::draw::Names::of(&session().layout);
     let before = [Free, Free, Free, Free, Held, Held, Held, Blocked];
-    let told = |now: [SeatState; 8]| in_words(&changes(&before, &now), &names);
-    expect!["A1, A2 held; B1–B3 sold; B4 free"].assert_eq(&told([Held, Held, Free, Free, Sold, Sold, Sold, Free]));
-    expect!["A4 held; B1 free; A1 blocked"].assert_eq(&told([Blocked, Free, Free, Held, Free, Held, Held, Blocked]));
-    assert_eq!(told(before), "");
-    assert_eq!(changes(&[], &before).len(), 8, "everything is new to one who saw nothing");
+    let text = |now: [SeatState; 8]| in_words(&changes(&before, &now), &names);
+    expect!["A1, A2 held; B1–B3 sold; B4 free"].assert_eq(&text([Held, Held, Free, Free, Sold, Sold, Sold, Free]));
+    expect!["A4 held; B1 free; A1 blocked"].assert_eq(&text([Blocked, Free, Free, Held, Free, Held, Held, Blocked]));
+    assert_eq!(text(before), "");
+    assert_eq!(changes(&[], &before).len(), 8, "without an earlier map everything is new");
 }
 
 #[test]
-fn the_page_tells_the_state_of_the_connection() {
+fn the_page_shows_the_state_of_the_connection() {
     let mut watched = Watched::new(session());
     expect![[r#"
         Page {

@@ -1,4 +1,4 @@
-//! A server that sends what the test tells it to.
+//! A server that the test controls.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The client library against servers that answer as each test wants, and against a real node.
+//! The client library against servers that the tests control, and against a real node.
 
 mod common;
 

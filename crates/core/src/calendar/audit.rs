@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_piece_is_found() {
+    fn a_lost_piece_is_detected() {
         let mut calendar = booked();
         let slot = calendar.slot_of(&key("a")).expect("booked");
         calendar.days.remove(&key("a"), slot);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn two_at_once_are_found_and_named() {
+    fn overlapping_bookings_are_named() {
         let mut calendar = booked();
         let slot = Slot::new(Timestamp(2 * DAY), Timestamp(4 * DAY)).expect("a slot");
         calendar.put(key("c"), slot);

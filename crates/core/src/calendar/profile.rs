@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn it_counts_what_is_under_way() {
+    fn overlapping_intervals_are_counted() {
         assert_eq!(levels(&[]), []);
         assert_eq!(levels(&[(2, 5)]), [(2, 5, 1)]);
         assert_eq!(
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_ends_as_the_next_begins_is_not_counted_with_it() {
+    fn adjacent_intervals_do_not_overlap() {
         assert_eq!(levels(&[(1, 3), (3, 5)]), [(1, 3, 1), (3, 5, 1)]);
     }
 }

@@ -321,7 +321,7 @@ mod tests {
     use crate::id::RequestHash;
 
     #[test]
-    fn no_node_joins_when_every_id_was_given() {
+    fn no_node_joins_when_every_id_is_used() {
         let machine = |disk| Machine { disk, peer: "a:1".into(), client: "a:2".into(), program: "1".into() };
         let (at, request) = (Timestamp(1), Request { id: RequestHash(1), body: 1 });
         let member = Member::new(&machine(0), MemberState::Serving, FIRST_GENERATION, at);
@@ -331,7 +331,7 @@ mod tests {
         cluster.members.extend((2..=NODE_MAX).map(|node| (node, gone.clone())));
         assert_eq!(cluster.join(at, None, &machine(9), request), Err(Refusal::TooManyNodes { max: NODE_MAX }));
         cluster.members.remove(&77);
-        let (node, _) = cluster.join(at, None, &machine(9), request).expect("one is left");
+        let (node, _) = cluster.join(at, None, &machine(9), request).expect("one id is left");
         assert_eq!(node, 77);
     }
 }

@@ -424,12 +424,12 @@ mod tests {
         layout::{Labels, Layout, Point, Row, Run},
     };
 
-    /// The hash of the bytes that `rmp-serde` writes, as the first release hashed requests.
+    /// The hash of `rmp-serde`'s bytes, as in the first release.
     #[track_caller]
     fn check(value: &(impl Serialize + Debug)) {
         let mut encoder = Encoder::new();
-        value.serialize(&mut encoder).expect("it can be written");
-        let bytes = rmp_serde::to_vec(value).expect("it can be written");
+        value.serialize(&mut encoder).expect("the value can be encoded");
+        let bytes = rmp_serde::to_vec(value).expect("the value can be encoded");
         assert_eq!(encoder.finish(), hash64(&bytes), "{value:?}");
     }
 
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn every_width_of_a_number_is_written_as_ever() {
+    fn hashes_of_numbers_match_the_first_release() {
         for bits in 0..64 {
             for number in [(1_u64 << bits) - 1, 1 << bits, (1 << bits) + 1] {
                 check(&number);
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shape_is_written_as_ever() {
+    fn hashes_of_all_shapes_match_the_first_release() {
         check(&[Shapes::Unit, Shapes::Newtype(200), Shapes::Tuple(-33, "é".into())]);
         check(&[Shapes::Struct { one: None, other: () }, Shapes::Struct { one: Some(300), other: () }]);
         check(&Shapes::A123456789012345678901234567890123456789);
@@ -482,20 +482,20 @@ mod tests {
     }
 
     #[test]
-    fn every_length_is_written_as_ever() {
+    fn hashes_of_all_lengths_match_the_first_release() {
         let near = |length: usize| [length - 1, length, length + 1];
         for length in [1, 16, 32, 256, BLOCK_BYTES, 1_024, 2 * BLOCK_BYTES, 65_536].into_iter().flat_map(near) {
             let text = "x".repeat(length);
             check(&text);
             check(&vec![length % 256; length]);
             check(&Bytes(text.as_bytes()));
-            // Commands of one block and longer ones alternate.
+            // Short and long texts alternate.
             check(&(&text, 1, "short", &text, u64::MAX, &text));
         }
     }
 
     #[test]
-    fn a_hall_of_any_size_is_hashed_as_ever() {
+    fn hashes_of_halls_match_the_first_release() {
         for rows in [0, 1, 7, 200] {
             let row = |row: u16| Row {
                 label: alloc::format!("row {row}").into(),
@@ -515,13 +515,13 @@ mod tests {
             let put = VenueCommand::PutHall { hall, name: "Main".into(), comments: "".into(), layout };
             let command = Command::Venue(venue, put);
             check(&command);
-            assert_eq!(command.hash64(), hash64(&rmp_serde::to_vec(&command).expect("it can be written")));
+            assert_eq!(command.hash64(), hash64(&rmp_serde::to_vec(&command).expect("the command can be encoded")));
         }
     }
 
     proptest! {
         #[test]
-        fn any_values_are_written_as_ever(
+        fn hashes_of_any_values_match_the_first_release(
             values in prop::collection::vec(any::<(String, i64, Option<u64>, Vec<i16>, bool)>(), 0..20),
         ) {
             check(&values);

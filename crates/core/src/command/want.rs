@@ -126,7 +126,7 @@ mod tests {
     };
 
     #[test]
-    fn hashes_of_wants_are_told_apart_and_stay_for_ever() {
+    fn hashes_of_wants_are_distinct_and_pinned() {
         let seats = |row, best_effort| {
             let seats = SeatSet::new([Seat { row, seat: 2 }, Seat { row: 1, seat: 3 }]).expect("two seats");
             Want::Seats { seats, best_effort }.hash()
@@ -145,7 +145,7 @@ mod tests {
             best(Some("a"), None, false),
             best(None, Some("a"), false),
         ];
-        // They are in logs: never change them.
+        // These hashes are in logs and must never change.
         let for_ever: [u64; 7] = [
             17295276361922785118,
             7279688024645410281,

@@ -62,7 +62,7 @@ fn a_limit_counts_carts_and_orders() {
     assert_eq!(hold(&mut anna, 3, 1, 2, 6), over(5));
     assert_eq!(hold(&mut anna, 2, 2, 4, 6), over(5));
     hold(&mut anna, 2, 2, 3, 6).expect("six of six");
-    // The limit became smaller. Nothing is taken away, and less is always fine.
+    // The limit is lower now. Nothing is taken away, and less is always allowed.
     assert_eq!(hold(&mut anna, 3, 1, 1, 2).map_err(|no| no.code()), Err(209));
     hold(&mut anna, 2, 3, 1, 2).expect("less than before");
     let events = anna.decide_refund(hold_id(1));
@@ -76,11 +76,11 @@ fn a_limit_counts_carts_and_orders() {
 }
 
 #[test]
-fn every_order_is_posted_once_and_pages_go_on_where_they_ended() {
+fn every_order_is_posted_once_and_pages_continue() {
     let mut anna = Customer::unknown(id("anna"));
     for order in 1..=5 {
         assert!(post(&mut anna, order * 7));
-        assert!(!post(&mut anna, order * 7), "posted again");
+        assert!(!post(&mut anna, order * 7), "posted twice");
     }
     assert_eq!(anna.version(), 5);
     let page = |after, limit| {

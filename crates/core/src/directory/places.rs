@@ -118,7 +118,7 @@ mod tests {
     use super::{Places, RECENT_MIN};
     use crate::id::Id;
 
-    /// Every write is made to a copy, as an actor does it. It copies no tree.
+    /// Every write is made to a copy, as an actor does. It copies no tree.
     #[test]
     fn writes_to_copies_share_the_tree_and_seldom_make_a_new_one() {
         let (mut places, mut made, mut loaded) = (Places::default(), 0, 0);

@@ -126,7 +126,7 @@ fn example_15_a_late_product_is_checked_at_the_checkout() {
     let mut late = product(100);
     put(&mut late, |details| details.hold = HoldPolicy::AtCheckout).expect("a policy");
     let before = late.clone();
-    let granted = hold(&mut late, 1, 1, 1_000).expect("nothing is set aside");
+    let granted = hold(&mut late, 1, 1, 1_000).expect("nothing is reserved");
     assert!(granted.late);
     assert_eq!(granted.content, Some(Content::Units { quantity: 1_000, price: 250 }));
     assert_eq!(hold(&mut late, 1, 1, 0).map_err(|no| no.code()), Err(402));
@@ -178,8 +178,8 @@ fn a_put_covers_units_that_are_held() {
 fn the_currency_stays_also_when_nothing_is_held() {
     let mut product = product(10);
     put(&mut product, |details| details.hold = HoldPolicy::AtCheckout).expect("a policy");
-    // A line that is validated at the checkout has a price, and the product does not know of it.
-    assert!(hold(&mut product, 1, 1, 3).expect("nothing is set aside").late);
+    // A line that is checked at the checkout has a price, and the product does not know of it.
+    assert!(hold(&mut product, 1, 1, 3).expect("nothing is reserved").late);
     let pounds = Money { amount: 1, currency: Currency::new("GBP").expect("three letters") };
     let fixed = Refusal::CurrencyFixed { entity: Entity::Product(id("p")), currency: euros(0).currency };
     let before = product.clone();
@@ -194,7 +194,7 @@ fn a_repeated_put_gets_its_first_answer() {
     let put = |product: &mut Product, number: u64, stock: u64| {
         let details = ProductDetails { stock, ..product_details(0) };
         let event = Product::decide_put(Some(product), &Rules::default(), &details, request(number));
-        product.apply(&event.expect("it may be put"));
+        product.apply(&event.expect("a valid put"));
         (details, product.view())
     };
     hold(&mut product, 1, 1, 3).expect("there is stock");
@@ -212,7 +212,7 @@ fn a_repeated_put_gets_its_first_answer() {
 }
 
 #[test]
-fn details_that_cannot_be_are_refused() {
+fn invalid_details_are_refused() {
     let result = |details: &ProductDetails| {
         Product::decide_put(None, &Rules::default(), details, request(1)).map(|_| ()).map_err(|no| no.code())
     };
@@ -243,12 +243,12 @@ fn details_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn quantities_that_cannot_be_and_other_wishes_are_refused() {
+fn invalid_quantities_and_other_wants_are_refused() {
     let mut product = product(u64::from(u32::MAX) * 2);
     for quantity in [0, 1_000_001, u32::MAX] {
         assert_eq!(hold(&mut product, 1, 1, quantity).map_err(|no| no.code()), Err(402));
     }
-    hold(&mut product, 1, 1, 1_000_000).expect("as many as a line may have");
+    hold(&mut product, 1, 1, 1_000_000).expect("the maximum of a line");
     let want = Want::Slot { begin: Timestamp(1), end: Timestamp(2), details: "".into() };
     let ask = HoldAsk { hold: hold_id(2), revision: 1, want: &want, deadline: Timestamp(9) };
     let Err(Reply::Refused { refusal, .. }) = product.decide_hold(Timestamp(1), &ask) else { panic!("granted") };

@@ -1,4 +1,4 @@
-//! Tests of a resource: beside a reference, and example by example.
+//! Tests of a resource: against a reference, and example by example.
 
 use alloc::{collections::BTreeMap, vec, vec::Vec};
 
@@ -94,10 +94,10 @@ fn hold(resource: &mut Resource, number: u64, begin: u64, end: u64) -> Result<Gr
     }
 }
 
-fn in_the_way(result: Result<(), Refusal>) -> Vec<SmolStr> {
+fn conflicts(result: Result<(), Refusal>) -> Vec<SmolStr> {
     match result {
         Err(Refusal::SlotTaken(conflicts)) => conflicts.into_iter().map(|conflict| conflict.why).collect(),
-        result => panic!("nothing is in the way: {result:?}"),
+        result => panic!("no conflict: {result:?}"),
     }
 }
 
@@ -120,21 +120,21 @@ fn whole(resource: &Resource) {
 #[test]
 fn example_12_touching_bookings_and_one_across_both() {
     let mut desk = resource(|_| {});
-    reserve(&mut desk, "a", &local("2026-01-01T10:00", "2026-01-01T10:30"), None).expect("it is free");
+    reserve(&mut desk, "a", &local("2026-01-01T10:00", "2026-01-01T10:30"), None).expect("the slot is free");
     reserve(&mut desk, "b", &local("2026-01-01T10:30", "2026-01-02T10:45"), None).expect("they touch");
     let result = reserve(&mut desk, "c", &local("2026-01-01T10:30", "2026-01-02T10:45"), None);
-    assert_eq!(in_the_way(result), ["booking/b is there from 2026-01-01T10:30 to 2026-01-02T10:45"]);
+    assert_eq!(conflicts(result), ["booking/b is there from 2026-01-01T10:30 to 2026-01-02T10:45"]);
     whole(&desk);
 }
 
 #[test]
 fn the_past_is_neither_held_nor_offered() {
     let mut desk = resource(|_| {});
-    let no = hold(&mut desk, 1, NOW.0 - 1, HOUR_MS).expect_err("it has begun");
-    let Reply::Refused { refusal, .. } = no else { panic!("{no:?} is no refusal") };
+    let no = hold(&mut desk, 1, NOW.0 - 1, HOUR_MS).expect_err("the slot has begun");
+    let Reply::Refused { refusal, .. } = no else { panic!("{no:?} is not a refusal") };
     assert_eq!((refusal.code(), refusal.name()), (506, "too_soon_or_far"));
     assert_eq!(desk.version, 1, "a refused hold changes nothing");
-    hold(&mut desk, 2, NOW.0, HOUR_MS).expect("it begins now");
+    hold(&mut desk, 2, NOW.0, HOUR_MS).expect("the slot begins now");
     whole(&desk);
     let offered = |desk: &Resource, from| desk.free_slots(NOW, Timestamp(from), Timestamp(24 * HOUR_MS), HOUR_MS, 1);
     assert_eq!(offered(&desk, 0), Ok(vec![(Timestamp(HOUR_MS), Timestamp(2 * HOUR_MS))]));
@@ -142,26 +142,30 @@ fn the_past_is_neither_held_nor_offered() {
     assert_eq!(offered(&empty, 0), Ok(vec![(NOW, NOW.after(HOUR_MS))]), "it begins now at the earliest");
     // A booking without a cart may have begun.
     let mut desk = empty;
-    reserve(&mut desk, "a", &When::Utc { begin: Timestamp(0), end: NOW }, None).expect("it is free");
+    reserve(&mut desk, "a", &When::Utc { begin: Timestamp(0), end: NOW }, None).expect("the slot is free");
 }
 
 #[test]
-fn details_of_a_slot_stay_with_it_from_the_hold_to_the_sale() {
+fn a_slot_keeps_its_details_from_the_hold_to_the_sale() {
     let mut desk = resource(|_| {});
     let (begin, end) = (Timestamp(HOUR_MS), Timestamp(2 * HOUR_MS));
     let asked = |details: &str| Want::Slot { begin, end, details: details.into() };
     let ask = |desk: &Resource, want: &Want| {
         desk.decide_hold(NOW, &HoldAsk { hold: hold_id(1), revision: 1, want, deadline: Timestamp(9_000) })
     };
-    let refused = ask(&desk, &asked(&"x".repeat(1_025))).expect_err("too much is said");
+    let refused = ask(&desk, &asked(&"x".repeat(1_025))).expect_err("the details are too long");
     assert!(matches!(refused, Reply::Refused { refusal: Refusal::BadRequest(_), .. }), "{refused:?}");
-    let held = ask(&desk, &asked("with a piano")).expect("it is free");
+    let held = ask(&desk, &asked("with a piano")).expect("the slot is free");
     write(&mut desk, [held]);
     assert_eq!(
         desk.granted(hold_id(1)).content,
         Some(Content::Slot { begin, end, price: 1_200, details: "with a piano".into() })
     );
-    assert_ne!(asked("with a piano").hash(), asked("with two").hash(), "another wish under the same hold is noticed");
+    assert_ne!(
+        asked("with a piano").hash(),
+        asked("with two").hash(),
+        "other details under the same hold are detected"
+    );
     let listed = |desk: &Resource| {
         let all = desk.bookings(begin, end, 10, None).expect("a good window");
         all.into_iter().map(|booking| (booking.state, booking.details)).collect::<Vec<_>>()
@@ -177,22 +181,22 @@ fn details_of_a_slot_stay_with_it_from_the_hold_to_the_sale() {
 #[test]
 fn example_13_the_last_second_of_a_day_and_less() {
     let mut desk = resource(|_| {});
-    reserve(&mut desk, "night", &local("2026-01-01T22:00", "2026-01-02T02:00"), None).expect("it is free");
+    reserve(&mut desk, "night", &local("2026-01-01T22:00", "2026-01-02T02:00"), None).expect("the slot is free");
     for (begin, end) in [
         ("2026-01-01T23:59:59", "2026-01-02T00:00:01"),
         ("2026-01-01T23:59:59.500", "2026-01-01T23:59:59.900"),
         ("2026-01-02T01:59:59", "2026-01-02T03:00:00"),
     ] {
-        assert_eq!(in_the_way(reserve(&mut desk, "x", &local(begin, end), None)).len(), 1);
+        assert_eq!(conflicts(reserve(&mut desk, "x", &local(begin, end), None)).len(), 1);
     }
-    reserve(&mut desk, "x", &local("2026-01-02T02:00", "2026-01-02T02:01"), None).expect("it is free again");
+    reserve(&mut desk, "x", &local("2026-01-02T02:00", "2026-01-02T02:01"), None).expect("the slot is free again");
 }
 
 #[test]
 fn a_canceled_booking_is_free_on_all_its_days() {
     let mut desk = resource(|_| {});
-    reserve(&mut desk, "long", &local("2026-01-01T22:00", "2026-01-03T02:00"), None).expect("it is free");
-    let event = desk.decide_cancel(&id("long"), false, request(2)).expect("it is there");
+    reserve(&mut desk, "long", &local("2026-01-01T22:00", "2026-01-03T02:00"), None).expect("the slot is free");
+    let event = desk.decide_cancel(&id("long"), false, request(2)).expect("the booking exists");
     desk.apply(&event);
     assert_eq!(desk.answered(request(2)), Some(Ok((Answer::Done, desk.version()))));
     assert_eq!(desk.decide_cancel(&id("long"), false, request(3)), Err(Refusal::NoSuchBooking(id("long"))));
@@ -236,7 +240,7 @@ fn every_refusal_has_its_number() {
         Err(505)
     );
     put(&mut desk, |details| details.horizon_ms = None).expect("any time ahead");
-    reserve(&mut desk, "b", &local("2026-06-02T08:00", "2026-06-02T09:00"), None).expect("it is free");
+    reserve(&mut desk, "b", &local("2026-06-02T08:00", "2026-06-02T09:00"), None).expect("the slot is free");
     assert_eq!(result(&desk, "2026-06-03T08:00", "2026-06-03T09:00"), Err(503), "the name is used");
     let other = |begin, end| desk.decide_reserve(now, &id("c"), &local(begin, end), None, &"".into(), request(1));
     assert_eq!(other("2026-06-02T08:00", "2026-06-02T09:00").map_err(|no| no.code()), Err(501));
@@ -245,12 +249,12 @@ fn every_refusal_has_its_number() {
 #[test]
 fn a_booking_moves_or_keeps_its_time() {
     let mut desk = resource(|_| {});
-    reserve(&mut desk, "a", &local("2026-01-01T10:00", "2026-01-01T11:00"), None).expect("it is free");
-    reserve(&mut desk, "b", &local("2026-01-01T12:00", "2026-01-01T13:00"), None).expect("it is free");
+    reserve(&mut desk, "a", &local("2026-01-01T10:00", "2026-01-01T11:00"), None).expect("the slot is free");
+    reserve(&mut desk, "b", &local("2026-01-01T12:00", "2026-01-01T13:00"), None).expect("the slot is free");
     let result = desk.decide_move(NOW, &id("a"), &local("2026-01-01T11:30", "2026-01-01T12:30"), request(2));
-    assert_eq!(in_the_way(result.map(|_| ())).len(), 1);
+    assert_eq!(conflicts(result.map(|_| ())).len(), 1);
     let event = desk.decide_move(NOW, &id("a"), &local("2026-01-01T10:30", "2026-01-01T11:30"), request(2));
-    desk.apply(&event.expect("its own old time is not in the way"));
+    desk.apply(&event.expect("its own old time is no conflict"));
     let Some(Ok((Answer::Booked(booked), _))) = desk.answered(request(2)) else { panic!("not remembered") };
     assert_eq!((booked[0].booking.as_str(), booked[0].details.as_str()), ("a", "details"));
     assert_eq!(desk.is_available(NOW, &local("2026-01-01T10:00", "2026-01-01T10:30")), Ok(vec![]));
@@ -260,21 +264,21 @@ fn a_booking_moves_or_keeps_its_time() {
 #[test]
 fn a_series_is_booked_whole_or_not_at_all() {
     let mut room = resource(|details| details.zone = "Europe/Berlin".into());
-    reserve(&mut room, "x", &local("2026-03-11T10:30", "2026-03-11T11:00"), None).expect("it is free");
+    reserve(&mut room, "x", &local("2026-03-11T10:30", "2026-03-11T11:00"), None).expect("the slot is free");
     let weekly = every(Every::Week(vec![1, 3]), Until::Count(4));
     let when = local("2026-03-09T10:00", "2026-03-09T11:00");
     let version = room.version();
-    let result = in_the_way(reserve(&mut room, "jour", &when, Some(&weekly)));
+    let result = conflicts(reserve(&mut room, "jour", &when, Some(&weekly)));
     assert_eq!(result, ["booking/x is there from 2026-03-11T10:30 to 2026-03-11T11:00"]);
     assert_eq!((room.version(), names(&room)), (version, vec!["x".into()]));
-    room.apply(&room.decide_cancel(&id("x"), false, request(2)).expect("it is there"));
-    reserve(&mut room, "jour", &when, Some(&weekly)).expect("it is free");
+    room.apply(&room.decide_cancel(&id("x"), false, request(2)).expect("the booking exists"));
+    reserve(&mut room, "jour", &when, Some(&weekly)).expect("the slot is free");
     assert_eq!(names(&room), ["jour.1", "jour.2", "jour.3", "jour.4"]);
     assert_eq!(reserve(&mut room, "jour", &when, None), Err(Refusal::IdInUse(id("jour"))));
-    room.apply(&room.decide_cancel(&id("jour.2"), false, request(3)).expect("it is there"));
+    room.apply(&room.decide_cancel(&id("jour.2"), false, request(3)).expect("the booking exists"));
     assert_eq!(names(&room), ["jour.1", "jour.3", "jour.4"]);
     whole(&room);
-    room.apply(&room.decide_cancel(&id("jour"), true, request(4)).expect("some are there"));
+    room.apply(&room.decide_cancel(&id("jour"), true, request(4)).expect("some bookings exist"));
     assert_eq!(names(&room), [""; 0]);
     assert_eq!(room.decide_cancel(&id("jour"), true, request(5)), Err(Refusal::NoSuchBooking(id("jour"))));
     reserve(&mut room, "jour", &when, None).expect("the name is free again");
@@ -282,32 +286,32 @@ fn a_series_is_booked_whole_or_not_at_all() {
 }
 
 #[test]
-fn times_that_the_clocks_skip_or_show_twice_are_conflicts_of_a_series() {
+fn skipped_and_ambiguous_times_are_conflicts_of_a_series() {
     let mut room = resource(|details| details.zone = "Europe/Berlin".into());
     let daily = every(Every::Day, Until::Date("2026-03-30".into()));
     let result = reserve(&mut room, "early", &local("2026-03-28T02:15", "2026-03-28T02:45"), Some(&daily));
-    assert_eq!(in_the_way(result), ["2026-03-29T02:15: this time does not exist: the clocks go forward over it"]);
+    assert_eq!(conflicts(result), ["2026-03-29T02:15: this time does not exist: the clocks go forward over it"]);
     let result = reserve(&mut room, "once", &local("2026-03-29T02:15", "2026-03-29T03:45"), None);
     assert_eq!(result.map_err(|no| no.code()), Err(502));
     let daily = every(Every::Day, Until::Count(2));
     let result = reserve(&mut room, "late", &local("2026-10-24T01:30", "2026-10-24T02:30"), Some(&daily));
-    assert_eq!(in_the_way(result), ["2026-10-25T02:30: this time exists twice: the clocks go back over it"]);
+    assert_eq!(conflicts(result), ["2026-10-25T02:30: this time exists twice: the clocks go back over it"]);
     // The same local time, so 25 hours apart.
-    reserve(&mut room, "noon", &local("2026-10-24T12:00", "2026-10-24T13:00"), Some(&daily)).expect("it is free");
+    reserve(&mut room, "noon", &local("2026-10-24T12:00", "2026-10-24T13:00"), Some(&daily)).expect("the slot is free");
     let begins = room.bookings(Timestamp(0), Timestamp(250_000_000_000_000), 9, None).expect("a good window");
     assert_eq!(begins[1].begin.0 - begins[0].begin.0, 25 * HOUR_MS);
     // A named instant is unambiguous, also within the hour that comes twice.
     let begin = begins[1].begin.0 - 11 * HOUR_MS - HOUR_MS / 2;
     let utc = When::Utc { begin: Timestamp(begin), end: Timestamp(begin + HOUR_MS / 4) };
-    reserve(&mut room, "utc", &utc, Some(&every(Every::Day, Until::Count(2)))).expect("it is free");
+    reserve(&mut room, "utc", &utc, Some(&every(Every::Day, Until::Count(2)))).expect("the slot is free");
     whole(&room);
 }
 
 #[test]
-fn a_series_is_in_its_own_way() {
+fn a_series_may_conflict_with_itself() {
     let mut room = resource(|_| {});
     let daily = every(Every::Day, Until::Count(3));
-    let result = in_the_way(reserve(&mut room, "s", &local("2026-01-01T10:00", "2026-01-02T11:00"), Some(&daily)));
+    let result = conflicts(reserve(&mut room, "s", &local("2026-01-01T10:00", "2026-01-02T11:00"), Some(&daily)));
     assert_eq!(result, ["booking/s.1 is there from 2026-01-01T10:00 to 2026-01-02T11:00"]);
     put(&mut room, |details| details.capacity = 2).expect("more room");
     reserve(&mut room, "s", &local("2026-01-01T10:00", "2026-01-02T11:00"), Some(&daily)).expect("room for two");
@@ -315,7 +319,7 @@ fn a_series_is_in_its_own_way() {
 }
 
 #[test]
-fn recurrences_that_cannot_be_are_refused() {
+fn invalid_recurrences_are_refused() {
     let mut room = resource(|_| {});
     let when = local("2026-01-01T10:00", "2026-01-01T11:00");
     let mut result = |repeat: Repeat| reserve(&mut room, "s", &when, Some(&repeat)).map_err(|no| no.code());
@@ -329,13 +333,13 @@ fn recurrences_that_cannot_be_are_refused() {
     assert_eq!(result(every(Every::Week(vec![]), Until::Count(2))), Ok(()));
     let long = "x".repeat(63);
     let result = reserve(&mut room, &long, &when, Some(&every(Every::Month, Until::Count(2))));
-    assert_eq!(result.map_err(|no| no.code()), Err(101), "no room for a number");
+    assert_eq!(result.map_err(|no| no.code()), Err(101), "no room for the number of an occurrence");
 }
 
 #[test]
 fn a_cart_pays_for_every_begun_hour() {
     let mut desk = resource(|_| {});
-    let granted = hold(&mut desk, 1, HOUR_MS, 2 * HOUR_MS + 1).expect("it is free");
+    let granted = hold(&mut desk, 1, HOUR_MS, 2 * HOUR_MS + 1).expect("the slot is free");
     let (begin, end) = (Timestamp(HOUR_MS), Timestamp(2 * HOUR_MS + 1));
     let content = Content::Slot { begin, end, price: 2_400, details: "".into() };
     assert_eq!(granted.content, Some(content));
@@ -344,7 +348,7 @@ fn a_cart_pays_for_every_begun_hour() {
     };
     assert_eq!(refusal.code(), 501);
     let portion = Portion::Slot { begin, end };
-    assert_eq!(desk.decide_release(hold_id(1), 2, Some(&portion), false), None, "all of it is left");
+    assert_eq!(desk.decide_release(hold_id(1), 2, Some(&portion), false), None, "nothing is released");
     let order = hold_id(1).cart.order();
     let events = desk.decide_sell(hold_id(1), 2, &portion, order, Timestamp(5));
     write(&mut desk, events);
@@ -352,7 +356,7 @@ fn a_cart_pays_for_every_begun_hour() {
     assert_eq!((booked[0].state, booked[0].order), (BookingState::Sold, Some(order)));
     let events = desk.decide_refund(hold_id(1));
     write(&mut desk, events);
-    hold(&mut desk, 2, 2 * HOUR_MS, 2 * HOUR_MS + 1).expect("it is free again");
+    hold(&mut desk, 2, 2 * HOUR_MS, 2 * HOUR_MS + 1).expect("the slot is free again");
     let flat = resource(|details| details.rate.per_ms = None);
     assert_eq!(
         hold(&mut flat.clone(), 1, HOUR_MS, 10 * HOUR_MS).map(|all| all.content.map(|all| all.amount())),
@@ -373,8 +377,8 @@ fn pages_continue_after_a_booking_that_is_gone() {
         hold(&mut room, number, HOUR_MS, 2 * HOUR_MS).expect("room for three");
     }
     let utc = |begin: u64, end: u64| When::Utc { begin: Timestamp(begin * HOUR_MS), end: Timestamp(end * HOUR_MS) };
-    reserve(&mut room, "z", &utc(0, 1), None).expect("it is free");
-    reserve(&mut room, "y", &utc(2, 3), None).expect("it is free");
+    reserve(&mut room, "z", &utc(0, 1), None).expect("the slot is free");
+    reserve(&mut room, "y", &utc(2, 3), None).expect("the slot is free");
     let all = room.bookings(Timestamp(0), Timestamp(3 * HOUR_MS), 10, None).expect("a good window");
     assert_eq!(all.len(), 5);
     for (place, booking) in all.iter().enumerate() {
@@ -405,7 +409,7 @@ fn free_slots_end_before_the_horizon() {
         Ok(all.iter().map(|(from, to)| (Timestamp(from * HOUR_MS), Timestamp(to * HOUR_MS))).collect())
     };
     assert_eq!(found(&desk, 2 * HOUR_MS, 9), hours(&[(0, 2), (2, 4)]));
-    hold(&mut desk, 1, HOUR_MS, 2 * HOUR_MS).expect("it is free");
+    hold(&mut desk, 1, HOUR_MS, 2 * HOUR_MS).expect("the slot is free");
     assert_eq!(found(&desk, 2 * HOUR_MS, 9), hours(&[(2, 4)]));
     assert_eq!(found(&desk, HOUR_MS, 1), hours(&[(0, 1)]));
     assert_eq!(found(&desk, 0, 1).map_err(|no| no.code()), Err(502));
@@ -413,7 +417,7 @@ fn free_slots_end_before_the_horizon() {
 }
 
 #[test]
-fn details_that_cannot_be_are_refused() {
+fn invalid_details_are_refused() {
     let refused = |details: &ResourceDetails| {
         Resource::decide_put(None, &Rules::default(), details, request(0)).map(|_| ()).map_err(|no| no.code())
     };
@@ -443,12 +447,12 @@ fn details_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_put_and_a_booking_under_one_request_id_are_told_apart() {
+fn a_put_and_a_booking_under_one_request_id_are_distinguished() {
     let mut desk = resource(|_| {});
     let first = desk.view();
     let when = When::Utc { begin: Timestamp(HOUR_MS), end: Timestamp(2 * HOUR_MS) };
     let booked = desk.decide_reserve(NOW, &id("b"), &when, None, &"".into(), request(1));
-    desk.apply(&booked.expect("it is free"));
+    desk.apply(&booked.expect("the slot is free"));
     put(&mut desk, |details| details.capacity = 2).expect("room");
     let known = desk.put_answered(request(0), &first.details);
     assert_eq!(known, Some(Ok((Answer::Resource(first), 1))), "with the bookings of then");
@@ -504,7 +508,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     list(step, 1..25)
 }
 
-/// A name that is longer than what fits beside an id, and one that is not.
+/// A long name that needs its own allocation, or a short one.
 fn name(number: u64) -> Id {
     id(if number == 0 { "a" } else { ["b", "c", "d"][number as usize - 1] })
 }
@@ -523,7 +527,7 @@ impl Reference {
     fn fits(&self, (begin, end): (u64, u64), except: Option<(u64, u64)>) -> bool {
         let mut all: Vec<(u64, u64)> = self.slots().collect();
         if let Some(except) = except {
-            let place = all.iter().position(|slot| *slot == except).expect("it is booked");
+            let place = all.iter().position(|slot| *slot == except).expect("the slot is booked");
             all.remove(place);
         }
         let there = |at: u64| all.iter().filter(|(from, to)| *from <= at && at < to + self.gap).count();
@@ -531,7 +535,7 @@ impl Reference {
     }
 
     /// The number of the refusal of a slot, if it is refused.
-    fn wish(&self, (begin, end): (u64, u64), except: Option<(u64, u64)>) -> Result<(), u16> {
+    fn check(&self, (begin, end): (u64, u64), except: Option<(u64, u64)>) -> Result<(), u16> {
         if begin == end {
             Err(502)
         } else if self.fits((begin, end), except) {
@@ -544,7 +548,7 @@ impl Reference {
     fn hold(&mut self, hold: u64, revision: u64, asked: (u64, u64)) -> Result<(), Option<u16>> {
         match self.holds.get(&hold) {
             None => {
-                self.wish(asked, None).map_err(Some)?;
+                self.check(asked, None).map_err(Some)?;
                 self.holds.insert(hold, Fate::Live { revision, asked });
                 Ok(())
             }
@@ -560,7 +564,7 @@ impl Reference {
             Step::Hold { hold: number, revision, begin, length } => {
                 let want = Want::Slot { begin: Timestamp(begin), end: Timestamp(begin + length), details: "".into() };
                 let ask = HoldAsk { hold: hold_id(number), revision, want: &want, deadline: Timestamp(5) };
-                // No asked slot has begun.
+                // All requested slots are in the future.
                 let result = match resource.decide_hold(Timestamp(0), &ask) {
                     Ok(event) => {
                         write(resource, [event]);
@@ -610,7 +614,7 @@ impl Reference {
                 let slot = (begin, begin + length);
                 let decided =
                     resource.decide_reserve(NOW, &name(number), &utc(begin, length), None, &"".into(), request(1));
-                let expected = if self.named.contains_key(&number) { Err(503) } else { self.wish(slot, None) };
+                let expected = if self.named.contains_key(&number) { Err(503) } else { self.check(slot, None) };
                 assert_eq!(decided.as_ref().map(|_| ()).map_err(Refusal::code), expected, "{step:?}");
                 if let Ok(event) = decided {
                     resource.apply(&event);
@@ -627,7 +631,7 @@ impl Reference {
                 let decided = resource.decide_move(NOW, &name(number), &utc(begin, length), request(1));
                 let expected = match self.named.get(&number) {
                     None => Err(505),
-                    Some(old) => self.wish(slot, Some(*old)),
+                    Some(old) => self.check(slot, Some(*old)),
                 };
                 assert_eq!(decided.as_ref().map(|_| ()).map_err(Refusal::code), expected, "{step:?}");
                 if let Ok(event) = decided {
@@ -651,7 +655,7 @@ impl Reference {
         slots.sort_unstable();
         assert_eq!(listed, slots);
         for (number, (begin, end)) in &self.named {
-            let slot = resource.calendar.slot_of(&BookingKey::Named(name(*number))).expect("it is booked");
+            let slot = resource.calendar.slot_of(&BookingKey::Named(name(*number))).expect("the slot is booked");
             assert_eq!((slot.begin().0, slot.end().0), (*begin, *end));
         }
     }
@@ -661,7 +665,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
     #[test]
-    fn slots_are_as_the_reference_says(steps in steps()) {
+    fn slots_match_the_reference(steps in steps()) {
         let mut resource = resource(|_| {});
         let mut reference = Reference { capacity: 1, gap: 0, holds: BTreeMap::new(), named: BTreeMap::new() };
         for (number, step) in steps.iter().enumerate() {
@@ -685,7 +689,8 @@ fn an_unavailable_time_names_every_conflict() {
     let at = Timestamp(10 * HOUR_MS);
     let utc = |begin: u64, end: u64| When::Utc { begin: Timestamp(begin * HOUR_MS), end: Timestamp(end * HOUR_MS) };
     assert_eq!(desk.is_available(at, &utc(11, 12)), Ok(vec![]));
-    let event = desk.decide_reserve(at, &id("a"), &utc(11, 12), None, &"".into(), request(1)).expect("it is free");
+    let event =
+        desk.decide_reserve(at, &id("a"), &utc(11, 12), None, &"".into(), request(1)).expect("the slot is free");
     desk.apply(&event);
     let result: Vec<Conflict> = desk.is_available(at, &utc(10, 12)).expect("a good interval");
     assert_eq!(result.len(), 2, "too soon, and taken: {result:?}");

@@ -1,4 +1,4 @@
-//! Tests of a session's seats and areas: beside a reference, and example by example.
+//! Tests of a session's seats and areas: against a reference, and example by example.
 
 use alloc::{sync::Arc, vec, vec::Vec};
 
@@ -138,7 +138,7 @@ fn example_8_an_area_of_495() {
 }
 
 #[test]
-fn example_9_holds_end_when_their_carts_say_so() {
+fn example_9_holds_end_at_the_request_of_their_carts() {
     let mut session = standing(500);
     for (number, quantity, deadline) in [(1, 5, 100_000), (2, 7, 50_000), (3, 19, 69_000)] {
         hold(&mut session, number, 1, &floor(quantity), Timestamp(deadline)).expect("there is room");
@@ -146,7 +146,7 @@ fn example_9_holds_end_when_their_carts_say_so() {
     assert_eq!(free(&session), 469);
     let overdue = session.overdue((Timestamp(0), HoldId::LAST), Timestamp(70_000), 10);
     assert_eq!(overdue, [(Timestamp(50_000), hold_id(2)), (Timestamp(69_000), hold_id(3))]);
-    assert_eq!(free(&session), 469, "nothing is freed by the session's own clock");
+    assert_eq!(free(&session), 469, "the session's own clock frees nothing");
     for (_, hold) in overdue {
         let events = session.decide_disowned(hold);
         write(&mut session, events);
@@ -155,7 +155,7 @@ fn example_9_holds_end_when_their_carts_say_so() {
 }
 
 #[test]
-fn example_11_a_declined_hold_is_given_back_while_another_is_sold() {
+fn example_11_a_declined_hold_is_released_while_another_is_sold() {
     let mut session = standing(10);
     hold(&mut session, 1, 1, &floor(5), LATER).expect("there is room");
     hold(&mut session, 2, 1, &floor(5), LATER).expect("there is room");
@@ -168,7 +168,7 @@ fn example_11_a_declined_hold_is_given_back_while_another_is_sold() {
 fn example_14_locked_and_sold_and_the_repeat_answers_as_the_first_did() {
     let mut session = seated(&[5, 5, 5, 5]);
     let asked = want(&[(3, 2), (3, 1)]);
-    let first = hold(&mut session, 1, 1, &asked, LATER).expect("they are free");
+    let first = hold(&mut session, 1, 1, &asked, LATER).expect("the seats are free");
     assert_eq!(session.counts(), SeatCounts { free: 18, held: 2, sold: 0, blocked: 0 });
     assert_eq!(hold(&mut session, 1, 1, &asked, LATER), Ok(first));
     let all = Portion::Seats(seats(&[(3, 1), (3, 2)]));
@@ -186,7 +186,7 @@ fn a_sale_takes_exactly_the_named_seats_and_frees_the_rest() {
     sell(&mut session, 1, 2, &places(4));
     assert_eq!(session.area_counts(), [AreaCounts { area: id("floor"), free: 6, held: 0, sold: 4 }]);
     let mut session = seated(&[4]);
-    hold(&mut session, 1, 1, &want(&[(0, 0), (0, 1), (0, 2)]), LATER).expect("they are free");
+    hold(&mut session, 1, 1, &want(&[(0, 0), (0, 1), (0, 2)]), LATER).expect("the seats are free");
     sell(&mut session, 1, 2, &Portion::Seats(seats(&[(0, 1)])));
     assert_eq!(session.counts(), SeatCounts { free: 3, held: 0, sold: 1, blocked: 0 });
     assert_eq!(session.audit().violations, Vec::<SmolStr>::new());
@@ -197,12 +197,12 @@ fn a_refunded_sale_is_on_sale_again_and_late_messages_about_it_change_nothing() 
     let mut session = seated(&[4]);
     let asked = want(&[(0, 1)]);
     let portion = Portion::Seats(seats(&[(0, 1)]));
-    hold(&mut session, 1, 1, &asked, LATER).expect("it is free");
+    hold(&mut session, 1, 1, &asked, LATER).expect("the seats are free");
     sell(&mut session, 1, 2, &portion);
     let events = session.decide_refund(hold_id(1));
     write(&mut session, events);
     assert_eq!((session.counts().free, session.sold(hold_id(1))), (4, None));
-    hold(&mut session, 2, 1, &asked, LATER).expect("it is free again");
+    hold(&mut session, 2, 1, &asked, LATER).expect("the seats are free again");
     let version = session.version();
     sell(&mut session, 1, 2, &portion);
     release(&mut session, 1, 3, None);
@@ -217,7 +217,7 @@ fn a_refund_that_overtakes_the_sale_frees_the_hold_and_the_sale_finds_nothing() 
     for (mut session, want, portion) in
         [(seated(&[4]), want(&[(0, 1)]), Portion::Seats(seats(&[(0, 1)]))), (standing(4), floor(1), places(1))]
     {
-        hold(&mut session, 1, 1, &want, LATER).expect("it is free");
+        hold(&mut session, 1, 1, &want, LATER).expect("the seats are free");
         let events = session.decide_refund(hold_id(1));
         write(&mut session, events);
         sell(&mut session, 1, 2, &portion);
@@ -227,13 +227,13 @@ fn a_refund_that_overtakes_the_sale_frees_the_hold_and_the_sale_finds_nothing() 
 }
 
 #[test]
-fn a_canceled_session_sells_nothing_more_and_wants_everything_back() {
+fn a_canceled_session_sells_nothing_and_requests_all_holds_back() {
     let mut session = seated(&[4, 4]);
-    hold(&mut session, 1, 1, &want(&[(0, 0)]), LATER).expect("it is free");
-    hold(&mut session, 2, 1, &want(&[(0, 1)]), LATER).expect("it is free");
+    hold(&mut session, 1, 1, &want(&[(0, 0)]), LATER).expect("the seats are free");
+    hold(&mut session, 2, 1, &want(&[(0, 1)]), LATER).expect("the seats are free");
     sell(&mut session, 2, 2, &Portion::Seats(seats(&[(0, 1)])));
     assert_eq!(session.unwanted(None, 10), []);
-    let event = session.decide_cancel(&"no power".into(), request(1)).expect("it is on");
+    let event = session.decide_cancel(&"no power".into(), request(1)).expect("the session is not canceled");
     session.apply(&event);
     assert_eq!(session.answered(request(1)), Some(Ok(session.version())));
     assert_eq!(session.canceled(), Some("no power"));
@@ -258,7 +258,7 @@ fn places_grow_and_shrink_and_a_refused_growth_changes_nothing() {
     let mut session = standing(10);
     let granted = hold(&mut session, 1, 1, &floor(2), LATER).expect("there is room");
     assert_eq!(granted.content, Some(Content::Places { area: id("floor"), quantity: 2, price: 1_500 }));
-    hold(&mut session, 1, 2, &floor(10), LATER).expect("what it has counts as free for it");
+    hold(&mut session, 1, 2, &floor(10), LATER).expect("its own places count as free");
     hold(&mut session, 1, 3, &floor(4), LATER).expect("less is fine");
     let result = refusal(hold(&mut session, 1, 4, &floor(11), LATER));
     assert_eq!(result, Refusal::NotEnoughPlaces { area: id("floor"), free: 6 });
@@ -272,7 +272,7 @@ fn places_grow_and_shrink_and_a_refused_growth_changes_nothing() {
 }
 
 #[test]
-fn wishes_that_cannot_be_are_refused() {
+fn invalid_wants_are_refused() {
     let mut session = standing(10);
     assert_eq!(refusal(hold(&mut session, 1, 1, &floor(0), LATER)).code(), 402);
     assert_eq!(refusal(hold(&mut session, 1, 1, &floor(u32::MAX), LATER)).code(), 402);
@@ -284,12 +284,12 @@ fn wishes_that_cannot_be_are_refused() {
     assert_eq!(refusal(hold(&mut session, 1, 1, &floor(2), LATER)), Refusal::RequestIdReused);
     assert_eq!(refusal(hold(&mut session, 1, 2, &want(&[(0, 0)]), LATER)), Refusal::RequestIdReused);
     let over = HoldAsk { hold: hold_id(2), revision: 1, want: &floor(1), deadline: LATER };
-    let result = session.decide_hold(Timestamp(2_000_000), &over).expect_err("it is over");
+    let result = session.decide_hold(Timestamp(2_000_000), &over).expect_err("the session is over");
     assert_eq!(refusal(Err(result)), Refusal::SessionClosed("it is over".into()));
 }
 
 #[test]
-fn a_session_may_have_seats_and_areas_and_limits_and_says_so() {
+fn a_session_may_have_seats_areas_and_limits() {
     let layout = hall(&[2]);
     let area = Area { id: id("floor"), name: "Floor".into(), capacity: 3, price: euros(5) };
     let limits = Limits { per_order: Some(4), per_customer: Some(CustomerLimit { quota: id("finals"), max: 6 }) };
@@ -298,14 +298,14 @@ fn a_session_may_have_seats_and_areas_and_limits_and_says_so() {
     let opening = Opening { venue: id("venue"), session: new, layout };
     let mut session = Session::opened(&opening);
     assert_eq!(session.opening(), opening);
-    let granted = hold(&mut session, 1, 1, &want(&[(0, 0)]), LATER).expect("it is free");
+    let granted = hold(&mut session, 1, 1, &want(&[(0, 0)]), LATER).expect("the seats are free");
     assert_eq!(granted.limits, limits);
     assert_eq!((session.view().areas.clone(), session.view().limits.clone()), (vec![area], limits));
     assert_eq!(session.map().areas, session.area_counts());
 }
 
 #[test]
-fn areas_that_cannot_be_are_refused() {
+fn invalid_areas_are_refused() {
     let area = |name: &str, capacity, price| Area { id: id(name), name: "".into(), capacity, price };
     let seatless = Layout::new(vec![], None).expect("a hall may have no seats");
     let result = |areas: Vec<Area>| check_areas(&wish(areas, Limits::default(), &seatless)).map_err(|no| no.code());
@@ -315,18 +315,18 @@ fn areas_that_cannot_be_are_refused() {
     assert_eq!(result(vec![area("a", 1, euros(1)), area("a", 1, euros(1))]), Err(101), "named twice");
     assert_eq!(result(vec![area("a", 0, euros(1))]), Err(101), "no places");
     assert_eq!(result(vec![area("a", 1_000_001, euros(1))]), Err(101), "too many places");
-    assert_eq!(result(vec![area("a", 1, euros(-1))]), Err(101), "a price below nothing");
+    assert_eq!(result(vec![area("a", 1, euros(-1))]), Err(101), "a negative price");
     assert_eq!(result(vec![area("a", 1, euros(1)), area("b", 1, pounds)]), Err(101), "two currencies");
     let limits = Limits { per_order: Some(0), per_customer: None };
     assert_eq!(check_areas(&wish(vec![area("a", 1, euros(1))], limits, &seatless)).map_err(|no| no.code()), Err(101));
 }
 
 #[test]
-fn a_session_at_rest_is_light_and_is_so_again_after_a_hold() {
+fn an_idle_session_is_small_also_after_a_hold() {
     let mut session = seated(&[20; 10]);
     let light = session.heap_bytes();
     assert!(light <= 260, "{light} bytes");
-    hold(&mut session, 1, 1, &want(&[(3, 3)]), LATER).expect("it is free");
+    hold(&mut session, 1, 1, &want(&[(3, 3)]), LATER).expect("the seats are free");
     assert!(session.heap_bytes() > light);
     let events = session.decide_release(hold_id(1), 2, None, true);
     write(&mut session, events);
@@ -494,7 +494,7 @@ impl Reference {
 
     fn compare(&self, session: &Session) {
         let (held, sold) = (self.held(), self.sold());
-        assert_eq!(held & sold | held & self.blocked | sold & self.blocked, 0, "a seat is two things");
+        assert_eq!(held & sold | held & self.blocked | sold & self.blocked, 0, "a seat has two states");
         let mut map = [0u8; 2];
         for (mask, state) in [(held, SeatState::Held), (sold, SeatState::Sold), (self.blocked, SeatState::Blocked)] {
             for bit in (0..8).filter(|bit| mask >> bit & 1 == 1) {
@@ -524,7 +524,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
     #[test]
-    fn seats_are_as_the_reference_says(steps in steps()) {
+    fn seats_match_the_reference(steps in steps()) {
         let mut session = seated(&[4, 4]);
         let mut reference = Reference { fates: [Fate::Never; 5], blocked: 0 };
         for (number, step) in steps.iter().enumerate() {

@@ -99,7 +99,7 @@ fn command() -> impl Strategy<Value = Command> {
 }
 
 fn written(value: &impl Serialize) -> Vec<u8> {
-    postcard::to_allocvec(value).expect("it can be written")
+    postcard::to_allocvec(value).expect("commands can be encoded")
 }
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
@@ -108,13 +108,13 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
 
 proptest! {
     #[test]
-    fn a_command_is_read_as_it_was_written(command in command()) {
+    fn commands_round_trip(command in command()) {
         prop_assert_eq!(read::<Command>(&written(&command)), Some(command));
     }
 
-    /// The first hash of requests. The memory of carts has these hashes.
+    /// The first hash of requests. Carts store these hashes.
     #[test]
-    fn the_hash_of_a_command_stays_for_ever(command in command()) {
+    fn the_hash_of_a_command_is_pinned(command in command()) {
         let bytes = rmp_serde::to_vec(&command).expect("it can be written");
         prop_assert_eq!(command.hash64(), hash64(&bytes));
     }

@@ -1,4 +1,4 @@
-//! The directory at work: stories with pictures, and random searches against one that looks at everything.
+//! The directory: stories, and random searches against a linear search.
 
 mod reference;
 mod stories;

@@ -65,7 +65,7 @@ fn an_outcome_of_an_old_attempt_does_not_decide_the_new_one() {
     );
 }
 
-/// A decline of an attempt that has succeeded, or a success of one that was given up, changes no sale.
+/// A decline after a success, or a success after a void, changes no sale.
 #[test]
 fn a_finished_attempt_stays_finished() {
     check(
@@ -112,9 +112,9 @@ fn a_finished_attempt_stays_finished() {
     );
 }
 
-/// The same number in another currency is another amount. It is voided, and nothing is sold for it.
+/// The same number in another currency is a wrong amount. It is voided, and nothing is sold for it.
 #[test]
-fn as_much_of_another_currency_is_another_amount() {
+fn the_same_number_in_another_currency_is_a_wrong_amount() {
     let mut fixture = Fixture::new(Rules::default());
     let details = ProductCommand::Put(Box::new(product(euros(250), 5)));
     fixture.send(Some("put"), Command::Product(id("p"), details));

@@ -1,4 +1,4 @@
-//! Best available, as stories and against a search of all runs.
+//! The best available seats: stories, and a comparison with an exhaustive search.
 
 use std::collections::BTreeSet;
 
@@ -96,7 +96,7 @@ fn no_single_seat_is_left_alone_unless_it_must_be() {
             d best s 5 -> no: no_adjacent_seats, no 5 neighbouring seats are free (5 single ones are)
         "#]],
     );
-    // Every run strands a seat. The rule never costs a booking.
+    // Every run strands a seat. The rule never prevents a booking.
     check(
         "hall aaa
          session s
@@ -248,7 +248,7 @@ fn sections_and_free_places_on_the_plan() {
     assert_eq!(refusal, Err(Refusal::NotFound("section cellar".into())));
 }
 
-/// Compares with a search that takes the best of all runs by the rule.
+/// Compares with an exhaustive search over all runs.
 #[test]
 pub(crate) fn every_choice_is_the_best_of_all_runs() {
     let mut rng = Rng(7);
@@ -268,19 +268,19 @@ pub(crate) fn every_choice_is_the_best_of_all_runs() {
         let wish = BestWish { category, accessible, split: rng.below(2) == 0, ..wish(count) };
         let granted = hold(&mut fixture, "a", wish.clone());
         let free: BTreeSet<u32> = (0..seats).filter(|index| !blocked.contains(index)).collect();
-        match (granted, plainly_best(&layout, &free, &wish)) {
+        match (granted, best_by_search(&layout, &free, &wish)) {
             (Ok(seats), Some(best)) => assert_eq!(indexes(&layout, &seats), best, "round {round}: {wish:?}"),
             (Ok(seats), None) => {
-                assert!(wish.split, "round {round}: there is no such run");
+                assert!(wish.split, "round {round}: no such run exists");
                 check_split(&layout, &free, &wish, &indexes(&layout, &seats));
             }
             (Err(Refusal::NoAdjacentSeats { .. }), None) => {
                 // A split is refused only if there are not enough seats at all.
                 let (plain, special) = fitting(&layout, &free, &wish);
                 let short = plain < usize::from(count - accessible) || special < usize::from(accessible);
-                assert!(!wish.split || short, "round {round}: refused although free");
+                assert!(!wish.split || short, "round {round}: refused although seats are free");
             }
-            (granted, best) => panic!("round {round}: {wish:?} was told {granted:?} instead of {best:?}"),
+            (granted, best) => panic!("round {round}: {wish:?} got {granted:?} instead of {best:?}"),
         }
     }
 }
@@ -300,7 +300,7 @@ fn hold(fixture: &mut Fixture, name: &str, wish: BestWish) -> Result<Vec<Seat>, 
     let ticket = fixture.send(Some("best"), Command::Cart(cart(name), hold_lines(vec![line])));
     fixture.run();
     let outcome = fixture.answers[&ticket].clone()?;
-    let Answer::Held(held) = outcome.answer else { panic!("a hold is answered otherwise: {outcome:?}") };
+    let Answer::Held(held) = outcome.answer else { panic!("not a hold: {outcome:?}") };
     Ok(held.lines[0].content.seats().iter().map(|priced| priced.seat).collect())
 }
 
@@ -332,7 +332,7 @@ fn fitting(layout: &Layout, free: &BTreeSet<u32>, wish: &BestWish) -> (usize, us
     (fitting.len() - special, special)
 }
 
-fn plainly_best(layout: &Layout, free: &BTreeSet<u32>, wish: &BestWish) -> Option<Vec<u32>> {
+fn best_by_search(layout: &Layout, free: &BTreeSet<u32>, wish: &BestWish) -> Option<Vec<u32>> {
     let runs = (0..layout.seats()).filter_map(|first| {
         let mut run = vec![first];
         while run.len() < usize::from(wish.count) {

@@ -45,7 +45,7 @@ fn seat_sets_have_one_to_twenty_seats() {
     let seats = |count: usize| SeatSet::new((0..count as u16).map(|seat| Seat { row: 0, seat }));
     assert_eq!(seats(HOLD_SEATS_MAX).map(|set| set.len()), Ok(HOLD_SEATS_MAX));
     assert_eq!(seats(HOLD_SEATS_MAX + 1), Err(SeatSetError::TooMany));
-    // A million seats are checked no further than the limit.
+    // A million seats are not checked beyond the limit.
     assert_eq!(
         SeatSet::new((0..1_000_000u32).map(|n| Seat { row: (n >> 16) as u16, seat: n as u16 })),
         Err(SeatSetError::TooMany)
@@ -96,7 +96,7 @@ fn unknown_things_are_not_found() {
         fixture.run();
         assert_eq!(fixture.answers[&ticket], Err(session.clone()));
     }
-    assert_eq!(fixture.states.audit().seats.held, 0, "the other session's seat was given back");
+    assert_eq!(fixture.states.audit().seats.held, 0, "the other session's seat was released");
     assert!(outcome_of(&mut fixture, "8", hold_lines(vec![line("s", 0)])).is_ok());
 }
 
@@ -112,12 +112,12 @@ fn times_to_live_have_bounds() {
     let opened =
         outcome_of(&mut fixture, "open", CartCommand::Open { customer: None, ttl_ms: Some(max), guest: false })
             .expect("a day");
-    let Answer::Cart(view) = opened.answer else { panic!("a cart is answered otherwise") };
+    let Answer::Cart(view) = opened.answer else { panic!("not a cart") };
     assert_eq!(view.deadline, Timestamp(max));
 }
 
 #[test]
-fn an_active_cart_ends_at_its_highest_age_however_often_it_is_touched() {
+fn a_touched_cart_ends_at_its_maximum_age() {
     let mut fixture = fixture("aa", &["s"]);
     let age = Rules::default().cart_age_max_ms;
     let step = Rules::default().hold_ttl_ms - 1;
@@ -126,7 +126,7 @@ fn an_active_cart_ends_at_its_highest_age_however_often_it_is_touched() {
         let held = outcome_of(&mut fixture, &format!("h{touched}"), hold_lines(vec![line("s", 0)]));
         let number = match held {
             Ok(held) => {
-                let Answer::Held(held) = held.answer else { panic!("a hold is answered otherwise") };
+                let Answer::Held(held) = held.answer else { panic!("not a hold") };
                 assert!(held.deadline <= Timestamp(age));
                 held.lines[0].line
             }
@@ -194,7 +194,7 @@ fn a_cart_remembers_a_bounded_number_of_requests() {
     };
     assert!(matches!(refusal, Refusal::BadRequest(_)), "{refusal:?}");
     assert_eq!(granted as usize, CART_REQUESTS_MAX / 2);
-    // It may still be ended.
+    // The cart can still be ended.
     assert!(outcome_of(&mut fixture, "end", CartCommand::Cancel).is_ok());
 }
 
@@ -257,7 +257,7 @@ fn ids_tokens_and_codes() {
     assert!(boxoffice_core::command::owns(token, token.cart()) && !boxoffice_core::command::owns(other, token.cart()));
     assert_eq!(format!("{token:?}"), "CartToken(secret)");
     assert_eq!(token.cart().order().cart(), token.cart());
-    // Placed by these bytes for ever.
+    // Placement uses these bytes and must never change.
     let key = |entity: &Entity| entity.with_key(<[u8]>::to_vec);
     assert_eq!(key(&Entity::Session(id("s1"))), b"s/s1");
     assert_eq!(key(&Entity::Venue(id("v"))), b"v/v");
@@ -277,7 +277,7 @@ fn shop(price: i64, stock: u64) -> Fixture {
 }
 
 #[test]
-fn a_cart_does_not_come_to_more_than_can_be_written() {
+fn the_total_of_a_cart_is_bounded() {
     let mut fixture = shop(PRICE_MAX, 1_000_000);
     let most = (AMOUNT_MAX / PRICE_MAX) as u32;
     let refusal = Refusal::BadRequest("the cart would come to more than any cart may".into());
@@ -332,7 +332,7 @@ fn changes_that_wait_are_bounded_and_so_are_their_waiters() {
     assert_eq!(fixture.states.audit().units.held, 18);
 }
 
-/// Products that are set aside only at the checkout, one of each name.
+/// Products that are reserved at the checkout only, one of each name.
 fn late_shop(stocks: &[(&str, u64)]) -> Fixture {
     let mut fixture = Fixture::new(Rules::default());
     for (name, stock) in stocks {
@@ -358,7 +358,7 @@ pub(crate) fn checkouts_of_one_cart_are_bounded() {
             match outcome_of(&mut fixture, "pay", checkout()) {
                 Err(Refusal::OutOfStock(_)) => {
                     refused += 1;
-                    assert!(refused <= CART_CHECKOUTS_MAX, "checkouts have no bound");
+                    assert!(refused <= CART_CHECKOUTS_MAX, "checkouts are not bounded");
                 }
                 Err(refusal) => break refusal,
                 Ok(answer) => panic!("sold: {answer:?}"),
@@ -367,7 +367,7 @@ pub(crate) fn checkouts_of_one_cart_are_bounded() {
         assert!(matches!(&refusal, Refusal::BadRequest(why) if why.contains("use another cart")), "{refusal:?}");
         assert_eq!(refused, CART_CHECKOUTS_MAX);
         assert!(fixture.gateway.accounts.is_empty(), "no gateway was asked");
-        assert_eq!(fixture.states.audit().units.held, 0, "what was set aside is free again");
+        assert_eq!(fixture.states.audit().units.held, 0, "all units are free again");
         assert!(outcome_of(&mut fixture, "get", CartCommand::Get).is_ok(), "the cart lives on");
         assert!(outcome_of(&mut fixture, "cancel", CartCommand::Cancel).is_ok());
     }
@@ -425,11 +425,11 @@ pub(crate) fn repeated_settlements_are_bounded() {
         let result = outcome_of(&mut fixture, &format!("again {number}"), settle(Settlement::Declined));
         result.err().map(|refusal| (number, refusal))
     });
-    let (number, refusal) = refused.expect("what is remembered has a bound");
+    let (number, refusal) = refused.expect("settlements are bounded");
     assert!(matches!(&refusal, Refusal::BadRequest(why) if why.contains("use another cart")), "{refusal:?}");
     // The outcome of the payment and the first settlement are remembered as well.
     assert_eq!(number, bound - 3);
-    assert!(outcome_of(&mut fixture, "again 7", settle(Settlement::Declined)).is_ok(), "a repeat is no new request");
+    assert!(outcome_of(&mut fixture, "again 7", settle(Settlement::Declined)).is_ok(), "a repeat is not a new request");
     // A full cart still takes a needed settlement.
     assert!(outcome_of(&mut fixture, "by hand", settle(Settlement::Voided)).is_ok());
     assert_eq!(fixture.states.payments().failed, 0);

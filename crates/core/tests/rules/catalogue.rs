@@ -68,7 +68,7 @@ fn putting_the_same_again_changes_nothing() {
     open(&mut fixture, &layout("aa/bbb"), &[]);
     assert_eq!(fixture.log.len(), before);
     let answer = outcome_of(&mut fixture, VenueCommand::Get).expect("a venue").answer;
-    let Answer::Venue(view) = answer else { panic!("a venue is answered otherwise: {answer:?}") };
+    let Answer::Venue(view) = answer else { panic!("not a venue: {answer:?}") };
     assert_eq!(view.halls, [(id("hall"), "Hall".into(), 5)]);
 }
 
@@ -138,7 +138,7 @@ fn a_search_goes_by_start_then_id_and_in_pages() {
             after: after.map(|(at, name)| (Timestamp(at), id(name))),
         };
         let answer = outcome_of(&mut fixture, command)?.answer;
-        let Answer::Sessions(found) = answer else { panic!("a search is answered otherwise: {answer:?}") };
+        let Answer::Sessions(found) = answer else { panic!("not a page of sessions: {answer:?}") };
         assert!(found.iter().all(|entry| entry.open));
         Ok(found.iter().map(|entry| entry.id.as_str().to_owned()).collect::<Vec<_>>().concat())
     };
@@ -174,7 +174,7 @@ fn a_session_opens_although_messages_are_lost_and_hosts_crash() {
     assert!(fixture.is_lost(first) && fixture.is_lost(second));
     let third = fixture.send(Some("create"), Command::Venue(id("venue"), create));
     fixture.run();
-    let outcome = fixture.answers[&third].as_ref().expect("open at last");
+    let outcome = fixture.answers[&third].as_ref().expect("the session is open");
     assert!(matches!(&outcome.answer, Answer::Session(view) if view.counts.free == 2), "{outcome:?}");
     assert_eq!(fixture.states.unfinished().count(), 0);
     // A repeat long after finds it open.

@@ -1,4 +1,4 @@
-//! Checkouts that begin before every line is there, and that are certain before every session has sold.
+//! Checkouts that begin before every line is granted, and that are decided before every session has sold.
 
 use expect_test::expect;
 
@@ -120,10 +120,10 @@ fn a_checkout_is_certain_before_the_sessions_have_sold() {
     );
 }
 
-/// A repeated ask may be granted while the beginning of the checkout is not committed yet. If the leader is lost then, no node
-/// knows the attempt, so the gateway must not have been asked.
+/// A repeated ask may be granted before the begin of the checkout is committed. If the leader is lost then, no node knows the
+/// attempt, so the gateway must not have been asked.
 #[test]
-pub(crate) fn no_money_is_set_aside_for_a_checkout_that_is_not_committed() {
+pub(crate) fn no_money_is_authorized_for_an_uncommitted_checkout() {
     check(
         "product q 5 3.00 late
          a hold q 2

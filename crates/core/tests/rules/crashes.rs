@@ -31,7 +31,7 @@ fn a_crash_between_the_session_and_the_cart() {
                 AA..
         "#]],
     );
-    // With another request, the seats are taken by the first one until the session has asked.
+    // With another request, the seats stay taken by the first one until the session has asked.
     check(
         "hall aaaa
          session s
@@ -65,7 +65,7 @@ fn a_crash_between_the_session_and_the_cart() {
                 aaaa
         "#]],
     );
-    // It repeats the request id with another body, which is refused because the first hold is live.
+    // The client repeats the request id with another body, which is refused because the first hold is live.
     check(
         "hall aaaa
          session s
@@ -87,7 +87,7 @@ fn a_crash_between_the_session_and_the_cart() {
             a hold s 0.0 0.1 as h -> line 1 s 0.0 0.1, until 1800.000
         "#]],
     );
-    // The grant of the first body comes while the second is asked for, and does not count for it.
+    // The grant of the first body arrives while the second is requested, and does not count for it.
     check(
         "hall aaaa
          session s
@@ -185,7 +185,7 @@ fn a_compensation_survives_a_crash() {
             box get s -> 4 free, 0 held, 0 sold, 0 blocked
         "#]],
     );
-    // The granted part is disowned, and the cart crashes before it can say so. The next host says it.
+    // The granted part is disowned, and the cart crashes before it can send that. The next host sends it.
     check(
         "hall aaaa
          session s
@@ -268,7 +268,7 @@ fn a_compensation_survives_a_crash() {
 /// The session has granted, and the customer grants to a cart that has lost the request in a crash. The session's seats are
 /// released when the client repeats.
 #[test]
-fn an_attempt_whose_quota_came_too_late_leaves_no_seats_behind() {
+fn an_attempt_with_a_late_quota_leaves_no_seats_held() {
     check(
         "hall aaaa
          session s quota few 3

@@ -1,4 +1,4 @@
-//! Deadlines in the same millisecond as a grant or a checkout, and holds beyond their deadline. A cart has one end.
+//! Deadlines in the same millisecond as a grant or a checkout, and overdue holds. A cart ends exactly once.
 
 use expect_test::expect;
 
@@ -6,7 +6,7 @@ use crate::script::check;
 
 #[test]
 fn a_grant_that_comes_with_the_deadline() {
-    // The grant comes in the millisecond in which the cart expires. The expiry wins, and the seats go back.
+    // The grant arrives in the millisecond in which the cart expires. The expiry wins, and the seats are released.
     check(
         "hall aaaa
          session s
@@ -115,7 +115,7 @@ fn checkout_against_expiry_at_the_very_millisecond() {
 
 #[test]
 fn an_overdue_hold_that_is_still_being_asked_for() {
-    // The cart waits for a second session, longer than the first one believes in its hold.
+    // The cart waits for a second session, longer than the first one keeps its hold.
     check(
         "hall aaaa
          session s ttl 5

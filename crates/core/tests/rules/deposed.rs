@@ -1,4 +1,4 @@
-//! A deposed leader that does not know its successor may receive any part of the messages since. Its answers are lost, because
+//! A deposed leader that does not know its successor may receive any part of the later messages. Its answers are lost, because
 //! none of its decisions can be committed. But it must not panic.
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::{
 
 const SEEDS: u64 = 500;
 
-/// Runs a host with the entity's state after `after` events of the log, which then receives some of all messages to the entity.
+/// Runs a host with the entity's state after `after` events of the log. It then receives some of all messages to the entity.
 fn depose(fixture: &Fixture, entity: &Entity, after: usize, rng: &mut Rng) {
     let mut states = StateMap::new();
     let events = fixture.log[..after].iter().filter(|(of, _)| of == entity);

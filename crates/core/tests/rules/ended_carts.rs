@@ -1,5 +1,5 @@
-//! An ended cart frees everything within the grace, even if the message of its end is lost (P8). Operators, canceled sessions
-//! and shorter times to live end carts earlier than their inventories were told.
+//! An ended cart frees everything within the grace, even if the message of its end is lost (P8). Operators, canceled sessions and
+//! shorter lifetimes end carts earlier than their inventories expect.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn holds_of_an_ended_cart_are_free_within_the_grace() {
 /// missed it, and after the release that a cart owes to an inventory with a later deadline.
 #[test]
 pub(crate) fn history_distinguishes_expiries_from_releases() {
-    for (heard, owner) in [(true, false), (false, false), (true, true)] {
+    for (received, owner) in [(true, false), (false, false), (true, true)] {
         let mut fixture = ExpiryRun::new(1).fixture;
         let want = Want::Units { quantity: 2, now: false };
         let line = WantedLine { entity: Entity::Product(id("p")), want };
@@ -50,11 +50,14 @@ pub(crate) fn history_distinguishes_expiries_from_releases() {
             fixture.send(Some("release"), Command::Cart(CartId(0), CartCommand::Release { line: 1, seats: None }));
             fixture.run();
         }
-        fixture.wait(10_000, if heard { Fixture::run } else { rest });
+        fixture.wait(10_000, if received { Fixture::run } else { settle });
         let expiries: Vec<bool> = fixture.log.iter().filter_map(|(_, event)| expired(event)).collect();
-        assert_eq!(expiries, [!owner; 2], "of the product and of the quota; heard: {heard}, by the owner: {owner}");
+        assert_eq!(
+            expiries, [!owner; 2],
+            "of the product and of the quota; received: {received}, by the owner: {owner}"
+        );
     }
-    // The inventory was told 3 s, and the product's life is shorter since. So the cart owes the release.
+    // The inventory was told 3 s, and the product's lifetime is shorter since. So the cart owes the release.
     let mut fixture = ExpiryRun::new(1).fixture;
     for (request, name) in [("1", "p"), ("2", "q")] {
         let want = Want::Units { quantity: 2, now: false };
@@ -67,7 +70,7 @@ pub(crate) fn history_distinguishes_expiries_from_releases() {
         fixture.send(Some(request), Command::Cart(CartId(0), hold));
         fixture.run();
     }
-    fixture.wait(10_000, rest);
+    fixture.wait(10_000, settle);
     let expiries: Vec<bool> = fixture.log.iter().filter_map(|(_, event)| expired(event)).collect();
     assert!(expiries.len() >= 3 && expiries.iter().all(|expired| *expired), "{expiries:?}");
 }
@@ -115,7 +118,7 @@ struct ExpiryRun {
 struct Ends(BTreeMap<CartId, Timestamp>);
 
 impl Ends {
-    /// Checks all carts and all holds, after everything that is due has happened.
+    /// Checks all carts and all holds, after everything due has happened.
     fn check(&mut self, fixture: &Fixture) {
         for (entity, state) in fixture.states.entities() {
             let (Entity::Cart(id), State::Cart(cart)) = (entity, &**state) else { continue };
@@ -148,8 +151,8 @@ fn holds(state: &State) -> Vec<(HoldId, Timestamp)> {
     holds.into_iter().map(|hold| (hold.hold, hold.deadline)).collect()
 }
 
-/// Everything that can happen now happens. Messages of expiries are lost.
-fn rest(fixture: &mut Fixture) {
+/// Runs everything that can happen now. Messages of expiries are lost.
+fn settle(fixture: &mut Fixture) {
     for _ in 0..100_000 {
         fixture.mail.retain(|message| !matches!(message.input, Input::Ask { ask: Ask::Expired { .. }, .. }));
         if let Some(message) = fixture.mail.pop_front() {
@@ -161,7 +164,7 @@ fn rest(fixture: &mut Fixture) {
             }
         }
     }
-    panic!("the fixture does not come to rest");
+    panic!("the fixture does not become idle");
 }
 
 impl ExpiryRun {
@@ -232,14 +235,14 @@ impl ExpiryRun {
             }
             _ => self.send(),
         }
-        rest(&mut self.fixture);
+        settle(&mut self.fixture);
         self.ends.check(&self.fixture);
     }
 
     fn pass(&mut self, span_ms: u64) {
         let ends = &mut self.ends;
         self.fixture.wait(span_ms, |fixture| {
-            rest(fixture);
+            settle(fixture);
             ends.check(fixture);
         });
     }
@@ -299,7 +302,7 @@ impl ExpiryRun {
             0..3 => (Entity::Product(id("p")), Want::Units { quantity, now: false }),
             3 => (Entity::Product(id("q")), Want::Units { quantity, now: false }),
             4 => {
-                // Far ahead, because slots that have begun are not held.
+                // Far in the future, because begun slots are not held.
                 let begin = Timestamp(1_000_000_000 + self.rng.below(20) * 1_000);
                 (Entity::Resource(id("r")), Want::Slot { begin, end: begin.after(1_000), details: "".into() })
             }

@@ -1,9 +1,9 @@
-//! Numbers near their ends: counters, revisions, attempts, versions, amounts and times, for every kind of entity.
+//! Numbers near their maximum: counters, revisions, attempts, versions, amounts and times, for every kind of entity.
 //!
-//! There are two nets. In the first, random runs have prices, stocks, times and clocks near their ends, and their counters are
-//! raised in the middle. Every promise is checked after every commit, and the run ends with nothing held or owed. In the
-//! second, hosts of such states receive commands, asks and replies with any numbers. Misfits are refused, nothing panics or
-//! wraps, and every sum is right.
+//! There are two nets. In the first, random runs have prices, stocks, times and clocks near their maximum, and their counters are
+//! raised in the middle. Every promise is checked after every commit, and the run ends with nothing held or owed. In the second,
+//! hosts of such states receive commands, asks and replies with any numbers. Misfits are refused, nothing panics or wraps, and
+//! every sum is right.
 //!
 //! `ENDS_SEEDS` is the number of seeds of each, `ENDS_FROM` the first one.
 
@@ -39,7 +39,7 @@ use crate::{
     test_gateway::CallFate,
 };
 
-/// Seeds of each net.
+/// The default number of seeds of each net.
 const SEEDS: u64 = 300;
 const STEPS: u32 = 60;
 const WORDS: u32 = 250;
@@ -48,7 +48,7 @@ const WORDS: u32 = 250;
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 
-/// Above this no revision is granted: a cart needs room for what it commits.
+/// The highest revision that is granted. A cart needs room above it for its own commits.
 const REVISION_MAX: u64 = u64::MAX - (1 << 41);
 
 fn seeds() -> std::ops::Range<u64> {
@@ -82,14 +82,14 @@ fn random_runs_with_high_numbers() {
 fn hosts_survive_messages_with_any_numbers() {
     let mut counts = AnswerCounts::new();
     for seed in seeds() {
-        let _report = SeedReport("words without measure", seed);
+        let _report = SeedReport("arbitrary numbers", seed);
         run_any_numbers(seed).iter().for_each(|(name, count)| *counts.entry(name).or_default() += count);
     }
     println!("{counts:?}");
 }
 
 #[test]
-fn guests_may_have_all_the_time_there_is() {
+fn guests_may_have_the_longest_lifetime() {
     let mut fixture = Fixture::new(Rules { hold_ttl_max_ms: u64::MAX, guest_ttl_max_ms: u64::MAX, ..rules() });
     let open = CartCommand::Open { customer: None, ttl_ms: Some(u64::MAX), guest: true };
     let ticket = fixture.send(Some("open"), Command::Cart(buyer(0), open));
@@ -133,8 +133,8 @@ fn raised(wild: &mut Wild, states: &StateMap) -> (RaisedNumbers, bool) {
     (raised, room)
 }
 
-/// A fixture at one end of time, whose prices, lifetimes and counts are extreme.
-fn town_at_an_end(wild: &mut Wild) -> Fixture {
+/// A fixture at one end of time, with extreme prices, lifetimes and counts.
+fn extreme_fixture(wild: &mut Wild) -> Fixture {
     let rules = match wild.rng.below(2) {
         0 => Rules { hold_ttl_max_ms: u64::MAX, ..rules() },
         _ => rules(),
@@ -213,7 +213,7 @@ impl Rising {
         for (entity, state) in states.entities() {
             let version = state.version();
             let before = self.versions.insert(entity.clone(), version);
-            assert!(before.is_none_or(|before| before <= version), "{entity} goes back from {before:?} to {version}");
+            assert!(before.is_none_or(|before| before <= version), "{entity} falls from {before:?} to {version}");
             let holds = match &**state {
                 State::Session(session) => session.audit().holds,
                 State::Product(product) => product.audit().holds,
@@ -226,7 +226,7 @@ impl Rising {
             for hold in holds {
                 let before = self.revisions.insert((entity.clone(), hold.hold), hold.revision);
                 let falls = before.is_some_and(|before| before > hold.revision);
-                assert!(!falls, "{:?} goes back from {before:?} to {}", hold.hold, hold.revision);
+                assert!(!falls, "{:?} falls from {before:?} to {}", hold.hold, hold.revision);
             }
             check_state(state);
         }
@@ -252,7 +252,7 @@ fn check_state(state: &State) {
                 let Copies { voters, learners } = &place.aim;
                 for replica in voters.iter().chain(learners) {
                     assert!(replica.generation < 1 << 40, "{replica:?} has the id of another node's");
-                    assert!(replica.generation < cluster.next_generation(), "{replica:?} is given again");
+                    assert!(replica.generation < cluster.next_generation(), "{replica:?} is used again");
                 }
             }
         }
@@ -309,7 +309,7 @@ fn check_answer(answer: &Answer) {
 
 pub(crate) fn random_run_with_high_numbers(seed: u64) -> AnswerCounts {
     let mut wild = Wild { rng: Rng(seed.wrapping_mul(7) ^ 0xe0d5), near: Vec::new(), cluster: 0 };
-    let mut run = RandomRun::of(town_at_an_end(&mut wild), seed);
+    let mut run = RandomRun::of(extreme_fixture(&mut wild), seed);
     let mut rising = Rising::default();
     let mut room = true;
     let rates = if wild.chance(50) { FaultRates::ROUGH } else { FaultRates::WITH_OPERATORS };
@@ -333,7 +333,7 @@ pub(crate) fn random_run_with_high_numbers(seed: u64) -> AnswerCounts {
         }
         rising.check(&run.fixture.states);
     }
-    run.come_to_rest();
+    run.run_until_idle();
     rising.check(&run.fixture.states);
     let mut counts = AnswerCounts::new();
     for outcome in run.fixture.answers.values() {
@@ -343,13 +343,13 @@ pub(crate) fn random_run_with_high_numbers(seed: u64) -> AnswerCounts {
         note(&mut counts, outcome);
     }
     if room {
-        run.check_rest(false);
+        run.check_idle(false);
     }
     counts
 }
 
 /// Hosts that receive messages with any numbers. Their decisions are applied at once.
-struct Words {
+struct AnyNumbersRun {
     states: StateMap,
     rules: std::sync::Arc<Rules>,
     hosts: BTreeMap<Entity, Host<()>>,
@@ -360,8 +360,8 @@ struct Words {
     counts: AnswerCounts,
 }
 
-impl Words {
-    fn hear(&mut self, wild: &mut Wild, to: Entity, input: Input<()>) {
+impl AnyNumbersRun {
+    fn deliver(&mut self, wild: &mut Wild, to: Entity, input: Input<()>) {
         let woken = matches!(input, Input::Wake);
         let host = self
             .hosts
@@ -382,12 +382,12 @@ impl Words {
                 Effect::Answer { to: (), outcome } => self.answered(outcome),
                 Effect::Ask { to: other, ask } => {
                     let mut ask = ask.clone();
-                    wild.bend_ask(&mut ask);
+                    wild.change_ask(&mut ask);
                     self.mail.push_back((other.clone(), Input::Ask { from: to.clone(), ask }));
                 }
                 Effect::Reply { to: other, reply } => {
                     let mut reply = reply.clone();
-                    wild.bend_reply(&mut reply);
+                    wild.change_reply(&mut reply);
                     self.mail.push_back((other.clone(), Input::Reply { from: to.clone(), reply }));
                 }
                 Effect::Pay(call) => {
@@ -421,7 +421,7 @@ fn holds_of(state: &State) -> Vec<HoldId> {
 
 pub(crate) fn run_any_numbers(seed: u64) -> AnswerCounts {
     let mut wild = Wild { rng: Rng(seed.wrapping_mul(13) ^ 0x30d5), near: Vec::new(), cluster: 0 };
-    let mut run = RandomRun::of(town_at_an_end(&mut wild), seed);
+    let mut run = RandomRun::of(extreme_fixture(&mut wild), seed);
     (0..STEPS).for_each(|_| run.step(FaultRates::ROUGH));
     let (raised, _) = raised(&mut wild, &run.fixture.states);
     let states = raised.raise(&run.fixture.states.cut());
@@ -446,7 +446,7 @@ pub(crate) fn run_any_numbers(seed: u64) -> AnswerCounts {
         },
         _ => run.fixture.rules().clone(),
     };
-    let mut words = Words {
+    let mut run = AnyNumbersRun {
         states,
         rules: std::sync::Arc::new(rules),
         hosts: BTreeMap::new(),
@@ -458,38 +458,38 @@ pub(crate) fn run_any_numbers(seed: u64) -> AnswerCounts {
     };
     for step in 0..WORDS {
         if step % 5 == 0 {
-            wild.look(&words.states);
+            wild.look(&run.states);
         }
         let (to, input) = match wild.rng.below(10) {
-            0..=5 if !words.mail.is_empty() => {
-                let place = wild.rng.below(words.mail.len() as u64) as usize;
-                words.mail.remove(if wild.chance(70) { 0 } else { place }).expect("looked at above")
+            0..=5 if !run.mail.is_empty() => {
+                let place = wild.rng.below(run.mail.len() as u64) as usize;
+                run.mail.remove(if wild.chance(70) { 0 } else { place }).expect("looked at above")
             }
-            6 | 7 => wild.word(&words.states),
+            6 | 7 => wild.message(&run.states),
             _ => {
                 let command = wild.command(false);
                 let request = Request { id: RequestHash(u64::from(step)), body: 0 };
                 (command.entity(), Input::Command { from: (), request: Some(request), command })
             }
         };
-        words.hear(&mut wild, to, input);
+        run.deliver(&mut wild, to, input);
         if wild.chance(10) {
             let more = wild.u64();
-            words.moment.at = Timestamp(words.moment.at.0.saturating_add(more.min(HOUR_MS)));
+            run.moment.at = Timestamp(run.moment.at.0.saturating_add(more.min(HOUR_MS)));
         }
         if wild.chance(2) {
             // All hosts restart from their states.
-            words.hosts.clear();
+            run.hosts.clear();
         }
-        words.rising.check(&words.states);
+        run.rising.check(&run.states);
         if step % 5 == 0 {
-            // Unexpected messages may take from a cart what it has. Nothing else may go wrong.
-            let mut violations = words.states.audit().violations;
+            // Unexpected messages may take lines from a cart. Nothing else may go wrong.
+            let mut violations = run.states.audit().violations;
             violations.retain(|violation| !violation.contains(": line of "));
-            assert_eq!(violations, [""; 0], "{:?}", words.moment);
+            assert_eq!(violations, [""; 0], "{:?}", run.moment);
         }
     }
-    words.counts
+    run.counts
 }
 
 /// A fixture with a product, and its states with raised numbers.
@@ -523,13 +523,13 @@ fn outcome_of(fixture: &mut Fixture, request: &str, command: Command) -> Result<
     fixture.answers[&ticket].clone().map(|answered| answered.answer)
 }
 
-/// A refusal of a body, with these words in it.
+/// Whether it is a refusal of a body, with these words in it.
 fn is_refused(counts: &Result<Answer, Refusal>, words: &str) -> bool {
     matches!(counts, Err(Refusal::BadRequest(why)) if why.contains(words))
 }
 
 #[test]
-pub(crate) fn an_entity_that_cannot_count_another_change_says_so() {
+pub(crate) fn an_entity_at_its_last_version_refuses_changes() {
     let versions = RaisedNumbers { versions: u64::MAX - 1, ..RaisedNumbers::default() };
     let mut fixture = shop(versions, &[]);
     let put = ProductCommand::Put(Box::new(product(euros(200), 10)));
@@ -565,7 +565,7 @@ pub(crate) fn revisions_of_a_hold_leave_room_for_its_cart() {
 }
 
 #[test]
-fn lines_and_attempts_to_pay_are_counted_as_far_as_numbers_go() {
+fn counts_of_lines_and_payment_attempts_do_not_overflow() {
     let lines = RaisedNumbers { lines: u64::from(u32::MAX) - 2, ..RaisedNumbers::default() };
     let mut fixture = shop(lines, &[("1", units("p", 1))]);
     let details = Box::new(product(euros(100), 10));
@@ -573,7 +573,10 @@ fn lines_and_attempts_to_pay_are_counted_as_far_as_numbers_go() {
     fixture.run();
     let counts = outcome_of(&mut fixture, "2", Command::Cart(buyer(0), units("q", 1)));
     assert!(is_refused(&counts, "too many lines"), "{counts:?}");
-    assert!(outcome_of(&mut fixture, "3", Command::Cart(buyer(0), units("p", 1))).is_ok(), "more of a line is no line");
+    assert!(
+        outcome_of(&mut fixture, "3", Command::Cart(buyer(0), units("p", 1))).is_ok(),
+        "more of a line is not a new line"
+    );
 
     let mut fixture = shop(RaisedNumbers::default(), &[("1", units("p", 1))]);
     fixture.gateway.plan("authorize", &[CallFate::Declines]);
@@ -602,8 +605,8 @@ pub(crate) fn generations_of_replicas_end_before_they_name_another_node() {
         assert!(counts.is_ok());
         assert!(describe(&mut fixture, ClusterCommand::Arrived { node: node as u64, machine: machine(node) }).is_ok());
     }
-    let before = fixture.states.get(&Entity::Cluster).expect("it was founded");
-    let State::Cluster(cluster) = &*before else { panic!("a cluster is kept as something else") };
+    let before = fixture.states.get(&Entity::Cluster).expect("the cluster exists");
+    let State::Cluster(cluster) = &*before else { panic!("not a cluster") };
     // One is left.
     let generations = (1 << 40) - 1 - cluster.next_generation();
     let raised = RaisedNumbers { generations, ..RaisedNumbers::default() }.raise(&fixture.states.cut());

@@ -37,7 +37,7 @@ fn a_hold_that_may_have_been_granted_before_a_failure_is_released() {
         Input::Ask { ask: Ask::Hold { hold, revision, .. }, .. } if message.to == failing => Some((*hold, *revision)),
         _ => None,
     });
-    let (hold, revision) = asked.expect("it was asked for");
+    let (hold, revision) = asked.expect("a hold was requested");
     let held = |fixture: &Fixture, name| match fixture.states.get(&Entity::Product(id(name))).as_deref() {
         Some(State::Product(product)) => product.counts().held,
         other => panic!("{other:?}"),
@@ -49,5 +49,5 @@ fn a_hold_that_may_have_been_granted_before_a_failure_is_released() {
     fixture.wait(Rules::default().ask_again_ms + 1, Fixture::run);
     let refusal = fixture.answers[&ticket].clone().expect_err("it is refused");
     assert!(refusal.is_internal(), "{refusal}");
-    assert_eq!((held(&fixture, "p"), held(&fixture, "q")), (0, 0), "all of it is given back");
+    assert_eq!((held(&fixture, "p"), held(&fixture, "q")), (0, 0), "everything is released");
 }

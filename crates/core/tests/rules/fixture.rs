@@ -24,13 +24,13 @@ use boxoffice_core::{
 
 use crate::{hold_lifetimes::HoldLifetimes, test_gateway::TestGateway, watch::Watchers};
 
-/// Where the answer to a client goes.
+/// Identifies the answer to a client.
 pub(crate) type Ticket = u32;
 
 /// A requested change: its entity, and the request's id and body.
 type AskedChange = (Entity, RequestHash, u64);
 
-/// Something on its way to an entity.
+/// A message to an entity.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) to: Entity,
@@ -54,7 +54,7 @@ struct Actor {
 struct DeposedHost {
     entity: Entity,
     host: Host<Ticket>,
-    /// Its proposals that were committed, with their places in the log. It may learn of them at any time.
+    /// Its committed proposals with their log positions. It may learn of them at any time.
     late: VecDeque<(Vec<Effect<Ticket>>, u64)>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Fixture {
     pub(crate) gateway: TestGateway,
     /// The limit of all customers in all quotas, if it is the same.
     pub(crate) quota_max: Option<u64>,
-    /// Whether calls reach the gateway at all.
+    /// Whether calls reach the gateway.
     pub(crate) gateway_open: bool,
     /// All messages that were ever sent. Tests deliver some of them again.
     pub(crate) posted: Vec<Message>,
@@ -91,7 +91,7 @@ pub(crate) struct Fixture {
     granted: BTreeMap<AskedChange, Answered>,
     /// Failed payments by entity and request. A repeat must get the same refusal.
     failed: BTreeMap<AskedChange, Refusal>,
-    /// What buyers expected to buy.
+    /// The expectations of buyers.
     expected: BTreeMap<Ticket, Expect>,
     watchers: Watchers,
     lifetimes: HoldLifetimes,
@@ -193,7 +193,11 @@ impl Fixture {
             && actor.proposals.is_empty()
         {
             let waits = state.deadline().is_some() || state.unfinished();
-            assert!(waits || turn.wake_at.is_none(), "{to} waits for nothing and is to be woken at {:?}", turn.wake_at);
+            assert!(
+                waits || turn.wake_at.is_none(),
+                "{to} waits for nothing and wants to be woken at {:?}",
+                turn.wake_at
+            );
         }
         actor.wakes.extend(turn.wake_at);
         let events = std::mem::take(&mut turn.events);
@@ -218,7 +222,7 @@ impl Fixture {
     /// Lets the gateway answer the oldest call. Returns whether there was one.
     pub(crate) fn pay(&mut self) -> bool {
         let Some(call) = self.calls.pop_front() else { return false };
-        let outcome = self.gateway.hear(&call);
+        let outcome = self.gateway.answer(&call);
         let input = Input::Paid { key: call.key(), step: call.step(), outcome };
         self.post(Message { to: Entity::Cart(call.key().cart), input });
         true
@@ -376,7 +380,7 @@ impl Fixture {
                 None => return,
             }
         }
-        panic!("the fixture does not come to rest");
+        panic!("the fixture does not become idle");
     }
 
     /// The next instant at which an entity wants to be woken.
@@ -422,12 +426,12 @@ impl Fixture {
         if !self.states.contains(entity)
             && let Some(state) = self.past.remove(entity)
         {
-            assert!(!State::never_archived(&events), "{entity} begins anew and was evicted before");
+            assert!(!State::never_archived(&events), "{entity} restarts after its eviction");
             self.states.reload(entity.clone(), state);
         }
         self.states.apply(entity, events.clone());
-        self.watchers.see(entity, &events, &self.states);
-        self.lifetimes.see(self.now, entity, &events, &self.states, &self.rules);
+        self.watchers.apply(entity, &events, &self.states);
+        self.lifetimes.record_events(self.now, entity, &events, &self.states, &self.rules);
         self.check();
         for leaving in self.states.take_evictable() {
             if leaving.state.is_tombstone() {
@@ -451,7 +455,7 @@ impl Fixture {
         for (entity, state) in self.states.entities() {
             let State::Customer(customer) = &**state else { continue };
             for (quota, held, sold) in customer.audit().quotas {
-                assert!(held + sold <= max, "{entity} has {held} and bought {sold} of {quota}, of which {max} may be");
+                assert!(held + sold <= max, "{entity} has {held} and bought {sold} of {quota}, the limit is {max}");
             }
         }
     }
@@ -463,9 +467,9 @@ impl Fixture {
                 continue;
             }
             let cart = self.states.get(&Entity::Cart(key.cart));
-            let Some(State::Cart(cart)) = cart.as_deref() else { panic!("{key} was charged, and there is no cart") };
+            let Some(State::Cart(cart)) = cart.as_deref() else { panic!("{key} was charged without a cart") };
             let total = cart.order().map(|order| order.total.amount);
-            assert_eq!(account.captured, total, "{key} was charged and has no order of it");
+            assert_eq!(account.captured, total, "{key} was charged without an order");
         }
     }
 
@@ -474,25 +478,24 @@ impl Fixture {
         let mut orders = 0;
         for (key, account) in &self.gateway.accounts {
             let cart = self.states.get(&Entity::Cart(key.cart));
-            let Some(State::Cart(cart)) = cart.as_deref() else { panic!("{key} was paid, and there is no cart") };
+            let Some(State::Cart(cart)) = cart.as_deref() else { panic!("{key} was paid without a cart") };
             let audit = cart.audit().expect("a cart that paid was opened");
             let void = audit.voids.iter().find(|void| void.attempt == key.attempt).map(|void| &void.status);
             let failed = matches!(audit.payment, Some(PaymentStatus::CaptureFailed { .. }))
                 || matches!(void, Some(VoidStatus::Failed { .. }));
             let settled = account.authorized.is_none() || account.captured.is_some() || account.voided || failed;
-            assert!(settled, "{key}: {account:?} is set aside for ever");
-            assert!(!account.voided || void == Some(&VoidStatus::Voided), "{key} was given up, and says {void:?}");
+            assert!(settled, "{key}: {account:?} stays authorized for ever");
+            assert!(
+                !account.voided || void == Some(&VoidStatus::Voided),
+                "{key} was voided, but its record is {void:?}"
+            );
             assert_ne!(void, Some(&VoidStatus::Pending), "{key}");
             if account.captured.is_some() {
                 orders += 1;
                 assert_eq!(audit.payment, Some(PaymentStatus::Captured), "{key}");
                 let refunded = audit.refunds.iter().filter(|refund| refund.status == RefundStatus::Refunded);
                 let refunded: i64 = refunded.map(|refund| refund.amount.amount).sum();
-                assert_eq!(
-                    refunded,
-                    account.refunded.values().sum::<i64>(),
-                    "{key} paid back something else than it says"
-                );
+                assert_eq!(refunded, account.refunded.values().sum::<i64>(), "{key}: refunds differ from the records");
             }
             assert!(audit.refunds.iter().all(|refund| refund.status != RefundStatus::Pending), "{key}: {audit:?}");
         }
@@ -500,7 +503,7 @@ impl Fixture {
             let State::Cart(cart) = &***state else { return false };
             cart.audit().is_some_and(|audit| audit.payment == Some(PaymentStatus::Captured))
         });
-        assert_eq!(charged.count(), orders, "orders that were paid by the gateway");
+        assert_eq!(charged.count(), orders, "orders paid through the gateway");
     }
 
     fn carry_out(&mut self, from: &Entity, effect: Effect<Ticket>, position: Option<u64>) {
@@ -548,13 +551,13 @@ impl Fixture {
             && refusal.is_outcome()
         {
             let first = self.failed.entry(asked).or_insert_with(|| refusal.clone());
-            assert_eq!(first, refusal, "a payment came to nothing otherwise");
+            assert_eq!(first, refusal, "a failed payment got another refusal");
         } else if let Some(failed) = self.failed.get(&asked) {
-            panic!("a payment that came to nothing ({failed}) is answered {outcome:?}");
+            panic!("a failed payment ({failed}) got {outcome:?}");
         }
     }
 
-    /// P9: a repeat gets the first answer, with the versions of that time, but without the places in the log.
+    /// P9: a repeat gets the first answer, with the versions of that time, but without log positions.
     fn check_repeat(&mut self, asked: AskedChange, mut answered: Answered) {
         answered.at.iter_mut().for_each(|at| at.position = 0);
         if let Answer::Order { settling, .. } = &mut answered.answer {
@@ -562,7 +565,7 @@ impl Fixture {
             if *settling {
                 *settling = false;
                 let Some(first) = self.granted.get(&asked) else { return };
-                assert_eq!(answered.answer, first.answer, "a repeat was answered otherwise");
+                assert_eq!(answered.answer, first.answer, "a repeat got another answer");
                 let known = |at: &At| first.at.contains(at);
                 assert!(answered.at.iter().all(known), "a repeat was answered {answered:?} instead of {first:?}");
                 return;
@@ -572,7 +575,7 @@ impl Fixture {
         assert!(*first == answered, "a repeat was answered {answered:?} instead of {first:?}");
     }
 
-    /// The versions told of inventories are those of this cart's own holds and sales, however often they were asked for.
+    /// The versions of inventories in an answer belong to this cart's own holds and sales, however often they were requested.
     fn check_own_versions(&self, decided: &Entity, answered: &Answered) {
         let Entity::Cart(cart) = decided else { return };
         let asked = &answered.at[1..];
@@ -580,7 +583,7 @@ impl Fixture {
             Answer::Held(held) => {
                 let entities = held.lines.iter().map(|line| &line.entity);
                 assert!(entities.eq(asked.iter().map(|at| &at.entity)), "{answered:?}");
-                // What is validated at the checkout only looked at the product.
+                // For late lines the checkout only read the product.
                 let set_aside = held.lines.iter().zip(asked).filter(|(line, _)| !line.late);
                 set_aside.for_each(|(_, at)| assert_eq!(self.holder(at), Some(*cart), "{at:?} in {answered:?}"));
             }
@@ -591,10 +594,10 @@ impl Fixture {
         }
     }
 
-    /// Whose hold or sale it was that made this version.
+    /// The cart whose hold or sale made this version.
     fn holder(&self, at: &At) -> Option<CartId> {
         let mut events = self.log.iter().filter(|(entity, _)| *entity == at.entity).map(|(_, event)| event);
-        // What was remembered before versions were raised is told as it was.
+        // Versions remembered before they were raised are reported unraised.
         let raised = self.raised.get(&at.entity).copied().unwrap_or_default();
         let version = if at.version > raised { at.version - raised } else { at.version };
         let hold = match events.nth(version.checked_sub(1)? as usize)? {
@@ -608,7 +611,8 @@ impl Fixture {
         Some(hold.cart)
     }
 
-    /// A checkout is told what was decided with it, whenever it is told; a read what is committed now, and nothing else (P14).
+    /// The answer of a checkout shows the order as it was decided, whenever it is sent. A read shows the committed state, and
+    /// nothing else (P14).
     fn check_order(&self, ticket: Ticket, answer: &Answer) {
         let Answer::Order { order, payment, refunds, .. } = answer else { return };
         let decided = match &order.payment {
@@ -619,7 +623,7 @@ impl Fixture {
             assert_eq!(
                 (payment, refunds.as_slice()),
                 (&decided, &[][..]),
-                "what came after the decision is shown in it"
+                "the answer shows changes after the decision"
             );
             return;
         }
@@ -627,17 +631,17 @@ impl Fixture {
             State::Cart(cart) if cart.order().is_some_and(|known| known.id == order.id) => cart.money(),
             _ => None,
         });
-        assert_eq!(Some((payment, refunds.as_slice())), states, "what is not committed is shown");
+        assert_eq!(Some((payment, refunds.as_slice())), states, "the answer shows an uncommitted change");
     }
 
-    /// Whether the client behind this ticket knows nothing, and never will.
+    /// Whether the client of this ticket will never get an answer.
     pub(crate) fn is_lost(&self, ticket: Ticket) -> bool {
         self.lost.contains(&ticket)
     }
 }
 
-/// Whether a command changes something, and is known by its request id: reads are told the truth of the moment, and the
-/// creation of a session is known by the session's id.
+/// Whether a command changes something and is identified by its request id. Reads show the current state, and the creation of a
+/// session is identified by the session's id.
 fn changes(command: &Command) -> bool {
     match command {
         Command::Cart(_, command) => {
@@ -659,7 +663,7 @@ fn changes(command: &Command) -> bool {
     }
 }
 
-/// What a message is, in a word.
+/// The kind of a message, in a word.
 pub(crate) fn kind(message: &Message) -> &'static str {
     match &message.input {
         Input::Command { .. } => "command",

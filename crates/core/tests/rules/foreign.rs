@@ -1,4 +1,4 @@
-//! Late and doubled messages about units, places and slots that another cart has by now change nothing (P4).
+//! Late and duplicate messages about units, places and slots that another cart has by now change nothing (P4).
 
 use expect_test::expect;
 

@@ -1,4 +1,4 @@
-//! Units, places, time and quotas come back with the cart's deadline, or with the grace after it, and never before (P8).
+//! Units, places, time and quotas are free again at the cart's deadline, or within the grace after it, and never before (P8).
 
 use expect_test::expect;
 
@@ -11,7 +11,7 @@ const EVERYTHING: &str = "product p 9 1.00 quota few 5
     ";
 
 #[test]
-fn everything_comes_back_at_the_deadline() {
+fn everything_is_released_at_the_deadline() {
     let script = "a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann
          wait 1799.999
          a get
@@ -42,9 +42,9 @@ fn everything_comes_back_at_the_deadline() {
     );
 }
 
-/// The cart's messages of its end are lost. Each inventory asks by itself when the grace is over.
+/// The cart's messages of its end are lost. Each inventory asks by itself once the grace is over.
 #[test]
-fn everything_comes_back_after_the_grace_if_messages_of_the_cart_are_lost() {
+fn everything_is_released_after_the_grace_if_messages_of_the_cart_are_lost() {
     let script = "a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann
          stop p
          stop r
@@ -105,9 +105,9 @@ fn everything_comes_back_after_the_grace_if_messages_of_the_cart_are_lost() {
     );
 }
 
-/// The cart crashes with the grants before it was opened, and everything comes back all the same.
+/// The cart crashes with the grants before it was opened, and everything is released all the same.
 #[test]
-fn everything_comes_back_from_a_cart_that_was_never_opened() {
+fn everything_is_released_by_a_cart_that_was_never_opened() {
     let script = "freeze a
          a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann
          crash a
@@ -152,7 +152,7 @@ fn everything_comes_back_from_a_cart_that_was_never_opened() {
 
 /// The outcome of the payment is unknown. Hours later everything is still held, although inventories ask (P11).
 #[test]
-fn nothing_comes_back_while_a_payment_is_unknown() {
+fn nothing_is_released_while_a_payment_is_unknown() {
     let script = "gateway shut
          a hold p 2 + r 100 200 + s 0.0 + s stand 2 for ann
          a pay
@@ -211,7 +211,7 @@ fn nothing_comes_back_while_a_payment_is_unknown() {
     );
 }
 
-/// The cart is lost with the grant, before it knows the short life of its line. The session knows it.
+/// The cart is lost with the grant, before it knows the short lifetime of its line. The session knows it.
 #[test]
 fn a_session_with_a_shorter_life_asks_in_its_own_time() {
     check(
@@ -238,9 +238,9 @@ fn a_session_with_a_shorter_life_asks_in_its_own_time() {
     );
 }
 
-/// One line makes the cart's life shorter than the other inventories were told. They would not ask for half an hour.
+/// One line makes the cart's lifetime shorter than the other inventories expect. They would not ask for half an hour.
 #[test]
-fn an_inventory_with_a_later_deadline_is_told_until_it_acknowledges() {
+fn an_inventory_with_a_later_deadline_is_notified_until_it_acknowledges() {
     check(
         "hall aa
          session s

@@ -1,5 +1,5 @@
-//! A hold covers its line even if holds and releases come late, twice or in the wrong order. The fixture checks this after
-//! every commit. These stories deliver the messages in bad orders.
+//! A hold covers its line even if holds and releases arrive late, twice or out of order. The fixture checks this after every
+//! commit. These stories deliver the messages in bad orders.
 
 use expect_test::expect;
 

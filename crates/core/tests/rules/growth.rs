@@ -1,4 +1,4 @@
-//! Lines that grow and shrink while messages wait, hosts die and the cart is checked out.
+//! Lines that grow and shrink while messages wait, hosts crash and the cart is checked out.
 
 use expect_test::expect;
 

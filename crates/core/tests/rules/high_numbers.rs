@@ -1,5 +1,5 @@
-//! States whose numbers are near their ends. A state is serialized, its numbers are raised, and it is read again. So a counter
-//! that would take centuries to grow is high at once, and everything that is compared with it is raised as well.
+//! States with numbers near their maximum. A state is serialized, its numbers are raised, and it is read again. So a counter that
+//! would take centuries to grow is high at once, and every number that is compared with it is raised as well.
 
 use boxoffice_core::state_map::{Cut, StateMap};
 
@@ -101,7 +101,7 @@ enum Node {
     Text(String),
     List(Vec<Node>),
     Map(Vec<(Node, Node)>),
-    /// Everything else, as it is written.
+    /// Any other value, as its bytes.
     Other(Vec<u8>),
 }
 
@@ -136,7 +136,7 @@ impl Node {
             }
             _ => {
                 let length = match marker {
-                    // Nothing, no, yes, and small numbers below 0.
+                    // Nil, false, true, and small negative numbers.
                     0xc0 | 0xc2 | 0xc3 | 0xe0..=0xff => 0,
                     0xd0 => 1,
                     0xd1 => 2,

@@ -1,6 +1,5 @@
 //! Checks of the lifetimes of holds (P8) after every commit. A hold of an ended cart is freed by an owed message, or its
-//! inventory asks in time. No message shortens the life of a hold. No cart expires before the deadline that its client was
-//! told.
+//! inventory asks in time. No message shortens the lifetime of a hold. No cart expires before the deadline that its client knows.
 
 use std::collections::BTreeMap;
 
@@ -16,24 +15,24 @@ use boxoffice_core::{
 /// The history that the checks need.
 #[derive(Default)]
 pub(crate) struct HoldLifetimes {
-    /// When each hold was granted, or granted more.
+    /// When each hold was granted or extended.
     granted: BTreeMap<(Entity, HoldId), Timestamp>,
-    /// When each inventory is going to ask about a hold.
+    /// When each inventory will ask about a hold.
     asks: BTreeMap<(Entity, HoldId), Timestamp>,
-    /// When a cart said that it keeps a hold for this long.
+    /// When a cart confirmed a hold for this long.
     sent_at: BTreeMap<(Entity, HoldId, u64), Timestamp>,
-    /// The longest delay of that message, in milliseconds. The inventory believes in the hold that much longer.
+    /// The longest delay of that message, in milliseconds. The inventory keeps the hold that much longer.
     late_ms: BTreeMap<(Entity, HoldId), u64>,
     /// When each cart expired or was canceled.
     ended: BTreeMap<CartId, Timestamp>,
     /// The last deadline that a cart's clients were told, and the cart's version then.
     shown: BTreeMap<CartId, (u64, Timestamp)>,
-    /// The version of a cart at which a line with a shorter life may have come.
+    /// The version of a cart at which a line with a shorter lifetime may have been added.
     shortened: BTreeMap<CartId, u64>,
 }
 
 impl HoldLifetimes {
-    /// The history before is not known, so every hold counts as granted now.
+    /// The earlier history is unknown, so every hold counts as granted now.
     pub(crate) fn restart_from(&mut self, now: Timestamp, states: &StateMap) {
         *self = HoldLifetimes::default();
         for (entity, state) in states.entities() {
@@ -41,7 +40,7 @@ impl HoldLifetimes {
         }
     }
 
-    /// Notes an answer to a client. `distance_ms` is the shard's distance from true time, in which deadlines are shown.
+    /// Records an answer to a client. `distance_ms` is the shard's distance from true time, in which deadlines are shown.
     pub(crate) fn answered(&mut self, answered: &Answered, distance_ms: i64) {
         let (cart, deadline) = match &answered.answer {
             Answer::Held(held) => (held.cart, Some(held.deadline)),
@@ -54,20 +53,27 @@ impl HoldLifetimes {
         }
     }
 
-    /// A cart says that it keeps a hold for this long.
+    /// Records that a cart confirms a hold for this long.
     pub(crate) fn note_sent(&mut self, now: Timestamp, to: &Entity, hold: HoldId, life_ms: u64) {
         self.sent_at.entry((to.clone(), hold, life_ms)).or_insert(now);
     }
 
-    /// The inventory receives that.
+    /// Records that the inventory receives that confirmation.
     pub(crate) fn note_received(&mut self, now: Timestamp, inventory: &Entity, hold: HoldId, life_ms: u64) {
         let sent_at = self.sent_at.get(&(inventory.clone(), hold, life_ms)).copied().unwrap_or(now);
         let late_ms = self.late_ms.entry((inventory.clone(), hold)).or_default();
         *late_ms = (*late_ms).max(now.0 - sent_at.0);
     }
 
-    /// These events were just committed.
-    pub(crate) fn see(&mut self, now: Timestamp, entity: &Entity, events: &[Event], states: &StateMap, rules: &Rules) {
+    /// Records committed events.
+    pub(crate) fn record_events(
+        &mut self,
+        now: Timestamp,
+        entity: &Entity,
+        events: &[Event],
+        states: &StateMap,
+        rules: &Rules,
+    ) {
         for event in events {
             if let Some(HoldEvent::Extended { hold, deadline }) = of_hold(event) {
                 let asks = self.asks.get(&(entity.clone(), *hold));
@@ -76,7 +82,7 @@ impl HoldLifetimes {
         }
         match (entity, states.get(entity).as_deref()) {
             (Entity::Cart(id), Some(State::Cart(cart))) => {
-                self.see_cart(*id, cart.version(), events);
+                self.record_cart_events(*id, cart.version(), events);
                 if matches!(cart.state(), Some(CartState::Canceled | CartState::Expired)) {
                     self.ended.entry(*id).or_insert(now);
                     for (inventory, state) in states.entities() {
@@ -99,14 +105,17 @@ impl HoldLifetimes {
         }
     }
 
-    fn see_cart(&mut self, id: CartId, version: u64, events: &[Event]) {
+    fn record_cart_events(&mut self, id: CartId, version: u64, events: &[Event]) {
         for (event, version) in events.iter().zip(version + 1 - events.len() as u64..) {
             match event {
                 Event::Cart(CartEvent::LinesAdded { .. }) => _ = self.shortened.insert(id, version),
                 Event::Cart(CartEvent::Expired { at, .. }) => {
                     let Some((shown, deadline)) = self.shown.get(&id) else { continue };
                     let shortened = self.shortened.get(&id).is_some_and(|shortened| shortened > shown);
-                    assert!(shortened || at >= deadline, "{id} was told {deadline:?} at {shown} and expired at {at:?}");
+                    assert!(
+                        shortened || at >= deadline,
+                        "{id} promised {deadline:?} at version {shown} and expired at {at:?}"
+                    );
                 }
                 _ => {}
             }
@@ -125,7 +134,7 @@ impl HoldLifetimes {
                 Some(State::Cart(cart)) => cart.owes_release(inventory, hold),
                 _ => false,
             };
-            // During a checkout an inventory is told to ask again after a while, whatever the deadline.
+            // During a checkout the cart tells an inventory to ask again later, whatever the deadline.
             let key = (inventory.clone(), hold);
             let late_ms = self.late_ms.get(&key).copied().unwrap_or_default();
             let asks = ended.after(rules.ask_again_ms + rules.grace_ms + late_ms);
@@ -160,7 +169,7 @@ fn of_hold(event: &Event) -> Option<&HoldEvent> {
     }
 }
 
-/// The hold that was granted, or granted more.
+/// The hold that was granted or extended.
 fn grants(event: &Event) -> Option<HoldId> {
     match event {
         Event::Session(SessionEvent::SeatsHeld { hold, .. } | SessionEvent::PlacesHeld { hold, .. })

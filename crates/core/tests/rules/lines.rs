@@ -79,7 +79,7 @@ fn places_of_one_area_are_one_line_and_areas_are_not() {
 }
 
 #[test]
-fn quantities_that_cannot_be() {
+fn invalid_quantities_are_refused() {
     check(
         "product p 100 2.50
          resource r 1.00
@@ -126,7 +126,7 @@ fn quantities_that_cannot_be() {
 }
 
 #[test]
-fn requests_that_come_again_change_nothing() {
+fn repeated_requests_change_nothing() {
     check(
         "product p 100 2.50
          a hold p 3 as h

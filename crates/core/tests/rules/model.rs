@@ -1,4 +1,5 @@
-//! Random commands against a reference so simple that it is plainly right: seats in a map, carts in a map, one at a time.
+//! Random commands against a reference that is simple enough to be obviously right: a map of seats, a map of carts, one command
+//! at a time.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +40,7 @@ const RULES: Rules = Rules {
 };
 /// This cart is a guest's.
 const GUEST: usize = 1;
-/// Carts with seats of the second session live so long.
+/// The lifetime of carts with seats of the second session.
 const SHORT_TTL_MS: u64 = 700;
 /// Seats of the two rows; the second row costs twice as much.
 const ROWS: [u16; 2] = [4, 3];
@@ -76,7 +77,7 @@ enum Step {
         session: usize,
         seats: Vec<Seat>,
     },
-    /// An earlier step once more, with the same request id.
+    /// Repeats an earlier step with the same request id.
     Repeat {
         step: prop::sample::Index,
     },
@@ -86,7 +87,7 @@ enum Step {
 }
 
 fn seats() -> impl Strategy<Value = Vec<Seat>> {
-    // Beyond the rows now and then.
+    // Sometimes beyond the rows.
     let seat = (0..2u16, 0..4u16).prop_map(|(row, seat)| Seat { row, seat });
     prop::collection::btree_set(seat, 1..4).prop_map(|seats| seats.into_iter().collect())
 }
@@ -219,7 +220,7 @@ fn command(step: &Step) -> Command {
         Step::Unblock { session: number, seats } => {
             return Command::Session(session(*number), SessionCommand::Unblock(seats.clone()));
         }
-        Step::Repeat { .. } | Step::Wait { .. } => panic!("{step:?} is no command"),
+        Step::Repeat { .. } | Step::Wait { .. } => panic!("{step:?} is not a command"),
     };
     Command::Cart(buyer(*cart), command)
 }
@@ -279,7 +280,7 @@ impl Reference {
             Step::Checkout { cart } => (self.check_out(*cart), true),
             Step::Block { session, seats } => (self.office(*session, seats, true), true),
             Step::Unblock { session, seats } => (self.office(*session, seats, false), true),
-            Step::Repeat { .. } | Step::Wait { .. } => panic!("{step:?} is no command"),
+            Step::Repeat { .. } | Step::Wait { .. } => panic!("{step:?} is not a command"),
         };
         if let (Ok(answer), true) = (&result, remembered) {
             self.granted.insert(number, answer.clone());

@@ -128,7 +128,7 @@ pub(crate) fn a_resumed_checkout_that_falls_short_voids_its_authorization() {
     );
 }
 
-/// The cart goes on without a line that was on its way. Its inventory receives the disowning before the ask.
+/// The cart lives on without a line whose ask is under way. Its inventory receives the disowning before the ask.
 #[test]
 pub(crate) fn a_disowned_hold_is_remembered_until_its_cart_has_ended() {
     check(
@@ -175,7 +175,7 @@ pub(crate) fn a_disowned_hold_is_remembered_until_its_cart_has_ended() {
     );
 }
 
-/// A touched cart lives longer than its inventory was told before. The earlier message comes a second time, late.
+/// A touched cart lives longer than its inventory was told. The earlier message comes a second time, late.
 #[test]
 pub(crate) fn an_old_still_mine_does_not_shorten_a_life() {
     check(
@@ -205,7 +205,7 @@ pub(crate) fn an_old_still_mine_does_not_shorten_a_life() {
     );
 }
 
-/// A release that comes after its inventory was told to forget the cart is forgotten too.
+/// A release that arrives after its inventory forgot the cart is forgotten too.
 #[test]
 pub(crate) fn a_late_release_is_forgotten() {
     let mut fixture = Fixture::new(Rules::default());
@@ -224,8 +224,8 @@ pub(crate) fn a_late_release_is_forgotten() {
         |fixture: &Fixture| fixture.states.get(&product).expect("the product is there").remembered_releases();
     assert_eq!(remembered(&fixture), 0, "the cart has ended");
     let mut releases = fixture.posted.iter().filter(|message| message.to == product && kind(message) == "release");
-    let late = releases.next().expect("a line was given back").clone();
+    let late = releases.next().expect("a line was released").clone();
     fixture.post(late);
     fixture.run();
-    assert_eq!(remembered(&fixture), 0, "it came late");
+    assert_eq!(remembered(&fixture), 0, "a late release is not remembered");
 }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[test]
-fn an_operator_gives_a_line_back() {
+fn an_operator_releases_a_line() {
     check(
         "product p 9 1.00 quota few 3
          hall aaa
@@ -47,7 +47,7 @@ fn an_operator_gives_a_line_back() {
 }
 
 #[test]
-fn a_canceled_session_takes_everything_back() {
+fn a_canceled_session_releases_and_refunds_everything_held_or_sold() {
     check(
         "hall aaaa
          session s with stand 10 5.00
@@ -113,7 +113,7 @@ fn a_canceled_session_takes_everything_back() {
 }
 
 #[test]
-fn a_canceled_session_asks_until_its_carts_hear() {
+fn a_canceled_session_asks_until_its_carts_acknowledge() {
     check(
         "hall aaaa
          session s
@@ -289,7 +289,7 @@ pub(crate) fn a_canceled_session_frees_its_hall() {
 }
 
 #[test]
-fn a_canceled_session_tells_its_venue_until_it_hears() {
+fn a_canceled_session_notifies_its_venue_until_acknowledged() {
     check(
         "hall aa
          session s 100 50
@@ -326,7 +326,7 @@ fn a_canceled_session_tells_its_venue_until_it_hears() {
 }
 
 #[test]
-fn searches_say_that_a_canceled_session_is_not_open() {
+fn searches_show_that_a_canceled_session_is_not_open() {
     let mut fixture = Fixture::new(Rules::default());
     let to_venue = |command| Command::Venue(id("venue"), command);
     let layout = layout("aa");

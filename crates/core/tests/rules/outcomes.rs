@@ -94,7 +94,7 @@ pub(crate) fn a_repeat_gets_the_same_decline() {
     );
 }
 
-/// The client was answered that the outcome is not known, and repeats when it is.
+/// The client was answered that the outcome is unknown, and repeats once it is known.
 #[test]
 fn a_decline_without_a_waiting_client_is_answered_later() {
     check(
@@ -131,7 +131,7 @@ fn a_decline_without_a_waiting_client_is_answered_later() {
 }
 
 #[test]
-fn a_shortage_is_no_outcome() {
+fn a_shortage_is_not_an_outcome() {
     check(
         "product q 1 1.00 late
          a hold q 1
@@ -156,7 +156,7 @@ fn a_shortage_is_no_outcome() {
 }
 
 #[test]
-pub(crate) fn lines_that_were_taken_away_stay_visible() {
+pub(crate) fn revoked_lines_stay_visible() {
     check(
         "hall aaaa
          session s
@@ -271,10 +271,10 @@ fn view(fixture: &mut Fixture) -> CartView {
     }
 }
 
-/// Every decline is remembered, so there must be room for it before the gateway is asked. No card is charged for an outcome
-/// that cannot be kept.
+/// Every decline is remembered, so the cart needs room for it before the gateway is asked. No card is charged if the outcome
+/// cannot be recorded.
 #[test]
-pub(crate) fn a_cart_that_cannot_remember_an_outcome_asks_no_gateway() {
+pub(crate) fn a_cart_without_room_for_an_outcome_asks_no_gateway() {
     let mut fixture = shop();
     buy(&mut fixture, "hold", units(1)).expect("there are some");
     let mut answered = 1;
@@ -295,7 +295,7 @@ pub(crate) fn a_cart_that_cannot_remember_an_outcome_asks_no_gateway() {
         let result = buy(&mut fixture, "one too many", keep());
         assert!(matches!(result, Err(Refusal::BadRequest(_))), "{result:?}");
     }
-    assert_eq!(fixture.gateway.accounts.len(), asked, "the gateway was asked for an outcome that cannot be kept");
+    assert_eq!(fixture.gateway.accounts.len(), asked, "the gateway was asked for an outcome that cannot be recorded");
     // Repeats get the same answers.
     for number in [1, CART_OUTCOMES_MORE] {
         declined(buy(&mut fixture, &format!("pay {number}"), keep()));
@@ -313,17 +313,17 @@ fn only_the_newest_lines_that_were_taken_are_kept() {
         buy(&mut fixture, &format!("hold {number}"), units(number)).expect("there are some");
         let revoke = CartCommand::Revoke { line: number, reason: "mine".into() };
         let Ok(Answer::Cart(shown)) = buy(&mut fixture, &format!("op {number}"), revoke) else {
-            panic!("it has the line")
+            panic!("the cart has the line")
         };
-        assert_eq!(shown, view(&mut fixture), "the operator is told what the cart shows");
+        assert_eq!(shown, view(&mut fixture), "the operator's answer equals the cart");
     }
     let taken: Vec<u32> = view(&mut fixture).taken.iter().map(|taken| taken.line.line).collect();
     assert_eq!(taken, (8..=CART_LINES_MAX as u32 + 7).collect::<Vec<_>>());
 }
 
-/// The version of the lines changes with lines, quantities or prices only. Every answer has the version at that time.
+/// The version of the lines changes only with lines, quantities or prices. Every answer has the version at its time.
 #[test]
-fn the_version_of_lines_moves_with_them_alone() {
+fn the_version_of_lines_changes_only_with_lines() {
     let mut fixture = shop();
     let mut last = 0;
     let mut step = |fixture: &mut Fixture, request: &str, command: CartCommand, moves: bool| {
@@ -354,7 +354,7 @@ fn the_version_of_lines_moves_with_them_alone() {
 }
 
 #[test]
-fn a_cart_says_why_it_ended() {
+fn a_cart_shows_why_it_ended() {
     let mut fixture = shop();
     buy(&mut fixture, "hold", units(1)).expect("there are some");
     fixture.gateway.plan("authorize", &[CallFate::OtherAmount]);

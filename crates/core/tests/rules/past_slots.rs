@@ -1,5 +1,4 @@
-//! Time that has passed is neither held, nor offered, nor free, also without a notice. Only a booking without a cart may have
-//! begun.
+//! Past time is neither held, nor offered, nor free, also without a notice. Only a booking without a cart may have begun.
 
 use boxoffice_core::{
     answer::Answer,
@@ -72,5 +71,5 @@ pub(crate) fn a_slot_that_has_begun_is_not_for_sale() {
 
     let when = When::Utc { begin: Timestamp(now - 30 * MINUTE_MS), end: Timestamp(now - 1) };
     let reserve = ResourceCommand::Reserve { booking: id("b"), when, repeat: None, details: "".into() };
-    assert!(outcome_of(&mut fixture, "reserve", of_room(reserve)).is_ok(), "what has begun is written down");
+    assert!(outcome_of(&mut fixture, "reserve", of_room(reserve)).is_ok(), "operators may record a begun booking");
 }

@@ -1,4 +1,4 @@
-//! The table of payments: every way an attempt can go, with and without late lines, for both policies. Each runs again with a
+//! The table of payments: every course of an attempt, with and without late lines, for both policies. Each runs again with a
 //! crash of the cart's host at every step.
 
 use std::cell::Cell;
@@ -23,19 +23,19 @@ use crate::{
     test_gateway::CallFate::{self, CallLost, Declines, OtherAmount, ReplyLost, Succeeds},
 };
 
-/// One way an attempt can go.
+/// The course of one attempt.
 struct Path {
     name: &'static str,
     plan: &'static [(&'static str, &'static [CallFate])],
     then: &'static [Then],
 }
 
-/// What happens after the attempt.
+/// A later event of the attempt.
 #[derive(Clone, Copy)]
 enum Then {
-    /// An operator says so.
+    /// An operator settles the attempt.
     Settle(bool),
-    /// A webhook says that the first attempt was authorized, declined or captured.
+    /// A webhook reports that the first attempt was authorized, declined or captured.
     Says(&'static str),
     /// Everything is refunded.
     Refund,
@@ -125,12 +125,12 @@ impl Run {
 
     fn send(&mut self, request: &str, command: CartCommand) -> Ticket {
         let ticket = self.fixture.send(Some(request), Command::Cart(buyer(), command));
-        self.rest();
+        self.settle();
         ticket
     }
 
-    /// Everything that can happen now happens, one step after the other.
-    fn rest(&mut self) {
+    /// Runs everything that can happen now, step by step.
+    fn settle(&mut self) {
         loop {
             if let Some(Crash { step, survive, lose }) = self.crash
                 && step == self.steps
@@ -159,10 +159,10 @@ impl Run {
         let until = self.fixture.now.after(span_ms);
         while let Some(wake) = self.fixture.next_wake().filter(|wake| *wake <= until) {
             self.fixture.pass(wake);
-            self.rest();
+            self.settle();
         }
         self.fixture.pass(until);
-        self.rest();
+        self.settle();
     }
 
     fn then(&mut self, then: Then) {
@@ -171,14 +171,18 @@ impl Run {
         let (step, outcome) = match then {
             Then::Settle(true) => {
                 let outcome = Settlement::Authorized { reference: "auth-1".into() };
-                return self.insist("settle", &CartCommand::Settle { attempt: 1, outcome });
+                return self.repeat_until_acknowledged("settle", &CartCommand::Settle { attempt: 1, outcome });
             }
             Then::Settle(false) => {
-                return self.insist("settle", &CartCommand::Settle { attempt: 1, outcome: Settlement::Declined });
+                return self.repeat_until_acknowledged(
+                    "settle",
+                    &CartCommand::Settle { attempt: 1, outcome: Settlement::Declined },
+                );
             }
-            Then::Seen => return self.see_to_it(),
+            Then::Seen => return self.settle_failed_steps(),
             Then::Refund => {
-                return self.insist("refund", &CartCommand::Refund { lines: None, reason: "asked".into() });
+                return self
+                    .repeat_until_acknowledged("refund", &CartCommand::Refund { lines: None, reason: "asked".into() });
             }
             Then::Says("authorized") => {
                 let Some(amount) = authorized.or(Some(800)) else { return };
@@ -190,17 +194,17 @@ impl Run {
             Then::Says("captured") => (PaymentStep::Capture, GatewayOutcome::Captured),
             Then::Says(_) => (PaymentStep::Authorize, GatewayOutcome::Declined { reason: "late".into() }),
         };
-        self.insist("paid", &CartCommand::Paid { key, step, outcome });
+        self.repeat_until_acknowledged("paid", &CartCommand::Paid { key, step, outcome });
     }
 
     /// The operator does the failed steps by hand and settles them.
-    fn see_to_it(&mut self) {
+    fn settle_failed_steps(&mut self) {
         let failed: Vec<_> = self.cart().open_payments().filter(|open| open.failed).collect();
         assert!(!failed.is_empty(), "{}", self.describe());
         for open in failed {
-            let account = self.fixture.gateway.accounts.get_mut(&open.key).expect("it was set aside");
+            let account = self.fixture.gateway.accounts.get_mut(&open.key).expect("it was authorized");
             let outcome = match open.step {
-                PaymentStep::Authorize => panic!("an authorization does not fail for good"),
+                PaymentStep::Authorize => panic!("an authorization does not fail permanently"),
                 PaymentStep::Capture => {
                     account.captured = account.authorized;
                     Settlement::Captured
@@ -210,12 +214,15 @@ impl Run {
                     Settlement::Voided
                 }
                 PaymentStep::Refund(refund) => {
-                    account.refunded.insert(refund, account.captured.expect("it was taken"));
+                    account.refunded.insert(refund, account.captured.expect("it was captured"));
                     Settlement::Refunded { refund }
                 }
             };
             for request in ["seen", "seen again"] {
-                self.insist(request, &CartCommand::Settle { attempt: open.key.attempt, outcome: outcome.clone() });
+                self.repeat_until_acknowledged(
+                    request,
+                    &CartCommand::Settle { attempt: open.key.attempt, outcome: outcome.clone() },
+                );
             }
         }
         assert_eq!(self.fixture.states.payments(), PaymentCounts::default(), "{}", self.describe());
@@ -224,12 +231,12 @@ impl Run {
     fn cart(&self) -> Box<Cart> {
         match self.fixture.states.get(&Entity::Cart(buyer())).as_deref() {
             Some(State::Cart(cart)) => cart.clone(),
-            other => panic!("a cart is kept otherwise: {other:?}"),
+            other => panic!("another state than a cart: {other:?}"),
         }
     }
 
-    /// Operators and the gateway repeat what is not acknowledged.
-    fn insist(&mut self, request: &str, command: &CartCommand) {
+    /// Operators and the gateway repeat unacknowledged requests.
+    fn repeat_until_acknowledged(&mut self, request: &str, command: &CartCommand) {
         let ticket = self.send(request, command.clone());
         if self.fixture.is_lost(ticket) {
             self.send(request, command.clone());
@@ -255,7 +262,7 @@ impl Run {
         self.fixture.answers.get(&ticket).cloned()
     }
 
-    /// The state, held and sold units, the state of the money, and steps that wait for an operator.
+    /// The state, held and sold units, payments, and steps that wait for an operator.
     fn describe(&self) -> String {
         let cart = self.cart();
         let units = self.fixture.states.audit().units;
@@ -299,7 +306,7 @@ fn outcome_text(outcome: Option<Outcome>) -> String {
 }
 
 #[test]
-fn every_way_an_attempt_can_go() {
+fn every_course_of_an_attempt() {
     let mut table = String::new();
     for path in PATHS {
         for (late, policy) in variants() {
@@ -415,7 +422,7 @@ fn every_way_an_attempt_can_go() {
 }
 
 #[test]
-fn a_crash_at_every_step_of_every_way() {
+fn a_crash_at_every_step_of_every_course() {
     let mut crashes = 0;
     for path in PATHS {
         for (late, policy) in variants() {
@@ -449,7 +456,7 @@ struct SeedReport(String);
 impl Drop for SeedReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("it panicked: {}", self.0);
+            eprintln!("the run panicked: {}", self.0);
         }
     }
 }
@@ -475,9 +482,9 @@ fn outcomes_that_do_not_fit_their_step_count_as_unknown() {
     assert_eq!(run.describe(), "done, 0 held, 3 sold, Captured | a-1: authorized 800 captured 800");
 }
 
-/// The capture is known but not committed when the last session acknowledges its sale. The answer waits for the commit, and
-/// shows the order as it was decided. Repeats get the same answer before and after the commit. Only a read of the order shows
-/// the capture.
+/// The capture is known but not committed when the last session acknowledges its sale. The answer waits for the commit, and shows
+/// the order as it was decided. Repeats get the same answer before and after the commit. Only a read of the order shows the
+/// capture.
 #[test]
 fn a_capture_is_shown_when_it_is_committed() {
     let mut run = Run::new(false, None);
@@ -485,7 +492,7 @@ fn a_capture_is_shown_when_it_is_committed() {
     let here = Entity::Cart(buyer());
     let is_cart = |entity: &Entity| *entity == Entity::Cart(buyer());
     let ticket = fixture.send(Some("pay"), Command::Cart(buyer(), pay(None, None)));
-    // The checkout is begun, then authorized and decided. The capture waits to be committed. No sale is acknowledged yet.
+    // The checkout began, was authorized and decided. The capture is not committed, and no sale is acknowledged.
     for committed in [true, true, false] {
         fixture.run_but(is_cart, |_| false);
         assert_eq!(fixture.proposing(), std::slice::from_ref(&here));
@@ -504,7 +511,7 @@ fn a_capture_is_shown_when_it_is_committed() {
         other => panic!("no cart: {other:?}"),
     };
     assert_eq!(committed(fixture), PaymentStatus::Authorized);
-    assert!(!fixture.answers.contains_key(&ticket), "it waits with what was proposed before it");
+    assert!(!fixture.answers.contains_key(&ticket), "the answer waits for earlier proposals");
     fixture.commit(&here);
     fixture.run();
     assert_eq!((committed(fixture), status(fixture, ticket)), (PaymentStatus::Captured, PaymentStatus::Authorized));
@@ -578,13 +585,13 @@ fn without_a_gateway() {
     let other = cart("b");
     let units = |quantity| WantedLine { entity: Entity::Product(id("p")), want: Want::Units { quantity, now: false } };
     run.fixture.send(Some("hold"), Command::Cart(other, hold_lines(vec![units(1)])));
-    run.rest();
+    run.settle();
     let first = run.send("pay", pay(None, None));
     run.fixture.gateway.plan("authorize", NEVER);
     run.fixture.send(Some("pay"), Command::Cart(other, pay(None, None)));
     run.wait(20_000);
     assert_eq!(run.fixture.states.payments(), PaymentCounts { pending: 1, failed: 0 });
-    // The node starts again.
+    // The node restarts.
     run.fixture.crash(&Entity::Cart(buyer()), 9);
     run.fixture.crash(&Entity::Cart(other), 9);
     run.fixture.calls.clear();

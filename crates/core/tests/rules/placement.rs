@@ -1,4 +1,4 @@
-//! Placement by hash prefixes, and tokens that put a cart beside what it holds.
+//! Placement by hash prefixes, and tokens that place a cart next to its inventory.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ fn id(text: &str) -> Id {
 /// The 112 secret bits of the tokens in docs/reference/protocol.md.
 const SECRET: u128 = 0x2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0;
 
-/// The same values as in docs/reference/protocol.md and tests/page/token.test.mjs; they stay for ever.
+/// The same values as in docs/reference/protocol.md and tests/page/token.test.mjs. They must never change.
 #[test]
 fn the_hash_prefixes_of_keys_are_pinned() {
     let prefixes = [

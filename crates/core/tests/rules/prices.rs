@@ -1,4 +1,4 @@
-//! The price that was captured by the hold is paid, whatever is put afterwards (P7).
+//! An order pays the price that its hold captured, whatever is put later (P7).
 
 use expect_test::expect;
 
@@ -36,7 +36,7 @@ fn a_product_that_becomes_dearer() {
     );
 }
 
-/// A line that is validated late has its price from the beginning, too.
+/// A late line also keeps its first price.
 #[test]
 fn a_late_product_that_becomes_dearer() {
     check(
@@ -91,7 +91,7 @@ fn a_room_that_becomes_dearer() {
     );
 }
 
-/// Nothing is set aside for a late line, but its product keeps its currency all the same.
+/// Nothing is reserved for a late line, but its product keeps its currency all the same.
 #[test]
 fn a_late_product_that_would_change_its_currency() {
     check(

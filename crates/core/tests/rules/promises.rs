@@ -299,7 +299,7 @@ fn p8_no_hold_ends_before_its_deadline_nor_more_than_the_grace_after() {
             box get s -> 3 free, 0 held, 0 sold, 0 blocked
         "#]],
     );
-    // A session with a shorter time to live.
+    // A session with a shorter lifetime.
     check(
         "hall aaa
          session s ttl 600
@@ -334,7 +334,7 @@ fn p8_no_hold_ends_before_its_deadline_nor_more_than_the_grace_after() {
     );
 }
 
-/// An inventory asks long before the deadline. Nothing ends by that.
+/// An inventory asks long before the deadline. That must end nothing.
 #[test]
 fn p8_a_hold_that_is_asked_about_early_lives_on() {
     check(
@@ -428,15 +428,15 @@ fn p9_a_repeat_gets_the_same_answer_and_changes_nothing() {
 #[test]
 fn p14_a_snapshot_and_what_came_after_are_the_state() {
     let changes: usize = (0..20).map(|seed| check_snapshots(random_runs::after_run(seed))).sum();
-    assert!(changes > 100, "runs with something in them: {changes} events");
+    assert!(changes > 100, "the runs are too small: {changes} events");
 }
 
 /// Takes a snapshot of a session at every version, and returns their number.
 fn check_snapshots(mut fixture: Fixture) -> usize {
     let ticket = fixture.send(None, Command::Session(id("s"), SessionCommand::Map));
     fixture.run();
-    let answer = fixture.answers[&ticket].as_ref().expect("it is open").answer.clone();
-    let Answer::Map(last) = answer else { panic!("a map is answered otherwise") };
+    let answer = fixture.answers[&ticket].as_ref().expect("the session is open").answer.clone();
+    let Answer::Map(last) = answer else { panic!("not a map") };
     let entity = Entity::Session(id("s"));
     let events: Vec<_> = fixture
         .log
@@ -451,7 +451,7 @@ fn check_snapshots(mut fixture: Fixture) -> usize {
         let mut replica = boxoffice_core::state_map::StateMap::new();
         events[..snapshot].iter().for_each(|event| _ = replica.apply(&entity, vec![Event::Session((*event).clone())]));
         let state = replica.get(&entity).expect("opened by its first event");
-        let boxoffice_core::state_map::State::Session(session) = &*state else { panic!("a session is kept otherwise") };
+        let boxoffice_core::state_map::State::Session(session) = &*state else { panic!("not a session") };
         let mut map = session.map();
         assert_eq!(map.version, snapshot as u64);
         for event in &events[snapshot..] {

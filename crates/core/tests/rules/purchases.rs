@@ -1,4 +1,4 @@
-//! Each order is once among its customer's purchases, even if messages are lost or doubled and hosts crash (P12).
+//! Each order is listed once among its customer's purchases, even if messages are lost or duplicated and hosts crash (P12).
 
 use expect_test::expect;
 

@@ -158,7 +158,7 @@ fn a_second_grant_for_a_checkout_changes_nothing() {
 }
 
 #[test]
-fn another_customers_quota_is_not_taken_for_this_ones() {
+fn quotas_of_customers_are_distinguished() {
     check(
         "product p 9 1.00 quota few 3
          stop ann

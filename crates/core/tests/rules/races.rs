@@ -60,7 +60,7 @@ fn five_hundred_carts_for_the_last_one() {
         }
         let won: Vec<u128> =
             (1..).zip(&tickets).filter(|(_, ticket)| fixture.answers[ticket].is_ok()).map(|(cart, _)| cart).collect();
-        let [winner] = won[..] else { panic!("{} carts have {wanted:?}", won.len()) };
+        let [winner] = won[..] else { panic!("{} carts got {wanted:?}", won.len()) };
         assert_eq!(fixture.answers.len(), tickets.len() + 4 + 1, "every client is answered");
         // The winner buys, and no other cart can.
         let bought = fixture.send(Some("pay"), Command::Cart(CartId(winner), check_out()));
@@ -71,7 +71,7 @@ fn five_hundred_carts_for_the_last_one() {
     }
 }
 
-/// Both come in the same millisecond, in both orders. The first one at the cart wins.
+/// Both arrive in the same millisecond, in both orders. The first one at the cart wins.
 #[test]
 fn checkout_against_expiry_in_the_same_millisecond() {
     for before in [true, false] {
@@ -95,7 +95,7 @@ fn checkout_against_expiry_in_the_same_millisecond() {
     }
 }
 
-/// One run of a search through all orders: at each step the choice says which of all possible things happens next.
+/// One run of an exhaustive search over all orders. Each choice selects one of the possible next steps.
 fn one_order(commands: &[CartCommand], choices: &[usize]) -> (Fixture, Vec<usize>) {
     let mut fixture = fixture(6);
     fixture.send(Some("hold"), Command::Cart(cart("a"), hold_lines(vec![units(3)])));
@@ -103,7 +103,7 @@ fn one_order(commands: &[CartCommand], choices: &[usize]) -> (Fixture, Vec<usize
     for (number, command) in (0..).zip(commands) {
         fixture.send(Some(&format!("c{number}")), Command::Cart(cart("a"), command.clone()));
     }
-    // How many things could have happened at each step.
+    // The number of possible steps at each step.
     let mut options = Vec::new();
     loop {
         let proposing = fixture.proposing();
@@ -123,7 +123,7 @@ fn one_order(commands: &[CartCommand], choices: &[usize]) -> (Fixture, Vec<usize
 }
 
 /// Growth, release and checkout of one line, with messages and commits in every order. The first steps are exhaustive, and the
-/// rest goes in the order of the queue.
+/// rest follows the order of the queue.
 #[test]
 fn growth_release_and_checkout_of_one_line_in_every_order() {
     let set = |quantity| CartCommand::SetQuantity { line: 1, quantity };
@@ -148,12 +148,12 @@ fn growth_release_and_checkout_of_one_line_in_every_order() {
             }
             let audit = fixture.states.audit();
             let state = fixture.states.get(&Entity::Cart(cart("a"))).expect("a cart");
-            let State::Cart(states) = &*state else { panic!("a cart is kept otherwise") };
+            let State::Cart(states) = &*state else { panic!("not a cart") };
             assert_eq!((audit.units.held, audit.owed), (0, 0), "{commands:?} {choices:?}");
             let order = states.order().map_or(0, |order| order.lines.iter().map(|line| line.content.quantity()).sum());
             assert_eq!(audit.units.sold, u64::from(order), "{commands:?} {choices:?}");
             assert!(matches!(states.state(), Some(CartState::Done | CartState::Expired)), "{commands:?} {choices:?}");
-            // The next choice, of the first steps only.
+            // The next combination of choices, for the first steps only.
             choices.resize(options.len().min(7), 0);
             while let Some(last) = choices.last() {
                 if last + 1 < options[choices.len() - 1] {
@@ -171,7 +171,7 @@ fn growth_release_and_checkout_of_one_line_in_every_order() {
     assert!(runs > 1_000, "{runs} orders");
 }
 
-/// A crash lost the request and left its hold. The inventory asks about it, and the request comes again at the same moment. The
+/// A crash lost the request and left its hold. The inventory asks about it, and the request is repeated at the same moment. The
 /// release comes first, so the request is not refused because of its own hold.
 #[test]
 fn a_repeat_does_not_meet_the_hold_of_its_first_attempt() {

@@ -1,4 +1,4 @@
-//! Random commands while messages are delayed, doubled, lost and overtaken, hosts crash, and time passes. The fixture checks
+//! Random commands while messages are delayed, duplicated, lost and reordered, hosts crash, and time passes. The fixture checks
 //! every promise after every commit. At the end nothing may be held, owed or remembered that should not be.
 
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ const QUOTA_MAX: u32 = 5;
 
 #[test]
 fn random_runs() {
-    // Other seeds than the usual ones.
+    // Other seeds than the default ones.
     let from = std::env::var("RANDOM_RUNS_FROM").ok().and_then(|from| from.parse().ok()).unwrap_or(0);
     for seed in from..from + scaled(SEEDS) {
         random_run(seed, FaultRates::ROUGH);
@@ -83,7 +83,7 @@ pub(crate) struct FaultRates {
     /// A leader is deposed without its knowledge, or a deposed host learns of its successor.
     depose: u32,
     /// The share of commands for the best seats and for releases of some of them.
-    choosy: u32,
+    selective_command: u32,
     lose: u32,
     double: u32,
     pass: u32,
@@ -93,12 +93,18 @@ pub(crate) struct FaultRates {
 
 impl FaultRates {
     pub(crate) const ROUGH: FaultRates =
-        FaultRates { crash: 3, depose: 0, choosy: 0, lose: 8, double: 10, pass: 6, operators: 0 };
+        FaultRates { crash: 3, depose: 0, selective_command: 0, lose: 8, double: 10, pass: 6, operators: 0 };
     pub(crate) const WITH_OPERATORS: FaultRates = FaultRates { operators: 25, pass: 14, ..FaultRates::ROUGH };
     pub(crate) const WITH_DEPOSED_LEADERS: FaultRates =
         FaultRates { depose: 12, crash: 1, pass: 10, ..FaultRates::ROUGH };
-    pub(crate) const WITH_OTHER_SEATS: FaultRates =
-        FaultRates { depose: 18, choosy: 95, pass: 4, lose: 3, double: 5, ..FaultRates::WITH_DEPOSED_LEADERS };
+    pub(crate) const WITH_OTHER_SEATS: FaultRates = FaultRates {
+        depose: 18,
+        selective_command: 95,
+        pass: 4,
+        lose: 3,
+        double: 5,
+        ..FaultRates::WITH_DEPOSED_LEADERS
+    };
 }
 
 /// Numbers from a seed: SplitMix64.
@@ -135,8 +141,8 @@ fn random_run(seed: u64, rates: FaultRates) -> Fixture {
     for _ in 0..STEPS {
         run.step(rates);
     }
-    run.come_to_rest();
-    run.check_rest(rates.lose == 0 && rates.crash == 0);
+    run.run_until_idle();
+    run.check_idle(rates.lose == 0 && rates.crash == 0);
     run.fixture
 }
 
@@ -190,8 +196,8 @@ pub(crate) fn after_run(seed: u64) -> Fixture {
     random_run(seed, FaultRates::ROUGH)
 }
 
-/// Two sessions in a hall of seven seats, one of them with a short time to live and with places; two products, one of them
-/// validated at the checkout and limited per customer, as the places are; and a room.
+/// Two sessions in a hall of seven seats, one of them with a short lifetime and with places; two products, one of them checked at
+/// the checkout and limited per customer, like the places; and a room.
 fn fixture(rules: Rules) -> Fixture {
     let mut fixture = Fixture::new(rules);
     fixture.quota_max = Some(u64::from(QUOTA_MAX));
@@ -248,7 +254,7 @@ impl RandomRun {
         if self.rng.chance(rates.pass) {
             let span = 1 + self.rng.below(150);
             let until = match self.fixture.next_wake() {
-                // To the very millisecond, every second time.
+                // Every second time to the exact millisecond.
                 Some(wake) if self.rng.chance(50) && wake.0 < self.fixture.now.0 + 2_000 => wake,
                 Some(_) | None => self.fixture.now.after(span),
             };
@@ -261,7 +267,7 @@ impl RandomRun {
             if let Entity::Cart(cart) = entity
                 && self.rng.chance(50)
             {
-                // The host that asked the gateway is gone, and so is the answer.
+                // The host that asked the gateway is gone, and the answer is lost.
                 self.fixture.calls.retain(|call| call.key().cart != cart);
                 self.fixture.mail.retain(|mail| mail.to != entity || !matches!(mail.input, Input::Paid { .. }));
             }
@@ -282,7 +288,7 @@ impl RandomRun {
         let many = self.fixture.deposed();
         match self.rng.below(8) {
             0..3 if many < DEPOSED_MAX => {
-                let of_seats = self.rng.chance(rates.choosy);
+                let of_seats = self.rng.chance(rates.selective_command);
                 let entity = if of_seats { Entity::Session(self.session()) } else { self.any_entity() };
                 let survive = self.rng.below(3) as usize;
                 self.fixture.depose(&entity, survive);
@@ -311,14 +317,14 @@ impl RandomRun {
             many if many > 0 && self.rng.chance(35) => self.sent[self.rng.below(many) as usize].clone(),
             many => {
                 let request = match many {
-                    // Another body under a known id, now and then.
+                    // Sometimes another body under a known id.
                     1.. if self.rng.chance(3) => self.sent[self.rng.below(many) as usize].0.clone(),
                     _ => format!("r{many}"),
                 };
                 let command = if self.rng.chance(rates.operators) {
                     self.operator()
-                } else if rates.choosy > 0 && self.rng.chance(rates.choosy) {
-                    self.choosy()
+                } else if rates.selective_command > 0 && self.rng.chance(rates.selective_command) {
+                    self.selective_command()
                 } else {
                     self.command()
                 };
@@ -352,7 +358,7 @@ impl RandomRun {
 
     /// Commands that make holds of a deposed leader and of its successor differ: the best seats, some of which are released
     /// before the rest is bought.
-    fn choosy(&mut self) -> Command {
+    fn selective_command(&mut self) -> Command {
         let cart = buyer(self.rng.below(4));
         let view = match self.fixture.states.get(&Entity::Cart(cart)).as_deref() {
             Some(State::Cart(cart)) => cart.view(),
@@ -483,7 +489,7 @@ impl RandomRun {
                 return WantedLine { entity: Entity::Product(id("q")), want: Want::Units { quantity, now: false } };
             }
             4 => {
-                // Far ahead, because slots that have begun are not held.
+                // Far in the future, because begun slots are not held.
                 let begin = Timestamp(1_000_000_000 + self.rng.below(3) * 1_000);
                 let want = Want::Slot { begin, end: begin.after(1_000 + self.rng.below(1_000)), details: "".into() };
                 return WantedLine { entity: Entity::Resource(id("r")), want };
@@ -541,7 +547,7 @@ impl RandomRun {
                 return;
             }
             if self.rng.chance(rates.double) {
-                // It stays queued, and comes again at any time.
+                // The message stays queued, and arrives again at any time.
                 self.fixture.mail.push_back(message.clone());
             }
         }
@@ -557,8 +563,8 @@ impl RandomRun {
         }
     }
 
-    /// Ends the faults: everything is delivered and committed, and time passes until no entity wants anything.
-    pub(crate) fn come_to_rest(&mut self) {
+    /// Ends the faults: delivers and commits everything, and lets time pass until no entity wants anything.
+    pub(crate) fn run_until_idle(&mut self) {
         self.fixture.gateway.rng = None;
         while self.fixture.deposed() > 0 {
             self.fixture.end_deposed(0);
@@ -573,7 +579,7 @@ impl RandomRun {
         self.fixture.run();
     }
 
-    pub(crate) fn check_rest(&self, nothing_lost: bool) {
+    pub(crate) fn check_idle(&self, nothing_lost: bool) {
         let fixture = &self.fixture;
         for ticket in &self.tickets {
             let (answered, lost) = (fixture.answers.contains_key(ticket), fixture.is_lost(*ticket));
@@ -590,7 +596,7 @@ impl RandomRun {
         let mut orders: BTreeSet<(Id, OrderId)> = BTreeSet::new();
         let mut posted: Vec<(Id, OrderId)> = Vec::new();
         for (entity, state) in fixture.states.entities() {
-            assert!(!state.unfinished(), "{entity} owes something for ever: {state:?}");
+            assert!(!state.unfinished(), "{entity} owes messages for ever: {state:?}");
             let (holds, sold) = match &**state {
                 State::Venue(_) | State::Directory(_) | State::Cluster(_) => continue,
                 State::Session(session) => {
@@ -615,7 +621,7 @@ impl RandomRun {
                         None | Some(CartState::Done | CartState::Canceled | CartState::Expired) => true,
                         Some(CartState::Active | CartState::CheckingOut) => false,
                     };
-                    assert!(over, "{entity} lives for ever");
+                    assert!(over, "{entity} never ends");
                     if let Some(order) = cart.order() {
                         orders.extend(order.customer.clone().map(|customer| (customer, order.id)));
                         let there = cart
@@ -627,8 +633,8 @@ impl RandomRun {
                     continue;
                 }
             };
-            assert!(holds.is_empty(), "{entity} holds something for ever: {holds:?}");
-            // A release that comes late, and whose acknowledgement is lost, may be remembered for ever.
+            assert!(holds.is_empty(), "{entity} keeps holds for ever: {holds:?}");
+            // A late release whose acknowledgement is lost may be remembered for ever.
             let releases = state.remembered_releases();
             assert!(releases == 0 || !nothing_lost, "{entity} remembers {releases} releases for ever");
             sales.extend(sold.into_iter().map(|sale| (entity.clone(), sale.hold, sale.portion)));
@@ -636,7 +642,7 @@ impl RandomRun {
         let by_hold = |(entity, hold, _): &(Entity, HoldId, Portion)| (entity.clone(), *hold);
         sales.sort_by_key(by_hold);
         claims.sort_by_key(by_hold);
-        assert_eq!(claims, sales, "orders and what was sold disagree");
+        assert_eq!(claims, sales, "orders and sales disagree");
         posted.sort_unstable();
         assert!(posted.iter().eq(&orders), "orders {orders:?}, posted {posted:?} (P12)");
     }

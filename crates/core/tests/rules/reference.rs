@@ -1,5 +1,5 @@
-//! Random commands over units, places and time against a simple reference: lines in lists, everything counted anew from them,
-//! one command at a time.
+//! Random commands over units, places and time against a simple reference: lists of lines that are counted anew for every
+//! command, one at a time.
 
 use std::collections::BTreeMap;
 
@@ -48,11 +48,11 @@ const PER_ORDER: u32 = 4;
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const CUSTOMERS: [&str; 3] = ["ann", "ann", "bob"];
 
-/// Wishes. The first slot overlaps the second, and the second the third.
+/// Requested items. The first slot overlaps the second, and the second the third.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Item {
     Unit,
-    /// Validated at the checkout; limited per order and customer, as places are.
+    /// Checked at the checkout. Limited per order and customer, like places.
     Late,
     Place,
     Slot(u64),
@@ -91,7 +91,7 @@ impl Item {
         }
     }
 
-    fn in_the_way(self, other: Item) -> bool {
+    fn overlaps(self, other: Item) -> bool {
         matches!((self, other), (Item::Slot(one), Item::Slot(other)) if one.abs_diff(other) < 2)
     }
 }
@@ -202,7 +202,7 @@ fn command(step: &Step) -> Command {
         Step::Refund { cart, line } => {
             (cart, CartCommand::Refund { lines: line.map(|line| vec![line]), reason: "asked".into() })
         }
-        Step::Repeat { .. } | Step::Wait { .. } => panic!("{step:?} is no command"),
+        Step::Repeat { .. } | Step::Wait { .. } => panic!("{step:?} is not a command"),
     };
     Command::Cart(cart(NAMES[*of]), command)
 }
@@ -277,7 +277,7 @@ impl Reference {
             Step::Cancel { cart } => self.active(*cart).map(|basket| basket.state = CartState::Canceled),
             Step::Checkout { cart } => self.check_out(*cart),
             Step::Refund { cart, line } => self.refund(*cart, *line),
-            Step::Repeat { .. } | Step::Wait { .. } => panic!("{step:?} is no command"),
+            Step::Repeat { .. } | Step::Wait { .. } => panic!("{step:?} is not a command"),
         }?;
         self.granted.push(number);
         Ok(())
@@ -307,7 +307,7 @@ impl Reference {
 
     /// Whether this many more are available now.
     fn may_take(&self, cart: usize, item: Item, more: u32) -> StepResult {
-        let (held, sold) = self.counts(|_, other| other == item || other.in_the_way(item));
+        let (held, sold) = self.counts(|_, other| other == item || other.overlaps(item));
         if held + sold + more > item.capacity() {
             return Err(match item {
                 Item::Unit | Item::Late => "out_of_stock",
@@ -337,7 +337,7 @@ impl Reference {
             if *item != Item::Late {
                 self.may_take(cart, *item, *quantity)?;
             }
-            if summed[..place].iter().any(|(before, _)| before.in_the_way(*item)) {
+            if summed[..place].iter().any(|(before, _)| before.overlaps(*item)) {
                 return Err("slot_taken");
             }
         }

@@ -24,15 +24,15 @@ use crate::{
     states::written_and_read,
 };
 
-/// What happens between a change and its repeat.
+/// An event between a change and its repeat.
 #[derive(Clone, Copy, Debug)]
 enum Between {
     Nothing,
-    /// Every host dies.
+    /// Every host crashes.
     Crash,
-    /// Everything is written to a snapshot, and another node reads it.
+    /// Another node reads everything from a snapshot.
     Snapshot,
-    /// Another node reads the log from its beginning.
+    /// Another node replays the whole log.
     Replay,
 }
 
@@ -69,13 +69,13 @@ fn outcome_of(fixture: &mut Fixture, request: &str, command: &Command) -> Outcom
 }
 
 /// Two different puts of an entity.
-struct Thing {
+struct PutPair {
     name: &'static str,
     one: Command,
     other: Command,
 }
 
-fn things() -> Vec<Thing> {
+fn puts() -> Vec<PutPair> {
     let venue = |comments: &str| {
         Command::Venue(id("venue"), VenueCommand::Put(VenueDetails { comments: comments.into(), ..details() }))
     };
@@ -93,23 +93,23 @@ fn things() -> Vec<Thing> {
         |price: i64, stock: u64| Command::Product(id("p"), ProductCommand::Put(Box::new(product(euros(price), stock))));
     let resource = |price: i64| Command::Resource(id("r"), ResourceCommand::Put(Box::new(resource(euros(price)))));
     vec![
-        Thing { name: "venue", one: venue("one"), other: venue("other") },
-        Thing { name: "hall", one: hall("One", "aaa"), other: hall("Other", "aaaa") },
-        Thing { name: "hall of one layout", one: hall("One", "aaa"), other: hall("Other", "aaa") },
-        Thing { name: "title", one: title("One"), other: title("Other") },
-        Thing { name: "product", one: product(100, 10), other: product(200, 20) },
-        Thing { name: "resource", one: resource(100), other: resource(200) },
+        PutPair { name: "venue", one: venue("one"), other: venue("other") },
+        PutPair { name: "hall", one: hall("One", "aaa"), other: hall("Other", "aaaa") },
+        PutPair { name: "hall of one layout", one: hall("One", "aaa"), other: hall("Other", "aaa") },
+        PutPair { name: "title", one: title("One"), other: title("Other") },
+        PutPair { name: "product", one: product(100, 10), other: product(200, 20) },
+        PutPair { name: "resource", one: resource(100), other: resource(200) },
     ]
 }
 
 #[test]
 fn a_late_repeat_of_a_put_does_not_undo_a_newer_one() {
     for between in BETWEEN {
-        for Thing { name, one, other } in things() {
+        for PutPair { name, one, other } in puts() {
             let mut fixture = fixture();
             let first = outcome_of(&mut fixture, "rid 1", &one);
             let second = outcome_of(&mut fixture, "rid 2", &other);
-            // The same content is put again, and then another one. That request, too, may come late.
+            // The same content is put again, and then another one. Either request may arrive late.
             let third = outcome_of(&mut fixture, "rid 3", &other);
             let fourth = outcome_of(&mut fixture, "rid 4", &one);
             let fifth = outcome_of(&mut fixture, "rid 5", &other);
@@ -134,12 +134,12 @@ fn a_late_repeat_of_a_put_does_not_undo_a_newer_one() {
 }
 
 #[test]
-fn the_answers_of_puts_say_what_was_put() {
-    let [.., product, resource]: [Thing; 6] = things().try_into().ok().expect("six things");
+fn answers_of_puts_show_the_put_content() {
+    let [.., product, resource]: [PutPair; 6] = puts().try_into().ok().expect("six puts");
     let mut fixture = fixture();
     let stock = |outcome: Outcome| match outcome.map(|answered| answered.answer) {
         Ok(Answer::Product(view)) => (view.details.stock, view.counts.free, view.details.price.amount),
-        other => panic!("a product is answered {other:?}"),
+        other => panic!("not a product: {other:?}"),
     };
     assert_eq!(stock(outcome_of(&mut fixture, "rid 1", &product.one)), (10, 10, 100));
     // Units are held before the second put. Its answer and that of its repeat count them.
@@ -151,23 +151,23 @@ fn the_answers_of_puts_say_what_was_put() {
     assert_eq!(stock(outcome_of(&mut fixture, "rid 1", &product.one)), (10, 10, 100));
     assert_eq!(stock(outcome_of(&mut fixture, "rid 2", &product.other)), (20, 17, 200));
     let get = Command::Product(id("p"), ProductCommand::Get);
-    assert_eq!(stock(outcome_of(&mut fixture, "get", &get)), (20, 20, 200), "it is as it was put last");
+    assert_eq!(stock(outcome_of(&mut fixture, "get", &get)), (20, 20, 200), "the last put counts");
 
     let rate = |outcome: Outcome| match outcome.map(|answered| answered.answer) {
         Ok(Answer::Resource(view)) => (view.details.rate.amount, view.bookings),
-        other => panic!("a resource is answered {other:?}"),
+        other => panic!("not a resource: {other:?}"),
     };
     assert_eq!(rate(outcome_of(&mut fixture, "rid 1", &resource.one)), (100, 0));
     outcome_of(&mut fixture, "book", &reserve(1)).expect("it is free");
     assert_eq!(rate(outcome_of(&mut fixture, "rid 2", &resource.other)), (200, 1));
     assert_eq!(rate(outcome_of(&mut fixture, "rid 1", &resource.one)), (100, 0));
     let get = Command::Resource(id("r"), ResourceCommand::Get);
-    assert_eq!(rate(outcome_of(&mut fixture, "get", &get)), (200, 1), "it is as it was put last");
+    assert_eq!(rate(outcome_of(&mut fixture, "get", &get)), (200, 1), "the last put counts");
 }
 
 #[test]
 fn a_put_that_was_committed_and_not_answered_is_found_by_its_repeat() {
-    for Thing { name, one, other } in things() {
+    for PutPair { name, one, other } in puts() {
         let mut fixture = fixture();
         let entity = one.entity();
         let ticket = fixture.send(Some("rid 1"), one.clone());
@@ -177,9 +177,9 @@ fn a_put_that_was_committed_and_not_answered_is_found_by_its_repeat() {
         assert!(fixture.is_lost(ticket), "{name}");
         outcome_of(&mut fixture, "rid 2", &other).expect("a put");
         let log = fixture.log.len();
-        outcome_of(&mut fixture, "rid 1", &one).expect("it was put");
+        outcome_of(&mut fixture, "rid 1", &one).expect("the entity was put");
         assert_eq!(fixture.log.len(), log, "{name}: the repeat undid a newer put");
-        // A put that was lost with its host is written by its repeat.
+        // If a put was lost with its host, its repeat writes it.
         let third = fixture.send(Some("rid 3"), one.clone());
         fixture.run_but(|to| *to == entity, |_| false);
         fixture.crash(&entity, 0);
@@ -192,7 +192,7 @@ fn a_put_that_was_committed_and_not_answered_is_found_by_its_repeat() {
 #[test]
 fn a_venue_put_twice_is_answered_when_searches_find_it() {
     let mut fixture = fixture();
-    let Thing { one, other, .. } = things().swap_remove(0);
+    let PutPair { one, other, .. } = puts().swap_remove(0);
     let venue = one.entity();
     // The directory is out of reach, so neither the put nor its repeat is answered.
     let first = fixture.send(Some("rid 1"), one.clone());
@@ -215,12 +215,12 @@ fn a_venue_put_twice_is_answered_when_searches_find_it() {
 }
 
 #[test]
-fn details_that_are_so_already_are_not_listed_again() {
+fn unchanged_details_are_not_listed_again() {
     let mut fixture = fixture();
     let same = Command::Venue(id("venue"), VenueCommand::Put(details()));
     let (log, posted) = (fixture.log.len(), fixture.posted.len());
-    outcome_of(&mut fixture, "rid 9", &same).expect("it is so already");
-    assert_eq!((fixture.log.len(), fixture.posted.len()), (log + 1, posted + 1), "only the request was written down");
+    outcome_of(&mut fixture, "rid 9", &same).expect("the same details");
+    assert_eq!((fixture.log.len(), fixture.posted.len()), (log + 1, posted + 1), "only the request was recorded");
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn things_are_sold_in_one_currency_for_life() {
         [product, resource]
     };
     let mut fixture = fixture();
-    for (known, (foreign, dearer)) in of(euros(100)).iter().zip(of(pounds).iter().zip(&of(euros(300)))) {
+    for (known, (foreign, raised)) in of(euros(100)).iter().zip(of(pounds).iter().zip(&of(euros(300)))) {
         outcome_of(&mut fixture, "rid 1", known).expect("it is new");
         let before = fixture.log.len();
         let refusal = outcome_of(&mut fixture, "rid 2", foreign).expect_err("the currency stays");
@@ -241,7 +241,7 @@ fn things_are_sold_in_one_currency_for_life() {
         assert_eq!(refusal, Refusal::CurrencyFixed { entity: known.entity(), currency });
         assert_eq!((refusal.code(), refusal.name()), (703, "currency_fixed"));
         assert_eq!(fixture.log.len(), before);
-        outcome_of(&mut fixture, "rid 3", dearer).expect("prices may change");
+        outcome_of(&mut fixture, "rid 3", raised).expect("prices may change");
     }
 }
 
@@ -328,7 +328,7 @@ fn every_other_change_of_an_operator_is_found_by_its_repeat() {
                 let ticket = fixture.send(Some(&request), command.clone());
                 fixture.run();
                 if by_gateway {
-                    assert!(!fixture.answers.contains_key(&ticket), "{name}: the gateway is out of reach");
+                    assert!(!fixture.answers.contains_key(&ticket), "{name}: the gateway is unreachable");
                     continue;
                 }
                 let outcome = fixture.answers[&ticket].clone();
@@ -349,7 +349,7 @@ fn every_other_change_of_an_operator_is_found_by_its_repeat() {
                     Entity::Session(_) => Command::Session(id("s"), SessionCommand::Block(vec![])),
                     Entity::Resource(_) => reserve(9),
                     Entity::Product(_) => continue,
-                    entity => panic!("{entity} is in none of the histories"),
+                    entity => panic!("no history contains {entity}"),
                 };
                 assert_eq!(
                     outcome_of(&mut fixture, &request, &other),
@@ -364,7 +364,7 @@ fn every_other_change_of_an_operator_is_found_by_its_repeat() {
 }
 
 #[test]
-fn a_repeat_is_told_the_versions_of_its_time() {
+fn a_repeat_gets_the_versions_of_the_first_answer() {
     let opened =
         |number: u128| Command::Cart(CartId(number), CartCommand::Open { customer: None, ttl_ms: None, guest: false });
     let hold = |number: u128, seat: u16, units: u32| {
@@ -412,7 +412,7 @@ fn a_repeat_is_told_the_versions_of_its_time() {
         // The third hold is the second of the first cart: a new line, and more units of an existing line.
         let answers = [("session/s", 4), ("product/p", 4)].map(|(name, version)| (name.to_owned(), version));
         assert_eq!(versions(&first[4])[1..], answers, "{between:?}");
-        // A checkout rests on the versions of all sales.
+        // A checkout depends on the versions of all sales.
         let sold: Vec<String> = versions(&first[9]).into_iter().map(|(name, _)| name).collect();
         assert_eq!(sold[1..], ["session/s", "session/s", "product/p"].map(String::from), "{between:?}");
         restart(&mut fixture, between);
@@ -426,7 +426,7 @@ fn a_repeat_is_told_the_versions_of_its_time() {
 }
 
 #[test]
-fn a_hold_whose_cart_died_before_it_was_written_down_has_its_own_version() {
+fn a_hold_granted_before_a_crash_of_its_cart_has_its_own_version() {
     let mut fixture = fixture();
     let cart = Entity::Cart(CartId(1));
     let seats =
@@ -444,7 +444,7 @@ fn a_hold_whose_cart_died_before_it_was_written_down_has_its_own_version() {
     assert!(fixture.is_lost(ticket));
     let session_version = |outcome: Outcome| {
         let answered = outcome.expect("the seat is free, or held for it");
-        answered.at.iter().find(|at| at.entity == Entity::Session(id("s"))).expect("it was asked").version
+        answered.at.iter().find(|at| at.entity == Entity::Session(id("s"))).expect("the session was asked").version
     };
     assert_eq!(session_version(outcome_of(&mut fixture, "rid 1", &hold(2, 1))), 3);
     assert_eq!(

@@ -1,37 +1,37 @@
 //! Stories as scripts, with the seat maps that each step changes.
 //!
-//! Each line is a step. The answer stands behind it, and below it every map that has changed: `.` free, `#` blocked, a small
-//! letter held by that cart, a capital bought by it. One-letter names are carts.
+//! Each line is a step, followed by its answer and, below it, every map that has changed: `.` free, `#` blocked, a small letter
+//! held by that cart, a capital bought by it. One-letter names are carts.
 //!
-//! | line | does |
+//! | line | meaning |
 //! |---|---|
 //! | `hall aaaa_aa/bbb` | a hall: rows, `_` a gap, letters are categories, capitals accessible places |
-//! | `session s 1000 5000` | a session in it, from 1 000 s on for 5 000 s; `ttl 10` for its own time to live in seconds |
-//! | `a open` `a open 20` | opens, with a time to live in seconds |
-//! | `product p 100 2.50` | a product with stock and price; behind it `late` (nothing is set aside before the checkout), `ttl 10`, `order 4` and `quota q 3` (limits), `currency USD` |
-//! | `resource r 12.00` | a resource, for a price per slot; behind it `capacity 2` and as above |
+//! | `session s 1000 5000` | a session in it from 1 000 s, for 5 000 s; `ttl 10` sets its own time to live in seconds |
+//! | `a open` `a open 20` | opens the cart, with a time to live in seconds |
+//! | `product p 100 2.50` | a product with stock and price; options: `late` (nothing is reserved before the checkout), `ttl 10`, `order 4` and `quota q 3` (limits), `currency USD` |
+//! | `resource r 12.00` | a resource with a price per slot; options: `capacity 2` and as above |
 //! | `session s … with stand 500 5.00` | an area of a session; `order 4`, `quota q 3` as above |
 //! | `a hold p 2 + s stand 5 + r 100 200 for ann` | units, places, a slot in seconds; for a customer |
-//! | `a set 1 4` | the quantity of a line |
-//! | `a checkout for ann` `a pay` `a pay keep` | at once; through the gateway, with what becomes of a decline |
-//! | `a checkout expect total 3.00` `… lines 4` `… paid 3.00` | refused if the cart is not that; `pay` too |
-//! | `a refund 1 2` `a revoke 1 why` `a settle 1 yes` | what they say; an operator releases, or says how an attempt ended |
-//! | `box cancel s` | the session does not take place |
-//! | `gateway authorize no lost deaf more yes` | the next calls are declined, lose their reply, are lost, get another amount, succeed |
-//! | `gateway says a 1 authorize yes` | the gateway says by itself; the ledger with `gateway` |
+//! | `a set 1 4` | sets the quantity of a line |
+//! | `a checkout for ann` `a pay` `a pay keep` | pays elsewhere; through the gateway; with the policy for a decline |
+//! | `a checkout expect total 3.00` `… lines 4` `… paid 3.00` | refused if the cart differs; `pay` too |
+//! | `a refund 1 2` `a revoke 1 why` `a settle 1 yes` | refunds lines; an operator releases a line, or settles an attempt |
+//! | `box cancel s` | cancels the session |
+//! | `gateway authorize no lost deaf more yes` | the fates of the next calls: declined, reply lost, call lost, another amount, success |
+//! | `gateway says a 1 authorize yes` | a webhook; `gateway` alone prints the ledger |
 //! | `ann` | purchases of a customer |
-//! | `a hold s 0.3 0.4 + t 1.1` | holds seats, row and seat; `some` before seats: as many as are free |
-//! | `a best s 3` | best available; `split`, `accessible 1`, `category b` behind it |
-//! | `a release 1 0.3` `a cancel` `a checkout` `a get` `a order` `a audit` | what they say |
-//! | `box block s 0.0` `box unblock s 0.0` `box get s` | the box office |
-//! | `… as r1` | with this request id; every line has its own otherwise |
-//! | `wait 1800` | seconds pass; everything due happens on the way |
-//! | `clock -3600` | clocks were set: true time is this many seconds ahead of running time from now on |
+//! | `a hold s 0.3 0.4 + t 1.1` | holds seats, row and seat; `some` before the seats: as many as are free |
+//! | `a best s 3` | best available; options: `split`, `accessible 1`, `category b` |
+//! | `a release 1 0.3` `a cancel` `a checkout` `a get` `a order` `a audit` | the ops of these names |
+//! | `box block s 0.0` `box unblock s 0.0` `box get s` | ops of operators on a session |
+//! | `… as r1` | with this request id; otherwise every line has its own |
+//! | `wait 1800` | seconds pass, and everything due happens |
+//! | `clock -3600` | the clocks change: from now on true time is this many seconds ahead of running time |
 //! | `stop s` `go s` `lose s` | messages to it are queued, delivered, lost |
-//! | `freeze s` `thaw s` `crash s` | its commits stop, go on; its host dies with what is not committed |
-//! | `last hold s` | the latest message of that kind to it comes once more |
-//! | `again hold s` | the first message of that kind to it comes once more |
-//! | `answers` | answers that came later |
+//! | `freeze s` `thaw s` `crash s` | its commits stop, resume; its host crashes and loses uncommitted proposals |
+//! | `last hold s` | delivers the latest message of that kind to it again |
+//! | `again hold s` | delivers the first message of that kind to it again |
+//! | `answers` | answers that arrived later |
 
 mod describe;
 mod parse;
@@ -156,7 +156,7 @@ impl ScriptRun {
             }
             ["gateway", step, ref fates @ ..] => {
                 let fates: Vec<CallFate> = fates.iter().map(|word| call_fate(word)).collect();
-                self.fixture.gateway.plan(crate::test_gateway::word(payment_step(step)), &fates);
+                self.fixture.gateway.plan(crate::test_gateway::kind(payment_step(step)), &fates);
                 String::new()
             }
             _ => {
@@ -168,7 +168,7 @@ impl ScriptRun {
             }
         };
         self.settle();
-        writeln!(self.story, "{line}{text}").expect("strings take everything");
+        writeln!(self.story, "{line}{text}").expect("writes to a string succeed");
         self.draw();
     }
 
@@ -261,7 +261,7 @@ impl ScriptRun {
                 (self.sessions * 100_000_000, self.sessions * 100_000_000 + 7_200_000)
             }
         };
-        let venue = self.fixture.states.get(&Entity::Venue(id("venue"))).expect("it was put");
+        let venue = self.fixture.states.get(&Entity::Venue(id("venue"))).expect("the entity was put");
         let State::Venue(venue) = &*venue else { panic!("a venue is kept as something else") };
         let hall = venue.hall(&id("hall")).expect("a hall comes before its sessions");
         let session = new_session(name, &hall.layout, starts_at, ends_at, terms.ttl_ms);
@@ -285,7 +285,7 @@ impl ScriptRun {
             if self.story.contains(&format!("(waits as #{ticket})"))
                 && !self.story.contains(&format!("\n    #{ticket} "))
             {
-                write!(text, "\n    #{ticket} {}", describe(outcome)).expect("strings take everything");
+                write!(text, "\n    #{ticket} {}", describe(outcome)).expect("writes to a string succeed");
             }
         }
         if text.is_empty() { format!(" -> none of {waiting}") } else { text }
@@ -298,7 +298,7 @@ impl ScriptRun {
             if before.is_some_and(|before| before != map) {
                 let name = if maps.len() > 1 { format!("{id}  ") } else { String::new() };
                 for row in map.lines() {
-                    writeln!(self.story, "    {name}{row}").expect("strings take everything");
+                    writeln!(self.story, "    {name}{row}").expect("writes to a string succeed");
                 }
             }
         }

@@ -31,7 +31,7 @@ fn a_free_session_of_200_seats_takes_at_most_400_bytes() {
     open(&mut fixture, &hall, &["cinema-4711-hall-3", "cinema-4711-hall-4"]);
     let weigh = |fixture: &Fixture, name: &str| {
         let state = fixture.states.get(&Entity::Session(id(name))).expect("it is open");
-        let State::Session(session) = &*state else { panic!("a session is kept as something else") };
+        let State::Session(session) = &*state else { panic!("not a session") };
         assert_eq!(session.layout().seats(), 200);
         (PLACE + ARC + size_of::<State>() + session.heap_bytes(), Arc::clone(session.layout()))
     };
@@ -53,7 +53,7 @@ fn a_free_session_of_200_seats_takes_at_most_400_bytes() {
     assert_eq!(weigh(&fixture, "cinema-4711-hall-3").0, bytes);
 }
 
-/// An open cart with one line and the answer that it remembers.
+/// An open cart with one line and one remembered answer.
 #[test]
 fn an_open_cart_with_one_line_takes_some_hundreds_of_bytes() {
     let mut fixture = Fixture::new(Rules::default());
@@ -75,14 +75,14 @@ fn an_open_cart_with_one_line_takes_some_hundreds_of_bytes() {
         fixture.send(Some("hold"), Command::Cart(CartId(number), hold_lines(vec![WantedLine { entity, want }])));
         fixture.run();
         let state = fixture.states.get(&Entity::Cart(CartId(number))).expect("it is open");
-        let State::Cart(cart) = &*state else { panic!("a cart is kept as something else") };
+        let State::Cart(cart) = &*state else { panic!("not a cart") };
         let bytes = PLACE + ARC + size_of::<State>() + size_of::<Cart>() + cart.heap_bytes();
         println!("a cart with {name} takes {bytes} bytes, {} of them on its heap", cart.heap_bytes());
         assert!(cart.heap_bytes() > 0 && bytes <= 1_000, "a cart with {name} takes {bytes} bytes");
     }
 }
 
-/// A session that was set up with seats kept off sale.
+/// A session created with blocked seats.
 #[test]
 fn a_block_of_seats_takes_few_bytes_beyond_the_first() {
     let mut fixture = Fixture::new(Rules::default());
@@ -92,7 +92,7 @@ fn a_block_of_seats_takes_few_bytes_beyond_the_first() {
         fixture.send(Some(request), Command::Session(id("s"), block));
         fixture.run();
         let state = fixture.states.get(&Entity::Session(id("s"))).expect("it is open");
-        let State::Session(session) = &*state else { panic!("a session is kept as something else") };
+        let State::Session(session) = &*state else { panic!("not a session") };
         session.heap_bytes()
     };
     let first = weigh("1", 1);
@@ -112,8 +112,8 @@ fn a_remembered_put_takes_40_bytes() {
         let ticket = fixture.send(Some(request), Command::Product(id("p"), put));
         fixture.run();
         assert!(fixture.answers[&ticket].is_ok());
-        let state = fixture.states.get(&Entity::Product(id("p"))).expect("it was put");
-        let State::Product(product) = &*state else { panic!("a product is kept as something else") };
+        let state = fixture.states.get(&Entity::Product(id("p"))).expect("the entity was put");
+        let State::Product(product) = &*state else { panic!("not a product") };
         product.heap_bytes()
     };
     let first = weigh("1");

@@ -45,7 +45,7 @@ fn busy() -> Fixture {
     let seats = vec![Seat { row: 0, seat: 4 }];
     fixture.send(Some("block"), Command::Session(id("s"), SessionCommand::Block(seats)));
     fixture.run();
-    // The second session is out of reach.
+    // The second session is unreachable.
     send(&mut fixture, 3, "pay", check_out());
     send(&mut fixture, 4, "end", CartCommand::Cancel);
     fixture.run_but(|to| *to != Entity::Session(id("t")), |_| true);
@@ -58,7 +58,7 @@ pub(crate) fn written_and_read(states: &StateMap) -> StateMap {
 }
 
 #[test]
-fn a_snapshot_is_the_whole_truth() {
+fn a_snapshot_is_complete() {
     let fixture = busy();
     let states = written_and_read(&fixture.states);
     assert!(states.entities().eq(fixture.states.entities()), "states differ");
@@ -116,7 +116,7 @@ fn replicas_that_apply_the_same_events_are_equal() {
         replica.apply(entity, vec![event.clone()]);
     }
     assert!(replica.entities().eq(fixture.states.entities()));
-    // From a snapshot in the middle as well.
+    // Also from a snapshot in the middle.
     let middle = fixture.log.len() / 2;
     let mut first = StateMap::new();
     fixture.log[..middle].iter().for_each(|(entity, event)| _ = first.apply(entity, vec![event.clone()]));
@@ -192,15 +192,15 @@ fn an_ended_entity_that_owes_nothing_is_evicted_and_reloaded() {
     let leaving = states.take_evictable();
     let [cart] = &leaving[..] else { panic!("only cart 2 leaves: {leaving:?}") };
     assert_eq!(cart.entity, Entity::Cart(CartId(2)));
-    let place = fixture.log.iter().rposition(|(entity, _)| *entity == cart.entity).expect("it happened") as u64 + 1;
+    let place = fixture.log.iter().rposition(|(entity, _)| *entity == cart.entity).expect("the cart ended") as u64 + 1;
     assert_eq!(cart.index, place);
     assert!(states.take_evictable().is_empty(), "handed out once");
-    assert!(!states.evict(&cart.entity, cart.index - 1), "that is not how it is now");
-    // Until it is evicted it is complete, in snapshots too.
+    assert!(!states.evict(&cart.entity, cart.index - 1), "an old copy must not be evicted");
+    // Until its eviction the state is complete, in snapshots too.
     assert_eq!(states.get(&cart.entity), Some(Arc::clone(&cart.state)));
     let mut restored = written_and_read(&states);
     assert_eq!((restored.len(), restored.index()), (all, states.index()));
-    assert_eq!(restored.take_evictable()[0].index, states.index(), "a snapshot tells up to its own place");
+    assert_eq!(restored.take_evictable()[0].index, states.index(), "a snapshot ends at its own position");
 
     assert!(states.evict(&cart.entity, cart.index));
     assert_eq!((states.len(), states.evictable(), states.get(&cart.entity)), (all - 1, 0, None));
@@ -213,10 +213,10 @@ fn an_ended_entity_that_owes_nothing_is_evicted_and_reloaded() {
 #[test]
 fn an_entity_that_changes_before_its_eviction_stays() {
     let fixture = busy();
-    let last = fixture.log.iter().rposition(|(entity, _)| *entity == Entity::Cart(CartId(2))).expect("it happened");
+    let last = fixture.log.iter().rposition(|(entity, _)| *entity == Entity::Cart(CartId(2))).expect("the cart ended");
     let mut states = applied(&fixture, last + 1);
     let before = states.take_evictable();
-    // It is evicted again at a later place, because the earlier record is not enough.
+    // It is evicted again at a later position, because the earlier record is out of date.
     let cart = &before[0];
     let delivered = CartEvent::Delivered { numbers: Vec::new(), sold: Vec::new() };
     states.advance(cart.index + 5);
@@ -250,7 +250,7 @@ fn a_cut_stays_as_it_was() {
     assert!(StateMap::restore(cut).entities().eq(applied(&fixture, middle).entities()));
 }
 
-/// Every state of a random run reads back as it was, and goes on as it would have. The run has carts in payment, late lines,
+/// Every state of a random run reads back unchanged, and continues as it would have. The run has carts in payment, late lines,
 /// quotas, slots, places, refunds and purchases.
 #[test]
 fn every_state_of_a_random_run_reads_back() {
@@ -271,7 +271,7 @@ fn every_state_of_a_random_run_reads_back() {
             fixture.log[..place].iter().for_each(|(entity, event)| _ = first.apply(entity, vec![event.clone()]));
             let mut second = written_and_read(&first);
             fixture.log[place..].iter().for_each(|(entity, event)| _ = second.apply(entity, vec![event.clone()]));
-            // Nothing is evicted where the log is only read.
+            // A replay alone evicts nothing.
             let stayed = second.entities().filter(|(entity, _)| !fixture.past.contains_key(entity));
             assert!(stayed.eq(fixture.states.entities()), "seed {seed} from {place}");
             for (entity, state) in &fixture.past {

@@ -9,16 +9,16 @@ use boxoffice_core::{
 
 use crate::random_runs::Rng;
 
-/// The fate of one call, the first time it comes.
+/// The fate of the first attempt of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallFate {
-    /// It is done.
+    /// The call succeeds.
     Succeeds,
-    /// It is declined or fails for good.
+    /// The call is declined or fails permanently.
     Declines,
-    /// It is done, and the reply is lost.
+    /// The call succeeds, and the reply is lost.
     ReplyLost,
-    /// The call is lost, and nothing happens.
+    /// The call is lost and has no effect.
     CallLost,
     /// Another amount is authorized.
     OtherAmount,
@@ -45,7 +45,7 @@ pub(crate) struct TestGateway {
 }
 
 /// The kind of a step, in a word.
-pub(crate) fn word(step: PaymentStep) -> &'static str {
+pub(crate) fn kind(step: PaymentStep) -> &'static str {
     match step {
         PaymentStep::Authorize => "authorize",
         PaymentStep::Capture => "capture",
@@ -69,7 +69,7 @@ impl TestGateway {
     }
 
     fn call_fate(&mut self, step: PaymentStep) -> CallFate {
-        if let Some(call_fate) = self.plan.get_mut(word(step)).and_then(VecDeque::pop_front) {
+        if let Some(call_fate) = self.plan.get_mut(kind(step)).and_then(VecDeque::pop_front) {
             return call_fate;
         }
         let Some(rng) = &mut self.rng else { return CallFate::Succeeds };
@@ -84,7 +84,7 @@ impl TestGateway {
     }
 
     /// Answers a call. A repeat gets the same outcome.
-    pub(crate) fn hear(&mut self, call: &GatewayCall) -> GatewayOutcome {
+    pub(crate) fn answer(&mut self, call: &GatewayCall) -> GatewayOutcome {
         let (key, step) = (call.key(), call.step());
         let unknown = || GatewayOutcome::Unknown { reason: "no answer".into() };
         let call_fate = self.call_fate(step);
@@ -116,8 +116,8 @@ impl TestGateway {
                 GatewayOutcome::Authorized { reference: format!("auth-{}", call.key().attempt).into(), amount }
             }
             GatewayCall::Capture { amount, .. } => {
-                assert!(!account.voided, "{call:?} of what was given up");
-                assert_eq!(account.authorized, Some(amount.amount), "{call:?} of what was not set aside");
+                assert!(!account.voided, "{call:?} after a void");
+                assert_eq!(account.authorized, Some(amount.amount), "{call:?} without an authorization");
                 if call_fate == CallFate::Declines {
                     return no("closed");
                 }
@@ -125,7 +125,7 @@ impl TestGateway {
                 GatewayOutcome::Captured
             }
             GatewayCall::Void { .. } => {
-                assert_eq!(account.captured, None, "{call:?} of what was taken");
+                assert_eq!(account.captured, None, "{call:?} after a capture");
                 if call_fate == CallFate::Declines {
                     return no("closed");
                 }
@@ -135,7 +135,7 @@ impl TestGateway {
             GatewayCall::Refund { refund, amount, .. } => {
                 let Some(captured) = account.captured else { return no("never taken") };
                 let before: i64 = account.refunded.values().sum();
-                assert!(before + amount.amount <= captured, "{call:?} is more than was taken");
+                assert!(before + amount.amount <= captured, "{call:?} is more than was captured");
                 if call_fate == CallFate::Declines {
                     return no("closed");
                 }
@@ -145,7 +145,7 @@ impl TestGateway {
         }
     }
 
-    /// All accounts in words.
+    /// All accounts as text.
     pub(crate) fn ledger(&self) -> String {
         let lines = self.accounts.iter().map(|(key, account)| {
             let mut words = Vec::new();

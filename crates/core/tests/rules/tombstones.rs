@@ -63,10 +63,10 @@ pub(crate) fn a_refused_guest_is_evicted_and_its_hold_id_is_not_reused() {
     fixture.send(Some("ann"), Command::Cart(ann, both(0, 0)));
     fixture.run();
     assert!(fixture.answers.values().last().expect("ann is answered").is_err());
-    assert!(!fixture.states.contains(&Entity::Cart(ann)), "what was given back is acknowledged");
+    assert!(!fixture.states.contains(&Entity::Cart(ann)), "all releases are acknowledged");
     assert_eq!(fixture.states.tombstones(), 0);
     let late = releases(&fixture, ann);
-    assert_eq!(late.len(), 1, "the seat of the first session was given back");
+    assert_eq!(late.len(), 1, "the seat of the first session was released");
     // Bob leaves, and Ann repeats her request: it is granted now.
     fixture.send(Some("leave"), Command::Cart(bob, CartCommand::Cancel));
     fixture.run();
@@ -86,7 +86,7 @@ fn a_tombstone_is_counted_until_its_eviction() {
     fixture.send(Some("bob"), Command::Cart(CartId(2), both(3, 0)));
     fixture.run();
     fixture.send(Some("ann"), Command::Cart(CartId(1), both(0, 0)));
-    // Everything arrives but the release.
+    // Delivers everything except the release.
     let is_release = |message: &Message| matches!(message.input, Input::Ask { ask: Ask::Release { .. }, .. });
     loop {
         if let Some(place) = fixture.mail.iter().position(|message| !is_release(message)) {
@@ -104,7 +104,7 @@ fn a_tombstone_is_counted_until_its_eviction() {
 }
 
 #[test]
-fn guests_who_come_and_go() {
+fn random_runs_with_refused_guests() {
     for seed in 0..scaled(SEEDS) {
         guests(seed);
     }

@@ -1,4 +1,4 @@
-//! Mistakes of earlier systems, each as a story that ends well here.
+//! Mistakes of earlier systems, each as a story with the right outcome.
 
 use boxoffice_core::{
     answer::Answer,
@@ -129,7 +129,7 @@ fn theatre_an_expired_or_done_cart_cannot_check_out_again() {
 }
 
 #[test]
-fn theatre_two_lines_in_one_session_are_both_given_back() {
+fn theatre_two_lines_in_one_session_are_both_released() {
     check(
         "hall aaaaaa
          session s
@@ -193,7 +193,7 @@ fn theatre_empty_and_double_seat_lists_are_refused() {
 
 #[test]
 fn theatre_a_crash_between_session_and_cart_leaves_no_hold_behind() {
-    // The client never comes back. The session asks the cart, which is not even open, and gets its seats back.
+    // The client never returns. The session asks the cart, which is not even open, and gets its seats back.
     check(
         "hall aaaa
          session s
@@ -264,7 +264,7 @@ fn theatre_one_entry_decides_a_checkout() {
             a order -> order of line 1 s 0.0 0.1, total 20.00
         "#]],
     );
-    // It crashes right before. Nothing is sold, and the cart goes on.
+    // It crashes right before the decision. Nothing is sold, and the cart lives on.
     check(
         "hall aaaa
          session s
@@ -403,7 +403,7 @@ fn a_session_id_belongs_to_one_venue() {
         fixture.run();
     }
     assert_eq!(fixture.answers[&last], Err(Refusal::AlreadyExistsDifferently("session s".into())));
-    // The hall of the second venue is not booked. Another session fits in at the same time.
+    // The hall of the second venue is not booked, so another session fits in at the same time.
     let create = VenueCommand::CreateSession(new_session("t", &hall, 1_000, 2_000, None));
     let other = fixture.send(Some("create"), Command::Venue(id("two"), create));
     fixture.run();

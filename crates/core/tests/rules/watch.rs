@@ -1,4 +1,4 @@
-//! Watchers: each keeps a map of a session from a snapshot and the changes since, and nothing else (P14).
+//! Watchers: each keeps a map of a session from a snapshot and the later changes, and nothing else (P14).
 
 use std::collections::BTreeMap;
 
@@ -32,18 +32,18 @@ impl Watchers {
         }
     }
 
-    /// Follows what was committed, and compares with the session's own map.
-    pub(crate) fn see(&mut self, entity: &Entity, events: &[Event], states: &StateMap) {
+    /// Applies committed events, and compares with the session's own map.
+    pub(crate) fn apply(&mut self, entity: &Entity, events: &[Event], states: &StateMap) {
         let Entity::Session(id) = entity else { return };
-        let state = states.get(entity).expect("something happened to it");
-        let State::Session(session) = &*state else { panic!("a session is kept as something else") };
+        let state = states.get(entity).expect("the entity exists");
+        let State::Session(session) = &*state else { panic!("not a session") };
         for event in events {
-            let Event::Session(event) = event else { panic!("{event:?} happened to a session") };
+            let Event::Session(event) = event else { panic!("{event:?} is not an event of a session") };
             if let SessionEvent::Opened(opening) = event {
                 let seats = vec![SeatState::Free; opening.layout.seats() as usize];
                 self.maps.insert(id.clone(), Watched { version: 0, seats });
             }
-            let watched = self.maps.get_mut(id).expect("it opened before");
+            let watched = self.maps.get_mut(id).expect("the session was opened before");
             watched.version += 1;
             let Some((state, seats)) = event.change() else { continue };
             for seat in seats {
@@ -53,7 +53,7 @@ impl Watchers {
         let watched = &self.maps[id];
         let map = session.map();
         let drawn: Vec<SeatState> = (0..watched.seats.len()).map(|index| decode(&map.seats, index)).collect();
-        assert_eq!((watched.version, &watched.seats), (map.version, &drawn), "a watcher of {id} sees another map");
+        assert_eq!((watched.version, &watched.seats), (map.version, &drawn), "the watcher of {id} has another map");
         let counts = map.counts;
         let of = |state: SeatState| drawn.iter().filter(|seat| **seat == state).count() as u32;
         let counted = [SeatState::Free, SeatState::Held, SeatState::Sold, SeatState::Blocked].map(of);

@@ -1,4 +1,4 @@
-//! What networks, customers and keys are charged with, and when they are refused.
+//! Charges of networks, customers and keys, and refusals of budgets.
 
 use boxoffice_core::{
     answer::{CartState, CartView, LineView},
@@ -31,7 +31,7 @@ fn address(last: u8) -> IpAddr {
     IpAddr::from([192, 0, 2, last])
 }
 
-fn stranger(last: u8) -> Owners {
+fn anonymous(last: u8) -> Owners {
     vec![(Owner::Network(ClientNetwork::of(address(last))), Terms::default())]
 }
 
@@ -60,7 +60,7 @@ fn held(number: u128, seats: u16, life_s: u64) -> api::Result {
     Ok(Ok(Answered { answer: Answer::Held(answer), at: Vec::new() }))
 }
 
-/// What becomes of a hold of a stranger: granted for so long, or which budget does not suffice.
+/// The outcome of an anonymous caller's hold: how long it is granted, or which budget is exhausted.
 fn ask(budgets: &Budgets, owners: &Owners, number: u128, seats: u16, at: Instant) -> Result<(), OverBudget> {
     let charge = budgets.begin(owners, &hold(number, seats), at)?.expect("a cart is charged");
     budgets.end(charge, &held(number, seats, 1_000), at, NOW);
@@ -72,61 +72,61 @@ fn connections_and_requests_of_a_network_are_limited() {
     let (budgets, now) = (Budgets::new(small()), Instant::now());
     let connect = |last| budgets.connect(address(last), now).map_err(|over| over.budget);
     assert_eq!([(); 5].map(|()| connect(1)), [Ok(true), Ok(true), Ok(false), Ok(false), Err(Budget::Connections)]);
-    assert_eq!(connect(2), Ok(true), "another network is another one");
+    assert_eq!(connect(2), Ok(true), "another network has its own limit");
     (0..3).for_each(|_| budgets.disconnect(address(1)));
     assert_eq!(connect(1), Ok(true));
     for _ in 0..50 {
-        assert_eq!(budgets.request(&stranger(1), 1, now), Ok(()));
+        assert_eq!(budgets.request(&anonymous(1), 1, now), Ok(()));
     }
-    let over = budgets.request(&stranger(1), 1, now).expect_err("five seconds' worth have come");
+    let over = budgets.request(&anonymous(1), 1, now).expect_err("the budget of five seconds is used up");
     assert_eq!((over.budget, over.retry_after), (Budget::Requests, Duration::from_millis(100)));
-    assert_eq!(budgets.request(&stranger(1), 1, now + over.retry_after), Ok(()), "as it was told");
-    assert_eq!(budgets.request(&stranger(2), 50, now), Ok(()));
-    assert!(budgets.request(&stranger(2), 5, now).is_err(), "dear reads count as several");
+    assert_eq!(budgets.request(&anonymous(1), 1, now + over.retry_after), Ok(()), "granted after the announced time");
+    assert_eq!(budgets.request(&anonymous(2), 50, now), Ok(()));
+    assert!(budgets.request(&anonymous(2), 5, now).is_err(), "expensive reads count as several");
     let key =
         |limit| vec![(Owner::Key(Id::new("k").expect("an id")), Terms { requests_per_second: limit, held_max: None })];
     assert!((0..1_000).all(|_| budgets.request(&key(None), 1, now).is_ok()), "a key without a limit has none");
     assert!((0..6).any(|_| budgets.request(&key(Some(1)), 1, now).is_err()));
-    assert!((0..1_000).all(|_| budgets.request(&Vec::new(), 1, now).is_ok()), "the house pays nothing");
+    assert!((0..1_000).all(|_| budgets.request(&Vec::new(), 1, now).is_ok()), "operators have no budget");
     assert!(budgets.text().contains("over_budget_total{budget=\"requests\"} 3"), "{}", budgets.text());
 }
 
 #[test]
-fn the_carts_of_all_strangers_are_limited() {
+fn the_carts_of_all_anonymous_callers_are_limited() {
     let now = Instant::now();
     let budgets = Budgets::new(BudgetConfig { node_carts: 3, ..small() });
     for number in 1..=3 {
-        assert_eq!(ask(&budgets, &stranger(number as u8), number, 1, now), Ok(()));
+        assert_eq!(ask(&budgets, &anonymous(number as u8), number, 1, now), Ok(()));
     }
-    let over = ask(&budgets, &stranger(4), 4, 1, now).expect_err("there is room for three");
+    let over = ask(&budgets, &anonymous(4), 4, 1, now).expect_err("there is room for three");
     assert_eq!((over.budget, over.retry_after), (Budget::NodeCarts, Duration::from_secs(1_000)));
-    assert_eq!(ask(&budgets, &stranger(1), 1, 1, now), Ok(()), "a cart that is there may have more");
-    assert!(budgets.begin(&Vec::new(), &hold(5, 1), now).is_ok(), "the house is not counted");
-    assert_eq!(ask(&budgets, &stranger(4), 4, 1, now + over.retry_after), Ok(()), "as it was told");
+    assert_eq!(ask(&budgets, &anonymous(1), 1, 1, now), Ok(()), "an existing cart may hold more");
+    assert!(budgets.begin(&Vec::new(), &hold(5, 1), now).is_ok(), "operators are not counted");
+    assert_eq!(ask(&budgets, &anonymous(4), 4, 1, now + over.retry_after), Ok(()), "granted after the announced time");
 }
 
 #[test]
-fn what_is_held_at_the_same_time_is_limited() {
+fn concurrent_holds_are_limited() {
     let (budgets, now) = (Budgets::new(small()), Instant::now());
-    let one = stranger(1);
+    let one = anonymous(1);
     assert_eq!(ask(&budgets, &one, 1, 9, now).map_err(|over| over.budget), Err(Budget::CartHeld));
     assert_eq!(ask(&budgets, &one, 1, 6, now), Ok(()));
     assert_eq!(ask(&budgets, &one, 1, 3, now).map_err(|over| over.budget), Err(Budget::CartHeld));
     let over = ask(&budgets, &one, 2, 5, now).expect_err("ten are the most");
     assert_eq!((over.budget, over.retry_after), (Budget::Held, Duration::from_secs(1_000)));
-    assert_eq!(ask(&budgets, &stranger(2), 7, 5, now), Ok(()), "others are not asked");
+    assert_eq!(ask(&budgets, &anonymous(2), 7, 5, now), Ok(()), "other networks are not affected");
     assert_eq!(ask(&budgets, &one, 2, 4, now), Ok(()));
-    // What is refused, or did not happen, is not held; an unknown outcome is.
+    // Refused and failed holds do not count. An unknown outcome counts.
     for (result, is_free) in
         [(Ok(Err(Refusal::CartExpired)), true), (Err(Failure::Busy(100)), true), (Err(Failure::Unknown), false)]
     {
         let budgets = Budgets::new(small());
         let charge = budgets.begin(&one, &hold(1, 8), now).expect("it is free").expect("charged");
-        assert!(budgets.begin(&one, &hold(2, 8), now).is_err(), "what is under way counts");
+        assert!(budgets.begin(&one, &hold(2, 8), now).is_err(), "holds under way count");
         budgets.end(charge, &result, now, NOW);
         assert_eq!(budgets.begin(&one, &hold(2, 8), now).is_ok(), is_free, "{result:?}");
     }
-    // It ends with its carts.
+    // The hold ends with its carts.
     assert!(ask(&budgets, &one, 3, 8, now + Duration::from_secs(999)).is_err());
     assert_eq!(
         ask(&budgets, &one, 3, 8, now + Duration::from_secs(1_000)).map_err(|over| over.budget),
@@ -136,13 +136,17 @@ fn what_is_held_at_the_same_time_is_limited() {
 }
 
 #[test]
-fn a_cart_that_is_bought_or_given_back_is_credited() {
+fn sold_and_released_carts_are_credited() {
     let (budgets, now) = (Budgets::new(small()), Instant::now());
-    let one = stranger(1);
+    let one = anonymous(1);
     for number in 1..=20 {
-        assert_eq!(ask(&budgets, &one, number, 6, now), Ok(()), "who buys at once may buy on: {number}");
+        assert_eq!(
+            ask(&budgets, &one, number, 6, now),
+            Ok(()),
+            "immediate purchases never exhaust the budget: {number}"
+        );
         let pay = Command::Cart(cart(number), CartCommand::Cancel);
-        let charge = budgets.begin(&one, &pay, now).expect("nothing is asked for").expect("a cart");
+        let charge = budgets.begin(&one, &pay, now).expect("a checkout needs no budget").expect("a cart");
         let view = CartView {
             id: cart(number),
             state: CartState::Canceled,
@@ -161,18 +165,18 @@ fn a_cart_that_is_bought_or_given_back_is_credited() {
 }
 
 #[test]
-fn a_cart_that_was_refused_something_is_still_open() {
+fn a_cart_with_a_refused_request_still_counts() {
     let (budgets, now) = (Budgets::new(small()), Instant::now());
-    let one = stranger(1);
+    let one = anonymous(1);
     for number in 1..=3 {
         assert_eq!(ask(&budgets, &one, number, 1, now), Ok(()));
         let charge = budgets.begin(&one, &hold(number, 1), now).expect("within the budget").expect("a cart");
         budgets.end(charge, &Ok(Err(Refusal::SeatsTaken(Vec::new()))), now, NOW);
         let pay = budgets.begin(&one, &Command::Cart(cart(number), CartCommand::Cancel), now);
-        budgets.end(pay.expect("nothing is asked for").expect("a cart"), &Ok(Err(Refusal::CartEmpty)), now, NOW);
+        budgets.end(pay.expect("a checkout needs no budget").expect("a cart"), &Ok(Err(Refusal::CartEmpty)), now, NOW);
     }
     assert_eq!(ask(&budgets, &one, 4, 1, now).map_err(|over| over.budget), Err(Budget::Carts));
-    // One that is over counts no longer; one that never was never did.
+    // An ended cart no longer counts. A cart that was never opened never counted.
     let charge = budgets.begin(&one, &hold(1, 1), now).expect("within the budget").expect("a cart");
     budgets.end(charge, &Ok(Err(Refusal::CartExpired)), now, NOW);
     for number in 10..20 {
@@ -185,18 +189,18 @@ fn a_cart_that_was_refused_something_is_still_open() {
 #[test]
 fn a_cart_that_another_network_fills_is_charged_to_its_opener() {
     let (budgets, now) = (Budgets::new(small()), Instant::now());
-    let (opens, fills) = (stranger(1), stranger(2));
+    let (opens, fills) = (anonymous(1), anonymous(2));
     for number in 1..=3 {
         assert_eq!(ask(&budgets, &opens, number, 1, now), Ok(()));
     }
     assert_eq!(ask(&budgets, &fills, 1, 7, now), Ok(()));
     assert_eq!(ask(&budgets, &fills, 2, 1, now).map_err(|over| over.budget), Err(Budget::Held));
-    assert_eq!(ask(&budgets, &fills, 9, 8, now), Ok(()), "what it opens itself is its own");
+    assert_eq!(ask(&budgets, &fills, 9, 8, now), Ok(()), "its own cart is charged to it");
 }
 
-/// However many networks came once, only those that have something here are remembered.
+/// Only networks with charges are remembered, however many came.
 #[test]
-fn networks_that_have_gone_are_forgotten() {
+fn networks_without_charges_are_forgotten() {
     let (budgets, begun) = (Budgets::new(small()), Instant::now());
     let visit = |number: u32, now: Instant| {
         let address = IpAddr::from(number.to_be_bytes());
@@ -213,11 +217,11 @@ fn networks_that_have_gone_are_forgotten() {
     assert!(kept <= 2 * ACCOUNTS_KEPT, "{kept} accounts are kept");
 }
 
-/// A little for long is as much as much for a moment: who holds again and again what has run out is refused at last.
+/// A little for a long time costs as much as much for a moment: repeated expired holds are refused in the end.
 #[test]
-fn holding_again_and_again_fills_the_bucket() {
+fn repeated_holds_fill_the_bucket() {
     let (budgets, begun) = (Budgets::new(small()), Instant::now());
-    let one = stranger(1);
+    let one = anonymous(1);
     let mut refused = 0;
     for round in 0..10u64 {
         let now = begun + Duration::from_secs(1_000 * round);
@@ -229,5 +233,5 @@ fn holding_again_and_again_fills_the_bucket() {
     let opened = (1..=5).filter(|number| ask(&budgets, &one, *number, 1, begun).is_ok()).count();
     assert_eq!(opened, 3);
     let all = Budgets::new(BudgetConfig { carts: 0, held: 0, cart_held: 0, seat_seconds: 0, ..small() });
-    assert!((1..=500).all(|number| ask(&all, &one, number, 20, begun).is_ok()), "0 is as much as one likes");
+    assert!((1..=500).all(|number| ask(&all, &one, number, 20, begun).is_ok()), "0 is no limit");
 }

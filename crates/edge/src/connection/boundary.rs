@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_every_boundary_however_the_bytes_come() {
+    fn every_boundary_is_found_for_all_pieces() {
         // Text; ping; a fragment, a pong in between, the last fragment; empty; long ones.
         let frames = [
             (frame(0x81, 10), Some(1)),

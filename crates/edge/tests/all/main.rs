@@ -1,4 +1,4 @@
-//! Connections and the HTTP API over real sockets, with a real node and with one that answers as each test wants.
+//! Connections and the HTTP API over real sockets, with a real node and with one that answers as each test requires.
 
 mod http_client;
 

@@ -1,4 +1,4 @@
-//! The client port over real sockets, with a node that answers as each test wants.
+//! The client port over real sockets, with a node that answers as each test requires.
 
 mod client;
 mod common;

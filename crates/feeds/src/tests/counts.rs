@@ -1,4 +1,4 @@
-//! Watchers of a session's counts see the counts of each published version, beside watchers of the whole map.
+//! Watchers of a session's counts see the counts of each published version, next to watchers of the whole map.
 
 use boxoffice_core::seat::SeatState;
 use boxoffice_wire::{
@@ -29,7 +29,7 @@ impl Counter {
 
     fn watch(&mut self, name: &str) -> Result<u64, NoFeed> {
         let Watching::Begun(feed) = self.watcher.watch(&session_of(name), View::Counts, None, 0)? else {
-            panic!("{name} is awaited")
+            panic!("{name} is pending")
         };
         self.watcher.release(feed);
         Ok(feed)
@@ -40,10 +40,10 @@ impl Counter {
         let mut frames = Vec::new();
         while self.watcher.pull(self.encoding, 1_000, |event| frames.push(event)) {}
         for event in frames {
-            let FeedEvent::Frame(frame) = event else { panic!("{event:?}, and nothing is awaited") };
+            let FeedEvent::Frame(frame) = event else { panic!("unexpected {event:?}") };
             self.bytes += frame.len();
             let Ok(ServerFrame::Feed(_, event)) = ServerFrame::read(self.encoding, &frame) else { panic!("{frame:?}") };
-            let (told, areas) = match event.read::<CountsSnapshot>(self.encoding).expect("a readable event") {
+            let (seats, areas) = match event.read::<CountsSnapshot>(self.encoding).expect("a readable event") {
                 Event::Snapshot(snapshot) => {
                     assert_eq!((snapshot.epoch, &snapshot.entity), (EPOCH, &session_of(name)));
                     self.snapshots += 1;
@@ -58,8 +58,8 @@ impl Counter {
                 }
                 other @ (Event::Ended(_) | Event::Stale(_)) => panic!("{other:?}"),
             };
-            let shown = replica.at(name, self.version).expect("a version that there was");
-            assert_eq!(told, counts(&shown.seats), "the counts of {name} at {} (P5)", self.version);
+            let shown = replica.at(name, self.version).expect("an existing version");
+            assert_eq!(seats, counts(&shown.seats), "the counts of {name} at {} (P5)", self.version);
             if let Some(areas) = areas {
                 assert_eq!(areas, shown.areas, "the areas of {name} at {}", self.version);
             }
@@ -73,10 +73,10 @@ fn counts_come_without_seats_and_with_their_own_feed_number() {
         let replica = Replica::with(&[("hamlet", 8_000)]);
         let feeds = hub(&replica, 0);
         let mut whole = Reader::new(&replica, &feeds, Encoding::Json);
-        let feed = whole.watch("hamlet").expect("it is there");
+        let feed = whole.watch("hamlet").expect("the entity exists");
         for encoding in [Encoding::Json, Encoding::MsgPack] {
             let mut counter = Counter::new(&feeds, encoding);
-            assert_ne!(counter.watch("hamlet").expect("it is there"), feed);
+            assert_ne!(counter.watch("hamlet").expect("the entity exists"), feed);
             counter.settle(&replica, "hamlet");
             assert_eq!((counter.snapshots, counter.deltas), (1, 0));
             assert!(counter.bytes < 400, "a frame of counts has {} bytes", counter.bytes);
@@ -89,19 +89,19 @@ fn counts_come_without_seats_and_with_their_own_feed_number() {
             assert_eq!((counter.snapshots, counter.deltas), (1, 6));
         }
         whole.settle();
-        assert_eq!((whole.maps["hamlet"].0, feeds.counts()), (13, (2, 1)), "counters have gone, their channel lingers");
+        assert_eq!((whole.maps["hamlet"].0, feeds.counts()), (13, (2, 1)), "the channel outlives its counters");
     });
 }
 
 #[test]
-fn one_view_goes_on_when_the_other_has_no_watchers_any_more() {
+fn one_view_continues_without_watchers_of_the_other() {
     story(async {
         let replica = Replica::with(&[("hamlet", 10)]);
         let feeds = hub(&replica, 20);
         let mut counter = Counter::new(&feeds, Encoding::Json);
-        counter.watch("hamlet").expect("it is there");
+        counter.watch("hamlet").expect("the entity exists");
         let mut whole = Reader::new(&replica, &feeds, Encoding::Json);
-        whole.watch("hamlet").expect("it is there");
+        whole.watch("hamlet").expect("the entity exists");
         drop(whole);
         wait(2_000).await;
         assert_eq!(feeds.counts(), (1, 1));
@@ -122,7 +122,7 @@ fn a_slow_watcher_of_counts_gets_a_snapshot() {
         let replica = Replica::with(&[("hamlet", 100)]);
         let feeds = hub(&replica, 0);
         let mut counter = Counter::new(&feeds, Encoding::MsgPack);
-        counter.watch("hamlet").expect("it is there");
+        counter.watch("hamlet").expect("the entity exists");
         counter.settle(&replica, "hamlet");
         for seat in 0..50 {
             commit(&feeds, &replica, "hamlet", &[(seat, SeatState::Sold)]);

@@ -42,7 +42,7 @@ impl Elsewhere {
         self.says.lock().unwrap_or(NoFeed::Pending)
     }
 
-    fn was_asked(&self) -> Vec<&'static str> {
+    fn requests(&self) -> Vec<&'static str> {
         std::mem::take(&mut self.asked.lock())
     }
 }
@@ -101,13 +101,13 @@ pub(super) fn to(version: u64) -> Commit {
     }
 }
 
-pub(super) fn await_it(watcher: &mut Watcher, tag: u64) {
+pub(super) fn watch_pending(watcher: &mut Watcher, tag: u64) {
     assert_eq!(watcher.watch(&session(), View::Whole, None, tag), Ok(Watching::Awaited));
 }
 
 /// An event that a connection receives.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Received {
     Begun(u64),
     Refused(u64, NoFeed),
     Snapshot(u64),
@@ -117,33 +117,33 @@ pub(super) enum Told {
 }
 
 /// All due events. Watches that begin are released at once.
-pub(super) fn told(watcher: &mut Watcher) -> Vec<Told> {
-    let mut told = Vec::new();
+pub(super) fn receive(watcher: &mut Watcher) -> Vec<Received> {
+    let mut received = Vec::new();
     loop {
         let mut event = Vec::new();
         watcher.pull(Encoding::Json, 1 << 20, |word| event.push(word));
         if event.is_empty() {
-            return told;
+            return received;
         }
         for word in event {
-            told.push(match word {
+            received.push(match word {
                 FeedEvent::Begun { tag, feed } => {
                     watcher.release(feed);
-                    Told::Begun(tag)
+                    Received::Begun(tag)
                 }
-                FeedEvent::Refused { tag, why } => Told::Refused(tag, why),
+                FeedEvent::Refused { tag, why } => Received::Refused(tag, why),
                 FeedEvent::Frame(frame) => match ServerFrame::read(Encoding::Json, &frame).expect("a frame") {
                     ServerFrame::Feed(_, event) => match event.read::<Snapshot>(Encoding::Json).expect("an event") {
                         Event::Snapshot(snapshot) => {
                             assert_eq!(u64::from(snapshot.counts.sold), snapshot.version);
-                            Told::Snapshot(snapshot.version)
+                            Received::Snapshot(snapshot.version)
                         }
                         Event::Delta(delta) => {
                             assert_eq!(u64::from(delta.counts.sold), delta.to);
-                            Told::Delta(delta.from, delta.to)
+                            Received::Delta(delta.from, delta.to)
                         }
-                        Event::Ended(_) => Told::Ended,
-                        Event::Stale(stale_ms) => Told::Stale(stale_ms),
+                        Event::Ended(_) => Received::Ended,
+                        Event::Stale(stale_ms) => Received::Stale(stale_ms),
                     },
                     other => panic!("{other:?}"),
                 },
@@ -163,22 +163,22 @@ fn a_watch_waits_for_the_answer_and_earlier_commits_are_not_lost() {
     story(async {
         let (source, feeds) = begin();
         let (mut one, mut other) = (feeds.watcher(), feeds.watcher());
-        await_it(&mut one, 5);
-        await_it(&mut other, 6);
-        assert_eq!(source.was_asked(), ["begin"], "one question for all who wait");
+        watch_pending(&mut one, 5);
+        watch_pending(&mut other, 6);
+        assert_eq!(source.requests(), ["begin"], "one request for all waiting watches");
         feeds.commit(vec![to(3)]);
         wait(50).await;
         feeds.commit(vec![to(4)]);
         wait(50).await;
-        assert!(told(&mut one).is_empty());
+        assert!(receive(&mut one).is_empty());
         // The answer is older than the commits.
         feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
-        assert_eq!(told(&mut one), [Told::Begun(5), Told::Snapshot(4)]);
-        assert_eq!(told(&mut other), [Told::Begun(6), Told::Snapshot(4)]);
+        assert_eq!(receive(&mut one), [Received::Begun(5), Received::Snapshot(4)]);
+        assert_eq!(receive(&mut other), [Received::Begun(6), Received::Snapshot(4)]);
         feeds.commit(vec![to(5)]);
         wait(50).await;
-        assert_eq!(told(&mut one), [Told::Delta(4, 5)]);
+        assert_eq!(receive(&mut one), [Received::Delta(4, 5)]);
     });
 }
 
@@ -187,16 +187,16 @@ fn a_gap_before_the_answer_repeats_the_request() {
     story(async {
         let (source, feeds) = begin();
         let mut watcher = feeds.watcher();
-        await_it(&mut watcher, 1);
+        watch_pending(&mut watcher, 1);
         feeds.commit(vec![to(5)]);
         wait(50).await;
         feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
-        assert_eq!(source.was_asked(), ["begin", "begin"]);
-        assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(2)]);
+        assert_eq!(source.requests(), ["begin", "begin"]);
+        assert_eq!(receive(&mut watcher), [Received::Begun(1), Received::Snapshot(2)]);
         feeds.initial_state(session(), Ok(at(5)));
         wait(1).await;
-        assert_eq!(told(&mut watcher), [Told::Snapshot(5)]);
+        assert_eq!(receive(&mut watcher), [Received::Snapshot(5)]);
     });
 }
 
@@ -205,23 +205,23 @@ fn another_node_is_asked_in_time_and_a_refusal_reaches_all_watchers() {
     story(async {
         let (source, feeds) = begin();
         let mut watcher = feeds.watcher();
-        await_it(&mut watcher, 1);
+        watch_pending(&mut watcher, 1);
         wait(290).await;
-        assert_eq!(source.was_asked(), ["begin"]);
+        assert_eq!(source.requests(), ["begin"]);
         wait(20).await;
-        assert_eq!(source.was_asked(), ["elsewhere"]);
+        assert_eq!(source.requests(), ["elsewhere"]);
         wait(300).await;
-        assert_eq!(source.was_asked(), ["elsewhere"]);
+        assert_eq!(source.requests(), ["elsewhere"]);
         *source.says.lock() = Some(NoFeed::Unreachable);
         wait(300).await;
-        assert_eq!(source.was_asked(), ["elsewhere"]);
-        assert_eq!(told(&mut watcher), [Told::Refused(1, NoFeed::Unreachable)]);
+        assert_eq!(source.requests(), ["elsewhere"]);
+        assert_eq!(receive(&mut watcher), [Received::Refused(1, NoFeed::Unreachable)]);
         assert_eq!((feeds.counts(), watcher.len()), ((0, 0), 0));
         *source.says.lock() = None;
-        await_it(&mut watcher, 2);
+        watch_pending(&mut watcher, 2);
         feeds.initial_state(session(), Err(NoFeed::NotFound));
         wait(1).await;
-        assert_eq!(told(&mut watcher), [Told::Refused(2, NoFeed::NotFound)]);
+        assert_eq!(receive(&mut watcher), [Received::Refused(2, NoFeed::NotFound)]);
     });
 }
 
@@ -230,20 +230,23 @@ fn two_watches_get_two_answers_and_an_ended_one_gets_none() {
     story(async {
         let (source, feeds) = begin();
         let mut watcher = feeds.watcher();
-        await_it(&mut watcher, 1);
-        await_it(&mut watcher, 2);
+        watch_pending(&mut watcher, 1);
+        watch_pending(&mut watcher, 2);
         let mut gone = feeds.watcher();
-        await_it(&mut gone, 3);
+        watch_pending(&mut gone, 3);
         drop(gone);
         assert_eq!(feeds.counts(), (1, 1));
         feeds.initial_state(session(), Ok(at(1)));
         wait(1).await;
-        // Again, with an answer that has not been pulled yet.
+        // Again, with an answer that was not pulled yet.
         assert_eq!(watcher.watch(&session(), View::Whole, None, 4), Ok(Watching::Awaited));
-        assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Begun(2), Told::Begun(4), Told::Snapshot(1)]);
+        assert_eq!(
+            receive(&mut watcher),
+            [Received::Begun(1), Received::Begun(2), Received::Begun(4), Received::Snapshot(1)]
+        );
         drop(watcher);
         wait(6_000).await;
-        assert_eq!(source.was_asked(), ["begin", "end"]);
+        assert_eq!(source.requests(), ["begin", "end"]);
         assert_eq!(feeds.counts(), (0, 0));
     });
 }
@@ -253,23 +256,23 @@ fn a_lost_source_is_replaced_at_once() {
     story(async {
         let (source, feeds) = begin();
         let mut watcher = feeds.watcher();
-        await_it(&mut watcher, 1);
+        watch_pending(&mut watcher, 1);
         feeds.commit(vec![Commit::lost(session())]);
         wait(1).await;
-        assert_eq!(source.was_asked(), ["begin", "begin"]);
+        assert_eq!(source.requests(), ["begin", "begin"]);
         feeds.initial_state(session(), Ok(at(1)));
         wait(1).await;
-        assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(1)]);
+        assert_eq!(receive(&mut watcher), [Received::Begun(1), Received::Snapshot(1)]);
         // During the restart watchers keep their state and never go back.
         feeds.commit(vec![Commit::lost(session())]);
         wait(30).await;
         feeds.commit(vec![to(3)]);
         wait(30).await;
-        assert!(told(&mut watcher).is_empty());
+        assert!(receive(&mut watcher).is_empty());
         feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
-        assert_eq!(told(&mut watcher), [Told::Snapshot(3)]);
-        assert_eq!(source.was_asked(), ["begin"]);
+        assert_eq!(receive(&mut watcher), [Received::Snapshot(3)]);
+        assert_eq!(source.requests(), ["begin"]);
     });
 }
 
@@ -278,16 +281,16 @@ fn both_views_begin_with_one_answer() {
     story(async {
         let (source, feeds) = begin();
         let (mut whole, mut counter) = (feeds.watcher(), feeds.watcher());
-        await_it(&mut whole, 1);
+        watch_pending(&mut whole, 1);
         feeds.initial_state(session(), Ok(at(1)));
         wait(1).await;
-        assert_eq!(told(&mut whole), [Told::Begun(1), Told::Snapshot(1)]);
+        assert_eq!(receive(&mut whole), [Received::Begun(1), Received::Snapshot(1)]);
         assert_eq!(counter.watch(&session(), View::Counts, None, 2), Ok(Watching::Awaited));
-        assert_eq!(source.was_asked(), ["begin", "begin"]);
+        assert_eq!(source.requests(), ["begin", "begin"]);
         // Commits in between went to the earlier watch and do not come again.
         feeds.initial_state(session(), Ok(at(3)));
         wait(1).await;
-        assert_eq!(told(&mut whole), [Told::Snapshot(3)]);
+        assert_eq!(receive(&mut whole), [Received::Snapshot(3)]);
         let mut event = Vec::new();
         counter.pull(Encoding::Json, 1_000, |word| event.push(word));
         assert!(matches!(event[..], [FeedEvent::Begun { tag: 2, .. }]), "{event:?}");
@@ -304,27 +307,27 @@ fn a_watcher_from_a_node_that_was_ahead_never_goes_back() {
         assert_eq!(other.watch(&session(), View::Whole, has(7), 2), Ok(Watching::Awaited));
         feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
-        assert_eq!(told(&mut watcher), [Told::Begun(1)], "it has more than there is here");
+        assert_eq!(receive(&mut watcher), [Received::Begun(1)], "the watcher is ahead of this node");
         feeds.commit(vec![to(3)]);
         wait(30).await;
-        assert!(told(&mut watcher).is_empty());
+        assert!(receive(&mut watcher).is_empty());
         feeds.commit(vec![to(4), to(5)]);
         wait(30).await;
-        assert_eq!(told(&mut watcher), [Told::Delta(3, 5)], "the one around what it has");
-        assert_eq!(told(&mut other), [Told::Begun(2)]);
+        assert_eq!(receive(&mut watcher), [Received::Delta(3, 5)], "the delta that spans its version");
+        assert_eq!(receive(&mut other), [Received::Begun(2)]);
         wait(30_000).await;
         let mut late = feeds.watcher();
         for _ in 0..10 {
             let Ok(Watching::Begun(feed)) = late.watch(&session(), View::Whole, has(7), 3) else {
-                panic!("it has begun")
+                panic!("a watch that began")
             };
             late.release(feed);
         }
         wait(30_000).await;
-        assert_eq!(told(&mut other), [Told::Snapshot(5)], "what it has was never there");
-        assert!(told(&mut late).is_empty(), "it has not waited as long");
+        assert_eq!(receive(&mut other), [Received::Snapshot(5)], "its version never existed here");
+        assert!(receive(&mut late).is_empty(), "this watch has not waited long enough");
         wait(60_000).await;
-        assert_eq!(told(&mut late), [Told::Snapshot(5)]);
+        assert_eq!(receive(&mut late), [Received::Snapshot(5)]);
     });
 }
 
@@ -365,7 +368,7 @@ fn requests_for_pages_of_purchases_are_repeated() {
         assert_eq!(*source.pages.lock(), [0], "once");
         wait(250).await;
         assert!(read(&mut watcher).is_empty());
-        assert_eq!(*source.pages.lock(), [0, 0], "once more when nothing came");
+        assert_eq!(*source.pages.lock(), [0, 0], "repeated without an answer");
         feeds.purchases_page(id("ada"), 7, vec![purchase(8)]);
         feeds.purchases_page(id("ada"), 0, (1..=2).map(purchase).collect());
         wait(1).await;
@@ -373,6 +376,6 @@ fn requests_for_pages_of_purchases_are_repeated() {
         assert_eq!(*source.pages.lock(), [0, 0, 2]);
         feeds.purchases_page(id("ada"), 2, (3..=4).map(purchase).collect());
         wait(1).await;
-        assert_eq!(read(&mut watcher), [(2, 3)], "what is not published yet is not told");
+        assert_eq!(read(&mut watcher), [(2, 3)], "unpublished purchases are not sent");
     });
 }

@@ -1,5 +1,5 @@
-//! Watchers of products, resources, carts and customers rebuild the committed states and never see a gap. They see each
-//! purchase once, in order.
+//! Watchers of products, resources, carts and customers rebuild the committed states without gaps. They see each purchase once,
+//! in order.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -52,7 +52,7 @@ struct Replica {
     pages: Mutex<usize>,
 }
 
-/// What happens to an entity.
+/// A change of an entity.
 #[derive(Clone, Debug)]
 enum Change {
     /// A product's held units, a resource's days, a cart's deadline or a customer's purchases, by the entity's kind.
@@ -202,7 +202,7 @@ impl FeedSource for Replica {
     }
 
     fn begin_elsewhere(&self, entity: &Entity) -> Result<InitialState, NoFeed> {
-        panic!("{entity} is not awaited")
+        panic!("unexpected request for {entity} elsewhere")
     }
 
     fn end(&self, entity: &Entity) {
@@ -268,7 +268,7 @@ impl Reader {
 
     fn take(&mut self, frame: &Bytes) {
         let Ok(ServerFrame::Feed(feed, event)) = ServerFrame::read(self.encoding, frame) else {
-            panic!("no frame of a feed: {frame:?}");
+            panic!("not a frame of a feed: {frame:?}");
         };
         let entity = self.feeds[&feed].clone();
         let before = self.known.get(&entity).map(|(version, _)| *version);
@@ -356,14 +356,14 @@ impl Reader {
 
     fn check(&mut self, entity: Entity, version: u64, shown: Shown) {
         let committed = self.replica.shown(&entity, version);
-        assert_eq!(Some(&shown), committed.as_ref(), "{entity} was never so at {version} (P14)");
+        assert_eq!(Some(&shown), committed.as_ref(), "{entity} had another state at {version} (P14)");
         self.known.insert(entity, (version, shown));
     }
 
     /// Checks that the purchases follow the last one that was seen.
     fn bought(&mut self, entity: Entity, from: u64, to: u64, purchases: &[Purchase]) {
         let seen = self.known.get(&entity).map_or(0, |(cursor, _)| *cursor);
-        assert_eq!(from, seen, "purchases of {entity} are skipped or doubled");
+        assert_eq!(from, seen, "purchases of {entity} are skipped or repeated");
         assert_eq!(to - from, purchases.len() as u64);
         for (cursor, bought) in (from + 1..).zip(purchases) {
             assert_eq!(*bought, purchase(cursor));
@@ -392,7 +392,7 @@ fn a_tick_is_one_delta_of_each_kind_and_all_share_a_number() {
         let feeds = hub(&replica, 20);
         let mut readers = Encoding::ALL.map(|encoding| Reader::new(&replica, &feeds, encoding));
         for entity in all() {
-            let numbers = readers.each_mut().map(|reader| reader.watch(&entity).expect("it is there"));
+            let numbers = readers.each_mut().map(|reader| reader.watch(&entity).expect("the entity exists"));
             assert_eq!(numbers[0], numbers[1]);
         }
         readers.iter_mut().for_each(Reader::settle);
@@ -409,7 +409,7 @@ fn a_tick_is_one_delta_of_each_kind_and_all_share_a_number() {
             assert_eq!((reader.snapshots, reader.deltas), (6, 7));
             assert!(all().iter().all(|entity| reader.known[entity] == replica.latest(entity)));
         }
-        assert_eq!(*replica.pages.lock(), 0, "who is there from the beginning reads nothing again");
+        assert_eq!(*replica.pages.lock(), 0, "watchers from the beginning read no page");
     });
 }
 
@@ -420,7 +420,7 @@ fn a_slow_watcher_gets_the_newest_state_but_every_purchase() {
         let feeds = hub(&replica, 0);
         let mut slow = Reader::new(&replica, &feeds, Encoding::Json);
         for entity in all() {
-            slow.watch(&entity).expect("it is there");
+            slow.watch(&entity).expect("the entity exists");
         }
         slow.settle();
         for _ in 0..1_500 {
@@ -433,7 +433,7 @@ fn a_slow_watcher_gets_the_newest_state_but_every_purchase() {
         commit(&feeds, &replica, &cart(1), &Change::Inside);
         wait(1).await;
         slow.settle();
-        assert_eq!(slow.deltas, 0, "all have fallen out of their rings");
+        assert_eq!(slow.deltas, 0, "the watcher has fallen out of every ring");
         assert!(all().iter().all(|entity| slow.known[entity] == replica.latest(entity)));
         assert_eq!(slow.known[&customer()].0, 1_500);
         assert_eq!(slow.ended.len(), 1);
@@ -449,7 +449,7 @@ fn a_customer_can_be_resumed_from_any_cursor() {
         let mut reader = Reader::new(&replica, &feeds, Encoding::MsgPack);
         reader.watch(&customer()).expect("customers are always there");
         reader.settle();
-        assert_eq!((reader.snapshots, reader.known[&customer()].0), (1, 0), "nothing yet, and that is said");
+        assert_eq!((reader.snapshots, reader.known[&customer()].0), (1, 0), "an empty snapshot");
         commit(&feeds, &replica, &customer(), &go(1));
         wait(1).await;
         reader.settle();
@@ -460,15 +460,15 @@ fn a_customer_can_be_resumed_from_any_cursor() {
         for (cursor, snapshots, deltas) in [(Some(500), 2, 0), (Some(1), 0, 1), (Some(1_000), 0, 0), (None, 3, 0)] {
             let mut other = Reader::new(&replica, &feeds, Encoding::Json);
             other.known.extend(cursor.map(|cursor| (customer(), (cursor, Shown::Customer))));
-            other.watch(&customer()).expect("it is there");
+            other.watch(&customer()).expect("the entity exists");
             other.settle();
             assert_eq!(other.known[&customer()].0, 1_000);
             assert_eq!((other.snapshots, other.deltas), (snapshots, deltas), "after {cursor:?}");
         }
-        // The hub does not wait for a purchase that never was. Everything comes again, from the first on.
+        // The hub does not wait for a purchase that never existed. Everything is sent again, from the first on.
         let mut other = feeds.watcher();
         let mut frames = Vec::new();
-        watch(&mut other, &customer(), Some(Since::Cursor(5_000))).expect("it is there");
+        watch(&mut other, &customer(), Some(Since::Cursor(5_000))).expect("the entity exists");
         other.pull(Encoding::Json, 1, |event| frames.push(frame_of(event)));
         let text = String::from_utf8(frames[0].to_vec()).expect("JSON");
         assert!(text.contains(r#""from":0,"to":400"#), "{text}");
@@ -481,13 +481,13 @@ fn a_watcher_that_read_ahead_gets_nothing_twice() {
         let replica = Replica::new();
         let feeds = hub(&replica, 20);
         let mut reader = Reader::new(&replica, &feeds, Encoding::MsgPack);
-        reader.watch(&customer()).expect("it is there");
+        reader.watch(&customer()).expect("the entity exists");
         commit(&feeds, &replica, &customer(), &go(1));
         wait(1).await;
         commit(&feeds, &replica, &customer(), &go(3));
         let mut ahead = Reader::new(&replica, &feeds, Encoding::Json);
         ahead.known.insert(customer(), (3, Shown::Customer));
-        ahead.watch(&customer()).expect("it is there");
+        ahead.watch(&customer()).expect("the entity exists");
         ahead.settle();
         assert_eq!((ahead.snapshots, ahead.deltas), (0, 0));
         wait(20).await;
@@ -503,7 +503,7 @@ fn an_ended_cart_gives_its_last_state_and_an_end() {
         let replica = Replica::new();
         let feeds = hub(&replica, 20);
         let mut before = Reader::new(&replica, &feeds, Encoding::Json);
-        before.watch(&cart(1)).expect("it is there");
+        before.watch(&cart(1)).expect("the entity exists");
         before.settle();
         for change in [go(1), Change::End, Change::Inside] {
             commit(&feeds, &replica, &cart(1), &change);
@@ -512,16 +512,16 @@ fn an_ended_cart_gives_its_last_state_and_an_end() {
         before.settle();
         assert_eq!((before.snapshots, before.deltas, before.ended.len()), (1, 1, 1));
         let mut after = Reader::new(&replica, &feeds, Encoding::MsgPack);
-        after.watch(&cart(1)).expect("it is there");
+        after.watch(&cart(1)).expect("the entity exists");
         after.settle();
         assert_eq!((after.snapshots, after.deltas, after.ended.len()), (1, 0, 1));
         assert_eq!(after.known[&cart(1)], replica.latest(&cart(1)));
-        before.watch(&cart(1)).expect("it is there");
+        before.watch(&cart(1)).expect("the entity exists");
         before.settle();
         assert_eq!(
             (before.snapshots, before.deltas, before.ended.len()),
             (1, 1, 2),
-            "who has it all hears the end only"
+            "a watcher with the last state gets only the end"
         );
         wait(1_100).await;
         assert_eq!(feeds.counts(), (0, 0));
@@ -534,7 +534,7 @@ fn too_many_days_are_a_snapshot() {
         let replica = Replica::new();
         let feeds = hub(&replica, 20);
         let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
-        reader.watch(&resource()).expect("it is there");
+        reader.watch(&resource()).expect("the entity exists");
         reader.settle();
         for first in [0, DAYS_MAX as u32] {
             commit(&feeds, &replica, &resource(), &Change::Go((first..first + DAYS_MAX as u32 - 1).collect()));
@@ -556,7 +556,7 @@ fn lost_purchases_are_read_from_the_store() {
         let feeds = hub(&replica, 0);
         let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
         for entity in all() {
-            reader.watch(&entity).expect("it is there");
+            reader.watch(&entity).expect("the entity exists");
         }
         reader.settle();
         for entity in all() {
@@ -626,7 +626,7 @@ proptest! {
                     Step::Change(entity, change) => commit(&feeds, &replica, &entities[entity], &change),
                     Step::Lose(entity) => _ = replica.change(&entities[entity], &go(2)),
                     Step::Wait(ms) => wait(ms).await,
-                    Step::Watch(reader, entity) => _ = readers[reader].watch(&entities[entity]).expect("it is there"),
+                    Step::Watch(reader, entity) => _ = readers[reader].watch(&entities[entity]).expect("the entity exists"),
                     Step::Unwatch(reader, entity) => {
                         let reader = &mut readers[reader];
                         let feed = reader.feeds.iter().find(|(_, of)| **of == entities[entity]);

@@ -17,7 +17,7 @@ fn a_snapshot_then_a_delta_for_each_commit() {
         let feeds = hub(&replica, 0);
         let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
         assert!(!replica.is_watched("hamlet"));
-        reader.watch("hamlet").expect("it is there");
+        reader.watch("hamlet").expect("the entity exists");
         assert!(replica.is_watched("hamlet"));
         reader.settle();
         assert_eq!((reader.snapshots, reader.deltas), (1, 0));
@@ -38,7 +38,7 @@ fn a_tick_makes_one_delta_of_many_commits() {
         let replica = Replica::with(&[("hamlet", 10)]);
         let feeds = hub(&replica, 20);
         let mut reader = Reader::new(&replica, &feeds, Encoding::MsgPack);
-        reader.watch("hamlet").expect("it is there");
+        reader.watch("hamlet").expect("the entity exists");
         reader.settle();
         commit(&feeds, &replica, "hamlet", &[(9, SeatState::Blocked)]);
         wait(1).await;
@@ -66,7 +66,7 @@ fn a_commit_during_a_fan_out_is_published() {
         let feeds = hub(&replica, 20);
         let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
         for name in ["hamlet", "lear"] {
-            reader.watch(name).expect("it is there");
+            reader.watch(name).expect("the entity exists");
         }
         reader.settle();
         let (busy, others) = (feeds.clone(), Arc::clone(&replica));
@@ -90,7 +90,7 @@ fn changed_places_are_published_without_changed_seats() {
         let replica = Replica::with(&[("hamlet", 10)]);
         let feeds = hub(&replica, 20);
         let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
-        reader.watch("hamlet").expect("it is there");
+        reader.watch("hamlet").expect("the entity exists");
         reader.settle();
         let mut frames = Vec::new();
         for held in [7, 3] {
@@ -99,7 +99,7 @@ fn changed_places_are_published_without_changed_seats() {
         wait(20).await;
         reader.watcher.pull(Encoding::Json, 1_000, |event| frames.push(frame_of(event)));
         let texts: Vec<_> = frames.iter().map(|frame| std::str::from_utf8(frame).expect("JSON")).collect();
-        let [text] = texts[..] else { panic!("one delta a tick: {texts:?}") };
+        let [text] = texts[..] else { panic!("one delta per tick: {texts:?}") };
         assert!(text.contains(r#""changes":[]"#), "{text}");
         assert!(text.contains(r#""areas":[{"area":"lawn","free":47,"held":3,"sold":0}]"#), "{text}");
         reader.take(&frames[0]);
@@ -113,9 +113,9 @@ fn a_gap_in_the_commits_gives_a_snapshot_and_the_end_of_a_session_an_end() {
         let replica = Replica::with(&[("hamlet", 10)]);
         let feeds = hub(&replica, 0);
         let mut reader = Reader::new(&replica, &feeds, Encoding::MsgPack);
-        reader.watch("hamlet").expect("it is there");
+        reader.watch("hamlet").expect("the entity exists");
         reader.settle();
-        // A replica that received a snapshot from its leader has no commits in between.
+        // A replica that received a snapshot from its leader lacks the commits in between.
         let lost = replica.change("hamlet", &[(1, SeatState::Held)], &[]);
         assert!(lost.is_some());
         commit(&feeds, &replica, "hamlet", &[(2, SeatState::Held)]);
@@ -138,7 +138,7 @@ fn an_old_commit_does_not_hide_a_lost_one() {
         let replica = Replica::with(&[("hamlet", 10)]);
         let feeds = hub(&replica, 20);
         let mut reader = Reader::new(&replica, &feeds, Encoding::Json);
-        reader.watch("hamlet").expect("it is there");
+        reader.watch("hamlet").expect("the entity exists");
         reader.settle();
         replica.change("hamlet", &[(1, SeatState::Held)], &[]);
         let old =
@@ -159,7 +159,7 @@ fn a_slow_watcher_gets_the_newest_snapshot() {
         let mut slow = Reader::new(&replica, &feeds, Encoding::MsgPack);
         let mut quick = Reader::new(&replica, &feeds, Encoding::MsgPack);
         for reader in [&mut slow, &mut quick] {
-            reader.watch("hamlet").expect("it is there");
+            reader.watch("hamlet").expect("the entity exists");
             reader.settle();
         }
         for seat in 0..300 {

@@ -91,11 +91,11 @@ proptest! {
                     }
                     Step::Wait { ms } => wait(ms).await,
                     Step::Watch { reader, session } => {
-                        readers[reader].watch(SESSIONS[session].0).expect("it is there");
+                        readers[reader].watch(SESSIONS[session].0).expect("the entity exists");
                     }
                     Step::Forget { reader, session } => {
                         readers[reader].maps.remove(SESSIONS[session].0);
-                        readers[reader].watch(SESSIONS[session].0).expect("it is there");
+                        readers[reader].watch(SESSIONS[session].0).expect("the entity exists");
                     }
                     Step::Unwatch { reader, session } => {
                         let reader = &mut readers[reader];

@@ -1,11 +1,11 @@
-//! Watchers are told of feeds that may be stale.
+//! Watchers are notified of feeds that may be stale.
 
 use tokio::time::Instant;
 
 use super::{
     super::{Commit, NoFeed, View, Watching},
     EPOCH,
-    elsewhere::{Elsewhere, Told, at, await_it, begin, session, to, told},
+    elsewhere::{Elsewhere, Received, at, begin, receive, session, to, watch_pending},
     since, story, wait,
 };
 use crate::{Feeds, Watcher};
@@ -13,10 +13,10 @@ use crate::{Feeds, Watcher};
 /// A watcher that has seen version 2.
 async fn watching(feeds: &Feeds) -> Watcher {
     let mut watcher = feeds.watcher();
-    await_it(&mut watcher, 1);
+    watch_pending(&mut watcher, 1);
     feeds.initial_state(session(), Ok(at(2)));
     wait(1).await;
-    assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(2)]);
+    assert_eq!(receive(&mut watcher), [Received::Begun(1), Received::Snapshot(2)]);
     watcher
 }
 
@@ -26,7 +26,7 @@ fn is_led(source: &Elsewhere, feeds: &Feeds, led: bool) {
 }
 
 #[test]
-fn watchers_are_told_once_of_a_long_time_without_a_leader() {
+fn watchers_are_notified_once_of_a_long_time_without_a_leader() {
     story(async {
         let (source, feeds) = begin();
         let mut watcher = watching(&feeds).await;
@@ -34,33 +34,33 @@ fn watchers_are_told_once_of_a_long_time_without_a_leader() {
         wait(1_990).await;
         is_led(&source, &feeds, true);
         wait(5_000).await;
-        assert!(told(&mut watcher).is_empty(), "an election is no age");
+        assert!(receive(&mut watcher).is_empty(), "an election does not make a feed stale");
         is_led(&source, &feeds, false);
         wait(1_990).await;
-        assert!(told(&mut watcher).is_empty());
+        assert!(receive(&mut watcher).is_empty());
         // Another shard's leader changes.
         feeds.leaders_changed();
         wait(20).await;
-        assert_eq!(told(&mut watcher), [Told::Stale(2_010)]);
+        assert_eq!(receive(&mut watcher), [Received::Stale(2_010)]);
         wait(5_000).await;
-        assert!(told(&mut watcher).is_empty());
-        // A new watcher is told after the snapshot, or without one.
+        assert!(receive(&mut watcher).is_empty());
+        // A new watcher is notified after the snapshot, or without one.
         let (mut late, mut resumed) = (feeds.watcher(), feeds.watcher());
         for (watcher, has) in [(&mut late, None), (&mut resumed, Some(since(EPOCH, 4)))] {
             let Ok(Watching::Begun(feed)) = watcher.watch(&session(), View::Whole, has, 2) else {
-                panic!("it has begun")
+                panic!("a watch that began")
             };
             watcher.release(feed);
         }
-        assert_eq!(told(&mut late), [Told::Snapshot(2), Told::Stale(7_010)]);
-        assert_eq!(told(&mut resumed), [Told::Stale(7_010)]);
+        assert_eq!(receive(&mut late), [Received::Snapshot(2), Received::Stale(7_010)]);
+        assert_eq!(receive(&mut resumed), [Received::Stale(7_010)]);
         is_led(&source, &feeds, true);
         feeds.commit(vec![to(3)]);
         wait(30).await;
         for watcher in [&mut watcher, &mut late] {
-            assert_eq!(told(watcher), [Told::Delta(2, 3), Told::Stale(0)]);
+            assert_eq!(receive(watcher), [Received::Delta(2, 3), Received::Stale(0)]);
         }
-        assert_eq!(told(&mut resumed), [Told::Stale(0)]);
+        assert_eq!(receive(&mut resumed), [Received::Stale(0)]);
     });
 }
 
@@ -71,10 +71,10 @@ fn a_feed_that_begins_without_a_leader_is_stale_at_once() {
         is_led(&source, &feeds, false);
         wait(10_000).await;
         let mut watcher = feeds.watcher();
-        await_it(&mut watcher, 1);
+        watch_pending(&mut watcher, 1);
         feeds.initial_state(session(), Ok(at(2)));
         wait(1).await;
-        assert_eq!(told(&mut watcher), [Told::Begun(1), Told::Snapshot(2), Told::Stale(10_001)]);
+        assert_eq!(receive(&mut watcher), [Received::Begun(1), Received::Snapshot(2), Received::Stale(10_001)]);
     });
 }
 
@@ -86,16 +86,16 @@ fn a_feed_that_cannot_restart_is_stale() {
         *source.says.lock() = Some(NoFeed::Unreachable);
         feeds.commit(vec![Commit::lost(session())]);
         wait(1_990).await;
-        assert!(told(&mut watcher).is_empty());
+        assert!(receive(&mut watcher).is_empty());
         wait(20).await;
-        let event = told(&mut watcher);
-        assert!(matches!(event[..], [Told::Stale(2_000..2_020)]), "{event:?}");
+        let event = receive(&mut watcher);
+        assert!(matches!(event[..], [Received::Stale(2_000..2_020)]), "{event:?}");
         // A node is reachable again, and answers after a while.
         *source.says.lock() = None;
         wait(400).await;
-        assert!(told(&mut watcher).is_empty());
+        assert!(receive(&mut watcher).is_empty());
         feeds.initial_state(session(), Ok(at(5)));
         wait(1).await;
-        assert_eq!(told(&mut watcher), [Told::Snapshot(5), Told::Stale(0)]);
+        assert_eq!(receive(&mut watcher), [Received::Snapshot(5), Received::Stale(0)]);
     });
 }

@@ -1,4 +1,4 @@
-//! Draws real bytes for the corpus from simulated clusters.
+//! Collects real bytes for the corpus from simulated clusters.
 
 use std::{collections::BTreeSet, fs};
 
@@ -12,24 +12,24 @@ use bytes::Bytes;
 /// The most bytes that are drawn for a target.
 const DRAWN_BYTES_MAX: usize = 8 * 1024;
 
-/// Longer inputs are not drawn: a search gets less done with them.
+/// Longer inputs are not drawn, because they slow the search down.
 const INPUT_BYTES_MAX: usize = 1_500;
 
 #[test]
-#[ignore = "it writes to the corpus: after a format has changed"]
+#[ignore = "it rewrites the corpus; run it after a format change"]
 fn draw() {
     let mut drawn = Drawn::default();
     for seed in 1..=6 {
         let (_, frames) = run_and_capture_frames(Settings { minutes: 4, nodes: 3 + seed % 3, ..Settings::new(seed) })
-            .expect("it can be simulated");
+            .expect("the simulation runs");
         for (lane, frame) in frames {
             drawn.frame(lane, frame);
         }
     }
-    drawn.keep();
+    drawn.save_all();
 }
 
-/// Everything that was seen, by target.
+/// All bytes that were seen, by target.
 #[derive(Default)]
 struct Drawn {
     consensus: BTreeSet<(usize, Bytes)>,
@@ -90,7 +90,7 @@ impl Drawn {
         add(&mut self.raft, message);
     }
 
-    fn keep(self) {
+    fn save_all(self) {
         let kinds = |bytes: &Bytes| shard::parts(bytes).map(|(kind, ..)| kind).unwrap_or_default();
         let sizes = |bytes: &Bytes| format!("Size{}", bytes.len().ilog2());
         let words = |target: &'static str| move |bytes: &Bytes| node::described(target, bytes).unwrap_or_default();
@@ -115,7 +115,7 @@ impl Drawn {
     }
 }
 
-/// The shortest inputs that say everything: each has a word that no shorter one has.
+/// The shortest inputs that cover all words of the descriptions: each adds a word that no shorter one has.
 fn chosen(inputs: &BTreeSet<(usize, Bytes)>, describe: impl Fn(&Bytes) -> String) -> Vec<Bytes> {
     let (mut known, mut bytes, mut chosen) = (BTreeSet::new(), 0, Vec::new());
     for (length, input) in inputs {
@@ -134,7 +134,7 @@ fn chosen(inputs: &BTreeSet<(usize, Bytes)>, describe: impl Fn(&Bytes) -> String
     chosen
 }
 
-/// Puts inputs into the corpus instead of those that were drawn before.
+/// Replaces the drawn inputs of the corpus.
 fn save(target: &str, inputs: &[Vec<Bytes>]) {
     let before = fs::read_to_string(corpus::path(target)).unwrap_or_default();
     let mut text: String =

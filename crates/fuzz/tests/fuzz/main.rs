@@ -1,9 +1,9 @@
-//! Runs every target: with its corpus, with random changes to it, and under `cargo bolero` with whatever that finds.
+//! Runs every target with its corpus, with random mutations of it, and under `cargo bolero` with the fuzzer's inputs.
 //!
-//! `FUZZ_MS` is how long the random search for a target takes, in milliseconds; `FUZZ_SEED` repeats one. With `FUZZ_SEEDS` the corpus
-//! of a target is written to that directory instead, an input a file, as fuzzers want it.
+//! `FUZZ_MS` is the time of the random search for a target, in milliseconds. `FUZZ_SEED` repeats a search. `FUZZ_SEEDS` writes
+//! the corpus of a target to that directory instead, one input per file, as fuzzers expect.
 //!
-//! All of the crate's tests are in this executable: `cargo bolero` can only link one that uses bolero.
+//! All of the crate's tests are in this executable, because `cargo bolero` can only link one that uses bolero.
 
 mod draw;
 
@@ -26,14 +26,14 @@ use boxoffice_node::decoders as node;
 use boxoffice_shard::decoders as shard;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
-/// How long the random search for a target takes, in milliseconds.
+/// The time of the random search for a target, in milliseconds.
 const SEARCH_MS: u64 = 300;
 
 fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
-/// Checks the whole corpus, then random changes to it.
+/// Checks the whole corpus, then random mutations of it.
 fn search(name: &str) {
     let target = target(name);
     let seeds = corpus::of(name);
@@ -42,7 +42,9 @@ fn search(name: &str) {
         return write(Path::new(&directory), &seeds);
     }
     for seed in &seeds {
-        explained(&format!("{} of {}", seed.name, corpus::path(name).display()), || (target.check)(&seed.bytes));
+        with_input_printed(&format!("{} of {}", seed.name, corpus::path(name).display()), || {
+            (target.check)(&seed.bytes)
+        });
     }
     let inputs: Vec<Vec<u8>> = seeds.into_iter().map(|seed| seed.bytes).collect();
     let number = variable("FUZZ_SEED").unwrap_or_else(|| SmallRng::from_os_rng().random());
@@ -52,7 +54,7 @@ fn search(name: &str) {
     while began.elapsed() < time {
         let input = mutate(&mut rng, &inputs);
         tries += 1;
-        explained(&format!("FUZZ_SEED={number}: {}", input.escape_ascii()), || (target.check)(&input));
+        with_input_printed(&format!("FUZZ_SEED={number}: {}", input.escape_ascii()), || (target.check)(&input));
     }
     println!("{name}: {tries} inputs, FUZZ_SEED={number}");
 }
@@ -64,8 +66,8 @@ fn write(directory: &Path, seeds: &[Seed]) {
     }
 }
 
-/// Says which input it was before a panic goes on.
-fn explained(what: &str, check: impl FnOnce()) {
+/// Prints the input if the check panics.
+fn with_input_printed(what: &str, check: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(check)) {
         eprintln!("the input was {what}");
         resume_unwind(panic);
@@ -85,14 +87,14 @@ macro_rules! tests {
 for_each_target!(tests);
 
 #[test]
-fn what_is_written_to_the_corpus_is_read() {
+fn corpus_inputs_round_trip() {
     for bytes in [&b"GET / HTTP/1.1\r\n\x00\t\\\"'"[..], &[0, 1, 2, 0xff], b"", b"hex:00", b" = "] {
         let seed = Seed { name: "a name".into(), bytes: bytes.to_vec() };
         assert_eq!(corpus::read(corpus::write(&seed).trim_end_matches('\n')), seed);
     }
 }
 
-/// Bytes that were drawn before a format has changed find nothing any more.
+/// Inputs drawn before a format change find nothing any more.
 #[test]
 fn real_bytes_are_accepted() {
     for target in TARGETS {
@@ -103,7 +105,7 @@ fn real_bytes_are_accepted() {
     }
 }
 
-/// Whether a decoder of a target takes these bytes; true for targets that have no bytes of an encoder.
+/// Whether a decoder of a target accepts these bytes. True for targets without bytes of an encoder.
 fn accepts(target: &str, bytes: &[u8]) -> bool {
     match target {
         "link_hello" => links::hello(bytes).is_some(),

@@ -28,7 +28,7 @@ fn bytes_of(frames: &[(Kind, Vec<u8>)]) -> Vec<u8> {
     frames.iter().flat_map(|(kind, body)| encoder.frame(*kind, body)).collect()
 }
 
-/// The decoder's frames from these bytes in pieces that end at `cuts`.
+/// Decodes these bytes in pieces that end at `cuts`.
 fn decode(bytes: &[u8], cuts: &[Index]) -> (Frames, Result<(), Corrupt>) {
     let mut transport: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
     transport.push(bytes.len());
@@ -51,14 +51,14 @@ fn decode(bytes: &[u8], cuts: &[Index]) -> (Frames, Result<(), Corrupt>) {
 
 proptest! {
     #[test]
-    fn frames_come_as_they_were_sent_whatever_the_pieces(frames in frames(), cuts in vec(any::<Index>(), 0..20)) {
+    fn frames_round_trip_in_any_pieces(frames in frames(), cuts in vec(any::<Index>(), 0..20)) {
         let (made, ended) = decode(&bytes_of(&frames), &cuts);
         prop_assert_eq!(ended, Ok(()));
         prop_assert_eq!(made, frames);
     }
 
     #[test]
-    fn no_changed_frame_is_taken(
+    fn no_changed_frame_is_accepted(
         frames in frames(),
         cuts in vec(any::<Index>(), 0..20),
         at in any::<Index>(),
@@ -74,14 +74,14 @@ proptest! {
             before <= at
         });
         let whole: Vec<_> = whole.cloned().collect();
-        // Frames before the changed byte are right. Nothing after it is taken, and the change is noticed at once.
+        // Frames before the changed byte are valid. Nothing after it is accepted, and the change is detected at once.
         let (made, ended) = decode(&bytes, &cuts);
         prop_assert!(ended.is_err());
         prop_assert_eq!(made, whole);
     }
 
     #[test]
-    fn bytes_left_out_or_doubled_are_noticed(frames in frames(), first in any::<Index>(), second in any::<Index>()) {
+    fn missing_or_repeated_bytes_are_detected(frames in frames(), first in any::<Index>(), second in any::<Index>()) {
         prop_assume!(!frames.is_empty());
         let bytes = bytes_of(&frames);
         let (a, b) = (first.index(bytes.len() + 1), second.index(bytes.len() + 1));
@@ -98,13 +98,13 @@ proptest! {
     #[test]
     fn any_bytes_are_safe(bytes in vec(any::<u8>(), 0..300), cuts in vec(any::<Index>(), 0..9)) {
         let (made, _) = decode(&bytes, &cuts);
-        // Each decoded frame is one that a node could have sent.
+        // A node could have sent each decoded frame.
         prop_assert!(bytes.starts_with(&bytes_of(&made)));
     }
 }
 
 #[test]
-fn a_claim_makes_no_room() {
+fn a_claimed_length_allocates_nothing() {
     let mut decoder = Decoder::new(64 << 20);
     let head = Encoder::default().head(Kind::Data(Lane::Bulk), &vec![0; 60 << 20]);
     decoder.room().extend_from_slice(&head);
@@ -116,7 +116,7 @@ fn a_claim_makes_no_room() {
 }
 
 #[test]
-fn the_room_of_a_long_frame_is_given_back() {
+fn the_buffer_of_a_long_frame_is_freed() {
     let (mut encoder, mut decoder) = (Encoder::default(), Decoder::new(64 << 20));
     let bytes = encoder.frame(Kind::Data(Lane::Consensus), &vec![7; 8 << 20]);
     for piece in bytes.chunks(READ_BYTES) {

@@ -19,7 +19,7 @@ pub(crate) const SECRET: &str = "the secret of the cluster";
 pub(crate) const CLUSTER: u128 = 0xc1;
 pub(crate) const LANES: [Lane; 4] = [Lane::Consensus, Lane::Calls, Lane::Feeds, Lane::Bulk];
 
-/// The limit for expected events. Only a broken link takes as long.
+/// Time limit of expected events. Only a broken link takes this long.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The version of every node's table.
@@ -73,7 +73,7 @@ pub(crate) struct Node {
     pub(crate) seen: Arc<Seen>,
 }
 
-/// Settings with which links come and go quickly, and only the smaller number dials.
+/// Settings with short timeouts. Only the smaller number dials.
 pub(crate) fn config() -> PeerConfig {
     PeerConfig {
         heartbeat_ms: 100,
@@ -141,27 +141,28 @@ impl Node {
 
     /// Waits until the last report says that the link is up.
     pub(crate) async fn linked(&self, node: NodeId) {
-        until(&format!("node {} is linked with {node}", self.id), || self.told(node).last() == Some(&true)).await;
+        until(&format!("node {} is linked with {node}", self.id), || self.link_changes(node).last() == Some(&true))
+            .await;
     }
 
     pub(crate) async fn lost(&self, node: NodeId) {
-        until(&format!("node {} has lost {node}", self.id), || self.told(node).last() == Some(&false)).await;
+        until(&format!("node {} has lost {node}", self.id), || self.link_changes(node).last() == Some(&false)).await;
     }
 
     /// The reports about this link so far.
-    pub(crate) fn told(&self, node: NodeId) -> Vec<bool> {
+    pub(crate) fn link_changes(&self, node: NodeId) -> Vec<bool> {
         self.seen.links.lock().iter().filter(|(of, _)| *of == node).map(|(_, up)| *up).collect()
     }
 
     /// Waits for these words in the last error of a link.
-    pub(crate) async fn says(&self, node: NodeId, words: &str) {
+    pub(crate) async fn reports(&self, node: NodeId, words: &str) {
         let last_error = || self.link(node).last_error.unwrap_or_default();
-        let what = format!("node {} says of {node}: {words}", self.id);
+        let what = format!("node {} reports for {node}: {words}", self.id);
         until_else(&what, || last_error().contains(words), last_error).await;
     }
 
     /// The frames from `node` on this lane, in order.
-    pub(crate) fn came(&self, node: NodeId, lane: Lane) -> Vec<Bytes> {
+    pub(crate) fn received(&self, node: NodeId, lane: Lane) -> Vec<Bytes> {
         let frames = self.seen.frames.lock();
         frames.iter().filter(|(from, by, _)| (*from, *by) == (node, lane)).map(|(_, _, frame)| frame.clone()).collect()
     }
@@ -171,26 +172,26 @@ impl Node {
         let full = || match self.net.send(to, lane, frame.clone()) {
             Ok(_) => true,
             Err(NotSent::Full(_) | NotSent::Unreachable(_)) => false,
-            Err(NotSent::TooLong { .. }) => panic!("no frame may be so long"),
+            Err(NotSent::TooLong { .. }) => panic!("the frame is too long"),
         };
         until("the queue has room", full).await;
     }
 
     /// Sends one frame and waits until it has arrived. It is sent again only if the link was lost since.
     pub(crate) async fn reaches(&self, other: &Node, lane: Lane, frame: &'static [u8]) {
-        let what = format!("{frame:?} has come to {}", other.id);
+        let what = format!("{frame:?} has arrived at {}", other.id);
         let wait = async {
             loop {
-                let told = self.told(other.id).len();
+                let changes = self.link_changes(other.id).len();
                 self.send(other.id, lane, Bytes::from_static(frame)).await;
-                let came = || other.came(self.id, lane).iter().any(|came| came == frame);
-                until(&what, || came() || self.told(other.id).len() > told).await;
+                let came = || other.received(self.id, lane).iter().any(|came| came == frame);
+                until(&what, || came() || self.link_changes(other.id).len() > changes).await;
                 if came() {
                     break;
                 }
             }
         };
-        assert!(tokio::time::timeout(TIMEOUT, wait).await.is_ok(), "this does not happen: {what}");
+        assert!(tokio::time::timeout(TIMEOUT, wait).await.is_ok(), "timed out: {what}");
     }
 }
 
@@ -218,6 +219,6 @@ async fn until_else(what: &str, mut done: impl FnMut() -> bool, instead: impl Fn
         }
     };
     if tokio::time::timeout(TIMEOUT, wait).await.is_err() {
-        panic!("this does not happen: {what}; instead: {}", instead());
+        panic!("timed out: {what}; instead: {}", instead());
     }
 }

@@ -62,8 +62,9 @@ async fn nodes_with_certificates_of_one_authority_are_linked() {
         one.send(2, Lane::Bulk, Bytes::from(vec![number; 100_000])).await;
         two.send(1, Lane::Calls, Bytes::from(vec![number; 10])).await;
     }
-    until("all have come", || two.came(1, Lane::Bulk).len() == 100 && one.came(2, Lane::Calls).len() == 100).await;
-    assert!((0..100_u8).zip(two.came(1, Lane::Bulk)).all(|(number, came)| came == vec![number; 100_000]));
+    until("all have come", || two.received(1, Lane::Bulk).len() == 100 && one.received(2, Lane::Calls).len() == 100)
+        .await;
+    assert!((0..100_u8).zip(two.received(1, Lane::Bulk)).all(|(number, came)| came == vec![number; 100_000]));
     one.reaches(&two, Lane::Consensus, b"and consensus").await;
 }
 
@@ -72,16 +73,16 @@ async fn a_certificate_of_another_authority_is_refused_by_both_sides() {
     let (authority, other) = (Authority::new(), Authority::new());
     let (one, two) = (Node::with(1, with(authority.files("node-1"))), Node::with(2, with(other.files("node-2"))));
     know_each_other(&one, &two);
-    one.says(2, "invalid peer certificate").await;
-    // The acceptor knows the dialer's authority and the dialer does not know the acceptor's, and the other way round.
+    one.reports(2, "invalid peer certificate").await;
+    // The acceptor trusts the dialer's authority but not the other way round, and vice versa.
     let trusting = PeerTls { authority: other.path("authority.pem"), ..authority.files("node-3") };
     let three = Node::with(3, with(trusting));
     three.knows(&[(4, two.address())]);
     let two_as_four = Node::with(4, with(other.files("node-4")));
     three.knows(&[(4, two_as_four.address())]);
     two_as_four.knows(&[(3, three.address())]);
-    until("the caller is turned away", || two_as_four.net.port_counts().aborted > 0).await;
-    assert_eq!((one.told(2), three.told(4), two_as_four.told(3)), (vec![], vec![], vec![]));
+    until("the caller is refused", || two_as_four.net.port_counts().aborted > 0).await;
+    assert_eq!((one.link_changes(2), three.link_changes(4), two_as_four.link_changes(3)), (vec![], vec![], vec![]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -90,13 +91,13 @@ async fn a_certificate_for_another_node_is_refused() {
     // The acceptor's certificate is for another node, and the dialer notices.
     let (one, two) = (Node::with(1, with(authority.files("node-1"))), Node::with(2, with(authority.files("node-7"))));
     know_each_other(&one, &two);
-    one.says(2, "invalid peer certificate").await;
+    one.reports(2, "invalid peer certificate").await;
     // The dialer's certificate is for another node, and the acceptor notices.
     let (one, two) = (Node::with(1, with(authority.files("node-8"))), Node::with(2, with(authority.files("node-2"))));
     know_each_other(&one, &two);
-    two.says(1, "refused: node 1 has no certificate for the name node-1").await;
-    one.says(2, "refused by the other side: node 1 has no certificate for the name node-1").await;
-    assert_eq!((one.told(2), two.told(1)), (vec![], vec![]));
+    two.reports(1, "refused: node 1 has no certificate for the name node-1").await;
+    one.reports(2, "refused by the other side: node 1 has no certificate for the name node-1").await;
+    assert_eq!((one.link_changes(2), two.link_changes(1)), (vec![], vec![]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -106,12 +107,12 @@ async fn renewed_certificates_are_for_new_links_and_cut_none() {
     let [one, two] = [(1, 0), (2, 1)].map(|(id, place): (u64, usize)| Node::with(id, with(files[place].clone())));
     link_all(&[&one, &two]).await;
     assert!(!one.net.reload_certificates().unwrap(), "nothing has changed");
-    // Another authority signs from now on. A node that does not know it refuses its certificates.
+    // Another authority signs from now on. A node that does not trust it refuses its certificates.
     let three = Node::with(3, with(next.files("node-3")));
     one.knows(&[(2, two.address()), (3, three.address())]);
     two.knows(&[(1, one.address()), (3, three.address())]);
     three.knows(&[(1, one.address()), (2, two.address())]);
-    one.says(3, "invalid peer certificate").await;
+    one.reports(3, "invalid peer certificate").await;
     for (name, files) in ["node-1", "node-2"].into_iter().zip(&files) {
         let renewed = next.files(name);
         let pairs = [
@@ -125,11 +126,11 @@ async fn renewed_certificates_are_for_new_links_and_cut_none() {
     one.linked(3).await;
     two.linked(3).await;
     one.reaches(&two, Lane::Calls, b"over the link that stands").await;
-    assert_eq!((one.told(2), two.told(1)), (vec![true], vec![true]), "that link was never lost");
+    assert_eq!((one.link_changes(2), two.link_changes(1)), (vec![true], vec![true]), "that link was never lost");
     // Half a file changes nothing.
     fs::write(&files[0].certificate, "-----BEGIN CERTIFICATE-----").unwrap();
     assert!(one.net.reload_certificates().is_err());
-    assert!(!one.net.reload_certificates().unwrap(), "said once");
+    assert!(!one.net.reload_certificates().unwrap(), "reported once");
     one.reaches(&three, Lane::Calls, b"as before").await;
 }
 
@@ -138,21 +139,21 @@ async fn one_unencrypted_side_is_refused() {
     let authority = Authority::new();
     let (one, two) = (Node::new(1), Node::with(2, with(authority.files("node-2"))));
     know_each_other(&one, &two);
-    one.says(2, "is it encrypted on one side only?").await;
+    one.reports(2, "is it encrypted on one side only?").await;
     let (one, two) = (Node::with(1, with(authority.files("node-1"))), Node::new(2));
     know_each_other(&one, &two);
     until("it is counted", || two.net.port_counts().aborted > 0).await;
-    assert!(one.told(2).is_empty());
+    assert!(one.link_changes(2).is_empty());
 }
 
 #[tokio::test]
-async fn files_that_cannot_be_used_are_named() {
+async fn unusable_files_are_named() {
     let authority = Authority::new();
     let right = authority.files("node-1");
-    let said = |tls: PeerTls| match open(with(tls)) {
+    let error_of = |tls: PeerTls| match open(with(tls)) {
         Err(PeersError::Tls { file, what }) => (file.file_name().unwrap().to_string_lossy().into_owned(), what),
         Err(other) => panic!("{other}"),
-        Ok(_) => panic!("it was taken"),
+        Ok(_) => panic!("the files were accepted"),
     };
     let text = authority.path("text");
     fs::write(&text, "no PEM at all").unwrap();
@@ -161,19 +162,22 @@ async fn files_that_cannot_be_used_are_named() {
     fs::write(&broken, certificate.replacen("MII", "M!!", 1)).unwrap();
     let absent = |file: &str| Path::new("/nowhere").join(file);
     let of = |file: &str, what: &str| (file.to_owned(), what.to_owned());
-    let (file, what) = said(PeerTls { certificate: absent("a"), ..right.clone() });
+    let (file, what) = error_of(PeerTls { certificate: absent("a"), ..right.clone() });
     assert!(file == "a" && what.starts_with("it cannot be read: "), "{file}: {what}");
-    let (file, what) = said(PeerTls { key: absent("k"), ..right.clone() });
+    let (file, what) = error_of(PeerTls { key: absent("k"), ..right.clone() });
     assert!(file == "k" && what.starts_with("it cannot be read: "), "{file}: {what}");
     assert_eq!(
-        said(PeerTls { certificate: text.clone(), ..right.clone() }),
+        error_of(PeerTls { certificate: text.clone(), ..right.clone() }),
         of("text", "it has no certificate in PEM")
     );
-    assert_eq!(said(PeerTls { authority: text.clone(), ..right.clone() }), of("text", "it has no certificate in PEM"));
-    let (file, what) = said(PeerTls { key: text, ..right.clone() });
+    assert_eq!(
+        error_of(PeerTls { authority: text.clone(), ..right.clone() }),
+        of("text", "it has no certificate in PEM")
+    );
+    let (file, what) = error_of(PeerTls { key: text, ..right.clone() });
     assert!(file == "text" && what.starts_with("it has no private key that can be read"), "{what}");
-    let (file, what) = said(PeerTls { authority: broken, ..right.clone() });
+    let (file, what) = error_of(PeerTls { authority: broken, ..right.clone() });
     assert!(file == "broken" && what.starts_with("it is not a PEM file that can be read"), "{what}");
-    let (file, what) = said(PeerTls { key: authority.files("node-2").key, ..right });
+    let (file, what) = error_of(PeerTls { key: authority.files("node-2").key, ..right });
     assert!(file == "node-1.pem" && what.contains("does not go with the key"), "{what}");
 }

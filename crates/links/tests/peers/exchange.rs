@@ -21,9 +21,14 @@ async fn exchange(from: &Node, to: &Node, frames: usize) {
         }
     }
     for (index, lane) in LANES.into_iter().enumerate() {
-        until(&format!("{lane:?} from {} to {}", from.id, to.id), || to.came(from.id, lane).len() >= frames).await;
+        until(&format!("{lane:?} from {} to {}", from.id, to.id), || to.received(from.id, lane).len() >= frames).await;
         let sent: Vec<_> = (0..frames).map(|number| frame(index, number)).collect();
-        assert!(to.came(from.id, lane) == sent, "{lane:?} from {} to {} is not what was sent", from.id, to.id);
+        assert!(
+            to.received(from.id, lane) == sent,
+            "{lane:?} from {} to {} differs from the sent frames",
+            from.id,
+            to.id
+        );
     }
 }
 
@@ -34,14 +39,15 @@ async fn two_nodes_exchange_frames_of_any_length_on_all_lanes_in_order() {
     tokio::join!(exchange(&one, &two, 300), exchange(&two, &one, 300));
     let turn = Bytes::from(vec![7; 20 << 20]);
     two.send(1, Lane::Consensus, turn.clone()).await;
-    until("the long frame", || one.came(2, Lane::Consensus).last() == Some(&turn)).await;
-    until("what has come is counted as sent", || two.link(1).frames_sent == one.link(2).frames_received).await;
+    until("the long frame arrives", || one.received(2, Lane::Consensus).last() == Some(&turn)).await;
+    until("the counts of sent and received frames agree", || two.link(1).frames_sent == one.link(2).frames_received)
+        .await;
     let (sent, received) = (two.link(1), one.link(2));
     assert_eq!((sent.frames_sent, sent.bytes_sent), (received.frames_received, received.bytes_received));
     assert_eq!(sent.frames_sent, 4 * 300 + 1);
     assert_eq!((sent.queued, sent.up), (0, true));
     assert_eq!(sent.program.as_deref(), Some(concat!("boxoffice ", env!("CARGO_PKG_VERSION"))));
-    assert_eq!((one.told(2), two.told(1)), (vec![true], vec![true]));
+    assert_eq!((one.link_changes(2), two.link_changes(1)), (vec![true], vec![true]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -69,6 +75,6 @@ async fn a_frame_that_is_too_long_or_for_an_unknown_node_is_refused() {
     let long = Bytes::from(vec![0; 1_001]);
     assert_eq!(one.net.send(2, Lane::Calls, long.clone()), Err(NotSent::TooLong { node: 2, bytes: 1_001 }));
     one.send(2, Lane::Calls, long.slice(1..)).await;
-    until("the longest frame", || two.came(1, Lane::Calls).len() == 1).await;
+    until("the longest frame", || two.received(1, Lane::Calls).len() == 1).await;
     assert_eq!(one.net.send(3, Lane::Calls, Bytes::new()), Err(NotSent::Unreachable(3)));
 }

@@ -1,4 +1,4 @@
-//! Links between nodes, over real sockets and through a proxy that spoils what passes.
+//! Links between nodes, over real sockets and through a proxy that injects faults.
 
 mod common;
 mod proxy;
@@ -6,5 +6,5 @@ mod proxy;
 mod encrypted;
 mod exchange;
 mod faults;
+mod lifecycle;
 mod refusals;
-mod standing;

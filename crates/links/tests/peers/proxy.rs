@@ -1,4 +1,4 @@
-//! A proxy that disturbs a link.
+//! A proxy that injects faults into a link.
 
 use std::{
     net::SocketAddr,
@@ -21,25 +21,25 @@ use tokio::{
 /// The treatment of the bytes of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Way {
-    /// They pass.
+pub(crate) enum Flow {
+    /// Bytes pass.
     Open = 0,
-    /// They are not read.
+    /// Bytes are not read.
     Held = 1,
-    /// They are dropped, and a close of one side does not reach the other.
+    /// Bytes are dropped, and a close of one side does not reach the other.
     Swallowed = 2,
-    /// They pass one at a time, 5 ms apart.
+    /// Bytes pass one at a time, 5 ms apart.
     Trickling = 3,
 }
 
 #[derive(Default)]
 struct Direction {
     way: AtomicU8,
-    /// The next byte that passes is changed.
+    /// Corrupts the next byte that passes.
     spoil: AtomicBool,
 }
 
-/// The connecting side is left, and the target is right.
+/// The connecting side is on the left, the target on the right.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     rightward: Arc<Direction>,
@@ -72,17 +72,17 @@ impl Proxy {
         Proxy { address, rightward, leftward, cut, task: task.abort_handle() }
     }
 
-    pub(crate) fn set(&self, rightward: Way, leftward: Way) {
+    pub(crate) fn set(&self, rightward: Flow, leftward: Flow) {
         self.rightward.way.store(rightward as u8, Relaxed);
         self.leftward.way.store(leftward as u8, Relaxed);
     }
 
-    /// Changes the next byte that passes to the right.
-    pub(crate) fn spoil_one(&self) {
+    /// Corrupts the next byte that passes to the right.
+    pub(crate) fn corrupt_one(&self) {
         self.rightward.spoil.store(true, Relaxed);
     }
 
-    /// Ends every connection that passes here.
+    /// Closes every connection through this proxy.
     pub(crate) fn cut(&self) {
         self.cut.send_modify(|cuts| *cuts += 1);
     }
@@ -104,18 +104,18 @@ async fn pump(from: OwnedReadHalf, to: OwnedWriteHalf, direction: Arc<Direction>
 }
 
 async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, direction: &Direction) -> std::io::Result<()> {
-    let is = |way: Way| direction.way.load(Relaxed) == way as u8;
+    let is = |way: Flow| direction.way.load(Relaxed) == way as u8;
     let short = Duration::from_millis(5);
     let mut read = vec![0; 16 * 1024];
     loop {
-        while is(Way::Held) {
+        while is(Flow::Held) {
             tokio::time::sleep(short).await;
         }
         let length = from.read(&mut read).await.unwrap_or(0);
-        while is(Way::Held) {
+        while is(Flow::Held) {
             tokio::time::sleep(short).await;
         }
-        if is(Way::Swallowed) {
+        if is(Flow::Swallowed) {
             if length == 0 {
                 std::future::pending::<()>().await;
             }
@@ -128,7 +128,7 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, direction: &Direc
             read[length / 2] ^= 0x10;
         }
         let mut rest = &read[..length];
-        while is(Way::Trickling) && !rest.is_empty() {
+        while is(Flow::Trickling) && !rest.is_empty() {
             to.write_all(&rest[..1]).await?;
             rest = &rest[1..];
             tokio::time::sleep(short).await;

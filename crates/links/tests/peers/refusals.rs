@@ -30,17 +30,17 @@ fn raw(number: u64, kind: u8, body: &[u8]) -> Vec<u8> {
 /// The version of the link protocol.
 const VERSION: u16 = 5;
 
-/// The hello of a node that knows everything but the secret.
+/// The hello of a node that lacks only the secret.
 fn hello(version: u16, node: u64, to: u64) -> Vec<u8> {
     hello_of(version, node, to, 0)
 }
 
 /// A hello for one of the two connections of a link.
-fn hello_of(version: u16, node: u64, to: u64, road: u8) -> Vec<u8> {
+fn hello_of(version: u16, node: u64, to: u64, kind_of_connection: u8) -> Vec<u8> {
     // The durable position: disk, process, last record.
-    let standing = (5_u64, 1_u64, 1_u64);
-    let said = ([7_u8; 32], CLUSTER, node, 5_u128, 99_u64, to, road, "forger", TABLE, standing);
-    [b"boxoffic", &version.to_le_bytes()[..], &postcard::to_allocvec(&said).unwrap()].concat()
+    let position = (5_u64, 1_u64, 1_u64);
+    let fields = ([7_u8; 32], CLUSTER, node, 5_u128, 99_u64, to, kind_of_connection, "forger", TABLE, position);
+    [b"boxoffic", &version.to_le_bytes()[..], &postcard::to_allocvec(&fields).unwrap()].concat()
 }
 
 async fn frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
@@ -51,12 +51,12 @@ async fn frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
     (head[4], body)
 }
 
-/// Answers the hello of the dialer `to` as `node`, for the connection that it dials, and returns the dialer's proof.
+/// Answers the hello of the dialer `to` as `node`, for the connection that it dials. Returns the dialer's proof.
 async fn proof_for(stream: &mut TcpStream, node: u64, to: u64) -> Vec<u8> {
-    let (kind, heard) = frame(stream).await;
+    let (kind, hello) = frame(stream).await;
     assert_eq!(kind, HELLO);
-    let said: ([u8; 32], u128, u64, u128, u64, u64, u8, &str) = postcard::from_bytes(&heard[10..]).unwrap();
-    stream.write_all(&raw(0, HELLO, &hello_of(VERSION, node, to, said.6))).await.unwrap();
+    let fields: ([u8; 32], u128, u64, u128, u64, u64, u8, &str) = postcard::from_bytes(&hello[10..]).unwrap();
+    stream.write_all(&raw(0, HELLO, &hello_of(VERSION, node, to, fields.6))).await.unwrap();
     let (kind, proof) = frame(stream).await;
     assert_eq!(kind, PROOF);
     proof
@@ -64,7 +64,7 @@ async fn proof_for(stream: &mut TcpStream, node: u64, to: u64) -> Vec<u8> {
 
 /// The refusal of the other side after these first bytes.
 async fn refused(to: &Node, bytes: &[u8]) -> String {
-    let mut stream = TcpStream::connect(to.address()).await.expect("it listens");
+    let mut stream = TcpStream::connect(to.address()).await.expect("the node listens");
     stream.write_all(bytes).await.expect("it is read");
     let (kind, reason) = frame(&mut stream).await;
     assert_eq!(kind, REFUSAL);
@@ -78,8 +78,8 @@ async fn another_cluster() {
     two.knows(&[(1, one.address())]);
     let words =
         "node 1 is of cluster 000000000000000000000000000000c1, node 2 of cluster 000000000000000000000000000000c2";
-    one.says(2, &format!("refused by the other side: {words}")).await;
-    two.says(1, &format!("a caller from 127.0.0.1: refused: {words}")).await;
+    one.reports(2, &format!("refused by the other side: {words}")).await;
+    two.reports(1, &format!("a caller from 127.0.0.1: refused: {words}")).await;
     assert!(two.net.port_counts().refused > 0);
     assert_eq!(two.seen.offered.lock().len(), 0);
 }
@@ -90,8 +90,8 @@ async fn another_secret() {
         (Node::new(1), Node::with(2, PeerConfig { secret: Secret("another secret of it".into()), ..config() }));
     one.knows(&[(2, two.address())]);
     two.knows(&[(1, one.address())]);
-    one.says(2, "refused by the other side: node 1 does not know the secret that node 2 has").await;
-    two.says(1, "refused: node 1 does not know the secret that node 2 has").await;
+    one.reports(2, "refused by the other side: node 1 does not know the secret that node 2 has").await;
+    two.reports(1, "refused: node 1 does not know the secret that node 2 has").await;
     let short = open(PeerConfig { secret: Secret(SECRET[..15].into()), ..config() });
     assert!(matches!(short, Err(PeersError::ShortSecret)));
 }
@@ -107,12 +107,12 @@ async fn an_acceptor_without_the_secret_is_refused() {
             let proof = proof_for(&mut stream, 2, 1).await;
             // The dialer's own proof does not prove the acceptor.
             stream.write_all(&raw(1, WELCOME, &proof)).await.unwrap();
-            // It closes the connection, with or without a refusal.
+            // The dialer closes the connection, with or without a refusal.
             let _ = stream.read_to_end(&mut Vec::new()).await;
         }
     });
-    one.says(2, "refused: node 2 does not know the secret that node 1 has").await;
-    assert!(one.told(2).is_empty());
+    one.reports(2, "refused: node 2 does not know the secret that node 1 has").await;
+    assert!(one.link_changes(2).is_empty());
     forger.abort();
 }
 
@@ -129,39 +129,39 @@ async fn another_version() {
 async fn two_nodes_with_one_number() {
     let (one, other) = (Node::new(1), Node::new(1));
     other.knows(&[(2, one.address())]);
-    other.says(2, "refused by the other side: two processes run as node 1").await;
+    other.reports(2, "refused by the other side: two processes run as node 1").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn addresses_of_other_nodes_are_refused() {
     let (one, three) = (Node::new(1), Node::new(3));
     one.knows(&[(2, one.address())]);
-    one.says(2, "the address of node 2 leads back to node 1 itself").await;
+    one.reports(2, "the address of node 2 leads back to node 1 itself").await;
     one.knows(&[(2, three.address())]);
-    one.says(2, "the address of node 2 leads to node 3").await;
+    one.reports(2, "the address of node 2 leads to node 3").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unlisted_node_is_refused() {
     let (one, two) = (Node::new(1), Node::new(2));
     one.knows(&[(2, two.address())]);
-    one.says(2, "node 1 is not in the table of the node it calls").await;
+    one.reports(2, "node 1 is not in the table of the node it calls").await;
     two.knows(&[(1, one.address())]);
     one.linked(2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_with_a_later_table_is_let_in() {
+async fn a_node_with_a_later_table_is_accepted() {
     let (one, two) = (Node::new(1), Node::new(2));
     two.seen.open.store(true, Relaxed);
     one.knows(&[(2, two.address())]);
     one.linked(2).await;
     assert!(two.seen.offered.lock().iter().all(|hello| (hello.node, hello.table) == (1, TABLE)));
     two.reaches(&one, Lane::Calls, b"who led?").await;
-    // The table has arrived and does not list it.
+    // The table has arrived and does not list node 1.
     two.seen.open.store(false, Relaxed);
     two.knows(&[]);
-    one.says(2, "node 1 is not in the table of the node it calls").await;
+    one.reports(2, "node 1 is not in the table of the node it calls").await;
     assert_eq!(two.net.links(), [], "it is in no table");
 }
 
@@ -171,26 +171,27 @@ async fn a_rejected_node_is_refused() {
     two.seen.strict.store(true, Relaxed);
     one.knows(&[(2, two.address())]);
     two.knows(&[(1, one.address())]);
-    one.says(2, "refused by the other side: node 2 does not take node 1: disk d1 was removed").await;
+    one.reports(2, "refused by the other side: node 2 does not take node 1: disk d1 was removed").await;
     let offered = two.seen.offered.lock().first().cloned().expect("it was asked");
     assert_eq!((offered.cluster, offered.node, offered.disk, offered.version), (CLUSTER, 1, 0xd1, VERSION));
     assert_eq!(offered.program, concat!("boxoffice ", env!("CARGO_PKG_VERSION")));
     one.seen.strict.store(true, Relaxed);
-    one.says(2, "refused: node 1 does not take node 2: disk d2 was removed").await;
-    two.says(1, "refused by the other side: node 1 does not take node 2").await;
+    one.reports(2, "refused: node 1 does not take node 2: disk d2 was removed").await;
+    two.reports(1, "refused by the other side: node 1 does not take node 2").await;
     [&one, &two].iter().for_each(|node| node.seen.strict.store(false, Relaxed));
     one.linked(2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_removed_node_is_told_only_by_a_node_that_knows_the_secret() {
+async fn only_nodes_with_the_secret_can_report_a_removal() {
     let (one, two) = (Node::new(1), Node::new(2));
     two.seen.strict.store(true, Relaxed);
     two.seen.permanent.store(true, Relaxed);
-    // A removed node is told so, although no table lists it.
+    // A removed node learns so, although no table lists it.
     one.knows(&[(2, two.address())]);
-    one.says(2, "refused by the other side for good: disk d1 was removed").await;
-    until("the node itself is told", || one.seen.removals.lock().contains(&(2, "disk d1 was removed".into()))).await;
+    one.reports(2, "refused by the other side for good: disk d1 was removed").await;
+    until("the node itself is notified", || one.seen.removals.lock().contains(&(2, "disk d1 was removed".into())))
+        .await;
     assert_eq!(one.link(2).refused.as_deref(), Some("refused by the other side for good: disk d1 was removed"));
 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -205,7 +206,7 @@ async fn a_removed_node_is_told_only_by_a_node_that_knows_the_secret() {
             let _ = stream.read(&mut [0; 64]).await;
         }
     });
-    three.says(4, "refused: node 4 does not know the secret that node 3 has").await;
+    three.reports(4, "refused: node 4 does not know the secret that node 3 has").await;
     assert_eq!(*three.seen.removals.lock(), []);
     forger.abort();
 }
@@ -222,7 +223,7 @@ async fn unknown_callers_cost_little_and_are_counted() {
     let mut open = Vec::new();
     for bytes in says {
         for _ in 0..10 {
-            let mut stream = TcpStream::connect(two.address()).await.expect("it listens");
+            let mut stream = TcpStream::connect(two.address()).await.expect("the node listens");
             stream.write_all(bytes).await.expect("it is read");
             open.push(stream);
         }
@@ -239,5 +240,5 @@ async fn unknown_callers_cost_little_and_are_counted() {
     .await;
     assert_eq!(two.net.port_counts().corrupt, 0);
     one.reaches(&two, Lane::Calls, b"as before").await;
-    assert_eq!((one.told(2), two.told(1)), (vec![true], vec![true]));
+    assert_eq!((one.link_changes(2), two.link_changes(1)), (vec![true], vec![true]));
 }

@@ -1,4 +1,4 @@
-//! Carts live beside what they hold: hash prefixes of the rules and ranges of the shards, together.
+//! Carts live in the shard of their inventory: hash prefixes of the rules and ranges of the shards together.
 
 use boxoffice_core::id::{CartToken, Entity, Id, hash64};
 use boxoffice_shard::ring::shard_of;

@@ -1,5 +1,5 @@
-//! Several nodes as one cluster, linked over loopback: they join, sell wherever they are asked, lose a leader, grow and
-//! shrink. What real processes go through is tested at the top level.
+//! Several nodes as one cluster, linked over loopback: they join, sell at any node, lose a leader, grow and shrink. The tests of
+//! the program use real processes.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the clock as it likes")]
 
@@ -41,7 +41,7 @@ fn three_nodes_become_a_cluster_and_any_of_them_sells() {
 }
 
 #[test]
-fn a_lost_node_costs_nothing_that_was_answered() {
+fn a_lost_node_loses_nothing_acknowledged() {
     let mut machines = Machines::of_three();
     for shelf in 0..8 {
         machines.must(1, Command::Product(product(shelf), ProductCommand::Put(stock_of(1_000))), shelf + 1);
@@ -57,7 +57,7 @@ fn a_lost_node_costs_nothing_that_was_answered() {
         for buyer in 8..16 {
             buy(&machines, alive, 100 * round + buyer, buyer % 8);
         }
-        // What was held through the dead node is held still, and can be bought at another.
+        // A hold made through the dead node still exists, and can be bought at another node.
         machines.cart(alive, 100 * round + 50, machines::checkout(), 2);
         machines.restart(dead);
         machines.all_ready();
@@ -69,7 +69,7 @@ fn a_lost_node_costs_nothing_that_was_answered() {
 }
 
 #[test]
-fn a_fourth_node_takes_its_share_and_gives_it_back() {
+fn a_fourth_node_takes_its_share_and_drains() {
     let mut machines = Machines::of_three();
     for shelf in 0..8 {
         machines.must(1, Command::Product(product(shelf), ProductCommand::Put(stock_of(1_000))), shelf + 1);
@@ -83,7 +83,7 @@ fn a_fourth_node_takes_its_share_and_gives_it_back() {
         buy(&machines, 1 + buyer % 4, buyer, buyer % 8);
     }
     machines.must(1, Command::Cluster(ClusterCommand::Drain { node: 2, force: false }), 77);
-    machines.until("the second is gone", Duration::from_secs(30), |machines| {
+    machines.until("the second has left", Duration::from_secs(30), |machines| {
         machines.view(1).members[&2].state == MemberState::Gone
     });
     machines.ended(2);
@@ -134,7 +134,7 @@ fn entities_without_a_replica_here_are_watched_as_well() {
         .flat_map(|shelf| (1..=4).map(move |node| (node, shelf)))
         .filter(|(node, shelf)| machines.is_remote(*node, *shelf))
         .collect();
-    assert!(!remote.is_empty(), "with three copies on four nodes some shard is elsewhere for each");
+    assert!(!remote.is_empty(), "with three copies on four nodes each node lacks some shard");
     for (cart, (node, shelf)) in (0..).zip(&remote) {
         let mut watched = machines.watch(*node, *shelf);
         let (version, before) = watched.next();
@@ -155,7 +155,7 @@ fn entities_without_a_replica_here_are_watched_as_well() {
 }
 
 #[test]
-fn a_history_is_told_by_every_node_wherever_its_log_is() {
+fn every_node_returns_the_history_of_any_entity() {
     let mut machines = Machines::of_three();
     for shelf in 0..8 {
         machines.must(1, Command::Product(product(shelf), ProductCommand::Put(stock_of(1_000))), shelf + 1);
@@ -163,16 +163,16 @@ fn a_history_is_told_by_every_node_wherever_its_log_is() {
     for buyer in 0..16 {
         buy(&machines, 1, buyer, buyer % 8);
     }
-    // The fourth gets its copies by snapshots: its own log has nothing of what was before.
+    // The fourth node receives snapshots, so its own log lacks the earlier entries.
     machines.join(4);
     machines.settled("the fourth has its share", |cluster| cluster.places[1..].iter().any(|place| place.aim.has(4)));
     for buyer in 16..24 {
         buy(&machines, 1 + buyer % 4, buyer, buyer % 8);
     }
-    machines.until("all nodes know everything", Duration::from_secs(30), |machines| {
+    machines.until("all nodes have applied everything", Duration::from_secs(30), |machines| {
         (0..8).all(|shelf| {
             let mut versions = (1..=4).map(|node| machines.history(node, shelf, 1, None).version);
-            // Put, and three times held and sold.
+            // Put once, then held and sold three times.
             versions.all(|version| version == 7)
         })
     });
@@ -194,29 +194,29 @@ fn a_history_is_told_by_every_node_wherever_its_log_is() {
             young += u64::from(node == 4 && !machines.is_remote(node, shelf));
         }
     }
-    assert!(remote > 0 && young > 0, "{remote} far ones, {young} at the fourth");
+    assert!(remote > 0 && young > 0, "{remote} remote ones, {young} at the fourth");
     let unknown = machines.history(4, 99, 10, None);
     assert_eq!((unknown.version, unknown.entries.len()), (0, 0));
 }
 
 #[test]
-fn leaders_tell_who_is_behind() {
+fn leaders_report_replicas_that_are_behind() {
     let mut machines = Machines::of_three();
     let lags = |machines: &Machines, node: u64| -> Vec<(String, u64, bool)> {
         let shards = machines.status(node).shards.into_iter();
         let followers = shards.flat_map(|shard| shard.followers);
         followers.map(|follower| (follower.replica.to_string(), follower.lag, follower.heard)).collect()
     };
-    machines.until("all nodes have everything", Duration::from_secs(30), |machines| {
+    machines.until("all nodes have applied everything", Duration::from_secs(30), |machines| {
         let all: Vec<_> = (1..=3).flat_map(|node| lags(machines, node)).collect();
-        // Five shards with three replicas each: the leader of each tells of two others.
+        // Five shards with three replicas each: the leader of each reports two others.
         all.len() == 10 && all.iter().all(|(_, lag, heard)| *lag == 0 && *heard)
     });
     machines.crash(3);
     for shelf in 0..8 {
         machines.must(1, Command::Product(product(shelf), ProductCommand::Put(stock_of(1_000))), shelf + 1);
     }
-    machines.until("the third is seen to be behind", Duration::from_secs(30), |machines| {
+    machines.until("the third is reported as behind", Duration::from_secs(30), |machines| {
         let all: Vec<_> = (1..=2).flat_map(|node| lags(machines, node)).collect();
         let third = |replica: &str| replica.starts_with("3.");
         all.iter().any(|(replica, lag, heard)| third(replica) && *lag > 0 && !heard)

@@ -1,5 +1,5 @@
-//! Three nodes on one runtime with simulated time, linked by a network that delays frames and loses none. Leaderships move
-//! while carts hold and buy: a message between entities that reaches the wrong node must not cost a second.
+//! Three nodes on one runtime with simulated time, on a network that delays frames and loses none. Leaderships move while carts
+//! hold and buy. A message between entities that reaches the wrong node must not cost a second.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,16 +40,16 @@ use tokio::{
     time::{Instant, sleep, sleep_until, timeout},
 };
 
-/// What the simulated clock shows at first: in 2026.
+/// The initial time of the simulated clock, in 2026.
 const BEGIN_MS: u64 = 1_790_000_000_000;
 const SHARDS: u16 = 12;
 const PRODUCTS: u64 = 24;
 const BUYERS: u64 = 48;
-/// No hold and no checkout may take longer. An entity asks again after 1 s by itself.
+/// The time limit of a hold or a checkout. An entity asks again after 1 s by itself.
 const TOOK_MAX: Duration = Duration::from_millis(500);
-/// What inventories reply to carts.
+/// Replies of inventories to carts.
 const REPLIES: [&str; 4] = ["granted", "released", "sold", "another reply"];
-/// Links are looked at so often.
+/// How often links are checked.
 const LOOK: Duration = Duration::from_millis(50);
 
 struct SimulatedClock(Instant);
@@ -64,7 +64,7 @@ impl Clock for SimulatedClock {
     }
 }
 
-/// A generator that begins with its seed.
+/// A seeded generator.
 struct Seeded(Mutex<u64>);
 
 impl Seeded {
@@ -85,7 +85,7 @@ impl Rng for Seeded {
     }
 }
 
-/// How long frames take, in milliseconds: the shortest and the longest time.
+/// The delay of frames in milliseconds: the shortest and the longest.
 #[derive(Clone, Copy)]
 struct Delays {
     consensus: (u64, u64),
@@ -94,7 +94,7 @@ struct Delays {
 
 type Way = (NodeId, NodeId);
 
-/// The network. Clones are the same one.
+/// The network. Clones share its state.
 #[derive(Clone)]
 struct Network(Arc<Inside>);
 
@@ -102,9 +102,9 @@ struct Inside {
     runtime: Handle,
     rng: Seeded,
     delays: Delays,
-    /// The queues have no room for replies now.
+    /// Whether the queues have no room for replies.
     full: AtomicBool,
-    /// Replies of inventories that were sent.
+    /// Replies that inventories sent.
     replies: AtomicU64,
     state: Mutex<State>,
 }
@@ -113,9 +113,9 @@ struct Inside {
 struct State {
     nodes: BTreeMap<NodeId, (Local, Arc<dyn PeerInbox>)>,
     peers: BTreeMap<NodeId, BTreeSet<NodeId>>,
-    /// Links that are up, by both ways.
+    /// Links that are up in both directions.
     up: BTreeSet<Way>,
-    /// Frames under way, by way and lane.
+    /// Frames in transit, by direction and lane.
     lanes: BTreeMap<(Way, Lane), mpsc::UnboundedSender<(Instant, Bytes)>>,
 }
 
@@ -125,7 +125,7 @@ impl Network {
         Network(Arc::new(Inside { runtime, rng, delays, full, replies: AtomicU64::new(0), state: Mutex::default() }))
     }
 
-    /// A process has ended: the others hear that its links are lost.
+    /// A process has ended: the others learn that its links are lost.
     fn end(&self, node: NodeId) {
         let told: Vec<_> = {
             let mut state = self.0.state.lock();
@@ -136,7 +136,7 @@ impl Network {
         told.into_iter().for_each(|inbox| inbox.link(node, false));
     }
 
-    /// Links nodes that know each other.
+    /// Links nodes that list each other.
     async fn link(self) {
         loop {
             sleep(LOOK).await;
@@ -173,7 +173,7 @@ impl State {
     }
 }
 
-/// A node's way into the network.
+/// A node's connection to the network.
 struct Endpoint(NodeId, Network);
 
 impl Net for Endpoint {
@@ -213,7 +213,7 @@ impl Net for Endpoint {
             });
             sender
         });
-        // When the test is over, it is not carried any more.
+        // After the test, frames are dropped.
         let _ = sender.send((at, frame));
         Ok(1)
     }
@@ -389,10 +389,10 @@ fn pay(cart: u64) -> Command {
     Command::Cart(cart_id(cart), checkout)
 }
 
-/// How long a hold or a checkout took, when it began, and which of them it is.
+/// The duration of a hold or a checkout, its begin, and its kind.
 type Took = (Duration, Duration, &'static str);
 
-/// Buyers at all nodes that are up, until they are told to stop.
+/// Buyers at all running nodes, until they are stopped.
 struct Buyers {
     nodes: Arc<Mutex<Vec<NodeHandle>>>,
     over: Arc<AtomicBool>,
@@ -434,7 +434,7 @@ impl Buyers {
         *self.nodes.lock() = cluster.nodes.values().map(|node| node.handle().clone()).collect();
     }
 
-    /// Ends the buying and judges how long it took.
+    /// Stops the buyers and checks their durations.
     async fn end(self, cluster: &Cluster) {
         self.over.store(true, Ordering::Relaxed);
         sleep(Duration::from_secs(5)).await;
@@ -443,7 +443,7 @@ impl Buyers {
         println!("{} holds and checkouts, the longest: {:?}", took.len(), &took[took.len() - 3..]);
         let late: Vec<_> = took.iter().filter(|(took, ..)| *took > TOOK_MAX).collect();
         assert!(late.is_empty(), "{} of {} took too long: {late:?}", late.len(), took.len());
-        // What is passed on does not circle: most replies need no way between nodes, and the others one or two.
+        // Forwarded replies do not circle: most need no link, the others one or two.
         let replies = cluster.network.0.replies.load(Ordering::Relaxed);
         assert!(replies <= took.len() as u64, "{replies} replies for {} holds and checkouts", took.len());
         for node in cluster.nodes.values() {
@@ -454,7 +454,7 @@ impl Buyers {
     }
 }
 
-/// A node with products, which leads everything, and two more that have just joined it.
+/// A node with products that leads everything, and two more that have just joined it.
 async fn three_nodes(seed: u64, delays: Delays) -> Cluster {
     let mut cluster = Cluster::found(seed, delays);
     ready(cluster.handle(1)).await;
@@ -494,7 +494,7 @@ async fn no_hold_waits_a_second_while_leaderships_are_handed_over() {
     }
 }
 
-/// Other nodes hear of a new leader later than of the first message that it sends.
+/// Other nodes learn of a new leader after its first message.
 #[tokio::test(start_paused = true)]
 async fn no_hold_waits_a_second_when_consensus_is_slower_than_calls() {
     for seed in 1..=3 {
@@ -502,12 +502,12 @@ async fn no_hold_waits_a_second_when_consensus_is_slower_than_calls() {
     }
 }
 
-/// A node that stops hands over what it leads.
+/// A stopping node transfers its leaderships.
 #[tokio::test(start_paused = true)]
 async fn no_hold_waits_a_second_while_a_node_stops() {
     let mut cluster = three_nodes(1, Delays { consensus: (0, 10), others: (0, 2) }).await;
     cluster.balanced().await;
-    let stopping = cluster.nodes.remove(&3).expect("it runs");
+    let stopping = cluster.nodes.remove(&3).expect("the process runs");
     let buyers = Buyers::new(1);
     buyers.go_to(&cluster);
     sleep(Duration::from_secs(1)).await;
@@ -522,7 +522,7 @@ async fn a_reply_that_finds_a_full_queue_is_sent_a_moment_later() {
     selling_while_leaderships_move(1, Delays { consensus: (0, 2), others: (0, 2) }, true).await;
 }
 
-/// Checksums of replicas that a node has compared with others', and how many were different.
+/// The number of checksums that a node has compared with other replicas, and of differences.
 fn checksums(node: &NodeHandle) -> [u64; 2] {
     let metrics = node.replication_metrics();
     [&metrics.checksums_compared, &metrics.checksums_different].map(|count| count.load(Ordering::Relaxed))
@@ -547,8 +547,8 @@ fn checksums_message(program: &str, checksums: &[(u16, u64, u64)]) -> Bytes {
     bytes.into()
 }
 
-/// One other node that says something else makes a node doubt, two of three voters make it end; who says it of a shard that
-/// there is not, in half a message or with another version says nothing.
+/// A node counts a difference reported by one other node, and ends if two of three voters differ from it. Messages about unknown
+/// shards, truncated messages and other versions have no effect.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_outvoted_ends() {
     let program = env!("CARGO_PKG_VERSION");
@@ -579,7 +579,7 @@ async fn a_node_that_is_outvoted_ends() {
 
     inbox.frame(2, Lane::Calls, whole.clone());
     sleep(Duration::from_secs(1)).await;
-    assert!(checksums(node)[1] > 0 && node.ready().is_ok(), "one voter of three is no majority");
+    assert!(checksums(node)[1] > 0 && node.ready().is_ok(), "one voter of three is not a majority");
     inbox.frame(3, Lane::Calls, whole);
     let why = timeout(Duration::from_secs(1), node.failed()).await.expect("it ends");
     assert!(why.contains("0000000000000001 on a majority of the replicas"), "{why}");

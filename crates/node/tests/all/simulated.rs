@@ -1,5 +1,5 @@
-//! A node without threads: everything on one runtime whose time is simulated. What happens then happens in one order,
-//! a slow disk costs simulated time, and dropping the node is a crash that nothing of it outlives.
+//! A node without threads: everything runs on one runtime with simulated time. Events happen in one order, a slow disk costs
+//! simulated time, and dropping the node is a crash that ends all its tasks.
 
 use std::{
     io,
@@ -37,20 +37,20 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// What the simulated clock shows at first: in 2026.
+/// The initial time of the simulated clock, in 2026.
 const BEGIN_MS: u64 = 1_790_000_000_000;
 
-/// Beside the directory's.
+/// Data shards, without the directory.
 const SHARDS: u16 = 2;
 
 /// The cart with this number, in any shard.
 fn cart_id(number: u64) -> CartId {
-    // An odd factor: the first bits differ from number to number as the last ones do.
+    // An odd factor spreads consecutive numbers over the hash prefixes.
     CartToken((u128::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)).cart()
 }
 
 struct SimulatedClock {
-    /// When the machine was switched on, and when this process began.
+    /// The start of the machine, and the start of this process.
     begun: Instant,
     started: Instant,
     /// The lead of its wall clock.
@@ -68,7 +68,7 @@ impl Clock for SimulatedClock {
     }
 }
 
-/// A generator that always begins alike.
+/// A generator with a fixed seed.
 struct Counting(Mutex<u64>);
 
 impl Rng for Counting {
@@ -81,7 +81,7 @@ impl Rng for Counting {
     }
 }
 
-/// A disk whose every change takes this long.
+/// A disk that delays every change by this long.
 struct SlowDisk {
     disk: MemoryDisk,
     change: Duration,
@@ -128,7 +128,7 @@ impl Disk for SlowDisk {
     }
 }
 
-/// What outlives a crash.
+/// The state that outlives a crash.
 struct Machine {
     disk: MemoryDisk,
     stores: MemoryStores,
@@ -257,7 +257,7 @@ fn pay(number: u64) -> Command {
     Command::Cart(cart_id(number), checkout)
 }
 
-/// Sells, loses its power in the middle of a write, goes on; what was seen on the way.
+/// Sells, loses power in the middle of a write, and resumes. Returns the observed events.
 async fn story() -> Vec<String> {
     let machine = Machine::new();
     let (begin, mut seen, mut bought) = (Instant::now(), Vec::new(), 0);
@@ -288,13 +288,13 @@ async fn story() -> Vec<String> {
         assert_eq!(answer(waiting).await, Err(Failure::Unknown));
         let changes = machine.disk.changes();
         sleep(Duration::from_secs(5)).await;
-        assert_eq!(machine.disk.changes(), changes, "nothing of the node is alive");
+        assert_eq!(machine.disk.changes(), changes, "no task of the node is left");
     }
     seen
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_power_cut_loses_nothing_and_everything_happens_alike_again() {
+async fn a_power_cut_loses_nothing_and_runs_are_deterministic() {
     let first = story().await;
     assert_eq!(first, story().await);
     println!("{first:#?}");
@@ -316,7 +316,7 @@ async fn a_slow_disk_is_waited_for_in_simulated_time() {
     assert!(slow >= Duration::from_secs(2), "{slow:?}");
 }
 
-/// The cart with this number, beside this product.
+/// The cart with this number in the shard of this product.
 fn cart_beside(name: &str, number: u64) -> CartId {
     CartToken::beside(&Entity::Product(id(name)), u128::from(number)).cart()
 }
@@ -335,8 +335,8 @@ fn counted(node: &Node, name: &str) -> u64 {
     value.expect("the counter is told").parse().expect("a number")
 }
 
-/// A hold and a checkout beside their product are one proposal each: one entry has the turns of both. Its answer says where
-/// they are.
+/// A hold and a checkout in the shard of their product are one proposal each: one entry has the turns of both, and its answer has
+/// its log position.
 #[tokio::test(start_paused = true)]
 async fn a_purchase_beside_its_product_is_two_proposals() {
     let node = Machine::new().start(Duration::from_millis(2), Gate::new());
@@ -358,9 +358,10 @@ async fn a_purchase_beside_its_product_is_two_proposals() {
     assert_eq!((audit.violations, audit.orders), (Vec::new(), 1));
 }
 
-/// That the sale is acknowledged is written down with what comes next, and costs no pass of its own; if nothing comes, soon.
+/// The acknowledgement of a sale is written with the next proposal, without a pass of its own. Without a next proposal it is
+/// written soon.
 #[tokio::test(start_paused = true)]
-async fn an_acknowledgement_waits_for_company_and_not_for_long() {
+async fn an_acknowledgement_waits_briefly_for_the_next_proposal() {
     let node = Machine::new().start(Duration::from_millis(2), Gate::new());
     ready(&node).await;
     must(&node, put(), 1).await;
@@ -374,14 +375,14 @@ async fn an_acknowledgement_waits_for_company_and_not_for_long() {
         must(&node, of_cart(*cart, pay(1)), 2).await;
     }
     let after = counters();
-    // The grant, the line, the order, the sale; the acknowledgement of the last one is not written yet.
+    // The grant, the line, the order, the sale. The acknowledgement of the sale is not written yet.
     assert_eq!([after[0] - before[0], after[1] - before[1]], [12, 14]);
     sleep(Duration::from_millis(25)).await;
     let after = counters();
     assert_eq!([after[0] - before[0], after[1] - before[1]], [13, 15]);
 }
 
-/// What comes for a cart while its host is lent waits, and is answered in order.
+/// Messages for a cart wait while another actor has its state, and are answered in order.
 #[tokio::test(start_paused = true)]
 async fn messages_for_a_lent_cart_wait() {
     let node = Machine::new().start(Duration::from_millis(2), Gate::new());
@@ -401,7 +402,7 @@ async fn messages_for_a_lent_cart_wait() {
         let answered = answer(waiting).await;
         assert!(matches!(answered, Ok(Ok(_))), "{answered:?}");
     }
-    // One is left.
+    // One unit is left.
     must(&node, of_cart(cart_beside("brochure", 2), hold_of("brochure", 2)), 1).await;
     let none = answer(submit(&node, of_cart(cart_beside("brochure", 3), hold_of("brochure", 3)), 1)).await;
     assert!(matches!(&none, Ok(Err(Refusal::OutOfStock(_)))), "{none:?}");
@@ -409,8 +410,8 @@ async fn messages_for_a_lent_cart_wait() {
     assert_eq!((audit.violations, audit.orders), (Vec::new(), 1));
 }
 
-/// A checkout that begins asks its product, which is validated late and refuses. The beginning is proposed all the same: the
-/// checkout is given up after it, and a restart reads the log.
+/// A checkout that begins asks its product, which is checked late and refuses. The begin is proposed all the same. The checkout
+/// is given up after it, and a restart replays the log.
 #[tokio::test(start_paused = true)]
 async fn a_checkout_that_is_refused_its_hold_has_begun() {
     let machine = Machine::new();
@@ -440,7 +441,7 @@ async fn a_checkout_that_is_refused_its_hold_has_begun() {
     assert_eq!((audit.violations, audit.orders), (Vec::new(), 1));
 }
 
-/// If the cart panics as it decides the inventory's reply, what the inventory has decided with it is thrown away as well.
+/// If the cart panics while it decides the inventory's reply, the inventory's part of the joint turn is discarded as well.
 #[cfg(debug_assertions)]
 async fn a_panic_in_the_carts_half_of_a_joint_turn_leaves_nothing_held() {
     let node = Machine::new().start(Duration::from_millis(2), Gate::new());
@@ -459,7 +460,7 @@ async fn a_panic_in_the_carts_half_of_a_joint_turn_leaves_nothing_held() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_behind_a_shut_gate_stands_still_and_then_goes_on() {
+async fn a_node_behind_a_shut_gate_pauses_and_resumes() {
     let (machine, gate) = (Machine::new(), Gate::new());
     let node = machine.start(Duration::ZERO, gate.clone());
     ready(&node).await;
@@ -475,7 +476,7 @@ async fn a_node_behind_a_shut_gate_stands_still_and_then_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_stops_in_good_order() {
+async fn an_orderly_stop_releases_the_data_directory() {
     let machine = Machine::new();
     let node = machine.start(Duration::from_millis(2), Gate::new());
     ready(&node).await;
@@ -491,8 +492,8 @@ async fn it_stops_in_good_order() {
 const HOUR_MS: i64 = 3_600_000;
 const LIFE_MS: u64 = 1_800_000;
 
-/// What a node says of a cart's deadline, or of an order's date.
-async fn told_ms(node: &Node, command: Command, request: u64) -> u64 {
+/// A cart's deadline or an order's date, as the node reports it.
+async fn reported_ms(node: &Node, command: Command, request: u64) -> u64 {
     match answer(submit(node, command, request)).await {
         Ok(Ok(answered)) => match answered.answer {
             Answer::Held(held) => held.deadline.0,
@@ -508,12 +509,12 @@ fn get(number: u64) -> Command {
     Command::Cart(cart_id(number), CartCommand::Get)
 }
 
-fn about(told_ms: u64, wanted_ms: u64) {
-    assert!(told_ms.abs_diff(wanted_ms) <= 200, "{told_ms} is told where {wanted_ms} is right");
+fn about(reported_ms: u64, expected_ms: u64) {
+    assert!(reported_ms.abs_diff(expected_ms) <= 200, "the node reports {reported_ms} instead of {expected_ms}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_is_set_and_a_stop_are_told_apart() {
+async fn a_changed_clock_and_a_stop_are_distinguished() {
     let machine = Machine::new();
     let begin = || async {
         let node = machine.start(Duration::from_millis(2), Gate::new());
@@ -524,25 +525,25 @@ async fn a_clock_that_is_set_and_a_stop_are_told_apart() {
     must(&node, put(), 1).await;
     for (round, set_ms) in (1..).zip([0, HOUR_MS, -HOUR_MS, 90_000]) {
         let first = round * 10;
-        let before_ms = told_ms(&node, hold(first), 1).await;
+        let before_ms = reported_ms(&node, hold(first), 1).await;
         about(before_ms, machine.wall_ms() + LIFE_MS);
 
-        // The clock is set while the node runs: lives stay, and what is told follows.
+        // The clock is changed while the node runs: lifetimes stay, and reported times follow the clock.
         let was_ms = machine.ahead_ms.swap(set_ms, Ordering::Relaxed);
         sleep(Duration::from_secs(1)).await;
-        about(told_ms(&node, get(first), 2).await, before_ms.saturating_add_signed(set_ms - was_ms));
-        about(told_ms(&node, hold(first + 1), 1).await, machine.wall_ms() + LIFE_MS);
-        about(told_ms(&node, pay(first + 1), 2).await, machine.wall_ms());
+        about(reported_ms(&node, get(first), 2).await, before_ms.saturating_add_signed(set_ms - was_ms));
+        about(reported_ms(&node, hold(first + 1), 1).await, machine.wall_ms() + LIFE_MS);
+        about(reported_ms(&node, pay(first + 1), 2).await, machine.wall_ms());
 
-        // A stop of 90 s: what was promised until 20:00 ends at 20:00.
-        let before_ms = told_ms(&node, get(first), 3).await;
-        let date_ms = told_ms(&node, pay(first + 1), 2).await;
+        // A stop of 90 s does not move deadlines.
+        let before_ms = reported_ms(&node, get(first), 3).await;
+        let date_ms = reported_ms(&node, pay(first + 1), 2).await;
         drop(node);
         sleep(Duration::from_secs(90)).await;
         node = begin().await;
-        about(told_ms(&node, hold(first + 2), 1).await, machine.wall_ms() + LIFE_MS);
-        assert_eq!(told_ms(&node, get(first), 4).await, before_ms);
-        assert_eq!(told_ms(&node, pay(first + 1), 2).await, date_ms, "a date stays what it was");
+        about(reported_ms(&node, hold(first + 2), 1).await, machine.wall_ms() + LIFE_MS);
+        assert_eq!(reported_ms(&node, get(first), 4).await, before_ms);
+        assert_eq!(reported_ms(&node, pay(first + 1), 2).await, date_ms, "a date does not change");
     }
 }
 
@@ -558,13 +559,13 @@ async fn a_clock_that_was_set_back_while_the_node_was_down_ends_no_hold_early() 
     sleep(Duration::from_secs(90)).await;
     let node = machine.start(Duration::from_millis(2), Gate::new());
     ready(&node).await;
-    let told_ms = told_ms(&node, get(1), 2).await;
+    let reported_ms = reported_ms(&node, get(1), 2).await;
     let left = machine.wall_ms() + LIFE_MS - 10_000..=machine.wall_ms() + LIFE_MS;
-    assert!(left.contains(&told_ms), "{told_ms} of {left:?}");
+    assert!(left.contains(&reported_ms), "{reported_ms} of {left:?}");
 }
 
-/// The last one of something is held, and that is not durable yet, when a decision about it panics. Who asks for it next is
-/// answered from a state that has the hold.
+/// The last unit is held, but the hold is not durable yet, when a decision about the product panics. The next request is answered
+/// from a state that has the hold.
 #[cfg(debug_assertions)]
 async fn a_restart_after_a_panic_has_all_proposals() {
     let node = Machine::new().start(Duration::from_millis(100), Gate::new());
@@ -575,7 +576,7 @@ async fn a_restart_after_a_panic_has_all_proposals() {
     planted::plant("product/flyer:command");
     let begin = Instant::now();
     assert_eq!(answer(submit(&node, put_called("flyer", 1), 2)).await, Err(Failure::Internal));
-    assert_eq!(begin.elapsed(), Duration::ZERO, "the hold is under way still");
+    assert_eq!(begin.elapsed(), Duration::ZERO, "the hold is still under way");
     let second = submit(&node, hold_of("flyer", 2), 1);
     planted::plant("");
     assert!(matches!(answer(first).await, Ok(Ok(_))));
@@ -587,7 +588,8 @@ async fn a_restart_after_a_panic_has_all_proposals() {
     must(&node, hold_of("flyer", 3), 1).await;
 }
 
-/// What panics again by itself rests, ever longer, and says so at once; when it does not any more, it goes on.
+/// An entity that panics again on its own cools down, for longer each time, and refuses at once. It resumes once it no longer
+/// panics.
 #[cfg(debug_assertions)]
 async fn an_entity_that_panics_again_by_itself_cools_down() {
     let node = Machine::new().start(Duration::from_millis(2), Gate::new());
@@ -604,10 +606,10 @@ async fn an_entity_that_panics_again_by_itself_cools_down() {
     planted::plant("");
     sleep(Duration::from_secs(12)).await;
     must(&node, put_called("ghost", 2), 4).await;
-    println!("well again after {:?}", begin.elapsed());
+    println!("recovered after {:?}", begin.elapsed());
 }
 
-/// One after the other: what is planted is planted in the whole process.
+/// In sequence, because planted panics are process-wide.
 #[tokio::test(start_paused = true)]
 #[cfg(debug_assertions)]
 async fn a_panic_of_a_decision_is_contained() {
@@ -622,7 +624,7 @@ async fn nothing_is_decided_for_a_caller_that_has_gone() {
     ready(&node).await;
     must(&node, put(), 1).await;
     let late = answer(submit_within(&node, hold(1), 1, 0)).await;
-    assert_eq!(late, Err(Failure::Busy(0)), "it certainly did not happen");
+    assert_eq!(late, Err(Failure::Busy(0)), "the command was not executed");
     let got = answer(submit(&node, Command::Cart(cart_id(1), CartCommand::Get), 2)).await;
     assert!(matches!(got, Ok(Err(Refusal::NotFound(_)))), "the cart was never opened: {got:?}");
     assert!(node.handle().metrics_text().contains("boxoffice_too_late_total 1"));
@@ -645,7 +647,7 @@ async fn admitted_requests_and_releases_are_never_shed() {
 
     let first = submit(&node, hold(4), 1);
     let granted = answer(submit(&node, hold(1), 1)).await;
-    assert!(matches!(granted, Ok(Ok(_))), "it was granted before: {granted:?}");
+    assert!(matches!(granted, Ok(Ok(_))), "the first attempt was granted: {granted:?}");
     let release = CartCommand::Release { line: 1, seats: None };
     let released = answer(submit(&node, Command::Cart(cart_id(1), release), 2)).await;
     assert!(matches!(released, Ok(Ok(_))), "{released:?}");

@@ -1,5 +1,5 @@
-//! Watching on a whole node: what buyers do is pushed to watchers, and purchases are gone on with from a cursor
-//! after they have left memory and after a restart.
+//! Watches on a whole node: changes are pushed to watchers, and purchases are resumed from a cursor after their carts have left
+//! memory and after a restart.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the clock as it likes")]
 
@@ -33,12 +33,12 @@ use boxoffice_wire::{
 };
 use tokio::runtime::Runtime;
 
-/// What a test waits for comes long before.
+/// Time limit of every wait, with a wide margin.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The cart with this number, in any shard.
 fn cart_id(number: u64) -> CartId {
-    // An odd factor: the first bits differ from number to number as the last ones do.
+    // An odd factor spreads consecutive numbers over the hash prefixes.
     CartToken((u128::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)).cart()
 }
 
@@ -58,7 +58,7 @@ fn cart(number: u64) -> Entity {
     Entity::Cart(cart_id(number))
 }
 
-/// What outlives a node's process.
+/// The state that outlives a node's process.
 struct Machine {
     disk: MemoryDisk,
     stores: MemoryStores,
@@ -95,7 +95,7 @@ impl Machine {
 fn eventually(what: &str, mut is: impl FnMut() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !is() {
-        assert!(Instant::now() < until, "it never came: {what}");
+        assert!(Instant::now() < until, "timed out: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -156,17 +156,17 @@ impl Shop {
         self.pay(number)
     }
 
-    fn watch(&self, entity: &Entity, since: Option<Since>) -> Guest {
+    fn watch(&self, entity: &Entity, since: Option<Since>) -> TestWatcher {
         let mut watcher = self.node.handle().feeds().watcher();
-        let watching = watcher.watch(entity, View::Whole, since, 0).unwrap_or_else(|_| panic!("{entity} is there"));
+        let watching = watcher.watch(entity, View::Whole, since, 0).unwrap_or_else(|_| panic!("{entity} exists"));
         let Watching::Begun(feed) = watching else { panic!("{entity} is on this node") };
         watcher.release(feed);
-        Guest { watcher, runtime: self.runtime.handle().clone(), events: Vec::new() }
+        TestWatcher { watcher, runtime: self.runtime.handle().clone(), events: Vec::new() }
     }
 
     /// Waits until this number of entities in all has left memory.
     fn left(&self, entities: u64) {
-        eventually("what has ended leaves memory", || {
+        eventually("ended entities leave memory", || {
             self.node.handle().residents().expect("a good store").left == entities
                 && self.node.handle().residents().expect("a good store").leaving == 0
         });
@@ -174,20 +174,20 @@ impl Shop {
 }
 
 /// A watcher of one entity.
-struct Guest {
+struct TestWatcher {
     watcher: Watcher,
     runtime: tokio::runtime::Handle,
     events: Vec<bytes::Bytes>,
 }
 
-impl Guest {
+impl TestWatcher {
     fn next<S: SnapshotBody>(&mut self) -> Event<S> {
         while self.events.is_empty() {
             let waiting = async { tokio::time::timeout(PATIENCE, self.watcher.ready()).await };
             self.runtime.block_on(waiting).expect("something comes");
             self.watcher.pull(Encoding::MsgPack, 1, |said| match said {
                 FeedEvent::Frame(frame) => self.events.push(frame),
-                other => panic!("{other:?}, and nothing is awaited"),
+                other => panic!("unexpected {other:?}"),
             });
         }
         let frame = self.events.remove(0);
@@ -197,7 +197,7 @@ impl Guest {
         }
     }
 
-    /// The orders up to a cursor, from the one after `cursor` on: none missing, none twice.
+    /// The orders after `cursor` up to cursor `to`, without gaps and repeats.
     fn purchases(&mut self, mut cursor: u64, to: u64) -> Vec<OrderId> {
         let mut orders = Vec::new();
         while cursor < to {
@@ -206,7 +206,7 @@ impl Guest {
                 Event::Delta(delta) => (delta.from, delta.to, delta.purchases),
                 other @ (Event::Ended(_) | Event::Stale(_)) => panic!("{other:?}"),
             };
-            assert_eq!(from, cursor, "a gap or a double");
+            assert_eq!(from, cursor, "a gap or a repeat");
             assert_eq!(
                 purchases.iter().map(|purchase| purchase.cursor).collect::<Vec<_>>(),
                 (from + 1..=reached).collect::<Vec<_>>()
@@ -246,13 +246,13 @@ impl Guest {
 }
 
 #[test]
-fn purchases_are_pushed_and_gone_on_with_through_the_store_and_a_restart() {
+fn purchases_are_pushed_and_resumed_from_the_store_and_after_a_restart() {
     let machine = Machine { disk: MemoryDisk::new(), stores: MemoryStores::new() };
     let shop = machine.start();
     shop.open(100);
     // A customer without purchases.
     let mut live = shop.watch(&ada(), None);
-    let Event::Snapshot(none) = live.next::<PurchasesSnapshot>() else { panic!("it begins with a snapshot") };
+    let Event::Snapshot(none) = live.next::<PurchasesSnapshot>() else { panic!("a feed begins with a snapshot") };
     assert_eq!((none.from, none.to), (0, 0));
     let mut orders = vec![shop.buy(0)];
     assert_eq!(live.purchases(0, 1), orders, "pushed right after the checkout");
@@ -263,7 +263,7 @@ fn purchases_are_pushed_and_gone_on_with_through_the_store_and_a_restart() {
     shop.left(7);
     assert_eq!(shop.watch(&ada(), Some(Since::Cursor(2))).purchases(2, 6), orders[2..], "read from the store");
     orders.push(shop.buy(6));
-    assert_eq!(live.purchases(6, 7), orders[6..], "a customer who comes back from the store is still watched");
+    assert_eq!(live.purchases(6, 7), orders[6..], "a reloaded customer is still watched");
     drop(live);
     shop.left(8);
     shop.stop();
@@ -274,7 +274,7 @@ fn purchases_are_pushed_and_gone_on_with_through_the_store_and_a_restart() {
     assert_eq!(from_six.purchases(6, 7), orders[6..]);
     orders.push(shop.buy(7));
     assert_eq!(from_six.purchases(7, 8), orders[7..]);
-    assert_eq!(from_the_last.purchases(7, 8), orders[7..], "neither skipped nor doubled over the restart");
+    assert_eq!(from_the_last.purchases(7, 8), orders[7..], "neither skipped nor repeated after the restart");
     let Event::Snapshot(_) = shop.watch(&ada(), None).next::<PurchasesSnapshot>() else { panic!("a snapshot") };
     assert_eq!(shop.watch(&ada(), Some(Since::Cursor(0))).purchases(0, 8), orders);
     shop.stop();
@@ -304,20 +304,20 @@ fn a_cart_and_its_product_are_followed_to_the_end() {
     assert!(sold > free);
     assert!(mine.watcher.is_empty(), "a feed ends with its cart");
 
-    // The cart and the customer have left; the cart's last state is read from the store.
+    // The cart and the customer have left memory. The cart's last state is read from the store.
     shop.left(2);
     let mut late = shop.watch(&cart(0), None);
     let (version, ended) = late.cart().expect("its last state");
     assert_eq!((ended.state, late.cart()), (CartState::Done, None));
     let epoch = shop.node.handle().feeds().epoch();
     let mut known = shop.watch(&cart(0), Some(Since::Version(Resume { epoch, version })));
-    assert_eq!(known.cart(), None, "who has it all hears the end only");
+    assert_eq!(known.cart(), None, "a watcher with the last state gets only the end");
     drop((mine, late, known, stock));
     eventually("nothing is watched any more", || shop.node.handle().feeds().counts() == (0, 0));
     assert_eq!(
         shop.node.handle().replication_metrics().put_back.load(Ordering::Relaxed),
         0,
-        "reading brings no entity back"
+        "a read reloads no entity"
     );
     shop.stop();
 }

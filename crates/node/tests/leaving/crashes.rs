@@ -1,4 +1,4 @@
-//! Power cuts at every step on the way out of memory, and at any moment of a rush.
+//! Power cuts at every step of an eviction, and at random moments under load.
 
 use boxoffice_core::command::CartCommand;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
@@ -8,18 +8,18 @@ use crate::shop::{Machine, eventually};
 /// Entities that never leave: a venue, a session and the directory.
 const STAY: u64 = 3;
 
-/// Sessions of a storm: more than it needs.
+/// The most sessions of a run under load.
 const SESSIONS: u64 = 24;
 
-/// Cuts the power; `keeps` says for each unsynced thing whether it had reached the disk.
+/// Cuts the power. `keeps` decides for each unsynced change whether it reached the disk.
 fn cut(machine: &Machine, shop: crate::shop::Shop, mut keeps: impl FnMut() -> bool) {
     machine.stores.power_cut(&mut keeps);
     machine.disk.power_cut(&mut keeps);
-    shop.bury();
+    shop.drop_after_power_cut();
 }
 
-/// Three carts leave one after the other; the store's power goes after `steps` of its batches and syncs. Whether that
-/// was before the end.
+/// Three carts leave memory one after the other. The store loses power after `steps` of its batches and syncs. Returns whether
+/// that was before the end.
 fn crash_after(steps: u64, keeps: bool) -> bool {
     let machine = Machine::in_memory();
     let shop = machine.start();
@@ -28,7 +28,7 @@ fn crash_after(steps: u64, keeps: bool) -> bool {
     let mut orders = Vec::new();
     let mut failed = false;
     for number in 0..3 {
-        // The order is decided before anything leaves; when the store is gone already, no answer is given.
+        // The order is decided before the eviction. If the store has failed already, there is no answer.
         let Ok(order) = shop.buy(number) else { break };
         orders.push((number, order));
         eventually("the cart has left or the node has failed", || {
@@ -55,21 +55,21 @@ fn crash_after(steps: u64, keeps: bool) -> bool {
 }
 
 #[test]
-fn the_power_goes_at_every_step_of_leaving() {
+fn a_power_cut_at_every_step_of_an_eviction() {
     let run = |keeps: bool| {
         let mut steps = 0;
         while crash_after(steps, keeps) {
             steps += 1;
         }
-        // A batch and a sync for each cart.
+        // A batch and a sync per cart.
         assert!(steps >= 6, "{steps} steps");
     };
     std::thread::scope(|scope| [true, false].into_iter().for_each(|keeps| drop(scope.spawn(move || run(keeps)))));
 }
 
-/// Rushes of buyers, each ended by a power cut at a random change of the disk or the store; segments are released and
-/// archived, snapshots cut and dropped meanwhile.
-fn storm(seed: u64) {
+/// Rounds of buyers, each ended by a power cut at a random change of the disk or the store. Segments are released and archived,
+/// and snapshots cut and dropped meanwhile.
+fn run_with_power_cuts(seed: u64) {
     let mut dice = SmallRng::seed_from_u64(seed);
     let machine = Machine::in_memory();
     let shop = machine.start();
@@ -92,7 +92,11 @@ fn storm(seed: u64) {
 
         let shop = machine.start();
         let orders = shop.audit();
-        assert!(orders >= bought.len() as u64, "seed {seed}, round {round}: {orders} orders of {} told", bought.len());
+        assert!(
+            orders >= bought.len() as u64,
+            "seed {seed}, round {round}: {orders} orders of {} acknowledged",
+            bought.len()
+        );
         for &number in bought.iter().filter(|_| dice.random_ratio(1, 20)) {
             let order = shop.order(number);
             assert_eq!(shop.checkout(number).expect("the same answer"), order, "seed {seed}, buyer {number}");
@@ -103,7 +107,7 @@ fn storm(seed: u64) {
     for &number in &bought {
         assert!(matches!(shop.cart(number, CartCommand::Order, None), Ok(Ok(_))), "seed {seed}, buyer {number}");
     }
-    // A quick machine may have ended every round before the first segment was archived.
+    // A fast machine may have ended every round before the first segment was archived.
     while archived == 0 {
         assert!(next < SESSIONS * 2_400, "seed {seed}: no segment was archived");
         shop.rush(next..next + 2_400, &mut |_| {});
@@ -114,11 +118,11 @@ fn storm(seed: u64) {
 }
 
 #[test]
-fn no_acknowledged_order_is_lost_in_a_storm() {
+fn no_acknowledged_order_is_lost_under_load() {
     let seeds: Vec<u64> = match std::env::var("BOXOFFICE_SEED") {
         Ok(seed) => vec![seed.parse().expect("a number")],
         Err(_) => (0..2).map(|_| SmallRng::from_os_rng().random()).collect(),
     };
-    println!("seeds {seeds:?}; one again with BOXOFFICE_SEED=…");
-    std::thread::scope(|scope| seeds.into_iter().for_each(|seed| drop(scope.spawn(move || storm(seed)))));
+    println!("seeds {seeds:?}; repeat one with BOXOFFICE_SEED=…");
+    std::thread::scope(|scope| seeds.into_iter().for_each(|seed| drop(scope.spawn(move || run_with_power_cuts(seed)))));
 }

@@ -1,4 +1,4 @@
-//! What happened to an entity is told from archives and log, while it goes on and after restarts.
+//! Histories of entities are read from archives and the log, under load and after restarts.
 
 use boxoffice_core::{
     command::{Command, SessionCommand},
@@ -11,7 +11,7 @@ use boxoffice_storage::log;
 
 use crate::shop::{Machine, Shop, cart, eventually, id, seat_of, session};
 
-/// Everything that is told of an entity, page by page.
+/// The whole history of an entity, page by page.
 fn whole(shop: &Shop, entity: &Entity) -> Vec<HistoryEntry> {
     let (mut all, mut before) = (Vec::new(), None);
     loop {
@@ -54,7 +54,7 @@ fn a_seat_is_followed_across_segments_and_restarts() {
     shop.buy(0).expect("an order");
     for round in 0..3 {
         shop.rush(1 + round * 1_100..1 + (round + 1) * 1_100, &mut |handle| {
-            // While it goes on, whatever is told fits together.
+            // Under load every history is consistent.
             let told = shop.block_on(handle.history(&session(0), 50, None)).expect("a history");
             assert!(told.windows(2).all(|two| two[0].version + 1 == two[1].version));
         });
@@ -66,7 +66,7 @@ fn a_seat_is_followed_across_segments_and_restarts() {
         let (_, seat) = seat_of(0);
         let of_seat = |entry: &&HistoryEntry| match &entry.event {
             Event::Session(event) => event.change().is_some_and(|(_, seats)| seats.contains(&seat)),
-            other => panic!("it happened to no session: {other:?}"),
+            other => panic!("not an event of a session: {other:?}"),
         };
         let story: Vec<_> = entries.iter().filter(of_seat).map(|entry| &entry.event).collect();
         let [
@@ -74,7 +74,7 @@ fn a_seat_is_followed_across_segments_and_restarts() {
             Event::Session(SessionEvent::SeatsSold { order, .. }),
         ] = &story[..]
         else {
-            panic!("it was held and sold: {story:?}")
+            panic!("the seat was held and sold: {story:?}")
         };
         let Entity::Cart(first) = cart(0) else { panic!("a cart") };
         assert_eq!((hold.cart, order.cart()), (first, first));
@@ -90,14 +90,14 @@ fn a_seat_is_followed_across_segments_and_restarts() {
     shop.stop();
     let shop = machine.start();
     check(&shop);
-    // A crash in the middle of archiving leaves nothing out and nothing twice.
+    // A crash in the middle of archiving neither loses nor repeats an event.
     shop.rush(4_000..4_900, &mut |_| {});
     machine.disk.stop_after(20);
     let blocked = shop.ask(Command::Session(id("s0"), SessionCommand::Block(vec![seat_of(2_499).1])), Some(5));
     drop(blocked);
     machine.disk.power_cut(&mut || false);
     machine.stores.power_cut(&mut || false);
-    shop.bury();
+    shop.drop_after_power_cut();
     let shop = machine.start();
     check(&shop);
     shop.stop();
@@ -114,8 +114,8 @@ fn without_archives_the_history_begins_where_the_log_does() {
     let version = shop.map_version(1);
     let entries = whole(&shop, &session(1));
     let first = entries.first().expect("something is in the log").version;
-    assert!(first > 1, "the beginning is gone");
-    assert!(entries.iter().map(|entry| entry.version).eq(first..=version), "what is left has its right numbers");
+    assert!(first > 1, "the beginning was released");
+    assert!(entries.iter().map(|entry| entry.version).eq(first..=version), "the remaining versions have no gap");
     assert_eq!(shop.handle().residents().expect("a good store").archive_bytes, 0);
     shop.stop();
 }
@@ -128,9 +128,9 @@ fn the_oldest_archives_go_first() {
     shop.open(2);
     shop.rush(0..4_000, &mut |_| {});
     eventually("segments of the log are archived", || shop.metric(|metrics| &metrics.archived) > 4);
-    // The newest archive is there a moment before the oldest one goes.
+    // The newest archive appears shortly before the oldest is removed.
     let bytes = || shop.handle().residents().expect("a good store").archive_bytes;
-    eventually("the archives keep to their bound", || (1..=200 << 10).contains(&bytes()));
+    eventually("the archives stay within their bound", || (1..=200 << 10).contains(&bytes()));
     let entries = whole(&shop, &session(1));
     let first = entries.first().expect("something is left").version;
     assert!(entries.iter().map(|entry| entry.version).eq(first..=shop.map_version(1)));

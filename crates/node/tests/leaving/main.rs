@@ -1,4 +1,4 @@
-//! Ended carts leave memory for the store, old log segments become a history: whole nodes, through crashes, full disks and
+//! Ended carts leave memory for the store, and old log segments become archives: whole nodes, through crashes, full disks and
 //! restarts.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the disk and the clock as it likes")]

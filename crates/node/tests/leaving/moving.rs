@@ -27,16 +27,16 @@ fn leaves_and_answers(machine: &Machine) {
         for (number, order) in (0..).zip(&orders) {
             assert_eq!(&shop.checkout(number).expect("the same answer"), order, "the repeat of a checkout");
             assert_eq!(&shop.order(number), order);
-            let Ok(Ok(answered)) = shop.cart(number, CartCommand::Get, None) else { panic!("the cart is there") };
+            let Ok(Ok(answered)) = shop.cart(number, CartCommand::Get, None) else { panic!("the cart exists") };
             let Answer::Cart(view) = answered.answer else { panic!("{answered:?}") };
             assert_eq!(view.order, Some(order.id));
         }
         let again = shop.cart(0, CartCommand::Cancel, Some(9));
-        assert!(matches!(again, Ok(Err(_))), "what has ended takes nothing: {again:?}");
+        assert!(matches!(again, Ok(Err(_))), "an ended cart accepts no change: {again:?}");
         assert!(matches!(shop.cart(7, CartCommand::Cancel, Some(2)), Ok(Ok(_))), "the repeat of a cancel");
         assert!(matches!(shop.cart(99, CartCommand::Get, None), Ok(Err(_))), "it was never opened");
         assert_eq!(shop.audit(), 5);
-        assert_eq!(shop.in_memory(), STAY, "reading brings no entity back");
+        assert_eq!(shop.in_memory(), STAY, "a read reloads no entity");
     };
     check(&shop);
     shop.stop();
@@ -52,7 +52,7 @@ fn a_bought_cart_leaves_memory_and_answers_as_before() {
 }
 
 #[test]
-fn so_it_does_on_a_real_disk() {
+fn a_bought_cart_leaves_memory_on_a_real_disk() {
     let dir = tempfile::tempdir().expect("a directory");
     leaves_and_answers(&Machine::real(dir.path()));
 }
@@ -82,7 +82,7 @@ fn twenty_thousand_carts_pass_through_little_memory() {
     shop.settle(10);
     assert_eq!(shop.audit(), CARTS);
     let is_unknown = |number| matches!(shop.cart(number, CartCommand::Get, None), Ok(Err(_)));
-    eventually("the filter has what the store had", || {
+    eventually("the filter has every record of the store", || {
         let before = shop.counter(filtered);
         assert!(is_unknown(CARTS + 1) && is_unknown(CARTS + 2));
         shop.counter(filtered) == before + 2
@@ -104,12 +104,12 @@ fn a_full_disk_stops_selling_until_there_is_room_and_loses_nothing() {
     shop.settle(STAY);
     machine.stores.set_capacity(Some(0));
     let order = shop.buy(1).expect("there is room in the log");
-    eventually("it sells no more", || shop.handle().ready().is_err());
+    eventually("the node stops selling", || shop.handle().ready().is_err());
     assert_eq!(shop.buy(2), Err(Failure::ReadOnly));
-    assert_eq!(shop.order(1), order, "reads go on");
+    assert_eq!(shop.order(1), order, "reads still work");
     assert_eq!((shop.in_memory(), shop.audit()), (STAY + 1, 2));
     machine.stores.set_capacity(None);
-    eventually("it sells again", || shop.handle().ready().is_ok());
+    eventually("the node sells again", || shop.handle().ready().is_ok());
     shop.settle(STAY);
     shop.buy(2).expect("it sells");
     shop.settle(STAY);
@@ -129,7 +129,7 @@ fn a_store_that_does_not_sync_ends_the_node_with_its_reason() {
     machine.stores.fail_syncs(false);
     machine.disk.power_cut(&mut || false);
     machine.stores.power_cut(&mut || false);
-    shop.bury();
+    shop.drop_after_power_cut();
     let shop = machine.start();
     shop.settle(STAY);
     assert_eq!(shop.audit(), 1);
@@ -145,7 +145,7 @@ fn a_missing_or_damaged_store_is_refused_at_the_start() {
     shop.settle(STAY + 7);
     // Snapshots that are cut from now on depend on the store.
     let before = shop.metric(|metrics| &metrics.snapshots);
-    // How many purchases make a snapshot due depends on how many share an entry.
+    // The number of purchases until a snapshot depends on how many share an entry.
     let two_each = || shop.metric(|metrics| &metrics.snapshots) >= before + 4;
     let mut pieces = (600..20_000).step_by(600);
     while !two_each() {

@@ -32,7 +32,7 @@ fn stock(shop: &Shop, name: &str) -> u64 {
     }
 }
 
-/// A repeat of the first of two puts is answered as the first was, and the second stays.
+/// A repeat of the first of two puts gets the first answer, and the second put stays.
 fn check(shop: &Shop, name: &str, first: &Answered) {
     let again = put(shop, name, 10, 1);
     assert_eq!((&again.answer, again.at[0].version), (&first.answer, first.at[0].version), "{name}");
@@ -51,11 +51,11 @@ fn a_repeated_put_is_found_in_the_log_and_in_snapshots() {
     let check_all = |shop: &Shop| names.iter().zip(&first).for_each(|(name, first)| check(shop, name, first));
     check_all(&shop);
     machine.disk.power_cut(&mut || false);
-    shop.bury();
+    shop.drop_after_power_cut();
 
     let shop = machine.start();
     check_all(&shop);
-    // Some buyers, so that snapshots are cut: the next start reads them and only the log behind them.
+    // Enough buyers to cut snapshots: the next start reads them and only the newer log.
     let snapshots = || shop.metric(|metrics| &metrics.snapshots);
     let mut next = 0;
     eventually("snapshots of both shards", || {
@@ -64,7 +64,7 @@ fn a_repeated_put_is_found_in_the_log_and_in_snapshots() {
         snapshots() >= 6
     });
     machine.disk.power_cut(&mut || false);
-    shop.bury();
+    shop.drop_after_power_cut();
 
     let shop = machine.start();
     check_all(&shop);

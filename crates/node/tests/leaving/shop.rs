@@ -36,14 +36,14 @@ use tokio::runtime::Runtime;
 
 pub(crate) const ROWS: u16 = 50;
 pub(crate) const ROW_SEATS: u16 = 50;
-/// Buyers at once, each with one command under way.
+/// Concurrent buyers, each with one command under way.
 const BUYERS: usize = 64;
-/// What a test waits for comes long before.
+/// Time limit of every wait, with a wide margin.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The cart with this number, in any shard.
 fn cart_id(number: u64) -> CartId {
-    // An odd factor: the first bits differ from number to number as the last ones do.
+    // An odd factor spreads consecutive numbers over the hash prefixes.
     CartToken((u128::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)).cart()
 }
 
@@ -63,12 +63,12 @@ pub(crate) fn cart(number: u64) -> Entity {
 pub(crate) fn eventually(what: &str, mut is: impl FnMut() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !is() {
-        assert!(Instant::now() < until, "it never came: {what}");
+        assert!(Instant::now() < until, "timed out: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// A machine: what outlives a node's process.
+/// A machine: the state that outlives a node's process.
 #[derive(Clone)]
 pub(crate) struct Machine {
     pub(crate) disk: MemoryDisk,
@@ -115,7 +115,7 @@ impl Machine {
         };
         let (selling, watching) = (runtime(), runtime());
         let runtimes = Runtimes { selling: selling.handle().clone(), watching: watching.handle().clone() };
-        // A thread of the node before it may still be about to end.
+        // A thread of the previous node may not have ended yet.
         let until = Instant::now() + PATIENCE;
         let node = loop {
             match Node::start(self.config.clone(), self.world(), &runtimes) {
@@ -159,16 +159,16 @@ impl Shop {
         self.node.handle()
     }
 
-    /// In good order; then nothing of it is alive.
+    /// Stops in good order. Then no task of the node is left.
     pub(crate) fn stop(self) {
         let Shop { node, selling, _watching } = self;
         selling.block_on(node.stop(10_000)).expect("an orderly stop");
     }
 
-    /// After the machine has lost its power.
-    pub(crate) fn bury(self) {
+    /// Drops a node whose machine has lost power.
+    pub(crate) fn drop_after_power_cut(self) {
         let Shop { node, selling, _watching } = self;
-        // It fails: its files are of the time before.
+        // The stop fails, because its files are from before the power cut.
         let _ = selling.block_on(node.stop(0));
     }
 
@@ -262,8 +262,8 @@ impl Shop {
         }
     }
 
-    /// All these buyers, many at a time; the numbers of those who were told that they bought. Ends early when the node
-    /// fails. `seen` is called now and then.
+    /// These buyers buy, many at a time. Returns the numbers of acknowledged purchases. Ends early if the node fails. Calls
+    /// `seen` from time to time.
     pub(crate) fn rush(&self, buyers: std::ops::Range<u64>, seen: &mut dyn FnMut(&NodeHandle)) -> Vec<u64> {
         let (sender, receiver) = mpsc::channel();
         let sink = Arc::new(Answers(sender));
@@ -282,7 +282,7 @@ impl Shop {
             let (tag, result) = loop {
                 match receiver.recv_timeout(Duration::from_millis(20)) {
                     Ok(answer) => break answer,
-                    // A node that has failed gives no answer, and its process ends.
+                    // A failed node gives no answer, and its process ends.
                     Err(_) if self.handle().ready().is_err() => return bought,
                     Err(_) => assert!(waited.elapsed() < PATIENCE, "a command was never answered"),
                 }
@@ -320,15 +320,15 @@ impl Shop {
 
     /// Waits until only this many entities are in memory.
     pub(crate) fn settle(&self, entities: u64) {
-        eventually("what has ended leaves memory", || self.in_memory() == entities);
+        eventually("ended entities leave memory", || self.in_memory() == entities);
     }
 
-    /// Every promise holds, also for what has left memory; how many orders there are.
+    /// Checks every promise, also for evicted entities. Returns the number of orders.
     pub(crate) fn audit(&self) -> u64 {
-        eventually("what was owed is delivered", || self.handle().audit().owed == 0);
+        eventually("no message is owed", || self.handle().audit().owed == 0);
         let audits = || [Depth::Sales, Depth::Records].map(|depth| self.handle().audit_to(depth));
-        // Holds whose cart has left may be on their way back between the two.
-        eventually("both say the same", || audits()[0] == audits()[1]);
+        // Holds of carts that have left may be released between the two audits.
+        eventually("both audits agree", || audits()[0] == audits()[1]);
         let [_, deep] = audits();
         assert_eq!(deep.violations, [""; 0], "{deep:?}");
         assert_eq!(
@@ -380,7 +380,7 @@ fn hold(number: u64) -> CartCommand {
     CartCommand::Hold { lines, customer: None, guest: false }
 }
 
-/// The payer's reference is long, so that few purchases fill a segment of the log.
+/// The payment reference is long, so that few purchases fill a segment of the log.
 fn pay() -> CartCommand {
     let payment = Payment::Recorded { method: "card".into(), transaction_id: "t".repeat(250).into() };
     CartCommand::Checkout { payment, customer: None, shipping: None, expect: Expect::default() }

@@ -143,26 +143,26 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_comes_piece_by_piece_in_order_and_only_then_does_raft_hear_of_it() {
+    fn raft_gets_a_snapshot_after_all_its_pieces() {
         let mut incoming = Incoming::default();
         assert_eq!(incoming.offered(2, 7, 90, raft(1), 0), [(2, 90)]);
-        assert_eq!(incoming.offered(2, 7, 90, raft(1), 1), [], "it is pulled already");
+        assert_eq!(incoming.offered(2, 7, 90, raft(1), 1), [], "the transfer is running already");
         assert_eq!(incoming.expects(2, 90, 1, 2), None, "the first piece comes first");
-        assert_eq!(incoming.expects(3, 90, 0, 2), None, "another node's");
+        assert_eq!(incoming.expects(3, 90, 0, 2), None, "a piece from another node");
         assert_eq!(incoming.expects(2, 90, 0, 2), Some(7));
         incoming.memory(2, 90, b"so");
-        assert_eq!(incoming.expects(2, 90, 0, 2), None, "not twice");
+        assert_eq!(incoming.expects(2, 90, 0, 2), None, "a repeated piece");
         assert_eq!(incoming.expects(2, 90, 1, 3), Some(7));
         incoming.memory(2, 90, b"me");
         assert_eq!(incoming.received(7, 90), None);
         assert_eq!(incoming.end(2, 90), (Some(raft(1)), vec![]));
-        assert_eq!(incoming.received(7, 91), None, "raft speaks of another one");
+        assert_eq!(incoming.received(7, 91), None, "raft asks for another snapshot");
         assert_eq!(incoming.received(7, 90), Some(Bytes::from_static(b"some")));
         assert_eq!(incoming.received(7, 90), None);
     }
 
     #[test]
-    fn what_is_let_go_is_not_taken_any_more_unless_all_of_it_is_here() {
+    fn an_abandoned_snapshot_is_dropped_unless_it_is_complete() {
         let mut incoming = Incoming::default();
         assert_eq!(incoming.offered(2, 7, 90, raft(1), 0), [(2, 90)]);
         assert_eq!(incoming.expects(2, 90, 0, 1), Some(7));
@@ -171,13 +171,13 @@ mod tests {
         assert_eq!(incoming.end(2, 90), (None, vec![]));
         assert_eq!(incoming.offered(2, 7, 91, raft(2), 3), [(2, 91)]);
         assert_eq!(incoming.end(2, 91), (Some(raft(2)), vec![]));
-        assert!(!incoming.let_go(7), "raft is about to take it");
+        assert!(!incoming.let_go(7), "raft is about to apply it");
         assert!(incoming.received(7, 91).is_some());
         assert!(incoming.let_go(7));
     }
 
     #[test]
-    fn what_another_leader_sends_does_not_take_the_place_of_what_raft_is_about_to_take() {
+    fn another_leaders_offer_does_not_replace_a_complete_snapshot() {
         let mut incoming = Incoming::default();
         for (from, token) in [(2, 90), (3, 91)] {
             incoming.offered(from, 7, token, raft(1), 0);
@@ -191,26 +191,26 @@ mod tests {
     }
 
     #[test]
-    fn few_are_pulled_at_once_and_the_newest_offer_of_a_shard_counts() {
+    fn transfers_are_limited_and_the_newest_offer_wins() {
         let mut incoming = Incoming::default();
         assert_eq!(incoming.offered(2, 1, 10, raft(1), 0), [(2, 10)]);
         assert_eq!(incoming.offered(2, 2, 20, raft(2), 0), [(2, 20)]);
         assert_eq!(incoming.offered(2, 3, 30, raft(3), 0), []);
         assert_eq!(incoming.offered(3, 3, 31, raft(4), 0), []);
         assert_eq!(incoming.gone(2, 10), [(3, 31)]);
-        assert_eq!(incoming.offered(3, 2, 21, raft(5), 1), [(3, 21)], "a newer leader's");
+        assert_eq!(incoming.offered(3, 2, 21, raft(5), 1), [(3, 21)], "the offer of a newer leader");
         assert_eq!(incoming.expects(2, 20, 0, 1), None);
     }
 
     #[test]
-    fn what_comes_from_a_lost_node_or_not_at_all_is_given_up() {
+    fn transfers_from_lost_or_silent_nodes_are_abandoned() {
         let mut incoming = Incoming::default();
         incoming.offered(2, 1, 10, raft(1), 0);
         incoming.offered(3, 2, 20, raft(2), 0);
         incoming.lost(2);
         assert_eq!(incoming.expects(2, 10, 0, 1), None);
         assert_eq!(incoming.offered(4, 5, 50, raft(3), 1), [(4, 50)]);
-        assert_eq!(incoming.offered(4, 6, 60, raft(4), PATIENCE_MS), [(4, 60)], "the one of node 3 is too late");
+        assert_eq!(incoming.offered(4, 6, 60, raft(4), PATIENCE_MS), [(4, 60)], "the offer of node 3 has expired");
         assert_eq!(incoming.expects(3, 20, 0, PATIENCE_MS), None);
     }
 }

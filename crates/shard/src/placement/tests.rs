@@ -146,7 +146,7 @@ impl World {
             }
             (0..self.now.places.len()).for_each(|shard| self.arrive(shard));
         }
-        panic!("it never settles: {:?}", self.now);
+        panic!("the cluster never settles: {:?}", self.now);
     }
 
     fn check_settled(&self) {
@@ -208,11 +208,11 @@ impl World {
                 replicas.sort_by_key(|replica| replica.node);
                 replicas.iter().map(|Replica { node, generation }| format!("{node}.{generation}")).collect::<Vec<_>>()
             };
-            write!(drawn, "{}: {}", place.shard, texts(&place.voters).join(" ")).expect("a string takes all");
+            write!(drawn, "{}: {}", place.shard, texts(&place.voters).join(" ")).expect("writes to a string succeed");
             if !place.learners.is_empty() {
-                write!(drawn, " + {}", texts(&place.learners).join(" ")).expect("a string takes all");
+                write!(drawn, " + {}", texts(&place.learners).join(" ")).expect("writes to a string succeed");
             }
-            writeln!(drawn, " led by {}", place.leader).expect("a string takes all");
+            writeln!(drawn, " led by {}", place.leader).expect("writes to a string succeed");
         }
         drawn
     }
@@ -234,7 +234,7 @@ fn check(world: &World, expect: Expect) {
 #[test]
 fn from_one_node_to_four() {
     let mut world = World::founded(4, 3);
-    assert_eq!(world.settle(), 0, "one node has all there is");
+    assert_eq!(world.settle(), 0, "one node has all shards");
     world.join();
     world.settle();
     check(
@@ -280,7 +280,7 @@ fn a_drained_node_keeps_the_directory_until_it_has_no_other_shard() {
     let first = world.step();
     assert_eq!(first[0].shard, 0, "{first:?}");
     assert!(first[0].learners.contains(&2), "it follows the directory as long as it has shards: {first:?}");
-    assert!(first.iter().all(|wanted| wanted.leader != 2), "it leads nothing: {first:?}");
+    assert!(first.iter().all(|wanted| wanted.leader != 2), "the drained node leads nothing: {first:?}");
     assert!(world.now.places[1..].iter().all(|place| place.leader != 2), "leaders go at once");
     world.settle();
     check(
@@ -399,7 +399,7 @@ fn nodes_of(world: &World) -> Vec<BTreeSet<NodeId>> {
 }
 
 #[derive(Clone, Debug)]
-enum Happens {
+enum ClusterEvent {
     Join,
     Drain(usize),
     Undrain(usize),
@@ -411,54 +411,56 @@ enum Happens {
     Settle,
 }
 
-fn happens() -> impl Strategy<Value = Happens> {
+fn cluster_events() -> impl Strategy<Value = ClusterEvent> {
     prop_oneof![
-        2 => Just(Happens::Join),
-        1 => any::<usize>().prop_map(Happens::Drain),
-        1 => any::<usize>().prop_map(Happens::Undrain),
-        1 => any::<usize>().prop_map(Happens::Remove),
-        1 => any::<usize>().prop_map(Happens::Replace),
-        1 => any::<usize>().prop_map(Happens::Return),
-        6 => Just(Happens::Plan),
-        8 => any::<usize>().prop_map(Happens::Arrive),
-        1 => Just(Happens::Settle),
+        2 => Just(ClusterEvent::Join),
+        1 => any::<usize>().prop_map(ClusterEvent::Drain),
+        1 => any::<usize>().prop_map(ClusterEvent::Undrain),
+        1 => any::<usize>().prop_map(ClusterEvent::Remove),
+        1 => any::<usize>().prop_map(ClusterEvent::Replace),
+        1 => any::<usize>().prop_map(ClusterEvent::Return),
+        6 => Just(ClusterEvent::Plan),
+        8 => any::<usize>().prop_map(ClusterEvent::Arrive),
+        1 => Just(ClusterEvent::Settle),
     ]
 }
 
 impl World {
-    fn happen(&mut self, happens: &Happens) {
+    fn apply_event(&mut self, event: &ClusterEvent) {
         let one = |nodes: Vec<NodeId>, at: usize| (!nodes.is_empty()).then(|| nodes[at % nodes.len()]);
         let serving = self.in_state(MemberState::Serving);
-        match happens {
-            Happens::Join if self.now.members.len() < 9 => _ = self.join(),
-            Happens::Join => {}
-            Happens::Drain(at) if serving.len() > 1 => self.turn(serving[at % serving.len()], MemberState::Draining),
-            Happens::Drain(_) => {}
-            Happens::Undrain(at) => {
+        match event {
+            ClusterEvent::Join if self.now.members.len() < 9 => _ = self.join(),
+            ClusterEvent::Join => {}
+            ClusterEvent::Drain(at) if serving.len() > 1 => {
+                self.turn(serving[at % serving.len()], MemberState::Draining)
+            }
+            ClusterEvent::Drain(_) => {}
+            ClusterEvent::Undrain(at) => {
                 if let Some(node) = one(self.in_state(MemberState::Draining), *at) {
                     self.turn(node, MemberState::Serving);
                 }
             }
             // At least one node must serve.
-            Happens::Remove(_) | Happens::Replace(_) if serving.len() == 1 => {}
-            Happens::Remove(at) => {
+            ClusterEvent::Remove(_) | ClusterEvent::Replace(_) if serving.len() == 1 => {}
+            ClusterEvent::Remove(at) => {
                 if let Some(node) = one(serving, *at).filter(|node| self.can_lose(*node)) {
                     self.turn(node, MemberState::Gone);
                 }
             }
-            Happens::Replace(at) => {
+            ClusterEvent::Replace(at) => {
                 if let Some(node) = one(serving, *at).filter(|node| self.can_lose(*node)) {
                     self.replace(node);
                 }
             }
-            Happens::Return(at) => {
+            ClusterEvent::Return(at) => {
                 if let Some(node) = one(self.in_state(MemberState::Joining), *at) {
                     self.turn(node, MemberState::Serving);
                 }
             }
-            Happens::Plan => _ = self.step(),
-            Happens::Arrive(at) => self.arrive(at % self.now.places.len()),
-            Happens::Settle => _ = self.settle(),
+            ClusterEvent::Plan => _ = self.step(),
+            ClusterEvent::Arrive(at) => self.arrive(at % self.now.places.len()),
+            ClusterEvent::Settle => _ = self.settle(),
         }
     }
 }
@@ -472,11 +474,11 @@ proptest! {
     fn every_cluster_settles(
         shards in 1..40_u16,
         replicas in prop_oneof![Just(1_usize), Just(2), Just(3), Just(5)],
-        story in prop::collection::vec(happens(), 0..60),
+        story in prop::collection::vec(cluster_events(), 0..60),
     ) {
         let mut world = World::founded(shards, replicas);
-        for happens in &story {
-            world.happen(happens);
+        for event in &story {
+            world.apply_event(event);
         }
         for node in world.in_state(MemberState::Joining) {
             world.turn(node, MemberState::Serving);

@@ -19,8 +19,8 @@ struct Placed {
     targets: Vec<TargetConfig>,
     // The highest version that was reached.
     reached: u64,
-    // Nodes that are leaving, with the first version without them. Until that is reached, their replica may be needed,
-    // and another one on the same node would end it.
+    // Nodes that are leaving, with the first version without them. Until that is reached, their replica may be needed, and
+    // another replica on the same node would end it.
     leaving: BTreeMap<NodeId, u64>,
 }
 
@@ -46,8 +46,7 @@ impl Directory {
         rng.pick(&self.shards[&shard].targets)
     }
 
-    /// Changes the target configuration of a shard: one, two or three voters anywhere; the others are learners or have
-    /// no copy.
+    /// Changes the target configuration of a shard: one, two or three voters anywhere. The others are learners or have no copy.
     pub(crate) fn change(&mut self, shard: ShardId, rng: &mut Rng) {
         let placed = &self.shards[&shard];
         let mut free: Vec<_> = self.nodes.iter().copied().filter(|node| !placed.leaving.contains_key(node)).collect();
@@ -135,7 +134,7 @@ impl Directory {
     }
 
     /// The replicas of all target configurations.
-    pub(crate) fn wanted(&self) -> BTreeSet<(ShardId, ReplicaId)> {
+    pub(crate) fn target_replicas(&self) -> BTreeSet<(ShardId, ReplicaId)> {
         let targets = self.shards().map(|shard| (shard, self.latest(shard)));
         targets
             .flat_map(|(shard, target)| {

@@ -1,4 +1,4 @@
-//! A simulated disk: a log in parts, and one snapshot a shard. A crash loses what was not synced.
+//! A simulated disk: a log in parts, and one snapshot a shard. A crash loses unsynced data.
 
 use std::collections::BTreeMap;
 

@@ -150,7 +150,7 @@ impl History {
             let before = present.insert(*shard, now.clone()).unwrap_or_default();
             gone.extend(before.difference(&now).map(|replica| (*shard, *replica)));
             for replica in now {
-                assert!(!gone.contains(&(*shard, replica)), "{replica} of shard {shard} is back at {index}");
+                assert!(!gone.contains(&(*shard, replica)), "{replica} of shard {shard} returns at {index}");
             }
         }
     }
@@ -174,7 +174,7 @@ impl History {
             let before = asked.before.map(|before| self.asked[&before].fate);
             assert!(
                 before.is_none_or(|fate| fate == Fate::Done),
-                "a read was done before a proposal before it, which was {before:?}"
+                "a read completed before an earlier proposal, which was {before:?}"
             );
         } else {
             let applied = self.applied[&(node, shard)];
@@ -218,7 +218,7 @@ impl History {
                 _ if asked.is_read => assert_eq!(count, 0),
                 Fate::Done => assert_eq!(count, 1, "{ticket} was acknowledged"),
                 Fate::Never => assert_eq!(count, 0, "{ticket} was never appended"),
-                Fate::UnderWay | Fate::Unknown => assert!(count <= 1, "{ticket} is doubled"),
+                Fate::UnderWay | Fate::Unknown => assert!(count <= 1, "{ticket} was applied twice"),
             }
         }
         self.check_members();

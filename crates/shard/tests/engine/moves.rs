@@ -9,7 +9,7 @@ const SHARD: u16 = 1;
 /// Enough for elections, snapshots and a preferred leader.
 const LONG: u32 = 120;
 
-/// Node 1 founds it; the others join.
+/// Node 1 founds the cluster, and the others join.
 struct Cluster {
     members: Vec<Member>,
     // Nodes that are switched off.
@@ -214,7 +214,7 @@ fn a_lost_disk_is_replaced_by_another_replica() {
     cluster.at(3).config.generation_min = 5;
     cluster.at(3).start();
     cluster.run(20);
-    assert_eq!(cluster.role(3), None, "what is sent to the lost replica makes no new one");
+    assert_eq!(cluster.role(3), None, "messages to the lost replica create no new one");
     assert!(cluster.at(3).engine.as_ref().unwrap().dropped_messages() > 0);
     cluster.target(&[1, 2, 3], &target(3, &[ONE, TWO, (3, 5)], &[]));
     cluster.run(LONG);
@@ -235,11 +235,11 @@ fn a_replica_that_missed_its_removal_is_dropped_and_stays_gone() {
     assert_eq!(
         (cluster.take_outputs(), cluster.role(3)),
         (vec![], Some(Role::Candidate)),
-        "it does not disturb the others"
+        "the removed replica does not disturb the others"
     );
     cluster.drop_replica(3, replica(3, 9));
     cluster.run(1);
-    assert_eq!(cluster.take_outputs(), [""; 0], "that is another one");
+    assert_eq!(cluster.take_outputs(), [""; 0], "a newer replica is not dropped");
     cluster.drop_replica(3, replica(3, 3));
     cluster.run(1);
     assert_eq!((cluster.take_outputs(), cluster.role(3)), (vec!["3 dropped 3.3".to_owned()], None));
@@ -247,7 +247,7 @@ fn a_replica_that_missed_its_removal_is_dropped_and_stays_gone() {
     cluster.restart(3);
     cluster.run(LONG);
     assert_eq!(cluster.role(3), None);
-    // It comes back as another replica.
+    // It returns as another replica.
     cluster.target(&[1, 2, 3, 4], &target(4, &[ONE, TWO, FOUR], &[(3, 6)]));
     cluster.run(LONG);
     assert_eq!((cluster.take_outputs(), cluster.role(3)), (vec!["1 reached 4".to_owned()], Some(Role::Learner)));
@@ -302,7 +302,7 @@ fn a_leader_outside_the_target_transfers_leadership_and_leaves() {
     let leader = cluster.commit_turns(2);
     assert_eq!(cluster.take_outputs(), [format!("{leader} leads"), format!("{leader} reached 3")]);
     assert_eq!(cluster.members(leader).unwrap(), "[2.2, 3.3, 4.4] []");
-    // Until the directory says that the target configuration is reached, its vote may be needed.
+    // Until the directory records that the target configuration is reached, its vote may be needed.
     assert_eq!(cluster.role(1), Some(Role::Retired));
     cluster.drop_replica(1, replica(1, 1));
     cluster.run(1);
@@ -347,7 +347,7 @@ fn the_preferred_leader_leads_once_it_can() {
     cluster.run(LONG);
     assert_eq!(cluster.take_outputs(), ["3 leads", "3 reached 3"]);
     cluster.run(10 * LONG);
-    assert_eq!(cluster.take_outputs(), [""; 0], "and it stays so");
+    assert_eq!(cluster.take_outputs(), [""; 0], "leadership stays there");
 }
 
 #[test]
@@ -364,14 +364,14 @@ fn a_node_that_avoids_leadership_transfers_it_once() {
     cluster.run(20 * LONG);
     let leader = cluster.commit_turns(2);
     assert_ne!(leader, 1);
-    // It is announced once: there is no attempt to give the preferred leader what it avoids.
+    // Leadership is announced once: the leader does not try to transfer it to a preferred leader that avoids it.
     assert_eq!(cluster.take_outputs(), [format!("{leader} leads"), format!("{leader} reached 3")]);
     for node in [1, 2, 3] {
         cluster.at(node).inbox.push(Input::AvoidLeadership { node: 1, avoid: false });
     }
     cluster.run(2 * LONG);
     assert_eq!(cluster.take_outputs(), ["1 leads", "1 reached 3"]);
-    // A single voter serves all the same: a leader that avoids it is better than none.
+    // A single voter leads all the same, because a leader that avoids leadership is better than none.
     cluster.at(1).inbox.push(Input::AvoidLeadership { node: 1, avoid: true });
     cluster.off = vec![2];
     cluster.at(3).inbox.push(Input::AvoidLeadership { node: 3, avoid: true });

@@ -12,7 +12,7 @@ const STEPS: u64 = 2_000;
 enum Kind {
     /// All nodes have all shards from the beginning.
     Fixed,
-    /// One node founds it, and all shards move.
+    /// One node founds the cluster, and all shards move.
     Moving,
 }
 
@@ -29,7 +29,7 @@ fn run(kind: Kind, seed: u64, nodes: u64) -> (u64, Tally) {
     let world = || kind.world(seed, nodes, Habit::Correct).run(STEPS);
     catch_unwind(AssertUnwindSafe(world)).unwrap_or_else(|_| {
         let again = format!("SHARD_SEEDS={seed}..{} cargo test -p boxoffice-shard --test engine", seed + 1);
-        panic!("seed {seed} with {nodes} nodes ({kind:?}) failed, see above; again: {again}")
+        panic!("seed {seed} with {nodes} nodes ({kind:?}) failed, see above; to replay: {again}")
     })
 }
 

@@ -16,7 +16,7 @@ struct Node {
 }
 
 impl Node {
-    fn born() -> Node {
+    fn new() -> Node {
         Node::with(|_| ())
     }
 
@@ -92,7 +92,7 @@ fn read(shard: ShardId, epoch: u64, ticket: &'static str) -> Input<&'static str>
 
 #[test]
 fn a_single_node_leads_all_shards_after_one_pass() {
-    let mut node = Node::born();
+    let mut node = Node::new();
     assert!(node.engine.has_ready());
     let expected = ["0: lead 1 from 5000", "1: lead 1 from 5000", "2: lead 1 from 5000"];
     assert_eq!(node.only_pass(vec![]), expected);
@@ -103,7 +103,7 @@ fn a_single_node_leads_all_shards_after_one_pass() {
 
 #[test]
 fn a_pass_makes_one_entry_for_each_shard_and_one_write() {
-    let mut node = Node::born();
+    let mut node = Node::new();
     node.only_pass(vec![]);
     node.now.mono_ms += 30;
     let out = node.only_pass(vec![
@@ -126,7 +126,7 @@ fn a_pass_makes_one_entry_for_each_shard_and_one_write() {
 
 #[test]
 fn a_read_alone_writes_nothing() {
-    let mut node = Node::born();
+    let mut node = Node::new();
     node.only_pass(vec![]);
     assert_eq!(node.only_pass(vec![read(1, 1, "ann")]), ["1: ann done at 1"]);
     assert_eq!(node.disk.writes(), 1);
@@ -134,7 +134,7 @@ fn a_read_alone_writes_nothing() {
 
 #[test]
 fn a_tick_of_idle_shards_does_nothing() {
-    let mut node = Node::born();
+    let mut node = Node::new();
     node.only_pass(vec![]);
     for _ in 0..50 {
         assert_eq!(node.only_pass(vec![Input::Tick]), [""; 0]);
@@ -162,7 +162,7 @@ fn turns_that_do_not_fit_go_into_a_second_entry() {
 
 #[test]
 fn an_epoch_other_than_the_current_one_is_refused() {
-    let mut node = Node::born();
+    let mut node = Node::new();
     node.only_pass(vec![]);
     let out = node.only_pass(vec![
         propose(1, 2, "hold a3", "ann"),
@@ -227,7 +227,7 @@ fn a_refusal_by_raft_ends_the_epoch_too() {
 
 #[test]
 fn a_restart_applies_the_log_again_and_leads_in_a_new_epoch() {
-    let mut node = Node::born();
+    let mut node = Node::new();
     node.only_pass(vec![]);
     node.only_pass(vec![propose(1, 1, "hold a3", "ann")]);
     // A wall clock that was set back does not affect the shard's running time.
@@ -236,12 +236,12 @@ fn a_restart_applies_the_log_again_and_leads_in_a_new_epoch() {
     let expected =
         ["0: lead 2 from 1000", "1: apply 2.1 at 5000: hold a3", "1: lead 2 from 5000-4000", "2: lead 2 from 1000"];
     assert_eq!(node.pass(vec![]), expected);
-    assert_eq!(node.only_pass(vec![]), ["1: apply 4.2 at 5000-4000: "], "what is proposed comes after the distance");
+    assert_eq!(node.only_pass(vec![]), ["1: apply 4.2 at 5000-4000: "], "proposals follow the distance");
 }
 
 #[test]
 fn running_time_does_not_follow_the_wall_clock_and_the_distance_does() {
-    let mut node = Node::born();
+    let mut node = Node::new();
     node.only_pass(vec![]);
     let stamps = [(9_000_000, 80), (10, 90), (10, 60)].map(|(wall_ms, mono_ms)| {
         node.now = Now { wall_ms, mono_ms };
@@ -255,7 +255,7 @@ fn running_time_does_not_follow_the_wall_clock_and_the_distance_does() {
     let expected =
         ["0: apply 2.1 at 5030+8994970: ", "1: apply 5.1 at 5030+8994970: ", "2: apply 2.1 at 5030+8994970: "];
     assert_eq!(node.only_pass(vec![Input::Tick]), expected);
-    assert_eq!(node.only_pass(vec![Input::Tick]), [""; 0], "it is said once");
+    assert_eq!(node.only_pass(vec![Input::Tick]), [""; 0], "the distance is written once");
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn a_snapshot_shortens_the_log_and_the_restart() {
 
 #[test]
 fn a_checkpoint_alone_restores_terms_and_snapshots() {
-    let mut node = Node::born();
+    let mut node = Node::new();
     node.only_pass(vec![]);
     let checkpoint = node.engine.checkpoint();
     let state = Record::State { shard: 1, term: 1, vote: Some(ReplicaId::new(1, 1)), commit: 1 };
@@ -299,7 +299,7 @@ fn a_checkpoint_alone_restores_terms_and_snapshots() {
 
 #[test]
 fn a_gap_in_the_sequence_stops_the_node() {
-    let mut node = Node::born();
+    let mut node = Node::new();
     node.only_pass(vec![]);
     node.only_pass(vec![propose(1, 1, "hold a3", "ann")]);
     node.only_pass(vec![propose(1, 1, "hold a4", "ben")]);
@@ -327,12 +327,12 @@ fn a_gap_in_the_sequence_stops_the_node() {
     out.clear();
     assert!(!engine.step(node.now, [Input::Tick]).must_sync());
     engine.persisted(&mut out);
-    assert_eq!(out, [], "nothing comes out after a broken invariant");
+    assert_eq!(out, [], "no output after a broken invariant");
 }
 
 #[test]
 fn a_malformed_or_misdirected_message_is_dropped_and_counted() {
-    let mut node = Node::born();
+    let mut node = Node::new();
     node.only_pass(vec![]);
     let message = |shard, bytes: &'static [u8]| Input::Message { from: 2, shard, bytes: Bytes::from_static(bytes) };
     let out = node.only_pass(vec![message(1, b"\xff\xff"), message(1, b""), message(9, b"")]);
@@ -342,7 +342,7 @@ fn a_malformed_or_misdirected_message_is_dropped_and_counted() {
 
 #[test]
 fn a_transfer_to_an_unknown_node_changes_nothing() {
-    let mut node = Node::born();
+    let mut node = Node::new();
     node.only_pass(vec![]);
     let out = node.only_pass(vec![
         Input::TransferLeader { shard: 1, to: 1 },
@@ -355,7 +355,7 @@ fn a_transfer_to_an_unknown_node_changes_nothing() {
 #[test]
 #[should_panic(expected = "a pass was begun inside a pass")]
 fn a_pass_has_two_halves() {
-    let mut node = Node::born();
+    let mut node = Node::new();
     node.engine.step(node.now, []);
     node.engine.step(node.now, []);
 }

@@ -28,7 +28,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn born() -> Cluster {
+    fn new() -> Cluster {
         let nodes = [1, 2, 3];
         let config = |node| Config::born(node, 5, SHARD, &nodes);
         let mut members: Vec<_> = nodes.iter().map(|node| Member::new(config(*node), Habit::Correct)).collect();
@@ -47,7 +47,7 @@ impl Cluster {
     }
 
     fn led() -> Cluster {
-        let mut cluster = Cluster::born();
+        let mut cluster = Cluster::new();
         cluster.run(30);
         cluster.sell();
         cluster
@@ -184,7 +184,7 @@ fn a_term_waits_a_limited_time_for_the_clocks_of_a_majority() {
     cluster.compares = false;
     cluster.stop_all(90_000);
     cluster.run(15);
-    assert_eq!(cluster.terms, [], "elected, but no clock is known");
+    assert_eq!(cluster.terms, [], "elected, but without known clocks");
     cluster.compares = true;
     cluster.run(1);
     assert!(matches!(cluster.terms[..], [(_, _, true)]), "{:?}", cluster.terms);
@@ -226,7 +226,7 @@ fn a_change_of_all_clocks_is_followed_at_once() {
     }
     cluster.wrong_ms[cluster.leader().unwrap()] = 9 * HOUR_MS;
     cluster.run(10);
-    assert_eq!(cluster.sell().1, 600, "one alone is not");
+    assert_eq!(cluster.sell().1, 600, "one clock alone is not followed");
 }
 
 #[test]
@@ -237,8 +237,8 @@ fn downtime_and_a_wrong_clock_are_distinguished() {
     cluster.run(2);
     cluster.stop_all(90_000);
     cluster.run(30);
-    assert_eq!(cluster.sell(), (cluster.true_ms(), -HOUR_MS), "nothing is moved along");
-    // The clocks are set right while the nodes run: deadlines do not move.
+    assert_eq!(cluster.sell(), (cluster.true_ms(), -HOUR_MS), "the distance does not change");
+    // The clocks are corrected while the nodes run: deadlines do not move.
     cluster.wrong_ms = [0; 3];
     cluster.run(2);
     assert_eq!(cluster.sell(), (cluster.true_ms(), 0));
@@ -265,25 +265,25 @@ fn disagreeing_voters_use_the_earliest_clock_until_a_majority_agrees() {
     }
 }
 
-/// A node that has just started pauses for 20 s and then reads older messages of its leader. The other two are down
-/// meanwhile, and one of them restarts. No node knows the running time.
+/// A node that has just started pauses for 20 s and then reads older messages of its leader. The other two are down meanwhile,
+/// and one of them restarts. No node knows the running time.
 #[test]
 fn a_delayed_message_does_not_tell_the_time() {
-    const STANDS_MS: u64 = 20_000;
+    const PAUSE_MS: u64 = 20_000;
     let mut cluster = Cluster::led();
     let leader = cluster.leader().unwrap();
-    let (stands, starts) = ((leader + 1) % 3, (leader + 2) % 3);
-    cluster.turn_off(stands);
+    let (paused, starts) = ((leader + 1) % 3, (leader + 2) % 3);
+    cluster.turn_off(paused);
     cluster.turn_off(starts);
-    cluster.turn_on(stands);
+    cluster.turn_on(paused);
     // Its heartbeats are on their way.
     cluster.since_ms += 100;
     cluster.members[leader].inbox.extend([Input::Tick, Input::Tick]);
     cluster.pass();
-    assert!(!cluster.members[stands].inbox.is_empty(), "a message waits");
+    assert!(!cluster.members[paused].inbox.is_empty(), "a message waits");
     cluster.turn_off(leader);
     cluster.terms.clear();
-    cluster.since_ms += STANDS_MS;
+    cluster.since_ms += PAUSE_MS;
     cluster.turn_on(starts);
     cluster.run(40);
     let late_ms = |time: &ShardTime| (cluster.true_ms() - time.at(cluster.since_ms)).cast_signed();

@@ -188,17 +188,17 @@ impl World {
         self.down.iter_mut().for_each(|until| *until = (*until).min(self.step));
         self.uninformed.clear();
         self.converge();
-        let wanted = self.history.acknowledged();
+        let before = self.history.acknowledged();
         // Ten seconds: more than two rounds of elections.
         for _ in 0..1_000 {
             self.step();
         }
-        assert!(self.history.acknowledged() > wanted, "nothing is served after the faults are over");
+        assert!(self.history.acknowledged() > before, "nothing is served after the faults");
         self.faults.proposals = 0;
         for _ in 0..300 {
             self.step();
         }
-        assert!(self.is_converged(), "the members moved on without a target configuration");
+        assert!(self.is_converged(), "the members changed without a target configuration");
         self.history.check(&self.members);
         self.check_time();
         self.tally.acknowledged = self.history.acknowledged();
@@ -217,12 +217,12 @@ impl World {
         }
         let Some(directory) = &self.directory else { return };
         for shard in directory.shards() {
-            println!("shard {shard}: wanted {:?}", directory.latest(shard));
+            println!("shard {shard}: target {:?}", directory.latest(shard));
             for member in &self.members {
                 println!("  node {}: {:?}", member.id(), member.engine.as_ref().map(|engine| engine.group(shard)));
             }
         }
-        panic!("the members are not what they are to be");
+        panic!("the members differ from the target configurations");
     }
 
     fn is_converged(&self) -> bool {
@@ -236,15 +236,15 @@ impl World {
                 let (mut voters, mut learners) = (target.voters.clone(), target.learners.clone());
                 voters.sort_unstable();
                 learners.sort_unstable();
-                let as_wanted = group.members.voters == voters && group.members.learners == learners;
+                let matches_target = group.members.voters == voters && group.members.learners == learners;
                 let led = target.leader.is_none_or(|leader| group.leader == Some(leader.node()));
-                if !as_wanted || group.members.is_joint() || !led {
+                if !matches_target || group.members.is_joint() || !led {
                     return false;
                 }
                 found.insert((shard, group.replica));
             }
         }
-        directory.is_reconciled() && found == directory.wanted()
+        directory.is_reconciled() && found == directory.target_replicas()
     }
 
     fn start(&mut self, place: usize) {
@@ -265,7 +265,7 @@ impl World {
             self.pass_time(place);
             if self.members[place].engine.is_some() {
                 self.act(place);
-                self.tell(place);
+                self.inform(place);
                 self.work(place);
             } else if self.down[place] <= self.step {
                 self.start(place);
@@ -321,9 +321,12 @@ impl World {
                 if right.is_empty() {
                     continue;
                 }
-                let told_ms = engine.true_ms(shard).unwrap();
-                let fits = right.iter().any(|wall_ms| wall_ms.abs_diff(told_ms) <= 1_000);
-                assert!(fits && group.confirmed == Some(true), "shard {shard} says {told_ms} of {walls:?}: {group:?}");
+                let shard_ms = engine.true_ms(shard).unwrap();
+                let fits = right.iter().any(|wall_ms| wall_ms.abs_diff(shard_ms) <= 1_000);
+                assert!(
+                    fits && group.confirmed == Some(true),
+                    "shard {shard} has {shard_ms}, clocks {walls:?}: {group:?}"
+                );
             }
         }
     }
@@ -397,7 +400,7 @@ impl World {
     }
 
     /// A node learns a part of the directory, late and sometimes out of date.
-    fn tell(&mut self, place: usize) {
+    fn inform(&mut self, place: usize) {
         let Some(directory) = &self.directory else { return };
         let member = &mut self.members[place];
         if self.uninformed.contains(&member.id()) || !self.rng.chance(self.faults.announced) {

@@ -134,10 +134,10 @@ mod tests {
     fn it_finds_every_added_entity_and_few_others_over_several_layers() {
         let filter = Filter::new();
         filter.fill_to(u32::MAX);
-        assert!(filter.layers[0].get().is_none(), "nothing is allocated for nothing");
+        assert!(filter.layers[0].get().is_none(), "an empty layer is not allocated");
         let many = 3 * FIRST_LAYER;
         add(&filter, 0..many);
-        // Known entities take no room.
+        // Known entities take no space.
         let before = *filter.growing.lock();
         add(&filter, 0..many);
         assert_eq!(*filter.growing.lock(), before);
@@ -160,7 +160,7 @@ mod tests {
         add(&filter, 1_000..5_000);
         assert_eq!(filter.growing.lock().0, LAYERS - 1);
         assert!((0..5_000).all(|number| !filter.excludes(SHARD, &cart(number))));
-        assert!(passed(&filter) > 3_000, "it is too full to be of use, and still right: {}", passed(&filter));
+        assert!(passed(&filter) > 3_000, "it is too full to be useful, but still correct: {}", passed(&filter));
     }
 
     #[test]

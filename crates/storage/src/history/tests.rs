@@ -1,5 +1,5 @@
-//! Compares a shard whose entities leave, under every order of writing, syncing, evicting, snapshots and power cuts,
-//! with one whose entities all stay.
+//! Compares a shard that evicts entities, under every order of writing, syncing, evicting, snapshots and power cuts, with one
+//! that keeps them all.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -31,8 +31,8 @@ fn remembered() -> Remembered {
     Remembered::alone(Request { id: RequestHash(1), body: 1 }, Answer::Done)
 }
 
-/// The next events of a cart that had `had` events. It ends, and later sessions ask about holds of it. Every second
-/// cart is a tombstone before it is opened.
+/// The next events of a cart after `had` events. The cart ends, and later sessions ask about its holds. Every second cart is a
+/// tombstone before it is opened.
 fn next(id: CartId, had: u64) -> Vec<Event> {
     let was_refused = id.0.is_multiple_of(2);
     let opened = CartEvent::Opened {
@@ -137,7 +137,7 @@ impl Shard {
                 }
                 match self.history.write(&[(SHARD, self.taken.clone())]) {
                     Ok(()) => self.written.append(&mut self.taken),
-                    // As the archive writer does: everything unsynced is written again, in order.
+                    // Like the archive writer: everything unsynced is written again, in order.
                     Err(HistoryStoreError::Store(error)) if error.is_full() => {
                         self.history.will_rewrite();
                         self.taken.splice(0..0, self.written.drain(..));
@@ -190,7 +190,7 @@ impl Shard {
         self.written.clear();
     }
 
-    /// As the replication thread applies.
+    /// Applies like the replication thread.
     fn replay(&mut self, count: u8) {
         let count = if count == u8::MAX { usize::MAX } else { usize::from(count) };
         for (entity, events) in self.log[self.applied as usize..].iter().take(count) {
@@ -218,7 +218,7 @@ impl Shard {
                 Some(here) => {
                     assert_eq!(here, *state, "{entity} in memory");
                     if let Some(stored) = stored {
-                        assert!(here.may_be_archived(), "{entity} has a record and may not");
+                        assert!(here.may_be_archived(), "{entity} must not have a record");
                         left.subtract(&Totals::of(&stored.state));
                     }
                 }
@@ -288,11 +288,11 @@ fn hunt(bug: &'static str) {
             plant(None);
             ended.is_ok()
         };
-        assert!(run(None), "seed {seed} finds something without a bug");
+        assert!(run(None), "seed {seed} fails without a bug");
         !run(Some(bug))
     });
     println!("{bug}: found after {found:?} random orders");
-    assert!(found.is_some(), "it is not found");
+    assert!(found.is_some(), "the bug is not found");
 }
 
 /// A record that is not looked up is counted twice, or replaced by an older one.
@@ -319,7 +319,7 @@ fn one_left() -> Shard {
 }
 
 #[test]
-fn a_cart_that_left_is_counted_once_and_reloaded_for_later_events() {
+fn an_archived_cart_is_counted_once_and_reloaded_for_later_events() {
     let mut shard = one_left();
     let totals = |shard: &Shard| shard.history.shard(SHARD).expect("a good store");
     assert_eq!((totals(&shard).upto, totals(&shard).totals.carts), (2, [0, 0, 0, 1, 0]));
@@ -331,7 +331,8 @@ fn a_cart_that_left_is_counted_once_and_reloaded_for_later_events() {
     [Step::Take, Step::Write, Step::Sync].iter().for_each(|step| shard.step(step));
     assert_eq!((shard.kept.len(), totals(&shard).upto), (0, 4));
     assert_eq!(totals(&shard).totals.carts, [0, 0, 0, 1, 0], "counted once");
-    let stored = shard.history.get(SHARD, &Entity::Cart(CartId(1))).expect("a good store").expect("it left");
+    let stored =
+        shard.history.get(SHARD, &Entity::Cart(CartId(1))).expect("a good store").expect("the cart was archived");
     let State::Cart(cart) = &*stored.state else { panic!("a cart") };
     assert_eq!((stored.index, cart.version(), cart.state()), (4, 4, Some(CartState::Canceled)));
     shard.check();
@@ -340,11 +341,11 @@ fn a_cart_that_left_is_counted_once_and_reloaded_for_later_events() {
 #[test]
 fn a_record_is_never_replaced_by_an_older_one() {
     let mut shard = one_left();
-    let old = shard.history.get(SHARD, &Entity::Cart(CartId(1))).expect("a good store").expect("it left");
+    let old = shard.history.get(SHARD, &Entity::Cart(CartId(1))).expect("a good store").expect("the cart was archived");
     let leaving = EvictionCandidate { entity: old.entity.clone(), state: old.state.clone(), index: 9, began: None };
     shard.history.write(&[(SHARD, vec![leaving.clone()])]).expect("room");
     shard.history.write(&[(SHARD, vec![EvictionCandidate { index: 5, ..leaving }])]).expect("room");
-    let kept = shard.history.get(SHARD, &old.entity).expect("a good store").expect("it left");
+    let kept = shard.history.get(SHARD, &old.entity).expect("a good store").expect("the cart was archived");
     assert_eq!(kept.index, 9);
     shard.applied = 2;
     shard.check();
@@ -357,17 +358,17 @@ fn a_store_that_does_not_fit_is_refused_by_name() {
     let entity = shard.log[0].0.clone();
     drop(shard);
     let refusal = |store_batches| open(&stores, store_batches).map(|_| ()).expect_err("refused").to_string();
-    assert!(open(&stores, 1).expect("it is whole").disk_bytes() > 0);
+    assert!(open(&stores, 1).expect("a complete store").disk_bytes() > 0);
     let older = refusal(2);
     assert!(older.contains("older than the snapshot of shard 3: it has 1 batches of it, 2 are needed"), "{older}");
-    let newer = open(&stores, 1).expect("it is whole").check_not_ahead(SHARD, 1).expect_err("refused").to_string();
+    let newer = open(&stores, 1).expect("a complete store").check_not_ahead(SHARD, 1).expect_err("refused").to_string();
     assert!(newer.contains("tells of shard 3 up to entry 2, the log and snapshots end at 1"), "{newer}");
     let foreign =
         HistoryStore::open(&stores, dir(), &StoreSettings::default(), 8, &[]).map(|_| ()).expect_err("refused");
     assert!(matches!(foreign, HistoryStoreError::Foreign { .. }), "{foreign}");
 
     stores.damage(dir(), &entity_key(SHARD, &entity));
-    let history = open(&stores, 1).expect("records are looked at when they are needed");
+    let history = open(&stores, 1).expect("records are read on demand");
     let bad = history.get(SHARD, &entity).expect_err("refused").to_string();
     assert!(bad.starts_with("the record of cart/") && bad.contains("its checksum does not match"), "{bad}");
     stores.damage(dir(), &shard_key(SHARD));
@@ -376,7 +377,7 @@ fn a_store_that_does_not_fit_is_refused_by_name() {
     stores.remove(dir());
     let gone = refusal(1);
     assert!(gone.starts_with("the history in /data/history is gone: the snapshot of shard 3 needs it"), "{gone}");
-    assert!(!stores.exists(dir()), "nothing is put in its place");
+    assert!(!stores.exists(dir()), "no new store is created");
 }
 
 #[test]
@@ -414,7 +415,7 @@ fn records_of_a_dropped_shard_are_removed_in_pieces_and_those_of_the_next_replic
     history.write(&[(other, leaving[..10].to_vec())]).expect("room");
     history.sync().expect("synced");
     let before = history.shard(SHARD).expect("readable");
-    assert!(!history.remove_some(SHARD).expect("readable"), "it was not dropped");
+    assert!(!history.remove_some(SHARD).expect("readable"), "the shard was not dropped");
     history.mark_dropped(SHARD);
     assert!(history.remove_some(SHARD).expect("room"));
     let left = |history: &HistoryStore| {
@@ -422,7 +423,11 @@ fn records_of_a_dropped_shard_are_removed_in_pieces_and_those_of_the_next_replic
         history.for_each_record(SHARD, |stored| sums.add(&Totals::of(&stored.state))).expect("readable");
         sums
     };
-    assert_eq!(left(&history), history.shard(SHARD).expect("readable").totals, "what is left adds up");
+    assert_eq!(
+        left(&history),
+        history.shard(SHARD).expect("readable").totals,
+        "the remaining records match the totals"
+    );
     assert!(left(&history).entities < 700);
 
     // After a power cut the node drops it again. The store has the batches that earlier snapshots need.
@@ -430,10 +435,10 @@ fn records_of_a_dropped_shard_are_removed_in_pieces_and_those_of_the_next_replic
     stores.power_cut(&mut || false);
     let history = open(&stores, before.batches).expect("enough batches");
     history.mark_dropped(SHARD);
-    // The next replica's records come, and the leftovers go first.
+    // The next replica's records arrive, and the leftovers are removed first.
     let records: Vec<Bytes> = leaving[..3].iter().map(super::record::encode).collect();
     history.import(SHARD, &records).expect("room");
-    assert!(!history.remove_some(SHARD).expect("readable"), "it is not dropped any more");
+    assert!(!history.remove_some(SHARD).expect("readable"), "the shard is not dropped any more");
     assert_eq!((left(&history).entities, history.shard(SHARD).expect("readable").totals.entities), (3, 3));
     assert_eq!(history.shard(other).expect("readable").totals.entities, 10);
 
@@ -442,10 +447,10 @@ fn records_of_a_dropped_shard_are_removed_in_pieces_and_those_of_the_next_replic
     let empty = history.shard(SHARD).expect("readable");
     assert_eq!((empty.upto, empty.imported_upto, empty.totals), (0, 0, Totals::default()));
     assert!(empty.batches > before.batches);
-    history.check_not_ahead(SHARD, 1).expect("it has no entries");
+    history.check_not_ahead(SHARD, 1).expect("the shard has no entries");
 }
 
-/// A cart that has opened and was canceled, as it leaves.
+/// A canceled cart, ready for eviction.
 fn ended(number: u128) -> Vec<EvictionCandidate> {
     let id = CartId(number);
     let mut kept = StateMap::new();
@@ -594,5 +599,5 @@ fn records_of_a_reopened_store_are_found() {
     history.mark_dropped(SHARD);
     while history.remove_some(SHARD).expect("room") {}
     while history.fill_filter().expect("a good store") {}
-    assert!([1, 3, 5, 7].iter().all(|number| history.may_find(SHARD, &cart(*number))), "they may come back");
+    assert!([1, 3, 5, 7].iter().all(|number| history.may_find(SHARD, &cart(*number))), "these records may reappear");
 }

@@ -58,7 +58,7 @@ fn overwrite(disk: &MemoryDisk, path: &str, at: u64, change: &mut dyn FnMut(&mut
     file.sync_data().unwrap();
 }
 
-fn look(disk: &MemoryDisk) -> Result<(Recovery, Records), LogError> {
+fn inspected(disk: &MemoryDisk) -> Result<(Recovery, Records), LogError> {
     let mut records = Records::new();
     let recovery = inspect(disk, Path::new(DIR), &mut |record| {
         records.insert(record.seq, record.payload.to_vec());
@@ -67,7 +67,7 @@ fn look(disk: &MemoryDisk) -> Result<(Recovery, Records), LogError> {
 }
 
 #[test]
-fn records_come_back_in_order_across_restarts() {
+fn records_are_read_in_order_across_restarts() {
     let disk = MemoryDisk::new();
     let mut expected = Records::new();
     for round in 0..4_u8 {
@@ -85,7 +85,7 @@ fn records_come_back_in_order_across_restarts() {
         log.sync().unwrap();
         assert_eq!(log.synced_seq(), log.last_seq());
     }
-    assert_eq!(look(&disk).unwrap().1, expected);
+    assert_eq!(inspected(&disk).unwrap().1, expected);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn any_subset_of_the_last_records_sectors_is_cut_or_whole() {
                 assert!(torn_end.bytes > 0);
             }
             assert_eq!(records, expected, "{size} bytes, sectors {subset:b}");
-            // The place is clean again: a shorter record leaves nothing behind it.
+            // The space is clean again: after a shorter record nothing else is left.
             let again = put(&mut log, b"again");
             expected.insert(again, b"again".to_vec());
             log.sync().unwrap();
@@ -136,14 +136,14 @@ fn a_flipped_bit_anywhere_is_damage_or_changes_nothing() {
     }
     let end = log.at;
     drop(log);
-    let (_, expected) = look(&disk).unwrap();
+    let (_, expected) = inspected(&disk).unwrap();
     let first = file(&disk, FIRST);
     let mut refused = 0;
     for at in 0..end + 600 {
         let mut byte = [0];
         first.read_exact_at(&mut byte, at).unwrap();
         first.write_all_at(&[byte[0] ^ 1 << (at % 8)], at).unwrap();
-        match look(&disk) {
+        match inspected(&disk) {
             // Behind the end the flipped bit looks like a torn record.
             Ok((recovery, records)) => {
                 assert!(at >= end && recovery.torn_end.is_some(), "flipped at {at}");
@@ -176,7 +176,7 @@ fn a_sector_lost_from_a_durable_record_is_damage() {
         saved = bytes.to_vec();
         bytes.fill(0);
     });
-    let error = look(&disk).unwrap_err();
+    let error = inspected(&disk).unwrap_err();
     assert!(matches!(error, LogError::Damaged { seq: Some(1), .. }), "{error}");
     assert!(error.to_string().contains("durable before record 2"), "{error}");
     overwrite(&disk, FIRST, lost, &mut |bytes| bytes.copy_from_slice(&saved));
@@ -187,18 +187,18 @@ fn a_sector_lost_from_a_durable_record_is_damage() {
         saved = bytes.to_vec();
         bytes.fill(0);
     });
-    assert_eq!(look(&disk).unwrap().0.torn_end.unwrap().seq, 2);
+    assert_eq!(inspected(&disk).unwrap().0.torn_end.unwrap().seq, 2);
     overwrite(&disk, FIRST, lost, &mut |bytes| bytes.copy_from_slice(&saved));
     let (mut log, recovery, _) = open(&disk);
     assert!(!recovery.clean_stop);
     log.seal().unwrap();
     log.seal().unwrap();
-    assert_eq!(log.last_seq(), 3, "a second seal says nothing new");
+    assert_eq!(log.last_seq(), 3, "a second seal adds nothing");
     drop(log);
-    let (recovery, records) = look(&disk).unwrap();
+    let (recovery, records) = inspected(&disk).unwrap();
     assert_eq!((recovery.clean_stop, recovery.last_seq, records.len()), (true, 3, 2));
     overwrite(&disk, FIRST, lost, &mut |bytes| bytes.fill(0));
-    assert!(matches!(look(&disk), Err(LogError::Damaged { seq: Some(2), .. })));
+    assert!(matches!(inspected(&disk), Err(LogError::Damaged { seq: Some(2), .. })));
 }
 
 #[test]
@@ -232,11 +232,11 @@ fn only_the_tail_is_rewritten() {
         log.sync().unwrap();
     }
     drop(log);
-    assert_eq!(look(&disk).unwrap().0.tail_bytes, record::record_bytes(5_000, 0) as u64);
+    assert_eq!(inspected(&disk).unwrap().0.tail_bytes, record::record_bytes(5_000, 0) as u64);
     let (mut log, ..) = open(&disk);
     log.seal().unwrap();
     drop(log);
-    assert_eq!(look(&disk).unwrap().0.tail_bytes, record::LINE as u64);
+    assert_eq!(inspected(&disk).unwrap().0.tail_bytes, record::LINE as u64);
 }
 
 #[test]
@@ -256,11 +256,11 @@ fn a_skipped_end_stays_skipped_if_the_skip_is_not_synced() {
     assert!(open_with(&disk, config()).is_err());
     disk.process_end();
     let (mut log, recovery, _) = open(&disk);
-    assert_eq!(recovery.torn_end, None, "it is passed over, as far as this process can see");
+    assert_eq!(recovery.torn_end, None, "this process sees a skipped end");
     put(&mut log, b"short");
     log.sync().unwrap();
     disk.power_cut(&mut || false);
-    let (recovery, records) = look(&disk).unwrap();
+    let (recovery, records) = inspected(&disk).unwrap();
     assert_eq!(
         (recovery.torn_end, records.into_values().collect::<Vec<_>>()),
         (None, vec![b"durable".to_vec(), b"short".to_vec()])
@@ -279,11 +279,11 @@ fn a_short_write_followed_by_a_shorter_record_is_no_damage() {
             disk.cut_next_write(written);
             let refused = log.append(Kind::Vital, &[&long], &[]);
             assert!(matches!(refused, Err(LogError::Full { .. })), "{refused:?}");
-            // Its rest is a torn end as long as nothing follows.
-            assert_eq!(look(&disk).unwrap().1, expected);
+            // Its rest is a torn end while no record follows.
+            assert_eq!(inspected(&disk).unwrap().1, expected);
             let next = put(&mut log, &payload(then, 4));
             expected.insert(next, payload(then, 4));
-            assert_eq!(look(&disk).unwrap().1, expected, "{written} bytes, then a record of {then}");
+            assert_eq!(inspected(&disk).unwrap().1, expected, "{written} bytes, then a record of {then}");
             log.sync().unwrap();
             drop(log);
             disk.power_cut(&mut || false);
@@ -311,7 +311,7 @@ fn an_unsynced_end_of_many_records_is_cut_from_the_first_hole_on() {
     let torn_end = recovery.torn_end.unwrap();
     assert_eq!((torn_end.seq, torn_end.further_records), (2, 3));
     assert_eq!(records.len(), 1);
-    assert_eq!(look(&disk).unwrap().0.torn_end, None);
+    assert_eq!(inspected(&disk).unwrap().0.torn_end, None);
 }
 
 fn fill_segments(log: &mut Log, segments: usize, shard: u16) -> u64 {
@@ -334,13 +334,13 @@ fn segments_are_released_when_unneeded_and_behind_a_checkpoint() {
     let (mut log, _, _) = open(&disk);
     let last = fill_segments(&mut log, 4, 5);
     assert!(log.wants_checkpoint(0));
-    assert_eq!(log.release(&|_| 0), 0, "all is needed");
+    assert_eq!(log.release(&|_| 0), 0, "every segment is needed");
     // The newest checkpoint is in the third segment, so the third and the fourth must stay.
     assert_eq!(log.release(&|shard| if shard == 5 { last + 1 } else { 0 }), 2);
     log.append(Kind::Checkpoint, &[b"hard states"], &[]).unwrap();
     assert_eq!(log.release(&|_| u64::MAX), 0, "the checkpoint is not durable yet");
     log.sync().unwrap();
-    // The third ends with the last entry but one, and stays while that one is needed.
+    // The third segment ends with the last entry but one, and stays while that entry is needed.
     assert_eq!(log.release(&|_| last - 1), 0);
     assert_eq!(log.release(&|_| last), 1, "the last entry is in the fourth");
     assert_eq!((log.segments(), log.pending_removals()), (1, 0));
@@ -387,7 +387,7 @@ fn a_segment_preallocated_by_a_killed_process_is_synced_before_use() {
 }
 
 #[test]
-fn a_full_disk_leaves_the_reserve_and_heals_by_itself() {
+fn a_full_disk_leaves_the_reserve_and_recovers() {
     let disk = MemoryDisk::new();
     let (mut log, _, _) = open(&disk);
     disk.set_capacity(Some(2 * SEGMENT_BYTES_MIN + 1_000));
@@ -427,7 +427,7 @@ fn a_full_disk_leaves_the_reserve_and_heals_by_itself() {
 }
 
 #[test]
-fn a_full_disk_heals_by_releasing_alone() {
+fn a_full_disk_recovers_by_releasing_alone() {
     let disk = MemoryDisk::new();
     disk.set_capacity(Some(3 * SEGMENT_BYTES_MIN));
     let (mut log, _, _) = open(&disk);
@@ -495,7 +495,7 @@ fn a_record_beyond_the_limit_is_refused_and_the_largest_fits() {
 }
 
 #[test]
-fn a_log_that_is_not_whole_or_not_ours_is_refused_by_name() {
+fn an_incomplete_or_foreign_log_is_refused_by_name() {
     let disk = MemoryDisk::new();
     let (mut log, _, _) = open(&disk);
     fill_segments(&mut log, 4, 1);
@@ -544,7 +544,7 @@ fn a_log_that_is_not_whole_or_not_ours_is_refused_by_name() {
 }
 
 #[test]
-fn records_wiped_from_a_segments_end_are_missed() {
+fn records_wiped_from_a_segments_end_are_detected() {
     let disk = MemoryDisk::new();
     let (mut log, _, _) = open(&disk);
     while log.segments() < 2 {
@@ -558,11 +558,11 @@ fn records_wiped_from_a_segments_end_are_missed() {
     let last_at = PAGE as u64 + (records - 1) * whole;
     let zeros = vec![0; whole as usize];
     file(&disk, FIRST).write_all_at(&zeros[512..], last_at + 512).unwrap();
-    let error = look(&disk).unwrap_err();
+    let error = inspected(&disk).unwrap_err();
     assert!(matches!(error, LogError::Damaged { seq: Some(12), .. }), "{error}");
     assert!(error.to_string().contains("although a later segment was begun"), "{error}");
     file(&disk, FIRST).write_all_at(&zeros, last_at).unwrap();
-    assert!(matches!(look(&disk), Err(LogError::Damaged { seq: Some(12), .. })));
+    assert!(matches!(inspected(&disk), Err(LogError::Damaged { seq: Some(12), .. })));
 }
 
 #[test]
@@ -604,7 +604,7 @@ fn a_thread_preallocates_and_removes_segments() {
     assert_eq!(log.release(&|_| last), 11);
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     while log.pending_removals() > 0 || log.headroom().bytes < SEGMENT_BYTES_MIN {
-        assert!(std::time::Instant::now() < deadline, "the thread does not do its work");
+        assert!(std::time::Instant::now() < deadline, "the thread does not preallocate and remove segments");
         std::thread::sleep(Duration::from_millis(5));
     }
     let seq = log.last_seq();
@@ -617,7 +617,7 @@ fn a_thread_preallocates_and_removes_segments() {
 }
 
 #[test]
-fn a_thread_waits_for_space_and_goes_on() {
+fn a_thread_waits_for_space_and_resumes() {
     let disk = MemoryDisk::new();
     disk.set_capacity(Some(2 * SEGMENT_BYTES_MIN));
     let config = LogConfig { preallocation: Preallocation::Background, retry_ms: 5, ..config() };
@@ -628,7 +628,7 @@ fn a_thread_waits_for_space_and_goes_on() {
     disk.set_capacity(None);
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     while log.append(Kind::Ordinary, &[&record], &[]).is_err() {
-        assert!(std::time::Instant::now() < deadline, "the log does not go on");
+        assert!(std::time::Instant::now() < deadline, "the log does not resume");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -72,8 +72,8 @@ fn a_node_finds_its_state_again_and_notices_a_deleted_log() {
     assert_eq!(newest.payload, format!("state at {index}").as_bytes());
     drop(log);
 
-    let told = log::inspect(&*world.disk, &directory.log_dir(), &mut |_| {}).unwrap();
-    assert!(told.clean_stop && told.last_seq == last_seq, "{told:?}");
+    let recovery = log::inspect(&*world.disk, &directory.log_dir(), &mut |_| {}).unwrap();
+    assert!(recovery.clean_stop && recovery.last_seq == last_seq, "{recovery:?}");
     std::fs::remove_dir_all(directory.log_dir()).unwrap();
     let missing = open_log(&world, &directory, &mut Vec::new());
     assert!(matches!(missing, Err(LogError::Missing { .. })));

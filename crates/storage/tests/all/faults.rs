@@ -1,7 +1,7 @@
 //! The log in a process of its own, with power cuts and disk failures.
 //!
-//! Built here: the preload library `tests/faults/shim.c`, which other tests use against the whole program.
-//! Without a C compiler these tests say so and prove nothing.
+//! Builds the preload library `tests/faults/shim.c`, which other tests use with the whole program. Without a C compiler these
+//! tests print so and test nothing.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the disk and the clock as it likes")]
 
@@ -44,7 +44,7 @@ fn recovered(dir: &Path) -> (Recovery, Vec<usize>) {
     (recovery, sizes)
 }
 
-/// Not a test but the process with the log. It executes commands from its standard input.
+/// Not a test: the process with the log. It executes commands from its standard input.
 #[test]
 #[ignore = "the other tests start it as a process of its own"]
 fn process_with_a_log() {
@@ -109,8 +109,8 @@ fn process_with_files() {
 /// The other process.
 struct Process {
     child: Child,
-    says: BufReader<ChildStdout>,
-    hears: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    stdin: Option<ChildStdin>,
 }
 
 impl Process {
@@ -126,9 +126,9 @@ impl Process {
             command.env("LD_PRELOAD", shim).env(DIR, dir).env(CONTROL, dir.join("control"));
         }
         let mut child = command.spawn().expect("the process starts");
-        let says = BufReader::new(child.stdout.take().expect("piped"));
-        let hears = child.stdin.take();
-        let mut process = Process { child, says, hears };
+        let stdout = BufReader::new(child.stdout.take().expect("piped"));
+        let stdin = child.stdin.take();
+        let mut process = Process { child, stdout, stdin };
         assert_eq!(process.answer().as_deref(), Some("ready"));
         process
     }
@@ -136,7 +136,7 @@ impl Process {
     fn answer(&mut self) -> Option<String> {
         loop {
             let mut line = String::new();
-            if self.says.read_line(&mut line).expect("the process's output") == 0 {
+            if self.stdout.read_line(&mut line).expect("the process's output") == 0 {
                 return None;
             }
             if let Some(answer) = line.trim_end().strip_prefix("> ") {
@@ -146,14 +146,14 @@ impl Process {
     }
 
     /// Executes a command. `None` if the process dies of it.
-    fn tell(&mut self, command: &str) -> Option<String> {
-        let hears = self.hears.as_mut().expect("open");
-        writeln!(hears, "{command}").expect("the process listens");
+    fn send(&mut self, command: &str) -> Option<String> {
+        let stdin = self.stdin.as_mut().expect("open");
+        writeln!(stdin, "{command}").expect("the process listens");
         self.answer()
     }
 
-    fn must(&mut self, command: &str) -> u64 {
-        let answer = self.tell(command).expect("the process lives");
+    fn send_ok(&mut self, command: &str) -> u64 {
+        let answer = self.send(command).expect("the process lives");
         let seq = answer.strip_prefix("ok ").unwrap_or_else(|| panic!("{command}: {answer}"));
         seq.parse().expect("a number")
     }
@@ -163,12 +163,12 @@ impl Process {
         self.child.wait().expect("the process ends");
     }
 
-    fn signal_it_died_of(mut self) -> Option<i32> {
+    fn exit_signal(mut self) -> Option<i32> {
         self.child.wait().expect("the process ends").signal()
     }
 
     fn stop(mut self) {
-        self.hears = None;
+        self.stdin = None;
         assert!(self.child.wait().expect("the process ends").success());
     }
 }
@@ -215,18 +215,18 @@ fn a_killed_process_loses_unsynced_data_only_with_the_shim() {
     };
     let mut process = Process::start(&dir, Some(&library));
     for _ in 0..5 {
-        process.must("append 300");
+        process.send_ok("append 300");
     }
-    assert_eq!(process.must("sync"), 5);
-    assert_eq!(process.must("append 1000"), 6);
-    assert_eq!(process.must("append 2000"), 7);
+    assert_eq!(process.send_ok("sync"), 5);
+    assert_eq!(process.send_ok("append 1000"), 6);
+    assert_eq!(process.send_ok("append 2000"), 7);
     process.kill();
     let (recovery, sizes) = recovered(&dir);
     assert_eq!((sizes, recovery.torn_end), (vec![300; 5], None));
 
-    // Without it the page cache survives: killing alone proves nothing about durability.
+    // Without it the page cache survives, so a kill alone does not test durability.
     let mut process = Process::start(&dir, None);
-    assert_eq!(process.must("append 1000"), 6);
+    assert_eq!(process.send_ok("append 1000"), 6);
     process.kill();
     assert_eq!(recovered(&dir).1, [300, 300, 300, 300, 300, 1000]);
 }
@@ -254,13 +254,13 @@ fn durable_records_outlive_a_power_cut_over_many_segments() {
     let mut expected = Vec::new();
     for number in 0..60 {
         let bytes = 1_000 + number * 500;
-        process.must(&format!("append {bytes}"));
+        process.send_ok(&format!("append {bytes}"));
         expected.push(bytes);
         if number % 3 == 2 {
-            process.must("sync");
+            process.send_ok("sync");
         }
     }
-    process.must("append 77");
+    process.send_ok("append 77");
     process.kill();
     let (recovery, sizes) = recovered(&dir);
     assert_eq!(sizes, expected);
@@ -276,12 +276,12 @@ fn a_record_torn_at_any_byte_is_cut_off() {
     for torn in [0, 1, 7, 8, 55, 63, 64, 65, 100, 512, 700, 2_048, 3_064, 3_071, 3_072] {
         let _ = std::fs::remove_dir_all(dir.join("log"));
         let mut process = Process::start(&dir, Some(&library));
-        process.must("append 500");
-        process.must("sync");
-        process.must("append 3000");
+        process.send_ok("append 500");
+        process.send_ok("sync");
+        process.send_ok("append 3000");
         order(&dir, &format!("torn {torn} .log\n"));
-        assert_eq!(process.tell("sync"), None, "the power goes");
-        assert_eq!(process.signal_it_died_of(), Some(SIGKILL));
+        assert_eq!(process.send("sync"), None, "a power cut");
+        assert_eq!(process.exit_signal(), Some(SIGKILL));
         order(&dir, "");
         let (recovery, sizes) = recovered(&dir);
         match torn {
@@ -289,9 +289,9 @@ fn a_record_torn_at_any_byte_is_cut_off() {
             3_072 => assert_eq!((sizes, recovery.torn_end), (vec![500, 3_000], None)),
             _ => {
                 assert_eq!(sizes, [500]);
-                let cut = recovery.torn_end.expect("the unfinished record is told");
+                let cut = recovery.torn_end.expect("the torn record is reported");
                 assert_eq!((cut.seq, cut.bytes <= torn), (2, true));
-                assert_eq!(recovered(&dir).0.torn_end, None, "it is cut once");
+                assert_eq!(recovered(&dir).0.torn_end, None, "the torn record was removed");
             }
         }
     }
@@ -306,21 +306,21 @@ fn a_full_disk_is_refused_by_name_and_recovers() {
     order(&dir, "enospc\n");
     let mut appended = 0;
     let refusal = loop {
-        let answer = process.tell("append 5000").expect("the process lives");
+        let answer = process.send("append 5000").expect("the process lives");
         match answer.starts_with("ok ") {
             true => appended += 1,
             false => break answer,
         }
     };
     assert!(refusal.starts_with("the log is full: "), "{refusal}");
-    process.must("sync");
+    process.send_ok("sync");
     order(&dir, "");
     let deadline = Instant::now() + Duration::from_secs(20);
-    while !process.tell("append 5000").expect("the process lives").starts_with("ok ") {
+    while !process.send("append 5000").expect("the process lives").starts_with("ok ") {
         assert!(Instant::now() < deadline, "the log does not recover");
         std::thread::sleep(Duration::from_millis(10));
     }
-    process.must("sync");
+    process.send_ok("sync");
     process.stop();
     assert_eq!(recovered(&dir).1, vec![5_000; appended + 1]);
 }
@@ -331,17 +331,17 @@ fn a_failed_sync_is_the_end_and_a_slow_one_is_slow() {
         return;
     };
     let mut process = Process::start(&dir, Some(&library));
-    process.must("append 10");
+    process.send_ok("append 10");
     order(&dir, "slow 300 .log\n");
     let begun = Instant::now();
-    assert_eq!(process.must("sync"), 1);
+    assert_eq!(process.send_ok("sync"), 1);
     assert!(begun.elapsed() >= Duration::from_millis(300));
-    process.must("append 20");
+    process.send_ok("append 20");
     order(&dir, "eio .log\n");
-    let failed = process.tell("sync").expect("the process lives");
+    let failed = process.send("sync").expect("the process lives");
     assert!(failed.starts_with("cannot sync ") && failed.contains("os error 5"), "{failed}");
     order(&dir, "");
-    let after = process.tell("sync").expect("the process lives");
+    let after = process.send("sync").expect("the process lives");
     assert!(after.starts_with("the log cannot be used any more: "), "{after}");
     process.stop();
     // The system counts the pages of a failed sync as written, so an unacknowledged record may be complete.

@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_cached_layout_is_written_as_any_other() {
-        // A text that looks like the surroundings of a placeholder.
+        // A text that resembles the surroundings of a placeholder.
         const TEXT: &str = "\"layout\":\"";
         for encoding in Encoding::ALL {
             for rows in [9, 10, 200] {
@@ -241,7 +241,7 @@ mod tests {
         layouts.iter().for_each(|layout| kept.insert(entry(layout)));
         assert_eq!((kept.entries.len(), kept.bytes), (64, BYTES_MAX));
         assert!(matches!(kept.find(&layouts[99], Encoding::Json), Lookup::Cached(_)), "the newest stay");
-        assert!(matches!(kept.find(&layouts[99], Encoding::MsgPack), Lookup::New), "of the other encoding");
+        assert!(matches!(kept.find(&layouts[99], Encoding::MsgPack), Lookup::New), "the other encoding is not cached");
         assert!(matches!(kept.find(&layouts[0], Encoding::Json), Lookup::New));
         assert!(matches!(kept.find(&layouts[0], Encoding::Json), Lookup::Repeated));
         drop(layouts);

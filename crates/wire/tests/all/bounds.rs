@@ -84,7 +84,7 @@ fn quantities_are_read_from_msgpack_as_well() {
     assert!(frame(&[0xd2, 0, 0, 0, 3]).is_ok(), "a signed number that is not negative");
     for bad in [&[0][..], &[0xff], &[0xcb, 0x40, 4, 0, 0, 0, 0, 0, 0], &[0xcf, 255, 255, 255, 255, 255, 255, 255, 255]]
     {
-        assert_eq!(frame(bad).expect_err("no quantity").code(), 402, "{bad:?}");
+        assert_eq!(frame(bad).expect_err("not a quantity").code(), 402, "{bad:?}");
     }
 }
 

@@ -44,7 +44,7 @@ const GROUPS: [(u16, &str); 9] = [
     (9, "Failures"),
 ];
 
-/// What stands before the code in the doc comment of a variant.
+/// The prefix of a code in the doc comment of a variant.
 const INDENT: &str = "    /// ";
 
 /// The page's entry of a code.
@@ -132,7 +132,7 @@ fn codes() -> BTreeMap<u16, Code> {
     codes
 }
 
-/// The page as it should be.
+/// The expected page.
 fn drawn() -> String {
     let (codes, comments) = (codes(), comments());
     let mut text = String::from(HEAD);
@@ -172,6 +172,6 @@ fn the_page_of_refusals_matches_the_doc_comments() {
     if fs::read_to_string(path).is_ok_and(|page| page == drawn) {
         return;
     }
-    assert!(std::env::var_os("UPDATE_EXPECT").is_some(), "{path} is not what the doc comments say");
+    assert!(std::env::var_os("UPDATE_EXPECT").is_some(), "{path} differs from the doc comments");
     fs::write(path, drawn).expect("the page can be written");
 }

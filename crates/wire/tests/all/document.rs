@@ -14,11 +14,11 @@ fn document() -> String {
 
 #[test]
 fn every_frame_in_the_document_is_a_real_one() {
-    let (mut asked, said) = (requests(), server_frames());
+    let (mut asked, sent_by_server) = (requests(), server_frames());
     asked.extend(other_requests());
     let known =
         |samples: &[crate::common::Sample]| samples.iter().map(|sample| sample.json.clone()).collect::<BTreeSet<_>>();
-    let (asked, said) = (known(&asked), known(&said));
+    let (asked, sent_by_server) = (known(&asked), known(&sent_by_server));
     let document = document();
     let mut shown = 0;
     for line in document.lines() {
@@ -30,7 +30,7 @@ fn every_frame_in_the_document_is_a_real_one() {
             }
             Some(("←", response)) if !response.starts_with('{') => continue,
             Some(("→", frame)) => (frame, &asked),
-            Some(("←", frame)) => (frame, &said),
+            Some(("←", frame)) => (frame, &sent_by_server),
             _ => continue,
         };
         assert!(sent.contains(frame), "the document shows a frame that is never sent:\n{line}");
@@ -43,7 +43,7 @@ fn every_frame_in_the_document_is_a_real_one() {
 fn posted(request: &str) {
     let Some((head, body)) = request.split_once(" -d '") else { return };
     let name = head.split(['/', ' ', '?']).find(|part| Op::from_name(part).is_some());
-    let op = name.and_then(Op::from_name).unwrap_or_else(|| panic!("of no op: {request}"));
+    let op = name.and_then(Op::from_name).unwrap_or_else(|| panic!("not a request of an op: {request}"));
     let body = body.strip_suffix('\'').expect("a quote at the end").as_bytes();
     http::request(op, Some("c1-000042"), None, body).unwrap_or_else(|why| panic!("{why}: {request}"));
 }
@@ -66,7 +66,7 @@ fn every_status_is_in_the_table() {
     for (status, code) in &ended {
         assert!(names(row(*status), *code), "{code} is not in the row of {status}");
         for (other, _) in ended.iter().filter(|(other, _)| other != status) {
-            assert!(!names(row(*other), *code), "{code} is in the row of {other} and is {status}");
+            assert!(!names(row(*other), *code), "{code} is in the row of {other}, but has status {status}");
         }
     }
     for status in [status::OK, status::WRONG_METHOD, status::TOO_SLOW] {
@@ -81,15 +81,16 @@ fn every_op_is_described_and_marked_if_it_changes_something() {
         let name = format!("`{}`", op.name());
         assert!(document.contains(&name), "{name} is not described");
         let marked = document.contains(&format!("{name}*"));
-        assert_eq!(marked, op.changes(), "{name} is marked wrongly");
+        assert_eq!(marked, op.changes(), "{name} has a wrong mark");
     }
 }
 
 #[test]
 fn the_limits_are_as_documented() {
     let limits = Limits::default();
-    let said = (limits.frame_bytes / 1024, limits.import_frame_bytes / 1024 / 1024, limits.depth, limits.hold_seats);
-    assert_eq!(said, (64, 1, 16, 20));
+    let documented =
+        (limits.frame_bytes / 1024, limits.import_frame_bytes / 1024 / 1024, limits.depth, limits.hold_seats);
+    assert_eq!(documented, (64, 1, 16, 20));
     assert_eq!((limits.requests_under_way, limits.cart_lines, limits.batch_items), (256, 50, 1_000));
     assert_eq!(
         (limits::DEADLINE_MS, limits::DEADLINE_MS_MAX, limits::PING_MS, limits::PONG_MS),

@@ -1,4 +1,4 @@
-//! The op table of `docs/reference/ops.md`: each field with its type and unit, made from the schemas.
+//! The op table of `docs/reference/ops.md`: each field with its type and unit, generated from the schemas.
 //!
 //! `UPDATE_EXPECT=1 cargo test -p boxoffice-wire --test all fields` writes it.
 
@@ -18,7 +18,7 @@ const BEGIN: &str =
     "<!-- The tables up to the end mark are made of the schemas by crates/wire/tests/all/fields.rs. -->\n";
 const END: &str = "<!-- end -->\n";
 
-/// Shapes that are one value, by the words for it.
+/// Shapes that are one value, with their description.
 const VALUES: &[(&str, &str)] = &[
     ("Id", "id"),
     ("Token", "token"),
@@ -38,7 +38,7 @@ const VALUES: &[(&str, &str)] = &[
     ("Replica", "replica"),
 ];
 
-/// A schema in a few words; shapes that have rows of their own go into `used`.
+/// A schema in a few words. Adds shapes with rows of their own to `used`.
 fn kind(schema: &Value, used: &mut Vec<String>) -> String {
     if let Some(path) = schema["$ref"].as_str() {
         let name = path.rsplit('/').next().expect("a path has an end");
@@ -106,7 +106,7 @@ fn kind(schema: &Value, used: &mut Vec<String>) -> String {
     }
 }
 
-/// A number with its thousands apart.
+/// A number with thousands separators.
 fn number(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut text = String::new();
@@ -119,7 +119,7 @@ fn number(number: i64) -> String {
     if number < 0 { format!("−{text}") } else { text }
 }
 
-/// The unit that the name of a field says.
+/// The unit in the name of a field.
 fn unit(name: &str, schema: &Value) -> &'static str {
     if !matches!(schema["type"].as_str(), Some("integer" | "number" | "array")) {
         return "";
@@ -135,7 +135,7 @@ fn unit(name: &str, schema: &Value) -> &'static str {
     }
 }
 
-/// The fields of a map, needed ones bold.
+/// The fields of a map. Required ones are bold.
 fn fields(schema: &Value, used: &mut Vec<String>) -> String {
     let needed: BTreeSet<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -149,7 +149,7 @@ fn fields(schema: &Value, used: &mut Vec<String>) -> String {
     fields.collect::<Vec<_>>().join("; ")
 }
 
-/// The sets of which exactly one is there.
+/// The sets of fields, exactly one of which is present.
 fn sets(schema: &Value) -> String {
     let set = |set: &Value| {
         let names = set["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -165,7 +165,7 @@ fn cell(text: String) -> String {
     if text.is_empty() { "–".into() } else { text.replace('|', "\\|") }
 }
 
-/// The tables as they should be.
+/// The expected tables.
 fn drawn() -> String {
     let mut text = String::from(BEGIN);
     let mut used = Vec::new();
@@ -199,7 +199,7 @@ fn drawn() -> String {
     text
 }
 
-/// Where the tables stand.
+/// The position of the tables.
 fn place(document: &str) -> Range<usize> {
     let begin = document.find(BEGIN).expect("the document has the mark where the tables begin");
     let end = document[begin..].find(END).expect("the document has the mark where they end");
@@ -214,17 +214,14 @@ fn the_op_table_has_each_field_with_its_type_and_unit() {
     if document[place.clone()] == drawn {
         return;
     }
-    assert!(
-        std::env::var_os("UPDATE_EXPECT").is_some(),
-        "the tables of docs/reference/ops.md are not those of the schemas"
-    );
+    assert!(std::env::var_os("UPDATE_EXPECT").is_some(), "the tables of docs/reference/ops.md differ from the schemas");
     document.replace_range(place, &drawn);
     std::fs::write(path, document).expect("the document can be written");
 }
 
 #[test]
 fn every_number_that_needs_a_unit_has_one() {
-    // Units are told by the ends of names; a new name with another end would have none.
+    // The ends of names determine units. A new name with another end would have none.
     let drawn = drawn();
     for name in ["hold_ttl_ms", "notice_ms", "per_ms", "deadline_ms", "length_ms", "duration_ms", "stale_ms"] {
         let Some(at) = drawn.find(&format!("{name} ")).or_else(|| drawn.find(&format!("{name}** "))) else { continue };

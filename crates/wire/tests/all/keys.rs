@@ -21,7 +21,7 @@ fn read(frame: &[u8]) -> Option<(boxoffice_core::id::Request, boxoffice_core::co
 const RENAMED: [(&str, &str); 3] =
     [("hamlet-tonight", "hamlet-0412"), ("hamlet-matinee", "hamlet-0413"), ("hamlet-late", "hamlet-0414")];
 
-/// The keys are in logs, snapshots and the store. **They never change**, because a client may repeat a request after an
+/// The keys are in logs, snapshots and the store. **They must never change**, because a client may repeat a request after an
 /// upgrade, and nodes of two releases run together during an upgrade.
 #[test]
 fn keys_never_change() {
@@ -39,7 +39,7 @@ fn keys_never_change() {
 
 /// Calls `each` for every value inside `value`, changed to another one and back.
 fn changed(root: &mut Value, path: &str, each: &mut impl FnMut(&Value)) {
-    let value = root.pointer(path).expect("it is there").clone();
+    let value = root.pointer(path).expect("the pointer exists").clone();
     let others = match &value {
         Value::Null => vec![],
         Value::Bool(value) => vec![(!value).into()],
@@ -88,7 +88,7 @@ fn any_difference_in_the_body_changes_the_key() {
             let counted = if other == command { &mut equal } else { &mut other_commands };
             *counted += 1;
         });
-        assert_ne!(other_commands, 0, "no other body of {} could be read", sample.name);
+        assert_ne!(other_commands, 0, "no changed body of {} could be read", sample.name);
         different += other_commands;
     }
     assert!(different > 300 && equal > 0, "{different} other bodies and {equal} equal ones");

@@ -14,11 +14,11 @@ fn read(layout: &str) -> Result<std::sync::Arc<Layout>, String> {
     let read = Request::from_parts(Encoding::Json, 7, Op::HallPut, Some("r"), None, Some(body.as_bytes()));
     match read.map_err(|why| why.to_string())?.call {
         Call::Command(Command::Venue(_, VenueCommand::PutHall { layout, .. })) => Ok(layout),
-        other => panic!("{other:?} puts no hall"),
+        other => panic!("{other:?} does not put a hall"),
     }
 }
 
-/// The full form, as `hall.get` answers it.
+/// The full form, as `hall.get` returns it.
 fn full(layout: std::sync::Arc<Layout>) -> String {
     let hall = boxoffice_core::answer::HallView {
         venue: id("globe"),
@@ -40,7 +40,7 @@ fn check(short: &str, expected: Expect) {
     let layout = read(short).expect("a good layout");
     let written = full(layout.clone());
     expected.assert_eq(&written.replace(r#"{"label""#, "\n  {\"label\""));
-    assert_eq!(read(&written).expect("the full form is good"), layout, "the full form is another layout");
+    assert_eq!(read(&written).expect("the full form is good"), layout, "the full form reads as another layout");
 }
 
 fn refused(layout: &str, words: &str) {

@@ -1,4 +1,4 @@
-//! Protocol v1: frames in both directions, refusals, and the documents that are made from them.
+//! Protocol v1: frames in both directions, refusals, and the documents generated from them.
 
 mod common;
 

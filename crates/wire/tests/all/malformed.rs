@@ -88,7 +88,7 @@ fn seats_are_checked() {
 }
 
 #[test]
-fn a_million_seats_are_too_many_however_they_come() {
+fn a_million_seats_are_refused_in_any_form() {
     let seats = format!("[{}]", vec!["[0,0]"; 1_000_000].join(","));
     assert_eq!(refused(json(&hold(&seats))).1, 103);
     // Also if the frame's length is not checked here.
@@ -111,7 +111,7 @@ fn carts_are_opened_by_their_token() {
     check(&get(r#","cart":"1892""#), Some(7), 101, "32 hexadecimal digits");
     check(r#"{"id":7,"op":"cart.get","body":{"token":"secret"}}"#, Some(7), 101, "32 hexadecimal digits");
     let found = refused(json(r#"{"id":7,"op":"cart.get","body":{"token":"+f1e2d3c4b5a69788796a5b4c3d2e1f0"}}"#));
-    assert!(!found.2.contains("f1e2d3c4"), "a token is shown: {}", found.2);
+    assert!(!found.2.contains("f1e2d3c4"), "the message shows a token: {}", found.2);
     check(r#"{"id":7,"op":"cart.get","body":{"cart":"0f1e1892ba91625a7bb986fa704738a5"}}"#, Some(7), 101, "token");
 }
 
@@ -306,14 +306,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(scaled(500)))]
 
     #[test]
-    fn no_bytes_are_too_much_for_any_reader(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn readers_survive_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         for encoding in Encoding::ALL {
             read_everything(encoding, &bytes);
         }
     }
 
     #[test]
-    fn no_damage_is_too_much_for_any_reader(
+    fn readers_survive_any_damage(
         which in any::<prop::sample::Index>(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         cut in any::<prop::sample::Index>(),

@@ -1,4 +1,4 @@
-//! Random values mean the same in both encodings, and come back unchanged.
+//! Random values mean the same in both encodings, and decode unchanged.
 
 use boxoffice_core::{
     answer::{
@@ -36,7 +36,7 @@ fn back<T: FromAnswer>(encoding: Encoding, answer: &Answer) -> T {
     }
 }
 
-/// What a server reads of this request, which must be the same in both encodings.
+/// A server's reading of this request, which must be the same in both encodings.
 fn read<B: Serialize>(op: Op, body: &B) -> Result<Request, u16> {
     let [one, other] = Encoding::ALL.map(|encoding| {
         let mut out = BytesMut::new();
@@ -128,7 +128,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn carts_come_back(lines in prop::collection::vec(line(), 0..8), cart in any::<u128>(), total in money()) {
+    fn carts_round_trip(lines in prop::collection::vec(line(), 0..8), cart in any::<u128>(), total in money()) {
         let view = boxoffice_core::answer::CartView {
             id: CartId(cart),
             lines,
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn products_come_back_and_are_read_as_they_were_written(
+    fn products_round_trip_as_answers_and_requests(
         id in id(), details in details(), free in any::<u64>(), held in any::<u64>(), sold in any::<u64>(),
     ) {
         let view = ProductView { id: id.clone(), details: details.clone(), counts: StockCounts { free, held, sold } };
@@ -156,7 +156,7 @@ proptest! {
     }
 
     #[test]
-    fn bookings_and_purchases_come_back(
+    fn bookings_and_purchases_round_trip(
         bookings in prop::collection::vec(booking(), 0..8),
         purchases in prop::collection::vec((any::<u64>(), any::<u128>(), time(), money()), 0..8),
         newest in any::<u64>(),

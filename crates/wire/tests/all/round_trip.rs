@@ -1,4 +1,4 @@
-//! Frames of the server come back at the client, in both encodings.
+//! Frames of the server decode unchanged at the client, in both encodings.
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -42,7 +42,7 @@ fn check<T: FromAnswer + PartialEq + Debug>(answer: Answer, shape: Shape, expect
 }
 
 #[test]
-fn answers_come_back_as_they_were() {
+fn answers_round_trip() {
     check(Answer::Done, Shape::Plain, &());
     check(Answer::Venue(venue_view()), Shape::Plain, &venue_view());
     check(Answer::Hall(hall_view()), Shape::Plain, &hall_view());
@@ -82,7 +82,7 @@ fn answers_come_back_as_they_were() {
 }
 
 #[test]
-fn orders_come_back_with_payment_and_refunds() {
+fn orders_round_trip_with_payment_and_refunds() {
     let failed = PaymentStatus::CaptureFailed { reason: "the card is blocked".into() };
     let stands = [PaymentStatus::Recorded, PaymentStatus::Authorized, PaymentStatus::Captured, failed];
     for (order, payment) in [order(), long_order()].into_iter().zip(stands) {
@@ -93,7 +93,7 @@ fn orders_come_back_with_payment_and_refunds() {
             check(answer, Shape::Plain, &expected);
         }
     }
-    // The source from the gateway is private, and the order's id is no secret.
+    // The gateway's source is private. The order's id is not a secret.
     let gateway = Payment::Gateway { source: "tok_visa".into(), on_decline: None };
     let secret = Arc::new(Order { payment: gateway, ..(*order()).clone() });
     let (payment, refunds) = (PaymentStatus::Captured, Vec::new());
@@ -102,7 +102,7 @@ fn orders_come_back_with_payment_and_refunds() {
         let mut out = BytesMut::new();
         let answered = Answered { answer: answer.clone(), at: Vec::new() };
         encode::answer(encoding, &mut out, &answered, Shape::Plain);
-        assert!(!String::from_utf8_lossy(&out).contains("tok_visa"), "a source is shown");
+        assert!(!String::from_utf8_lossy(&out).contains("tok_visa"), "the source is shown");
     }
 }
 
@@ -191,7 +191,7 @@ fn failures_keep_their_kind() {
 }
 
 #[test]
-fn rejections_and_bodies_come_back() {
+fn rejections_and_bodies_round_trip() {
     for encoding in Encoding::ALL {
         let reply = verdict(encoding, |encoding, out| encode::ok(encoding, out, 7, &shard_map()));
         assert_eq!(reply, Reply::Ok(shard_map(), Vec::new()));
@@ -230,7 +230,7 @@ fn a_batch_is_answered_item_by_item() {
 }
 
 #[test]
-fn feeds_come_back_as_they_were() {
+fn feeds_round_trip() {
     fn check<S: SnapshotBody + Clone + PartialEq + Debug>(snapshot: S, delta: S::Delta)
     where
         S::Delta: Clone + PartialEq + Debug,

@@ -21,7 +21,7 @@ fn validator(schema: &Value) -> Validator {
         .unwrap_or_else(|why| panic!("{why}: {schema}"))
 }
 
-/// The same for what is written here: it has no field that is not described.
+/// The same, but without undescribed fields, for frames of this crate.
 fn strict(schema: &Value) -> Validator {
     let mut schema = standalone(schema);
     close(&mut schema);
@@ -31,7 +31,7 @@ fn strict(schema: &Value) -> Validator {
         .unwrap_or_else(|why| panic!("{why}: {schema}"))
 }
 
-/// Forbids whatever fields a map does not name.
+/// Forbids unnamed fields in all maps.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -156,10 +156,10 @@ fn sample_answers_match_the_schema_of_an_op() {
         let is_done = body.as_object().is_some_and(serde_json::Map::is_empty);
         let fits = shapes.iter().filter(|(_, shape)| shape.is_valid(body)).map(|(name, _)| name);
         let fits: Vec<&String> = fits.collect();
-        assert!(is_done || !fits.is_empty(), "{} is no answer of any op:\n{body}", sample.name);
+        assert!(is_done || !fits.is_empty(), "{} is not an answer of any op:\n{body}", sample.name);
         met.extend(fits);
-        for said in frame["at"].as_array().into_iter().flatten() {
-            check(sample.name, &at, said);
+        for version in frame["at"].as_array().into_iter().flatten() {
+            check(sample.name, &at, version);
         }
     }
     let unmet: Vec<&String> = shapes.keys().filter(|name| !met.contains(name)).collect();
@@ -195,7 +195,7 @@ fn frames_of_feeds_match_their_schemas() {
     assert!(unmet.is_empty(), "no sample is a {unmet:?}");
 }
 
-/// A refusal as it is answered by HTTP.
+/// A refusal as an HTTP answer.
 fn written(refusal: &Refusal) -> Value {
     let mut out = BytesMut::new();
     http::verdict(Encoding::Json, &mut out, &Verdict::No(refusal.clone()));
@@ -241,7 +241,7 @@ fn every_refusal_and_failure_is_in_the_document() {
         .collect();
     let response = |status: u16, code: u16, name: &str| {
         let response = &responses[format!("Status{status}")];
-        assert_eq!(response["x-codes"][code.to_string()], name, "{code} is not said to be answered with {status}");
+        assert_eq!(response["x-codes"][code.to_string()], name, "{code} is not documented with status {status}");
         let words = response["description"].as_str().expect("words");
         assert!(words.contains(&format!("{code} {name}")), "{code} {name} is not described: {words}");
         validator(&response["content"]["application/json"]["schema"])
@@ -256,8 +256,8 @@ fn every_refusal_and_failure_is_in_the_document() {
         check(name, &no, body);
         check(name, &response(status::of_refusal(code, name), code, name), &json!({"no": body}));
         let details: BTreeSet<&str> = body.as_object().expect("a map").keys().map(String::as_str).collect();
-        let said: BTreeSet<&str> = ["code", "name", "message"].iter().chain(row.details).copied().collect();
-        assert_eq!(details, said, "the details of {name}");
+        let expected: BTreeSet<&str> = ["code", "name", "message"].iter().chain(row.details).copied().collect();
+        assert_eq!(details, expected, "the details of {name}");
         codes.insert(code);
     }
     let several = written(&refused_lines());
@@ -282,7 +282,7 @@ fn every_reference_in_the_document_resolves() {
             Value::Object(map) => {
                 if let Some(Value::String(path)) = map.get("$ref") {
                     let pointer = path.strip_prefix('#').expect("a reference into the document");
-                    assert!(document.pointer(pointer).is_some(), "{path} leads nowhere");
+                    assert!(document.pointer(pointer).is_some(), "{path} has no target");
                     references += 1;
                 }
                 rest.extend(map.values());
@@ -299,7 +299,7 @@ fn every_reference_in_the_document_resolves() {
 
 #[test]
 fn bodies_are_named() {
-    // A generator makes a type with an invented name for each schema without one.
+    // Generators invent a type name for each schema without one.
     let document: Value = serde_json::from_str(document()).expect("the document is JSON");
     let inline = |content: &Value| {
         let schemas = content.as_object().into_iter().flatten().map(|(_, media)| &media["schema"]);

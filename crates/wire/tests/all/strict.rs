@@ -1,6 +1,6 @@
-//! Changes refuse unknown fields, at every depth, in both encodings. Reads ignore them.
+//! Writes refuse unknown fields, at every depth, in both encodings. Reads ignore them.
 //!
-//! The bodies are made from the schemas, so new ops and fields are tested without a change here.
+//! The bodies are generated from the schemas, so new ops and fields are tested without a change here.
 
 use crate::common::{other_requests, requests};
 use boxoffice_wire::{
@@ -16,8 +16,8 @@ const CLOSED: &str = "\u{0}closed";
 /// A field that no op has, before all others.
 const STRAY: &str = "a_stray";
 
-/// Bodies that the schema allows, with every field and every alternative of each. Values that JSON cannot express in the
-/// encoding are left out.
+/// Bodies that the schema allows, with every field and every alternative of each. Leaves out values that JSON cannot express in
+/// the encoding.
 fn instances(schema: &Value, encoding: Encoding) -> Vec<Value> {
     if let Some(path) = schema["$ref"].as_str() {
         let name = path.rsplit('/').next().expect("a path has an end");
@@ -101,7 +101,7 @@ fn opened(mut value: Value) -> (Vec<String>, Value) {
     (found, value)
 }
 
-/// How a refusal names what stands at a pointer.
+/// The name of a pointer's target in a refusal.
 fn shown(pointer: &str) -> String {
     let parts = pointer.split('/').skip(1).map(|part| match part.parse::<usize>() {
         Ok(index) => format!("[{index}]"),
@@ -130,12 +130,12 @@ fn read(encoding: Encoding, op: Op, body: &Value) -> Result<Request, Rejection> 
     Request::from_parts(encoding, 7, op, rid, None, Some(&written(encoding, body)))
 }
 
-/// Why the only item of a batch is refused.
+/// The refusal of the only item of a batch.
 fn item(encoding: Encoding, op: Op, body: &Value) -> Option<Rejection> {
     let batch = json!({"items": [{"op": op.name(), "rid": "r", "body": body}]});
     match read(encoding, Op::Batch, &batch).expect("a batch").call {
         Call::Batch(mut items) => items.remove(0).err(),
-        call => panic!("{call:?} is no batch"),
+        call => panic!("{call:?} is not a batch"),
     }
 }
 
@@ -151,8 +151,8 @@ fn changes_refuse_unknown_fields_at_every_depth() {
             for instance in instances(&schema::of(op).request, encoding) {
                 let (maps, body) = opened(instance);
                 assert!(maps.contains(&String::new()), "the body of {} is a map", op.name());
-                let said = read(encoding, op, &body).err().map(|why| why.to_string()).unwrap_or_default();
-                assert!(!said.contains("unknown field"), "{} does not know its own schema: {said}", op.name());
+                let error = read(encoding, op, &body).err().map(|why| why.to_string()).unwrap_or_default();
+                assert!(!error.contains("unknown field"), "{} does not know its own schema: {error}", op.name());
                 for map in maps {
                     let name = shown(&format!("{map}/{STRAY}"));
                     let stray = with(&body, &map, STRAY, json!({"deep": [1]}));
@@ -165,8 +165,8 @@ fn changes_refuse_unknown_fields_at_every_depth() {
                     }
                     // `null` is the same as absent.
                     let nothing = with(&body, &map, STRAY, Value::Null);
-                    let said = read(encoding, op, &nothing).err().map(|why| why.to_string()).unwrap_or_default();
-                    assert!(!said.contains("unknown field"), "{}: {name}: {said}", op.name());
+                    let error = read(encoding, op, &nothing).err().map(|why| why.to_string()).unwrap_or_default();
+                    assert!(!error.contains("unknown field"), "{}: {name}: {error}", op.name());
                     tried += 1;
                 }
             }
@@ -193,14 +193,14 @@ fn envelopes_and_batches_are_as_strict() {
             assert_eq!((refused.id, refused.why.code()), (Some(7), 101));
             refused.why.to_string()
         };
-        read(&cancel).expect("it is as it should be");
+        read(&cancel).expect("a valid request");
         let words = refused(with(&cancel, "", "deadline", json!(50)));
         assert!(words.contains("unknown field `deadline` (did you mean `deadline_ms`?)"), "{words}");
         let words = refused(in_batch(&cancel, "atomic"));
         assert!(words.contains("unknown field `atomic`"), "{words}");
         let item = |item: &Value| match read(&in_batch(item, "")).expect("a batch").call {
             Call::Batch(mut items) => items.remove(0),
-            call => panic!("{call:?} is no batch"),
+            call => panic!("{call:?} is not a batch"),
         };
         let misspelt = item(&with(&cancel, "", "boddy", json!({}))).expect_err("a field too many");
         assert!(misspelt.to_string().contains("unknown field `boddy` (did you mean `body`?)"), "{misspelt}");
@@ -215,7 +215,7 @@ fn reads_ignore_unknown_fields() {
     for op in Op::ALL.into_iter().filter(|op| !op.is_strict()) {
         for example in &schema::of(op).examples {
             let (plain, more) = (read(Encoding::Json, op, example), with(example, "", STRAY, json!([{"x": 1}])));
-            assert_eq!(read(Encoding::Json, op, &more).expect("it is read"), plain.expect("a good example"));
+            assert_eq!(read(Encoding::Json, op, &more).expect("a valid request"), plain.expect("a good example"));
         }
     }
 }
@@ -229,7 +229,7 @@ fn refusals_suggest_the_right_name_and_count_the_rest() {
     let order = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
     let refund = json!({"order": order, "reason": "rain", "line": [1]});
     check(Op::OrderRefund, refund, "unknown field `line` (did you mean `lines`?)");
-    // The missing field was misspelt, so both are told.
+    // The missing field was misspelt, so the refusal names both.
     let seat = json!({"token": order, "session": "hamlet", "Seat": [[1, 5]]});
     check(Op::CartHoldSeats, seat.clone(), "unknown field `Seat` (did you mean `seats`?); missing field `seats`");
     let line = json!({"token": order, "lines": [{"product": "programme", "quantity": 1, "qty": 2}]});
@@ -312,7 +312,7 @@ proptest! {
         let Some((frame, wrong)) = misspelt(&frame, which, how) else { return Ok(()) };
         for encoding in Encoding::ALL {
             match Request::read(encoding, &written(encoding, &frame)) {
-                // Times are numbers in MessagePack: the frame may be refused before the name comes.
+                // Times are numbers in MessagePack, so the frame may be refused before the name is read.
                 Err(refused) => {
                     let words = refused.why.to_string();
                     let is_named = words.contains("unknown field") && words.contains(&wrong);
@@ -320,7 +320,7 @@ proptest! {
                 }
                 Ok(request) => {
                     let known = schema::of(op).request.to_string() + &components().to_string();
-                    prop_assert!(known.contains(&format!("\"{wrong}\"")), "{wrong} is taken: {request:?}");
+                    prop_assert!(known.contains(&format!("\"{wrong}\"")), "{wrong} is accepted: {request:?}");
                 }
             }
         }

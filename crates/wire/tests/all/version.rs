@@ -45,17 +45,20 @@ fn every_field_after_the_first_version_is_in_the_table() {
     let first: BTreeSet<String> = FIRST.lines().map(str::to_owned).collect();
     let added: BTreeSet<String> = ADDED.iter().map(|added| format!("{} {}", added.op.name(), added.field)).collect();
     // The fields inside an added field are as new.
-    let came_with = |field: &String| {
+    let is_part_of_addition = |field: &String| {
         let inside =
             |added: &String| field.strip_prefix(added.as_str()).is_some_and(|rest| rest.starts_with(['.', '[', '{']));
         added.contains(field) || added.iter().any(inside)
     };
-    let new: Vec<&String> = known.difference(&first).filter(|field| !came_with(field)).collect();
-    assert!(new.is_empty(), "raise PROTOCOL_MINOR and put into version::ADDED, or old nodes are sent them: {new:#?}");
+    let new: Vec<&String> = known.difference(&first).filter(|field| !is_part_of_addition(field)).collect();
+    assert!(
+        new.is_empty(),
+        "raise PROTOCOL_MINOR and add to version::ADDED, or clients send them to old nodes: {new:#?}"
+    );
     let gone: Vec<&String> = first.union(&added).filter(|field| !known.contains(*field)).collect();
-    assert!(gone.is_empty(), "fields of requests are never taken away: {gone:#?}");
+    assert!(gone.is_empty(), "fields of requests must not be removed: {gone:#?}");
     let both: Vec<&String> = first.intersection(&added).collect();
-    assert!(both.is_empty(), "these are of 1.0 and came later: {both:#?}");
+    assert!(both.is_empty(), "these are fields of 1.0, but also in version::ADDED: {both:#?}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ const SECRET: &str = "whsec-a-secret-of-a-test";
 const NOW: Timestamp = Timestamp(1_800_000_000_250);
 const BODY: &str = r#"{"id":"evt-1","key":"000000000000000000000000000000ab-2","status":"authorized","reference":"r1","amount":{"amount":3000,"currency":"EUR"}}"#;
 
-/// Of `1800000000.` and `BODY` with `SECRET`, by Python's `hmac` module.
+/// The HMAC of `1800000000.` and `BODY` with `SECRET`, computed with Python's `hmac` module.
 const DIGEST: &str = "59ea914b198aa46beff6a3f41c509548f0ba33f2be03078dd72693478d8afcb6";
 
 fn at(seconds: u64) -> Timestamp {
@@ -30,7 +30,7 @@ fn header(seconds: &str, signatures: &[&str]) -> String {
 }
 
 fn refused(header: Option<&str>, body: &str, now: Timestamp) -> WebhookRefusal {
-    verify(&[SECRET], header, body.as_bytes(), now).expect_err("this webhook is not to be believed")
+    verify(&[SECRET], header, body.as_bytes(), now).expect_err("the webhook must be refused")
 }
 
 fn signed(body: &str) -> Result<WebhookEvent, WebhookRefusal> {
@@ -38,7 +38,7 @@ fn signed(body: &str) -> Result<WebhookEvent, WebhookRefusal> {
 }
 
 #[test]
-fn a_signature_of_another_program_is_good() {
+fn a_signature_of_another_program_is_valid() {
     let event = verify(&[SECRET], Some(&header("1800000000", &[DIGEST])), BODY.as_bytes(), NOW);
     let amount = Money { amount: 3000, currency: Currency::new("EUR").expect("a currency") };
     let expected = WebhookEvent {
@@ -70,7 +70,7 @@ fn a_changed_webhook_is_refused() {
     assert_eq!(refused(Some(&good), &more, NOW), WebhookRefusal::BadSignature);
     // A fresh time on an old signature.
     assert_eq!(refused(Some(&header("1800000001", &[DIGEST])), BODY, NOW), WebhookRefusal::BadSignature);
-    // The same number written differently was not what was signed.
+    // The same number in another notation is not what was signed.
     assert_eq!(refused(Some(&header("01800000000", &[DIGEST])), BODY, NOW), WebhookRefusal::BadSignature);
     let other = verify(&["another-secret-of-a-test"], Some(&good), BODY.as_bytes(), NOW);
     assert_eq!(other, Err(WebhookRefusal::BadSignature));
@@ -101,7 +101,7 @@ fn secrets_are_changed_without_a_gap() {
 }
 
 #[test]
-fn headers_that_cannot_be_read() {
+fn unreadable_headers_are_refused() {
     assert_eq!(refused(None, BODY, NOW), WebhookRefusal::Missing);
     let good = header("1800000000", &[DIGEST]);
     for bad in [
@@ -122,7 +122,7 @@ fn headers_that_cannot_be_read() {
     ] {
         assert_eq!(refused(Some(&bad), BODY, NOW), WebhookRefusal::Malformed, "{bad}");
     }
-    // Spaces after commas, and versions that are not ours, do no harm.
+    // Spaces after commas and unknown versions are ignored.
     let with_more = format!("t=1800000000, v0=abc, v1={DIGEST}");
     assert!(verify(&[SECRET], Some(&with_more), BODY.as_bytes(), NOW).is_ok());
 }
@@ -148,7 +148,7 @@ fn invalid_bodies_are_refused() {
 }
 
 #[test]
-fn every_step_can_be_told() {
+fn webhooks_cover_every_payment_step() {
     for (tail, status, step, outcome) in [
         ("", "declined", PaymentStep::Authorize, GatewayOutcome::Declined { reason: "no funds".into() }),
         ("-capture", "captured", PaymentStep::Capture, GatewayOutcome::Captured),
@@ -159,7 +159,7 @@ fn every_step_can_be_told() {
         let body = format!(
             r#"{{"id":"e","key":"000000000000000000000000000000ab-1{tail}","status":"{status}","reason":"no funds"}}"#
         );
-        let event = signed(&body).expect("this is understood");
+        let event = signed(&body).expect("a valid event");
         assert_eq!((event.key.attempt, event.step, event.outcome), (1, step, outcome));
     }
 }
@@ -182,7 +182,7 @@ proptest! {
     }
 
     #[test]
-    fn one_changed_bit_is_noticed(at in 0..BODY.len(), bit in 0..8u8) {
+    fn one_changed_bit_is_detected(at in 0..BODY.len(), bit in 0..8u8) {
         let mut body = BODY.as_bytes().to_vec();
         body[at] ^= 1 << bit;
         let refused = verify(&[SECRET], Some(&header("1800000000", &[DIGEST])), &body, NOW);

@@ -1,4 +1,4 @@
-//! What is kept: capacity, buffers, moves, names, copies, and what is written and read again.
+//! Bookings: capacity, buffers, moves, names, copies, and encoding.
 
 use boxoffice_core::{
     calendar::{BookingKey, Buffers, Calendar, Slot},
@@ -115,7 +115,7 @@ fn buffers_reach_across_midnight() {
             ask 2026-01-02T00:30 2026-01-02T01:00 -> free
         "#]],
     );
-    // At the beginning of time there is no room for the buffer before. It does not matter.
+    // At the beginning of time there is no room for the buffer before. That must not matter.
     let first = |from: u64, to: u64| {
         let time = boxoffice_core::time::Timestamp;
         Slot::new(time(from), time(to)).expect("a slot")
@@ -127,7 +127,7 @@ fn buffers_reach_across_midnight() {
 }
 
 #[test]
-fn a_booking_does_not_stand_in_its_own_way_when_moved() {
+fn a_moved_booking_does_not_conflict_with_itself() {
     check(
         1,
         buffers(0, 15),
@@ -161,7 +161,7 @@ fn a_held_slot_is_renamed_under_narrower_terms() {
     assert_eq!((calendar.len(), calendar.slot_of(&hold)), (2, None));
     assert_eq!(calendar.slot_of(&key("sold")), Some(slot("10:00", "11:00")));
     assert!(calendar.violations(2, Buffers::NONE).is_empty());
-    // The audit counts by the terms it is given.
+    // The audit uses the given terms.
     expect![[r#"
         [
             "2 at once between 1767263400000 and 1767265200000, 1 may be: booking/sold booking/a",
@@ -215,7 +215,7 @@ fn a_copy_stays_as_it_was() {
 }
 
 #[test]
-fn written_and_read_it_is_the_same_and_what_is_wrong_is_refused() {
+fn calendars_round_trip_and_invalid_ones_are_refused() {
     let mut calendar = Calendar::new();
     calendar.insert(key("a"), slot("10:00", "2026-01-05T11:00"), 2, Buffers::NONE);
     calendar.insert(key("b"), slot("12:00", "13:00"), 2, Buffers::NONE);

@@ -26,7 +26,7 @@ fn check(calendar: &Calendar, search: &FreeSearch, terms: &Terms, expect: Expect
     let mut lines = String::new();
     for (number, slot) in found.into_iter().enumerate() {
         assert_eq!(terms.check(at("00:00"), slot), Ok(()));
-        // All of them can be booked one after the other.
+        // All of them can be booked together.
         with_them.insert(key(&format!("found{number}")), slot, terms.capacity, terms.buffers());
         let zone = terms.hours.as_ref().map_or(zone("UTC"), |hours| hours.zone().clone());
         lines += &format!("{}\n", shown(&zone, slot));
@@ -103,7 +103,7 @@ fn on_steps_of_the_clock() {
         2026-01-01T13:00 to 2026-01-01T13:40, 40 min
     "#]],
     );
-    // By the clocks of the hours' zone: Kathmandu is 5:45 before UTC.
+    // In the local time of the hours' zone: Kathmandu is 5:45 ahead of UTC.
     let terms = Terms { hours: Some(daily("Asia/Kathmandu", "09:30-12:30")), ..Terms::default() };
     let hourly = FreeSearch { step_ms: Some(HOUR), ..search("00:00", "2026-01-02T00:00", 60, 10) };
     check(
@@ -115,7 +115,7 @@ fn on_steps_of_the_clock() {
         2026-01-01T11:00 to 2026-01-01T12:00, 60 min
     "#]],
     );
-    // A step of seven hours begins anew at midnight, and the change of clocks moves it.
+    // A step of seven hours restarts at midnight, and a clock change shifts it.
     let terms = Terms { hours: Some(daily("Europe/Berlin", "00:00-24:00")), ..Terms::default() };
     let seven = FreeSearch { step_ms: Some(7 * HOUR), ..search("2026-03-28T12:00", "2026-03-30T00:00", 30, 10) };
     check(
@@ -164,7 +164,7 @@ fn within_the_hours_and_across_midnight() {
 
 #[test]
 fn notice_and_horizon_count() {
-    // It is midnight; both are for beginnings.
+    // It is midnight. Notice and horizon limit the begin.
     let terms = Terms { notice_ms: 9 * HOUR, horizon_ms: Some(12 * HOUR), ..Terms::default() };
     check(
         &booked(),

@@ -1,4 +1,4 @@
-//! Opening hours: what is open, across midnight and across changes of clocks.
+//! Opening hours across midnight and clock changes.
 
 use boxoffice_core::{
     calendar::{Hours, OpenTime, Slot, Weekday},
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::calendar::words::{DAY, HOUR, MINUTE, at, civil, daily, date, shown, slot, times, zone};
 
-/// The open stretches of a window of local days.
+/// The open intervals of a window of local days.
 fn check(hours: &Hours, from: &str, to: &str, expect: Expect) {
     let local = |text: &str| hours.zone().instant(civil(text)).expect("one instant");
     let mut lines = String::new();
@@ -110,7 +110,7 @@ fn an_hour_that_the_clocks_skip_is_not_open() {
         2026-03-30T01:00 to 2026-03-30T05:00, 240 min
     "#]],
     );
-    // Opens or closes at a time that does not exist: with the change of clocks.
+    // Opening or closing at a skipped time happens at the clock change.
     check(
         &daily("Europe/Berlin", "02:30-05:00"),
         "2026-03-29T00:00",
@@ -140,7 +140,7 @@ fn an_hour_that_the_clocks_show_twice_is_open_twice() {
         2026-10-25T01:00 to 2026-10-25T05:00, 300 min
     "#]],
     );
-    // The second showing of 02:10 to 02:50 is as open as the first.
+    // The second 02:10 to 02:50 is as open as the first.
     check(
         &daily("Europe/Berlin", "02:10-02:50"),
         "2026-10-25T00:00",
@@ -222,13 +222,13 @@ fn bad_hours_are_refused_with_a_reason() {
         with(many).expect_err("is refused"),
         with(vec![(date("2026-02-01"), minutes)]).expect_err("is refused"),
     ]);
-    // Closed for good is allowed, and touching times are.
+    // Closed for good and adjacent times are allowed.
     assert!(!with(Vec::new()).expect("good hours").covers(slot("10:00", "10:01")));
     assert!(daily("UTC", "09:00-12:00 12:00-13:00").covers(slot("11:00", "12:30")));
 }
 
 #[test]
-fn written_and_read_they_are_the_same_and_bad_ones_are_refused() {
+fn hours_round_trip_and_invalid_ones_are_refused() {
     let bytes = rmp_serde::to_vec(&shop()).expect("writes");
     assert_eq!(rmp_serde::from_slice::<Hours>(&bytes).expect("reads"), shop());
     let none: [Vec<OpenTime>; 7] = Default::default();
@@ -238,7 +238,7 @@ fn written_and_read_they_are_the_same_and_bad_ones_are_refused() {
 }
 
 #[test]
-fn behind_the_end_of_time_nothing_is_open() {
+fn nothing_is_open_after_the_year_9999() {
     let always = daily("Europe/Berlin", "00:00-24:00");
     let day = Slot::new(Timestamp(TIMESTAMP_MAX.0 - 100), TIMESTAMP_MAX).expect("a slot");
     assert!(!always.covers(day), "the last hours of 9999 have no clocks");
@@ -257,7 +257,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// Hours, and an instant two days before the clocks change; [`crate::calendar::model`] uses them too.
+    /// Hours, and an instant two days before a clock change. [`crate::calendar::model`] uses them too.
     pub(crate) fn any_hours()(
         (name, change) in prop::sample::select(vec![
             ("Europe/Berlin", "2026-03-29"),
@@ -281,7 +281,7 @@ prop_compose! {
     }
 }
 
-/// Whether an instant is open: asked of the clock on the wall.
+/// Whether an instant is open, computed from local time.
 pub(crate) fn is_open(hours: &Hours, instant: Timestamp) -> bool {
     let local = hours.zone().civil(instant).expect("within the years");
     let exception = hours.exceptions().find(|(date, _)| *date == local.date());
@@ -294,15 +294,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn an_instant_is_open_if_the_clock_says_so((hours, from) in any_hours(), begin in 0..96u64, length in 1..60u64) {
-        // Everything happens at multiples of a quarter of an hour.
+    fn opening_hours_match_local_time((hours, from) in any_hours(), begin in 0..96u64, length in 1..60u64) {
+        // All times are multiples of a quarter of an hour.
         let quarter = HOUR / 4;
         let cell = |number: u64| Timestamp(from.0 + number * quarter);
         let to = from.after(4 * DAY);
         let mut open: Vec<Timestamp> = Vec::new();
         let mut last = None;
         for (opens, closes) in hours.open(from, to) {
-            prop_assert!(Some(opens) > last, "stretches do not touch");
+            prop_assert!(Some(opens) > last, "open intervals do not touch");
             last = Some(closes);
             open.extend((opens.0..closes.0).step_by(quarter as usize).map(Timestamp));
         }

@@ -1,4 +1,4 @@
-//! Random commands against a plain list of intervals that is searched from end to end, instant by instant.
+//! Random commands against a plain list of intervals that is searched instant by instant.
 
 use boxoffice_core::{
     calendar::{BookingKey, Buffers, Calendar, FreeSearch, Slot, Terms},
@@ -39,7 +39,7 @@ fn instant(number: u64) -> Timestamp {
     Timestamp(number * UNIT)
 }
 
-/// Slots of half an hour to two days in three days, so that many of them meet.
+/// Slots of half an hour to two days within three days, so that many of them overlap.
 fn slots() -> impl Strategy<Value = Slot> {
     let length = prop_oneof![4 => 1..8u64, 1 => 8..96u64];
     (0..3 * 48u64, length)
@@ -80,15 +80,15 @@ impl Model {
         let others: Vec<_> = self.0.iter().filter(|(key, _)| Some(key) != except).collect();
         let expanded = |slot: Slot| Model::expanded(slot, terms.buffers());
         let is_at = |slot: Slot, instant: i64| (expanded(slot).0..expanded(slot).1).contains(&instant);
-        // The number there changes only where one begins or ends.
+        // The count changes only where a booking begins or ends.
         let begins = others.iter().map(|(_, slot)| expanded(*slot).0);
         let instants: Vec<i64> = begins.chain([expanded(slot).0]).filter(|begin| is_at(slot, *begin)).collect();
         let full = instants.into_iter().filter(|instant| {
             others.iter().filter(|(_, booked)| is_at(*booked, *instant)).count() >= terms.capacity as usize
         });
         let full: Vec<i64> = full.collect();
-        let stands_in_the_way = |booked: Slot| full.iter().any(|instant| is_at(booked, *instant));
-        let mut found: Vec<_> = others.into_iter().filter(|(_, booked)| stands_in_the_way(*booked)).cloned().collect();
+        let overlaps = |booked: Slot| full.iter().any(|instant| is_at(booked, *instant));
+        let mut found: Vec<_> = others.into_iter().filter(|(_, booked)| overlaps(*booked)).cloned().collect();
         found.sort_by(|(one, one_slot), (two, two_slot)| (one_slot.begin(), one).cmp(&(two_slot.begin(), two)));
         found
     }
@@ -191,7 +191,7 @@ prop_compose! {
     }
 }
 
-/// The same step, so much later.
+/// The same step, shifted by this much.
 fn later(step: Step, by: Timestamp) -> Step {
     let at = |instant: Timestamp| Timestamp(instant.0 + by.0);
     let moved = |slot: Slot| Slot::new(at(slot.begin()), at(slot.end())).expect("a slot");

@@ -1,4 +1,4 @@
-//! Recurring bookings, across changes of clocks.
+//! Recurring bookings across clock changes.
 
 use boxoffice_core::calendar::{Frequency, Repeat, Until, Weekday, Weekdays, occurrences};
 use expect_test::{Expect, expect};
@@ -120,7 +120,7 @@ fn skipped_and_ambiguous_times_are_missed_and_the_others_stay() {
 #[test]
 fn by_the_week() {
     use Weekday::{Friday, Monday, Sunday, Tuesday};
-    // 2026-10-20 is a Tuesday: the Monday of its week is over.
+    // 2026-10-20 is a Tuesday, after the Monday of its week.
     let days = [Monday, Tuesday, Friday];
     check(
         "Europe/Berlin",

@@ -1,13 +1,13 @@
-//! Stories about one calendar: a line is a command, its answer stands behind it.
+//! Stories about one calendar. Each line is a command, followed by its answer.
 //!
 //! ```text
-//! book NAME BEGIN END     written if it fits
-//! ask BEGIN END           only asked
-//! move NAME BEGIN END     its own old place does not stand in its way
+//! book NAME BEGIN END     booked if it fits
+//! ask BEGIN END           a query
+//! move NAME BEGIN END     its own old slot is no conflict
 //! cancel NAME
 //! list FROM TO
 //! ```
-//! A time without a day is of 1 January 2026, UTC.
+//! A time without a day is on 1 January 2026, UTC.
 
 use boxoffice_core::calendar::{BookingKey, Buffers, Calendar, Slot};
 use expect_test::Expect;
@@ -75,7 +75,7 @@ fn asked(
 }
 
 fn shown(slot: Slot) -> String {
-    // Only what differs from the day of the stories is worth reading.
+    // Omits the day of the stories.
     let short = |text: String| text.strip_prefix("2026-01-01T").map_or(text.clone(), str::to_owned);
     format!("[{}, {})", short(utc(slot.begin())), short(utc(slot.end())))
 }

@@ -9,7 +9,7 @@ use expect_test::expect;
 use crate::calendar::words::{DAY, HOUR, at, daily, slot};
 
 #[test]
-fn without_terms_anything_goes() {
+fn without_terms_every_slot_is_allowed() {
     let terms = Terms::default();
     assert_eq!(terms.validate(), Ok(()));
     for slot in [slot("2020-01-01T00:00", "2020-01-01T00:01"), slot("2099-01-01T00:00", "2100-01-01T00:00")] {

@@ -1,4 +1,4 @@
-//! The mistakes of the calendar seed, one by one, and its worked examples.
+//! The mistakes of the seed's calendar, one by one, and its worked examples.
 
 use boxoffice_core::calendar::{Buffers, Calendar, Slot, SlotRefusal};
 use expect_test::expect;

@@ -1,4 +1,4 @@
-//! Short words for long values.
+//! Short constructors.
 
 use boxoffice_core::{
     calendar::{BookingKey, Buffers, Civil, Date, Hours, OpenTime, Slot, Zone},
@@ -26,23 +26,23 @@ pub(crate) fn date(text: &str) -> Date {
     Date::parse(text).unwrap_or_else(|| panic!("{text} is a day"))
 }
 
-/// The instant a clock in UTC shows this; a time without a day is of 1 January 2026.
+/// The instant of a local time in UTC. A time without a day is on 1 January 2026.
 pub(crate) fn at(text: &str) -> Timestamp {
     let text = if text.contains('T') { text.to_owned() } else { format!("2026-01-01T{text}") };
     Zone::utc().instant(civil(&text)).expect("UTC has every time once")
 }
 
-/// Two instants as [`at`] reads them.
+/// A slot between two times in the format of [`at`].
 pub(crate) fn slot(begin: &str, end: &str) -> Slot {
     Slot::new(at(begin), at(end)).unwrap_or_else(|| panic!("{begin} to {end} is a slot"))
 }
 
-/// An instant as a clock in UTC shows it.
+/// An instant in UTC.
 pub(crate) fn utc(instant: Timestamp) -> String {
     Zone::utc().civil(instant).expect("within the years").to_string()
 }
 
-/// A slot as clocks in a zone show it, with its length in minutes.
+/// A slot in local time, with its length in minutes.
 pub(crate) fn shown(zone: &Zone, slot: Slot) -> String {
     let civil = |instant| zone.civil(instant).expect("within the years");
     format!("{} to {}, {} min", civil(slot.begin()), civil(slot.end()), slot.length_ms() / MINUTE)
@@ -52,7 +52,7 @@ pub(crate) fn buffers(before_min: u64, after_min: u64) -> Buffers {
     Buffers { before_ms: before_min * MINUTE, after_ms: after_min * MINUTE }
 }
 
-/// Times of a day, as in `09:00-12:00 13:00-24:00`.
+/// Times of a day, in the format `09:00-12:00 13:00-24:00`.
 pub(crate) fn times(text: &str) -> Vec<OpenTime> {
     let minute = |clock: &str| {
         let (hour, minute) = clock.split_once(':').expect("hours and minutes");

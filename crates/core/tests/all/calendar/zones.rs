@@ -1,4 +1,4 @@
-//! Local time: what the clocks show, what they skip and what they show twice.
+//! Local time: skipped and ambiguous times.
 
 use boxoffice_core::{
     calendar::{Civil, CivilError, Date, Weekday, Zone},
@@ -184,7 +184,7 @@ fn time_begins_in_1970_and_ends_with_9999() {
     assert_eq!(zone("Asia/Tokyo").civil(Timestamp(last.0 - 8 * HOUR)), Some(civil("9999-12-30T23:00")));
 }
 
-/// Every zone that comes with the program is well formed and knows its way back.
+/// Every zone of the program is well formed and converts both ways.
 #[test]
 fn all_zones() {
     let mut number = 0;

@@ -130,15 +130,15 @@ fn addresses_are_printable_and_not_too_long() {
         )
     };
     for peer in ["", "host 2:1", "hôst:1", "host\n:1", &format!("{long}h")] {
-        let refused = join(peer).expect_err("it is no address");
+        let refused = join(peer).expect_err("not an address");
         assert!(matches!(refused, Refusal::BadRequest(_)), "{peer}: {refused}");
     }
     assert!(join(&long).is_ok());
 }
 
 #[test]
-fn the_lowest_id_that_was_never_given_is_given() {
+fn new_members_get_the_lowest_unused_id() {
     let play = Play::after("found 2 d1 shards 1 replicas 3\njoin d2\njoin d3\njoin d4 as 65535\nremove 1\njoin d5");
-    let cluster = play.cluster().expect("it is founded");
+    let cluster = play.cluster().expect("the cluster is founded");
     assert_eq!(cluster.members().keys().copied().collect::<Vec<_>>(), [1, 2, 3, 4, NODE_MAX]);
 }

@@ -1,4 +1,4 @@
-//! A repeated request, however late, has the same answer and no second effect (P9).
+//! A repeated request, however late, gets the same answer and has no second effect (P9).
 
 use boxoffice_core::{answer::Answer, cluster::MemberState, command::ClusterCommand, refusal::Refusal};
 
@@ -46,7 +46,7 @@ fn a_machine_that_joins_again_is_the_same_member() {
     let join = |node| ClusterCommand::Join { node, machine: machine("d9").into(), proof: None };
     let own = |outcome: boxoffice_core::answer::Outcome| match outcome.expect("it may join").answer {
         Answer::Cluster(view) => view.own,
-        other => panic!("a joiner is answered {other:?}"),
+        other => panic!("unexpected answer {other:?}"),
     };
     assert_eq!(own(play.send(Some("join"), join(None))), Some(4));
     let before = play.cluster();

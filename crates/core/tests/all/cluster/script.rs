@@ -1,16 +1,16 @@
-//! Stories of a cluster. Each line is a command, with its outcome behind it and the changes below it.
+//! Stories of a cluster. Each line is a command, followed by its outcome and, below it, the changes.
 //!
-//! | line | says |
+//! | line | meaning |
 //! |---|---|
-//! | `found 1 d1 shards 2 replicas 3` | node 1 with the disk d1 makes the cluster of itself |
-//! | `join d2` `join d2 as 2` | a machine with the disk d2 wants to be a member, or this one |
+//! | `found 1 d1 shards 2 replicas 3` | node 1 with the disk d1 founds the cluster |
+//! | `join d2` `join d2 as 2` | a machine with the disk d2 wants to become a member, or this member |
 //! | `arrived 2 d2` | a member has started |
 //! | `drain 2` `undrain 2` `remove 2` `replace 2` | commands of an operator; `force` before the first or third |
-//! | `place 1 to 1 2 + 3 led by 2` | another aim for shard 1: voters, learners, leader; `; 2 to …` for more |
-//! | `stale place …` | the same, thought out one version ago |
-//! | `reached 1 2` | the leader of shard 1 has reached the aim of version 2 |
-//! | `retire 2` | a drained member has nothing any more |
-//! | `… by r1` | with this request id; every line has its own otherwise, `by none` none |
+//! | `place 1 to 1 2 + 3 led by 2` | another target for shard 1: voters, learners, leader; `; 2 to …` for more |
+//! | `stale place …` | the same, based on the previous version |
+//! | `reached 1 2` | the leader of shard 1 has reached the target of version 2 |
+//! | `retire 2` | a drained member has nothing left |
+//! | `… by r1` | with this request id; otherwise every line has its own; `by none` has none |
 
 use std::{fmt::Write, sync::Arc};
 
@@ -36,7 +36,7 @@ pub(crate) fn check(script: &str, expect: Expect) {
     expect.assert_eq(&play.story);
 }
 
-/// The cluster's table as a shard has it.
+/// The cluster table of a shard.
 #[derive(Default)]
 pub(crate) struct Play {
     kept: StateMap,
@@ -58,7 +58,7 @@ impl Play {
 
     pub(crate) fn cluster(&self) -> Option<ClusterTable> {
         let state = self.kept.get(&Entity::Cluster)?;
-        let State::Cluster(cluster) = &*state else { panic!("the cluster is kept as something else") };
+        let State::Cluster(cluster) = &*state else { panic!("not a cluster") };
         Some((**cluster).clone())
     }
 
@@ -76,7 +76,7 @@ impl Play {
         let command = self.command(text);
         let outcome = self.send(request.as_deref(), command);
         let after = self.cluster();
-        writeln!(self.story, "{line} -> {}", describe(&outcome)).expect("a string takes all");
+        writeln!(self.story, "{line} -> {}", describe(&outcome)).expect("writes to a string succeed");
         self.story.push_str(&changes(before.as_ref(), after.as_ref()));
     }
 
@@ -95,11 +95,11 @@ impl Play {
         let answers = if turn.events.is_empty() { &mut turn.read } else { &mut turn.committed };
         let answered = match (answers.pop(), answers.pop()) {
             (Some(Effect::Answer { to: (), outcome }), None) => outcome,
-            (first, second) => panic!("one answer is due: {first:?} {second:?}"),
+            (first, second) => panic!("expected one answer: {first:?} {second:?}"),
         };
         let events = std::mem::take(&mut turn.events);
         assert!(answered.is_ok() || events.is_empty(), "a refusal changes nothing");
-        // Through the log and a snapshot, as on every replica.
+        // Encodes and decodes the log and a snapshot, as every replica does.
         let log = postcard::to_allocvec(&events).expect("events can be written");
         self.kept.apply(&Entity::Cluster, postcard::from_bytes(&log).expect("and read"));
         let snapshot = postcard::to_allocvec(&self.kept.cut()).expect("a cut can be written");
@@ -138,16 +138,16 @@ impl Play {
             ["get"] => ClusterCommand::Get,
             ["place", ref words @ ..] => ClusterCommand::Place { based_on: version, moves: moves(words) },
             ["stale", "place", ref words @ ..] => ClusterCommand::Place { based_on: version - 1, moves: moves(words) },
-            _ => panic!("{line} says nothing"),
+            _ => panic!("unknown line: {line}"),
         }
     }
 }
 
 fn number(text: &str) -> u64 {
-    text.parse().unwrap_or_else(|_| panic!("{text} is no number"))
+    text.parse().unwrap_or_else(|_| panic!("{text} is not a number"))
 }
 
-/// The machine with this disk; a letter behind its number is another program on it.
+/// The machine with this disk. A letter after the number stands for another process on it.
 pub(crate) fn machine(disk: &str) -> Machine {
     let number: String = disk.chars().filter(char::is_ascii_digit).collect();
     let program = if disk.ends_with('b') { "0.2.0" } else { "0.1.0" };
@@ -161,7 +161,7 @@ pub(crate) fn machine(disk: &str) -> Machine {
 
 fn moves(words: &[&str]) -> Vec<Move> {
     let each = |words: &[&str]| {
-        let [shard, "to", to @ .., "led", "by", leader] = words else { panic!("{words:?} is no move") };
+        let [shard, "to", to @ .., "led", "by", leader] = words else { panic!("{words:?} is not a move") };
         let mut sides = to.split(|word| *word == "+").map(|nodes| nodes.iter().map(|node| number(node)).collect());
         Move {
             shard: number(shard) as u16,
@@ -186,7 +186,7 @@ fn describe(outcome: &Outcome) -> String {
                     view.places.len()
                 )
             }
-            other => panic!("the cluster does not answer {other:?}"),
+            other => panic!("unexpected answer {other:?}"),
         },
         Err(refusal) => format!("refused {} {}: {refusal}", refusal.code(), refusal.name()),
     }
@@ -201,16 +201,16 @@ fn changes(before: Option<&ClusterTable>, after: Option<&ClusterTable>) -> Strin
             let disk = member.disk.map_or_else(|| "no disk".to_owned(), |disk| format!("disk {disk}"));
             let (state, since) = (member.state.name(), member.since.0 / 1_000);
             write!(text, "  node {node}: {state} since {since}, {disk} at {}", member.peer)
-                .expect("a string takes all");
+                .expect("writes to a string succeed");
             if member.first_generation > 1 {
-                write!(text, ", from generation {} on", member.first_generation).expect("a string takes all");
+                write!(text, ", from generation {} on", member.first_generation).expect("writes to a string succeed");
             }
             text.push('\n');
         }
     }
     for (shard, place) in after.places().iter().enumerate() {
         if before.is_none_or(|before| before.places()[shard] != *place) {
-            writeln!(text, "  shard {shard}: {}", draw(place)).expect("a string takes all");
+            writeln!(text, "  shard {shard}: {}", draw(place)).expect("writes to a string succeed");
         }
     }
     text
@@ -229,5 +229,5 @@ fn copies(copies: &Copies) -> String {
 
 /// Whether a member is in this state.
 pub(crate) fn state(play: &Play, node: u64) -> MemberState {
-    play.cluster().expect("it is founded").members()[&node].state
+    play.cluster().expect("the cluster is founded").members()[&node].state
 }

@@ -1,4 +1,4 @@
-//! Members come, serve, are drained, removed and replaced.
+//! Members join, serve, and are drained, removed and replaced.
 
 use expect_test::expect;
 

@@ -1,4 +1,4 @@
-//! The directory against one that looks at everything for every search.
+//! Compares the directory with a linear search.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use crate::directory::{id, put};
 /// The earth's mean radius, in metres.
 const RADIUS_M: f64 = 6_371_008.771_4;
 
-/// The way along the great circle, in metres, by the haversine formula.
+/// The great-circle distance in metres, by the haversine formula.
 fn haversine_m(a: (i32, i32), b: (i32, i32)) -> f64 {
     let radians = |position: (i32, i32)| (f64::from(position.0) / 1e6, f64::from(position.1) / 1e6);
     let ((a_lon, a_lat), (b_lon, b_lat)) = (radians(a), radians(b));
@@ -27,7 +27,7 @@ fn haversine_m(a: (i32, i32), b: (i32, i32)) -> f64 {
     2.0 * RADIUS_M * square.sqrt().min(1.0).asin()
 }
 
-/// How far two ways of reckoning may differ: next to the antipode neither can tell better.
+/// The tolerance between two distance formulas. Near the antipode neither is exact.
 fn tolerance_m(metres: f64) -> f64 {
     if metres > 19_900_000.0 { 1.0 } else { 0.002 }
 }
@@ -36,7 +36,7 @@ fn fold(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// Numbers that are always the same, so that the 5 000 venues are.
+/// A deterministic random number, so that the 5 000 venues are always the same.
 fn number(seed: u64) -> u64 {
     let mut mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -69,7 +69,7 @@ fn anywhere(seed: u64) -> (i32, i32) {
 
 const MANY: u64 = 5_000;
 
-/// Where each venue is.
+/// The position of each venue.
 type Positions = BTreeMap<Id, (i32, i32)>;
 
 static WORLD: LazyLock<(Directory, Positions)> = LazyLock::new(|| {
@@ -95,8 +95,8 @@ fn position() -> impl Strategy<Value = (i32, i32)> {
     ]
 }
 
-/// Everything a page says of distances agrees with looking at every venue.
-fn check_near(near: (i32, i32), found: &[VenueEntry], positions: &BTreeMap<&Id, (i32, i32)>) {
+/// Checks that the distances and the order of a page match a linear search.
+fn check_distances(near: (i32, i32), found: &[VenueEntry], positions: &BTreeMap<&Id, (i32, i32)>) {
     let mut reckoned: Vec<f64> = positions.values().map(|position| haversine_m(near, *position)).collect();
     reckoned.sort_unstable_by(f64::total_cmp);
     let mut seen = BTreeSet::new();
@@ -106,11 +106,11 @@ fn check_near(near: (i32, i32), found: &[VenueEntry], positions: &BTreeMap<&Id, 
         let tolerance = tolerance_m(metres);
         assert!((metres - expected).abs() <= tolerance, "{} at {metres} m, not {expected} m", venue.id);
         let listed = venue.distance_m.expect("near a point there is a distance") as f64;
-        assert!((metres - listed).abs() <= 0.5 + tolerance, "{} at {metres} m, told {listed} m", venue.id);
+        assert!((metres - listed).abs() <= 0.5 + tolerance, "{} at {metres} m, listed at {listed} m", venue.id);
     }
     for pair in found.windows(2) {
         assert!(pair[0].distance_m <= pair[1].distance_m);
-        assert!(pair[0].position != pair[1].position || pair[0].id < pair[1].id, "ties go by id");
+        assert!(pair[0].position != pair[1].position || pair[0].id < pair[1].id, "ties are ordered by id");
     }
 }
 
@@ -118,7 +118,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn the_nearest_of_5000_are_the_nearest(near in position(), limit in 1..60u32, town in option::of(0..41u32)) {
+    fn nearest_search_matches_a_linear_search(near in position(), limit in 1..60u32, town in option::of(0..41u32)) {
         let (directory, positions) = &*WORLD;
         let city = town.map(|town| format!("TOWN {town}"));
         let among: BTreeMap<&Id, (i32, i32)> = positions
@@ -129,7 +129,7 @@ proptest! {
         let page = directory.search_venues(city.as_deref(), None, Some(near), limit, None).expect("a good search");
         prop_assert_eq!(page.venues.len(), among.len().min(limit as usize));
         prop_assert_eq!(page.next.is_some(), among.len() > limit as usize);
-        check_near(near, &page.venues, &among);
+        check_distances(near, &page.venues, &among);
     }
 }
 
@@ -147,7 +147,7 @@ fn name() -> impl Strategy<Value = String> {
 }
 
 fn small_position() -> impl Strategy<Value = (i32, i32)> {
-    // Few places, so that many venues are equally far.
+    // Few positions, so that many venues are equally far.
     (select(&[-180_000_000, -1, 0, 1, 90_000_000, 180_000_000][..]), select(&[-90_000_000, -5, 0, 5, 90_000_000][..]))
 }
 
@@ -164,21 +164,21 @@ fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
 }
 
 #[derive(Clone, Debug)]
-struct Wish {
+struct Query {
     city: Option<&'static str>,
     name: Option<String>,
     near: Option<(i32, i32)>,
     limit: u32,
 }
 
-fn wish() -> impl Strategy<Value = Wish> {
+fn query() -> impl Strategy<Value = Query> {
     let part = prop_oneof![
         select(&["kin", "OPOLIS", "ux", "é", "ω", "i\u{307}st", "ß", "a b", "- h", "none"][..]).prop_map(str::to_owned),
         name()
     ];
     let city = select(&["WIEN", "wien ", "ürümqi", "", "elsewhere"][..]);
     (option::of(city), option::of(part), option::of(small_position()), 1..40u32)
-        .prop_map(|(city, name, near, limit)| Wish { city, name, near, limit })
+        .prop_map(|(city, name, near, limit)| Query { city, name, near, limit })
 }
 
 #[derive(Default)]
@@ -187,25 +187,25 @@ struct Model {
     titles: BTreeMap<Id, String>,
 }
 
-fn has_words(name: &str, wish: Option<&String>) -> bool {
-    wish.is_none_or(|wish| wish.split_whitespace().all(|word| fold(name).contains(&fold(word))))
+fn has_words(name: &str, query: Option<&String>) -> bool {
+    query.is_none_or(|query| query.split_whitespace().all(|word| fold(name).contains(&fold(word))))
 }
 
 impl Model {
-    /// Who fits; without a point in order.
-    fn venues(&self, wish: &Wish) -> Vec<(&Id, &Listing)> {
+    /// The matching venues, in order of name if there is no point.
+    fn venues(&self, query: &Query) -> Vec<(&Id, &Listing)> {
         let fits = |(_, listing): &(&Id, &Listing)| {
-            wish.city.is_none_or(|city| fold(city) == fold(&listing.city))
-                && has_words(&listing.name, wish.name.as_ref())
-                && (wish.near.is_none() || listing.position.is_some())
+            query.city.is_none_or(|city| fold(city) == fold(&listing.city))
+                && has_words(&listing.name, query.name.as_ref())
+                && (query.near.is_none() || listing.position.is_some())
         };
         let mut found: Vec<_> = self.venues.iter().filter(fits).collect();
         found.sort_by_key(|(id, listing)| (fold(&listing.name), *id));
         found
     }
 
-    fn titles(&self, wish: &Wish) -> Vec<&Id> {
-        let mut found: Vec<_> = self.titles.iter().filter(|(_, name)| has_words(name, wish.name.as_ref())).collect();
+    fn titles(&self, query: &Query) -> Vec<&Id> {
+        let mut found: Vec<_> = self.titles.iter().filter(|(_, name)| has_words(name, query.name.as_ref())).collect();
         found.sort_by_key(|(id, name)| (fold(name), *id));
         found.into_iter().map(|(id, _)| id).collect()
     }
@@ -220,7 +220,7 @@ fn play(directory: &mut Directory, model: &mut Model, steps: Vec<Step>) {
         match step {
             Step::Venue(number, listing) => {
                 let venue = id(&format!("v{number}"));
-                // The copy is what a reader still has in hand: it must not feel the write.
+                // A reader still has a copy, which the write must not change.
                 let copy = directory.clone();
                 let before = copy.search_venues(None, None, Some((0, 0)), 1_000, None);
                 directory.put_venue(&venue, listing.clone());
@@ -233,8 +233,8 @@ fn play(directory: &mut Directory, model: &mut Model, steps: Vec<Step>) {
                 model.titles.insert(number, name);
             }
             Step::WriteDownAndRead => {
-                let bytes = rmp_serde::to_vec(directory).expect("it can be written");
-                let read: Directory = rmp_serde::from_slice(&bytes).expect("it can be read");
+                let bytes = rmp_serde::to_vec(directory).expect("a directory can be encoded");
+                let read: Directory = rmp_serde::from_slice(&bytes).expect("a directory can be decoded");
                 assert_eq!(read, *directory);
                 *directory = read;
             }
@@ -242,14 +242,14 @@ fn play(directory: &mut Directory, model: &mut Model, steps: Vec<Step>) {
     }
 }
 
-fn all_pages(directory: &Directory, wish: &Wish, mut between: impl FnMut() -> Option<Directory>) -> Vec<VenueEntry> {
+fn all_pages(directory: &Directory, query: &Query, mut between: impl FnMut() -> Option<Directory>) -> Vec<VenueEntry> {
     let mut directory = directory.clone();
     let (mut listed, mut after): (_, Option<VenueCursor>) = (Vec::new(), None);
     loop {
-        let name = wish.name.as_deref();
+        let name = query.name.as_deref();
         let page =
-            directory.search_venues(wish.city, name, wish.near, wish.limit, after.as_ref()).expect("a good search");
-        let full = page.venues.len() == wish.limit as usize;
+            directory.search_venues(query.city, name, query.near, query.limit, after.as_ref()).expect("a good search");
+        let full = page.venues.len() == query.limit as usize;
         listed.extend(page.venues);
         let Some(next) = page.next else { return listed };
         assert!(full, "a page is only short at the end");
@@ -262,18 +262,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn all_pages_together_have_every_entry_once(steps in steps(300), wishes in vec(wish(), 12)) {
+    fn all_pages_together_have_every_entry_once(steps in steps(300), queries in vec(query(), 12)) {
         let (mut directory, mut model) = (Directory::new(), Model::default());
         play(&mut directory, &mut model, steps);
         prop_assert_eq!((directory.venues(), directory.titles()), (model.venues.len(), model.titles.len()));
-        for wish in &wishes {
-            let expected = model.venues(wish);
-            let listed = all_pages(&directory, wish, || None);
+        for query in &queries {
+            let expected = model.venues(query);
+            let listed = all_pages(&directory, query, || None);
             prop_assert_eq!(listed.len(), expected.len());
-            if let Some(near) = wish.near {
-                let place = |listing: &Listing| listing.position.expect("near has a place");
+            if let Some(near) = query.near {
+                let place = |listing: &Listing| listing.position.expect("a search by position lists positions");
                 let among = expected.iter().map(|(id, listing)| (*id, place(listing))).collect();
-                check_near(near, &listed, &among);
+                check_distances(near, &listed, &among);
             } else {
                 let order: Vec<&Id> = listed.iter().map(|venue| &venue.id).collect();
                 prop_assert_eq!(order, expected.iter().map(|(id, _)| *id).collect::<Vec<_>>());
@@ -284,12 +284,12 @@ proptest! {
             }
             let (mut titles, mut after) = (Vec::new(), None);
             loop {
-                let page = directory.search_titles(wish.name.as_deref(), wish.limit, after.as_ref()).expect("good");
+                let page = directory.search_titles(query.name.as_deref(), query.limit, after.as_ref()).expect("good");
                 titles.extend(page.titles.into_iter().map(|title| title.id));
                 after = page.next;
                 if after.is_none() { break }
             }
-            prop_assert_eq!(titles.iter().collect::<Vec<_>>(), model.titles(wish));
+            prop_assert_eq!(titles.iter().collect::<Vec<_>>(), model.titles(query));
         }
         for city in ["wien", "WIEN ", "Ürümqi", "", "nowhere"] {
             let there = model.venues.iter().filter(|(_, listing)| fold(&listing.city) == fold(city));
@@ -298,16 +298,16 @@ proptest! {
     }
 
     #[test]
-    fn new_venues_between_pages_move_no_others(first in steps(200), wish in wish(), later in vec(steps(20), 1..4)) {
+    fn new_venues_between_pages_move_no_others(first in steps(200), query in query(), later in vec(steps(20), 1..4)) {
         let (mut directory, mut model) = (Directory::new(), Model::default());
         play(&mut directory, &mut model, first);
-        let before: BTreeSet<Id> = model.venues(&wish).into_iter().map(|(id, _)| id.clone()).collect();
+        let before: BTreeSet<Id> = model.venues(&query).into_iter().map(|(id, _)| id.clone()).collect();
         let mut now = directory.clone();
         let mut later = later.into_iter().enumerate();
-        let listed = all_pages(&directory, &Wish { limit: wish.limit.min(7), ..wish.clone() }, || {
+        let listed = all_pages(&directory, &Query { limit: query.limit.min(7), ..query.clone() }, || {
             let (round, steps) = later.next()?;
             for (number, step) in steps.into_iter().enumerate() {
-                // New ones only: who moves may be told where it was and where it is.
+                // New venues only: a moved venue may be listed at both positions.
                 if let Step::Venue(_, listing) = step {
                     now.put_venue(&id(&format!("new-{round}-{number}")), listing);
                 }
@@ -315,11 +315,11 @@ proptest! {
             Some(now.clone())
         });
         let ids: BTreeSet<&Id> = listed.iter().map(|venue| &venue.id).collect();
-        prop_assert_eq!(ids.len(), listed.len(), "no venue comes twice");
+        prop_assert_eq!(ids.len(), listed.len(), "no venue is listed twice");
         let old: BTreeSet<Id> = ids.into_iter().filter(|id| id.as_str().starts_with('v')).cloned().collect();
         prop_assert_eq!(old, before, "no venue is left out");
         let key = |venue: &VenueEntry| (venue.distance_m, fold(&venue.name), venue.id.clone());
-        if wish.near.is_none() {
+        if query.near.is_none() {
             prop_assert!(listed.windows(2).all(|pair| key(&pair[0]) < key(&pair[1])));
         } else {
             prop_assert!(listed.windows(2).all(|pair| pair[0].distance_m <= pair[1].distance_m));

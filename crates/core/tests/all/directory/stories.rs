@@ -1,4 +1,4 @@
-//! What is put, found, paged and refused.
+//! Puts, searches, pages and refusals.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use expect_test::{Expect, expect};
 
 use crate::directory::{id, put};
 
-/// A place in millionths of a degree.
+/// A position in millionths of a degree.
 fn at(longitude: f64, latitude: f64) -> Option<(i32, i32)> {
     Some(((longitude * 1e6) as i32, (latitude * 1e6) as i32))
 }
@@ -39,13 +39,16 @@ fn listing(directory: &Directory, Search(city, name, near): Search<'_>, limit: u
             Err(reason) => return format!("refused: {reason}\n"),
         };
         for venue in page.venues {
-            write!(listing, "{}: {} ({})", venue.id, venue.name, venue.city).expect("a string takes all");
-            venue.distance_m.iter().for_each(|metres| write!(listing, " {metres} m").expect("a string takes all"));
+            write!(listing, "{}: {} ({})", venue.id, venue.name, venue.city).expect("writes to a string succeed");
+            venue
+                .distance_m
+                .iter()
+                .for_each(|metres| write!(listing, " {metres} m").expect("writes to a string succeed"));
             listing.push('\n');
         }
         let Some(text) = page.next else { return listing };
-        writeln!(listing, "-- {text}").expect("a string takes all");
-        after = Some(VenueCursor::parse(&text).expect("what was told is understood"));
+        writeln!(listing, "-- {text}").expect("writes to a string succeed");
+        after = Some(VenueCursor::parse(&text).expect("a cursor can be parsed"));
     }
 }
 
@@ -54,7 +57,7 @@ fn check(directory: &Directory, city: Option<&str>, name: Option<&str>, near: Op
 }
 
 #[test]
-fn venues_by_city_whatever_its_case() {
+fn venues_by_city_in_any_case() {
     let directory = europe();
     let cologne = expect![[r#"
         cinedom: Cinedom im MediaPark (KÖLN)
@@ -131,7 +134,7 @@ fn names_are_looked_for_word_by_word_and_in_part() {
 }
 
 #[test]
-fn a_sigma_is_a_sigma_wherever_it_stands() {
+fn every_form_of_sigma_matches() {
     let mut directory = Directory::new();
     put(&mut directory, "a", "ΟΔΟΣ", "x", None);
     put(&mut directory, "b", "Οδος", "x", None);
@@ -166,7 +169,7 @@ fn all_venues_page_by_page() {
 }
 
 #[test]
-fn nearest_first_and_those_without_a_place_not_at_all() {
+fn nearest_first_without_venues_that_have_no_position() {
     let directory = europe();
     let bonn = at(7.1, 50.7);
     check(
@@ -198,7 +201,7 @@ fn nearest_first_and_those_without_a_place_not_at_all() {
 }
 
 #[test]
-fn the_antimeridian_is_no_wall() {
+fn searches_cross_the_antimeridian() {
     let mut directory = Directory::new();
     put(&mut directory, "west", "Two degrees west of it", "x", at(178.0, 0.0));
     put(&mut directory, "east", "One degree east of it", "x", at(-179.0, 0.0));
@@ -401,11 +404,11 @@ fn titles_by_name_page_by_page() {
         loop {
             let page = directory.search_titles(name, 2, after.as_ref()).expect("a good search");
             for found in page.titles {
-                writeln!(listing, "{}: {}", found.id, found.title.name).expect("a string takes all");
+                writeln!(listing, "{}: {}", found.id, found.title.name).expect("writes to a string succeed");
             }
             after = page.next;
             let Some(next) = &after else { return listing };
-            writeln!(listing, "-- {} {}", next.1, next.0).expect("a string takes all");
+            writeln!(listing, "-- {} {}", next.1, next.0).expect("writes to a string succeed");
         }
     };
     expect![[r#"

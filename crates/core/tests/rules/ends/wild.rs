@@ -426,8 +426,8 @@ impl Wild {
 }
 
 impl Wild {
-    /// Numbers of an ask that the two need not agree about.
-    pub(super) fn bend_ask(&mut self, ask: &mut Ask) {
+    /// Changes numbers of an ask that the receiver must check.
+    pub(super) fn change_ask(&mut self, ask: &mut Ask) {
         if !self.chance(30) {
             return;
         }
@@ -440,8 +440,8 @@ impl Wild {
         }
     }
 
-    /// The same of a reply.
-    pub(super) fn bend_reply(&mut self, reply: &mut Reply) {
+    /// The same for a reply.
+    pub(super) fn change_reply(&mut self, reply: &mut Reply) {
         if !self.chance(30) {
             return;
         }
@@ -490,7 +490,7 @@ impl Wild {
     }
 
     /// An unexpected ask or reply.
-    pub(super) fn word(&mut self, states: &StateMap) -> (Entity, Input<()>) {
+    pub(super) fn message(&mut self, states: &StateMap) -> (Entity, Input<()>) {
         let hold = self.hold(states);
         let inventory = match self.rng.below(5) {
             0 => Entity::Session(id("s")),
@@ -503,7 +503,7 @@ impl Wild {
         let to_cart = |reply| (cart.clone(), Input::Reply { from: inventory.clone(), reply });
         let to_inventory = |ask| (inventory.clone(), Input::Ask { from: cart.clone(), ask });
         let revision = self.u64();
-        // Only a cart itself changes a hold that it has.
+        // Only a cart itself changes its holds.
         let unknown = HoldId { request: RequestHash(self.u64()), part: u16::MAX, ..hold };
         match self.rng.below(13) {
             0 => to_cart(Reply::Stale { hold, revision, live: self.chance(50) }),

@@ -27,10 +27,10 @@ pub(super) fn describe(outcome: &Outcome) -> String {
                 let settling = if *settling { ", settling" } else { "" };
                 let mut text = format!("order of {}, total {}{settling}", lines.join(", "), cents(order.total.amount));
                 if *payment != PaymentStatus::Recorded {
-                    write!(text, ", {payment:?}").expect("strings take everything");
+                    write!(text, ", {payment:?}").expect("writes to a string succeed");
                 }
                 for refund in refunds {
-                    write!(text, ", {}", describe_refund(refund)).expect("strings take everything");
+                    write!(text, ", {}", describe_refund(refund)).expect("writes to a string succeed");
                 }
                 text
             }
@@ -88,32 +88,32 @@ fn describe_cart(view: &CartView) -> String {
     let lines: Vec<_> = view.lines.iter().map(describe_line).collect();
     let mut text = view.state.as_str().to_owned();
     match &view.ended {
-        // The state shows it.
+        // The state shows it already.
         None | Some(Ended::Expired | Ended::Canceled) => {}
         Some(Ended::TooOld) => text.push_str(" (too old)"),
         Some(Ended::Unpaid(PaymentFailure::Declined { by_operator, reason })) => {
             let by = if *by_operator { "an operator" } else { "the gateway" };
-            write!(text, " (declined by {by}: {reason})").expect("strings take everything");
+            write!(text, " (declined by {by}: {reason})").expect("writes to a string succeed");
         }
         Some(Ended::Unpaid(PaymentFailure::AmountMismatch { asked, got })) => {
-            write!(text, " ({} asked, {} got)", cents(*asked), cents(*got)).expect("strings take everything");
+            write!(text, " ({} asked, {} got)", cents(*asked), cents(*got)).expect("writes to a string succeed");
         }
     }
     if !lines.is_empty() {
-        write!(text, ", {}", lines.join(", ")).expect("strings take everything");
+        write!(text, ", {}", lines.join(", ")).expect("writes to a string succeed");
     }
     if let Some(total) = view.total {
-        write!(text, ", total {}", cents(total.amount)).expect("strings take everything");
+        write!(text, ", total {}", cents(total.amount)).expect("writes to a string succeed");
     }
     for TakenLine { line, by, reason } in &view.taken {
         let by = match by {
             Taker::Operator => "an operator",
             Taker::Session => "its session",
         };
-        write!(text, ", taken by {by} ({reason}): {}", describe_line(line)).expect("strings take everything");
+        write!(text, ", taken by {by} ({reason}): {}", describe_line(line)).expect("writes to a string succeed");
     }
     if view.state == CartState::Active {
-        write!(text, ", until {}", seconds(view.deadline)).expect("strings take everything");
+        write!(text, ", until {}", seconds(view.deadline)).expect("writes to a string succeed");
     }
     text
 }

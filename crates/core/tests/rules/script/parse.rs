@@ -63,7 +63,7 @@ pub(super) fn cart_command(verb: &str, rest: &[&str]) -> CartCommand {
     }
 }
 
-/// What a buyer expects: a total, a version of the lines, or what was paid elsewhere.
+/// A buyer's expectation: a total, a version of the lines, or the amount paid elsewhere.
 fn expect(words: &[&str]) -> Expect {
     match words {
         [] => Expect::default(),
@@ -138,7 +138,7 @@ pub(super) fn terms(mut words: &[&str]) -> Terms {
                 terms.areas.push(Area { id: id(name), name: "Area".into(), capacity: number(capacity), price });
                 rest
             }
-            _ => panic!("{word} is nothing to say"),
+            _ => panic!("unknown word: {word}"),
         };
     }
     terms
@@ -164,7 +164,7 @@ fn best(count: u16, mut words: &[&str]) -> BestWish {
                 wish.section = Some(id(name));
                 rest
             }
-            _ => panic!("{word} is no wish"),
+            _ => panic!("{word} is not an option of a best hold"),
         };
     }
     wish
@@ -176,7 +176,7 @@ pub(super) fn payment_step(word: &str) -> PaymentStep {
         "capture" => PaymentStep::Capture,
         "void" => PaymentStep::Void,
         "refund" => PaymentStep::Refund(1),
-        _ => panic!("{word} is no step of a payment"),
+        _ => panic!("{word} is not a step of a payment"),
     }
 }
 
@@ -187,7 +187,7 @@ pub(super) fn call_fate(word: &str) -> CallFate {
         "lost" => CallFate::ReplyLost,
         "deaf" => CallFate::CallLost,
         "more" => CallFate::OtherAmount,
-        _ => panic!("{word} is no way for a call to go"),
+        _ => panic!("{word} is not a fate of a call"),
     }
 }
 
@@ -208,7 +208,7 @@ fn seat_set(words: &[&str]) -> SeatSet {
 }
 
 pub(super) fn seat(text: &str) -> Seat {
-    let (row, seat) = text.split_once('.').unwrap_or_else(|| panic!("{text} is no seat: row.seat"));
+    let (row, seat) = text.split_once('.').unwrap_or_else(|| panic!("{text} is not a seat (row.seat)"));
     Seat { row: number(row), seat: number(seat) }
 }
 
@@ -217,5 +217,5 @@ pub(super) fn in_cents(text: &str) -> i64 {
 }
 
 pub(super) fn number<N: std::str::FromStr>(text: &str) -> N {
-    text.parse().unwrap_or_else(|_| panic!("{text} is no number"))
+    text.parse().unwrap_or_else(|_| panic!("{text} is not a number"))
 }

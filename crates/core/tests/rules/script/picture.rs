@@ -41,7 +41,7 @@ pub(crate) fn draw(states: &StateMap) -> BTreeMap<Id, String> {
         }
         for area in session.area_counts() {
             writeln!(map, "{} {} free, {} held, {} sold", area.area, area.free, area.held, area.sold)
-                .expect("strings take everything");
+                .expect("writes to a string succeed");
         }
         maps.insert(id.clone(), map);
     }

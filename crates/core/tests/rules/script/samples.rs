@@ -46,7 +46,7 @@ pub(crate) fn id(text: &str) -> Id {
 
 /// The cart that scripts call by this letter.
 pub(crate) fn cart(name: &str) -> CartId {
-    let [letter] = name.as_bytes() else { panic!("{name} is no cart: carts have one letter") };
+    let [letter] = name.as_bytes() else { panic!("{name} is not a cart: carts have one letter") };
     CartId(u128::from(*letter))
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn euros(amount: i64) -> Money {
     Money { amount, currency: Currency::new("EUR").expect("three letters") }
 }
 
-/// A session for every category at 10.00 times its place.
+/// A session with a price of 10.00 times the place of the category.
 pub(crate) fn new_session(
     name: &str,
     layout: &Layout,

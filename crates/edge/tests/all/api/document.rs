@@ -51,16 +51,16 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-fn lasting(value: &Value) -> Value {
+fn without_changing(value: &Value) -> Value {
     match value {
         Value::Object(map) => map
             .iter()
             .map(|(name, value)| {
                 let kind = if value.is_number() { json!("a number") } else { json!("a text") };
-                (name.clone(), if CHANGING.contains(&name.as_str()) { kind } else { lasting(value) })
+                (name.clone(), if CHANGING.contains(&name.as_str()) { kind } else { without_changing(value) })
             })
             .collect(),
-        Value::Array(list) => list.iter().map(lasting).collect(),
+        Value::Array(list) => list.iter().map(without_changing).collect(),
         other => other.clone(),
     }
 }
@@ -89,7 +89,7 @@ async fn every_example_is_answered_as_shown() {
         assert_eq!(response.status.to_string(), status, "{line}\n{text}");
         if !body.is_empty() {
             let expected: Value = serde_json::from_str(body).expect("JSON is shown");
-            assert_eq!(lasting(&response.json()), lasting(&expected), "{line}\n← {status} {text}");
+            assert_eq!(without_changing(&response.json()), without_changing(&expected), "{line}\n← {status} {text}");
         }
         shown += 1;
     }

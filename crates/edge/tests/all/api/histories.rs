@@ -8,7 +8,7 @@ const SESSION: &str = "hamlet-tonight";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_history_of_a_seat_is_read_back_from_the_log() {
-    let test_node = TestNode::furnished().await;
+    let test_node = TestNode::with_sample_entities().await;
     let mut http_client = HttpClient::connect(test_node.address).await;
     let (seat, other) = (json!([1, 5]), json!([1, 6]));
     let token = |number: u128| format!("{number:032x}");
@@ -59,7 +59,7 @@ async fn the_history_of_a_seat_is_read_back_from_the_log() {
     let newest = http_client.command("admin.history", "6", &page).await.json()["ok"].clone();
     assert_eq!((entries(&newest), &newest["complete"]), (story[2..].to_vec(), &json!(false)));
     let before = newest["cursor"].clone();
-    assert_eq!(before, newest["entries"][0]["version"], "one goes on before the oldest that was told");
+    assert_eq!(before, newest["entries"][0]["version"], "the next page ends before the oldest entry of this one");
     let page = json!({"entity": entity, "seat": seat, "limit": 5, "before": before});
     let oldest = http_client.command("admin.history", "7", &page).await.json()["ok"].clone();
     assert_eq!((entries(&oldest), &oldest["complete"]), (story[..2].to_vec(), &json!(true)));

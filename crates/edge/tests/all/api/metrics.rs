@@ -56,7 +56,7 @@ fn drawn(scraped: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_of_metrics_matches_the_scrape() {
-    let test_node = TestNode::furnished().await;
+    let test_node = TestNode::with_sample_entities().await;
     let mut http_client = HttpClient::connect(test_node.address).await;
     let answer = http_client.ask("GET", "/metrics", &[], b"").await;
     assert_eq!(answer.status, 200);

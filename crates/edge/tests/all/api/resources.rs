@@ -17,7 +17,7 @@ const MAP: &str = "/v1/sessions/hamlet-tonight/map";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_layout_is_cached_and_a_map_is_revalidated() {
-    let test_node = TestNode::furnished().await;
+    let test_node = TestNode::with_sample_entities().await;
     let mut http_client = HttpClient::connect(test_node.address).await;
     let whole = http_client.command("session.get", "", &json!({"id": "hamlet-tonight"})).await.json();
 
@@ -60,7 +60,7 @@ async fn a_layout_is_cached_and_a_map_is_revalidated() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_encodings_have_the_same_content_and_different_tags() {
-    let test_node = TestNode::furnished().await;
+    let test_node = TestNode::with_sample_entities().await;
     let mut http_client = HttpClient::connect(test_node.address).await;
     let plain = http_client.get(MAP, &[("accept", "text/html, application/json;q=0.9, */*;q=0.1")]).await;
     assert_eq!(plain.header("content-type"), Some("application/json"));
@@ -82,7 +82,7 @@ async fn both_encodings_have_the_same_content_and_different_tags() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_map_from_http_is_watched_on_without_a_snapshot() {
-    let test_node = TestNode::furnished().await;
+    let test_node = TestNode::with_sample_entities().await;
     let mut http_client = HttpClient::connect(test_node.address).await;
     let map = http_client.get(MAP, &[]).await.json();
     let resume = json!({"epoch": map["ok"]["epoch"], "version": map["ok"]["version"]});

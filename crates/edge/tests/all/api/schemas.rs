@@ -27,7 +27,7 @@ impl Document {
         let mut response = &self.0["paths"][path][method]["responses"][answer.status.to_string()];
         assert!(!response.is_null(), "the document knows no such status: {what}");
         if let Some(name) = response["$ref"].as_str() {
-            response = self.0.pointer(name.trim_start_matches('#')).expect("a reference that leads somewhere");
+            response = self.0.pointer(name.trim_start_matches('#')).expect("a reference with a target");
         }
         let kind = answer.header("content-type").expect("a type");
         let schema = &response["content"][kind]["schema"];
@@ -42,7 +42,7 @@ impl Document {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn examples_work_and_answers_are_what_the_document_says() {
+async fn examples_and_answers_match_the_document() {
     let test_node = TestNode::open().await;
     let mut http_client = HttpClient::connect(test_node.address).await;
     let document = Document::fetch(&mut http_client).await;
@@ -62,7 +62,7 @@ async fn examples_work_and_answers_are_what_the_document_says() {
                 let asked = http_client.get(&format!("{path}?{query}"), &[]).await;
                 document.check(&path, "get", &asked);
                 assert_eq!(asked.status, answer.status, "{path}?{query}");
-                // A node's status changes all the time, and orders reach their customer after a while.
+                // A node's status changes all the time, and orders reach their customer later.
                 if !op.name().starts_with("admin.") && op != Op::CustomerPurchases {
                     assert_eq!(asked.json(), answer.json(), "{path}?{query}");
                 }
@@ -73,8 +73,8 @@ async fn examples_work_and_answers_are_what_the_document_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn refusals_are_what_the_document_says() {
-    let test_node = TestNode::furnished().await;
+async fn refusals_match_the_document() {
+    let test_node = TestNode::with_sample_entities().await;
     let mut http_client = HttpClient::connect(test_node.address).await;
     let document = Document::fetch(&mut http_client).await;
     let hold = |token: u128, seats: Value| json!({"token": format!("{token:032x}"), "session": "hamlet-tonight", "seats": seats});

@@ -45,7 +45,7 @@ impl TestNode {
         if let Some(config) = &gateway {
             world.gateway = Arc::new(HttpGateway::new(config, Handle::current()).expect("a client"));
         }
-        // A gateway that does not answer times out early and is soon asked again.
+        // A gateway that does not answer times out early and is retried soon.
         let rules = Rules { payment_wait_ms: 100, payment_again_ms: 60_000, ..Rules::default() };
         let config = NodeConfig {
             data_dir: data.path().join("data"),
@@ -72,15 +72,15 @@ impl TestNode {
         TestNode { address, node, stop, server, _data: data }
     }
 
-    /// Starts with everything that the examples of the schemas create.
-    pub(crate) async fn furnished() -> TestNode {
+    /// Starts with all entities that the examples of the schemas need.
+    pub(crate) async fn with_sample_entities() -> TestNode {
         let test_node = TestNode::open().await;
-        test_node.furnish().await;
+        test_node.create_sample_entities().await;
         test_node
     }
 
-    /// Creates everything that the examples of the schemas create.
-    pub(crate) async fn furnish(&self) {
+    /// Creates all entities that the examples of the schemas need.
+    pub(crate) async fn create_sample_entities(&self) {
         let mut http_client = HttpClient::connect(self.address).await;
         for op in [Op::VenuePut, Op::HallPut, Op::TitlePut, Op::SessionCreate] {
             for (number, example) in schema::of(op).examples.iter().enumerate() {

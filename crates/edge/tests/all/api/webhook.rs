@@ -39,7 +39,7 @@ async fn pending() -> (TestNode, LedgerHandle, HttpClient, String, Value) {
     let config = GatewayConfig { url, timeout_ms: 2_000, api_key: None, concurrency: 8 };
     let webhook_secrets = vec![Secret(NEW.into()), Secret(OLD.into())];
     let test_node = TestNode::with(Some(config), webhook_secrets).await;
-    test_node.furnish().await;
+    test_node.create_sample_entities().await;
     let mut http_client = HttpClient::connect(test_node.address).await;
     let token = format!("{:032x}", 1);
     let hold = json!({"token": token, "session": SESSION, "seats": [[1, 5]]});
@@ -56,7 +56,7 @@ async fn pending() -> (TestNode, LedgerHandle, HttpClient, String, Value) {
         }
     };
     let amount = json!({"amount": charge.authorized, "currency": charge.currency.as_str()});
-    let reference = charge.reference.expect("it set the money aside");
+    let reference = charge.reference.expect("the gateway authorized it");
     let body = json!({"id": "evt-1", "key": charge.key, "status": "authorized", "reference": reference.as_str(), "amount": amount});
     (test_node, ledger, http_client, token, body)
 }
@@ -80,7 +80,7 @@ async fn a_webhook_decides_a_pending_payment_once() {
     assert_eq!(deliver(&mut http_client, NEW, now(), &declined).await.status, 200);
     let again = http_client.command("cart.get", "4", &json!({"token": token})).await.json()["ok"].clone();
     assert_eq!(again, cart);
-    // A repeat of the checkout gets the order. The money is taken once.
+    // A repeat of the checkout gets the order. The money is captured once.
     let paid = json!({"token": token, "payment": {"gateway": {"source": "timeout"}}});
     let response = http_client.command("cart.checkout", "2", &paid).await;
     assert_eq!((response.status, &response.json()["ok"]["id"]), (200, &order), "{response:?}");
@@ -95,7 +95,7 @@ async fn a_webhook_decides_a_pending_payment_once() {
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    panic!("nothing was taken: {:?}", ledger.view().charges);
+    panic!("nothing was captured: {:?}", ledger.view().charges);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -134,8 +134,8 @@ async fn a_webhook_needs_a_valid_signature() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_gateway_no_payment_through_it_is_begun() {
-    let test_node = TestNode::furnished().await;
+async fn without_a_gateway_no_payment_begins() {
+    let test_node = TestNode::with_sample_entities().await;
     let mut http_client = HttpClient::connect(test_node.address).await;
     let token = format!("{:032x}", 1);
     let hold = json!({"token": token, "session": SESSION, "seats": [[1, 5]]});
@@ -145,8 +145,8 @@ async fn without_a_gateway_no_payment_through_it_is_begun() {
     assert_eq!((response.status, response.code()), (400, 101), "{response:?}");
     assert!(response.json()["no"]["message"].as_str().is_some_and(|words| words.contains("no gateway is configured")));
     let cart = http_client.command("cart.get", "3", &json!({"token": token})).await.json()["ok"].clone();
-    assert_eq!(cart["state"], json!("active"), "it goes on: {cart}");
-    // And no webhook is taken.
+    assert_eq!(cart["state"], json!("active"), "the cart stays active: {cart}");
+    // No webhook is accepted either.
     let body = json!({"id": "evt-1", "key": format!("{:032x}-1", 1), "status": "captured"});
     assert_eq!(deliver(&mut http_client, "", now(), &body).await.status, 401);
     test_node.close().await;

@@ -27,7 +27,7 @@ use crate::server::common::{TIMEOUT, token};
 
 /// A message to a client.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Sent {
+pub(crate) enum Received {
     /// A frame of the protocol.
     Frame(Bytes),
     /// A close with this code.
@@ -113,15 +113,15 @@ impl Client {
     }
 
     /// The next message.
-    pub(crate) async fn next(&mut self) -> Sent {
+    pub(crate) async fn next(&mut self) -> Received {
         loop {
             let next = tokio::time::timeout(TIMEOUT, self.socket.next()).await.expect("something comes");
             return match next {
-                Some(Ok(Message::Text(frame))) => Sent::Frame(frame.into()),
-                Some(Ok(Message::Binary(frame))) => Sent::Frame(frame),
-                Some(Ok(Message::Close(Some(close)))) => Sent::Closed(close.code.into(), close.reason.to_string()),
+                Some(Ok(Message::Text(frame))) => Received::Frame(frame.into()),
+                Some(Ok(Message::Binary(frame))) => Received::Frame(frame),
+                Some(Ok(Message::Close(Some(close)))) => Received::Closed(close.code.into(), close.reason.to_string()),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
-                Some(Ok(Message::Close(None) | Message::Frame(_))) | Some(Err(_)) | None => Sent::Broken,
+                Some(Ok(Message::Close(None) | Message::Frame(_))) | Some(Err(_)) | None => Received::Broken,
             };
         }
     }
@@ -129,7 +129,7 @@ impl Client {
     /// The next frame.
     pub(crate) async fn frame(&mut self) -> Bytes {
         match self.next().await {
-            Sent::Frame(frame) => frame,
+            Received::Frame(frame) => frame,
             other => panic!("not a frame: {other:?}"),
         }
     }
@@ -137,7 +137,7 @@ impl Client {
     /// The code of the next close.
     pub(crate) async fn close_code(&mut self) -> u16 {
         match self.next().await {
-            Sent::Closed(code, _) => code,
+            Received::Closed(code, _) => code,
             other => panic!("not a close: {other:?}"),
         }
     }
@@ -215,7 +215,7 @@ pub(crate) fn request(address: SocketAddr, subprotocol: &str, headers: &[(&str, 
 pub(crate) async fn refused(request: HttpRequest) -> u16 {
     match tokio_tungstenite::connect_async(request).await {
         Err(Error::Http(answer)) => answer.status().as_u16(),
-        Ok(_) => panic!("it was let in"),
+        Ok(_) => panic!("the upgrade was accepted"),
         Err(error) => panic!("{error}"),
     }
 }

@@ -1,4 +1,4 @@
-//! A client port in front of a node that answers as the test wants.
+//! A client port in front of a node that answers as the test requires.
 
 use std::{collections::BTreeMap, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
@@ -41,7 +41,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-pub(crate) use crate::server::client::{Client, Sent, in_both, refused, request};
+pub(crate) use crate::server::client::{Client, Received, in_both, refused, request};
 use crate::server::theatre::Theatre;
 
 /// Longer than anything takes here, even on a busy machine.
@@ -57,7 +57,7 @@ pub(crate) type HistoryAsked = (Option<Seat>, usize, Option<u64>);
 pub(crate) struct Node {
     feeds: Feeds,
     pub(crate) theatre: Arc<Theatre>,
-    /// Commands in the order they came, as `name begins` and `name ends`.
+    /// Commands in order of arrival, as `name begins` and `name ends`.
     pub(crate) log: Arc<Mutex<Vec<String>>>,
     /// Commands that the test will answer.
     pub(crate) waiting: Mutex<Vec<ReplyTo>>,
@@ -105,7 +105,7 @@ impl Node {
         self.publish(Entity::Session(id("hamlet")), map.version - 1, update);
     }
 
-    /// Publishes that an entity has gone on from a version, or a customer from a cursor.
+    /// Publishes that an entity has changed from a version, or a customer from a cursor.
     pub(crate) fn publish(&self, entity: Entity, from: u64, update: FeedUpdate) {
         self.feeds.commit(vec![Commit { entity, from, to: from + 1, update }]);
     }
@@ -163,16 +163,16 @@ impl Backend for Node {
             self.connections.lock().push(*guest);
         }
         match command {
-            // Answered at once, from the connection's own turn.
+            // Answered synchronously.
             Command::Cart(cart, CartCommand::Open { .. }) => reply.answer(Ok(Ok(opened(cart)))),
             // Waits for the test.
             Command::Cart(_, CartCommand::Get) => self.waiting.lock().push(reply),
-            // Waits for the test as well, and is in the diary.
+            // Waits for the test as well, and is logged.
             Command::Cart(_, CartCommand::Revoke { line, .. }) => {
                 self.log.lock().push(format!("revoke {line}"));
                 self.waiting.lock().push(reply);
             }
-            // Dropping the reply says that there will be no answer.
+            // Dropping the reply means that there is no answer.
             Command::Cart(_, CartCommand::Cancel) => drop(reply),
             Command::Cart(_, CartCommand::Checkout { .. }) => reply.answer(Err(Failure::ReadOnly)),
             Command::Cart(cart, CartCommand::Order) => {
@@ -185,7 +185,7 @@ impl Backend for Node {
                 reply.answer(Ok(Ok(Answered { answer: Answer::Bookings(bookings()), at: Vec::new() })));
             }
             Command::Resource(_, ResourceCommand::IsAvailable(_)) => {
-                reply.answer(Ok(Ok(Answered { answer: Answer::Available(vec![in_the_way()]), at: Vec::new() })));
+                reply.answer(Ok(Ok(Answered { answer: Answer::Available(vec![conflict()]), at: Vec::new() })));
             }
             Command::Session(session, SessionCommand::Map) => {
                 let map = self.theatre.sessions.lock().get(&session).cloned();
@@ -215,7 +215,7 @@ impl Backend for Node {
                 }
                 // The room is taken by cart 7.
                 (Entity::Resource(_), Want::Slot { .. }) => {
-                    let taken = |_| Refusal::SlotTaken(vec![in_the_way()]);
+                    let taken = |_| Refusal::SlotTaken(vec![conflict()]);
                     let refused: Vec<LineRefusal> =
                         (0..).zip(&lines).map(|(line, _)| LineRefusal { line, refusal: taken(line) }).collect();
                     let refusal = if refused.len() == 1 { taken(0) } else { Refusal::Lines(refused) };
@@ -359,7 +359,7 @@ fn bookings() -> Vec<BookingView> {
     vec![choir, BookingView { booking, begin, end, state: BookingState::Sold, details: "".into(), order }]
 }
 
-fn in_the_way() -> Conflict {
+fn conflict() -> Conflict {
     let why = format!("{} is there from 19 to 22", hold()).into();
     Conflict { begin: Timestamp(1_000), end: Timestamp(2_000), why, booking: Some(hold().into()) }
 }
@@ -401,7 +401,7 @@ impl TestServer {
         TestServer::with(EdgeConfig { limits, ..EdgeConfig::default() })
     }
 
-    /// Starts without budgets. Strangers have the role sell.
+    /// Starts without budgets. Anonymous callers have the role sell.
     pub(crate) fn with(config: EdgeConfig) -> TestServer {
         let budgets = BudgetConfig {
             connections: 0,

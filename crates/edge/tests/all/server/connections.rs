@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::server::common::{
-    Client, Sent, TIMEOUT, TestServer, cart, get, http, in_both, opened, refused, request, token,
+    Client, Received, TIMEOUT, TestServer, cart, get, http, in_both, opened, refused, request, token,
 };
 use boxoffice_edge::{Edge, EdgeConfig, EdgeError, Limits, Runtimes};
 use boxoffice_env::secret::Secret;
@@ -53,8 +53,8 @@ async fn an_upgrade_needs_a_subprotocol_in_common() {
     let several = request(server.address, "chat, boxoffice.v1.json, boxoffice.v1.msgpack", &[]);
     Client::connect_with(several, Encoding::MsgPack).await.is_alive().await;
     assert_eq!(refused(request(server.address, MSGPACK, &[("origin", "https://evil.example")])).await, 403);
-    let welcome = request(server.address, MSGPACK, &[("origin", "https://tickets.example")]);
-    Client::connect_with(welcome, Encoding::MsgPack).await.is_alive().await;
+    let allowed = request(server.address, MSGPACK, &[("origin", "https://tickets.example")]);
+    Client::connect_with(allowed, Encoding::MsgPack).await.is_alive().await;
     assert_eq!(get(server.address, "/v1/ws").await.0, 426);
     let old = "GET /v1/ws HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n\
                sec-websocket-version: 8\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
@@ -66,7 +66,7 @@ async fn operators_have_a_token() {
     let config = EdgeConfig { admin_token: Some("open sesame, please".into()), ..EdgeConfig::default() };
     let server = TestServer::with(config);
     let address = server.address;
-    // Without it: buying, but no administration.
+    // Without the token: buying, but no administration.
     let mut client = Client::connect(address, Encoding::Json).await;
     client.is_alive().await;
     for op in [Op::AdminStatus, Op::AdminAudit] {
@@ -80,7 +80,7 @@ async fn operators_have_a_token() {
         .await;
     assert_eq!(client.code().await, (Some(3), 107));
     assert!(server.node.log.lock().is_empty(), "nothing reached the node");
-    // With it, at the upgrade or in the hello.
+    // With the token, in the upgrade or in the hello.
     client.send(4, Op::Hello, json!({"token": "open sesame, please"})).await;
     assert_eq!(client.code().await, (Some(4), 0));
     client.send(5, Op::AdminStatus, json!({})).await;
@@ -89,7 +89,7 @@ async fn operators_have_a_token() {
     let mut client = Client::connect_with(with_header, Encoding::MsgPack).await;
     client.send(1, Op::AdminStatus, json!({})).await;
     assert_eq!(client.code().await, (Some(1), 0));
-    // With another.
+    // With another token.
     for wrong in ["Bearer open sesame", "Bearer ", "Basic open sesame, please", "open sesame, please"] {
         assert_eq!(refused(request(address, MSGPACK, &[("authorization", wrong)])).await, 401, "{wrong}");
     }
@@ -100,12 +100,12 @@ async fn operators_have_a_token() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_port_that_cannot_open_says_why() {
+async fn a_port_that_cannot_open_reports_the_reason() {
     let server = TestServer::open(Limits::default());
     let bind = |config: EdgeConfig| {
         let runtimes = Runtimes { selling: Handle::current(), watching: Handle::current() };
         let node = std::sync::Arc::clone(&server.node);
-        Edge::bind(config, node, runtimes).map(|_| ()).expect_err("it does not open")
+        Edge::bind(config, node, runtimes).map(|_| ()).expect_err("the port does not open")
     };
     let occupied = bind(EdgeConfig { listen: server.address, ..EdgeConfig::default() });
     assert!(matches!(occupied, EdgeError::Occupied { .. }));
@@ -119,7 +119,7 @@ async fn a_port_that_cannot_open_says_why() {
     assert!(matches!(bind(empty), EdgeError::EmptyToken));
     let guessable = EdgeConfig { customer_secret: Some(Secret("fifteen letters".into())), ..EdgeConfig::default() };
     assert!(matches!(bind(guessable.clone()), EdgeError::ShortCustomerSecret));
-    assert!(!format!("{guessable:?}").contains("fifteen"), "it stands in no log");
+    assert!(!format!("{guessable:?}").contains("fifteen"), "the secret is not logged");
     let elsewhere = EdgeConfig {
         listen: "192.0.2.1:1".parse().expect("an address"),
         admin_token: Some("a token".into()),
@@ -139,7 +139,7 @@ async fn unfinished_frames_share_their_memory() {
         client.is_alive().await;
         clients.push(client);
     }
-    // The heads of frames of 50 000 bytes and one of 1 000.
+    // Headers of frames of 50 000 bytes, and of one of 1 000.
     let long = b"\x82\xfe\xc3\x50\x01\x02\x03\x04";
     let [first, second, third, short] = &mut clients[..] else { panic!("four") };
     short.stream().write_all(b"\x82\xfe\x03\xe8\x01\x02\x03\x04").await.expect("sent");
@@ -209,7 +209,7 @@ async fn a_frame_that_trickles_in_times_out() {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert!(matches!(client.next().await, Sent::Closed(4102, _) | Sent::Broken));
+    assert!(matches!(client.next().await, Received::Closed(4102, _) | Received::Broken));
     server.metric_is("boxoffice_edge_sockets", 0.0).await;
 }
 
@@ -255,7 +255,7 @@ async fn a_client_that_does_not_read_is_disconnected() {
         server.metric_is("boxoffice_edge_slow_readers_total", 1.0).await;
         server.metric_is("boxoffice_edge_sockets", 1.0).await;
         server.metric_is("boxoffice_edge_requests_under_way", 0.0).await;
-        // Other clients notice nothing.
+        // Other clients are not affected.
         watcher.is_alive().await;
         http_client.abort();
     })
@@ -329,7 +329,7 @@ async fn connections_are_limited() {
     drop((second, third));
     let begun = tokio::time::Instant::now();
     while get(server.address, "/readyz").await.0 != 200 {
-        assert!(begun.elapsed() < TIMEOUT, "room is made again");
+        assert!(begun.elapsed() < TIMEOUT, "a slot is free again");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(server.metric("boxoffice_edge_turned_away_total").await >= 1.0);

@@ -77,7 +77,7 @@ fn sell(server: &TestServer) {
     server.node.orders.lock().extend([(cart(1), Some(id("ada"))), (cart(2), Some(id("bob"))), (cart(3), None)]);
 }
 
-/// Checks that every request that names the customer reaches the node, or is refused before it.
+/// Checks whether every request with this customer reaches the node or is refused before it.
 async fn check(server: &TestServer, client: &mut Client, customer: &str, reaches: bool) {
     for (op, body) in requests_of(client.encoding, customer) {
         let before = server.node.keys.lock().len();
@@ -95,7 +95,7 @@ async fn check(server: &TestServer, client: &mut Client, customer: &str, reaches
     }
 }
 
-async fn greeted(server: &TestServer, encoding: Encoding, hello: Value) -> Client {
+async fn connect_with_hello(server: &TestServer, encoding: Encoding, hello: Value) -> Client {
     let mut client = Client::connect(server.address, encoding).await;
     client.send(1, Op::Hello, hello).await;
     assert_eq!(client.code().await, (Some(1), 0));
@@ -103,7 +103,7 @@ async fn greeted(server: &TestServer, encoding: Encoding, hello: Value) -> Clien
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_acts_for_the_customer_whose_token_it_shows() {
+async fn a_connection_acts_for_the_customer_of_its_token() {
     in_both(|encoding| async move {
         let server = guarded();
         sell(&server);
@@ -111,21 +111,21 @@ async fn a_connection_acts_for_the_customer_whose_token_it_shows() {
         check(&server, &mut guest, "ada", false).await;
         assert_eq!(orders_read(&mut guest).await, [3]);
         guest.is_alive().await;
-        // By hello, on the same connection as well.
+        // In the hello, also later on the same connection.
         guest.send(1, Op::Hello, json!({"customer": "ada", "customer_token": token_of("ada")})).await;
         assert_eq!(guest.code().await, (Some(1), 0));
         let mut ada = guest;
         check(&server, &mut ada, "ada", true).await;
         assert_eq!(orders_read(&mut ada).await, [1, 3]);
         check(&server, &mut ada, "bob", false).await;
-        // By headers.
+        // In headers.
         let shown = token_of("ada");
         let headers = [("boxoffice-customer", "ada"), ("boxoffice-customer-token", shown.as_str())];
         let upgrade = request(server.address, encoding.subprotocol(), &headers);
         let mut ada = Client::connect_with(upgrade, encoding).await;
         check(&server, &mut ada, "ada", true).await;
         check(&server, &mut ada, "bob", false).await;
-        // It acts for one customer. The same hello again changes nothing.
+        // A connection acts for one customer. A repeated hello changes nothing.
         ada.send(2, Op::Hello, json!({"customer": "bob", "customer_token": token_of("bob")})).await;
         assert_eq!(ada.code().await, (Some(2), 108));
         for hello in [json!({"customer": "ada", "customer_token": token_of("ada")}), json!({"client": "till 3"})] {
@@ -134,7 +134,7 @@ async fn a_connection_acts_for_the_customer_whose_token_it_shows() {
         }
         assert_eq!(orders_read(&mut ada).await, [1, 3]);
         // Operators act for every customer.
-        let mut operator = greeted(&server, encoding, json!({"token": ADMIN})).await;
+        let mut operator = connect_with_hello(&server, encoding, json!({"token": ADMIN})).await;
         check(&server, &mut operator, "ada", true).await;
         check(&server, &mut operator, "bob", true).await;
         assert_eq!(orders_read(&mut operator).await, [1, 2, 3]);
@@ -155,7 +155,7 @@ async fn an_invalid_token_is_refused_by_name() {
             assert_eq!(client.code().await, (Some(1), 107), "{token:?}");
             assert_eq!(client.close_code().await, 4001, "{token:?}");
         }
-        // A token without its customer is a bad request, and the connection goes on.
+        // A token without its customer is a bad request, and the connection stays open.
         let mut client = Client::connect(address, encoding).await;
         for hello in [json!({"customer_token": ada}), json!({"customer": "a b", "customer_token": ada})] {
             client.send(1, Op::Hello, hello).await;
@@ -170,7 +170,7 @@ async fn an_invalid_token_is_refused_by_name() {
         let mut headers = vec![("boxoffice-customer", "ada")];
         headers.extend(token.map(|token| ("boxoffice-customer-token", token)));
         assert_eq!(refused(request(address, "boxoffice.v1.json", &headers)).await, 401, "{token:?}");
-        // Any op on any path.
+        // For any op on any path.
         for path in ["/v1/session.map?id=hamlet", "/v1/sessions/hamlet/map", "/v1/customer.purchases?customer=ada"] {
             let response = HttpClient::connect(address).await.get(path, &headers).await;
             assert_eq!((response.status, response.code()), (401, 107), "{path} {token:?}");
@@ -247,7 +247,8 @@ async fn items_of_a_batch_are_checked_one_by_one() {
     // The node of these tests knows no customers: 701.
     let expected = [0, 108, 0, 108, 0, 108, 701, 102];
     for encoding in Encoding::ALL {
-        let mut ada = greeted(&server, encoding, json!({"customer": "ada", "customer_token": token_of("ada")})).await;
+        let mut ada =
+            connect_with_hello(&server, encoding, json!({"customer": "ada", "customer_token": token_of("ada")})).await;
         ada.send(9, Op::Batch, items.clone()).await;
         let (answered, reply) = ada.answer::<Vec<Reply<()>>>().await;
         let Reply::Ok(replies, _) = reply else { panic!("{reply:?}") };
@@ -268,13 +269,14 @@ async fn items_of_a_batch_are_checked_one_by_one() {
     assert_eq!(codes, expected);
 }
 
-/// For a front that knows its customers: every caller may name any customer, whatever tokens it shows.
+/// For a front end that authenticates its customers: every caller may name any customer, whatever tokens it sends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_secret_every_caller_may_name_any_customer() {
     in_both(|encoding| async move {
         let server = TestServer::with(EdgeConfig { admin_token: Some(ADMIN.into()), ..EdgeConfig::default() });
         sell(&server);
-        let mut guest = greeted(&server, encoding, json!({"customer": "bob", "customer_token": "anything"})).await;
+        let mut guest =
+            connect_with_hello(&server, encoding, json!({"customer": "bob", "customer_token": "anything"})).await;
         check(&server, &mut guest, "ada", true).await;
         assert_eq!(orders_read(&mut guest).await, [1, 2, 3]);
         let headers = [("boxoffice-customer", "b o b")];
@@ -285,7 +287,7 @@ async fn without_a_secret_every_caller_may_name_any_customer() {
     .await;
 }
 
-/// Name, details and whether there is an order, for each booking of a room. And the cursor.
+/// Name, details and presence of an order, for each booking of a room, and the cursor.
 async fn bookings(client: &mut Client, cursor: Option<&str>) -> (Vec<(String, String, bool)>, String) {
     let (from, to) = slot(client.encoding);
     let body = json!({"resource": "room", "from": from, "to": to, "limit": 2, "cursor": cursor});
@@ -299,7 +301,7 @@ async fn bookings(client: &mut Client, cursor: Option<&str>) -> (Vec<(String, St
     (response.collect(), cursor.expect("a full page").to_string())
 }
 
-/// The conflicts of a slot, from each op that tells them.
+/// The conflicts of a slot, from each op that reports them.
 async fn reasons(client: &mut Client) -> Vec<String> {
     let mut reasons = Vec::new();
     let (begin, end) = slot(client.encoding);
@@ -327,11 +329,11 @@ async fn reasons(client: &mut Client) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn guests_see_when_a_room_is_booked_and_not_whose_it_is() {
+async fn guests_see_bookings_without_their_owners() {
     in_both(|encoding| async move {
         let hold = format!("hold/{}/00000000000000aa/0/1", cart(7));
         let server = TestServer::with(EdgeConfig { admin_token: Some(ADMIN.into()), ..EdgeConfig::default() });
-        let mut operator = greeted(&server, encoding, json!({"token": ADMIN})).await;
+        let mut operator = connect_with_hello(&server, encoding, json!({"token": ADMIN})).await;
         let everything =
             vec![("choir".to_owned(), "with a piano".to_owned(), false), (hold.clone(), String::new(), true)];
         assert_eq!(bookings(&mut operator, None).await.0, everything);
@@ -344,11 +346,11 @@ async fn guests_see_when_a_room_is_booked_and_not_whose_it_is() {
         assert!(!cursor.contains(&cart(7).to_string()), "{cursor}");
         // The next page continues all the same.
         bookings(&mut guest, Some(&cursor)).await;
-        let after = server.node.bookings_after.lock().last().cloned().flatten().expect("the page goes on");
+        let after = server.node.bookings_after.lock().last().cloned().flatten().expect("the page has a cursor");
         assert_eq!(after.1, hold);
         for why in reasons(&mut guest).await {
-            let is_told = why == other.0 || why.starts_with(&other.0) && why.ends_with("is there from 19 to 22");
-            assert!(is_told, "{why}");
+            let is_hidden = why == other.0 || why.starts_with(&other.0) && why.ends_with("is there from 19 to 22");
+            assert!(is_hidden, "{why}");
         }
         // Over HTTP too.
         let path = "/v1/resource.bookings?resource=room&from=2030-04-12T19:00:00Z&to=2030-04-12T22:00:00Z";
@@ -360,10 +362,10 @@ async fn guests_see_when_a_room_is_booked_and_not_whose_it_is() {
         let response = HttpClient::connect(server.address).await.get(path, &[("authorization", &bearer)]).await;
         let text = String::from_utf8_lossy(&response.body).into_owned();
         assert!(hidden.iter().all(|word| text.contains(word.as_str())), "{text}");
-        // Staff sees everything.
+        // Staff see everything.
         let open = TestServer::with(EdgeConfig::default());
-        let mut stranger = Client::connect(open.address, encoding).await;
-        assert_eq!(bookings(&mut stranger, None).await.0, everything);
+        let mut anonymous = Client::connect(open.address, encoding).await;
+        assert_eq!(bookings(&mut anonymous, None).await.0, everything);
     })
     .await;
 }

@@ -1,6 +1,6 @@
 //! Frames that are not valid requests are refused and change nothing.
 
-use crate::server::common::{Client, Sent, TestServer, in_both, token};
+use crate::server::common::{Client, Received, TestServer, in_both, token};
 use boxoffice_edge::{EdgeConfig, Limits};
 use boxoffice_wire::{
     Encoding, Op,
@@ -80,11 +80,11 @@ async fn malformed_frames_are_tolerated_for_a_while() {
         let code = loop {
             client.send_frame(frame).await;
             match client.next().await {
-                Sent::Frame(_) => answered += 1,
-                Sent::Closed(code, _) => break code,
-                Sent::Broken => panic!("broken after {answered}"),
+                Received::Frame(_) => answered += 1,
+                Received::Closed(code, _) => break code,
+                Received::Broken => panic!("broken after {answered}"),
             }
-            assert!(answered <= 16, "{encoding:?} {frame:?} is borne for ever");
+            assert!(answered <= 16, "{encoding:?} {frame:?} is tolerated for ever");
             if answered < 16 {
                 client.is_alive().await;
             }
@@ -94,7 +94,7 @@ async fn malformed_frames_are_tolerated_for_a_while() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_frame_too_long_for_its_op_is_refused_and_the_connection_goes_on() {
+async fn a_frame_too_long_for_its_op_is_refused_and_the_connection_stays_open() {
     in_both(|encoding| async move {
         let server = TestServer::open(Limits::default());
         let mut client = Client::connect(server.address, encoding).await;
@@ -118,7 +118,7 @@ async fn a_client_that_may_not_import_sends_short_frames() {
         guest.is_alive().await;
         guest.send_frame(&guest.encoded(&body)).await;
         assert_eq!(guest.close_code().await, close::TOO_BIG);
-        // For a client with a key, the frame is too long for its op only, and the connection goes on.
+        // For a client with a key, the frame is too long for its op only, and the connection stays open.
         let mut operator = Client::connect(server.address, encoding).await;
         operator.send(0, Op::Hello, json!({"token": key})).await;
         operator.send_frame(&operator.encoded(&body)).await;

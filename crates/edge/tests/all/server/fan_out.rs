@@ -1,4 +1,4 @@
-//! Queries that are more than one command: searches over a city, histories, over WebSocket and HTTP.
+//! Queries that use several commands: searches over a city, and histories, over WebSocket and HTTP.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ use crate::{
 const VENUES: usize = 70;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_city_is_asked_venue_by_venue_and_answered_as_one() {
+async fn a_city_search_merges_its_venues() {
     in_both(|encoding| async move {
         let server = TestServer::open(Limits::default());
         server.node.city.lock().extend((0..VENUES).map(|number| format!("v{number}")));
@@ -34,7 +34,7 @@ async fn a_city_is_asked_venue_by_venue_and_answered_as_one() {
             client.send(pages, Op::SessionSearch, body).await;
             let (id, reply) = client.answer::<CityPage>().await;
             let Reply::Ok(page, at) = reply else { panic!("{reply:?}") };
-            assert_eq!((id, at.len()), (Some(pages), 0), "a page of many venues rests on no one version");
+            assert_eq!((id, at.len()), (Some(pages), 0), "a page of many venues has no version");
             found.extend(page.sessions.into_iter().map(|session| (session.starts_at, session.id, session.venue)));
             pages += 1;
             match page.cursor {
@@ -42,7 +42,7 @@ async fn a_city_is_asked_venue_by_venue_and_answered_as_one() {
                 None => break,
             }
         }
-        assert_eq!((found.len(), pages), (2 * VENUES, 3), "each venue has two");
+        assert_eq!((found.len(), pages), (2 * VENUES, 3), "two per venue");
         assert!(found.is_sorted(), "by start, then id, over all pages");
         assert_eq!(found.iter().map(|(_, id, _)| id).collect::<BTreeSet<_>>().len(), 2 * VENUES, "each once");
         let most = *server.node.searches_most.lock();
@@ -75,7 +75,7 @@ async fn a_venue_that_does_not_answer_makes_a_search_unknown_in_time() {
     server.node.city.lock().retain(|venue| venue != "silent");
     server.node.city.lock().push("busy".to_owned());
     let response = http_client.get("/v1/session.search?city=Paris", &[]).await;
-    assert_eq!((response.status, response.code()), (503, 901), "a venue that is busy is not left out silently");
+    assert_eq!((response.status, response.code()), (503, 901), "a busy venue is not left out silently");
 }
 
 fn hold(seats: Vec<Seat>) -> Event {
@@ -89,7 +89,7 @@ fn sale(seats: Vec<Seat>) -> Event {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_history_is_told_in_words_page_by_page() {
+async fn histories_are_paged_texts() {
     in_both(|encoding| async move {
         let server = TestServer::open(Limits::default());
         let entry = |version: u64, event: Event| HistoryEntry {
@@ -120,7 +120,7 @@ async fn a_history_is_told_in_words_page_by_page() {
         let response = http_client.post("/v1/admin.history", &[], &body.to_string()).await;
         let ok = response.json()["ok"].clone();
         assert_eq!((response.status, &ok["complete"], &ok["cursor"]), (200, &json!(true), &Value::Null));
-        // Older events are not kept any more. The page is not complete and has no cursor.
+        // Older events are not kept any more. The page is incomplete and has no cursor.
         *server.node.history.lock() = Some(HistoryPart { entries: Vec::new(), version: 5, from: 3, is_full: false });
         let response = http_client.post("/v1/admin.history", &[], &body.to_string()).await;
         let ok = response.json()["ok"].clone();
@@ -144,17 +144,18 @@ async fn best_seats_that_are_refused_although_enough_are_free_are_counted() {
         let mut client = Client::connect(server.address, encoding).await;
         // The session's name says how many seats are free. No two of them are adjacent.
         for (number, (session, count)) in [("free3", 4), ("free3", 3), ("free4", 2)].into_iter().enumerate() {
-            let wish = json!({"token": crate::server::common::token(1), "session": session, "count": count});
-            client.send(number as u64, Op::CartHoldBest, wish).await;
+            let request = json!({"token": crate::server::common::token(1), "session": session, "count": count});
+            client.send(number as u64, Op::CartHoldBest, request).await;
             assert_eq!(client.code().await, (Some(number as u64), 206));
         }
         assert_eq!(server.metric("boxoffice_edge_refused_scattered_total").await, 2.0);
         let mut http_client = HttpClient::connect(server.address).await;
-        let wish = |count: u32| json!({"token": crate::server::common::token(1), "session": "free9", "count": count});
-        assert_eq!(http_client.command("cart.hold_best", "r", &wish(9)).await.code(), 206);
+        let request =
+            |count: u32| json!({"token": crate::server::common::token(1), "session": "free9", "count": count});
+        assert_eq!(http_client.command("cart.hold_best", "r", &request(9)).await.code(), 206);
         assert_eq!(server.metric("boxoffice_edge_refused_scattered_total").await, 3.0);
         assert_eq!(server.metric("boxoffice_edge_refused_although_free_total").await, 0.0);
-        let item = json!({"op": "cart.hold_best", "rid": "v", "body": wish(2)});
+        let item = json!({"op": "cart.hold_best", "rid": "v", "body": request(2)});
         let items = json!({"items": [item]});
         assert_eq!(http_client.post("/v1/batch", &[], &items.to_string()).await.status, 200);
         client.send(9, Op::Batch, items).await;

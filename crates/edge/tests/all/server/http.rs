@@ -20,7 +20,7 @@ use crate::{
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// Method, path, headers and body; the status and the number of the answer.
+/// Method, path, headers and body, and the expected status and code.
 type Step<'a> = (&'a str, &'a str, Vec<(&'a str, &'a str)>, &'a str, u16, u64);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -83,7 +83,7 @@ async fn bad_requests_are_refused_by_name() {
         ("POST", "/v1/cart.open/now", vec![JSON, key], &body, 404, 102),
         ("POST", "/v1/openapi.json", vec![JSON], "{}", 405, 101),
         ("POST", "/v1/sessions/hamlet/map", vec![], "", 405, 101),
-        // The connection is as good as ever.
+        // The connection still works.
         ("POST", open, vec![("content-type", "Application/JSON; charset=utf-8"), key], &body, 200, 0),
     ];
     for (method, path, headers, body, status, code) in steps {
@@ -135,7 +135,7 @@ async fn bodies_are_limited_in_length_and_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_deadline_is_kept_and_what_is_under_way_is_bounded() {
+async fn deadlines_are_kept_and_requests_under_way_are_bounded() {
     let server = TestServer::open(Limits { requests_under_way_max: 1, http_requests_max: 2, ..Limits::default() });
     let mut http_client = HttpClient::connect(server.address).await;
     let body = format!("{{\"token\":\"{}\"}}", token(1));
@@ -167,7 +167,7 @@ async fn the_deadline_is_kept_and_what_is_under_way_is_bounded() {
         reply.answer(Ok(Ok(opened(cart(1)))));
     }
     for other in others {
-        assert_eq!(other.await.expect("it is told").status, 200);
+        assert_eq!(other.await.expect("the request is answered").status, 200);
     }
 }
 
@@ -234,17 +234,17 @@ async fn operators_show_their_token() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_of_allowed_origins_may_send_requests() {
-    let (ours, foreign) = (("origin", "https://tickets.example"), ("origin", "https://evil.example"));
+    let (own, foreign) = (("origin", "https://tickets.example"), ("origin", "https://evil.example"));
     let body = format!("{{\"token\":\"{}\"}}", token(1));
-    let server = TestServer::with(EdgeConfig { origins: vec![ours.1.into()], ..EdgeConfig::default() });
+    let server = TestServer::with(EdgeConfig { origins: vec![own.1.into()], ..EdgeConfig::default() });
     let mut http_client = HttpClient::connect(server.address).await;
     let reader = "access-control-allow-origin";
-    for (origin, status) in [(ours, 204), (foreign, 403)] {
+    for (origin, status) in [(own, 204), (foreign, 403)] {
         let asked =
             [origin, ("access-control-request-method", "POST"), ("access-control-request-headers", "idempotency-key")];
         let mut http_client = HttpClient::connect(server.address).await;
         let answer = http_client.ask("OPTIONS", "/v1/cart.open", &asked, b"").await;
-        assert_eq!((answer.status, answer.header(reader)), (status, (status == 204).then_some(ours.1)));
+        assert_eq!((answer.status, answer.header(reader)), (status, (status == 204).then_some(own.1)));
         assert_eq!(answer.header("vary"), Some("origin"));
         if status == 204 {
             let taken = answer.header("access-control-allow-headers").expect("headers");
@@ -252,8 +252,8 @@ async fn pages_of_allowed_origins_may_send_requests() {
             assert!(wanted.iter().all(|name| taken.contains(name)), "{taken}");
         }
     }
-    let answer = http_client.post("/v1/cart.open", &[ours, ("idempotency-key", "r")], &body).await;
-    assert_eq!((answer.status, answer.header(reader)), (200, Some(ours.1)));
+    let answer = http_client.post("/v1/cart.open", &[own, ("idempotency-key", "r")], &body).await;
+    assert_eq!((answer.status, answer.header(reader)), (200, Some(own.1)));
     for path in ["/v1/cart.open", "/v1/openapi.json", "/v1/sessions/hamlet/map", "/v1/nothing/there"] {
         // Requests of such a page are not read.
         let mut http_client = HttpClient::connect(server.address).await;
@@ -261,8 +261,8 @@ async fn pages_of_allowed_origins_may_send_requests() {
         assert_eq!((answer.status, answer.code(), answer.header(reader)), (403, 108, None), "{path}");
     }
     // Pages may read refusals too. A request without an `Origin` does not come from a page.
-    let answer = http_client.get("/v1/session.map?id=macbeth", &[ours]).await;
-    assert_eq!((answer.status, answer.header(reader)), (404, Some(ours.1)));
+    let answer = http_client.get("/v1/session.map?id=macbeth", &[own]).await;
+    assert_eq!((answer.status, answer.header(reader)), (404, Some(own.1)));
     assert_eq!(http_client.get("/v1/session.map?id=hamlet", &[]).await.status, 200);
     // By default only pages of the cluster's own nodes are allowed.
     let server = TestServer::open(Limits::default());
@@ -277,7 +277,7 @@ async fn pages_of_allowed_origins_may_send_requests() {
         ("https://evil.example", server.clients.to_string(), 403),
         ("null", server.clients.to_string(), 403),
         (&own, "localhost".into(), 403),
-        // A stranger's name that was made to lead here is the origin of the stranger's page.
+        // A foreign name that resolves to this node is the origin of a foreign page.
         ("http://evil.example:7180", "evil.example:7180".into(), 403),
     ] {
         let head = format!("GET /v1/session.map?id=hamlet HTTP/1.1\r\nhost: {host}\r\norigin: {origin}\r\n");
@@ -304,7 +304,7 @@ async fn requests_under_way_are_answered_when_the_server_closes() {
     reply.answer(Ok(Ok(opened(cart(1)))));
     let mut answer = Vec::new();
     for one in waiting {
-        let one = one.await.expect("it is told");
+        let one = one.await.expect("the request is answered");
         answer.push((one.status, one.code()));
     }
     answer.sort_unstable();

@@ -99,7 +99,7 @@ async fn the_page_is_at_the_root_and_runs_no_foreign_script() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_browser_has_is_not_sent_again() {
+async fn cached_files_are_not_sent_again() {
     let server = TestServer::open(Limits::default());
     let mut http_client = HttpClient::connect(server.clients).await;
     for path in ["/", "/page/index.html", "/page/css/operator.css"] {
@@ -144,7 +144,7 @@ async fn only_the_page_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_is_told_of_the_cluster() {
+async fn page_json_describes_the_cluster() {
     let page = PageConfig {
         products: vec![id("programme"), id("poster")],
         resources: vec![id("room-5")],
@@ -184,17 +184,17 @@ async fn the_page_is_told_of_the_cluster() {
     });
     assert_eq!(answer.json(), expected);
     assert_eq!(http_client.ask("HEAD", "/page.json", &[], b"").await.status, 200);
-    assert_eq!(http_client.get("/metrics", &[]).await.status, 404, "strangers are told no counters");
+    assert_eq!(http_client.get("/metrics", &[]).await.status, 404, "anonymous callers see no counters");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_is_alone_is_where_it_was_reached() {
+async fn a_single_node_uses_the_host_of_the_request() {
     let server = TestServer::open(Limits::default());
     *server.node.members.lock() = vec![Member { node: "n1".into(), client: "".into() }];
     let answer: Value = HttpClient::connect(server.clients).await.get("/page.json", &[]).await.json();
     assert_eq!(answer["nodes"], json!([{"node": "n1", "url": "http://localhost"}]), "as the request's Host says");
     assert_eq!((&answer["gateway"], &answer["demo"], &answer["products"]), (&json!(false), &Value::Null, &json!([])));
-    // It does not know its cluster yet, and the request's host is not usable.
+    // The node does not know its cluster yet, and the request's host is not usable.
     server.node.members.lock().clear();
     for host in ["", "a b", "user@evil.example", "a/b"] {
         let request = format!("GET /page.json HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");

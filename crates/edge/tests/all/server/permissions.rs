@@ -1,13 +1,13 @@
-//! Which role may ask for which op, written down a second time: independent of the program.
+//! The roles of every op, written down independently of the program.
 
 use boxoffice_wire::Op;
 
-/// Whether a caller with this role may ask for an op. `nobody` is the role of a caller who has none.
+/// Whether a caller with this role may use an op. `nobody` is a caller without a role.
 pub(crate) fn is_allowed(op: Op, role: &str) -> bool {
     may(op).split(' ').any(|word| word == role)
 }
 
-/// Which roles may ask for an op, as docs/reference/protocol.md says it. `hello` needs no role.
+/// The roles that may use an op, as in docs/reference/protocol.md. `hello` needs no role.
 fn may(op: Op) -> &'static str {
     match op.name() {
         "hello" => "nobody watch sell desk report admin",
@@ -38,6 +38,6 @@ fn may(op: Op) -> &'static str {
         "admin.status" | "admin.nodes" => "report admin",
         "admin.join" | "admin.drain" | "admin.undrain" | "admin.remove" | "admin.replace" | "admin.keys"
         | "admin.key_create" | "admin.key_revoke" => "admin",
-        other => panic!("who may ask for {other}?"),
+        other => panic!("no roles are listed for {other}"),
     }
 }

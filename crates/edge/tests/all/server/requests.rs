@@ -89,7 +89,7 @@ async fn the_deadline_is_kept_and_a_late_answer_is_dropped() {
     assert_eq!(client.code().await, (Some(2), 902));
     assert!(begun.elapsed() >= Duration::from_millis(150), "not before the deadline");
     assert!(begun.elapsed() < Duration::from_millis(4_000), "not with the longest one");
-    // The node answers all of them now, and only the first has not timed out.
+    // The node answers all of them now. Only the first has not timed out.
     let waiting = std::mem::take(&mut *server.node.waiting.lock());
     assert_eq!(waiting.len(), 3);
     for reply in waiting.into_iter().rev() {
@@ -123,7 +123,7 @@ async fn more_under_way_than_allowed_is_busy() {
     client.is_alive().await;
 }
 
-/// Whatever else is under way.
+/// Also with other requests under way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_of_one_cart_happen_in_order() {
     let server = TestServer::open(Limits::default());

@@ -30,7 +30,7 @@ fn id(text: &str) -> Id {
 }
 
 /// Gives the cluster a key with these roles, named after the first.
-fn give(server: &TestServer, name: &str, roles: Roles) -> String {
+fn add_key(server: &TestServer, name: &str, roles: Roles) -> String {
     let shown = ShownKey { name, secret: SECRET };
     let terms = NewKey { hash: shown.hash(), roles, venues: Vec::new(), requests_per_second: None, held_max: None };
     let key = AccessKey { terms, created_at: Timestamp(1) };
@@ -52,21 +52,26 @@ fn body_of(op: Op) -> Value {
     schema::of(op).examples.first().cloned().unwrap_or_else(|| json!({}))
 }
 
-fn is_about_a_socket(op: Op) -> bool {
+fn needs_a_socket(op: Op) -> bool {
     ["hello", "watch", "unwatch"].contains(&op.name())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_op_is_for_its_roles() {
+async fn every_op_needs_its_role() {
     for anonymous in [None, Some(Role::Watch), Some(Role::Sell)] {
         let server =
             TestServer::strict(EdgeConfig { anonymous, admin_token: Some(TOKEN.into()), ..EdgeConfig::default() });
-        let stranger = anonymous.map_or("nobody", Role::name);
-        let keys = Role::ALL.map(|role| (role.name(), give(&server, role.name(), Roles::of(role))));
+        let role = anonymous.map_or("nobody", Role::name);
+        let keys = Role::ALL.map(|role| (role.name(), add_key(&server, role.name(), Roles::of(role))));
         let mut asked = 0;
-        for op in Op::ALL.into_iter().filter(|op| !is_about_a_socket(*op)) {
-            let expected = if is_allowed(op, stranger) { (400, 101) } else { (401, 107) };
-            assert_eq!(posted(&server, op, None).await, expected, "{} of a stranger who may {stranger}", op.name());
+        for op in Op::ALL.into_iter().filter(|op| !needs_a_socket(*op)) {
+            let expected = if is_allowed(op, role) { (400, 101) } else { (401, 107) };
+            assert_eq!(
+                posted(&server, op, None).await,
+                expected,
+                "{} of an anonymous caller with the role {role}",
+                op.name()
+            );
             for (role, key) in &keys {
                 let expected = if is_allowed(op, role) { (400, 101) } else { (403, 108) };
                 assert_eq!(posted(&server, op, Some(key)).await, expected, "{} with the role {role}", op.name());
@@ -87,17 +92,17 @@ async fn every_op_is_for_its_roles() {
 
 /// The same over a WebSocket with valid bodies. Refused requests change nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sockets_are_held_to_the_same_roles() {
+async fn websockets_enforce_the_same_roles() {
     let server =
         TestServer::strict(EdgeConfig { anonymous: None, admin_token: Some(TOKEN.into()), ..EdgeConfig::default() });
-    let mut stranger = Client::connect(server.clients, Encoding::Json).await;
+    let mut guest = Client::connect(server.clients, Encoding::Json).await;
     for (number, op) in (1..).zip(Op::ALL) {
-        stranger.send(number, op, body_of(op)).await;
+        guest.send(number, op, body_of(op)).await;
         let refused = if op == Op::Hello { 0 } else { 107 };
-        assert_eq!(stranger.code().await, (Some(number), refused), "{}", op.name());
+        assert_eq!(guest.code().await, (Some(number), refused), "{}", op.name());
     }
     for role in Role::ALL {
-        let key = give(&server, role.name(), Roles::of(role));
+        let key = add_key(&server, role.name(), Roles::of(role));
         let shown = request(server.clients, "boxoffice.v1.json", &[("authorization", &format!("Bearer {key}"))]);
         let mut client = Client::connect_with(shown, Encoding::Json).await;
         for (number, op) in (1..).zip(Op::ALL).filter(|(_, op)| !is_allowed(*op, role.name())) {
@@ -111,7 +116,7 @@ async fn sockets_are_held_to_the_same_roles() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_is_revoked_is_refused_and_its_connections_end() {
     let server = TestServer::strict(EdgeConfig { anonymous: None, ..EdgeConfig::default() });
-    let key = give(&server, "till-3", Roles::of(Role::Desk));
+    let key = add_key(&server, "till-3", Roles::of(Role::Desk));
     let shown = || request(server.clients, "boxoffice.v1.json", &[("authorization", &format!("Bearer {key}"))]);
     let mut client = Client::connect_with(shown(), Encoding::Json).await;
     client.is_alive().await;
@@ -122,48 +127,50 @@ async fn a_key_that_is_revoked_is_refused_and_its_connections_end() {
     revoke();
     let begun = tokio::time::Instant::now();
     while posted(&server, Op::VenuePut, Some(&key)).await != (401, 107) {
-        assert!(begun.elapsed().as_secs() < 20, "it is refused");
+        assert!(begun.elapsed().as_secs() < 20, "the key must be refused");
     }
     // The connection ends with its next request at the latest, once the state of the keys was updated.
     loop {
         client.send(7, Op::CartOpen, json!({"token": crate::server::common::token(9)})).await;
         match client.next().await {
-            crate::server::common::Sent::Frame(_) => assert!(begun.elapsed().as_secs() < 20, "it ends"),
-            crate::server::common::Sent::Closed(code, why) => {
+            crate::server::common::Received::Frame(_) => {
+                assert!(begun.elapsed().as_secs() < 20, "the connection must end")
+            }
+            crate::server::common::Received::Closed(code, why) => {
                 assert_eq!((code, why.as_str()), (4001, "this key was revoked"));
                 break;
             }
-            crate::server::common::Sent::Broken => panic!("it is told why"),
+            crate::server::common::Received::Broken => panic!("the connection broke without a reason"),
         }
     }
     // A new key under the same name does not help.
     let mut client = {
-        give(&server, "till-3", Roles::of(Role::Desk));
+        add_key(&server, "till-3", Roles::of(Role::Desk));
         Client::connect_with(shown(), Encoding::Json).await
     };
     client.is_alive().await;
-    give(&server, "till-3", Roles::of(Role::Watch));
+    add_key(&server, "till-3", Roles::of(Role::Watch));
     server.node.key_ring.lock().version += 1;
     let begun = tokio::time::Instant::now();
     loop {
         client.send(7, Op::CartOpen, json!({"token": crate::server::common::token(9)})).await;
-        if let crate::server::common::Sent::Closed(code, _) = client.next().await {
+        if let crate::server::common::Received::Closed(code, _) = client.next().await {
             assert_eq!(code, 4001);
             break;
         }
-        assert!(begun.elapsed().as_secs() < 20, "it ends");
+        assert!(begun.elapsed().as_secs() < 20, "the connection must end");
     }
 }
 
-/// Keys may have been revoked meanwhile. Ops of desks and operators are refused to them, and sales go on.
+/// Keys may have been revoked meanwhile. The node refuses ops of desks and operators with a key, and sales continue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_does_not_hear_of_the_directory_sells_on() {
+async fn a_node_without_the_directory_still_sells() {
     let server = TestServer::strict(EdgeConfig { admin_token: Some(TOKEN.into()), ..EdgeConfig::default() });
-    let desk = give(&server, "desk", Roles::of(Role::Desk));
+    let desk = add_key(&server, "desk", Roles::of(Role::Desk));
     *server.node.key_ring.lock() = KeyRing { version: 1, has_admin: false, silent_ms: 6_000 };
     let begun = tokio::time::Instant::now();
     while posted(&server, Op::VenuePut, Some(&desk)).await != (503, 903) {
-        assert!(begun.elapsed().as_secs() < 20, "it is refused");
+        assert!(begun.elapsed().as_secs() < 20, "the key must be refused");
     }
     for (op, token, expected) in [
         (Op::CartOpen, Some(desk.as_str()), (400, 101)),
@@ -177,11 +184,11 @@ async fn a_node_that_does_not_hear_of_the_directory_sells_on() {
     }
     *server.node.key_ring.lock() = KeyRing { version: 1, has_admin: false, silent_ms: 0 };
     while posted(&server, Op::VenuePut, Some(&desk)).await != (400, 101) {
-        assert!(begun.elapsed().as_secs() < 20, "it is taken again");
+        assert!(begun.elapsed().as_secs() < 20, "the key must be accepted again");
     }
 }
 
-/// Without an admin token, and as long as no key has the role admin, the operators' port needs no credentials. The clients'
+/// The operators' port needs no credentials while there is neither an admin token nor a key with the role admin. The clients'
 /// port does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_operators_port_is_open_until_there_is_an_operators_key() {
@@ -194,13 +201,13 @@ async fn the_operators_port_is_open_until_there_is_an_operators_key() {
     };
     assert_eq!(put(server.operators, "127.0.0.1:7380").await, 400);
     assert_eq!(put(server.operators, "localhost").await, 400);
-    // A stranger's name that leads here means a stranger's page.
+    // A foreign name that resolves to this node comes from a foreign page.
     assert_eq!(put(server.operators, "evil.example:7380").await, 421);
     assert_eq!(put(server.clients, "127.0.0.1:7180").await, 401);
     *server.node.key_ring.lock() = KeyRing { version: 2, has_admin: true, silent_ms: 0 };
     let begun = tokio::time::Instant::now();
     while put(server.operators, "localhost").await != 401 {
-        assert!(begun.elapsed().as_secs() < 20, "it asks for a key now");
+        assert!(begun.elapsed().as_secs() < 20, "the port must require a key now");
     }
 }
 
@@ -217,7 +224,7 @@ async fn only_a_desk_records_payments() {
         client.send(1, Op::CartCheckout, recorded.clone()).await;
         let (_, code) = client.code().await;
         assert_eq!(code == 108, !allowed, "{role:?} {by_anyone}: {code}");
-        assert_eq!(server.node.keys.lock().len(), usize::from(allowed), "what is refused does not reach the node");
+        assert_eq!(server.node.keys.lock().len(), usize::from(allowed), "a refused request does not reach the node");
         client.send(2, Op::CartCheckout, through.clone()).await;
         assert_ne!(client.code().await.1, 108);
     }
@@ -225,7 +232,7 @@ async fn only_a_desk_records_payments() {
 
 /// Over WebSocket and HTTP. Guesses wait. A valid key does not, even from the same network.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn invalid_keys_are_answered_later_and_later() {
+async fn guesses_of_keys_are_delayed() {
     let limits = Limits { auth_failure_step: Duration::from_millis(100), ..Limits::default() };
     let server = TestServer::strict(EdgeConfig { admin_token: Some(TOKEN.into()), limits, ..EdgeConfig::default() });
     let begun = tokio::time::Instant::now();
@@ -237,7 +244,7 @@ async fn invalid_keys_are_answered_later_and_later() {
     let begun = tokio::time::Instant::now();
     client.send(1, Op::Hello, json!({"token": "open sesame, pleasf"})).await;
     client.send(2, Op::VenueGet, json!({"id": "globe"})).await;
-    assert_eq!(client.code().await.0, Some(2), "others are not waited for");
+    assert_eq!(client.code().await.0, Some(2), "other requests do not wait");
     assert_eq!(client.code().await, (Some(1), 107));
     assert!(begun.elapsed() >= Duration::from_millis(300));
     assert_eq!(client.close_code().await, 4001);
@@ -267,22 +274,22 @@ async fn the_budget_of_a_network_is_enforced() {
     assert_eq!((answer.status, answer.code()), (429, 109));
     assert!(answer.json()["no"]["retry_after_ms"].as_u64().is_some_and(|ms| (1..=5_000).contains(&ms)), "{answer:?}");
     assert!(answer.header("retry-after").is_some(), "{answer:?}");
-    assert_ne!(posted(&slow, Op::VenueGet, Some(TOKEN)).await.1, 109, "a key lifts it");
+    assert_ne!(posted(&slow, Op::VenueGet, Some(TOKEN)).await.1, 109, "a key is exempt");
     assert!(slow.metric("boxoffice_edge_over_budget_total{budget=\"requests\"}").await >= 2.0);
-    // Strangers may have three connections. A caller with a key connects all the same.
+    // Anonymous callers may have three connections. A caller with a key connects all the same.
     let small = server(3, 0);
     let ws = |headers: &[(&str, &str)]| request(small.clients, "boxoffice.v1.json", headers);
-    let (mut strangers, mut refused) = (Vec::new(), 0);
+    let (mut connections, mut refused) = (Vec::new(), 0);
     while refused < 3 {
         match tokio_tungstenite::connect_async(ws(&[])).await {
-            Ok((socket, _)) => strangers.push(socket),
+            Ok((socket, _)) => connections.push(socket),
             Err(_) => refused += 1,
         }
-        assert!(strangers.len() <= 3);
+        assert!(connections.len() <= 3);
     }
     let authorization = format!("Bearer {TOKEN}");
     let operator = Client::connect_with(ws(&[("authorization", &authorization)]), Encoding::Json).await;
-    drop((operator, strangers));
+    drop((operator, connections));
     assert!(small.metric("boxoffice_edge_over_budget_total{budget=\"connections\"}").await >= 1.0);
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::server::common::{Client, Sent, TestServer, in_both, token};
+use crate::server::common::{Client, Received, TestServer, in_both, token};
 use boxoffice_core::{
     answer::{CartState, Purchase},
     id::{Entity, Id, OrderId},
@@ -41,7 +41,7 @@ async fn a_snapshot_then_every_change() {
     in_both(|encoding| async move {
         let server = TestServer::open(Limits::default());
         let mut client = Client::connect(server.address, encoding).await;
-        // The connection moves with a request before and one after under way.
+        // The connection moves to the other runtime with a request before and one after the move under way.
         client.send(1, Op::CartGet, json!({"token": token(1)})).await;
         let feed = watch(&mut client, 2, json!({"entity": "session/hamlet"})).await;
         let Event::Snapshot(snapshot) = client.event().await.1 else { panic!("no snapshot") };
@@ -77,7 +77,7 @@ async fn a_snapshot_then_every_change() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_that_is_not_there_is_not_watched() {
+async fn an_unknown_session_is_not_watched() {
     let server = TestServer::open(Limits { feeds_max: 1, ..Limits::default() });
     let mut client = Client::connect(server.address, Encoding::Json).await;
     client.send(1, Op::Watch, json!({"entity": "session/lear"})).await;
@@ -109,7 +109,7 @@ async fn a_cart_is_watched_by_its_owner_until_it_ends() {
         let (of, Event::Ended(end)) = client.event_of::<CartSnapshot>().await else { panic!("no end") };
         assert_eq!((of, end.name.as_str()), (feed, "cart_expired"));
         client.send(3, Op::Unwatch, json!({"feed": feed})).await;
-        assert_eq!(client.code().await, (Some(3), 701), "it is over");
+        assert_eq!(client.code().await, (Some(3), 701), "the cart has ended");
     })
     .await;
 }
@@ -241,12 +241,12 @@ async fn a_watcher_that_does_not_read_is_disconnected_and_delays_no_other() {
         let hamlet = Entity::Session(Id::new("hamlet").expect("an id"));
         let mut version = 5;
         while server.metric("boxoffice_edge_slow_readers_total").await == 0.0 {
-            assert!(version < 20_000, "it would have been cut long ago");
+            assert!(version < 20_000, "the watcher should have been disconnected");
             for _ in 0..20 {
                 let news = FeedUpdate::Session { seats: test_node.clone(), areas: Vec::new() };
                 server.node.publish(hamlet.clone(), version, news);
                 let (_, from, to, _) = delta(&mut reader).await;
-                assert_eq!((from, to), (version, version + 1), "who reads is told of each");
+                assert_eq!((from, to), (version, version + 1), "a reading watcher gets every version");
                 version = to;
             }
         }
@@ -255,7 +255,7 @@ async fn a_watcher_that_does_not_read_is_disconnected_and_delays_no_other() {
         let mut seen = 5;
         let end = loop {
             let frame = match slow.next().await {
-                Sent::Frame(frame) => frame,
+                Received::Frame(frame) => frame,
                 end => break end,
             };
             let Ok(ServerFrame::Feed(_, event)) = ServerFrame::read(encoding, &frame) else { panic!("{frame:?}") };
@@ -271,8 +271,8 @@ async fn a_watcher_that_does_not_read_is_disconnected_and_delays_no_other() {
                 other => panic!("{other:?}"),
             }
         };
-        assert!(matches!(end, Sent::Closed(4106, _) | Sent::Broken), "{end:?}");
-        assert!(seen < version, "it was told of {seen}, and of nothing while it did not read");
+        assert!(matches!(end, Received::Closed(4106, _) | Received::Broken), "{end:?}");
+        assert!(seen < version, "the slow watcher got all versions up to {seen}");
         reader.is_alive().await;
     })
     .await;

@@ -19,7 +19,7 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::{
     http_client::HttpClient,
-    server::common::{Client, Sent, TIMEOUT, TestServer, cart, get, http, in_both, token},
+    server::common::{Client, Received, TIMEOUT, TestServer, cart, get, http, in_both, token},
 };
 
 /// A certificate for `localhost`, in files.
@@ -51,7 +51,7 @@ impl Pem {
     }
 
     fn server(&self, web: WebConfig, limits: Limits) -> (TestServer, Arc<Certificate>) {
-        let certificate = Arc::new(Certificate::load(self.files()).expect("these files are right"));
+        let certificate = Arc::new(Certificate::load(self.files()).expect("valid files"));
         let web = WebConfig { certificate: Some(Arc::clone(&certificate)), ..web };
         (TestServer::with(EdgeConfig { web, limits, ..EdgeConfig::default() }), certificate)
     }
@@ -102,9 +102,9 @@ async fn everything_works_over_tls() {
     let page = http_client.get("/page.json", &[]).await;
     assert_eq!(page.json()["nodes"], json!([{"node": "n1", "url": "https://localhost"}]));
 
-    let door_node = Arc::clone(&server.node);
+    let node_of_server = Arc::clone(&server.node);
     in_both(|encoding| {
-        let node = Arc::clone(&door_node);
+        let node = Arc::clone(&node_of_server);
         async move {
             let mut client = Client::connect(there, encoding).await;
             // More than sockets hold. The server encrypts, waits and continues while requests arrive.
@@ -123,7 +123,7 @@ async fn everything_works_over_tls() {
             assert_eq!(client.code().await.0, Some(9_000));
             // A watcher moves to the other runtime with its TLS session.
             client.send(9_001, Op::Watch, json!({"entity": "session/hamlet"})).await;
-            assert!(matches!(client.next().await, Sent::Frame(_)));
+            assert!(matches!(client.next().await, Received::Frame(_)));
             let _ = client.event().await;
             node.sell(&[if encoding == Encoding::Json { 1 } else { 2 }]);
             let _ = client.event().await;
@@ -134,12 +134,12 @@ async fn everything_works_over_tls() {
 
     let mut client = Client::connect(there, Encoding::Json).await;
     server.close();
-    while let Sent::Frame(_) = client.next().await {}
+    while let Received::Frame(_) = client.next().await {}
     server.closed().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_end_of_an_encrypted_connection_is_told() {
+async fn an_encrypted_connection_announces_its_end() {
     let pem = Arc::new(Pem::new());
     let (mut server, _) = pem.server(WebConfig::default(), Limits::default());
     let there = pem.tunnel(server.clients).await;
@@ -153,7 +153,7 @@ async fn the_end_of_an_encrypted_connection_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_without_tls_is_told_to_use_it() {
+async fn a_client_without_tls_gets_an_explanation() {
     let pem = Pem::new();
     let limits = Limits { header_timeout: Duration::from_millis(200), ..Limits::default() };
     let (server, _) = pem.server(WebConfig::default(), limits);
@@ -168,7 +168,7 @@ async fn a_client_without_tls_is_told_to_use_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_renewed_certificate_is_shown_to_new_connections_and_cuts_none() {
+async fn a_renewed_certificate_applies_to_new_connections_only() {
     let pem = Arc::new(Pem::new());
     let (server, certificate) = pem.server(WebConfig::default(), Limits::default());
     let there = pem.tunnel(server.clients).await;
@@ -179,34 +179,34 @@ async fn a_renewed_certificate_is_shown_to_new_connections_and_cuts_none() {
         let shown = sealed.get_ref().1.peer_certificates().expect("a certificate")[0].clone();
         Ok::<_, std::io::Error>(shown.into_owned())
     };
-    assert_eq!(shown().await.expect("it is believed"), pem.der());
+    assert_eq!(shown().await.expect("the client trusts it"), pem.der());
     assert!(!certificate.reload().expect("nothing has changed"));
 
     pem.renew();
     assert!(shown().await.is_err(), "it was not read yet");
-    assert!(certificate.reload().expect("it is right"));
-    assert_eq!(shown().await.expect("it is believed"), pem.der());
+    assert!(certificate.reload().expect("a valid certificate"));
+    assert_eq!(shown().await.expect("the client trusts it"), pem.der());
     before.is_alive().await;
 
     // The certificate stays if the key does not match, a file is half written, or a file is missing.
     let last = pem.der();
     let good = std::fs::read(pem.files().certificate).expect("a file");
     std::fs::write(pem.files().key, KeyPair::generate().expect("a key").serialize_pem()).expect("written");
-    let why = certificate.reload().expect_err("it does not fit").to_string();
+    let why = certificate.reload().expect_err("the key does not match").to_string();
     assert!(why.contains("it does not go with the key"), "{why}");
-    assert!(!certificate.reload().expect("said once"));
+    assert!(!certificate.reload().expect("reported once"));
     std::fs::write(pem.files().certificate, &good[..40]).expect("written");
     assert!(certificate.reload().is_err());
     std::fs::remove_file(pem.files().certificate).expect("removed");
-    let why = certificate.reload().expect_err("it is gone").to_string();
+    let why = certificate.reload().expect_err("the file is missing").to_string();
     assert!(why.contains("it cannot be read"), "{why}");
     std::fs::write(pem.files().certificate, &good).expect("written");
-    assert_eq!(shown().await.expect("it is believed"), last);
+    assert_eq!(shown().await.expect("the client trusts it"), last);
     before.is_alive().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn heads_that_a_proxy_may_read_otherwise_are_refused() {
+async fn ambiguous_heads_are_refused() {
     let server = TestServer::open(Limits::default());
     let status = async |request: &str| http(server.clients, request).await.0;
     let close = "connection: close\r\n\r\n";
@@ -245,7 +245,8 @@ async fn heads_that_a_proxy_may_read_otherwise_are_refused() {
     assert!(answer.contains("alive") && !answer.contains("ready"), "{answer}");
 }
 
-/// Sends requests for far more than sockets hold, reads nothing for a while, and then reads all. Returns how much.
+/// Sends requests whose answers exceed the socket buffers, reads nothing for a while, and then reads all. Returns the number of
+/// bytes.
 async fn read_late(mut stream: impl AsyncRead + AsyncWrite + Unpin, asks: usize) -> usize {
     let ask = "GET /page/js/connection.js HTTP/1.1\r\nhost: a\r\n";
     let asks = format!("{ask}\r\n").repeat(asks) + ask + "connection: close\r\n\r\n";
@@ -265,8 +266,8 @@ async fn an_answer_that_is_not_read_ends_its_connection() {
         socket.set_recv_buffer_size(4 * 1024).expect("a small buffer");
         socket.connect(server.clients).await.expect("a connection")
     };
-    let patient = TestServer::open(stalls(20_000));
-    let all = read_late(connect(&patient).await, 200).await;
+    let tolerant = TestServer::open(stalls(20_000));
+    let all = read_late(connect(&tolerant).await, 200).await;
     let plain = TestServer::open(stalls(300));
     let read = read_late(connect(&plain).await, 200).await;
     assert!(read < all / 2, "{read} of {all} bytes");
@@ -277,7 +278,7 @@ async fn an_answer_that_is_not_read_ends_its_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_are_told_no_address_that_only_nodes_find() {
+async fn clients_get_no_internal_addresses() {
     let member = |node: &str, client: &str| Member { node: node.into(), client: client.into() };
     let nodes = async |public_url: Option<String>| -> Value {
         let web = WebConfig { public_url, ..WebConfig::default() };
@@ -293,7 +294,7 @@ async fn clients_are_told_no_address_that_only_nodes_find() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn browsers_are_told_the_public_address() {
+async fn browsers_get_the_public_address() {
     let member = |node: &str, client: &str| Member { node: node.into(), client: client.into() };
     let members = [
         member("n1", "one:7180"),
@@ -318,7 +319,7 @@ async fn browsers_are_told_the_public_address() {
     let behind = nodes(WebConfig { public_url: public.clone(), ..WebConfig::default() }).await;
     let mut expected = others.as_array().expect("others").clone();
     expected.push(json!("https://tickets.example"));
-    assert_eq!(behind, Value::Array(expected), "members that only nodes find are left out");
+    assert_eq!(behind, Value::Array(expected), "members with internal addresses are left out");
     let both = WebConfig { public_url: public, hsts_s: 60, ..WebConfig::default() };
     let server = TestServer::with(EdgeConfig { web: both, ..EdgeConfig::default() });
     let response = HttpClient::connect(server.clients).await.get("/", &[]).await;

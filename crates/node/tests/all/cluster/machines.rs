@@ -39,7 +39,7 @@ const SHARDS: u16 = 4;
 
 /// The cart with this number, in any shard.
 pub(crate) fn cart_id(number: u64) -> CartId {
-    // An odd factor: the first bits differ from number to number as the last ones do.
+    // An odd factor spreads consecutive numbers over the hash prefixes.
     CartToken((u128::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)).cart()
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Machines {
     nodes: BTreeMap<u64, OneMachine>,
     disks: BTreeMap<u64, (MemoryDisk, MemoryStores)>,
     addresses: BTreeMap<u64, String>,
-    /// The payment gateway of all of them, if they have one.
+    /// The payment gateway of all of them, if any.
     gateway: Option<Arc<dyn Gateway>>,
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn stock_of(stock: u64) -> Box<ProductDetails> {
     })
 }
 
-/// What is ready without waiting.
+/// The output of a future that is ready at once.
 fn futures_now<T>(future: impl Future<Output = T>) -> Option<T> {
     let mut future = std::pin::pin!(future);
     match future.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
@@ -118,14 +118,14 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    /// The next version, and the counts with it.
+    /// The next version and its counts.
     pub(crate) fn next(&mut self) -> (u64, StockCounts) {
         while self.frames.is_empty() {
             let waiting = async { tokio::time::timeout(PATIENCE, self.watcher.ready()).await };
             self.runtime.block_on(waiting).expect("something comes");
             self.watcher.pull(Encoding::MsgPack, 1, |said| match said {
                 FeedEvent::Frame(frame) => self.frames.push(frame),
-                other => panic!("{other:?}, and nothing is awaited"),
+                other => panic!("unexpected {other:?}"),
             });
         }
         let frame = self.frames.remove(0);
@@ -143,7 +143,7 @@ impl Watching {
     }
 }
 
-/// What another node says of the watch that waits for it.
+/// Waits for another node's answer to a pending watch.
 fn answered(watcher: &mut Watcher, runtime: &tokio::runtime::Handle) -> Result<u64, NoFeed> {
     let mut answer = None;
     while answer.is_none() {
@@ -151,7 +151,7 @@ fn answered(watcher: &mut Watcher, runtime: &tokio::runtime::Handle) -> Result<u
         watcher.pull(Encoding::MsgPack, 1, |said| match said {
             FeedEvent::Begun { feed, .. } => answer = Some(Ok(feed)),
             FeedEvent::Refused { why, .. } => answer = Some(Err(why)),
-            FeedEvent::Frame(frame) => panic!("{frame:?} before it was answered"),
+            FeedEvent::Frame(frame) => panic!("{frame:?} before the answer"),
         });
     }
     answer.expect("it was waited for")
@@ -216,18 +216,18 @@ impl Machines {
     pub(crate) fn found(&mut self, node: u64) {
         self.boot(node, None);
         self.ready(node);
-        self.until("it has founded a cluster", PATIENCE, |machines| {
+        self.until("the node has founded a cluster", PATIENCE, |machines| {
             matches!(machines.ask(node, Command::Cluster(ClusterCommand::Get), None), Ok(Ok(Answer::Cluster(_))))
         });
     }
 
-    /// Asks a member to be taken in, then starts.
+    /// Asks a member for admission, then starts.
     pub(crate) fn join(&mut self, node: u64) {
         let (disk, stores) = self.disks.entry(node).or_default().clone();
         let world = World { disk: Arc::new(disk), stores: Arc::new(stores), ..World::standalone() };
         let disk = draw_disk_id(&world, Path::new("/data")).expect("a data directory");
         let at = *self.nodes.keys().find(|known| **known != node).expect("a member");
-        // The port is known only when it is bound: what is said here is mended when the node has arrived.
+        // The port is known only after the bind, so the table's address is corrected once the node has arrived.
         let machine =
             Machine { disk, peer: "127.0.0.1:1".into(), client: "127.0.0.1:1".into(), program: "test".into() };
         let join = ClusterCommand::Join { node: Some(node), machine: Box::new(machine), proof: None };
@@ -241,11 +241,12 @@ impl Machines {
         self.ready(node);
     }
 
-    /// The process is gone; its disk keeps what was synced and more.
+    /// The process ends. Its disk keeps at least the synced data.
     pub(crate) fn crash(&mut self, node: u64) {
         let OneMachine { node: crashed, net, runtime } = self.nodes.remove(&node).expect("a running node");
         net.close();
-        // Its threads go on and reach no node: for the others it is dead. What it still writes it would have written before.
+        // Its threads continue but reach no node, so the others see it as dead. Their late writes count as written before the
+        // crash.
         runtime.block_on(async { crashed.stop(0).await }).expect("an end");
         runtime.shutdown_background();
     }
@@ -263,7 +264,7 @@ impl Machines {
     }
 
     pub(crate) fn ready(&self, node: u64) {
-        self.until("it is ready", PATIENCE, |machines| machines.handle(node).ready().is_ok());
+        self.until("the node is ready", PATIENCE, |machines| machines.handle(node).ready().is_ok());
     }
 
     pub(crate) fn all_ready(&self) {
@@ -289,13 +290,13 @@ impl Machines {
                     let failed = futures_now(machine.node.handle().failed());
                     eprintln!("node {id}: {failed:?}\n{:#?}", machine.node.handle().status());
                 }
-                panic!("it never came: {what}");
+                panic!("timed out: {what}");
             }
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
-    /// One attempt.
+    /// Sends a command once.
     pub(crate) fn ask(
         &self,
         node: u64,
@@ -338,7 +339,7 @@ impl Machines {
         self.handle(node).status()
     }
 
-    /// What a node tells of a product's history.
+    /// A node's history of a product.
     pub(crate) fn history(&self, node: u64, shelf: u64, limit: usize, before: Option<u64>) -> HistoryPart {
         let entity = Entity::Product(product(shelf));
         let runtime = &self.nodes[&node].runtime;
@@ -365,7 +366,7 @@ impl Machines {
         self.watch_entity(node, &Entity::Product(product(shelf))).expect("it is there")
     }
 
-    /// Waits until every shard is where it should be, and this holds of where that is.
+    /// Waits until every shard has reached its target and `is` holds for the table.
     pub(crate) fn settled(&self, what: &str, is: impl Fn(&ClusterView) -> bool) {
         let node = *self.nodes.keys().next().expect("a node");
         let mut last = None;
@@ -383,7 +384,7 @@ impl Machines {
         }
     }
 
-    /// Every replica says that it has applied what the others have.
+    /// Waits until all replicas have applied the same position.
     pub(crate) fn applied_alike(&self) {
         self.until("all replicas have applied the same", PATIENCE, |machines| {
             let statuses: Vec<_> = machines.nodes.values().map(|machine| machine.node.handle().status()).collect();
@@ -394,10 +395,10 @@ impl Machines {
         });
     }
 
-    /// Every node that runs finds every promise kept, and in the end the same.
+    /// Checks that every running node finds no violation, and in the end the same counts.
     pub(crate) fn audited(&self) {
         let mut audits = Vec::new();
-        self.until("every node says the same", PATIENCE, |machines| {
+        self.until("all nodes report the same", PATIENCE, |machines| {
             audits = machines.nodes.values().map(|machine| machine.node.handle().audit()).collect();
             audits.iter().all(|audit| audit.violations.is_empty() && audit.orders == audits[0].orders)
         });

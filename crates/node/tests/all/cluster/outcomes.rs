@@ -1,4 +1,4 @@
-//! How payments end is told by every node, however long the gateway took.
+//! Every node reports the outcome of a payment, however slow the gateway is.
 
 use std::{sync::Arc, thread, time::Duration};
 
@@ -13,7 +13,7 @@ use boxoffice_env::{Gateway, gateway::OnOutcome};
 
 use crate::cluster::machines::{Machines, cart_id, hold, product, stock_of};
 
-/// A gateway that thinks longer than an attempt at another node waits for its answer, and declines.
+/// A gateway that declines, but answers later than an attempt at another node waits.
 struct SlowNo;
 
 const THINKS: Duration = Duration::from_millis(1_400);
@@ -40,14 +40,14 @@ fn ask(machines: &Machines, node: u64, cart: u64, command: CartCommand, request:
 }
 
 #[test]
-fn a_slow_decline_is_told_by_every_node_and_asked_for_once() {
+fn every_node_reports_a_slow_decline_and_the_gateway_is_asked_once() {
     let machines = Machines::with_gateway(Arc::new(SlowNo));
     machines.must(1, Command::Product(product(0), ProductCommand::Put(stock_of(100))), 1);
     let declined = Err(Refusal::PaymentDeclined("no money".into()));
     let story = |cart: u64, on_decline: OnDecline| {
         let node = 1 + cart % 3;
         hold(&machines, node, cart, 0);
-        // Through a follower the first attempt is made again before the gateway has decided.
+        // Through a follower the first attempt is repeated before the gateway has decided.
         assert_eq!(ask(&machines, node, cart, pay(on_decline), 2), declined, "cart {cart} at node {node}");
         for other in 1..=3 {
             assert_eq!(ask(&machines, other, cart, pay(on_decline), 2), declined, "cart {cart} at node {other}");

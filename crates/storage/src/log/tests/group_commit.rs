@@ -49,8 +49,8 @@ mod slow {
             // Later writes are not covered by this sync.
             let synced = self.file.sync_data();
             if self.gate.is_shut.load(std::sync::atomic::Ordering::Relaxed) {
-                self.gate.begun.lock().send(()).expect("the test listens");
-                self.gate.may_end.lock().recv().expect("the test lets it go");
+                self.gate.begun.lock().send(()).expect("the test receives");
+                self.gate.may_end.lock().recv().expect("the test releases it");
             }
             synced
         }
@@ -149,7 +149,7 @@ fn a_segment_has_a_checkpoint_when_each_writer_has_written_one() {
     let (log, _, _) = open_with(&disk, LogConfig { writers: 2, ..config() }).unwrap();
     let mut writers = GroupCommit::writers(log);
     let large = payload(100 << 10, 7);
-    let [first, second] = &mut writers[..] else { unreachable!("there are two") };
+    let [first, second] = &mut writers[..] else { unreachable!("there are two writers") };
     let fill = |writer: &mut LogWriter| {
         let segments = writer.segments();
         while writer.segments() == segments {

@@ -63,9 +63,9 @@ struct Owner {
     synced: u64,
     /// All records before this one may have been released.
     needed_from: u64,
-    /// The end that is about to happen.
+    /// The planned end of the process.
     end: Option<End>,
-    /// Syncs and writes that are about to fail.
+    /// The planned failures of syncs and writes.
     trouble: u32,
     /// The last attempt to open the log failed, so an unsynced end may be skipped already.
     was_refused: bool,
@@ -120,7 +120,7 @@ impl Owner {
                 self.end = Some(End::Kill);
             }
             Step::Capacity(segments) => {
-                // Space returns at times, or nothing more would happen.
+                // Space is freed from time to time, or the run would stall.
                 let bytes = segments * SEGMENT_BYTES_MIN + 5_000;
                 self.disk.set_capacity((segments < 5).then_some(bytes));
                 self.log.as_mut().expect("open").maintain();
@@ -136,11 +136,11 @@ impl Owner {
         }
     }
 
-    /// The end that made a step fail. No step fails without a reason.
+    /// The planned end that made a step fail. No step fails without one.
     fn reason(&mut self) -> End {
         let Owner { end, trouble, .. } = self;
         end.unwrap_or_else(|| {
-            *trouble = trouble.checked_sub(1).expect("nothing fails while there is power");
+            *trouble = trouble.checked_sub(1).expect("no step fails without a planned fault");
             End::Kill
         })
     }
@@ -209,7 +209,7 @@ impl Owner {
         let torn_end = recovery.torn_end.as_ref().map(|torn_end| torn_end.seq);
         assert!(torn_end.is_none_or(|torn_end| torn_end > self.synced), "a durable record is cut off");
         assert!(recovery.last_seq >= self.synced, "durable records are gone");
-        // Another record is in its place.
+        // Another record has replaced it.
         self.written.retain(|seq, _| Some(*seq) != torn_end);
         if std::mem::take(&mut self.was_refused) {
             let synced = self.synced;
@@ -223,7 +223,7 @@ impl Owner {
         for (seq, _) in self.written.range(self.needed_from..=self.synced) {
             assert!(records.contains_key(seq), "record {seq} is missing");
         }
-        // There is no hole. All records behind the first one are there, except seals.
+        // There is no hole. All records after the first one are there, except seals.
         for (seq, _) in self.written.range(from.min(recovery.last_seq)..=recovery.last_seq) {
             assert!(*seq < from || records.contains_key(seq), "record {seq} is missing");
         }
@@ -255,7 +255,7 @@ proptest! {
             put(&mut log, &payload(usize::from(seed) * 20, seed));
             log.sync().unwrap();
         }
-        let (_, whole) = look(&disk).unwrap();
+        let (_, whole) = inspected(&disk).unwrap();
         for (at, length, random) in changes {
             let mut bytes = vec![0; length];
             if let Some(seed) = random {
@@ -263,7 +263,7 @@ proptest! {
             }
             file(&disk, FIRST).write_all_at(&bytes, at).unwrap();
         }
-        if let Ok((recovery, records)) = look(&disk) {
+        if let Ok((recovery, records)) = inspected(&disk) {
             prop_assert_eq!(recovery.last_seq, records.len() as u64);
             for (seq, bytes) in records {
                 prop_assert_eq!(&whole[&seq], &bytes);
@@ -295,7 +295,7 @@ fn planted_bugs_are_found() {
                 plant(None);
                 ended.is_ok()
             };
-            assert!(run(None), "owner {seed} finds something without a bug");
+            assert!(run(None), "owner {seed} fails without a bug");
             !run(Some(bug))
         });
         println!("{bug}: after {found:?} random owners");

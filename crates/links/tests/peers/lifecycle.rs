@@ -9,7 +9,7 @@ use tokio::{net::TcpStream, runtime, sync::oneshot, time::sleep};
 
 use crate::{
     common::{Node, config, link_all, open, until},
-    proxy::{Proxy, Way},
+    proxy::{Flow, Proxy},
 };
 
 /// An address without a listener.
@@ -31,10 +31,10 @@ async fn a_restarted_node_is_linked_again() {
     one.linked(2).await;
     one.reaches(&two, Lane::Consensus, b"after").await;
     two.reaches(&one, Lane::Calls, b"back").await;
-    assert_eq!(one.told(2), [true, false, true]);
+    assert_eq!(one.link_changes(2), [true, false, true]);
 }
 
-/// A node on an address that was just in use. The port closes a little after its net was dropped.
+/// A node on an address that was just in use. The port closes shortly after its net was dropped.
 async fn restarted(id: u64, listen: SocketAddr) -> Node {
     let mut net = None;
     until("the port is free", || {
@@ -70,20 +70,20 @@ async fn two_nodes_that_dial_at_once_settle() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restarted_node_does_not_wait_for_its_old_connections_to_be_given_up() {
-    let patient = || PeerConfig { silence_ms: 3_600_000, ..config() };
-    let (one, two) = (Node::with(1, patient()), Node::with(2, patient()));
+    let with_long_timeouts = || PeerConfig { silence_ms: 3_600_000, ..config() };
+    let (one, two) = (Node::with(1, with_long_timeouts()), Node::with(2, with_long_timeouts()));
     let proxy = Proxy::to(two.address()).await;
     one.knows(&[(2, proxy.address)]);
     two.knows(&[(1, nowhere())]);
     one.linked(2).await;
     // The old process ends unnoticed by this node.
-    proxy.set(Way::Swallowed, Way::Swallowed);
+    proxy.set(Flow::Swallowed, Flow::Swallowed);
     drop(two);
     assert!(one.link(2).up);
-    let two = Node::with(2, PeerConfig { dial_late_ms: 20, ..patient() });
+    let two = Node::with(2, PeerConfig { dial_late_ms: 20, ..with_long_timeouts() });
     two.knows(&[(1, one.address())]);
     two.linked(1).await;
-    until("the old link was lost first", || one.told(2) == [true, false, true]).await;
+    until("the old link was lost first", || one.link_changes(2) == [true, false, true]).await;
     one.reaches(&two, Lane::Consensus, b"new").await;
     one.reaches(&two, Lane::Calls, b"new").await;
 }
@@ -107,8 +107,8 @@ async fn the_table_decides_which_nodes_are_linked() {
         PeerAddress { node: 3, address: three.address().to_string() },
     ]);
     one.reaches(&two, Lane::Calls, b"still").await;
-    assert_eq!((one.told(3), three.told(1)), (vec![true], vec![true]));
-    assert_eq!(one.told(2), [true, false, true]);
+    assert_eq!((one.link_changes(3), three.link_changes(1)), (vec![true], vec![true]));
+    assert_eq!(one.link_changes(2), [true, false, true]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -116,7 +116,7 @@ async fn names_are_looked_up() {
     let (one, two) = (Node::new(1), Node::new(2));
     two.knows(&[(1, one.address())]);
     one.net.set_peers(&[PeerAddress { node: 2, address: "no port".into() }]);
-    one.says(2, "no port: the address cannot be looked up").await;
+    one.reports(2, "no port: the address cannot be looked up").await;
     one.net.set_peers(&[PeerAddress { node: 2, address: format!("localhost:{}", two.address().port()) }]);
     one.linked(2).await;
 }
@@ -127,26 +127,25 @@ async fn a_port_in_use_is_reported_and_a_dropped_net_frees_its_port() {
     let listen = one.address();
     let taken = open(PeerConfig { listen, ..config() }).err().expect("it is taken").to_string();
     assert!(taken.contains(&format!("cannot listen for other nodes on {listen}")), "{taken}");
-    let guest = TcpStream::connect(listen).await.expect("it listens");
+    let guest = TcpStream::connect(listen).await.expect("the node listens");
     drop(one);
     until("the port is free", || open(PeerConfig { listen, ..config() }).is_ok()).await;
     drop(guest);
 }
 
-/// The thread that replicates also carries consensus, and sometimes waits for the disk. The link must stay up
-/// meanwhile.
+/// The replication thread also carries consensus, and sometimes waits for the disk. The link must stay up meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_waits_for_its_disk_stays_linked() {
     let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let handle = runtime.handle().clone();
-    let (stick, told_to_stick) = oneshot::channel::<()>();
-    let (go_on, stuck) = mpsc::channel::<()>();
+    let (block, told_to_block) = oneshot::channel::<()>();
+    let (go_on, blocked) = mpsc::channel::<()>();
     let (end, ended) = oneshot::channel::<()>();
     let replicating = thread::spawn(move || {
         runtime.block_on(async {
-            told_to_stick.await.expect("it is told");
-            stuck.recv().expect("it is let go");
-            ended.await.expect("it is told");
+            told_to_block.await.expect("the thread is notified");
+            blocked.recv().expect("the thread is released");
+            ended.await.expect("the thread is notified");
         });
     });
     let quick = || PeerConfig { heartbeat_ms: 50, silence_ms: 400, ..config() };
@@ -154,21 +153,21 @@ async fn a_node_that_waits_for_its_disk_stays_linked() {
     link_all(&[&one, &two]).await;
     one.reaches(&two, Lane::Consensus, b"before").await;
 
-    stick.send(()).expect("it runs");
+    block.send(()).expect("the process runs");
     // Longer than the silence that ends a link. Node two sends nothing else.
     for turn in 0..15_u8 {
         sleep(Duration::from_millis(100)).await;
-        one.net.send(2, Lane::Consensus, Bytes::copy_from_slice(&[turn])).expect("it is linked");
+        one.net.send(2, Lane::Consensus, Bytes::copy_from_slice(&[turn])).expect("the nodes are linked");
     }
-    two.net.send(1, Lane::Consensus, Bytes::from_static(b"waiting")).expect("it is linked");
+    two.net.send(1, Lane::Consensus, Bytes::from_static(b"waiting")).expect("the nodes are linked");
     until("the frame of the waiting node arrives", || {
-        one.came(2, Lane::Consensus).iter().any(|message| message[..] == *b"waiting")
+        one.received(2, Lane::Consensus).iter().any(|message| message[..] == *b"waiting")
     })
     .await;
-    assert_eq!(two.came(1, Lane::Consensus).len(), 1, "it is not read meanwhile");
+    assert_eq!(two.received(1, Lane::Consensus).len(), 1, "the frame is not read meanwhile");
     go_on.send(()).expect("it waits");
-    until("what came meanwhile is read", || two.came(1, Lane::Consensus).len() == 16).await;
-    assert_eq!((one.told(2), two.told(1)), (vec![true], vec![true]));
-    end.send(()).expect("it runs");
-    replicating.join().expect("it ends well");
+    until("frames that arrived meanwhile are read", || two.received(1, Lane::Consensus).len() == 16).await;
+    assert_eq!((one.link_changes(2), two.link_changes(1)), (vec![true], vec![true]));
+    end.send(()).expect("the process runs");
+    replicating.join().expect("the thread ends without a panic");
 }

@@ -1,17 +1,17 @@
-//! Things to buy, made through the port, and what there is of them, read back.
+//! Creates products, events and rooms over a connection, and reads their counts.
 
 use serde_json::{Value, json};
 
 use super::{eventually, port::Port, theatre::time};
 
-/// A product at 3.50, with fields that differ from the usual.
+/// A product at 3.50. `more` overrides fields.
 pub(crate) async fn product(port: &Port, id: &str, stock: u64, more: Value) -> Value {
     let mut body = json!({"id": id, "name": id, "price": {"amount": 350, "currency": "EUR"}, "stock": stock});
     with(&mut body, more);
     port.ask("product.put", &format!("put-{id}-{stock}"), body).await.ok()
 }
 
-/// A hall without seats, and a session in it that has one area `yard`, at 10.00 a place (AE).
+/// A hall without seats, and a session in it with one area `yard`, at 10.00 a place (AE).
 pub(crate) async fn event(port: &Port, id: &str, capacity: u64, more: Value) -> Value {
     let venue = json!({"id": "arena", "name": "Arena", "city": "Athens"});
     port.ask("venue.put", "put-arena", venue).await.ok();
@@ -26,7 +26,7 @@ pub(crate) async fn event(port: &Port, id: &str, capacity: u64, more: Value) -> 
     port.ask("session.create", &format!("create-{id}"), body).await.ok()
 }
 
-/// A room in Berlin at 20.00 a begun hour, with fields that differ from the usual.
+/// A room in Berlin at 20.00 a begun hour. `more` overrides fields.
 pub(crate) async fn room(port: &Port, id: &str, more: Value) -> Value {
     let mut body = json!({"id": id, "name": id, "zone": "Europe/Berlin",
         "rate": {"amount": 2_000, "currency": "EUR", "per_ms": 3_600_000}});
@@ -70,9 +70,9 @@ pub(crate) async fn places_are(port: &Port, session: &str, expected: [u64; 3]) {
         .await;
 }
 
-/// What the node counts afresh, when nothing is owed any more; it finds nothing wrong.
+/// The node's audit once no release is pending. It must find no violation.
 pub(crate) async fn audit(port: &Port) -> Value {
-    let audit = eventually("nothing is owed any more", async || {
+    let audit = eventually("no release is pending", async || {
         let audit = port.read("admin.audit", json!({})).await.ok();
         (audit["owed"] == 0).then_some(audit)
     })

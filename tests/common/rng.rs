@@ -1,32 +1,32 @@
-//! Random numbers from a seed that is printed: a failing run can be played again with `BOXOFFICE_SEED`.
+//! Random numbers from a printed seed. Set `BOXOFFICE_SEED` to replay a failed run.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// A small generator (SplitMix64): good enough to choose seats.
+/// A small generator (SplitMix64), good enough to choose seats.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(u64);
+pub(crate) struct Rng(u64);
 
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Dice {
-        Dice(seed)
+impl Rng {
+    pub(crate) fn new(seed: u64) -> Rng {
+        Rng(seed)
     }
 
-    /// A new seed for each run, or the one in `BOXOFFICE_SEED`; printed with the name of the test.
-    pub(crate) fn of_test(test: &str) -> Dice {
+    /// A new seed for each run, or the one in `BOXOFFICE_SEED`. Prints it with the name of the test.
+    pub(crate) fn of_test(test: &str) -> Rng {
         let given = std::env::var("BOXOFFICE_SEED").ok();
         let seed = match &given {
             Some(text) => text.parse().expect("BOXOFFICE_SEED is a number"),
             None => RandomState::new().hash_one(test),
         };
         println!("{test}: BOXOFFICE_SEED={seed}");
-        Dice(seed)
+        Rng(seed)
     }
 
-    /// Other dice that depend only on these and the number.
-    pub(crate) fn fork(&self, number: u64) -> Dice {
-        let mut dice = Dice(self.0 ^ number.wrapping_mul(0xd134_2543_de82_ef95));
-        dice.next();
-        dice
+    /// A generator that depends only on this one's state and the number.
+    pub(crate) fn fork(&self, number: u64) -> Rng {
+        let mut rng = Rng(self.0 ^ number.wrapping_mul(0xd134_2543_de82_ef95));
+        rng.next();
+        rng
     }
 
     pub(crate) fn next(&mut self) -> u64 {
@@ -42,7 +42,7 @@ impl Dice {
         (self.next() % end as u64) as usize
     }
 
-    /// Whether something happens that happens so often in a hundred.
+    /// True with this probability in percent.
     pub(crate) fn percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
     }

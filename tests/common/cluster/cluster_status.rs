@@ -1,22 +1,22 @@
-//! Whether several nodes are ready, and whether their replicas have applied the same.
+//! Checks whether several nodes are ready, and whether their replicas have applied the same position.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// How many replicas a shard has where there are nodes enough.
+/// Replicas of a shard, given enough nodes.
 const REPLICAS: usize = 3;
 
-/// How many voters the directory has at most.
+/// The most voters of the directory.
 const DIRECTORY_VOTERS: usize = 5;
 
-/// What several nodes said at about the same time.
-pub(super) struct Standing {
+/// The status of several nodes at about the same time.
+pub(super) struct ClusterStatus {
     pub(super) statuses: BTreeMap<u64, Value>,
     pub(super) table: Value,
 }
 
-impl Standing {
+impl ClusterStatus {
     pub(super) fn check_ready(&self) -> Result<(), String> {
         for (id, status) in &self.statuses {
             if status["state"] != "ready" {
@@ -36,12 +36,12 @@ impl Standing {
         for place in places {
             let shard = place["shard"].as_u64().ok_or("a shard without a number")?;
             let most = if shard == 0 { DIRECTORY_VOTERS } else { REPLICAS };
-            // Two voters tolerate no more than one, and four no more than three.
+            // Two voters tolerate no more failures than one, and four no more than three.
             let nodes = serving.len().min(most);
             let wanted = nodes - usize::from(nodes % 2 == 0);
             let voters = place["voters"].as_array().map_or(0, Vec::len);
             if voters != wanted || place.get("from").is_some_and(|from| !from.is_null()) {
-                return Err(format!("shard {shard} is to have {wanted} voters: {place}"));
+                return Err(format!("shard {shard} should have {wanted} voters: {place}"));
             }
         }
         for shard in 0..places.len() as u64 {
@@ -59,7 +59,7 @@ impl Standing {
         for (id, status) in &self.statuses {
             for shard in status["shards"].as_array().ok_or("no shards")? {
                 let number = |name: &str| shard[name].as_u64().ok_or(format!("no {name}: {shard}"));
-                // A node also tells of shards it has no replica of.
+                // A node also reports shards without a local replica.
                 if self.has_replica(*id, number("shard")?) {
                     applied.entry(number("shard")?).or_default().insert(*id, number("applied")?);
                 }
@@ -74,7 +74,7 @@ impl Standing {
     }
 }
 
-impl Standing {
+impl ClusterStatus {
     fn has_replica(&self, node: u64, shard: u64) -> bool {
         let replicas = |place: &Value| {
             let all = ["voters", "learners"].into_iter().filter_map(|kind| place[kind].as_array()).flatten();

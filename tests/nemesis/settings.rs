@@ -1,64 +1,64 @@
-//! What a run is to be, as the command line says it.
+//! The settings of a run, read from the command line.
 
 use std::time::Duration;
 
-/// How long faults go on in the one round of a short run, and in each of a long one.
+/// The duration of faults in a round of a short run, and of a long one.
 const SHORT: Duration = Duration::from_secs(8);
 const LONG: Duration = Duration::from_secs(25);
 
-/// Of the round without arguments.
+/// The seed of a run without arguments.
 const SHORT_SEED: u64 = 11;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
-    /// How long it takes at least; at least one round.
+pub(crate) struct RunSettings {
+    /// The least duration. There is at least one round.
     pub(crate) time: Duration,
     pub(crate) seed: u64,
     pub(crate) nodes: usize,
-    /// How long faults go on in a round.
+    /// The duration of faults in a round.
     pub(crate) round: Duration,
-    /// Whether a finding is left as it is, for inspection.
+    /// Whether the nodes stay up after a failure, for inspection.
     pub(crate) hold: bool,
 }
 
-impl Wanted {
-    /// What these arguments say; none if only tests of other names are wanted, as test programs are told by a word.
+impl RunSettings {
+    /// Reads the arguments. `None` if they select only tests of other names.
     ///
     /// # Panics
-    /// If one cannot be read.
-    pub(crate) fn read(mut arguments: impl Iterator<Item = String>) -> Option<Wanted> {
+    /// If an argument is invalid.
+    pub(crate) fn read(mut arguments: impl Iterator<Item = String>) -> Option<RunSettings> {
         let seed = std::env::var("BOXOFFICE_SEED").ok().map(|seed| number(&seed));
-        // Without arguments it is the same short round again and again; what is looked for elsewhere is named.
+        // The same short round every time without arguments. Other runs name their seed.
         let seed = seed.unwrap_or(SHORT_SEED);
-        let mut wanted = Wanted { time: Duration::ZERO, seed, nodes: 3, round: SHORT, hold: false };
+        let mut settings = RunSettings { time: Duration::ZERO, seed, nodes: 3, round: SHORT, hold: false };
         while let Some(argument) = arguments.next() {
             let mut value = || number(&arguments.next().unwrap_or_else(|| panic!("{argument} needs a number")));
             match argument.as_str() {
                 "--minutes" => {
-                    wanted.time = Duration::from_secs(value() * 60);
-                    wanted.round = LONG;
+                    settings.time = Duration::from_secs(value() * 60);
+                    settings.round = LONG;
                 }
-                "--seed" => wanted.seed = value(),
-                "--nodes" => wanted.nodes = usize::try_from(value()).expect("a small number"),
-                "--hold" => wanted.hold = true,
+                "--seed" => settings.seed = value(),
+                "--nodes" => settings.nodes = usize::try_from(value()).expect("a small number"),
+                "--hold" => settings.hold = true,
                 "--list" => return None,
-                // Of the usual harness: how it prints, how many threads it has.
+                // Flags of the standard test harness.
                 "--test-threads" | "--format" | "--color" | "--skip" => drop(arguments.next()),
                 flag if flag.starts_with('-') => {}
                 name if !"nemesis".contains(name) => return None,
                 _ => {}
             }
         }
-        assert!((3..=5).contains(&wanted.nodes), "--nodes is from 3 to 5");
-        Some(wanted)
+        assert!((3..=5).contains(&settings.nodes), "--nodes is from 3 to 5");
+        Some(settings)
     }
 
-    /// Whether there is time for what takes some.
+    /// Whether faults that need long rounds may be drawn.
     pub(crate) fn is_long(&self) -> bool {
         self.round >= LONG
     }
 
-    /// The command that plays it again.
+    /// The command that replays the run.
     pub(crate) fn command(&self) -> String {
         let minutes = self.time.as_secs() / 60;
         let time = if minutes > 0 { format!("--minutes {minutes} ") } else { String::new() };
