@@ -123,9 +123,9 @@ async fn resolved(anywhere: &Anywhere, mut cart: CartRecord) -> CartRecord {
 }
 
 async fn ask(anywhere: &Anywhere, cart: &mut CartRecord, op: &'static str, body: impl FnOnce(&str) -> Value) -> Answer {
-    let (body, rid) = (body(&cart.token), format!("{op}-{}", &cart.token[..12]));
-    let answer = anywhere.ask_within(op, &rid, body.clone(), PATIENCE / 2).await;
-    cart.note(Asked { op, rid, body }, &answer);
+    let asked = Asked::new(op, format!("{op}-{}", &cart.token[..12]), body(&cart.token));
+    let answer = anywhere.ask_within(op, &asked.rid, asked.body.clone(), PATIENCE / 2).await;
+    cart.note(asked, &answer);
     answer
 }
 

@@ -16,7 +16,7 @@ use super::{
     Dice, PATIENCE, eventually,
     paying::{fails_for_good, source},
     port::{Answer, Encoding, Port},
-    record::{Asked, CartRecord, Granted, Record, Stands},
+    record::{Asked, CartRecord, Record, Stands},
     server::Server,
     theatre::{Theatre, written},
 };
@@ -295,17 +295,14 @@ impl Buyer {
         }
         self.requests += 1;
         let rid = format!("{}-{}", &cart.token[..12], self.requests);
-        let called = Instant::now();
-        let answer = self.till.ask(op, &rid, body.clone(), PATIENCE / 3).await;
+        let asked = Asked::new(op, rid, body);
+        let answer = self.till.ask(op, &asked.rid, asked.body.clone(), PATIENCE / 3).await;
         {
             let mut record = self.record.lock().expect("no panic");
-            record.note(&answer);
-            if let Answer::Ok(_, at) = &answer {
-                let (rid, at) = (rid.clone(), at.clone());
-                record.granted.push(Granted { op, rid, called, answered: Instant::now(), at });
-            }
+            record.note(&asked, &answer);
+            record.granted.extend(matches!(answer, Answer::Ok(..)).then(Instant::now));
         }
-        cart.note(Asked { op, rid, body }, &answer);
+        cart.note(asked, &answer);
         if matches!(answer, Answer::Fail(_)) {
             // Whatever it suffers from will not be over at once.
             tokio::time::sleep(Duration::from_millis(20)).await;

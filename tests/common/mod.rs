@@ -30,7 +30,7 @@ pub(crate) use crowd::Crowd;
 pub(crate) use damage::{flip, written_to};
 pub(crate) use dice::Dice;
 pub(crate) use gateway::{Gateway, SECRET};
-pub(crate) use goods::Goods;
+pub(crate) use goods::{Goods, has_counts};
 pub(crate) use port::{Answer, Encoding, No, Port};
 pub(crate) use record::{Asked, CartRecord, Granted, Line, Record, Stands};
 pub(crate) use server::{ADMIN, BOXOFFICE, Home, Refused, Server, with_ulimit};

@@ -140,7 +140,6 @@ impl Stage {
 
     /// What every node says is what buyers were told, and what watchers see at last.
     async fn check(&mut self) {
-        self.record.check_order();
         let nodes = self.cluster.running();
         let first = self.dice.below(nodes.len());
         let carts = self.record.carts.len();
