@@ -12,10 +12,10 @@ use std::{
 };
 
 use crate::common::{
-    self, Buyers, Encoding, Faults, Home, Record, Rng, Server, TIMEOUT, Theatre, eventually, flip, lose, write_control,
-    written_to,
+    self, Answer, Asked, Buyers, Encoding, Faults, Home, Record, Rng, Server, TIMEOUT, Theatre, eventually, flip, lose,
+    write_control, written_to,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Concurrent buyers.
 const BUYERS: usize = 16;
@@ -97,6 +97,17 @@ async fn without_syncs_a_power_cut_is_detected() {
     let lost = record.lost(&port).await;
     println!("{lost} of {} carts are lost", record.carts.len());
     assert!(lost > 0, "the fault library holds back nothing");
+}
+
+/// A request that began after an answer must not get a lower version.
+#[test]
+#[should_panic(expected = "had answered 2")]
+fn an_older_version_is_noticed() {
+    let mut record = Record::default();
+    for (rid, version) in [("first", 2), ("later", 1)] {
+        let asked = Asked::new("cart.hold_seats", rid.to_owned(), Value::Null);
+        record.note(&asked, &Answer::Ok(Value::Null, [("session/hamlet".to_owned(), version)].into()));
+    }
 }
 
 /// The power fails in the middle of a record: at byte 0, within the header, within the body.

@@ -47,7 +47,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("boxoffice-payment", &["core", "env", "wire"]),
     ("boxoffice-replication", &["core", "env", "shard", "storage"]),
     ("boxoffice-shard", &[]),
-    ("boxoffice-sim", &["core", "env", "feeds", "node", "storage", "wire"]),
+    ("boxoffice-sim", &["core", "env", "feeds", "node", "storage", "wire", "workload"]),
     ("boxoffice-storage", &["core", "env", "shard"]),
     ("boxoffice-wire", &["core"]),
     ("boxoffice-workload", &["core"]),

@@ -127,10 +127,10 @@ async fn holds(stage: &mut Stage) -> Vec<CartRecord> {
     for row in 0..held.rows {
         let mut cart = CartRecord::new(stage.rng.token());
         let body = json!({"token": cart.token, "session": held.session(), "seats": [[row, 0]]});
-        let (op, rid) = ("cart.hold_seats", "held".to_owned());
-        let answer = failover_client.ask_within(op, &rid, body.clone(), TIMEOUT).await;
+        let asked = Asked::new("cart.hold_seats", "held".to_owned(), body);
+        let answer = failover_client.ask_within(asked.op, &asked.rid, asked.body.clone(), TIMEOUT).await;
         assert!(matches!(answer, Answer::Ok(..)), "{answer:?}");
-        cart.note(Asked { op, rid, body }, &answer);
+        cart.note(asked, &answer);
         carts.push(cart);
     }
     carts

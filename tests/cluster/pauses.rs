@@ -135,9 +135,9 @@ async fn ask(
     op: &'static str,
     body: impl FnOnce(&str) -> Value,
 ) -> Answer {
-    let (body, rid) = (body(&cart.token), format!("{op}-{}", &cart.token[..12]));
-    let answer = failover_client.ask_within(op, &rid, body.clone(), TIMEOUT / 2).await;
-    cart.note(Asked { op, rid, body }, &answer);
+    let asked = Asked::new(op, format!("{op}-{}", &cart.token[..12]), body(&cart.token));
+    let answer = failover_client.ask_within(op, &asked.rid, asked.body.clone(), TIMEOUT / 2).await;
+    cart.note(asked, &answer);
     answer
 }
 

@@ -105,10 +105,10 @@ async fn buy(
 
 /// Sends a request, which must be granted even while a leader dies.
 async fn ask(port: &Port, cart: &mut CartRecord, op: &'static str, body: Value) -> Waited {
-    let (rid, called) = (format!("{op}-{}", &cart.token[..12]), Instant::now());
-    let answer = port.ask_within(op, &rid, body.clone(), TIMEOUT).await;
+    let (asked, called) = (Asked::new(op, format!("{op}-{}", &cart.token[..12]), body), Instant::now());
+    let answer = port.ask_within(op, &asked.rid, asked.body.clone(), TIMEOUT).await;
     assert!(matches!(answer, Answer::Ok(..)), "{op}: {answer:?}");
-    cart.note(Asked { op, rid, body }, &answer);
+    cart.note(asked, &answer);
     (op, called, Instant::now())
 }
 

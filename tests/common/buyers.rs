@@ -16,7 +16,7 @@ use super::{
     Rng, TIMEOUT, eventually,
     paying::{fails_permanently, source},
     port::{Answer, Encoding, Port},
-    record::{Asked, CartRecord, Granted, Record, Stands},
+    record::{Asked, CartRecord, Record, Stands},
     server::Server,
     theatre::{Theatre, written},
 };
@@ -300,17 +300,14 @@ impl Buyer {
         }
         self.requests += 1;
         let rid = format!("{}-{}", &cart.token[..12], self.requests);
-        let called = Instant::now();
-        let answer = self.connection.ask(op, &rid, body.clone(), TIMEOUT / 3).await;
+        let asked = Asked::new(op, rid, body);
+        let answer = self.connection.ask(op, &asked.rid, asked.body.clone(), TIMEOUT / 3).await;
         {
             let mut record = self.record.lock().expect("no panic");
-            record.note(&answer);
-            if let Answer::Ok(_, at) = &answer {
-                let (rid, at) = (rid.clone(), at.clone());
-                record.granted.push(Granted { op, rid, called, answered: Instant::now(), at });
-            }
+            record.note(&asked, &answer);
+            record.granted.extend(matches!(answer, Answer::Ok(..)).then(Instant::now));
         }
-        cart.note(Asked { op, rid, body }, &answer);
+        cart.note(asked, &answer);
         if matches!(answer, Answer::Fail(_)) {
             // A fault that caused this lasts for a while.
             tokio::time::sleep(Duration::from_millis(20)).await;

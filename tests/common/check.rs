@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{
     TIMEOUT, Theatre, eventually, eventually_within,
     port::{Answer, Encoding, Port},
-    record::{Asked, CartRecord, Line, Record, Stands},
+    record::{Asked, CartRecord, Granted, Line, Record, Stands},
     server::Server,
     theatre::{SeatName, written},
 };
@@ -47,19 +47,54 @@ impl Record {
 
     /// Every cart from this one on is what its buyer was told, after what is unknown of it was resolved by repeating it.
     pub(crate) async fn check_carts(&mut self, port: &Port, from: usize) {
-        let versions = self.versions.clone();
         let known: Vec<&CartRecord> = self.carts[from..].iter().filter(|cart| cart.unknown.is_none()).collect();
         for carts in known.chunks(AT_ONCE) {
-            let checks = carts.iter().map(|cart| check_cart(port, cart, &versions));
+            let checks = carts.iter().map(|cart| self.check_cart(port, cart));
             futures_util::future::join_all(checks).await;
         }
         for number in from..self.carts.len() {
-            if self.carts[number].unknown.is_some() {
-                let answer = resolve(port, &mut self.carts[number]).await;
-                self.note(&answer);
-                check_cart(port, &self.carts[number], &self.versions).await;
+            if let Some(asked) = self.carts[number].unknown.take() {
+                let answer = resolve(port, &self.carts[number], &asked).await;
+                self.note(&asked, &answer);
+                self.carts[number].note(asked, &answer);
+                self.check_cart(port, &self.carts[number]).await;
             }
         }
+    }
+
+    /// The cart, and its order, are what the buyer was told, at no lower version.
+    async fn check_cart(&self, port: &Port, cart: &CartRecord) {
+        let Some(id) = &cart.id else { return };
+        let (body, at) = match port.read("cart.get", json!({"token": cart.token})).await {
+            Answer::Ok(body, at) => (body, at),
+            other => panic!("cart {id} was acknowledged ({cart:?}): {other:?}"),
+        };
+        let state = match cart.stands {
+            Stands::Active => "active",
+            Stands::Canceled => "canceled",
+            Stands::Expired => "expired",
+            Stands::Done => "done",
+        };
+        assert_eq!((body["id"].as_str(), body["state"].as_str()), (Some(id.as_str()), Some(state)), "{cart:?}");
+        assert_eq!(Line::read_all(&body["lines"]), cart.lines, "{cart:?}");
+        assert!(cart.ended.is_none_or(|why| body["ended"]["why"] == why), "{body}: {cart:?}");
+        let entity = format!("cart/{id}");
+        let told = self.calls.highest(&entity);
+        assert!(
+            at.get(&entity).is_some_and(|&version| version >= told),
+            "version {told} was acknowledged: {at:?} {cart:?}"
+        );
+        let Some((order, total)) = &cart.order else { return };
+        let body = port.read("order.get", json!({"order": order})).await.ok();
+        assert_eq!(body["id"], order.as_str());
+        assert_eq!(Line::read_all(&body["lines"]), cart.lines, "{cart:?}");
+        assert_eq!(body["total"], json!({"amount": total, "currency": "EUR"}));
+        let refunds = body["refunds"].as_array().into_iter().flatten();
+        let lines = refunds.flat_map(|refund| refund["lines"].as_array().expect("lines")).filter_map(Value::as_u64);
+        let refunded: Vec<u64> = cart.refunded.iter().copied().collect();
+        let mut lines: Vec<u64> = lines.collect();
+        lines.sort_unstable();
+        assert_eq!(lines, refunded, "{cart:?}: {body}");
     }
 
     /// How many carts that were acknowledged the node does not know.
@@ -73,12 +108,16 @@ impl Record {
     }
 
     /// What was granted is granted again under its request id, with the same answer (P9).
-    pub(crate) async fn check_repeats(&self, port: &Port) {
+    pub(crate) async fn check_repeats(&mut self, port: &Port) {
         let granted: Vec<_> = self.carts.iter().rev().filter_map(|cart| cart.granted.as_ref()).take(200).collect();
+        let mut repeated = Vec::new();
         for some in granted.chunks(AT_ONCE) {
             let repeats = some.iter().map(async |(asked, answer)| {
                 let body = written(port.encoding(), &asked.body);
-                let again = port.ask(asked.op, &asked.rid, body).await.ok();
+                let (again, at) = match port.ask(asked.op, &asked.rid, body).await {
+                    Answer::Ok(again, at) => (again, at),
+                    other => panic!("the repeat of {asked:?}: {other:?}"),
+                };
                 let field = match asked.op {
                     "cart.cancel" => "state",
                     "order.refund" => "amount",
@@ -95,8 +134,12 @@ impl Record {
                     "the repeat of {} {} is another answer",
                     asked.op, asked.body
                 );
+                (Granted::new(asked, &at), at)
             });
-            futures_util::future::join_all(repeats).await;
+            repeated.extend(futures_util::future::join_all(repeats).await);
+        }
+        for (request, at) in repeated {
+            assert_eq!(self.repeated(&request, &at), None);
         }
     }
 
@@ -127,7 +170,7 @@ impl Record {
                 (map.seats == seats).then_some(map)
             })
             .await;
-            let told = self.versions.get(&format!("session/{session}")).copied().unwrap_or_default();
+            let told = self.calls.highest(&format!("session/{session}"));
             assert!(map.version >= told, "{session} is at version {}, {told} was acknowledged", map.version);
         }
     }
@@ -171,44 +214,8 @@ impl CartRecord {
     }
 }
 
-/// The cart, and its order, are what the buyer was told, at no lower version.
-async fn check_cart(port: &Port, cart: &CartRecord, versions: &BTreeMap<String, u64>) {
-    let Some(id) = &cart.id else { return };
-    let (body, at) = match port.read("cart.get", json!({"token": cart.token})).await {
-        Answer::Ok(body, at) => (body, at),
-        other => panic!("cart {id} was acknowledged ({cart:?}): {other:?}"),
-    };
-    let state = match cart.stands {
-        Stands::Active => "active",
-        Stands::Canceled => "canceled",
-        Stands::Expired => "expired",
-        Stands::Done => "done",
-    };
-    assert_eq!((body["id"].as_str(), body["state"].as_str()), (Some(id.as_str()), Some(state)), "{cart:?}");
-    assert_eq!(Line::read_all(&body["lines"]), cart.lines, "{cart:?}");
-    assert!(cart.ended.is_none_or(|why| body["ended"]["why"] == why), "{body}: {cart:?}");
-    let entity = format!("cart/{id}");
-    let told = versions.get(&entity).copied().unwrap_or_default();
-    assert!(
-        at.get(&entity).is_some_and(|&version| version >= told),
-        "version {told} was acknowledged: {at:?} {cart:?}"
-    );
-    let Some((order, total)) = &cart.order else { return };
-    let body = port.read("order.get", json!({"order": order})).await.ok();
-    assert_eq!(body["id"], order.as_str());
-    assert_eq!(Line::read_all(&body["lines"]), cart.lines, "{cart:?}");
-    assert_eq!(body["total"], json!({"amount": total, "currency": "EUR"}));
-    let refunds = body["refunds"].as_array().into_iter().flatten();
-    let lines = refunds.flat_map(|refund| refund["lines"].as_array().expect("lines")).filter_map(Value::as_u64);
-    let refunded: Vec<u64> = cart.refunded.iter().copied().collect();
-    let mut lines: Vec<u64> = lines.collect();
-    lines.sort_unstable();
-    assert_eq!(lines, refunded, "{cart:?}: {body}");
-}
-
 /// Repeats requests with unknown outcomes until they are known, and once more: the second answer is the first one.
-async fn resolve(port: &Port, cart: &mut CartRecord) -> Answer {
-    let asked = cart.unknown.take().expect("something is unknown");
+async fn resolve(port: &Port, cart: &CartRecord, asked: &Asked) -> Answer {
     let token = boxoffice_core::id::CartToken(u128::from_str_radix(&cart.token, 16).expect("hexadecimal digits"));
     let (id, began, mut told) = (token.cart(), Instant::now(), false);
     let (mut asks, mut last) = (0, None);
@@ -255,7 +262,6 @@ async fn resolve(port: &Port, cart: &mut CartRecord) -> Answer {
         }
         other => panic!("{} {}: {other:?}", asked.op, asked.body),
     }
-    cart.note(asked, &first);
     first
 }
 

@@ -144,10 +144,10 @@ impl Goods {
         };
         for name in &self.products {
             let expected = expected(&format!("product/{name}"), STOCK);
-            is(port, "product.get", name, &expected, |body| &body["counts"]).await;
+            has_counts(port, "product.get", name, &expected, |body| &body["counts"]).await;
         }
         let expected = expected(&format!("session/{}", self.event), CAPACITY);
-        is(port, "session.get", &self.event, &expected, |body| &body["areas"][0]).await;
+        has_counts(port, "session.get", &self.event, &expected, |body| &body["areas"][0]).await;
         for name in &self.rooms {
             let expected = slots.remove(format!("resource/{name}").as_str()).unwrap_or_default();
             let expected: Vec<_> =
@@ -205,7 +205,7 @@ impl Goods {
 }
 
 /// Waits until these numbers are free, held and sold.
-async fn is(port: &Port, op: &str, name: &str, expected: &Value, counts: impl Fn(&Value) -> &Value) {
+pub(crate) async fn has_counts(port: &Port, op: &str, name: &str, expected: &Value, counts: impl Fn(&Value) -> &Value) {
     let mut last = Value::Null;
     eventually(&format!("{name} has {expected} free, held, sold"), async || {
         let body = port.read(op, json!({"id": name})).await.ok();

@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep};
 pub(crate) use buyers::{BuyerConnection, Buyers};
 pub(crate) use damage::{flip, written_to};
 pub(crate) use gateway::{Gateway, SECRET};
-pub(crate) use goods::Goods;
+pub(crate) use goods::{Goods, has_counts};
 pub(crate) use idle_clients::IdleClients;
 pub(crate) use port::{Answer, Encoding, No, Port};
 pub(crate) use record::{Asked, CartRecord, Granted, Line, Record, Stands};

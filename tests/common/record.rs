@@ -5,6 +5,7 @@ use std::{
     time::Instant,
 };
 
+use boxoffice_workload::calls::Calls;
 use serde_json::Value;
 
 use super::{
@@ -16,25 +17,28 @@ use super::{
 #[derive(Default)]
 pub(crate) struct Record {
     pub(crate) carts: Vec<CartRecord>,
-    /// The highest version of each entity in any answer.
-    pub(crate) versions: BTreeMap<String, u64>,
+    /// Everything that was granted, by the versions of the answers.
+    pub(crate) calls: Calls<String, Granted, Instant>,
+    /// When buyers were granted something.
+    pub(crate) granted: Vec<Instant>,
     /// Refusals and failures by code: what kind of load it was.
     pub(crate) refused: BTreeMap<u64, u64>,
-    /// Everything that was granted, with its times.
-    pub(crate) granted: Vec<Granted>,
 }
 
 /// One request that was granted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Granted {
-    pub(crate) op: &'static str,
     pub(crate) rid: String,
-    /// When it was asked for the first time.
-    pub(crate) called: Instant,
-    /// When the answer came.
-    pub(crate) answered: Instant,
-    /// The versions of the answer, by entity.
-    pub(crate) at: BTreeMap<String, u64>,
+    pub(crate) op: &'static str,
+    /// The cart in its answer.
+    pub(crate) cart: Option<String>,
+}
+
+impl Granted {
+    pub(crate) fn new(asked: &Asked, at: &BTreeMap<String, u64>) -> Granted {
+        let cart = at.keys().find_map(|entity| entity.strip_prefix("cart/"));
+        Granted { rid: asked.rid.clone(), op: asked.op, cart: cart.map(str::to_owned) }
+    }
 }
 
 /// One request, as it was asked.
@@ -43,6 +47,15 @@ pub(crate) struct Asked {
     pub(crate) op: &'static str,
     pub(crate) rid: String,
     pub(crate) body: Value,
+    /// When it was asked for the first time.
+    pub(crate) called: Instant,
+}
+
+impl Asked {
+    /// A request that is asked from now on.
+    pub(crate) fn new(op: &'static str, rid: String, body: Value) -> Asked {
+        Asked { op, rid, body, called: Instant::now() }
+    }
 }
 
 /// Where a cart stands.
@@ -311,14 +324,25 @@ impl CartRecord {
 }
 
 impl Record {
-    /// Takes down versions: they never go back for one who asks after an answer.
-    pub(crate) fn note(&mut self, answer: &Answer) {
+    /// Takes down what was just answered, and checks its versions against those of the answers before.
+    ///
+    /// # Panics
+    /// If they contradict each other.
+    pub(crate) fn note(&mut self, asked: &Asked, answer: &Answer) {
         match answer {
-            Answer::Ok(_, versions) => {
-                for (entity, &version) in versions {
-                    let highest = self.versions.entry(entity.clone()).or_default();
-                    *highest = version.max(*highest);
+            Answer::Ok(_, at) => {
+                let (request, answered) = (Granted::new(asked, at), Instant::now());
+                let mut wrong = Vec::from_iter(self.repeated(&request, at));
+                for (entity, &version) in at {
+                    let times = (asked.called, answered);
+                    // A line that sets nothing aside before the checkout does not change its product.
+                    if entity.starts_with("product/") {
+                        wrong.extend(self.calls.read(times, entity, version));
+                    } else {
+                        wrong.extend(self.calls.changed(&request, times, (entity, version, None)));
+                    }
                 }
+                assert!(wrong.is_empty(), "{wrong:#?}");
             }
             Answer::No(no) => *self.refused.entry(no.code).or_default() += 1,
             Answer::Fail(code) => *self.refused.entry(*code).or_default() += 1,
@@ -326,13 +350,15 @@ impl Record {
         }
     }
 
-    /// Adds what others were told who sell beside the buyers; the times of their requests are their own affair.
+    /// Takes down the versions of an answer to a request. Returns how they differ from those of its first answer (P9).
+    pub(crate) fn repeated(&mut self, request: &Granted, at: &BTreeMap<String, u64>) -> Option<String> {
+        self.calls.answered(request, at.iter().map(|(entity, version)| (entity.clone(), *version)).collect())
+    }
+
+    /// Adds what others were told who sell other things beside the buyers, without the times of their answers.
     pub(crate) fn add(&mut self, other: Record) {
         self.carts.extend(other.carts);
-        for (entity, version) in other.versions {
-            let highest = self.versions.entry(entity).or_default();
-            *highest = version.max(*highest);
-        }
+        self.calls.append(other.calls);
         for (code, times) in other.refused {
             *self.refused.entry(code).or_default() += times;
         }

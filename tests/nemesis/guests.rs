@@ -19,8 +19,8 @@ use tokio::{
 use crate::{
     cluster::{CONFIRM_MS, FailoverClient, Stage},
     common::{
-        Answer, Asked, CartRecord, Granted, Line, Port, Record, Rng, SeatName, Stands, Theatre, eventually,
-        fixture::product, read_time,
+        Answer, Asked, CartRecord, Line, Port, Record, Rng, SeatName, Stands, Theatre, fixture::product, has_counts,
+        read_time,
     },
 };
 
@@ -123,8 +123,12 @@ impl Guests {
         for cart in &mut told.record.carts {
             settle(&port, cart).await;
         }
-        self.check_sold(&port, &told.record).await;
-        told.record.check_order();
+        // Sold is what they bought and nothing else.
+        told.record.check_maps(&port, &self.theatre).await;
+        let sold = told.record.carts.iter().flat_map(CartRecord::has);
+        let units: u64 = sold.filter_map(|(line, _)| line.quantity()).sum();
+        let counts = json!([STOCK - units, 0, units]);
+        has_counts(&port, "product.get", &self.product, &counts, |body| &body["counts"]).await;
         let overlaps: Vec<String> = told.had.iter_mut().filter_map(overlap).collect();
         told.wrong.extend(overlaps);
         println!(
@@ -148,34 +152,6 @@ impl Guests {
         }
         let product = port.read("product.get", json!({"id": self.product})).await.ok();
         (product["counts"]["held"] != 0).then(|| product.to_string())
-    }
-
-    /// Sold is what they bought and nothing else.
-    async fn check_sold(&self, port: &Port, record: &Record) {
-        let sold = || record.carts.iter().flat_map(CartRecord::has).filter(|(_, sold)| *sold);
-        let units: u64 =
-            sold().filter(|(line, _)| line.of.starts_with("product/")).filter_map(|(line, _)| line.quantity()).sum();
-        for session in &self.theatre.sessions {
-            let mut seats = vec!['.'; usize::from(self.theatre.rows * self.theatre.seats)];
-            let of = format!("session/{session}");
-            for seat in sold().filter(|(line, _)| line.of == of).flat_map(|(line, _)| line.seats()) {
-                assert_eq!(
-                    std::mem::replace(&mut seats[self.theatre.index(seat)], 's'),
-                    '.',
-                    "{seat:?} was sold twice"
-                );
-            }
-            let seats: String = seats.into_iter().collect();
-            eventually(&format!("of {session} is sold {seats}"), async || {
-                (self.theatre.map(port, session).await.seats == seats).then_some(())
-            })
-            .await;
-        }
-        let counts = json!({"free": STOCK - units, "held": 0, "sold": units});
-        eventually(&format!("{} is {counts}", self.product), async || {
-            (port.read("product.get", json!({"id": self.product})).await.ok()["counts"] == counts).then_some(())
-        })
-        .await;
     }
 }
 
@@ -328,17 +304,14 @@ impl Guest {
         body["token"] = cart.token.as_str().into();
         self.requests += 1;
         let rid = format!("{}-{}", &cart.token[..12], self.requests);
-        let (called, called_ms) = (std::time::Instant::now(), now_ms());
-        let answer = self.till.ask_within(op, &rid, body.clone(), PATIENCE).await;
+        let (asked, called_ms) = (Asked::new(op, rid, body), now_ms());
+        let answer = self.till.ask_within(op, &asked.rid, asked.body.clone(), PATIENCE).await;
         let answered_ms = now_ms();
         let mut told = self.told.lock().expect("no panic");
         told.last = Some(Instant::now());
-        told.record.note(&answer);
+        told.record.note(&asked, &answer);
         match &answer {
-            Answer::Ok(held, at) if op.starts_with("cart.hold_") => {
-                let granted =
-                    Granted { op, rid: rid.clone(), called, answered: std::time::Instant::now(), at: at.clone() };
-                told.record.granted.push(granted);
+            Answer::Ok(held, _) if op.starts_with("cart.hold_") => {
                 let deadline_ms = read_time(&held["deadline"]);
                 // The shortest life of what is in the cart is the cart's.
                 let lines = Line::read_all(&held["lines"]);
@@ -365,7 +338,7 @@ impl Guest {
             _ => {}
         }
         drop(told);
-        cart.note(Asked { op, rid, body }, &answer);
+        cart.note(asked, &answer);
     }
 }
 

@@ -120,7 +120,6 @@ impl Desk {
         while !self.look().await {
             sleep(Duration::from_millis(50)).await;
         }
-        self.record.check_order();
         println!("the box office: {:?}", self.done);
         self.record
     }
@@ -128,18 +127,19 @@ impl Desk {
     /// Asks until it is answered, however long that takes while faults go on.
     async fn ask(&mut self, op: &'static str, body: Value) -> (Asked, Answer) {
         self.requests += 1;
-        let rid = format!("{}-{}", self.product, self.requests);
-        let (answer, _) = self.ask_as(op, &rid, &body).await;
-        (Asked { op, rid, body }, answer)
+        let asked = Asked::new(op, format!("{}-{}", self.product, self.requests), body);
+        let (answer, _) = self.ask_as(&asked).await;
+        (asked, answer)
     }
 
-    /// The same under this request id; and whether an attempt before the last one may have happened.
-    async fn ask_as(&mut self, op: &'static str, rid: &str, body: &Value) -> (Answer, bool) {
+    /// The same; and whether an attempt before the last one may have happened.
+    async fn ask_as(&mut self, asked: &Asked) -> (Answer, bool) {
+        let Asked { op, rid, body, .. } = asked;
         let mut in_doubt = false;
         loop {
             let answer = self.till.ask_within(op, rid, body.clone(), TRY).await;
             if !matches!(answer, Answer::Gone | Answer::Fail(_)) {
-                self.record.note(&answer);
+                self.record.note(asked, &answer);
                 *self.done.entry(op).or_default() += 1;
                 return (answer, in_doubt);
             }
@@ -160,17 +160,17 @@ impl Desk {
     /// There are no other callers, so it must be granted.
     async fn granted(&mut self, op: &'static str, body: Value) -> (Asked, Answer) {
         self.requests += 1;
-        let rid = format!("{}-{}", self.product, self.requests);
+        let asked = Asked::new(op, format!("{}-{}", self.product, self.requests), body);
         let mut may_have_happened = false;
         loop {
-            let (answer, in_doubt) = self.ask_as(op, &rid, &body).await;
+            let (answer, in_doubt) = self.ask_as(&asked).await;
             may_have_happened |= in_doubt;
             if matches!(answer, Answer::Ok(..)) {
-                return (Asked { op, rid, body }, answer);
+                return (asked, answer);
             }
             // What an attempt before has taken, and its cart does not know, is on its way back: until then it is in the way.
-            assert!(may_have_happened, "{op} {body} has to be granted: {answer:?}");
-            self.is_late(&format!("{op} {body}: {answer:?}"));
+            assert!(may_have_happened, "{asked:?} has to be granted: {answer:?}");
+            self.is_late(&format!("{asked:?}: {answer:?}"));
             sleep(Duration::from_millis(100)).await;
         }
     }

@@ -382,7 +382,7 @@ fn check_totals(findings: &mut Findings, after: &NodeTotals, growth: Option<(u64
     if let Some(difference) = after.difference() {
         findings.add(Breach::Disagreed, || difference);
     }
-    let bought = history.carts.iter().filter(|cart| cart.order().is_some()).count() as u64;
+    let bought = history.carts.iter().filter(|cart| cart.bought().is_some()).count() as u64;
     // A node must count at least the orders that clients know of.
     if after.complete_nodes().next().is_some() && growth.is_none_or(|(_, orders)| orders < bought) {
         findings.add(Breach::Lost, || {

@@ -13,7 +13,7 @@ use boxoffice_client::{Cart, Client, Timestamp};
 use boxoffice_workload::{
     arrival::FlowNumber,
     goods::Good,
-    history::{CartRecord, GoodsHoldOutcome, GoodsHoldRecord, Span},
+    history::{CartRecord, GoodsHoldRecord, Outcome, Span},
 };
 
 use crate::{
@@ -152,12 +152,11 @@ async fn open_one(
     let cart_is = boxoffice_client::Entity::Cart(cart.id());
     let versions = opened.at.iter().chain(&held.at).filter(|at| at.entity == cart_is);
     record.versions.extend(versions.map(|at| at.version));
-    let outcome = GoodsHoldOutcome::Granted { deadline: held.value.deadline };
     record.goods_holds.push(GoodsHoldRecord {
         good: Good::Product(product),
         quantity: 1,
         span: Span::default(),
-        outcome,
+        outcome: Outcome::Granted(held.value.deadline),
     });
     Ok(record)
 }
@@ -171,9 +170,7 @@ impl OpenedCarts {
     fn sort_deadlines(&mut self, context: &RunContext, spec: &ExpiryBurstSpec) {
         let first_product = context.goods.products - spec.products;
         for take in self.carts.iter().flat_map(|cart| &cart.goods_holds) {
-            if let (Good::Product(product), GoodsHoldOutcome::Granted { deadline: Timestamp(ms) }) =
-                (take.good, take.outcome)
-            {
+            if let (Good::Product(product), Outcome::Granted(Timestamp(ms))) = (take.good, take.outcome) {
                 self.deadlines[(product - first_product) as usize].push(ms);
                 (self.first_ms, self.last_ms) = (self.first_ms.min(ms), self.last_ms.max(ms));
             }

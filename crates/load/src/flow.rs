@@ -11,12 +11,14 @@ use std::sync::Arc;
 
 use boxoffice_client::{At, Cart, Client, Entity, Error, Reply};
 use boxoffice_core::id::Id;
+use boxoffice_wire::reply::No;
 use boxoffice_workload::{
     arrival::FlowNumber,
     goods::Good,
-    history::{CartRecord, ChangeRecord, Span},
+    history::{CartRecord, ChangeRecord, Outcome, Span},
 };
 
+pub(crate) use self::seats::held_seats;
 use crate::{run_context::RunContext, scenario::FlowKind};
 
 /// How a flow ended.
@@ -135,6 +137,20 @@ fn first_wanted(context: &RunContext, number: FlowNumber, block: Option<FlowNumb
 
 pub(crate) fn version_of(at: &[At], session: &Id) -> Option<u64> {
     at.iter().find(|at| matches!(&at.entity, Entity::Session(id) if id == session)).map(|at| at.version)
+}
+
+/// The outcome of a call with this result. `more` reads what a refusal says besides its code.
+fn call_outcome<T, A, N>(
+    result: &Result<T, Error>,
+    answer: impl FnOnce(&T) -> A,
+    more: impl FnOnce(&No) -> N,
+) -> Outcome<A, N> {
+    match result {
+        Ok(value) => Outcome::Granted(answer(value)),
+        Err(Error::Refused(no)) => Outcome::Refused { code: no.code, more: more(no) },
+        Err(error) if error.may_have_happened() => Outcome::Unknown,
+        Err(_) => Outcome::NotDone,
+    }
 }
 
 fn outcome_of(error: &Error) -> FlowOutcome {

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use boxoffice_workload::{
-    goods::Good,
-    history::{Change, CheckoutOutcome, GoodsHoldOutcome, HoldOutcome},
-};
+use boxoffice_workload::{goods::Good, history::Change};
 
 use crate::{
     flow::{Flow, FlowOutcome},
@@ -29,14 +26,11 @@ pub(crate) fn flows(offered: u64, ended: &[Flow]) -> Flows {
             FlowOutcome::Abandoned => flows.abandoned += 1,
             FlowOutcome::Failed(why) => *flows.failed.entry(why.to_string()).or_default() += 1,
         }
-        if let Some(CheckoutOutcome::Bought { total, .. }) =
-            flow.record.checkout.as_ref().map(|checkout| &checkout.outcome)
-        {
-            flows.total += total;
-            let held = flow.record.holds.iter().filter(|hold| matches!(hold.outcome, HoldOutcome::Granted { .. }));
+        if let Some(bought) = flow.record.bought() {
+            flows.total += bought.total;
+            let held = flow.record.holds.iter().filter(|hold| hold.outcome.granted().is_some());
             flows.seats_sold += held.map(|hold| hold.seats.len() as u64).sum::<u64>();
-            let taken =
-                flow.record.goods_holds.iter().filter(|take| matches!(take.outcome, GoodsHoldOutcome::Granted { .. }));
+            let taken = flow.record.goods_holds.iter().filter(|take| take.outcome.granted().is_some());
             flows.units_sold += taken.map(|take| u64::from(take.quantity)).sum::<u64>();
         }
     }

@@ -3,10 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use boxoffice_workload::{
-    history::{HoldOutcome, HoldRecord},
-    house::House,
-};
+use boxoffice_workload::{history::HoldRecord, house::House};
 
 use crate::{
     LoadError,
@@ -203,8 +200,8 @@ impl HoldTimes {
     pub(crate) fn of(flows: &[Flow], start_us: u64) -> HoldTimes {
         let mut times = HoldTimes::default();
         for HoldRecord { session, span, outcome, .. } in flows.iter().flat_map(|flow| &flow.record.holds) {
-            if let HoldOutcome::Granted { session_version: Some(version), .. } = outcome {
-                let change = |at_us: u64| ChangeTime { session: *session, version: *version, at_us: start_us + at_us };
+            if let Some(version) = outcome.granted().and_then(|held| held.session_version) {
+                let change = |at_us: u64| ChangeTime { session: *session, version, at_us: start_us + at_us };
                 times.requested.push(change(span.called_us));
                 times.answered.push(change(span.returned_us));
             }

@@ -181,7 +181,7 @@ impl ClientStub {
                     self.oracle.lock().tally.ended(&command, &outcome);
                     if let Ok(answered) = &outcome {
                         let mut oracle = self.oracle.lock();
-                        oracle.changed((&entity, number), (called_ms, acked_ms), &answered.at);
+                        oracle.changed(&(entity, number), (called_ms, acked_ms), &answered.at);
                         self.look_at_times(&mut oracle, who, (called_ms, acked_ms), &answered.answer);
                         if let Answer::Order { order, .. } = &answered.answer {
                             let wrong = self.wall_clocks.wrong_date(order.at, (called_ms, acked_ms));
@@ -221,7 +221,7 @@ impl ClientStub {
                     let mut oracle = self.oracle.lock();
                     oracle.tally.count(if refused.is_none() { "repeats" } else { "repeats of declines" });
                     match (outcome, refused) {
-                        (Ok(answered), None) => oracle.answered_again((&entity, request.body), &answered.at),
+                        (Ok(answered), None) => oracle.answered_again(&(entity, request.body), &answered.at),
                         (Err(refusal), Some(before)) if refusal == before => {}
                         (outcome, Some(before)) => {
                             oracle.violation(format!("{who}: {command:?} was told {before}, and then {outcome:?}"));

@@ -10,6 +10,7 @@ use boxoffice_core::{
     seat::{Seat, SeatState},
 };
 use boxoffice_node::audit::Depth;
+use boxoffice_workload::check::{Findings, check_cart, check_session};
 use rand::rngs::SmallRng;
 use tokio::time::sleep;
 
@@ -17,7 +18,7 @@ use crate::{
     buyer::{CartTrace, CartTraces, Grant},
     client_stub::ClientStub,
     clock::{BEGIN_MS, CLOCKS_MS},
-    fixture::{self, Fixture},
+    fixture::{self, Fixture, SIDE},
     gateway::SimGateway,
     leftovers,
     shown::Times,
@@ -46,7 +47,7 @@ pub(crate) async fn judge(
     rng: &mut SmallRng,
 ) -> Seen {
     leftovers::outlive(client.life_ms()).await;
-    let mut judge = Judge { client, fixture, cart_traces, walls_are_right, rng };
+    let mut judge = Judge { client, fixture, cart_traces, walls_are_right, rng, findings: Findings::default() };
     let orders = judge.check_nodes().await;
     let audits = judge.cart_audits().await;
     let found = judge.check_carts(&audits).await;
@@ -58,6 +59,8 @@ pub(crate) async fn judge(
     let purchases = leftovers::purchases(client, fixture, &found, judge.rng).await;
     judge.wrong(purchases);
     judge.wrong(seats(client, cart_traces, walls_are_right, fixture));
+    let contradictions = std::mem::take(&mut judge.findings.examples);
+    judge.wrong(contradictions);
     Seen { orders, carts: audits.len() as u64 }
 }
 
@@ -67,6 +70,8 @@ struct Judge<'a> {
     cart_traces: &'a CartTraces,
     walls_are_right: bool,
     rng: &'a mut SmallRng,
+    /// Contradictions within audits.
+    findings: Findings,
 }
 
 impl Judge<'_> {
@@ -116,7 +121,10 @@ impl Judge<'_> {
             let Some(outcome) = self.client.read(self.rng, "judge", audit).await else { continue };
             match outcome {
                 Ok(answered) => match answered.answer {
-                    Answer::CartAudit(audit) => _ = audits.insert(id, *audit),
+                    Answer::CartAudit(audit) => {
+                        check_cart(&audit, &mut self.findings);
+                        audits.insert(id, *audit);
+                    }
                     other => self.wrong([format!("the audit of {id} says {other:?}")]),
                 },
                 Err(_) if fixture::is_unknown(&outcome) => {}
@@ -164,7 +172,10 @@ impl Judge<'_> {
             let audit = fixture::audit_of(&inventory);
             let Some(Ok(answered)) = self.client.read(self.rng, "judge", audit).await else { continue };
             let (found, holds, violations) = match answered.answer {
-                Answer::SessionAudit(audit) => (audit.sales, audit.holds, audit.violations),
+                Answer::SessionAudit(audit) => {
+                    check_session((SIDE * SIDE).into(), &audit, &mut self.findings);
+                    (audit.sales, audit.holds, Vec::new())
+                }
                 Answer::ProductAudit(audit) => (audit.sales, audit.holds, audit.violations),
                 Answer::ResourceAudit(audit) => (audit.sales, audit.holds, audit.violations),
                 Answer::CustomerAudit(audit) => (audit.sales, audit.holds, audit.violations),
@@ -217,7 +228,6 @@ fn cart(cart_trace: &CartTrace, audit: Option<&CartAudit>, order: Option<&Order>
         }
         return wrong;
     };
-    wrong.extend(audit.violations.iter().map(ToString::to_string));
     let state = audit.cart.state;
     if cart_trace.order.as_deref() != order && (cart_trace.order.is_some() || !cart_trace.asked_checkout) {
         wrong.push(format!("its buyer was told of {:?} and it has {order:?}", cart_trace.order));

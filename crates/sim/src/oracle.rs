@@ -1,6 +1,4 @@
-//! Checks all answers by their versions. No two changes have the same version. Log positions ascend with versions. A
-//! change that was answered before a request has a lower version than the request's own (real-time order). An unknown
-//! outcome is never taken for a failure.
+//! Checks all answers by their versions. Also checks that all clients see the same state of an entity at one version.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +7,7 @@ use boxoffice_core::{
     id::{Entity, Id},
 };
 use boxoffice_node::api::Failure;
+use boxoffice_workload::calls::Calls;
 
 use crate::{
     settings::QUOTA_MAX,
@@ -20,14 +19,12 @@ use crate::{
 const TOLD_MAX: usize = 20;
 
 /// A change: its entity and the number of its request.
-type Key<'a> = (&'a Entity, u64);
+type Request = (Entity, u64);
 
 /// All answers so far.
 #[derive(Default)]
 pub(crate) struct Oracle {
-    entities: BTreeMap<Entity, Versions>,
-    /// The versions with which each request was granted. A repeat must have the same (P9).
-    granted: BTreeMap<(Entity, u64), Vec<(Entity, u64)>>,
+    calls: Calls<Entity, Request, u64>,
     /// Whole maps that were read, by session and version.
     pub(crate) maps: BTreeMap<(Id, u64), (MapView, Times)>,
     /// The states that watchers have seen, by entity and version. A session has a map and counts.
@@ -44,29 +41,6 @@ pub(crate) struct Oracle {
     pub(crate) turned_away: u64,
     pub(crate) tally: Tally,
     pub(crate) violations: Vec<String>,
-}
-
-/// The versions of one entity.
-#[derive(Default)]
-struct Versions {
-    /// By version: the entity and number of the request, the log position, the times.
-    changes: BTreeMap<u64, (Entity, u64, u64, Times)>,
-    /// The highest version by the time of its answer. Both ascend.
-    highest: Vec<(u64, u64)>,
-}
-
-impl Versions {
-    /// The highest version answered before `ms`.
-    fn before(&self, ms: u64) -> u64 {
-        let later = self.highest.partition_point(|&(acked_ms, _)| acked_ms < ms);
-        later.checked_sub(1).map_or(0, |last| self.highest[last].1)
-    }
-
-    fn answered(&mut self, version: u64, acked_ms: u64) {
-        if self.highest.last().is_none_or(|&(_, highest)| version > highest) {
-            self.highest.push((acked_ms, version));
-        }
-    }
 }
 
 impl Oracle {
@@ -87,69 +61,31 @@ impl Oracle {
         }
     }
 
-    /// Checks a granted change.
-    pub(crate) fn changed(&mut self, (entity, request): Key<'_>, (called_ms, acked_ms): Times, at: &[At]) {
+    /// Checks a granted change. A version without a position need not be that of the change.
+    pub(crate) fn changed(&mut self, request: &Request, times: Times, at: &[At]) {
         self.changes += 1;
-        self.answered_again((entity, request), at);
-        for At { entity: of, version, position } in at.iter().filter(|at| at.position != 0) {
-            let line = self.entities.entry(of.clone()).or_default();
-            let before = line.before(called_ms);
-            let mut wrong = Vec::new();
-            let known = line.changes.get(version);
-            match known {
-                Some((whose, number, place, _)) if (whose, *number, *place) == (entity, request, *position) => {}
-                Some(other) => wrong.push(format!(
-                    "{of} has version {version} twice: of request {request} of {entity} at {position}, and {other:?}"
-                )),
-                None if *version <= before => wrong.push(format!(
-                    "{of}: request {request} of {entity} was asked at {called_ms} ms, when version {before} had been \
-                     answered, and got version {version}"
-                )),
-                None => {}
-            }
-            if known.is_none() {
-                let below = line.changes.range(..version).next_back();
-                let above = line.changes.range(version..).next();
-                for (other, fits) in [
-                    (below, below.is_none_or(|(_, below)| below.2 <= *position)),
-                    (above, above.is_none_or(|(_, above)| above.2 >= *position)),
-                ] {
-                    if !fits {
-                        wrong.push(format!("{of}: version {version} stands at {position}, but {other:?}"));
-                    }
-                }
-                let change = (entity.clone(), request, *position, (called_ms, acked_ms));
-                line.changes.insert(*version, change);
-            }
-            line.answered(*version, acked_ms);
+        self.answered_again(request, at);
+        for At { entity, version, position } in at.iter().filter(|at| at.position != 0) {
+            let wrong = self.calls.changed(request, times, (entity, *version, Some(*position)));
             wrong.into_iter().for_each(|wrong| self.violation(wrong));
         }
     }
 
-    /// Checks that a repeat names the same versions as its request. More inventories may have sold an order since, and
-    /// one of them several times.
-    pub(crate) fn answered_again(&mut self, (entity, request): Key<'_>, at: &[At]) {
-        let now: Vec<(Entity, u64)> = at.iter().map(|at| (at.entity.clone(), at.version)).collect();
-        let known = self.granted.entry((entity.clone(), request)).or_insert_with(|| now.clone());
-        let differs = |of: &Entity| match (only(known, of), only(&now, of)) {
-            (Some(before), Some(again)) => before != again,
-            _ => false,
-        };
-        if now.iter().any(|(of, _)| differs(of)) {
-            let what = format!("request {request} of {entity} was granted at {known:?}, and told again at {now:?}");
-            self.violation(what);
-        }
+    /// Checks that a repeat names the same versions as its request.
+    pub(crate) fn answered_again(&mut self, request: &Request, at: &[At]) {
+        let at = at.iter().map(|at| (at.entity.clone(), at.version)).collect();
+        let wrong = self.calls.answered(request, at);
+        wrong.into_iter().for_each(|wrong| self.violation(wrong));
     }
 
-    /// Checks a state that a watcher has seen. Each version has one state for all clients.
+    /// Counts and checks a state that a watcher has seen.
     pub(crate) fn shown(&mut self, who: &str, entity: Entity, version: u64, shown: Shown) {
         self.sights += 1;
-        if let (Entity::Session(session), Shown::Map(..)) = (&entity, &shown)
-            && let Some((map, times)) = self.maps.get(&(session.clone(), version))
-            && shown_by(map) != shown
-        {
-            self.violation(format!("{who} was shown {shown:?} of {entity} at {version}, read as {map:?} at {times:?}"));
-        }
+        self.seen(who, entity, version, shown);
+    }
+
+    /// Checks a state that a client has seen. Each version has one state for all clients.
+    fn seen(&mut self, who: &str, entity: Entity, version: u64, shown: Shown) {
         let alike = |known: &&Shown| std::mem::discriminant(*known) == std::mem::discriminant(&shown);
         let all = self.shown.entry((entity, version)).or_default();
         match all.iter().find(alike) {
@@ -166,14 +102,8 @@ impl Oracle {
     pub(crate) fn read(&mut self, times: Times, answered: &Answered) {
         self.reads += 1;
         for At { entity, version, .. } in &answered.at {
-            let line = self.entities.entry(entity.clone()).or_default();
-            let before = line.before(times.0);
-            line.answered(*version, times.1);
-            if *version < before {
-                self.violation(format!(
-                    "{entity} was read at version {version}, {times:?}, when version {before} had been answered"
-                ));
-            }
+            let wrong = self.calls.read(times, entity, *version);
+            wrong.into_iter().for_each(|wrong| self.violation(wrong));
         }
         if let Answer::CustomerAudit(audit) = &answered.answer {
             for (quota, held, sold) in &audit.quotas {
@@ -184,70 +114,27 @@ impl Oracle {
             }
         }
         if let Answer::Map(map) = &answered.answer {
-            let known = self.maps.entry((map.session.clone(), map.version)).or_insert_with(|| (map.clone(), times));
-            if (&known.0.seats, &known.0.areas) != (&map.seats, &map.areas) {
-                let what = format!("the map of {} at version {} was read twice and differs", map.session, map.version);
-                self.violation(what);
-            }
-            let shown = self.shown.get(&(Entity::Session(map.session.clone()), map.version));
-            let shown = shown.into_iter().flatten().find(|shown| matches!(shown, Shown::Map(..)));
-            if let Some(shown) = shown.filter(|shown| **shown != shown_by(map)) {
-                let what = format!("{map:?} was read, and watchers were shown {shown:?} at this version");
-                self.violation(what);
-            }
+            self.maps.entry((map.session.clone(), map.version)).or_insert_with(|| (map.clone(), times));
+            self.seen("a reader", Entity::Session(map.session.clone()), map.version, shown_by(map));
         }
     }
-}
-
-/// The version of an entity that occurs once.
-fn only(all: &[(Entity, u64)], of: &Entity) -> Option<u64> {
-    let mut found = all.iter().filter(|(entity, _)| entity == of);
-    found.next().filter(|_| found.next().is_none()).map(|(_, version)| *version)
 }
 
 #[cfg(test)]
 mod tests {
-    use boxoffice_core::id::CartId;
-
     use super::*;
 
-    const CART: Entity = Entity::Cart(CartId(1));
-
-    fn at(version: u64, position: u64) -> Vec<At> {
-        vec![At { entity: Entity::Directory, version, position }]
-    }
-
-    fn judged(changes: &[(u64, Times, Vec<At>)]) -> usize {
+    #[test]
+    fn changes_repeats_and_reads_are_compared() {
+        let at = |version, position| vec![At { entity: Entity::Directory, version, position }];
+        let request = |number| (Entity::Directory, number);
         let mut oracle = Oracle::default();
-        for (request, times, at) in changes {
-            oracle.changed((&CART, *request), *times, at);
-        }
-        oracle.violations.len()
-    }
-
-    #[test]
-    fn a_version_belongs_to_one_request_and_its_repeats() {
-        assert_eq!(judged(&[(1, (0, 5), at(1, 9)), (1, (6, 9), at(1, 9)), (2, (6, 9), at(2, 9))]), 0);
-        assert_eq!(judged(&[(1, (0, 5), at(1, 9)), (2, (0, 5), at(1, 9))]), 1);
-        assert_eq!(judged(&[(1, (0, 5), at(1, 9)), (1, (0, 5), at(1, 10))]), 1);
-    }
-
-    #[test]
-    fn versions_follow_real_time_and_the_log() {
-        assert_eq!(judged(&[(1, (0, 5), at(2, 9)), (2, (6, 7), at(1, 8))]), 1);
-        assert_eq!(judged(&[(1, (0, 5), at(2, 9)), (2, (3, 7), at(1, 8))]), 0, "they overlapped");
-        assert_eq!(judged(&[(1, (0, 5), at(2, 9)), (2, (3, 7), at(1, 10))]), 1, "but the log disagrees");
-    }
-
-    #[test]
-    fn a_read_is_not_older_than_earlier_answers() {
-        let mut oracle = Oracle::default();
-        let read = |version| Answered { answer: Answer::Done, at: at(version, 0) };
-        oracle.changed((&CART, 1), (0, 5), &at(3, 9));
-        oracle.read((6, 7), &read(3));
-        oracle.read((4, 7), &read(2));
-        assert_eq!(oracle.violations, [""; 0]);
-        oracle.read((6, 7), &read(2));
-        assert_eq!(oracle.violations.len(), 1);
+        oracle.changed(&request(1), (0, 5), &at(3, 9));
+        oracle.changed(&request(2), (6, 7), &at(3, 0));
+        assert_eq!(oracle.violations, [""; 0], "a version without a position may be another change's");
+        oracle.changed(&request(3), (6, 7), &at(2, 8));
+        oracle.answered_again(&request(1), &at(4, 0));
+        oracle.read((8, 9), &Answered { answer: Answer::Done, at: at(2, 0) });
+        assert_eq!(oracle.violations.len(), 3, "{:#?}", oracle.violations);
     }
 }

@@ -7,6 +7,7 @@ mod goods;
 mod money;
 mod seats;
 mod session;
+mod shares;
 
 use std::{collections::BTreeMap, fmt};
 
@@ -17,7 +18,9 @@ use boxoffice_core::{
     seat::Seat,
     time::Timestamp,
 };
+pub use cart::check as check_cart;
 use serde::{Deserialize, Serialize};
+pub use session::check as check_session;
 
 use crate::{goods::Goods, history::History, house::House};
 
@@ -144,6 +147,13 @@ impl Findings {
         self.breaches.values().sum()
     }
 
+    /// Adds the violations in the server's own audit of an entity.
+    fn add_reported(&mut self, entity: &dyn fmt::Display, violations: &[impl fmt::Display]) {
+        for violation in violations {
+            self.add(Breach::Reported, || format!("{entity}: {violation}"));
+        }
+    }
+
     /// Adds a breach.
     pub fn add(&mut self, breach: Breach, text: impl FnOnce() -> String) {
         *self.breaches.entry(breach).or_default() += 1;
@@ -210,10 +220,10 @@ pub fn check(inventory: RunInventory<'_>, history: &History, audited: &AuditedSt
         ..Findings::default()
     };
     for audit in audited.sessions.values() {
-        session::check(house.seats_of_session(), audit, &mut findings);
+        check_session(house.seats_of_session(), audit, &mut findings);
     }
     for audit in &audited.carts {
-        cart::check(audit, &mut findings);
+        check_cart(audit, &mut findings);
     }
     seats::check(inventory, history, audited, &mut findings);
     goods::check(goods, history, audited, &mut findings);

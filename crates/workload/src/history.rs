@@ -23,30 +23,47 @@ pub struct Span {
     pub returned_us: u64,
 }
 
-/// The outcome of a hold of seats.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HoldOutcome {
-    /// The cart holds the seats.
-    Granted {
-        /// The session's version after the hold, if the answer has it.
-        session_version: Option<u64>,
-        /// When the cart expires, by the server's clock.
-        deadline: Timestamp,
-        /// The sum of the seats' prices, in minor units of the currency.
-        price: i64,
-    },
-    /// The hold was refused. Nothing changed.
+/// The outcome of a call. `A` is what matters of the answer, and `N` what a refusal says besides its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<A, N = ()> {
+    /// The call was granted.
+    Granted(A),
+    /// The call was refused. Nothing changed.
     Refused {
         /// The refusal's code.
         code: u16,
-        /// The seats that the refusal names.
-        named: Vec<TakenSeat>,
+        /// What else it says.
+        more: N,
     },
-    /// The hold may or may not have happened.
+    /// The call may or may not have happened.
     Unknown,
-    /// The server said that the hold did not happen.
+    /// The server said that the call did not happen.
     NotDone,
 }
+
+impl<A, N> Outcome<A, N> {
+    /// The answer, if the call was granted.
+    pub fn granted(&self) -> Option<&A> {
+        match self {
+            Outcome::Granted(answer) => Some(answer),
+            Outcome::Refused { .. } | Outcome::Unknown | Outcome::NotDone => None,
+        }
+    }
+}
+
+/// The answer to a hold of seats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldSeats {
+    /// The session's version after the hold, if the answer has it.
+    pub session_version: Option<u64>,
+    /// When the cart expires, by the server's clock.
+    pub deadline: Timestamp,
+    /// The sum of the seats' prices, in minor units of the currency.
+    pub price: i64,
+}
+
+/// The outcome of a hold of seats, with the seats that a refusal names.
+pub type HoldOutcome = Outcome<HeldSeats, Vec<TakenSeat>>;
 
 /// A hold of seats as the client knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,26 +78,9 @@ pub struct HoldRecord {
     pub outcome: HoldOutcome,
 }
 
-/// The outcome of a hold of units, places or a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GoodsHoldOutcome {
-    /// The cart holds the goods.
-    Granted {
-        /// When the cart expires, by the server's clock.
-        deadline: Timestamp,
-    },
-    /// The hold was refused. Nothing changed.
-    Refused {
-        /// The refusal's code.
-        code: u16,
-        /// The free quantity, if the refusal has it.
-        free: Option<u64>,
-    },
-    /// The hold may or may not have happened.
-    Unknown,
-    /// The server said that the hold did not happen.
-    NotDone,
-}
+/// The outcome of a hold of units, places or a slot: when the cart expires by the server's clock, or the free quantity
+/// if the refusal has it.
+pub type GoodsHoldOutcome = Outcome<Timestamp, Option<u64>>;
 
 /// A hold of units, places or a slot, as the client knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,22 +106,6 @@ pub enum Change {
     Cancel,
 }
 
-/// The outcome of a change of a booking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeOutcome {
-    /// The change is done.
-    Done,
-    /// The change was refused. Nothing changed.
-    Refused {
-        /// The refusal's code.
-        code: u16,
-    },
-    /// The change may or may not have happened.
-    Unknown,
-    /// The server said that the change did not happen.
-    NotDone,
-}
-
 /// A change of a booking as the client knows it. Only one client at a time changes a booking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeRecord {
@@ -134,30 +118,18 @@ pub struct ChangeRecord {
     /// When it was sent and answered.
     pub span: Span,
     /// How it ended.
-    pub outcome: ChangeOutcome,
+    pub outcome: Outcome<()>,
 }
 
-/// The outcome of a checkout.
+/// The answer to a checkout.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CheckoutOutcome {
-    /// The cart became an order.
-    Bought {
-        /// The order's id.
-        order: OrderId,
-        /// The order's total, in minor units of the currency.
-        total: i64,
-        /// The number of each session and its version after the sale, as far as the answer has it.
-        sold: Vec<(u32, u64)>,
-    },
-    /// The checkout was refused. Nothing changed.
-    Refused {
-        /// The refusal's code.
-        code: u16,
-    },
-    /// The checkout may or may not have happened.
-    Unknown,
-    /// The server said that the checkout did not happen.
-    NotDone,
+pub struct Bought {
+    /// The order's id.
+    pub order: OrderId,
+    /// The order's total, in minor units of the currency.
+    pub total: i64,
+    /// The number of each session and its version after the sale, as far as the answer has it.
+    pub sold: Vec<(u32, u64)>,
 }
 
 /// A checkout as the client knows it.
@@ -166,7 +138,7 @@ pub struct CheckoutRecord {
     /// When it was sent and answered.
     pub span: Span,
     /// How it ended.
-    pub outcome: CheckoutOutcome,
+    pub outcome: Outcome<Bought>,
 }
 
 /// A cart as its client knows it.
@@ -204,32 +176,33 @@ impl CartRecord {
 
     /// Whether the client does not know the outcome of one of the cart's requests.
     pub fn has_unknown(&self) -> bool {
-        self.holds.iter().any(|hold| hold.outcome == HoldOutcome::Unknown)
-            || self.goods_holds.iter().any(|hold| hold.outcome == GoodsHoldOutcome::Unknown)
-            || self.checkout.as_ref().is_some_and(|checkout| checkout.outcome == CheckoutOutcome::Unknown)
+        self.holds.iter().any(|hold| hold.outcome == Outcome::Unknown)
+            || self.goods_holds.iter().any(|hold| hold.outcome == Outcome::Unknown)
+            || self.checkout_outcome() == Some(&Outcome::Unknown)
     }
 
-    /// The order, if an answer named one.
-    pub fn order(&self) -> Option<OrderId> {
-        match self.checkout.as_ref()?.outcome {
-            CheckoutOutcome::Bought { order, .. } => Some(order),
-            CheckoutOutcome::Refused { .. } | CheckoutOutcome::Unknown | CheckoutOutcome::NotDone => None,
-        }
+    /// The outcome of the checkout, if the client requested one.
+    pub fn checkout_outcome(&self) -> Option<&Outcome<Bought>> {
+        self.checkout.as_ref().map(|checkout| &checkout.outcome)
+    }
+
+    /// The answer to the checkout, if it was granted.
+    pub fn bought(&self) -> Option<&Bought> {
+        self.checkout_outcome()?.granted()
     }
 
     /// Whether the cart's payment was declined, so that everything it held was released.
     pub fn is_declined(&self) -> bool {
-        let outcome = self.checkout.as_ref().map(|checkout| &checkout.outcome);
-        matches!(outcome, Some(CheckoutOutcome::Refused { code: PAYMENT_DECLINED }))
+        matches!(self.checkout_outcome(), Some(Outcome::Refused { code: PAYMENT_DECLINED, .. }))
     }
 
     /// Whether the cart may be in this state long after its last request, as far as the client knows.
     pub fn may_be(&self, state: CartState) -> bool {
-        match self.checkout.as_ref().map(|checkout| &checkout.outcome) {
-            Some(CheckoutOutcome::Bought { .. }) => state == CartState::Done,
-            Some(CheckoutOutcome::Unknown) => state != CartState::Canceled || self.gateway,
-            Some(CheckoutOutcome::Refused { code: PAYMENT_DECLINED }) => state == CartState::Canceled,
-            Some(CheckoutOutcome::Refused { .. } | CheckoutOutcome::NotDone) | None => {
+        match self.checkout_outcome() {
+            Some(Outcome::Granted(_)) => state == CartState::Done,
+            Some(Outcome::Unknown) => state != CartState::Canceled || self.gateway,
+            Some(Outcome::Refused { code: PAYMENT_DECLINED, .. }) => state == CartState::Canceled,
+            Some(Outcome::Refused { .. } | Outcome::NotDone) | None => {
                 matches!(state, CartState::Active | CartState::Expired)
             }
         }

@@ -3,7 +3,7 @@
 //!
 //! All functions are pure. The same seed gives the same run.
 
-// In reading order: what is sold, the plan of the flows, the answers, the check.
+// In reading order: what is sold, the plan of the flows, the answers, the checks.
 pub mod goods;
 pub mod house;
 
@@ -12,5 +12,6 @@ pub mod flow;
 pub mod history;
 pub mod run_seed;
 
+pub mod calls;
 pub mod check;
 pub mod statistics;

@@ -1,5 +1,4 @@
-//! What was granted, held against itself and against what the nodes say happened: each change of a session has a version of its
-//! own, and who asks after an answer is told a later one.
+//! What was granted, held against what the nodes say happened.
 //!
 //! What is asked again (by the client, or by a cart of a session) is answered as it was the first time. So a version that was
 //! told is that of the change; which change has which version, histories say.
@@ -9,42 +8,12 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::common::{Granted, Port, Record, Theatre};
+use crate::common::{Port, Record, Theatre};
 
 /// What happened to an entity, by version.
 type History = BTreeMap<u64, (String, String)>;
 
 impl Record {
-    /// A request that began after an answer got no earlier version than that answer.
-    ///
-    /// # Panics
-    /// If not.
-    pub(crate) fn check_order(&self) {
-        let mut entities: BTreeMap<&str, Vec<(u64, &Granted)>> = BTreeMap::new();
-        for granted in &self.granted {
-            for (entity, version) in &granted.at {
-                entities.entry(entity).or_default().push((*version, granted));
-            }
-        }
-        for (entity, mut changes) in entities {
-            changes.sort_by_key(|(version, _)| *version);
-            // Of all that were told a later version: the one who was answered first.
-            let mut first: Option<(u64, &Granted)> = None;
-            for told in changes.chunk_by(|one, other| one.0 == other.0).rev() {
-                for (version, granted) in told {
-                    if let Some((later, of)) = first {
-                        assert!(
-                            of.answered >= granted.called,
-                            "{entity}: {later} was told before {version} was asked for: {of:?} {granted:?}"
-                        );
-                    }
-                }
-                let earliest = told.iter().copied().chain(first).min_by_key(|(_, granted)| granted.answered);
-                first = earliest;
-            }
-        }
-    }
-
     /// Every hold and sale that was granted happened, at a version of its own, which is the one that was told.
     ///
     /// # Panics
@@ -53,31 +22,27 @@ impl Record {
         for session in &theatre.sessions {
             let entity = format!("session/{session}");
             let Some(history) = history(port, &entity).await else { continue };
-            for granted in self.granted.iter().filter(|granted| granted.at.contains_key(&entity)) {
-                let word = match granted.op {
+            for (told, request) in self.calls.changes(&entity) {
+                let word = match request.op {
                     "cart.hold_seats" | "cart.hold_best" | "cart.hold_all" => "held",
                     "cart.checkout" => "sold",
                     _ => continue,
                 };
-                let told = granted.at[&entity];
-                let cart = granted.at.keys().find_map(|entity| entity.strip_prefix("cart/")).expect("a cart");
-                let by = format!("cart {cart} ");
+                let by = format!("cart {} ", request.cart.as_ref().expect("a cart"));
                 let own = history.get(&told).is_some_and(|(event, details)| event == word && details.contains(&by));
-                assert!(own, "{granted:?} was granted; that is not what happened to {entity} at {told}: {history:#?}");
+                assert!(own, "{request:?} was granted; that is not what happened to {entity} at {told}: {history:#?}");
             }
             // A later version cannot be told before it is there.
             let last = history.last_key_value().map_or(0, |(version, _)| *version);
-            let told = self.versions.get(&entity).copied().unwrap_or_default();
+            let told = self.calls.highest(&entity);
             assert!(told <= last, "{entity} is at {last}, {told} was told");
         }
     }
 
     /// The longest time between two answers that granted something, since then, in milliseconds.
     pub(crate) fn longest_gap_ms(&self, since: Instant) -> u128 {
-        let mut times: Vec<_> = self.granted.iter().map(|granted| granted.answered).collect();
-        times.retain(|time| *time >= since.into_std());
-        times.sort();
-        times.windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).max().unwrap_or_default()
+        let since = self.granted.partition_point(|time| *time < since.into_std());
+        self.granted[since..].windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).max().unwrap_or_default()
     }
 }
 

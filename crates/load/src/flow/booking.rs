@@ -1,14 +1,14 @@
 //! A flow that makes, moves or cancels a booking without a cart.
 
-use boxoffice_client::{Client, Error, When};
+use boxoffice_client::{Client, When};
 use boxoffice_workload::{
     arrival::FlowNumber,
     goods::Slot,
-    history::{Change, ChangeOutcome, ChangeRecord, Span},
+    history::{Change, ChangeRecord, Outcome, Span},
 };
 use rand::Rng;
 
-use super::{Flow, FlowOutcome, outcome_of};
+use super::{Flow, FlowOutcome, call_outcome, outcome_of};
 use crate::run_context::RunContext;
 
 /// The first flows compete: several of them want the same time. Each later flow makes a random change.
@@ -66,18 +66,13 @@ async fn send(
         Change::Cancel => client.resource_cancel(&resource_id, &booking_id, false).await.map(drop),
     };
     let span = Span { called_us, returned_us: context.now_us() };
-    let outcome = match &answer {
-        Ok(()) => ChangeOutcome::Done,
-        Err(Error::Refused(no)) => ChangeOutcome::Refused { code: no.code },
-        Err(error) if error.may_have_happened() => ChangeOutcome::Unknown,
-        Err(_) => ChangeOutcome::NotDone,
-    };
+    let outcome = call_outcome(&answer, |()| (), |_| ());
     flow.changes.push(ChangeRecord { resource, booking, change, span, outcome });
     let exists = match (change, outcome) {
-        (Change::Reserve(_), outcome) => outcome == ChangeOutcome::Done,
-        (Change::Cancel, outcome) => matches!(outcome, ChangeOutcome::NotDone | ChangeOutcome::Refused { .. }),
+        (Change::Reserve(_), outcome) => outcome == Outcome::Granted(()),
+        (Change::Cancel, outcome) => matches!(outcome, Outcome::NotDone | Outcome::Refused { .. }),
         // After a move with an unknown outcome the booking's time is unknown, so no flow changes it again.
-        (Change::Move(_), outcome) => outcome != ChangeOutcome::Unknown,
+        (Change::Move(_), outcome) => outcome != Outcome::Unknown,
     };
     if exists {
         context.bookings.put(resource, booking);

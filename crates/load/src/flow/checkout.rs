@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use boxoffice_client::{Cart, Error, OrderView, Reply, gateway, recorded};
 use boxoffice_core::payment::OnDecline;
-use boxoffice_workload::history::{CheckoutOutcome, CheckoutRecord, HoldOutcome, Span};
+use boxoffice_workload::history::{Bought, CheckoutRecord, Outcome, Span};
 
-use super::{Flow, FlowOutcome, outcome_of, version_of};
+use super::{Flow, FlowOutcome, call_outcome, outcome_of, version_of};
 use crate::{run_context::RunContext, scenario::GatewaySpec};
 
 /// The code of the refusal `payment_pending`.
@@ -23,17 +23,26 @@ pub(super) async fn check_out(context: &RunContext, cart: &Cart, flow: &mut Flow
         Some(spec) => pay_through_gateway(cart, spec).await,
     };
     let span = Span { called_us, returned_us: context.now_us() };
-    let (checkout, end) = match bought {
-        Ok(reply) => {
-            flow.note_version(&reply);
-            let order = &reply.value.order;
-            let sold = sold_versions(context, flow, &reply);
-            (CheckoutOutcome::Bought { order: order.id, total: order.total.amount, sold }, FlowOutcome::Done)
+    if let Ok(reply) = &bought {
+        flow.note_version(reply);
+    }
+    let (outcome, end) = match &bought {
+        Err(error) if is_pending(error) => (Outcome::Unknown, FlowOutcome::Failed("payment pending".into())),
+        _ => {
+            let answer = |reply: &Reply<OrderView>| {
+                let order = &reply.value.order;
+                Bought { order: order.id, total: order.total.amount, sold: sold_versions(context, flow, reply) }
+            };
+            (call_outcome(&bought, answer, |_| ()), bought.as_ref().err().map_or(FlowOutcome::Done, outcome_of))
         }
-        Err(error) => not_bought(&error),
     };
-    flow.record.checkout = Some(CheckoutRecord { span, outcome: checkout });
+    flow.record.checkout = Some(CheckoutRecord { span, outcome });
     end
+}
+
+/// Whether the payment is not decided yet.
+fn is_pending(error: &Error) -> bool {
+    error.refusal().is_some_and(|no| no.code == PAYMENT_PENDING)
 }
 
 /// Checks out, and asks for the outcome until the payment is no longer pending or the scenario's patience ends.
@@ -43,8 +52,7 @@ async fn pay_through_gateway(cart: &Cart, spec: &GatewaySpec) -> Result<Reply<Or
     let begun = Instant::now();
     loop {
         let answer = cart.checkout(gateway("ok", Some(OnDecline::Release)), None).await;
-        let pending = matches!(&answer, Err(Error::Refused(no)) if no.code == PAYMENT_PENDING);
-        if !pending || begun.elapsed() >= Duration::from_millis(spec.patience_ms) {
+        if !answer.as_ref().is_err_and(is_pending) || begun.elapsed() >= Duration::from_millis(spec.patience_ms) {
             return answer;
         }
         tokio::time::sleep(POLL_PAYMENT_EVERY).await;
@@ -54,21 +62,7 @@ async fn pay_through_gateway(cart: &Cart, spec: &GatewaySpec) -> Result<Reply<Or
 /// The sessions of a sale, each with its version in the answer.
 fn sold_versions(context: &RunContext, flow: &Flow, reply: &Reply<OrderView>) -> Vec<(u32, u64)> {
     let Some(picker) = &context.picker else { return Vec::new() };
-    let held = flow.record.holds.iter().filter(|hold| matches!(hold.outcome, HoldOutcome::Granted { .. }));
+    let held = flow.record.holds.iter().filter(|hold| hold.outcome.granted().is_some());
     let version = |session: u32| version_of(&reply.at, &picker.house().session_id(session));
     held.filter_map(|hold| Some((hold.session, version(hold.session)?))).collect()
-}
-
-fn not_bought(error: &Error) -> (CheckoutOutcome, FlowOutcome) {
-    let checkout = match error {
-        Error::Refused(no) if no.code == PAYMENT_PENDING => CheckoutOutcome::Unknown,
-        Error::Refused(no) => CheckoutOutcome::Refused { code: no.code },
-        error if error.may_have_happened() => CheckoutOutcome::Unknown,
-        _ => CheckoutOutcome::NotDone,
-    };
-    let end = match checkout {
-        CheckoutOutcome::Unknown if error.refusal().is_some() => FlowOutcome::Failed("payment pending".into()),
-        _ => outcome_of(error),
-    };
-    (checkout, end)
 }

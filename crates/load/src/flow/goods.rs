@@ -1,14 +1,15 @@
 //! Flows that buy units of products, places in areas, or a slot of a resource.
 
 use boxoffice_client::{Cart, Error, Held, Reply};
+use boxoffice_wire::reply::No;
 use boxoffice_workload::{
     arrival::FlowNumber,
     goods::Good,
-    history::{GoodsHoldOutcome, GoodsHoldRecord, Span},
+    history::{GoodsHoldRecord, Span},
 };
 use rand::{Rng, seq::index};
 
-use super::{Flow, FlowOutcome, checkout::check_out, outcome_of};
+use super::{Flow, FlowOutcome, call_outcome, checkout::check_out, outcome_of};
 use crate::{
     run_context::RunContext,
     scenario::{CartSpec, ProductPick, ShopSpec},
@@ -143,15 +144,8 @@ async fn take(context: &RunContext, cart: &Cart, good: Good, quantity: u32) -> (
         }
     };
     let span = Span { called_us, returned_us: context.now_us() };
-    let outcome = match &answer {
-        Ok(reply) => GoodsHoldOutcome::Granted { deadline: reply.value.deadline },
-        Err(Error::Refused(no)) => {
-            let short = no.shortages.first().map(|short| short.free);
-            GoodsHoldOutcome::Refused { code: no.code, free: short.or(no.free.map(u64::from)) }
-        }
-        Err(error) if error.may_have_happened() => GoodsHoldOutcome::Unknown,
-        Err(_) => GoodsHoldOutcome::NotDone,
-    };
+    let free = |no: &No| no.shortages.first().map(|short| short.free).or(no.free.map(u64::from));
+    let outcome = call_outcome(&answer, |reply| reply.value.deadline, free);
     (GoodsHoldRecord { good, quantity, span, outcome }, answer)
 }
 

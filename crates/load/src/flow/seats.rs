@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use boxoffice_client::{Cart, Error, Held, Reply};
+use boxoffice_client::{At, Cart, Error, Held, Reply};
 use boxoffice_core::{id::Id, refusal::TakenSeat};
+use boxoffice_wire::reply::No;
 use boxoffice_workload::{
     arrival::FlowNumber,
     flow::{Choice, Picker},
-    history::{HoldOutcome, HoldRecord, Span},
+    history::{HeldSeats, HoldOutcome, HoldRecord, Span},
 };
 
-use super::{Flow, FlowOutcome, checkout::check_out, outcome_of, version_of};
+use super::{Flow, FlowOutcome, call_outcome, checkout::check_out, outcome_of, version_of};
 use crate::{run_context::RunContext, scenario::FlowSpec, seat_blocks::SeatBlockPool};
 
 /// Opens a cart, holds seats, and buys or abandons them. A flow with a block then reports its outcome to the pool.
@@ -114,20 +115,19 @@ fn choose(
 }
 
 fn hold_outcome(held: &Result<Reply<Held>, Error>, session: &Id) -> HoldOutcome {
-    match held {
-        Ok(reply) => {
-            let seats = reply.value.lines.iter().flat_map(|line| line.content.seats());
-            HoldOutcome::Granted {
-                session_version: version_of(&reply.at, session),
-                deadline: reply.value.deadline,
-                price: seats.map(|seat| seat.price).sum(),
-            }
-        }
-        Err(Error::Refused(no)) => {
-            let named = no.seats.iter().zip(&no.states).map(|(&seat, &state)| TakenSeat { seat, state });
-            HoldOutcome::Refused { code: no.code, named: named.collect() }
-        }
-        Err(error) if error.may_have_happened() => HoldOutcome::Unknown,
-        Err(_) => HoldOutcome::NotDone,
+    let named = |no: &No| {
+        let named = no.seats.iter().zip(&no.states).map(|(&seat, &state)| TakenSeat { seat, state });
+        named.collect()
+    };
+    call_outcome(held, |reply| held_seats(&reply.value, &reply.at, session), named)
+}
+
+/// What the history keeps of a granted hold.
+pub(crate) fn held_seats(held: &Held, at: &[At], session: &Id) -> HeldSeats {
+    let seats = held.lines.iter().flat_map(|line| line.content.seats());
+    HeldSeats {
+        session_version: version_of(at, session),
+        deadline: held.deadline,
+        price: seats.map(|seat| seat.price).sum(),
     }
 }

@@ -1,7 +1,7 @@
 //! Which shards took part in the requests of a flow.
 
 use boxoffice_client::{CartId, Entity};
-use boxoffice_workload::history::{ChangeOutcome, CheckoutOutcome, GoodsHoldOutcome, HoldOutcome, Span};
+use boxoffice_workload::history::Span;
 
 use super::Flow;
 use crate::run_context::RunContext;
@@ -19,19 +19,19 @@ impl Flow {
         {
             successes.push((cart, span));
         }
-        for hold in record.holds.iter().filter(|hold| matches!(hold.outcome, HoldOutcome::Granted { .. })) {
+        for hold in record.holds.iter().filter(|hold| hold.outcome.granted().is_some()) {
             successes.push((cart, hold.span));
             successes.extend(shard_of_session(context, hold.session).map(|shard| (shard, hold.span)));
         }
-        for take in record.goods_holds.iter().filter(|take| matches!(take.outcome, GoodsHoldOutcome::Granted { .. })) {
+        for take in record.goods_holds.iter().filter(|take| take.outcome.granted().is_some()) {
             successes.push((cart, take.span));
             successes.push((context.live_stats.shard_of(&context.goods.entity(take.good)), take.span));
         }
-        for change in self.changes.iter().filter(|change| change.outcome == ChangeOutcome::Done) {
+        for change in self.changes.iter().filter(|change| change.outcome.granted().is_some()) {
             successes.push((shard_of_resource(context, change.resource), change.span));
         }
         if let Some(checkout) = &record.checkout
-            && matches!(checkout.outcome, CheckoutOutcome::Bought { .. })
+            && checkout.outcome.granted().is_some()
         {
             successes.push((cart, checkout.span));
         }

@@ -6,12 +6,12 @@ use boxoffice_wire::{Encoding, Op, body, reply::request};
 use boxoffice_workload::{
     arrival::FlowNumber,
     flow::Choice,
-    history::{CartRecord, CheckoutOutcome, CheckoutRecord, HoldOutcome, HoldRecord, Span},
+    history::{Bought, CartRecord, CheckoutRecord, HoldOutcome, HoldRecord, Outcome, Span},
 };
 use bytes::BytesMut;
 
 use crate::{
-    flow::{Flow, FlowOutcome, OUTCOME_UNKNOWN, version_of},
+    flow::{Flow, FlowOutcome, OUTCOME_UNKNOWN, held_seats, version_of},
     run_context::RunContext,
 };
 
@@ -114,13 +114,7 @@ impl Purchase {
         self.note_version(at);
         let picker = context.picker.as_ref().expect("the picker existed when the purchase began");
         let session = picker.house().session_id(self.choice.session);
-        let seats = held.lines.iter().flat_map(|line| line.content.seats());
-        let outcome = HoldOutcome::Granted {
-            session_version: version_of(at, &session),
-            deadline: held.deadline,
-            price: seats.map(|seat| seat.price).sum(),
-        };
-        self.note_hold(outcome, now_us);
+        self.note_hold(Outcome::Granted(held_seats(held, at, &session)), now_us);
         self.step = Step::Checkout;
     }
 
@@ -132,15 +126,15 @@ impl Purchase {
         let version = version_of(at, &picker.house().session_id(session));
         let sold = version.map(|version| (session, version)).into_iter().collect();
         let order = &view.order;
-        self.note_checkout(CheckoutOutcome::Bought { order: order.id, total: order.total.amount, sold }, now_us);
+        self.note_checkout(Outcome::Granted(Bought { order: order.id, total: order.total.amount, sold }), now_us);
         self.end(FlowOutcome::Done, now_us);
     }
 
     /// The last request was finally refused, with this code and name.
     pub(super) fn refused(&mut self, code: u16, name: &str, now_us: u64) {
         match self.step {
-            Step::Hold => self.note_hold(HoldOutcome::Refused { code, named: Vec::new() }, now_us),
-            Step::Checkout => self.note_checkout(CheckoutOutcome::Refused { code }, now_us),
+            Step::Hold => self.note_hold(Outcome::Refused { code, more: Vec::new() }, now_us),
+            Step::Checkout => self.note_checkout(Outcome::Refused { code, more: () }, now_us),
         }
         self.end(FlowOutcome::Refused(name.into()), now_us);
     }
@@ -148,10 +142,10 @@ impl Purchase {
     /// The client gives up. The outcome of its last request is unknown, or the request certainly did not happen.
     pub(super) fn gave_up(&mut self, is_unknown: bool, now_us: u64) {
         match (self.step, is_unknown) {
-            (Step::Hold, true) => self.note_hold(HoldOutcome::Unknown, now_us),
-            (Step::Hold, false) => self.note_hold(HoldOutcome::NotDone, now_us),
-            (Step::Checkout, true) => self.note_checkout(CheckoutOutcome::Unknown, now_us),
-            (Step::Checkout, false) => self.note_checkout(CheckoutOutcome::NotDone, now_us),
+            (Step::Hold, true) => self.note_hold(Outcome::Unknown, now_us),
+            (Step::Hold, false) => self.note_hold(Outcome::NotDone, now_us),
+            (Step::Checkout, true) => self.note_checkout(Outcome::Unknown, now_us),
+            (Step::Checkout, false) => self.note_checkout(Outcome::NotDone, now_us),
         }
         self.end(FlowOutcome::Failed(if is_unknown { OUTCOME_UNKNOWN } else { "busy" }.into()), now_us);
     }
@@ -162,7 +156,7 @@ impl Purchase {
         self.flow.record.holds.push(HoldRecord { session, seats, span, outcome });
     }
 
-    fn note_checkout(&mut self, outcome: CheckoutOutcome, now_us: u64) {
+    fn note_checkout(&mut self, outcome: Outcome<Bought>, now_us: u64) {
         let span = Span { called_us: self.called_us, returned_us: now_us };
         self.flow.record.checkout = Some(CheckoutRecord { span, outcome });
     }

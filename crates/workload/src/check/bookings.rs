@@ -7,7 +7,7 @@ use boxoffice_core::answer::{BookingState, BookingView};
 use super::{AuditedState, Breach, Findings};
 use crate::{
     goods::{Good, Goods, Slot},
-    history::{Change, ChangeOutcome, ChangeRecord, GoodsHoldOutcome, History, Span},
+    history::{Change, ChangeRecord, History, Outcome, Span},
 };
 
 /// The code of `slot_taken`.
@@ -53,11 +53,11 @@ fn check_list(goods: &Goods, changes: &[&ChangeRecord], listed: &[BookingView], 
             Change::Cancel => None,
         };
         match change.outcome {
-            ChangeOutcome::Done => *slots = [after].into(),
-            ChangeOutcome::Unknown => {
+            Outcome::Granted(()) => *slots = [after].into(),
+            Outcome::Unknown => {
                 slots.insert(after);
             }
-            ChangeOutcome::Refused { .. } | ChangeOutcome::NotDone => {}
+            Outcome::Refused { .. } | Outcome::NotDone => {}
         }
     }
     for booking in listed.iter().filter(|booking| booking.state == BookingState::Reserved) {
@@ -93,8 +93,8 @@ fn claims(history: &History) -> BTreeMap<u32, Vec<Claim>> {
     // The resource and index of each booking's latest claim, which the next change ends.
     let mut latest: BTreeMap<u32, (u32, usize)> = BTreeMap::new();
     for change in &history.changes {
-        let happened = change.outcome == ChangeOutcome::Done;
-        if !happened && change.outcome != ChangeOutcome::Unknown {
+        let happened = change.outcome == Outcome::Granted(());
+        if !happened && change.outcome != Outcome::Unknown {
             continue;
         }
         if happened
@@ -112,9 +112,7 @@ fn claims(history: &History) -> BTreeMap<u32, Vec<Claim>> {
         }
     }
     for hold in history.carts.iter().flat_map(|cart| &cart.goods_holds) {
-        if let (Good::Slot { resource, slot }, GoodsHoldOutcome::Granted { .. } | GoodsHoldOutcome::Unknown) =
-            (hold.good, hold.outcome)
-        {
+        if let (Good::Slot { resource, slot }, Outcome::Granted(_) | Outcome::Unknown) = (hold.good, hold.outcome) {
             let claim = Claim { slot, from_us: hold.span.called_us, to_us: u64::MAX };
             claims.entry(resource).or_default().push(claim);
         }
@@ -125,16 +123,14 @@ fn claims(history: &History) -> BTreeMap<u32, Vec<Claim>> {
 /// Checks that every refused slot overlaps a slot that a client may have had at that time.
 fn check_refusals(history: &History, claims: &BTreeMap<u32, Vec<Claim>>, findings: &mut Findings) {
     let changes = history.changes.iter().filter_map(|change| match (change.change, change.outcome) {
-        (Change::Reserve(slot) | Change::Move(slot), ChangeOutcome::Refused { code: SLOT_TAKEN }) => {
+        (Change::Reserve(slot) | Change::Move(slot), Outcome::Refused { code: SLOT_TAKEN, .. }) => {
             Some((change.resource, slot, change.span))
         }
         (Change::Reserve(_) | Change::Move(_) | Change::Cancel, _) => None,
     });
     let holds = history.carts.iter().flat_map(|cart| &cart.goods_holds);
     let holds = holds.filter_map(|hold| match (hold.good, hold.outcome) {
-        (Good::Slot { resource, slot }, GoodsHoldOutcome::Refused { code: SLOT_TAKEN, .. }) => {
-            Some((resource, slot, hold.span))
-        }
+        (Good::Slot { resource, slot }, Outcome::Refused { code: SLOT_TAKEN, .. }) => Some((resource, slot, hold.span)),
         (Good::Slot { .. } | Good::Product(_) | Good::Area { .. }, _) => None,
     });
     for (resource, slot, Span { called_us, returned_us }) in changes.chain(holds) {

@@ -5,11 +5,9 @@ use boxoffice_core::answer::{CartAudit, CartState};
 use super::{Breach, Findings};
 
 /// Checks one cart.
-pub(super) fn check(audit: &CartAudit, findings: &mut Findings) {
+pub fn check(audit: &CartAudit, findings: &mut Findings) {
     let cart = &audit.cart;
-    for violation in &audit.violations {
-        findings.add(Breach::Reported, || format!("cart {}: {violation}", cart.id));
-    }
+    findings.add_reported(&format_args!("cart {}", cart.id), &audit.violations);
     if cart.order.is_some() != (cart.state == CartState::Done) {
         findings.add(Breach::WrongState, || {
             format!("cart {} is {}, but its order is {:?}", cart.id, cart.state.as_str(), cart.order)

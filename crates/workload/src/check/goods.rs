@@ -7,13 +7,15 @@ use std::collections::BTreeMap;
 use boxoffice_core::{
     answer::{CartAudit, CartState, HoldView, SaleView},
     id::CartId,
-    portion::Portion,
 };
 
-use super::{AuditedState, Breach, Findings};
+use super::{
+    AuditedState, Breach, Findings,
+    shares::{self, Share},
+};
 use crate::{
     goods::{Good, Goods, Owner, good_of_portion},
-    history::{CartRecord, CheckoutOutcome, GoodsHoldOutcome, GoodsHoldRecord, History},
+    history::{CartRecord, GoodsHoldRecord, History, Outcome},
 };
 
 /// The codes of `not_enough_places` and `out_of_stock`.
@@ -36,23 +38,28 @@ pub(super) fn check(goods: &Goods, history: &History, audited: &AuditedState, fi
     };
     for (&product, audit) in &audited.products {
         add(Owner::Product(product), &audit.holds, &audit.sales);
+        findings.add_reported(&audit.product, &audit.violations);
     }
     for (&arena, audit) in &audited.arenas {
         add(Owner::Arena(arena), &audit.holds, &audit.sales);
+        findings.add_reported(&audit.session, &audit.violations);
     }
     for (&resource, (audit, _)) in &audited.resources {
         add(Owner::Resource(resource), &audit.holds, &audit.sales);
+        findings.add_reported(&audit.resource, &audit.violations);
     }
-    check_counts(goods, audited, findings);
+    let mut totals: BTreeMap<Good, Actual> = BTreeMap::new();
     for (&(good, cart), actual) in &actual {
         findings.units_sold += actual.sold;
         findings.units_held += actual.held;
-        if let Good::Slot { .. } = good
-            && actual.sold + actual.held > 1
-        {
+        let total = totals.entry(good).or_default();
+        total.sold += actual.sold;
+        total.held += actual.held;
+        if matches!(good, Good::Slot { .. }) && actual.sold + actual.held > 1 {
             findings.add(Breach::Twice, || format!("cart {cart} has {good:?} more than once"));
         }
     }
+    check_counts(goods, audited, &totals, findings);
 
     let is_audited = |good: Good| match good {
         Good::Product(product) => audited.products.contains_key(&product),
@@ -66,7 +73,12 @@ pub(super) fn check(goods: &Goods, history: &History, audited: &AuditedState, fi
         for (&good, expected) in &by_good {
             if is_audited(good) {
                 let actual = actual.remove(&(good, record.cart)).unwrap_or_default();
-                check_cart(goods, record, good, *expected, actual, findings);
+                let text = || {
+                    let (entity, cart, granted) = (goods.entity(good), record.cart, expected.granted);
+                    format!("cart {cart} was granted {granted} of {good:?}; {entity} has {actual:?} for it")
+                };
+                let (held, sold) = (expected.share(actual.held), expected.share(actual.sold));
+                shares::check(record, (held, sold, expected.must_exist), &text, findings);
             }
             *ever_granted.entry(good).or_default() += expected.granted + expected.unknown;
         }
@@ -111,121 +123,44 @@ impl Expected {
         for hold in &record.goods_holds {
             let expected = by_good.entry(hold.good).or_default();
             match hold.outcome {
-                GoodsHoldOutcome::Granted { deadline } => {
+                Outcome::Granted(deadline) => {
                     expected.granted += u64::from(hold.quantity);
                     expected.must_exist |= deadline > audited.at;
                 }
-                GoodsHoldOutcome::Unknown => expected.unknown += u64::from(hold.quantity),
-                GoodsHoldOutcome::Refused { .. } | GoodsHoldOutcome::NotDone => {}
+                Outcome::Unknown => expected.unknown += u64::from(hold.quantity),
+                Outcome::Refused { .. } | Outcome::NotDone => {}
             }
         }
         by_good
     }
 
-    /// Whether this quantity agrees with the answers.
-    fn allows(&self, quantity: u64) -> bool {
-        (self.granted..=self.granted + self.unknown).contains(&quantity)
+    /// Compares a quantity with the answers.
+    fn share(&self, quantity: u64) -> Share {
+        Share {
+            is_empty: quantity == 0,
+            lacks: quantity < self.granted,
+            exceeds: quantity > self.granted + self.unknown,
+        }
     }
 }
 
 /// P1: the free, held and sold quantities add up, and agree with the holds and sales.
-fn check_counts(goods: &Goods, audited: &AuditedState, findings: &mut Findings) {
-    let sum = |portions: &mut dyn Iterator<Item = &Portion>| -> u64 {
-        portions.map(|portion| u64::from(portion.quantity())).sum()
-    };
-    for audit in audited.products.values() {
-        let counts = audit.counts;
-        findings.units_free += counts.free;
-        let held = sum(&mut audit.holds.iter().map(|hold| &hold.portion));
-        let sold = sum(&mut audit.sales.iter().map(|sale| &sale.portion));
-        let adds_up = counts.free + counts.held + counts.sold == goods.stock;
-        if !adds_up || (counts.held, counts.sold) != (held, sold) {
+fn check_counts(goods: &Goods, audited: &AuditedState, totals: &BTreeMap<Good, Actual>, findings: &mut Findings) {
+    let mut check = |good: Good, counts: [u64; 3]| {
+        findings.units_free += counts[0];
+        let (all, total) = (goods.capacity(good), totals.get(&good).copied().unwrap_or_default());
+        if counts.iter().sum::<u64>() != all || counts[1..] != [total.held, total.sold] {
             findings.add(Breach::Miscounted, || {
-                let (product, stock) = (&audit.product, goods.stock);
-                format!(
-                    "the counts of product {product} of {stock} units are {counts:?}, but its holds have {held} and its \
-                     sales {sold}"
-                )
+                format!("the counts of {all} of {good:?} are {counts:?}, but its holds and sales have {total:?}")
             });
         }
-        add_reported(&audit.product, &audit.violations, findings);
+    };
+    for (&product, audit) in &audited.products {
+        check(Good::Product(product), [audit.counts.free, audit.counts.held, audit.counts.sold]);
     }
     for (&arena, audit) in &audited.arenas {
-        for (number, counts) in audit.areas.iter().enumerate() {
-            let is_in_area = |portion: &&Portion| {
-                let good = good_of_portion(portion, Owner::Arena(arena));
-                good == Some(Good::Area { arena, area: number as u32 })
-            };
-            findings.units_free += u64::from(counts.free);
-            let held = sum(&mut audit.holds.iter().map(|hold| &hold.portion).filter(is_in_area));
-            let sold = sum(&mut audit.sales.iter().map(|sale| &sale.portion).filter(is_in_area));
-            let adds_up = counts.free + counts.held + counts.sold == goods.capacity;
-            if !adds_up || (u64::from(counts.held), u64::from(counts.sold)) != (held, sold) {
-                findings.add(Breach::Miscounted, || {
-                    let session = &audit.session;
-                    format!("the counts of {session} are {counts:?}, but its holds have {held} and its sales {sold}")
-                });
-            }
-        }
-        add_reported(&audit.session, &audit.violations, findings);
-    }
-    for (audit, _) in audited.resources.values() {
-        add_reported(&audit.resource, &audit.violations, findings);
-    }
-}
-
-/// Adds the violations that a server's audit reports.
-fn add_reported(entity: &impl std::fmt::Display, violations: &[impl std::fmt::Display], findings: &mut Findings) {
-    for violation in violations {
-        findings.add(Breach::Reported, || format!("{entity}: {violation}"));
-    }
-}
-
-/// Compares what an entity has for one cart with the client's answers.
-fn check_cart(
-    goods: &Goods,
-    record: &CartRecord,
-    good: Good,
-    expected: Expected,
-    actual: Actual,
-    findings: &mut Findings,
-) {
-    let (entity, granted) = (goods.entity(good), expected.granted);
-    let text = || format!("cart {} was granted {granted} of {good:?}; {entity} has {actual:?} for it", record.cart);
-    match record.checkout.as_ref().map(|checkout| &checkout.outcome) {
-        Some(CheckoutOutcome::Bought { .. }) => {
-            if actual.sold == 0 && granted > 0 && expected.allows(actual.held) {
-                findings.add(Breach::Unsettled, || format!("{}; the cart bought them, but they are not sold", text()));
-            } else if !expected.allows(actual.sold) {
-                let breach = if actual.sold < granted { Breach::Lost } else { Breach::Unexplained };
-                findings.add(breach, || format!("{}; the cart bought them", text()));
-            } else if actual.held > 0 {
-                findings.add(Breach::Unexplained, || format!("{}; the cart is done", text()));
-            }
-        }
-        Some(CheckoutOutcome::Unknown) => {
-            // A payment with an unknown outcome may have been declined. Everything was released then.
-            let is_gone = actual == Actual::default() && (!expected.must_exist || record.gateway);
-            let is_whole = is_gone
-                || (actual.sold == 0 && expected.allows(actual.held))
-                || (actual.held == 0 && expected.allows(actual.sold));
-            if !is_whole {
-                findings.add(Breach::Lost, || format!("{}; the cart may have bought them", text()));
-            }
-        }
-        Some(CheckoutOutcome::Refused { .. } | CheckoutOutcome::NotDone) | None => {
-            if actual.sold > 0 {
-                findings.add(Breach::Unexplained, || format!("{}; the cart did not buy", text()));
-            }
-            if record.is_declined() {
-                if actual.held > 0 {
-                    findings.add(Breach::Unsettled, || format!("{}; the cart's payment was declined", text()));
-                }
-            } else if expected.must_exist && actual.held < granted {
-                findings.add(Breach::Lost, text);
-            } else if actual.held > granted + expected.unknown {
-                findings.add(Breach::Unexplained, text);
-            }
+        for (area, counts) in (0..).zip(&audit.areas) {
+            check(Good::Area { arena, area }, [counts.free, counts.held, counts.sold].map(u64::from));
         }
     }
 }
@@ -239,7 +174,7 @@ fn check_refusal(
     ever_granted: &BTreeMap<Good, u64>,
     findings: &mut Findings,
 ) {
-    let GoodsHoldOutcome::Refused { code, free } = hold.outcome else { return };
+    let Outcome::Refused { code, more: free } = hold.outcome else { return };
     if !SOLD_OUT.contains(&code) {
         return;
     }
@@ -265,7 +200,8 @@ fn check_lines(goods: &Goods, audit: &CartAudit, expected: Option<&BTreeMap<Good
     }
     let nothing = BTreeMap::new();
     let expected = expected.unwrap_or(&nothing);
-    let is_wrong = expected.iter().any(|(good, expected)| !expected.allows(lines.get(good).copied().unwrap_or(0)));
+    let is_wrong =
+        expected.iter().any(|(good, expected)| !expected.share(lines.get(good).copied().unwrap_or(0)).fits());
     let is_unexpected = lines.keys().any(|good| !expected.contains_key(good));
     if is_wrong || is_unexpected {
         findings.add(Breach::WrongOrder, || {

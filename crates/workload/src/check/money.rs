@@ -8,7 +8,7 @@ use boxoffice_core::id::{CartId, OrderId};
 use super::{AuditedState, Breach, Charge, Findings};
 use crate::{
     goods::Goods,
-    history::{CartRecord, CheckoutOutcome, History},
+    history::{Bought, CartRecord, History, Outcome},
 };
 
 /// Checks every audited customer and every charge.
@@ -28,9 +28,7 @@ fn check_purchases(goods: &Goods, history: &History, audited: &AuditedState, fin
     }
     for (number, audit) in &audited.customers {
         let name = goods.customer_id(*number);
-        for violation in &audit.violations {
-            findings.add(Breach::Reported, || format!("customer {name}: {violation}"));
-        }
+        findings.add_reported(&format_args!("customer {name}"), &audit.violations);
         let mut records = of_customer.remove(number).unwrap_or_default();
         let mut seen: BTreeMap<OrderId, u64> = BTreeMap::new();
         for &order in &audit.purchases {
@@ -38,9 +36,8 @@ fn check_purchases(goods: &Goods, history: &History, audited: &AuditedState, fin
             *seen.entry(order).or_default() += 1;
         }
         for (order, times) in seen {
-            let outcome =
-                records.remove(&order).map(|record| record.checkout.as_ref().map(|checkout| &checkout.outcome));
-            let bought = matches!(outcome, Some(Some(CheckoutOutcome::Bought { .. } | CheckoutOutcome::Unknown)));
+            let outcome = records.remove(&order).and_then(CartRecord::checkout_outcome);
+            let bought = matches!(outcome, Some(Outcome::Granted(_) | Outcome::Unknown));
             if times > 1 || !bought {
                 findings.add(Breach::WrongPurchases, || {
                     format!("customer {name} has order {order} {times} times; its client got {outcome:?}")
@@ -48,7 +45,7 @@ fn check_purchases(goods: &Goods, history: &History, audited: &AuditedState, fin
             }
         }
         for (order, record) in records {
-            if record.order().is_some() {
+            if record.bought().is_some() {
                 findings.add(Breach::WrongPurchases, || {
                     format!("customer {name} bought order {order}, but does not have it")
                 });
@@ -68,8 +65,8 @@ fn check_charges(history: &History, charges: &[Charge], findings: &mut Findings)
         let taken: i64 = charges.iter().map(|charge| charge.captured - charge.refunded).sum();
         let authorized: i64 = charges.iter().map(|charge| charge.authorized).sum();
         let cart = record.cart;
-        match record.checkout.as_ref().map(|checkout| &checkout.outcome) {
-            Some(CheckoutOutcome::Bought { total, .. }) => {
+        match record.checkout_outcome() {
+            Some(Outcome::Granted(Bought { total, .. })) => {
                 if taken == 0 && authorized == *total {
                     findings
                         .add(Breach::Unsettled, || format!("cart {cart} bought, but its {total} are not captured yet"));
@@ -79,8 +76,8 @@ fn check_charges(history: &History, charges: &[Charge], findings: &mut Findings)
                     });
                 }
             }
-            Some(CheckoutOutcome::Unknown) => {}
-            Some(CheckoutOutcome::Refused { .. } | CheckoutOutcome::NotDone) | None => {
+            Some(Outcome::Unknown) => {}
+            Some(Outcome::Refused { .. } | Outcome::NotDone) | None => {
                 if taken != 0 {
                     findings.add(Breach::WrongCharge, || format!("cart {cart} did not buy, but {taken} were taken"));
                 } else if authorized != 0 {

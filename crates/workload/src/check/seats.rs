@@ -6,14 +6,18 @@
 use std::collections::BTreeMap;
 
 use boxoffice_core::{
-    answer::{CartState, LineView, SessionAudit},
+    answer::{CartState, SessionAudit},
     id::{CartId, Entity, Id},
     seat::Seat,
 };
 
-use super::{AuditedState, Breach, Findings, RunInventory, seats_in};
+use super::{
+    AuditedState, Breach, Findings, RunInventory, seats_in,
+    shares::{self, Share},
+};
 use crate::{
-    history::{CartRecord, CheckoutOutcome, GoodsHoldOutcome, History, HoldOutcome, HoldRecord, Span},
+    calls::Calls,
+    history::{Bought, CartRecord, History, HoldOutcome, HoldRecord, Outcome, Span},
     house::House,
 };
 
@@ -72,16 +76,14 @@ impl<'a> HistoryIndex<'a> {
 
 /// Checks the answers of one client for contradictions: prices must add up, and versions must only grow.
 fn check_answers(inventory: RunInventory<'_>, record: &CartRecord, findings: &mut Findings) {
-    let granted = record.holds.iter().filter(|hold| matches!(hold.outcome, HoldOutcome::Granted { .. }));
+    let granted = record.holds.iter().filter(|hold| hold.outcome.granted().is_some());
     let seats_price: i64 = granted.map(|hold| inventory.price * hold.seats.len() as i64).sum();
-    let granted = record.goods_holds.iter().filter(|hold| matches!(hold.outcome, GoodsHoldOutcome::Granted { .. }));
+    let granted = record.goods_holds.iter().filter(|hold| hold.outcome.granted().is_some());
     let goods_price: i64 = granted.map(|hold| inventory.goods.price(hold.good) * i64::from(hold.quantity)).sum();
     let due = seats_price + goods_price;
     // The order may contain goods of a hold with an unknown outcome.
-    let has_unknown = record.goods_holds.iter().any(|hold| hold.outcome == GoodsHoldOutcome::Unknown);
-    if let Some(CheckoutOutcome::Bought { order, total, .. }) =
-        record.checkout.as_ref().map(|checkout| &checkout.outcome)
-    {
+    let has_unknown = record.goods_holds.iter().any(|hold| hold.outcome == Outcome::Unknown);
+    if let Some(Bought { order, total, .. }) = record.bought() {
         if *total != due && !has_unknown {
             findings
                 .add(Breach::WrongOrder, || format!("order {order} has a total of {total}, but its lines cost {due}"));
@@ -106,85 +108,45 @@ fn check_contents(audited: &AuditedState, audit: &SessionAudit, entries: &[Entry
 
     for group in entries.chunk_by(|a, b| a.cart.cart == b.cart.cart) {
         let cart = group[0].cart;
-        let sold_seats = sold.remove(&cart.cart).unwrap_or_default();
-        let held_seats = held.remove(&cart.cart).unwrap_or_default();
-        let granted = seats_of(group, |outcome| matches!(outcome, HoldOutcome::Granted { .. }));
-        let unknown = seats_of(group, |outcome| *outcome == HoldOutcome::Unknown);
+        let sold = sold.remove(&cart.cart).unwrap_or_default();
+        let held = held.remove(&cart.cart).unwrap_or_default();
+        let granted = seats_of(group, |outcome| outcome.granted().is_some());
+        // A client does not check out after a hold with an unknown outcome.
+        let unknown = match cart.checkout_outcome() {
+            Some(Outcome::Granted(_) | Outcome::Unknown) => Vec::new(),
+            Some(Outcome::Refused { .. } | Outcome::NotDone) | None => {
+                seats_of(group, |outcome| *outcome == Outcome::Unknown)
+            }
+        };
         // Whether a deadline has not passed, so that the seats must be there.
-        let must_exist = group.iter().any(|entry| match entry.hold.outcome {
-            HoldOutcome::Granted { deadline, .. } => deadline > audited.at,
-            HoldOutcome::Refused { .. } | HoldOutcome::Unknown | HoldOutcome::NotDone => false,
-        });
-        let id = cart.cart;
-        match cart.checkout.as_ref().map(|checkout| &checkout.outcome) {
-            Some(CheckoutOutcome::Bought { .. }) => {
-                if sold_seats.is_empty() && held_seats == granted && !granted.is_empty() {
-                    findings.add(Breach::Unsettled, || {
-                        format!("session {session} still holds the seats that cart {id} bought")
-                    });
-                } else if sold_seats != granted {
-                    let breach = if granted.iter().all(|seat| sold_seats.contains(seat)) {
-                        Breach::Unexplained
-                    } else {
-                        Breach::Lost
-                    };
-                    findings.add(breach, || {
-                        format!("cart {id} bought {granted:?} of session {session}, which sold it {sold_seats:?}")
-                    });
-                } else if !held_seats.is_empty() {
-                    findings.add(Breach::Unexplained, || {
-                        format!("session {session} holds {held_seats:?} for cart {id}, which is done")
-                    });
-                }
-            }
-            Some(CheckoutOutcome::Unknown) => {
-                let is_whole = sold_seats == granted || held_seats == granted || !must_exist;
-                if !is_whole || (!sold_seats.is_empty() && sold_seats != granted) {
-                    findings.add(Breach::Lost, || {
-                        format!(
-                            "cart {id} may have bought {granted:?} of session {session}, which sold {sold_seats:?} and \
-                             holds {held_seats:?}"
-                        )
-                    });
-                }
-            }
-            Some(CheckoutOutcome::Refused { .. } | CheckoutOutcome::NotDone) | None => {
-                if !sold_seats.is_empty() {
-                    findings.add(Breach::Unexplained, || {
-                        format!("session {session} sold {sold_seats:?} to cart {id}, which did not buy")
-                    });
-                }
-                if must_exist && !granted.iter().all(|seat| held_seats.contains(seat)) {
-                    findings.add(Breach::Lost, || {
-                        format!(
-                            "cart {id} was granted {granted:?} of session {session}, which holds {held_seats:?} for it"
-                        )
-                    });
-                }
-                if held_seats.iter().any(|seat| !granted.contains(seat) && !unknown.contains(seat)) {
-                    findings.add(Breach::Unexplained, || {
-                        format!("session {session} holds {held_seats:?} for cart {id}, which was granted {granted:?}")
-                    });
-                }
-            }
-        }
+        let mut held_seats = group.iter().filter_map(|entry| entry.hold.outcome.granted());
+        let must_exist = held_seats.any(|held| held.deadline > audited.at);
+        let share = |seats: &[Seat]| Share {
+            is_empty: seats.is_empty(),
+            lacks: granted.iter().any(|seat| !seats.contains(seat)),
+            exceeds: seats.iter().any(|seat| !granted.contains(seat) && !unknown.contains(seat)),
+        };
+        let text = || {
+            let cart = cart.cart;
+            format!(
+                "cart {cart} was granted {granted:?} of session {session}, which has sold {sold:?} and holds {held:?}"
+            )
+        };
+        shares::check(cart, (share(&held), share(&sold), must_exist), &text, findings);
     }
 
-    for (cart, seats) in sold {
-        findings.add(Breach::Unexplained, || {
-            format!("session {session} sold {seats:?} to cart {cart}, which requested none")
-        });
-    }
-    for (cart, seats) in held {
-        findings.add(Breach::Unexplained, || {
-            format!("session {session} holds {seats:?} for cart {cart}, which requested none")
-        });
+    for (verb, rest) in [("sold to", sold), ("holds for", held)] {
+        for (cart, seats) in rest {
+            findings.add(Breach::Unexplained, || {
+                format!("session {session} {verb} cart {cart} {seats:?}, which requested none")
+            });
+        }
     }
 }
 
 /// Checks that refusals name only seats that a cart may have had, and all seats that a cart certainly had.
 fn check_refusals(audit: &SessionAudit, entries: &[Entry<'_>], findings: &mut Findings) {
-    let refused = |entry: &&Entry<'_>| matches!(entry.hold.outcome, HoldOutcome::Refused { code: SEATS_TAKEN, .. });
+    let refused = |entry: &&Entry<'_>| matches!(entry.hold.outcome, Outcome::Refused { code: SEATS_TAKEN, .. });
     if !entries.iter().any(|entry| refused(&entry)) {
         return;
     }
@@ -192,9 +154,9 @@ fn check_refusals(audit: &SessionAudit, entries: &[Entry<'_>], findings: &mut Fi
     let mut claims: BTreeMap<Seat, (u64, u64)> = BTreeMap::new();
     for entry in entries {
         let certain_us = match entry.hold.outcome {
-            HoldOutcome::Granted { .. } => entry.hold.span.returned_us,
-            HoldOutcome::Unknown => u64::MAX,
-            HoldOutcome::Refused { .. } | HoldOutcome::NotDone => continue,
+            Outcome::Granted(_) => entry.hold.span.returned_us,
+            Outcome::Unknown => u64::MAX,
+            Outcome::Refused { .. } | Outcome::NotDone => continue,
         };
         for seat in entry.hold.seats.as_slice() {
             let claim = claims.entry(*seat).or_insert((u64::MAX, u64::MAX));
@@ -204,7 +166,7 @@ fn check_refusals(audit: &SessionAudit, entries: &[Entry<'_>], findings: &mut Fi
     }
     let session = &audit.session;
     for entry in entries.iter().filter(refused) {
-        let HoldOutcome::Refused { named, .. } = &entry.hold.outcome else { unreachable!("only refusals are left") };
+        let Outcome::Refused { more: named, .. } = &entry.hold.outcome else { unreachable!("only refusals are left") };
         let Span { called_us, returned_us } = entry.hold.span;
         let cart = entry.cart.cart;
         if named.is_empty() {
@@ -232,38 +194,25 @@ fn check_refusals(audit: &SessionAudit, entries: &[Entry<'_>], findings: &mut Fi
     }
 }
 
-/// Checks that no two changes of a session got the same version, and that no version was returned before the request of
-/// a lower one was sent.
+/// Checks the versions that holds and sales of a session got.
 fn check_versions(number: u32, audit: &SessionAudit, entries: &[Entry<'_>], findings: &mut Findings) {
-    let mut versions: Vec<(u64, Span)> = Vec::new();
-    for group in entries.chunk_by(|a, b| a.cart.cart == b.cart.cart) {
-        for entry in group {
-            if let HoldOutcome::Granted { session_version: Some(version), .. } = entry.hold.outcome {
-                versions.push((version, entry.hold.span));
-            }
+    let holds = entries.iter().filter_map(|entry| {
+        let version = entry.hold.outcome.granted()?.session_version?;
+        Some((entry.hold.span, version))
+    });
+    let carts = entries.chunk_by(|a, b| a.cart.cart == b.cart.cart).map(|group| group[0].cart);
+    let sales = carts.filter_map(|cart| cart.checkout.as_ref()).flat_map(|checkout| {
+        let sold = checkout.outcome.granted().into_iter().flat_map(|bought| &bought.sold);
+        sold.filter(|(session, _)| *session == number).map(|(_, version)| (checkout.span, *version))
+    });
+    let mut changes: Vec<(Span, u64)> = holds.chain(sales).collect();
+    changes.sort_by_key(|(span, _)| span.returned_us);
+    let mut calls = Calls::default();
+    for (request, (span, version)) in changes.into_iter().enumerate() {
+        let times = (span.called_us, span.returned_us);
+        for wrong in calls.changed(&request, times, (&audit.session, version, None)) {
+            findings.add(Breach::WrongVersion, || format!("session {wrong}"));
         }
-        let Some(checkout) = &group[0].cart.checkout else {
-            continue;
-        };
-        if let CheckoutOutcome::Bought { sold, .. } = &checkout.outcome {
-            let in_session = sold.iter().filter(|(session, _)| *session == number);
-            versions.extend(in_session.map(|(_, version)| (*version, checkout.span)));
-        }
-    }
-    versions.sort_unstable_by_key(|(version, span)| (*version, span.called_us));
-    let session = &audit.session;
-    let mut called_last_us = 0;
-    let mut before = None;
-    for (version, span) in versions {
-        if before == Some(version) {
-            findings.add(Breach::WrongVersion, || format!("session {session} gave version {version} to two changes"));
-        } else if span.returned_us < called_last_us {
-            findings.add(Breach::WrongVersion, || {
-                format!("session {session} returned version {version} before the request of a lower version was sent")
-            });
-        }
-        before = Some(version);
-        called_last_us = called_last_us.max(span.called_us);
     }
 }
 
@@ -278,7 +227,7 @@ fn check_carts(house: &House, index: &HistoryIndex<'_>, audited: &AuditedState, 
             continue;
         };
         if !record.may_be(cart.state) {
-            let breach = if record.order().is_some() { Breach::Lost } else { Breach::WrongState };
+            let breach = if record.bought().is_some() { Breach::Lost } else { Breach::WrongState };
             findings.add(breach, || {
                 format!("cart {} is {}; its client got {:?}", cart.id, cart.state.as_str(), record.checkout)
             });
@@ -292,12 +241,16 @@ fn check_carts(house: &House, index: &HistoryIndex<'_>, audited: &AuditedState, 
             }
             continue;
         }
-        for (session, lines) in lines_by_session(&cart.lines) {
+        let mut by_session: BTreeMap<&Id, Vec<Seat>> = BTreeMap::new();
+        for line in &cart.lines {
+            if let Entity::Session(session) = &line.entity {
+                by_session.entry(session).or_default().extend(line.content.seats().iter().map(|seat| seat.seat));
+            }
+        }
+        for (session, mut bought) in by_session {
             let Some(session) = session_of.get(session) else {
                 continue;
             };
-            let mut bought: Vec<Seat> =
-                lines.iter().flat_map(|line| line.content.seats()).map(|seat| seat.seat).collect();
             bought.sort_unstable();
             let sales = session.sales.iter().filter(|sale| sale.order.cart() == cart.id);
             let mut sold: Vec<Seat> = sales.flat_map(|sale| seats_in(&sale.portion)).copied().collect();
@@ -314,17 +267,6 @@ fn check_carts(house: &House, index: &HistoryIndex<'_>, audited: &AuditedState, 
             }
         }
     }
-}
-
-/// The lines of a cart that belong to sessions, by session. Other lines are not checked here.
-fn lines_by_session(lines: &[LineView]) -> BTreeMap<&Id, Vec<&LineView>> {
-    let mut by_session: BTreeMap<&Id, Vec<&LineView>> = BTreeMap::new();
-    for line in lines {
-        if let Entity::Session(session) = &line.entity {
-            by_session.entry(session).or_default().push(line);
-        }
-    }
-    by_session
 }
 
 /// Seats by cart, ascending.

@@ -5,26 +5,16 @@ use boxoffice_core::{answer::SessionAudit, seat::Seat};
 use super::{Breach, Findings, seats_in};
 
 /// Checks a session with `seats` seats. Adds its sold and held seats to the sums in the findings.
-pub(super) fn check(seats: u32, audit: &SessionAudit, findings: &mut Findings) {
+pub fn check(seats: u32, audit: &SessionAudit, findings: &mut Findings) {
     let session = &audit.session;
-    for violation in &audit.violations {
-        findings.add(Breach::Reported, || format!("session {session}: {violation}"));
-    }
-
+    findings.add_reported(&format_args!("session {session}"), &audit.violations);
     let counts = audit.counts;
-    let all = u64::from(counts.free) + u64::from(counts.held) + u64::from(counts.sold) + u64::from(counts.blocked);
-    if all != u64::from(seats) {
-        findings.add(Breach::Miscounted, || {
-            format!("session {session} has {seats} seats, but its counts add up to {all}: {counts:?}")
-        });
-    }
+    let all: u64 = [counts.free, counts.held, counts.sold, counts.blocked].map(u64::from).iter().sum();
     let sold: usize = audit.sales.iter().map(|sale| seats_in(&sale.portion).len()).sum();
     let held: usize = audit.holds.iter().map(|hold| seats_in(&hold.portion).len()).sum();
-    if counts.sold as usize != sold || counts.held as usize != held {
+    if all != u64::from(seats) || counts.sold as usize != sold || counts.held as usize != held {
         findings.add(Breach::Miscounted, || {
-            format!(
-                "the counts of session {session} are {counts:?}, but its sales have {sold} seats and its holds {held}"
-            )
+            format!("session {session} of {seats} counts {counts:?}, but its sales have {sold} and its holds {held}")
         });
     }
 

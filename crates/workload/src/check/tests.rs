@@ -10,7 +10,7 @@ use boxoffice_core::{
 };
 
 use super::*;
-use crate::history::{CartRecord, CheckoutOutcome, CheckoutRecord, HoldOutcome, HoldRecord, Span};
+use crate::history::{Bought, CartRecord, CheckoutRecord, HeldSeats, HoldOutcome, HoldRecord, Outcome, Span};
 
 const PRICE: i64 = 1_000;
 const BUYER: CartId = CartId(1);
@@ -31,12 +31,12 @@ fn hold(numbers: &[u32], called_us: u64, returned_us: u64, outcome: HoldOutcome)
 }
 
 fn granted(version: u64, count: i64) -> HoldOutcome {
-    HoldOutcome::Granted { session_version: Some(version), deadline: Timestamp(2_000), price: PRICE * count }
+    Outcome::Granted(HeldSeats { session_version: Some(version), deadline: Timestamp(2_000), price: PRICE * count })
 }
 
 fn refused(numbers: &[u32]) -> HoldOutcome {
     let named = seats(numbers).into_iter().map(|seat| TakenSeat { seat, state: SeatState::Held }).collect();
-    HoldOutcome::Refused { code: 201, named }
+    Outcome::Refused { code: 201, more: named }
 }
 
 /// Cart 1 bought seats 0 and 1, cart 2 holds 5 and 6, cart 3 wanted 1 and 2 and was refused for 1.
@@ -46,7 +46,7 @@ struct Run {
 }
 
 fn correct_run() -> Run {
-    let bought = CheckoutOutcome::Bought { order: BUYER.order(), total: 2 * PRICE, sold: vec![(0, 4)] };
+    let bought = Outcome::Granted(Bought { order: BUYER.order(), total: 2 * PRICE, sold: vec![(0, 4)] });
     let buyer = CartRecord {
         versions: vec![1, 2, 3],
         holds: vec![hold(&[0, 1], 10, 20, granted(2, 2))],
@@ -197,7 +197,7 @@ fn a_refused_hold_that_left_a_held_seat() {
 #[test]
 fn a_sale_to_a_cart_whose_checkout_was_refused() {
     let mut run = correct_run();
-    run.history.carts[0].checkout.as_mut().expect("it bought").outcome = CheckoutOutcome::Refused { code: 302 };
+    run.history.carts[0].checkout.as_mut().expect("it bought").outcome = Outcome::Refused { code: 302, more: () };
     run.assert_breaches(&[Breach::Lost, Breach::Unexplained, Breach::WrongState]);
 }
 
@@ -224,7 +224,7 @@ fn a_refusal_that_does_not_name_every_taken_seat() {
 #[test]
 fn an_unknown_hold_explains_a_refusal_and_a_held_seat_but_need_not_exist() {
     let mut run = correct_run();
-    run.history.carts[1].holds[0].outcome = HoldOutcome::Unknown;
+    run.history.carts[1].holds[0].outcome = Outcome::Unknown;
     run.history.carts[2].holds[0] = hold(&[2, 5], 40, 50, refused(&[5]));
     run.assert_breaches(&[]);
     run.session().holds.clear();
@@ -235,7 +235,7 @@ fn an_unknown_hold_explains_a_refusal_and_a_held_seat_but_need_not_exist() {
 #[test]
 fn an_unknown_checkout_may_have_happened_or_not_but_only_as_a_whole() {
     let mut run = correct_run();
-    run.history.carts[0].checkout.as_mut().expect("it bought").outcome = CheckoutOutcome::Unknown;
+    run.history.carts[0].checkout.as_mut().expect("it bought").outcome = Outcome::Unknown;
     run.assert_breaches(&[]);
     run.session().sales[0].portion = portion(&[0]);
     run.session().counts = SeatCounts { free: 7, held: 2, sold: 1, blocked: 0 };
@@ -257,7 +257,7 @@ fn counts_that_differ_from_the_map() {
 fn orders_with_wrong_totals_and_lines() {
     let mut run = correct_run();
     run.history.carts[0].checkout.as_mut().expect("it bought").outcome =
-        CheckoutOutcome::Bought { order: BUYER.order(), total: PRICE, sold: vec![] };
+        Outcome::Granted(Bought { order: BUYER.order(), total: PRICE, sold: vec![] });
     run.assert_breaches(&[Breach::WrongOrder]);
     let mut run = correct_run();
     run.audited.carts[0].cart.total = None;

@@ -5,7 +5,7 @@ use boxoffice_core::answer::{BookingState, BookingView, CustomerAudit, ProductAu
 use super::*;
 use crate::{
     goods::{Good, Slot},
-    history::{Change, ChangeOutcome, ChangeRecord, GoodsHoldOutcome, GoodsHoldRecord},
+    history::{Change, ChangeRecord, GoodsHoldOutcome, GoodsHoldRecord},
 };
 
 fn goods() -> Goods {
@@ -22,7 +22,7 @@ fn goods_hold(quantity: u32, outcome: GoodsHoldOutcome) -> GoodsHoldRecord {
     GoodsHoldRecord { good: Good::Product(0), quantity, span, outcome }
 }
 
-fn change(booking: u32, change: Change, at_us: u64, outcome: ChangeOutcome) -> ChangeRecord {
+fn change(booking: u32, change: Change, at_us: u64, outcome: Outcome<()>) -> ChangeRecord {
     let span = Span { called_us: at_us, returned_us: at_us + 5 };
     ChangeRecord { resource: 0, booking, change, span, outcome }
 }
@@ -46,8 +46,8 @@ struct GoodsRun {
 }
 
 fn correct_goods_run() -> GoodsRun {
-    let granted = GoodsHoldOutcome::Granted { deadline: Timestamp(2_000) };
-    let bought = CheckoutOutcome::Bought { order: BUYER.order(), total: 300, sold: vec![] };
+    let granted = Outcome::Granted(Timestamp(2_000));
+    let bought = Outcome::Granted(Bought { order: BUYER.order(), total: 300, sold: vec![] });
     let buyer = CartRecord {
         goods_holds: vec![goods_hold(1, granted), goods_hold(2, granted)],
         customer: Some(0),
@@ -56,14 +56,14 @@ fn correct_goods_run() -> GoodsRun {
         ..CartRecord::new(BUYER)
     };
     let holder = CartRecord { goods_holds: vec![goods_hold(2, granted)], ..CartRecord::new(HOLDER) };
-    let refused = GoodsHoldOutcome::Refused { code: 401, free: Some(5) };
+    let refused = Outcome::Refused { code: 401, more: Some(5) };
     let late = CartRecord { goods_holds: vec![goods_hold(9, refused)], ..CartRecord::new(LATE) };
     let changes = vec![
-        change(0, Change::Reserve(slot(0, 10)), 10, ChangeOutcome::Done),
-        change(1, Change::Reserve(slot(5, 8)), 20, ChangeOutcome::Refused { code: 501 }),
-        change(0, Change::Move(slot(20, 30)), 30, ChangeOutcome::Done),
-        change(2, Change::Reserve(slot(40, 50)), 40, ChangeOutcome::Done),
-        change(2, Change::Cancel, 50, ChangeOutcome::Done),
+        change(0, Change::Reserve(slot(0, 10)), 10, Outcome::Granted(())),
+        change(1, Change::Reserve(slot(5, 8)), 20, Outcome::Refused { code: 501, more: () }),
+        change(0, Change::Move(slot(20, 30)), 30, Outcome::Granted(())),
+        change(2, Change::Reserve(slot(40, 50)), 40, Outcome::Granted(())),
+        change(2, Change::Cancel, 50, Outcome::Granted(())),
     ];
     let hold = |cart| HoldId { cart, request: RequestHash(1), part: 0, attempt: 0 };
     let holds =
@@ -147,7 +147,7 @@ fn units_that_are_refused_although_free() {
 #[test]
 fn an_unknown_goods_hold_may_have_happened_or_not() {
     let mut run = correct_goods_run();
-    run.history.carts[1].goods_holds[0].outcome = GoodsHoldOutcome::Unknown;
+    run.history.carts[1].goods_holds[0].outcome = Outcome::Unknown;
     run.assert_breaches(&[]);
     run.product().holds.clear();
     run.product().counts = StockCounts { free: 7, held: 0, sold: 3 };
@@ -157,7 +157,7 @@ fn an_unknown_goods_hold_may_have_happened_or_not() {
 #[test]
 fn a_declined_cart_is_released_and_not_charged() {
     let mut run = correct_goods_run();
-    let outcome = CheckoutOutcome::Refused { code: 601 };
+    let outcome = Outcome::Refused { code: 601, more: () };
     run.history.carts[0].checkout = Some(CheckoutRecord { span: Span::default(), outcome });
     run.assert_breaches(&[Breach::Unexplained, Breach::WrongPurchases, Breach::WrongCharge]);
     run.product().sales.clear();
