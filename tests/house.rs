@@ -1,6 +1,7 @@
 //! The dependencies between crates. A new dependency needs a decision: it changes this table and a sentence in
 //! `docs/architecture.md`. Also checks tests and programs named in pages, and the packages that `deny.toml` allows.
 
+mod documented;
 mod modules;
 mod packages;
 mod pages;

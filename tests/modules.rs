@@ -13,7 +13,7 @@ use proc_macro2::{TokenStream, TokenTree};
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
 /// The Rust files below a directory, without tests.
-fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+pub(crate) fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).expect("a directory of sources") {
         let path = entry.expect("an entry").path();
         let name = path.file_name().and_then(|name| name.to_str()).expect("a name");

@@ -11,7 +11,7 @@ use tokio::{
 use crate::{
     THREE,
     cluster::{FailoverClient, Stage},
-    common::{Answer, Asked, CartRecord, Rng, Stands, TIMEOUT, Theatre, checkout, eventually},
+    common::{Answer, Asked, CartRecord, CartStatus, Rng, TIMEOUT, Theatre, checkout, eventually},
 };
 
 /// The lifetime of holds here.
@@ -50,9 +50,14 @@ async fn a_leader_is_stopped_across_deadlines() {
     while let Some(cart) = carts.join_next().await {
         ended.push(cart.expect("a cart"));
     }
-    let count = |stands| ended.iter().filter(|cart| cart.stands == stands).count();
-    println!("{} sold, {} expired, {} unknown", count(Stands::Done), count(Stands::Expired), count(Stands::Active));
-    let unknown: Vec<CartRecord> = ended.extract_if(.., |cart| cart.stands == Stands::Active).collect();
+    let count = |status| ended.iter().filter(|cart| cart.status == status).count();
+    println!(
+        "{} sold, {} expired, {} unknown",
+        count(CartStatus::Done),
+        count(CartStatus::Expired),
+        count(CartStatus::Active)
+    );
+    let unknown: Vec<CartRecord> = ended.extract_if(.., |cart| cart.status == CartStatus::Active).collect();
     for cart in unknown {
         ended.push(resolved(&failover_client, cart).await);
     }
@@ -95,7 +100,7 @@ async fn one_cart(
         }
         // Reads do not keep it alive, and it must not expire early.
         assert!(called.elapsed() >= TTL, "a hold ended {:?} after it was asked for", called.elapsed());
-        cart.stands = Stands::Expired;
+        cart.status = CartStatus::Expired;
         return cart;
     };
     sleep_until(called + pays).await;
@@ -103,7 +108,7 @@ async fn one_cart(
         Answer::No(no) => {
             assert!(matches!(no.code, 301 | 302), "{}", no.body);
             assert!(called.elapsed() >= TTL, "a hold ended {:?} after it was asked for", called.elapsed());
-            cart.stands = Stands::Expired;
+            cart.status = CartStatus::Expired;
         }
         Answer::Ok(..) | Answer::Gone => {}
         Answer::Fail(code) => panic!("a checkout failed with {code} for {:?}", TIMEOUT / 2),
@@ -124,7 +129,7 @@ async fn resolved(failover_client: &FailoverClient, mut cart: CartRecord) -> Car
     cart.note(asked, &answer);
     if let Answer::No(no) = answer {
         assert!(matches!(no.code, 301 | 302), "{}", no.body);
-        cart.stands = Stands::Expired;
+        cart.status = CartStatus::Expired;
     }
     cart
 }

@@ -16,7 +16,7 @@ use super::{
     Rng, TIMEOUT, eventually,
     paying::{fails_permanently, source},
     port::{Answer, Encoding, Port},
-    record::{Asked, CartRecord, Record, Stands},
+    record::{Asked, CartRecord, CartStatus, Record},
     server::Server,
     theatre::{Theatre, written},
 };
@@ -204,7 +204,7 @@ impl Buyer {
         }
         // A declined card may leave the cart unchanged. Then another card pays.
         for _ in 0..2 {
-            if cart.stands == Stands::Active && !cart.lines.is_empty() {
+            if cart.status == CartStatus::Active && !cart.lines.is_empty() {
                 let payment = self.payment(&mut cart);
                 let body = json!({"token": cart.token, "payment": payment});
                 self.ask(&mut cart, "cart.checkout", body).await;

@@ -1,5 +1,5 @@
-//! The check: what the node says against what the buyers were told. Nothing acknowledged is missing, nothing is there
-//! twice, and requests with unknown outcomes happened once or not at all.
+//! Checks the node's state against the answers that buyers got. Nothing acknowledged is missing, nothing exists twice,
+//! and requests with unknown outcomes happened once or not at all.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,22 +11,22 @@ use serde_json::{Value, json};
 use super::{
     TIMEOUT, Theatre, eventually, eventually_within,
     port::{Answer, Encoding, Port},
-    record::{Asked, CartRecord, Granted, Line, Record, Stands},
+    record::{Asked, CartRecord, CartStatus, Granted, Line, Record},
     server::Server,
     theatre::{SeatName, written},
 };
 
-/// Requests under way at once while everything is read back.
+/// Concurrent requests while everything is read back.
 const AT_ONCE: usize = 64;
 
-/// The gateway has not told yet.
+/// The code of `payment_pending`.
 const PENDING: u64 = 602;
 
-/// How long a node doubts that a request cannot be granted any more.
+/// How long a node considers that an uncertain request may still be granted.
 const DOUBT: Duration = Duration::from_secs(60);
 
 impl Record {
-    /// Checks everything, after resolving what is unknown by repeating it.
+    /// Repeats requests with unknown outcomes, then checks everything.
     ///
     /// # Panics
     /// At the first promise that does not hold.
@@ -45,7 +45,7 @@ impl Record {
         );
     }
 
-    /// Every cart from this one on is what its buyer was told, after what is unknown of it was resolved by repeating it.
+    /// Checks the carts from this one on against their buyers' answers. Repeats requests with unknown outcomes first.
     pub(crate) async fn check_carts(&mut self, port: &Port, from: usize) {
         let known: Vec<&CartRecord> = self.carts[from..].iter().filter(|cart| cart.unknown.is_none()).collect();
         for carts in known.chunks(AT_ONCE) {
@@ -62,18 +62,18 @@ impl Record {
         }
     }
 
-    /// The cart, and its order, are what the buyer was told, at no lower version.
+    /// Checks a cart and its order against the buyer's answers. Their versions are not lower.
     async fn check_cart(&self, port: &Port, cart: &CartRecord) {
         let Some(id) = &cart.id else { return };
         let (body, at) = match port.read("cart.get", json!({"token": cart.token})).await {
             Answer::Ok(body, at) => (body, at),
             other => panic!("cart {id} was acknowledged ({cart:?}): {other:?}"),
         };
-        let state = match cart.stands {
-            Stands::Active => "active",
-            Stands::Canceled => "canceled",
-            Stands::Expired => "expired",
-            Stands::Done => "done",
+        let state = match cart.status {
+            CartStatus::Active => "active",
+            CartStatus::Canceled => "canceled",
+            CartStatus::Expired => "expired",
+            CartStatus::Done => "done",
         };
         assert_eq!((body["id"].as_str(), body["state"].as_str()), (Some(id.as_str()), Some(state)), "{cart:?}");
         assert_eq!(Line::read_all(&body["lines"]), cart.lines, "{cart:?}");
@@ -97,7 +97,7 @@ impl Record {
         assert_eq!(lines, refunded, "{cart:?}: {body}");
     }
 
-    /// How many carts that were acknowledged the node does not know.
+    /// The number of acknowledged carts that the node does not know.
     pub(crate) async fn lost(&self, port: &Port) -> usize {
         let mut lost = 0;
         for cart in self.carts.iter().filter(|cart| cart.id.is_some()) {
@@ -107,7 +107,7 @@ impl Record {
         lost
     }
 
-    /// What was granted is granted again under its request id, with the same answer (P9).
+    /// Repeats granted requests: they get the same answers (P9).
     pub(crate) async fn check_repeats(&mut self, port: &Port) {
         let granted: Vec<_> = self.carts.iter().rev().filter_map(|cart| cart.granted.as_ref()).take(200).collect();
         let mut repeated = Vec::new();
@@ -143,7 +143,7 @@ impl Record {
         }
     }
 
-    /// Every seat is exactly what the orders and the live carts make it. What is owed to sessions may take a moment.
+    /// Checks every seat against the orders and the live carts. Messages to sessions may take a moment.
     pub(crate) async fn check_maps(&self, port: &Port, theatre: &Theatre) {
         let mut expected: BTreeMap<&str, BTreeMap<SeatName, char>> = BTreeMap::new();
         let mut taken: BTreeSet<(&str, SeatName)> = BTreeSet::new();
@@ -175,7 +175,7 @@ impl Record {
         }
     }
 
-    /// The node's own audit finds nothing wrong, and its sums are ours.
+    /// Checks that the node's own audit finds no violation and has the same sums.
     pub(crate) async fn check_audit(&self, port: &Port) {
         let audit = eventually("nothing is owed any more", async || {
             let audit = port.read("admin.audit", json!({})).await.ok();
@@ -205,7 +205,7 @@ impl Record {
 }
 
 impl CartRecord {
-    /// Every seat that it has, with its session, and whether it is sold.
+    /// All its seats, with their sessions, and whether they are sold.
     fn seats(&self) -> impl Iterator<Item = (&str, SeatName, bool)> {
         self.has().flat_map(|(line, sold)| {
             let session = line.of.strip_prefix("session/").unwrap_or_default();
@@ -214,7 +214,7 @@ impl CartRecord {
     }
 }
 
-/// Repeats requests with unknown outcomes until they are known, and once more: the second answer is the first one.
+/// Repeats a request until its outcome is known, and once more: the second answer equals the first.
 async fn resolve(port: &Port, cart: &CartRecord, asked: &Asked) -> Answer {
     let token = boxoffice_core::id::CartToken(u128::from_str_radix(&cart.token, 16).expect("hexadecimal digits"));
     let (id, began, mut told) = (token.cart(), Instant::now(), false);
@@ -242,15 +242,15 @@ async fn resolve(port: &Port, cart: &CartRecord, asked: &Asked) -> Answer {
         }
         (!waits).then_some(answer)
     };
-    // A node tells a refusal from a late grant only when its doubt is over, a minute after the last uncertain attempt.
+    // A node refuses finally only a minute after the last uncertain attempt, since that attempt may be granted late.
     let first = eventually_within("an answer to a repeat", DOUBT + TIMEOUT, &mut repeat).await;
     match &first {
         Answer::Ok(body, _) => {
             let second = eventually("an answer to a second repeat", repeat).await.ok();
             assert_eq!(without_settling(second), without_settling(body.clone()), "{} {}", asked.op, asked.body);
         }
-        // Only what takes something can be refused because of others; it had not happened then. A checkout takes what was not
-        // set aside before.
+        // Only requests that take something can be refused because of other buyers. Such a request had not happened. A checkout
+        // takes late lines.
         Answer::No(no) => {
             let taken = match asked.op {
                 "cart.set_quantity" => matches!(no.code, 205 | 209 | 401),

@@ -31,7 +31,7 @@ pub(crate) use gateway::{Gateway, SECRET};
 pub(crate) use goods::{Goods, has_counts};
 pub(crate) use idle_clients::IdleClients;
 pub(crate) use port::{Answer, Encoding, No, Port};
-pub(crate) use record::{Asked, CartRecord, Granted, Line, Record, Stands};
+pub(crate) use record::{Asked, CartRecord, CartStatus, Granted, Line, Record};
 pub(crate) use rng::Rng;
 pub(crate) use server::{ADMIN, BOXOFFICE, Home, Refused, Server, with_ulimit};
 pub(crate) use shim::{Faults, lose, write_control};

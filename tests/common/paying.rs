@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Rng,
-    record::{CartRecord, Stands},
+    record::{CartRecord, CartStatus},
 };
 
 /// Faults that the gateway injects into a payment, by `source`. Most payments succeed in the end.
@@ -84,7 +84,7 @@ fn difference(cart: &CartRecord, charges: &[&Value]) -> Option<&'static str> {
             "captured" => {}
             "voided" | "declined" if amount(charge, "captured") == 0 => {}
             // The order stands, and an operator settles its payment.
-            "authorized" if source.contains("capture-fails") && cart.stands == Stands::Done => kept.push(charge),
+            "authorized" if source.contains("capture-fails") && cart.status == CartStatus::Done => kept.push(charge),
             "authorized" if source.contains("void-fails") => {}
             "authorized" | "pending" => return Some("an amount stays authorized"),
             _ => return Some("a voided amount was captured"),

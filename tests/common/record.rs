@@ -13,19 +13,19 @@ use super::{
     theatre::{SeatName, read_time},
 };
 
-/// All carts of a test, over all its nodes and crashes.
+/// All carts of a test, across its nodes and crashes.
 #[derive(Default)]
 pub(crate) struct Record {
     pub(crate) carts: Vec<CartRecord>,
-    /// Everything that was granted, by the versions of the answers.
+    /// Granted requests, by the versions of their answers.
     pub(crate) calls: Calls<String, Granted, Instant>,
-    /// When buyers were granted something.
+    /// The times of grants.
     pub(crate) granted: Vec<Instant>,
-    /// Refusals and failures by code: what kind of load it was.
+    /// Refusals and failures by code.
     pub(crate) refused: BTreeMap<u64, u64>,
 }
 
-/// One request that was granted.
+/// A granted request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Granted {
     pub(crate) rid: String,
@@ -41,55 +41,55 @@ impl Granted {
     }
 }
 
-/// One request, as it was asked.
+/// A request as it was sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) op: &'static str,
     pub(crate) rid: String,
     pub(crate) body: Value,
-    /// When it was asked for the first time.
+    /// When it was first sent.
     pub(crate) called: Instant,
 }
 
 impl Asked {
-    /// A request that is asked from now on.
+    /// A request that is sent now.
     pub(crate) fn new(op: &'static str, rid: String, body: Value) -> Asked {
         Asked { op, rid, body, called: Instant::now() }
     }
 }
 
-/// Where a cart stands.
+/// The state of a cart, as its buyer knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stands {
+pub(crate) enum CartStatus {
     Active,
     Canceled,
-    /// Its time ran out. Buyers are not told, but a look at the cart shows it.
+    /// Its deadline has passed. Only a read of the cart shows it.
     Expired,
     Done,
 }
 
-/// One cart, as its buyer was told.
+/// A cart as its buyer knows it from answers.
 #[derive(Clone, Debug)]
 pub(crate) struct CartRecord {
     pub(crate) token: String,
-    /// Its id, once an answer said it.
+    /// Its id, once an answer named it.
     pub(crate) id: Option<String>,
-    pub(crate) stands: Stands,
+    pub(crate) status: CartStatus,
     /// Its owner, if it has one.
     pub(crate) customer: Option<String>,
     /// By number.
     pub(crate) lines: BTreeMap<u64, Line>,
     /// The order and its total.
     pub(crate) order: Option<(String, i64)>,
-    /// Lines of the order that were paid back.
+    /// Refunded lines of the order.
     pub(crate) refunded: BTreeSet<u64>,
     /// The last request that was granted, and its answer.
     pub(crate) granted: Option<(Asked, Value)>,
-    /// A request that may or may not have happened; nothing was asked for this cart after it.
+    /// A request with an unknown outcome. It is the cart's last one.
     pub(crate) unknown: Option<Asked>,
-    /// Why it was canceled, once it was.
+    /// The reason of its cancellation.
     pub(crate) ended: Option<&'static str>,
-    /// What the gateway was told to do with each payment that was asked for, in order.
+    /// The payment sources of the checkouts, in order. A source tells the gateway what to do.
     pub(crate) sources: Vec<String>,
     /// The order was paid through the gateway.
     pub(crate) by_gateway: bool,
@@ -101,11 +101,11 @@ pub(crate) struct Line {
     /// `session/…`, `product/…` or `resource/…`.
     pub(crate) of: String,
     pub(crate) what: What,
-    /// Nothing is set aside for it before the checkout.
+    /// It is held only at the checkout.
     pub(crate) late: bool,
 }
 
-/// What a line has, with its prices in cents.
+/// The content of a line, with prices in cents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     Seats(BTreeMap<SeatName, i64>),
@@ -155,7 +155,7 @@ impl Line {
         lines.as_array().expect("lines").iter().map(Line::read).collect()
     }
 
-    /// Its seats; none if it is of something else.
+    /// Its seats. Empty if it has none.
     pub(crate) fn seats(&self) -> impl Iterator<Item = SeatName> {
         let seats = match &self.what {
             What::Seats(seats) => Some(seats),
@@ -164,7 +164,7 @@ impl Line {
         seats.into_iter().flat_map(|seats| seats.keys().copied())
     }
 
-    /// How many of interchangeable things it has.
+    /// Its quantity of places or units.
     pub(crate) fn quantity(&self) -> Option<u64> {
         match self.what {
             What::Places { quantity, .. } | What::Units { quantity, .. } => Some(quantity),
@@ -180,7 +180,7 @@ impl Line {
         }
     }
 
-    /// Whether this line may have become of that one by more of the same.
+    /// Whether that line may have grown into this one.
     fn grows_from(&self, before: &Line) -> bool {
         let same = match (&before.what, &self.what) {
             (What::Places { area, .. }, What::Places { area: now, .. }) => area == now,
@@ -201,7 +201,7 @@ impl CartRecord {
         CartRecord {
             token,
             id: None,
-            stands: Stands::Active,
+            status: CartStatus::Active,
             customer: None,
             lines: BTreeMap::new(),
             order: None,
@@ -214,39 +214,39 @@ impl CartRecord {
         }
     }
 
-    /// The lines that have something of an entity now, and whether it is sold.
+    /// The lines that hold or have bought something of an entity, and whether it is sold.
     pub(crate) fn has(&self) -> impl Iterator<Item = (&Line, bool)> {
-        let sold = match self.stands {
-            Stands::Active => Some(false),
-            Stands::Done => Some(true),
-            Stands::Canceled | Stands::Expired => None,
+        let sold = match self.status {
+            CartStatus::Active => Some(false),
+            CartStatus::Done => Some(true),
+            CartStatus::Canceled | CartStatus::Expired => None,
         };
         let lines = self.lines.iter().filter(|(number, line)| !line.late && !self.refunded.contains(*number));
         sold.into_iter().flat_map(move |sold| lines.clone().map(move |(_, line)| (line, sold)))
     }
 
-    /// What was paid back of its order.
+    /// The refunded amount of its order.
     pub(crate) fn paid_back(&self) -> i64 {
         self.refunded.iter().map(|line| self.lines[line].total()).sum()
     }
 
-    /// What its lines cost.
+    /// The price of its lines.
     pub(crate) fn total(&self) -> i64 {
         self.lines.values().map(Line::total).sum()
     }
 
-    /// Takes down what was answered to what was asked, and checks that it fits what was answered before.
+    /// Records an answer and checks it against earlier answers.
     pub(crate) fn note(&mut self, asked: Asked, answer: &Answer) {
         if answer.is_unknown() {
             self.unknown = Some(asked);
             return;
         }
         if let (Answer::No(no), "cart.checkout") = (answer, asked.op) {
-            // A payment that came to nothing is an outcome: everything is given back, unless the buyer wanted to keep it.
+            // A failed payment is an outcome. Everything is released, unless the buyer wanted to keep it.
             let keeps = asked.body["payment"]["gateway"]["on_decline"] == "keep";
             match no.code {
-                601 if !keeps => (self.stands, self.ended) = (Stands::Canceled, Some("declined")),
-                603 if !keeps => (self.stands, self.ended) = (Stands::Canceled, Some("amount_mismatch")),
+                601 if !keeps => (self.status, self.ended) = (CartStatus::Canceled, Some("declined")),
+                603 if !keeps => (self.status, self.ended) = (CartStatus::Canceled, Some("amount_mismatch")),
                 _ => {}
             }
         }
@@ -297,15 +297,15 @@ impl CartRecord {
             }
             "cart.cancel" => {
                 assert_eq!(body["state"], "canceled", "{}", context());
-                (self.stands, self.ended) = (Stands::Canceled, Some("canceled"));
+                (self.status, self.ended) = (CartStatus::Canceled, Some("canceled"));
             }
             "cart.checkout" => {
-                // What was to be set aside at the checkout has been.
+                // Late holds were made at the checkout.
                 self.lines.values_mut().for_each(|line| line.late = false);
                 assert_eq!(Line::read_all(&body["lines"]), self.lines, "{}", context());
                 let total = body["total"]["amount"].as_i64().expect("a total");
                 assert_eq!(total, self.total(), "{}", context());
-                self.stands = Stands::Done;
+                self.status = CartStatus::Done;
                 self.by_gateway = asked.body["payment"].get("gateway").is_some();
                 self.order = Some((body["id"].as_str().expect("an order").to_owned(), total));
             }
@@ -324,7 +324,7 @@ impl CartRecord {
 }
 
 impl Record {
-    /// Takes down what was just answered, and checks its versions against those of the answers before.
+    /// Records an answer and checks its versions against those of earlier answers.
     ///
     /// # Panics
     /// If they contradict each other.
@@ -335,7 +335,7 @@ impl Record {
                 let mut wrong = Vec::from_iter(self.repeated(&request, at));
                 for (entity, &version) in at {
                     let times = (asked.called, answered);
-                    // A line that sets nothing aside before the checkout does not change its product.
+                    // A late line does not change its product before the checkout.
                     if entity.starts_with("product/") {
                         wrong.extend(self.calls.read(times, entity, version));
                     } else {
@@ -350,12 +350,12 @@ impl Record {
         }
     }
 
-    /// Takes down the versions of an answer to a request. Returns how they differ from those of its first answer (P9).
+    /// Records the versions of an answer to a request. Returns the difference from its first answer (P9).
     pub(crate) fn repeated(&mut self, request: &Granted, at: &BTreeMap<String, u64>) -> Option<String> {
         self.calls.answered(request, at.iter().map(|(entity, version)| (entity.clone(), *version)).collect())
     }
 
-    /// Adds what others were told who sell other things beside the buyers, without the times of their answers.
+    /// Adds the record of other sellers, without the times of their answers.
     pub(crate) fn add(&mut self, other: Record) {
         self.carts.extend(other.carts);
         self.calls.append(other.calls);

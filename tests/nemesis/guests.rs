@@ -1,5 +1,5 @@
-//! Guests whose holds live for seconds: most of them never come back. This process's clocks judge the
-//! deadlines that they are told: no other buyer gets their seats before, and everything is free a grace after.
+//! Guests whose holds live for seconds. Most of them never come back. This process's clock checks the deadlines in their
+//! answers: no other buyer gets their seats before the deadline, and everything is free a grace after it.
 
 use std::{
     collections::BTreeMap,
@@ -19,56 +19,56 @@ use tokio::{
 use crate::{
     cluster::{CONFIRM_MS, FailoverClient, Stage},
     common::{
-        Answer, Asked, CartRecord, Line, Port, Record, Rng, SeatName, Stands, Theatre, fixture::product, has_counts,
-        read_time,
+        Answer, Asked, CartRecord, CartStatus, Line, Port, Record, Rng, SeatName, Theatre, fixture::product,
+        has_counts, read_time,
     },
 };
 
-/// Guests at once.
+/// Concurrent guests.
 const GUESTS: usize = 4;
 
-/// How long what they hold lives, in milliseconds: seats, and units as the product is put now and then.
+/// The life of holds in milliseconds: of seats, and of units, which changes now and then.
 const SEATS_MS: u64 = 2_500;
 const UNITS_MS: [u64; 2] = [1_000, 3_500];
 
 /// More than guests ever hold.
 const STOCK: u64 = 1_000_000;
 
-/// How long one request is tried.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The timeout of one request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A told deadline may be off by so much: clocks agree within half a second, and stamps are taken at the beginning of a turn.
+/// The allowed error of a deadline. Clocks agree within half a second, and stamps are taken at the beginning of a turn.
 const TOLERANCE_MS: u64 = 1_000;
 
-/// How long after a hold's deadline its inventory asks the cart about it.
+/// The time from a hold's deadline to the inventory's question to the cart.
 const GRACE_MS: u64 = 2_000;
 
-/// What asking again takes besides, after everything was healed.
+/// The additional time for repeated asks after all faults are healed.
 const SLACK_MS: u64 = 8_000;
 
 /// All guests of a round.
 pub(crate) struct Guests {
     theatre: Theatre,
     product: String,
-    told: Arc<Mutex<Told>>,
+    answers: Arc<Mutex<Answers>>,
     stop: Arc<AtomicBool>,
     tasks: JoinSet<()>,
 }
 
-/// What they were told.
+/// The answers that guests got.
 #[derive(Default)]
-struct Told {
+struct Answers {
     record: Record,
-    /// Who had a seat for certain, and when.
+    /// The carts that certainly had a seat, and when.
     had: BTreeMap<(String, SeatName), Vec<Had>>,
-    /// What is wrong unless clocks were set in this round.
+    /// Violations, unless clocks were set in this round.
     wrong: Vec<String>,
     deadlines: usize,
-    /// When the last request was made.
+    /// The time of the last request.
     last: Option<Instant>,
 }
 
-/// From an answer to the told deadline, or to when it was given back; in true milliseconds.
+/// From an answer to its deadline, or to the release. In true milliseconds.
 #[derive(Debug)]
 struct Had {
     cart: String,
@@ -77,42 +77,42 @@ struct Had {
 }
 
 impl Guests {
-    /// New sessions and a product, and guests of them.
+    /// Starts guests with new sessions and a new product.
     pub(crate) async fn begin(stage: &mut Stage, round: usize) -> Guests {
         let theatre = stage.play(2, (5, 8), Some(SEATS_MS)).await;
         let product = format!("sweets-{round}");
         let port = stage.cluster.port(stage.cluster.running()[0]).await;
         self::product(&port, &product, STOCK, json!({"hold_ttl_ms": UNITS_MS[0]})).await;
-        let (told, stop, mut tasks) = (Arc::default(), Arc::new(AtomicBool::new(false)), JoinSet::new());
+        let (answers, stop, mut tasks) = (Arc::default(), Arc::new(AtomicBool::new(false)), JoinSet::new());
         for number in 0..GUESTS {
             let guest = Guest {
-                till: stage.cluster.failover_client(stage.rng.next()),
+                client: stage.cluster.failover_client(stage.rng.next()),
                 theatre: theatre.clone(),
                 product: product.clone(),
-                dice: Rng::new(stage.rng.next()),
-                told: Arc::clone(&told),
+                rng: Rng::new(stage.rng.next()),
+                answers: Arc::clone(&answers),
                 requests: 0,
             };
-            tasks.spawn(guest.go_on(Arc::clone(&stop), number == 0));
+            tasks.spawn(guest.run(Arc::clone(&stop), number == 0));
         }
-        Guests { theatre, product, told, stop, tasks }
+        Guests { theatre, product, answers, stop, tasks }
     }
 
-    /// No guest comes any more.
+    /// Stops the guests.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Relaxed);
     }
 
-    /// Waits until every life is over and judges what they were told, and what is left. Hands over their carts.
+    /// Waits until every hold has ended, and checks the answers and the final state. Returns the carts.
     pub(crate) async fn end(mut self, stage: &Stage, clocks_were_set: bool) -> Record {
         self.stop();
         while let Some(ended) = self.tasks.join_next().await {
             ended.expect("a guest");
         }
-        let mut told = std::mem::take(&mut *self.told.lock().expect("no panic"));
+        let mut answers = std::mem::take(&mut *self.answers.lock().expect("no panic"));
         let life_ms = SEATS_MS.max(UNITS_MS[1]).max(CONFIRM_MS);
-        let over = told.last.map_or_else(Instant::now, |last| last + Duration::from_millis(life_ms + GRACE_MS));
-        // Everything is healed by now, so that nothing but asking again takes time.
+        let over = answers.last.map_or_else(Instant::now, |last| last + Duration::from_millis(life_ms + GRACE_MS));
+        // All faults are healed. Only repeated asks take time.
         let latest = over.max(Instant::now()) + Duration::from_millis(SLACK_MS);
         let port = stage.cluster.port(stage.cluster.running()[0]).await;
         while let Some(held) = self.held(&port).await {
@@ -120,29 +120,29 @@ impl Guests {
             sleep(Duration::from_millis(50)).await;
         }
         sleep_until(over).await;
-        for cart in &mut told.record.carts {
+        for cart in &mut answers.record.carts {
             settle(&port, cart).await;
         }
-        // Sold is what they bought and nothing else.
-        told.record.check_maps(&port, &self.theatre).await;
-        let sold = told.record.carts.iter().flat_map(CartRecord::has);
+        // Only their orders are sold.
+        answers.record.check_maps(&port, &self.theatre).await;
+        let sold = answers.record.carts.iter().flat_map(CartRecord::has);
         let units: u64 = sold.filter_map(|(line, _)| line.quantity()).sum();
         let counts = json!([STOCK - units, 0, units]);
         has_counts(&port, "product.get", &self.product, &counts, |body| &body["counts"]).await;
-        let overlaps: Vec<String> = told.had.iter_mut().filter_map(overlap).collect();
-        told.wrong.extend(overlaps);
+        let overlaps: Vec<String> = answers.had.iter_mut().filter_map(overlap).collect();
+        answers.wrong.extend(overlaps);
         println!(
             "{} carts of guests, {} orders, {} deadlines judged{}",
-            told.record.carts.len(),
-            told.record.orders(),
-            told.deadlines,
+            answers.record.carts.len(),
+            answers.record.orders(),
+            answers.deadlines,
             if clocks_were_set { " by life only: clocks were set" } else { "" }
         );
-        assert!(clocks_were_set || told.wrong.is_empty(), "deadlines were told and not kept (P8): {:#?}", told.wrong);
-        told.record
+        assert!(clocks_were_set || answers.wrong.is_empty(), "deadlines were not kept (P8): {:#?}", answers.wrong);
+        answers.record
     }
 
-    /// What is still held.
+    /// The holds that are left.
     async fn held(&self, port: &Port) -> Option<String> {
         for session in &self.theatre.sessions {
             let map = self.theatre.map(port, session).await;
@@ -155,7 +155,7 @@ impl Guests {
     }
 }
 
-/// Two who had the same seat at the same time.
+/// Two carts that had the same seat at the same time.
 fn overlap(((session, seat), had): (&(String, SeatName), &mut Vec<Had>)) -> Option<String> {
     had.sort_by_key(|had| had.from_ms);
     let both = had.windows(2).find(|pair| pair[0].until_ms > pair[1].from_ms && pair[0].cart != pair[1].cart)?;
@@ -172,19 +172,19 @@ async fn settle(port: &Port, cart: &mut CartRecord) {
     };
     let state = body["state"].as_str().expect("a state");
     match unknown {
-        None if cart.stands == Stands::Active => {
+        None if cart.status == CartStatus::Active => {
             assert_eq!(state, "expired", "its time is over: {body} {cart:?}");
-            cart.stands = Stands::Expired;
+            cart.status = CartStatus::Expired;
         }
         None => {}
-        // What was given back is no line of it any more; check what can be known.
+        // Released lines are gone. Check the others.
         Some(asked) => match state {
             "done" => {
                 assert_eq!(asked.op, "cart.checkout", "not bought: {body} {cart:?}");
                 let order = port.read("order.get", json!({"order": body["order"]})).await.ok();
                 let versions = BTreeMap::new();
                 cart.note(asked, &Answer::Ok(order, versions));
-                // A repeat would be answered as it was decided, not as it stands now.
+                // A repeat gets the first answer, not the current state.
                 cart.granted = None;
             }
             "canceled" => {
@@ -192,13 +192,13 @@ async fn settle(port: &Port, cart: &mut CartRecord) {
                 cart.note(asked, &Answer::Ok(body, BTreeMap::new()));
             }
             "expired" => {
-                assert_ne!(cart.stands, Stands::Done, "{body} {cart:?}");
-                // The request may have happened before: its lines are what the cart says.
+                assert_ne!(cart.status, CartStatus::Done, "{body} {cart:?}");
+                // The request may have happened before. The cart's own lines count.
                 if asked.op.starts_with("cart.hold_") {
                     cart.id = Some(body["id"].as_str().expect("a cart").to_owned());
                     cart.lines = Line::read_all(&body["lines"]);
                 }
-                cart.stands = Stands::Expired;
+                cart.status = CartStatus::Expired;
             }
             other => panic!("its time is over, and it is {other}: {body} {cart:?}"),
         },
@@ -206,55 +206,55 @@ async fn settle(port: &Port, cart: &mut CartRecord) {
 }
 
 struct Guest {
-    till: FailoverClient,
+    client: FailoverClient,
     theatre: Theatre,
     product: String,
-    dice: Rng,
-    told: Arc<Mutex<Told>>,
+    rng: Rng,
+    answers: Arc<Mutex<Answers>>,
     requests: u32,
 }
 
 impl Guest {
-    async fn go_on(mut self, stop: Arc<AtomicBool>, puts: bool) {
+    async fn run(mut self, stop: Arc<AtomicBool>, puts: bool) {
         while !stop.load(Relaxed) {
-            if puts && self.dice.percent(15) {
+            if puts && self.rng.percent(15) {
                 self.put().await;
             }
             let cart = self.one_cart().await;
-            self.told.lock().expect("no panic").record.carts.push(cart);
+            self.answers.lock().expect("no panic").record.carts.push(cart);
             self.pause(200).await;
         }
     }
 
     async fn pause(&mut self, most_ms: usize) {
-        sleep(Duration::from_millis(self.dice.below(most_ms) as u64)).await;
+        sleep(Duration::from_millis(self.rng.below(most_ms) as u64)).await;
     }
 
-    /// What is held from now on lives longer or shorter. A guest need not know whether it was put.
+    /// Changes the life of new holds. The outcome does not matter.
     async fn put(&mut self) {
-        let life_ms = UNITS_MS[self.dice.below(2)];
-        let price = json!({"amount": 100 + self.dice.below(50), "currency": "EUR"});
+        let life_ms = UNITS_MS[self.rng.below(2)];
+        let price = json!({"amount": 100 + self.rng.below(50), "currency": "EUR"});
         let body =
             json!({"id": self.product, "name": "Sweets", "price": price, "stock": STOCK, "hold_ttl_ms": life_ms});
         self.requests += 1;
         let rid = format!("put-{}-{}", self.product, self.requests);
-        let answer = self.till.ask_within("product.put", &rid, body, PATIENCE).await;
+        let answer = self.client.ask_within("product.put", &rid, body, REQUEST_TIMEOUT).await;
         assert!(!matches!(answer, Answer::No(_)), "{answer:?}");
     }
 
     async fn one_cart(&mut self) -> CartRecord {
-        let mut cart = CartRecord::new(self.dice.token());
+        let mut cart = CartRecord::new(self.rng.token());
         let mut own = Own::default();
         self.hold(&mut cart, &mut own).await;
         if cart.lines.is_empty() {
             return cart;
         }
-        if self.dice.percent(20) {
+        if self.rng.percent(20) {
             self.pause(1_500).await;
             self.hold(&mut cart, &mut own).await;
         }
-        match self.dice.below(10) {
-            // Most never come back.
+        match self.rng.below(10) {
+            // Most carts are abandoned.
             0..6 => {}
             6..8 => {
                 self.pause(800).await;
@@ -275,22 +275,22 @@ impl Guest {
         let over_ms = own.deadline_ms.saturating_sub(TOLERANCE_MS);
         let until_ms =
             own.end_ms.map_or(over_ms, |end_ms| if end_ms == u64::MAX { end_ms } else { end_ms.min(over_ms) });
-        let mut told = self.told.lock().expect("no panic");
+        let mut answers = self.answers.lock().expect("no panic");
         for (session, seat, from_ms) in own.seats {
-            told.had.entry((session, seat)).or_default().push(Had { cart: cart.token.clone(), from_ms, until_ms });
+            answers.had.entry((session, seat)).or_default().push(Had { cart: cart.token.clone(), from_ms, until_ms });
         }
         cart
     }
 
     async fn hold(&mut self, cart: &mut CartRecord, own: &mut Own) {
-        let (theatre, dice) = (self.theatre.clone(), &mut self.dice);
-        let session = &theatre.sessions[dice.below(theatre.sessions.len())];
-        let (row, count) = (dice.below(theatre.rows.into()) as u16, 1 + dice.below(2) as u16);
-        let first = dice.below(usize::from(theatre.seats - count) + 1) as u16;
+        let (theatre, rng) = (self.theatre.clone(), &mut self.rng);
+        let session = &theatre.sessions[rng.below(theatre.sessions.len())];
+        let (row, count) = (rng.below(theatre.rows.into()) as u16, 1 + rng.below(2) as u16);
+        let first = rng.below(usize::from(theatre.seats - count) + 1) as u16;
         let seats: Vec<SeatName> = (first..first + count).map(|seat| (row, seat)).collect();
         let (seats, units) =
             (json!({"session": session, "seats": seats}), json!({"product": self.product, "quantity": 2}));
-        match dice.below(10) {
+        match rng.below(10) {
             0..6 => self.ask(cart, own, "cart.hold_seats", seats).await,
             6..8 => self.ask(cart, own, "cart.hold_stock", units).await,
             _ => self.ask(cart, own, "cart.hold_all", json!({"lines": [seats, units]})).await,
@@ -305,15 +305,15 @@ impl Guest {
         self.requests += 1;
         let rid = format!("{}-{}", &cart.token[..12], self.requests);
         let (asked, called_ms) = (Asked::new(op, rid, body), now_ms());
-        let answer = self.till.ask_within(op, &asked.rid, asked.body.clone(), PATIENCE).await;
+        let answer = self.client.ask_within(op, &asked.rid, asked.body.clone(), REQUEST_TIMEOUT).await;
         let answered_ms = now_ms();
-        let mut told = self.told.lock().expect("no panic");
-        told.last = Some(Instant::now());
-        told.record.note(&asked, &answer);
+        let mut answers = self.answers.lock().expect("no panic");
+        answers.last = Some(Instant::now());
+        answers.record.note(&asked, &answer);
         match &answer {
             Answer::Ok(held, _) if op.starts_with("cart.hold_") => {
                 let deadline_ms = read_time(&held["deadline"]);
-                // The shortest life of what is in the cart is the cart's.
+                // A cart lives as long as its shortest hold.
                 let lines = Line::read_all(&held["lines"]);
                 let of = |kind: &str| lines.values().chain(cart.lines.values()).any(|line| line.of.starts_with(kind));
                 let units = of("product/").then_some(UNITS_MS);
@@ -322,9 +322,11 @@ impl Guest {
                     (least, most) = (least.min(SEATS_MS), most.min(SEATS_MS));
                 }
                 let (from, to) = (called_ms + least - TOLERANCE_MS, answered_ms + most + TOLERANCE_MS);
-                told.deadlines += 1;
+                answers.deadlines += 1;
                 if !(from..=to).contains(&deadline_ms) {
-                    told.wrong.push(format!("{op} from {called_ms} to {answered_ms} was told {deadline_ms}: {held}"));
+                    answers
+                        .wrong
+                        .push(format!("{op} from {called_ms} to {answered_ms} got deadline {deadline_ms}: {held}"));
                 }
                 own.deadline_ms = deadline_ms;
                 for line in lines.values() {
@@ -333,22 +335,24 @@ impl Guest {
                 }
             }
             Answer::No(no) if matches!(no.code, 301 | 302) && answered_ms + TOLERANCE_MS < own.deadline_ms => {
-                told.wrong.push(format!("{op} was refused at {answered_ms}, before {}: {}", own.deadline_ms, no.body));
+                answers
+                    .wrong
+                    .push(format!("{op} was refused at {answered_ms}, before {}: {}", own.deadline_ms, no.body));
             }
             _ => {}
         }
-        drop(told);
+        drop(answers);
         cart.note(asked, &answer);
     }
 }
 
-/// What a guest has for certain.
+/// The certain content of a guest's cart.
 #[derive(Default)]
 struct Own {
     deadline_ms: u64,
-    /// With when the answer came.
+    /// With the time of the answer.
     seats: Vec<(String, SeatName, u64)>,
-    /// When it ended before its deadline, or that it never does.
+    /// When it ended before its deadline. Never, if it was bought.
     end_ms: Option<u64>,
 }
 

@@ -1,6 +1,6 @@
-//! The box office. It has sessions and a product to itself, so it knows all the time what is where. It sells, takes lines out of
-//! carts, keeps seats off sale, changes the product, and cancels sessions. Allowed requests are granted, however often it has to
-//! repeat them. Others are refused with the right code. In the end all is as it should be.
+//! The box office. It has sessions and a product of its own, so it knows their state at any time. It sells, takes lines out of
+//! carts, keeps seats off sale, changes the product, and cancels sessions. Allowed requests must be granted, after any number of
+//! repeats. Others must be refused with the right code. The final state must be as expected.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,36 +20,36 @@ use tokio::{
 use crate::{
     cluster::{FailoverClient, Stage},
     common::{
-        Answer, Asked, CartRecord, Line, Map, No, Record, Rng, SeatName, Stands, Theatre, fixture::product, paying,
+        Answer, Asked, CartRecord, CartStatus, Line, Map, No, Record, Rng, SeatName, Theatre, fixture::product, paying,
     },
 };
 
-/// How long one request is tried before it is begun anew, with the same request id.
-const TRY: Duration = Duration::from_secs(4);
+/// The timeout of one attempt. The next attempt has the same request id.
+const TRY_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// How long everything may take after the work is over: nodes are well by then.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time for all that is left after the work. Faults are healed then.
+const END_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Units that there are at first.
+/// The stock at the beginning.
 const STOCK: u64 = 60;
 
-/// A round's work of the box office.
+/// The box office of one round.
 pub(crate) struct Staff {
     stop: Arc<AtomicBool>,
     work: JoinHandle<Record>,
 }
 
 impl Staff {
-    /// Its own sessions and its own product.
+    /// Creates the sessions and the product.
     pub(crate) async fn begin(stage: &mut Stage, round: usize) -> Staff {
         let theatre = stage.play(3, (4, 8), None).await;
         let name = format!("posters-{round}");
         let port = stage.cluster.port(stage.cluster.running()[0]).await;
         product(&port, &name, STOCK, Value::Null).await;
         let stop = Arc::new(AtomicBool::new(false));
-        let desk = Desk {
-            till: stage.cluster.failover_client(stage.rng.next()),
-            dice: Rng::new(stage.rng.next()),
+        let desk = BoxOffice {
+            client: stage.cluster.failover_client(stage.rng.next()),
+            rng: Rng::new(stage.rng.next()),
             open: theatre.sessions.iter().cloned().collect(),
             theatre,
             product: name,
@@ -65,43 +65,43 @@ impl Staff {
         Staff { stop, work: tokio::spawn(desk.work()) }
     }
 
-    /// Nothing more is begun.
+    /// Begins no more work.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Relaxed);
     }
 
-    /// What was sold, once everything is as it should be.
+    /// Waits for the expected state. Returns the record of sales.
     pub(crate) async fn end(self) -> Record {
         self.stop();
         self.work.await.expect("the box office")
     }
 }
 
-struct Desk {
-    till: FailoverClient,
-    dice: Rng,
+struct BoxOffice {
+    client: FailoverClient,
+    rng: Rng,
     theatre: Theatre,
-    /// Sessions that take place.
+    /// Sessions that are not canceled.
     open: BTreeSet<String>,
     product: String,
-    /// Its price and how many there are.
+    /// The product's price and stock.
     terms: (i64, u64),
     off_sale: BTreeSet<(String, SeatName)>,
-    /// Given back, and not seen free since.
+    /// Released seats that were not seen free yet.
     coming_back: BTreeSet<(String, SeatName)>,
     record: Record,
     requests: u32,
     stop: Arc<AtomicBool>,
-    /// When everything has to be over, once nothing more is begun.
+    /// The deadline of the final check, once the work has stopped.
     latest: Option<Instant>,
-    /// How often what was done.
+    /// Counts of actions by name.
     done: BTreeMap<&'static str, u32>,
 }
 
-impl Desk {
+impl BoxOffice {
     async fn work(mut self) -> Record {
         while !self.stop.load(Relaxed) {
-            match self.dice.below(100) {
+            match self.rng.below(100) {
                 0..35 => self.hold().await,
                 35..47 => self.block().await,
                 47..55 => self.unblock().await,
@@ -113,7 +113,7 @@ impl Desk {
                 91..95 => self.may_not().await,
                 _ => _ = self.look().await,
             }
-            sleep(Duration::from_millis(10 + self.dice.below(60) as u64)).await;
+            sleep(Duration::from_millis(10 + self.rng.below(60) as u64)).await;
         }
         let carts = self.carts_of(&self.theatre.sessions.clone());
         self.until_settled(&carts).await;
@@ -124,7 +124,7 @@ impl Desk {
         self.record
     }
 
-    /// Asks until it is answered, however long that takes while faults go on.
+    /// Repeats a request until it is answered, however long faults last.
     async fn ask(&mut self, op: &'static str, body: Value) -> (Asked, Answer) {
         self.requests += 1;
         let asked = Asked::new(op, format!("{}-{}", self.product, self.requests), body);
@@ -132,12 +132,12 @@ impl Desk {
         (asked, answer)
     }
 
-    /// The same; and whether an attempt before the last one may have happened.
+    /// The same. Also returns whether an attempt before the last one may have happened.
     async fn ask_as(&mut self, asked: &Asked) -> (Answer, bool) {
         let Asked { op, rid, body, .. } = asked;
         let mut in_doubt = false;
         loop {
-            let answer = self.till.ask_within(op, rid, body.clone(), TRY).await;
+            let answer = self.client.ask_within(op, rid, body.clone(), TRY_TIMEOUT).await;
             if !matches!(answer, Answer::Gone | Answer::Fail(_)) {
                 self.record.note(asked, &answer);
                 *self.done.entry(op).or_default() += 1;
@@ -149,15 +149,15 @@ impl Desk {
     }
 
     /// # Panics
-    /// If the work is long over.
+    /// If the work ended too long ago.
     fn is_late(&mut self, what: &str) {
         if self.stop.load(Relaxed) {
-            let latest = *self.latest.get_or_insert_with(|| Instant::now() + PATIENCE);
+            let latest = *self.latest.get_or_insert_with(|| Instant::now() + END_TIMEOUT);
             assert!(Instant::now() < latest, "the box office waits in vain: {what}");
         }
     }
 
-    /// There are no other callers, so it must be granted.
+    /// Sends a request that must be granted, because there are no other callers.
     async fn granted(&mut self, op: &'static str, body: Value) -> (Asked, Answer) {
         self.requests += 1;
         let asked = Asked::new(op, format!("{}-{}", self.product, self.requests), body);
@@ -168,7 +168,7 @@ impl Desk {
             if matches!(answer, Answer::Ok(..)) {
                 return (asked, answer);
             }
-            // What an attempt before has taken, and its cart does not know, is on its way back: until then it is in the way.
+            // Seats of an earlier attempt that its cart does not know are being released. They are in the way until then.
             assert!(may_have_happened, "{asked:?} has to be granted: {answer:?}");
             self.is_late(&format!("{asked:?}: {answer:?}"));
             sleep(Duration::from_millis(100)).await;
@@ -177,7 +177,7 @@ impl Desk {
 
     async fn read(&mut self, op: &'static str, body: Value) -> Value {
         loop {
-            match self.till.ask_within(op, "read", body.clone(), TRY).await {
+            match self.client.ask_within(op, "read", body.clone(), TRY_TIMEOUT).await {
                 Answer::Ok(body, _) => return body,
                 Answer::No(no) => panic!("{op} {body}: {}", no.body),
                 answer @ (Answer::Fail(_) | Answer::Gone) => self.is_late(&format!("{op} {body}: {answer:?}")),
@@ -185,10 +185,10 @@ impl Desk {
         }
     }
 
-    /// Seats that are free for certain, of a session that takes place.
+    /// Certainly free seats of a session that is not canceled.
     fn free(&mut self) -> (String, Vec<SeatName>) {
         let open: Vec<&String> = self.open.iter().collect();
-        let session = open[self.dice.below(open.len())].clone();
+        let session = open[self.rng.below(open.len())].clone();
         let taken: BTreeSet<SeatName> = self.taken(&session).into_keys().collect();
         let all = (0..self.theatre.rows).flat_map(|row| (0..self.theatre.seats).map(move |seat| (row, seat)));
         let is_free = |seat: &SeatName| {
@@ -197,20 +197,20 @@ impl Desk {
         };
         let mut free: Vec<SeatName> = all.filter(is_free).collect();
         while free.len() > 3 {
-            free.swap_remove(self.dice.below(free.len()));
+            free.swap_remove(self.rng.below(free.len()));
         }
-        free.truncate(1 + self.dice.below(3));
+        free.truncate(1 + self.rng.below(3));
         (session, free)
     }
 
-    /// Seats of a session that carts have, and whether they are sold.
+    /// The carts' seats of a session, and whether they are sold.
     fn taken(&self, session: &str) -> BTreeMap<SeatName, bool> {
         let of = format!("session/{session}");
         let lines = self.record.carts.iter().flat_map(CartRecord::has).filter(|(line, _)| line.of == of);
         lines.flat_map(|(line, sold)| line.seats().map(move |seat| (seat, sold))).collect()
     }
 
-    /// How many units carts have, and have bought.
+    /// The number of units in carts and in orders.
     fn units(&self) -> [u64; 2] {
         let mut units = [0; 2];
         for (line, sold) in self.record.carts.iter().flat_map(CartRecord::has) {
@@ -222,15 +222,15 @@ impl Desk {
     async fn hold(&mut self) {
         let (session, seats) = self.free();
         let [held, sold] = self.units();
-        let mut cart = CartRecord::new(self.dice.token());
+        let mut cart = CartRecord::new(self.rng.token());
         if !seats.is_empty() {
             let body = json!({"token": cart.token, "session": session, "seats": seats});
             let (asked, answer) = self.granted("cart.hold_seats", body).await;
             cart.note(asked, &answer);
         }
-        // What was given back lately may not be back yet.
-        if held + sold + 20 < self.terms.1 && self.dice.percent(60) {
-            let body = json!({"token": cart.token, "product": self.product, "quantity": 1 + self.dice.below(2)});
+        // Recently released seats may not be free yet.
+        if held + sold + 20 < self.terms.1 && self.rng.percent(60) {
+            let body = json!({"token": cart.token, "product": self.product, "quantity": 1 + self.rng.below(2)});
             let (asked, answer) = self.granted("cart.hold_stock", body).await;
             cart.note(asked, &answer);
         }
@@ -253,37 +253,37 @@ impl Desk {
         if open.is_empty() {
             return;
         }
-        let (session, seat) = open[self.dice.below(open.len())].clone();
+        let (session, seat) = open[self.rng.below(open.len())].clone();
         self.granted("session.unblock", json!({"id": session, "seats": [seat]})).await;
         self.off_sale.remove(&(session, seat));
     }
 
-    /// One of the carts that are active and have something.
+    /// A random active cart with lines.
     fn a_cart(&mut self) -> Option<usize> {
         let carts = &self.record.carts;
         let active: Vec<usize> = (0..carts.len())
-            .filter(|number| carts[*number].stands == Stands::Active && !carts[*number].lines.is_empty())
+            .filter(|number| carts[*number].status == CartStatus::Active && !carts[*number].lines.is_empty())
             .collect();
-        (!active.is_empty()).then(|| active[self.dice.below(active.len())])
+        (!active.is_empty()).then(|| active[self.rng.below(active.len())])
     }
 
-    /// What this line had comes back.
+    /// Expects the seats of this line to become free.
     fn comes_back(&mut self, line: &Line) {
         let Some(session) = line.of.strip_prefix("session/") else { return };
         self.coming_back.extend(line.seats().map(|seat| (session.to_owned(), seat)));
     }
 
-    /// An operator takes a line out of a buyer's cart. The cart shows which, by whom and why.
+    /// An operator takes a line out of a buyer's cart. The cart shows the line, the operator and the reason.
     async fn take_away(&mut self) {
         let Some(number) = self.a_cart() else { return };
         let cart = &self.record.carts[number];
         let lines: Vec<u64> = cart.lines.keys().copied().collect();
-        let line = lines[self.dice.below(lines.len())];
+        let line = lines[self.rng.below(lines.len())];
         let (id, token) = (cart.id.clone(), cart.token.clone());
         self.granted("admin.release", json!({"cart": id, "line": line, "reason": "a broken seat"})).await;
         let cart = &mut self.record.carts[number];
         let gone = cart.lines.remove(&line).expect("a line");
-        // What it was told before is not what it has now.
+        // Its earlier answers no longer show its content.
         cart.granted = None;
         self.comes_back(&gone);
         let lines = self.record.carts[number].lines.clone();
@@ -298,11 +298,10 @@ impl Desk {
         let Some(number) = self.a_cart() else { return };
         let (token, total) = (self.record.carts[number].token.clone(), self.record.carts[number].total());
         let mut payment = json!({"recorded": {"method": "card", "transaction_id": token[..8]}});
-        if self.dice.percent(60) {
-            // What fails for good could not be paid back when its session is canceled.
-            let source = Some(paying::source(&mut self.dice))
-                .filter(|source| !paying::fails_permanently(source))
-                .unwrap_or("ok");
+        if self.rng.percent(60) {
+            // A payment that fails permanently could not be refunded when its session is canceled.
+            let source =
+                Some(paying::source(&mut self.rng)).filter(|source| !paying::fails_permanently(source)).unwrap_or("ok");
             self.record.carts[number].sources.push(source.to_owned());
             payment = json!({"gateway": {"source": source}});
         }
@@ -327,26 +326,26 @@ impl Desk {
         self.forget_canceled(number);
     }
 
-    /// What a cart that ended had comes back.
+    /// Expects the seats of an ended cart to become free.
     fn forget_canceled(&mut self, number: usize) {
-        if self.record.carts[number].stands == Stands::Canceled {
+        if self.record.carts[number].status == CartStatus::Canceled {
             let lines: Vec<Line> = self.record.carts[number].lines.values().cloned().collect();
             lines.iter().for_each(|line| self.comes_back(line));
         }
     }
 
-    /// The product costs something else, there is more of it, and what is held from now on lives longer or shorter.
+    /// Changes the product's price, stock and hold time.
     async fn put(&mut self) {
-        let terms = (300 + self.dice.below(100) as i64, self.terms.1 + 10);
+        let terms = (300 + self.rng.below(100) as i64, self.terms.1 + 10);
         let price = json!({"amount": terms.0, "currency": "EUR"});
-        let life_ms = 3_600_000 * (1 + self.dice.below(5));
+        let life_ms = 3_600_000 * (1 + self.rng.below(5));
         let body =
             json!({"id": self.product, "name": "Posters", "price": price, "stock": terms.1, "hold_ttl_ms": life_ms});
         self.granted("product.put", body).await;
         self.terms = terms;
     }
 
-    /// Numbers of the carts that have something of these sessions.
+    /// The numbers of carts with lines of these sessions.
     fn carts_of(&self, sessions: &[String]) -> Vec<usize> {
         let has = |cart: &CartRecord| {
             cart.lines.values().any(|line| {
@@ -357,13 +356,13 @@ impl Desk {
         carts.filter(|(_, cart)| has(cart)).map(|(number, _)| number).collect()
     }
 
-    /// A session does not take place: its lines leave carts, and orders are paid back.
+    /// Cancels a session: its lines leave carts, and orders are refunded.
     async fn cancel_session(&mut self) {
         if self.open.len() < 2 {
             return;
         }
         let open: Vec<&String> = self.open.iter().collect();
-        let session = open[self.dice.below(open.len())].clone();
+        let session = open[self.rng.below(open.len())].clone();
         let carts = self.carts_of(std::slice::from_ref(&session));
         self.granted("session.cancel", json!({"id": session, "reason": "rain"})).await;
         self.open.remove(&session);
@@ -372,19 +371,19 @@ impl Desk {
             let cart = &mut self.record.carts[number];
             let lines: Vec<u64> =
                 cart.lines.iter().filter(|(_, line)| line.of == of).map(|(number, _)| *number).collect();
-            match cart.stands {
-                Stands::Active => {
+            match cart.status {
+                CartStatus::Active => {
                     cart.lines.retain(|_, line| line.of != of);
                     cart.granted = None;
                 }
-                Stands::Done => cart.refunded.extend(lines),
-                Stands::Canceled | Stands::Expired => {}
+                CartStatus::Done => cart.refunded.extend(lines),
+                CartStatus::Canceled | CartStatus::Expired => {}
             }
         }
         self.until_settled(&carts).await;
     }
 
-    /// Waits until these carts have what they should have.
+    /// Waits until these carts have the expected lines.
     async fn until_settled(&mut self, carts: &[usize]) {
         for &number in carts {
             while let Some(why) = self.differs(number).await {
@@ -394,7 +393,7 @@ impl Desk {
         }
     }
 
-    /// How a cart, or its order, differs from what it should be.
+    /// The difference of a cart, or its order, from the expected state.
     async fn differs(&mut self, number: usize) -> Option<String> {
         let cart = self.record.carts[number].clone();
         let body = self.read("cart.get", json!({"token": cart.token})).await;
@@ -411,7 +410,7 @@ impl Desk {
         (once != cart.refunded).then(|| format!("{body} is not {cart:?}"))
     }
 
-    /// What may not be is refused.
+    /// Sends requests that must be refused.
     async fn may_not(&mut self) {
         let held =
             self.open.iter().find_map(|session| Some((session.clone(), self.taken(session).into_keys().next()?)));
@@ -419,7 +418,7 @@ impl Desk {
             let (_, answer) = self.ask("session.block", json!({"id": session, "seats": [seat]})).await;
             assert!(matches!(&answer, Answer::No(No { code: 201, .. })), "a taken seat: {answer:?}");
         }
-        let token = self.dice.token();
+        let token = self.rng.token();
         let off = self.off_sale.iter().find(|(session, _)| self.open.contains(session)).cloned();
         let hold = |session: &String, seat| json!({"token": token, "session": session, "seats": [seat]});
         if let Some((session, seat)) = off {
@@ -436,7 +435,7 @@ impl Desk {
         }
     }
 
-    /// Whether all that was given back is free; everything else is as it should be at any time.
+    /// Whether all released seats are free. Asserts that everything else is as expected.
     async fn look(&mut self) -> bool {
         for session in self.theatre.sessions.clone() {
             let body = self.read("session.map", json!({"id": session})).await;
@@ -458,7 +457,7 @@ impl Desk {
                     } else if self.open.contains(&session) && !is_coming && !(found == 'h' && wanted == 's') {
                         panic!("{seat:?} of {session} is {found:?} and has to be {wanted:?}: {}", map.seats);
                     } else {
-                        // Sold for certain, or given back, and the session has not heard of it.
+                        // Certainly sold, or released without the session's knowledge yet.
                         self.is_late(&format!("{seat:?} of {session} is {found:?} and has to be {wanted:?}"));
                         return false;
                     }

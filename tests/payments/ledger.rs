@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::common::{CartRecord, Stands, paying::compare};
+use crate::common::{CartRecord, CartStatus, paying::compare};
 
 const TOTAL: i64 = 1_000;
 
@@ -13,13 +13,13 @@ fn id(number: u32) -> String {
 }
 
 /// A cart with one line, bought through the gateway or elsewhere or not at all.
-fn cart(number: u32, stands: Stands, by_gateway: bool) -> CartRecord {
+fn cart(number: u32, status: CartStatus, by_gateway: bool) -> CartRecord {
     let line = json!([{"line": 1, "product": "flag", "quantity": 1, "price": TOTAL}]);
     let mut cart = CartRecord::new(id(number));
     cart.id = Some(id(number));
     cart.lines = crate::common::Line::read_all(&line);
-    cart.order = (stands == Stands::Done).then(|| (id(number), TOTAL));
-    (cart.stands, cart.by_gateway) = (stands, by_gateway);
+    cart.order = (status == CartStatus::Done).then(|| (id(number), TOTAL));
+    (cart.status, cart.by_gateway) = (status, by_gateway);
     cart
 }
 
@@ -36,8 +36,8 @@ fn ledger_differences_are_found() {
         compare(carts, &json!({"charges": charges}), &others).join("; ")
     };
     let (paid, recorded, kept) =
-        (cart(1, Stands::Done, true), cart(2, Stands::Done, false), cart(3, Stands::Active, false));
-    let mut back = cart(4, Stands::Done, true);
+        (cart(1, CartStatus::Done, true), cart(2, CartStatus::Done, false), cart(3, CartStatus::Active, false));
+    let mut back = cart(4, CartStatus::Done, true);
     back.refunded = BTreeSet::from([1]);
     let full = |number| charge(number, 1, "captured", "ok", [TOTAL, TOTAL, 0]);
     let carts = [paid.clone(), recorded.clone(), kept.clone(), back.clone()];

@@ -529,7 +529,6 @@ pub struct SaleView {
     pub hold: HoldId,
     /// The content of the sale.
     pub portion: Portion,
-    /// When.
     pub at: Timestamp,
 }
 

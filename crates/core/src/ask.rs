@@ -83,7 +83,6 @@ pub enum Ask {
     Revoke {
         /// Which hold.
         hold: HoldId,
-        /// Why.
         reason: SmolStr,
     },
     /// Venue to session: open.
@@ -149,7 +148,6 @@ pub enum Reply {
         hold: HoldId,
         /// The revision of the ask.
         revision: u64,
-        /// Why.
         refusal: Refusal,
     },
     /// To `Hold`: the hold has a higher or equal revision with other content, or it was released. Ask with the next revision,

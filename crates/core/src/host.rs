@@ -49,19 +49,9 @@ pub enum Input<R> {
         command: Command,
     },
     /// Another entity asks.
-    Ask {
-        /// Which.
-        from: Entity,
-        /// What.
-        ask: Ask,
-    },
+    Ask { from: Entity, ask: Ask },
     /// Another entity replies.
-    Reply {
-        /// Which.
-        from: Entity,
-        /// What.
-        reply: Reply,
-    },
+    Reply { from: Entity, reply: Reply },
     /// The gateway has answered a call.
     Paid {
         /// Of which attempt.
@@ -79,28 +69,13 @@ pub enum Input<R> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect<R> {
     /// A client is answered.
-    Answer {
-        /// Who.
-        to: R,
-        /// What.
-        outcome: Outcome,
-    },
+    Answer { to: R, outcome: Outcome },
     /// Another entity is asked.
-    Ask {
-        /// Which.
-        to: Entity,
-        /// What.
-        ask: Ask,
-    },
+    Ask { to: Entity, ask: Ask },
     /// The gateway is asked. Its answer always comes back as [`Input::Paid`].
     Pay(GatewayCall),
     /// Another entity's ask is replied to.
-    Reply {
-        /// Which.
-        to: Entity,
-        /// What.
-        reply: Reply,
-    },
+    Reply { to: Entity, reply: Reply },
 }
 
 /// The result of one input.

@@ -93,14 +93,12 @@ pub enum Content {
     Places {
         /// Which area.
         area: Id,
-        /// How many.
         quantity: u32,
         /// Minor units for one.
         price: i64,
     },
     /// Units of a product.
     Units {
-        /// How many.
         quantity: u32,
         /// Minor units for one.
         price: i64,

@@ -17,7 +17,6 @@ use crate::{
 /// A seat that stood in the way, and what it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenSeat {
-    /// Which.
     pub seat: Seat,
     /// Held, sold or blocked.
     pub state: SeatState,
@@ -259,18 +258,12 @@ pub enum Refusal {
     ///
     /// Look at `boxoffice admin nodes`.
     #[error("node {node} is not a member")]
-    NoSuchNode {
-        /// Which.
-        node: u64,
-    },
+    NoSuchNode { node: u64 },
     /// 802: The member was removed. Its id is never given again.
     ///
     /// Join with an empty data directory and another id.
     #[error("node {node} was removed from the cluster and cannot come back under this id")]
-    NodeGone {
-        /// Which.
-        node: u64,
-    },
+    NodeGone { node: u64 },
     /// 803: The member has another disk.
     ///
     /// If its disk is lost, say so with `boxoffice admin replace`, then join again.
@@ -301,12 +294,7 @@ pub enum Refusal {
     ///
     /// Look at `boxoffice admin nodes`.
     #[error("node {node} cannot be drained or kept from it: {why}")]
-    NotDrainable {
-        /// Which.
-        node: u64,
-        /// Why.
-        why: SmolStr,
-    },
+    NotDrainable { node: u64, why: SmolStr },
     /// 807: The cluster was founded by another node or disk.
     ///
     /// Join it instead.
@@ -317,7 +305,6 @@ pub enum Refusal {
     /// Wait until the drain has ended.
     #[error("node {node} still has copies of {} shards", .shards.len())]
     NodeInUse {
-        /// Which.
         node: u64,
         /// Which shards.
         shards: Vec<u16>,

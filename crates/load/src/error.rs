@@ -9,7 +9,6 @@ use crate::scenario::ScenarioError;
 
 /// Why a run produced no report.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum LoadError {
     #[error(transparent)]
     Scenario(#[from] ScenarioError),

@@ -62,7 +62,6 @@ pub struct LaunchConfig {
 
 /// Why local nodes do not serve.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum LocalNodeError {
     #[error("cannot write {}: {error}", path.display())]
     File { path: PathBuf, error: io::Error },

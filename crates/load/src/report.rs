@@ -176,7 +176,6 @@ pub struct Latency {
 
 /// Percentiles in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Percentiles {
     pub p50: f64,
     pub p90: f64,

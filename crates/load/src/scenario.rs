@@ -272,7 +272,6 @@ pub struct Expect {
 
 /// Why a scenario cannot be loaded.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum ScenarioError {
     /// The name is neither a file nor a built-in scenario.
     #[error("there is no scenario {name:?}: it is neither a file nor one of {}", names().join(", "))]

@@ -11,7 +11,6 @@ pub enum NodeError {
     /// The cluster does not know this node, or not any more.
     #[error("node {node} is no member of its cluster: {why}")]
     NotAMember {
-        /// Which.
         node: u64,
         /// Why not.
         why: String,
@@ -23,10 +22,7 @@ pub enum NodeError {
     #[error(
         "node {node} was drained: everything it had is on other nodes, and it is no member of its cluster any more"
     )]
-    Drained {
-        /// Which.
-        node: u64,
-    },
+    Drained { node: u64 },
 }
 
 impl From<ReplicationError> for NodeError {

@@ -70,7 +70,6 @@ pub enum HistoryError {
     /// Another node cannot read it.
     #[error("node {node}: {why}")]
     Other {
-        /// Which.
         node: u64,
         /// Its words.
         why: String,

@@ -55,7 +55,6 @@ pub(crate) enum Message<'a> {
         to: Cow<'a, Entity>,
         /// Which asks.
         from: Cow<'a, Entity>,
-        /// What.
         ask: Cow<'a, Ask>,
     },
     /// An entity replies to another one.
@@ -64,7 +63,6 @@ pub(crate) enum Message<'a> {
         to: Cow<'a, Entity>,
         /// Which replies.
         from: Cow<'a, Entity>,
-        /// What.
         reply: Cow<'a, Reply>,
     },
     /// What does the wall clock show there? Answered with what was asked and the receiver's machine's clock.

@@ -52,11 +52,9 @@ pub struct InspectedShard {
 
 /// One turn of the log.
 pub struct InspectedTurn {
-    /// Where.
     pub shard: ShardId,
     /// In which entry.
     pub position: Position,
-    /// When.
     pub at: Timestamp,
     /// Of which entity.
     pub entity: Entity,

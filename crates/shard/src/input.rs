@@ -8,7 +8,6 @@ use crate::snapshot::SnapshotMeta;
 use crate::target_config::TargetConfig;
 
 /// Everything that an engine takes. `T` is the ticket of a proposal or a read. The engine returns it unread.
-#[allow(missing_docs, reason = "fields without a comment are what their types say")]
 #[derive(Debug)]
 pub enum Input<T> {
     /// Append an atomic turn of one actor. The engine answers with one `Completed` or one `ProposalDropped`.

@@ -129,7 +129,6 @@ pub enum FatalError {
 }
 
 /// Everything that an engine returns. The outputs must be handled in order. `T` is the ticket of a proposal or a read.
-#[allow(missing_docs, reason = "fields without a comment are what their types say")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output<T> {
     /// A message that had to wait for the disk.

@@ -37,7 +37,6 @@ pub enum PickerError {
     SeatsOfHold(u16),
     /// Adjacent seats must fit into a row.
     #[error("{wanted} adjacent seats do not fit into a row of {row}; take fewer seats or longer rows")]
-    #[allow(missing_docs)]
     RowTooShort { wanted: u16, row: u16 },
     /// Flows that never conflict need enough seats.
     #[error(

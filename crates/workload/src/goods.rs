@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 /// A time of a resource, `[begin, end)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Slot {
     pub begin: Timestamp,
     pub end: Timestamp,
@@ -25,7 +24,6 @@ impl Slot {
 
 /// A product or area, which is sold by quantity, or a slot of a resource. All by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)]
 pub enum Good {
     Product(u32),
     /// An area of an arena.

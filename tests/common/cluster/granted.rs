@@ -1,7 +1,7 @@
-//! What was granted, held against what the nodes say happened.
+//! Checks granted requests against the histories of the nodes.
 //!
-//! What is asked again (by the client, or by a cart of a session) is answered as it was the first time. So a version that was
-//! told is that of the change; which change has which version, histories say.
+//! A repeated request gets its first answer again. So the version in an answer is that of the change, and the history shows the
+//! change with that version.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use tokio::time::Instant;
 
 use crate::common::{Port, Record, Theatre};
 
-/// What happened to an entity, by version.
+/// The events of an entity by version.
 type History = BTreeMap<u64, (String, String)>;
 
 impl Record {
-    /// Every hold and sale that was granted happened, at a version of its own, which is the one that was told.
+    /// Checks that every granted hold and sale is in the history with the version of its answer.
     ///
     /// # Panics
-    /// If not.
+    /// If one is not.
     pub(crate) async fn check_histories(&self, port: &Port, theatre: &Theatre) {
         for session in &theatre.sessions {
             let entity = format!("session/{session}");
@@ -32,21 +32,21 @@ impl Record {
                 let own = history.get(&told).is_some_and(|(event, details)| event == word && details.contains(&by));
                 assert!(own, "{request:?} was granted; that is not what happened to {entity} at {told}: {history:#?}");
             }
-            // A later version cannot be told before it is there.
+            // No answer can have a later version.
             let last = history.last_key_value().map_or(0, |(version, _)| *version);
             let told = self.calls.highest(&entity);
             assert!(told <= last, "{entity} is at {last}, {told} was told");
         }
     }
 
-    /// The longest time between two answers that granted something, since then, in milliseconds.
+    /// The longest time between two grants since `since`, in milliseconds.
     pub(crate) fn longest_gap_ms(&self, since: Instant) -> u128 {
         let since = self.granted.partition_point(|time| *time < since.into_std());
         self.granted[since..].windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).max().unwrap_or_default()
     }
 }
 
-/// The whole history of an entity; none where this node has it only from some version on.
+/// The whole history of an entity. `None` if this node has only a part of it.
 async fn history(port: &Port, entity: &str) -> Option<History> {
     let mut history = History::new();
     let mut before = Value::Null;

@@ -15,6 +15,7 @@ use crate::{
 };
 
 impl FsyncWord {
+    /// The mode of syncs that the word names.
     pub fn fsync(self) -> Fsync {
         match self {
             FsyncWord::Always => Fsync::Always,

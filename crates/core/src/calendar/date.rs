@@ -101,7 +101,6 @@ impl TryFrom<SmolStr> for Date {
 /// A day of the week; weeks begin on Monday (ISO 8601).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "their names say it")]
 pub enum Weekday {
     Monday,
     Tuesday,

@@ -28,10 +28,7 @@ pub enum Frequency {
     /// Every day.
     Daily,
     /// On these days of the week. The first occurrence is on one of them.
-    Weekly {
-        /// Which.
-        weekdays: Weekdays,
-    },
+    Weekly { weekdays: Weekdays },
     /// On the day of the month of the first occurrence; months without that day are skipped.
     Monthly,
 }

@@ -68,7 +68,6 @@ pub enum CartCommand {
     Refund {
         /// The lines; all that are left if absent.
         lines: Option<Vec<u32>>,
-        /// Why.
         reason: SmolStr,
     },
     /// `admin.release`: an operator releases a line of a cart.

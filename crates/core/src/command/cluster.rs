@@ -33,35 +33,26 @@ pub enum ClusterCommand {
     },
     /// A member has started with these addresses and this program.
     Arrived {
-        /// Which.
         node: u64,
         /// What it is.
         machine: Box<Machine>,
     },
     /// `admin.drain`: move everything away from a member.
     Drain {
-        /// Which.
         node: u64,
         /// Even if shards are left with one voter.
         force: bool,
     },
     /// `admin.undrain`: end the draining of a member.
-    Undrain {
-        /// Which.
-        node: u64,
-    },
+    Undrain { node: u64 },
     /// `admin.remove`: remove a member.
     Remove {
-        /// Which.
         node: u64,
         /// Even if shards are left with one voter.
         force: bool,
     },
     /// `admin.replace`: a member has lost its disk. Another disk replaces it under the same id.
-    Replace {
-        /// Which.
-        node: u64,
-    },
+    Replace { node: u64 },
     /// The placement reconciler gives shards new targets.
     Place {
         /// The version of the table that the plan is based on. Any other version refuses it.
@@ -77,10 +68,7 @@ pub enum ClusterCommand {
         version: u64,
     },
     /// A drained member has no replica left.
-    Retire {
-        /// Which.
-        node: u64,
-    },
+    Retire { node: u64 },
     /// `admin.nodes`: members and places.
     Get,
 }

@@ -18,6 +18,5 @@ pub struct Limits {
 pub struct CustomerLimit {
     /// The quota. Sessions and products with the same quota share it.
     pub quota: Id,
-    /// How many.
     pub max: u32,
 }

@@ -20,7 +20,6 @@ pub enum ResourceCommand {
     Reserve {
         /// The booking's id, chosen by the client. Bookings of a series have `.1`, `.2`, … behind it.
         booking: Id,
-        /// When.
         when: When,
         /// When again.
         repeat: Option<Repeat>,

@@ -23,7 +23,6 @@ pub struct WantedLine {
 pub enum Want {
     /// These seats, or with `best_effort` those of them that are free, at least one.
     Seats {
-        /// Which.
         seats: SeatSet,
         /// Take the free seats and leave the others.
         best_effort: bool,
@@ -34,12 +33,10 @@ pub enum Want {
     Places {
         /// Which area.
         area: Id,
-        /// How many.
         quantity: u32,
     },
     /// Units of a product. The quantity is the total of the hold.
     Units {
-        /// How many.
         quantity: u32,
         /// Set them aside even if the product does that only at the checkout.
         now: bool,

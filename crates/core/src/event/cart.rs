@@ -22,7 +22,6 @@ use crate::{
 pub enum CartEvent {
     /// It was opened.
     Opened {
-        /// When.
         at: Timestamp,
         /// Its customer, as the client said.
         customer: Option<Id>,
@@ -81,14 +80,12 @@ pub enum CartEvent {
     },
     /// Its owner canceled it. Every inventory is owed a release.
     Canceled {
-        /// When.
         at: Timestamp,
         /// The request.
         remembered: Remembered,
     },
     /// Its deadline passed.
     Expired {
-        /// When.
         at: Timestamp,
         /// Whether it had reached the highest age of a cart.
         aged: bool,
@@ -97,7 +94,6 @@ pub enum CartEvent {
     CheckoutBegun {
         /// The number of the attempt, from 1.
         attempt: u32,
-        /// When.
         at: Timestamp,
         /// The payment.
         payment: Box<Payment>,
@@ -114,7 +110,6 @@ pub enum CartEvent {
     },
     /// The checkout under way ended without an order. The event before disowned the holds that were only for it.
     CheckoutAbandoned {
-        /// When.
         at: Timestamp,
         /// Why the payment failed, which is remembered under the checkout's request. `None` if the gateway was not asked.
         failure: Option<PaymentFailure>,

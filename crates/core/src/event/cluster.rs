@@ -14,7 +14,6 @@ use crate::{
 pub enum ClusterEvent {
     /// The first node founded it, with every shard.
     Founded {
-        /// Which.
         node: u64,
         /// The member.
         member: Box<Member>,
@@ -25,7 +24,6 @@ pub enum ClusterEvent {
     },
     /// A member was added or changed, or put without a change.
     MemberPut {
-        /// Which.
         node: u64,
         /// The new content.
         member: Box<Member>,

@@ -44,7 +44,6 @@ pub enum CustomerEvent {
     QuotaSold {
         /// Which hold.
         hold: HoldId,
-        /// How many.
         count: u32,
         /// When the order was decided.
         at: Timestamp,

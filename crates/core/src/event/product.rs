@@ -53,7 +53,6 @@ pub enum ProductEvent {
     UnitsSold {
         /// Which hold.
         hold: HoldId,
-        /// How many.
         quantity: u32,
         /// When the order was decided.
         at: Timestamp,

@@ -77,14 +77,12 @@ pub enum ResourceEvent {
     },
     /// Bookings were canceled. Their time is free again.
     BookingsCanceled {
-        /// Which.
         bookings: Vec<Id>,
         /// The request.
         remembered: Remembered,
     },
     /// A booking moved to another time.
     BookingMoved {
-        /// Which.
         booking: Id,
         /// From.
         begin: Timestamp,

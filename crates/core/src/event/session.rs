@@ -94,7 +94,6 @@ pub enum SessionEvent {
     PlacesSold {
         /// Which hold.
         hold: HoldId,
-        /// How many.
         quantity: u32,
         /// When the order was decided.
         at: Timestamp,
@@ -103,7 +102,6 @@ pub enum SessionEvent {
     Hold(HoldEvent),
     /// It is canceled. Nothing more is held, and every cart is asked to release what it has.
     Canceled {
-        /// Why.
         reason: SmolStr,
         /// The request.
         request: Request,

@@ -203,7 +203,6 @@ pub struct ExpiryBurstSpec {
 
 /// What a flow buys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum FlowKind {
     Seats,
     /// Units of products.

@@ -47,7 +47,6 @@ pub enum FleetCommand {
     CompareMaps {
         /// The index in [`FleetSpec::sessions`].
         session: u32,
-        #[allow(missing_docs)]
         version: u64,
         /// The packed map, two bits a seat.
         seats: Vec<u8>,

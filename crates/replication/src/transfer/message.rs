@@ -28,7 +28,6 @@ pub enum Message {
     Piece {
         /// Of which snapshot.
         token: u64,
-        /// Which.
         piece: u64,
         /// What is in it.
         body: Body,

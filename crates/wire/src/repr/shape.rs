@@ -301,7 +301,6 @@ macro_rules! shapes {
     ) => {
         $(#[doc = $words])*
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize $(, $derive)*)]
-        #[allow(missing_docs, reason = "names of fields that say it all have no words")]
         $vis struct $name {
             $($(#[doc = $field_words])* #[serde(with = $with $($presence)*)] $field_vis $field: $type,)*
         }
