@@ -7,13 +7,13 @@
 //! ```
 //! use boxoffice_wire::{Call, Encoding, Op, Request};
 //!
-//! let frame = br#"{"id": 1, "op": "session.map", "body": {"session": "hamlet-tonight"}}"#;
+//! let frame = br#"{"id": 1, "op": "session.map", "body": {"id": "hamlet-tonight"}}"#;
 //! let request = Request::read(Encoding::Json, frame).unwrap();
 //! assert_eq!((request.id, request.op), (1, Op::SessionMap));
 //! let Call::Command(command) = &request.call else { panic!("{request:?}") };
 //! assert_eq!(command.entity().to_string(), "session/hamlet-tonight");
 //!
-//! // The body lacks its session. The answer names the field and has the request's id.
+//! // The body lacks its id. The answer names the field and has the request's id.
 //! let rejected = Request::read(Encoding::Json, br#"{"id": 2, "op": "session.map", "body": {}}"#).unwrap_err();
 //! assert_eq!(rejected.id, Some(2));
 //! ```
