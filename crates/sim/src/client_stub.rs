@@ -16,7 +16,7 @@ use boxoffice_node::api::{self, Failure, ReplySink, ReplyTo};
 use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::{
-    sync::oneshot,
+    sync::{oneshot, watch},
     time::{sleep, timeout},
 };
 
@@ -53,6 +53,8 @@ pub(crate) struct ClientStub {
     pub(crate) network: SimNetwork,
     /// The life of a cart after a touch, in milliseconds.
     life_ms: u64,
+    /// The number of granted changes, and the machine that answered the last one.
+    pub(crate) granted: watch::Sender<(u64, u64)>,
 }
 
 /// The end of a change.
@@ -112,7 +114,8 @@ impl ClientStub {
         life_ms: u64,
     ) -> ClientStub {
         let (cluster, healed_ms, oracle) = (OnceLock::new(), OnceLock::new(), Mutex::default());
-        ClientStub { machines, cluster, healed_ms, trace, oracle, wall_clocks, network, life_ms }
+        let granted = watch::Sender::new((0, 0));
+        ClientStub { machines, cluster, healed_ms, trace, oracle, wall_clocks, network, life_ms, granted }
     }
 
     /// Machines that are members of the cluster.
@@ -151,10 +154,14 @@ impl ClientStub {
         let (sender, receiver) = oneshot::channel();
         let reply = ReplyTo::new(Arc::new(Slot(Mutex::new(Some(sender)))), 0).with_timeout(timeout_ms);
         machine.submit(command, request, reply);
-        match timeout(Duration::from_millis(timeout_ms + LATE_MS), receiver).await {
+        let result = match timeout(Duration::from_millis(timeout_ms + LATE_MS), receiver).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) | Err(_) => Err(Failure::Unknown),
+        };
+        if let (Ok(Ok(_)), Some(_)) = (&result, request) {
+            self.granted.send_modify(|(count, last)| (*count, *last) = (*count + 1, machine.number));
         }
+        result
     }
 
     /// Tries a change until its outcome is known. After one in `gives_up` unknown outcomes it gives up.

@@ -35,6 +35,9 @@ const AIMED_AT: [Option<&str>; 8] =
 /// The limit for the wait for these messages, in milliseconds.
 const AIMED_MS: u64 = 5_000;
 
+/// The most granted changes between two power cuts at an answer.
+const CUT_ANSWERS: u64 = 60;
+
 /// The longest additional delay of a link, in milliseconds.
 pub(crate) const SLOWEST_MS: u64 = 5_000;
 
@@ -125,6 +128,24 @@ pub(crate) async fn inject_all(client: Arc<ClientStub>, swarm: Swarm, seed: u64,
             sleep(Duration::from_millis(off_ms.saturating_sub(passed_ms))).await;
             start(machine, &stats);
         }
+    }
+}
+
+/// Cuts the power of machines in the moment in which they answer a change, until it is dropped. Call [`heal`] afterwards.
+pub(crate) async fn cut_at_answers(client: Arc<ClientStub>, seed: u64, stats: Arc<Mutex<FaultStats>>) {
+    let mut rng = rng(seed, "answers", 0);
+    let mut granted = client.granted.subscribe();
+    loop {
+        let next = granted.borrow_and_update().0 + rng.random_range(1..=CUT_ANSWERS);
+        let Ok(number) = granted.wait_for(|(count, _)| *count >= next).await.map(|granted| granted.1) else { return };
+        let members = client.members();
+        let Some(machine) = members.iter().find(|machine| machine.number == number) else { continue };
+        // Another task that has locked the machine has a fault for it already.
+        let Ok(_locked) = machine.fault_lock.try_lock() else { continue };
+        *stats.lock().faults.entry(Fault::CutAtAnswer).or_default() += 1;
+        machine.power_cut();
+        sleep(Duration::from_millis(off_ms(&mut rng))).await;
+        start(machine, &stats);
     }
 }
 
@@ -389,7 +410,9 @@ impl MachineFaults {
             Fault::Cut | Fault::OneWay | Fault::Isolation | Fault::SlowLink | Fault::Storm => {
                 unreachable!("{fault:?} is a fault of links")
             }
-            Fault::Blackout | Fault::Outage | Fault::ClocksSet => unreachable!("{fault:?} is a fault of all machines"),
+            Fault::Blackout | Fault::Outage | Fault::ClocksSet | Fault::CutAtAnswer => {
+                unreachable!("{fault:?} has a task of its own")
+            }
             Fault::Join | Fault::Drain | Fault::Remove | Fault::LostDisk | Fault::OldCopy | Fault::BitRot => {
                 unreachable!("{fault:?} is the operator's work")
             }

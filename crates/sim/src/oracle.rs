@@ -61,11 +61,15 @@ impl Oracle {
         }
     }
 
-    /// Checks a granted change. A version without a position need not be that of the change.
+    /// Checks a granted change. A version without a position need not be that of the change, but the entity has reached it.
     pub(crate) fn changed(&mut self, request: &Request, times: Times, at: &[At]) {
         self.changes += 1;
         self.answered_again(request, at);
-        for At { entity, version, position } in at.iter().filter(|at| at.position != 0) {
+        for At { entity, version, position } in at {
+            if *position == 0 {
+                self.calls.reached(times, entity, *version);
+                continue;
+            }
             let wrong = self.calls.changed(request, times, (entity, *version, Some(*position)));
             wrong.into_iter().for_each(|wrong| self.violation(wrong));
         }

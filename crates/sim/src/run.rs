@@ -288,6 +288,10 @@ impl Run {
             let (client, stats) = shared();
             injecting.push(tokio::spawn(faults::inject_all(client, swarm.clone(), seed, stats)));
         }
+        if self.settings.cuts_at_answers {
+            let (client, stats) = shared();
+            injecting.push(tokio::spawn(faults::cut_at_answers(client, seed, stats)));
+        }
         if swarm.has_outages {
             let (client, stats) = shared();
             injecting.push(tokio::spawn(faults::inject_outages(client, seed, stats)));

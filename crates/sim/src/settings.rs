@@ -32,6 +32,8 @@ pub struct Settings {
     /// Nodes sync before they answer. Otherwise a power cut loses acknowledged changes, which the final check must
     /// find.
     pub syncs: bool,
+    /// The power of a node is cut now and then in the moment in which it answers a change.
+    pub cuts_at_answers: bool,
     /// The first violation ends the run.
     pub stop_at_first_violation: bool,
     /// Print the trace on stderr.
@@ -50,6 +52,7 @@ impl Settings {
             hold_ttl_ms: 0,
             think_ms: 3_000,
             syncs: true,
+            cuts_at_answers: false,
             stop_at_first_violation: false,
             trace: false,
         }

@@ -21,6 +21,8 @@ pub enum Fault {
     PowerCut,
     /// The power is cut in the middle of a write.
     TornWrite,
+    /// The power is cut in the moment of an answer.
+    CutAtAnswer,
     /// The power of all machines is cut at once.
     Blackout,
     /// The process is paused for a while.
@@ -85,6 +87,7 @@ impl Fault {
             Fault::AimedKill => "kill after a message",
             Fault::PowerCut => "power cut",
             Fault::TornWrite => "torn write",
+            Fault::CutAtAnswer => "power cut at an answer",
             Fault::Blackout => "blackout",
             Fault::Pause => "pause",
             Fault::SlowDisk => "slow disk",

@@ -1,6 +1,6 @@
 //! Some short runs without violations, and the same run twice.
 
-use boxoffice_sim::{Settings, run, run_many};
+use boxoffice_sim::{Fault, Settings, run, run_many};
 
 /// As in the program, because a simulation allocates a lot.
 #[global_allocator]
@@ -48,6 +48,19 @@ fn a_cluster_of_three_keeps_its_promises() {
     println!("{summary}");
     assert!(summary.clean(), "{summary}");
     assert!(summary.changes > 500 && summary.orders > 50 && summary.unknown > 0, "{summary}");
+}
+
+/// The power goes in the moment of an answer: what was granted is on disk already.
+#[test]
+fn granted_changes_survive_a_power_cut_at_their_answer() {
+    let mut cuts = 0;
+    for (seed, nodes) in [(1, 1), (2, 1), (3, 1), (4, 3)] {
+        let settings = Settings { minutes: 3, nodes, cuts_at_answers: true, ..Settings::new(seed) };
+        let report = run(settings).expect("it can be simulated");
+        assert_eq!(report.violations, [""; 0], "seed {seed} with {nodes} nodes");
+        cuts += report.faults.get(&Fault::CutAtAnswer).copied().unwrap_or_default();
+    }
+    assert!(cuts > 20, "{cuts}");
 }
 
 /// Another process does the same.

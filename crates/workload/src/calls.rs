@@ -78,6 +78,11 @@ impl<E: Ord + Clone + Debug + Display, R: Ord + Clone + Debug, T: Ord + Copy + D
         (version < before).then(|| format!("{entity} had answered {before} before a read of {version} at {times:?}"))
     }
 
+    /// Adds that an answer named this version of an entity, by a change of any time. Later calls must not get less.
+    pub fn reached(&mut self, times: (T, T), entity: &E, version: u64) {
+        self.of(entity).answered(version, times);
+    }
+
     /// Adds the versions in an answer. Returns how they differ from those in the first answer to the request. A repeat
     /// may name more entities, and one several times, because more of a sale is known by then.
     pub fn answered(&mut self, request: &R, at: Vec<(E, u64)>) -> Option<String> {
@@ -186,7 +191,11 @@ mod tests {
         assert_eq!(calls.read((9, 10), &"e", 5), None);
         assert!(calls.read((11, 12), &"e", 4).is_some());
         assert_eq!(calls.changed(&2, (11, 13), (&"e", 4, None)).len(), 1);
-        assert_eq!((calls.highest(&"e"), calls.highest(&"f")), (5, 0));
+        // A repeat may name an old version, and shows how far the entity is.
+        calls.reached((13, 14), &"e", 2);
+        calls.reached((14, 15), &"e", 7);
+        assert!(calls.read((16, 17), &"e", 6).is_some());
+        assert_eq!((calls.highest(&"e"), calls.highest(&"f")), (7, 0));
     }
 
     #[test]
