@@ -55,6 +55,7 @@ fn every_public_item_has_a_comment() {
         let mut files = Vec::new();
         if directory.is_dir() {
             sources(&directory, &mut files);
+            files.extend([directory.join("lib.rs")].into_iter().filter(|path| path.is_file()));
         }
         for file in files {
             let text = fs::read_to_string(&file).expect("sources are text");
@@ -65,8 +66,11 @@ fn every_public_item_has_a_comment() {
                 in_macro = if in_macro { *line != "}" } else { is_macro(line) };
                 let Some((kind, name)) = public_item(line).filter(|_| !in_macro) else { continue };
                 if kind == "mod" && line.ends_with(';') {
-                    let inside =
-                        [file.with_file_name(format!("{name}.rs")), file.with_extension("").join(format!("{name}.rs"))];
+                    let inside = [
+                        file.with_file_name(format!("{name}.rs")),
+                        file.with_file_name(name).join("mod.rs"),
+                        file.with_extension("").join(format!("{name}.rs")),
+                    ];
                     let head = inside.iter().find_map(|path| fs::read_to_string(path).ok()).unwrap_or_default();
                     if head.starts_with("//!") {
                         continue;

@@ -66,10 +66,10 @@ async fn orders_belong_to_their_customers() {
         let bobs = greeted(&server, encoding, shown(&bob)).await;
         let guests = greeted(&server, encoding, json!({})).await;
         let bought = buy(&adas, &mut rng, Some(&ada)).await;
-        let nobodys = buy(&guests, &mut rng, None).await;
+        let without_owner = buy(&guests, &mut rng, None).await;
         eventually("the purchase is listed", async || (purchases(&adas, &ada).await.len() == 1).then_some(())).await;
         assert_eq!(purchases(&operator, &ada).await, [bought.cart()]);
-        let (order, open) = (json!({"order": bought.cart()}), json!({"order": nobodys.cart()}));
+        let (order, open) = (json!({"order": bought.cart()}), json!({"order": without_owner.cart()}));
         for port in [&adas, &operator] {
             assert_eq!(port.read("order.get", order.clone()).await.ok()["customer"], ada.as_str());
         }

@@ -167,10 +167,10 @@ async fn failed_changes_leave_carts_and_stock_unchanged() {
     buyer.stock("pen", 1).await.no(301, "cart_not_active");
     buyer.set(1, 1).await.no(301, "cart_not_active");
     assert_eq!(buyer.order().await["lines"], order["lines"]);
-    let nobody = Shopper::new(&port, &mut rng);
-    nobody.checkout().await.no(701, "not_found");
-    nobody.ask("cart.open", json!({})).await.ok();
-    nobody.checkout().await.no(304, "cart_empty");
+    let new_shopper = Shopper::new(&port, &mut rng);
+    new_shopper.checkout().await.no(701, "not_found");
+    new_shopper.ask("cart.open", json!({})).await.ok();
+    new_shopper.checkout().await.no(304, "cart_empty");
     assert_eq!(stock(&port, "pen").await, [7, 0, 3]);
     assert_eq!(audit(&port).await["orders"], 1);
 }

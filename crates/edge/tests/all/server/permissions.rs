@@ -2,7 +2,7 @@
 
 use boxoffice_wire::Op;
 
-/// Whether a caller with this role may use an op. `nobody` is a caller without a role.
+/// Whether a caller with this role may use an op. `anonymous` is a caller without a role.
 pub(crate) fn is_allowed(op: Op, role: &str) -> bool {
     may(op).split(' ').any(|word| word == role)
 }
@@ -10,7 +10,7 @@ pub(crate) fn is_allowed(op: Op, role: &str) -> bool {
 /// The roles that may use an op, as in docs/reference/protocol.md. `hello` needs no role.
 fn may(op: Op) -> &'static str {
     match op.name() {
-        "hello" => "nobody watch sell desk report admin",
+        "hello" => "anonymous watch sell desk report admin",
         "venue.get"
         | "venue.search"
         | "hall.get"

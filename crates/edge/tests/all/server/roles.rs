@@ -61,7 +61,7 @@ async fn every_op_needs_its_role() {
     for anonymous in [None, Some(Role::Watch), Some(Role::Sell)] {
         let server =
             TestServer::strict(EdgeConfig { anonymous, admin_token: Some(TOKEN.into()), ..EdgeConfig::default() });
-        let role = anonymous.map_or("nobody", Role::name);
+        let role = anonymous.map_or("anonymous", Role::name);
         let keys = Role::ALL.map(|role| (role.name(), add_key(&server, role.name(), Roles::of(role))));
         let mut asked = 0;
         for op in Op::ALL.into_iter().filter(|op| !needs_a_socket(*op)) {
