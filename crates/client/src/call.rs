@@ -8,7 +8,7 @@ use boxoffice_wire::{
     body::Empty,
     cluster::ShardMap,
     envelope::Envelope,
-    reply::{FromAnswer, request},
+    reply::{FromBody, request},
     version::{self, ADDED, Added},
 };
 use bytes::BytesMut;
@@ -22,7 +22,7 @@ use tokio::{
 use tracing::debug;
 
 use crate::{
-    call_state::CallState,
+    call_state::{CallState, Granted},
     client::Client,
     connection::ConnectionHandle,
     connection_task::Outgoing,
@@ -40,11 +40,20 @@ const MAP_DEADLINE: Duration = Duration::from_secs(2);
 /// Initial capacity for the frame of a request, enough for a usual one.
 const FRAME_BYTES: usize = 256;
 
+/// A request whose body is written by a closure.
+#[derive(Clone, Copy)]
+struct Written<'a> {
+    op: Op,
+    request_id: Option<&'a SmolStr>,
+    /// Writes the frame of an attempt with its id and its deadline in milliseconds.
+    write: &'a (dyn Fn(&mut BytesMut, u64, u64) + Sync),
+}
+
 impl Client {
     /// Sends a request until it is answered or the deadline has passed.
     ///
     /// If the client sends requests to leaders and knows the leader of `about`, the first attempt goes there.
-    pub(crate) async fn call<T: FromAnswer, B: Serialize>(
+    pub(crate) async fn call<T: FromBody, B: Serialize + Sync>(
         &self,
         about: Option<&Entity>,
         op: Op,
@@ -55,7 +64,7 @@ impl Client {
     }
 
     /// [`Client::call`] for a watch. The frames of the feed that the answer grants go into the sink.
-    pub(crate) async fn call_with<T: FromAnswer, B: Serialize>(
+    pub(crate) async fn call_with<T: FromBody, B: Serialize + Sync>(
         &self,
         about: Option<&Entity>,
         op: Op,
@@ -63,6 +72,23 @@ impl Client {
         body: &B,
         sink: Option<&FeedSink>,
     ) -> Result<Reply<T>, Error> {
+        let write = |out: &mut BytesMut, id, deadline_ms| {
+            let request_id = request_id.map(SmolStr::as_str);
+            request(self.connection.config.encoding, out, id, op, request_id, Some(deadline_ms), body);
+        };
+        let written = Written { op, request_id, write: &write };
+        let (Granted { body, at }, retried) = self.call_until_granted(about, written, sink).await?;
+        Ok(Reply { value: T::from_body(self.connection.config.encoding, &body)?, at, retried })
+    }
+
+    /// Everything of a call that does not depend on the types of its body and answer, so that it is compiled once.
+    async fn call_until_granted(
+        &self,
+        about: Option<&Entity>,
+        request: Written<'_>,
+        sink: Option<&FeedSink>,
+    ) -> Result<(Granted, bool), Error> {
+        let Written { op, request_id, .. } = request;
         let deadline = Instant::now() + self.deadline;
         let routed = about.zip(self.routes.as_ref());
         let attempts = InDoubtAttempts::after(self.in_doubt(request_id));
@@ -76,12 +102,12 @@ impl Client {
             let (target, is_leader, silence_max) = (state.target(), state.is_leader(), state.silence_max());
             let permit = target.limiter.acquire(op, Instant::now() + silence_max).await;
             let outcome = match &permit {
-                Some(_) => self.attempt(target, op, request_id, body, sink, (silence_max, deadline)).await,
+                Some(_) => self.attempt(target, request, sink, (silence_max, deadline)).await,
                 None if is_leader => AttemptOutcome::NotConnected,
                 None => return Err(state.busy_error()),
             };
             let retry = match state.evaluate(outcome)? {
-                ControlFlow::Break((value, at)) => return Ok(Reply { value, at, retried }),
+                ControlFlow::Break(granted) => return Ok((granted, retried)),
                 ControlFlow::Continue(retry) => retry,
             };
             if let Some(permit) = permit {
@@ -134,12 +160,10 @@ impl Client {
 
     /// Sends a request once. It waits until the deadline, but no longer than `silence_max` while nothing arrives from
     /// the node.
-    async fn attempt<B: Serialize>(
+    async fn attempt(
         &self,
         target: &ConnectionHandle,
-        op: Op,
-        request_id: Option<&SmolStr>,
-        body: &B,
+        Written { op, write, .. }: Written<'_>,
         sink: Option<&FeedSink>,
         (silence_max, deadline): (Duration, Instant),
     ) -> AttemptOutcome {
@@ -148,8 +172,7 @@ impl Client {
         let deadline_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1);
         let id = target.next_id();
         let mut frame = BytesMut::with_capacity(FRAME_BYTES);
-        let request_id = request_id.map(SmolStr::as_str);
-        request(target.config.encoding, &mut frame, id, op, request_id, Some(deadline_ms), body);
+        write(&mut frame, id, deadline_ms);
         let (sender, receiver) = oneshot::channel();
         let waiter = match sink {
             Some(sink) => Waiter::Watch(sender, sink.clone()),

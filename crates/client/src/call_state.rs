@@ -5,7 +5,7 @@ use std::{ops::ControlFlow, sync::Arc, time::Duration};
 use boxoffice_core::{answer::At, id::Entity};
 use boxoffice_wire::{
     Fail, FailKind, Rejection,
-    reply::{self, FromAnswer, Leader, No, ServerFrame, Unreadable},
+    reply::{self, Leader, No, ServerFrame, Unreadable},
 };
 use bytes::Bytes;
 use smol_str::SmolStr;
@@ -66,8 +66,14 @@ impl Retry {
     }
 }
 
+/// The answer of a granted request, not read yet, and the versions that it rests on.
+pub(crate) struct Granted {
+    pub(crate) body: Bytes,
+    pub(crate) at: Vec<At>,
+}
+
 /// The end of a call, or its next attempt.
-pub(crate) type Evaluated<T> = ControlFlow<(T, Vec<At>), Retry>;
+pub(crate) type Evaluated = ControlFlow<Granted, Retry>;
 
 impl<'a> CallState<'a> {
     pub(crate) fn new(
@@ -110,7 +116,7 @@ impl<'a> CallState<'a> {
         if self.is_leader() && self.client.connection.config.retry { left / SILENCE_DIVISOR } else { left }
     }
 
-    pub(crate) fn evaluate<T: FromAnswer>(&mut self, outcome: AttemptOutcome) -> Result<Evaluated<T>, Error> {
+    pub(crate) fn evaluate(&mut self, outcome: AttemptOutcome) -> Result<Evaluated, Error> {
         let retry = match outcome {
             AttemptOutcome::Answer(frame, number) => return self.on_answer(&frame, number),
             // The next attempt waits for the next connection.
@@ -157,7 +163,7 @@ impl<'a> CallState<'a> {
         Ok(ControlFlow::Continue(retry))
     }
 
-    fn on_answer<T: FromAnswer>(&mut self, frame: &Bytes, number: u64) -> Result<Evaluated<T>, Error> {
+    fn on_answer(&mut self, frame: &Bytes, number: u64) -> Result<Evaluated, Error> {
         let connection = (self.target().id, number);
         let (answer, Leader(leader)) = read_answer(self.client, frame)?;
         if let Some(((entity, routes), leader)) = self.routed.zip(leader)
@@ -166,7 +172,7 @@ impl<'a> CallState<'a> {
             self.client.request_map(routes);
         }
         let retry = match answer {
-            reply::Reply::Ok(value, at) => return Ok(ControlFlow::Break((value, at))),
+            reply::Reply::Ok(body, at) => return Ok(ControlFlow::Break(Granted { body, at })),
             reply::Reply::No(No { code: IN_PROGRESS, .. }) => {
                 self.attempts.add(connection);
                 Retry::after(RetryReason::InProgress, RETRY_AFTER)
@@ -288,10 +294,12 @@ fn tells_payment(no: &No) -> bool {
     no.is_outcome() || no.code == PAYMENT_PENDING
 }
 
-fn read_answer<T: FromAnswer>(client: &Client, frame: &Bytes) -> Result<(reply::Reply<T>, Leader), Unreadable> {
+fn read_answer(client: &Client, frame: &Bytes) -> Result<(reply::Reply<Bytes>, Leader), Unreadable> {
     let encoding = client.connection.config.encoding;
     match ServerFrame::read(encoding, frame)? {
-        ServerFrame::Answer(_, verdict, leader) => Ok((verdict.read(encoding)?, leader)),
+        ServerFrame::Answer(_, verdict, leader) => {
+            Ok((verdict.read_with(encoding, |body| Ok(frame.slice_ref(body)))?, leader))
+        }
         ServerFrame::Feed(..) | ServerFrame::Notice(_) | ServerFrame::Hello(_) | ServerFrame::Other => {
             unreachable!("the connection task hands callers nothing but answers")
         }

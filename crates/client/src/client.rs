@@ -12,7 +12,7 @@ use boxoffice_core::{
 use boxoffice_wire::{
     Op, body,
     hello::Hello,
-    reply::{self, FromAnswer, OrderView, SessionPage, ThreeStates},
+    reply::{self, FromBody, OrderView, SessionPage, ThreeStates},
     status::{NodeAudit, NodeStatus},
 };
 use serde::Serialize;
@@ -255,12 +255,12 @@ impl Client {
     }
 
     /// Sends a command that changes something, under a request id.
-    pub(crate) async fn change<T: FromAnswer, B: Serialize>(&self, op: Op, body: &B) -> Result<Reply<T>, Error> {
+    pub(crate) async fn change<T: FromBody, B: Serialize + Sync>(&self, op: Op, body: &B) -> Result<Reply<T>, Error> {
         self.change_about(None, op, body).await
     }
 
     /// [`Client::change`] for a command about this entity.
-    pub(crate) async fn change_of<T: FromAnswer, B: Serialize>(
+    pub(crate) async fn change_of<T: FromBody, B: Serialize + Sync>(
         &self,
         entity: &Entity,
         op: Op,
@@ -269,7 +269,7 @@ impl Client {
         self.change_about(Some(entity), op, body).await
     }
 
-    async fn change_about<T: FromAnswer, B: Serialize>(
+    async fn change_about<T: FromBody, B: Serialize + Sync>(
         &self,
         about: Option<&Entity>,
         op: Op,
@@ -282,12 +282,12 @@ impl Client {
     }
 
     /// Sends a request that changes nothing.
-    pub(crate) async fn read<T: FromAnswer, B: Serialize>(&self, op: Op, body: &B) -> Result<Reply<T>, Error> {
+    pub(crate) async fn read<T: FromBody, B: Serialize + Sync>(&self, op: Op, body: &B) -> Result<Reply<T>, Error> {
         self.call(None, op, None, body).await
     }
 
     /// [`Client::read`] for a request about this entity.
-    pub(crate) async fn read_of<T: FromAnswer, B: Serialize>(
+    pub(crate) async fn read_of<T: FromBody, B: Serialize + Sync>(
         &self,
         entity: &Entity,
         op: Op,

@@ -21,7 +21,7 @@ use boxoffice_wire::{
     body::{ClientHello, Unwatch},
     hello::Hello,
     limits::close::{self, Advice, advice},
-    reply::{CountsWatching, FromAnswer, RawEvent, RawVerdict, ServerFrame, Watching, request},
+    reply::{CountsWatching, FromBody, RawEvent, RawVerdict, ServerFrame, Watching, request},
     version::Added,
 };
 use bytes::{Bytes, BytesMut};
@@ -495,10 +495,10 @@ impl ConnectionTask {
 
 /// The feeds that an answer to `watch` grants.
 fn granted_feeds(encoding: Encoding, body: &[u8]) -> Vec<u64> {
-    if let Ok(Watching { feed }) = Watching::from_answer(encoding, body) {
+    if let Ok(Watching { feed }) = Watching::from_body(encoding, body) {
         return vec![feed];
     }
-    let many = CountsWatching::from_answer(encoding, body);
+    let many = CountsWatching::from_body(encoding, body);
     many.map(|many| many.feeds.iter().map(|session| session.feed).collect()).unwrap_or_default()
 }
 

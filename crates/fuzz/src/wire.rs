@@ -26,7 +26,7 @@ use boxoffice_wire::{
     limits::{BATCH_SEATS_MAX, DEADLINE_MS_MAX, FRAME_BYTES_MAX},
     payment::GatewayAnswer,
     reply::{
-        Available, BookingPage, CountsWatching, Event, FreeSlots, FromAnswer, OrderView, RawEvent, RawVerdict,
+        Available, BookingPage, CountsWatching, Event, FreeSlots, FromBody, OrderView, RawEvent, RawVerdict,
         ServerFrame, SessionPage, ThreeStates, TitlePage, Watching,
     },
     status::{HistoryPage, NodeAudit, NodeStatus},
@@ -143,7 +143,7 @@ fn answer(encoding: Encoding, input: &[u8], verdict: RawVerdict<'_>) {
     }
 }
 
-fn read<T: FromAnswer>(encoding: Encoding, input: &[u8], verdict: RawVerdict<'_>) {
+fn read<T: FromBody>(encoding: Encoding, input: &[u8], verdict: RawVerdict<'_>) {
     let _ = bounded(input, FRAME, || verdict.read::<T>(encoding));
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use bytes::{BufMut, BytesMut};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 
 use crate::repr::layout_cache;
 
@@ -55,17 +55,6 @@ impl Encoding {
                 .serialize(&mut rmp_serde::Serializer::new(Appender(out)).with_struct_map())
                 .expect("every shape of the protocol can be written as MessagePack"),
         });
-    }
-
-    /// The value of these bytes, if they are exactly one value.
-    ///
-    /// # Errors
-    /// Why the bytes are not such a value, in words.
-    pub(crate) fn read<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, String> {
-        match self {
-            Encoding::Json => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
-            Encoding::MsgPack => rmp_serde::from_slice(bytes).map_err(|error| error.to_string()),
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
     Encoding,
     raw::{self, Malformed},
     rejection::Rejection,
-    strict::Unknown,
+    unknown::Unknown,
 };
 
 /// A request whose body has not been read.

@@ -8,17 +8,18 @@ use boxoffice_core::{
     id::Entity,
     seat::SeatState,
 };
-use serde::{Deserializer, Serialize, Serializer, de::DeserializeOwned};
+use serde::{Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
+use crate::from_body::FromBody;
 use crate::repr::{
     Base64, Day, FromWire, ToWire, WireRepr,
     shape::{Each, Shapes, shapes},
 };
 
 /// The body of a snapshot, `{"feed":3,"snapshot":{…}}`. Each kind of entity has its own type.
-pub trait SnapshotBody: Serialize + DeserializeOwned {
+pub trait SnapshotBody: Serialize + FromBody {
     /// The body of a delta, `{"feed":3,"delta":{…}}`.
     type Delta: DeltaBody;
 
@@ -27,7 +28,7 @@ pub trait SnapshotBody: Serialize + DeserializeOwned {
 }
 
 /// The changes between two versions, or two cursors.
-pub trait DeltaBody: Serialize + DeserializeOwned {
+pub trait DeltaBody: Serialize + FromBody {
     /// The version, or the cursor, before.
     fn from(&self) -> u64;
 

@@ -22,9 +22,10 @@
 // tokens, payments, schemas.
 pub mod limits;
 
+mod decode;
 pub mod encoding;
 mod raw;
-mod strict;
+mod unknown;
 
 pub mod layout;
 pub mod quantity;
@@ -53,6 +54,7 @@ pub mod hello;
 pub mod http;
 mod refusal;
 
+mod from_body;
 pub mod reply;
 
 pub mod customer;

@@ -88,6 +88,11 @@ pub(crate) fn elements<'a>(
     }
 }
 
+/// The first value of MessagePack.
+pub(crate) fn first(bytes: &[u8]) -> Checked<&[u8]> {
+    Ok(&bytes[..skip(bytes, 0)?])
+}
+
 /// Whether `bytes` begin like a map.
 pub(crate) fn is_map(encoding: Encoding, bytes: &[u8]) -> bool {
     match encoding {

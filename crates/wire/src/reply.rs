@@ -11,7 +11,7 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use bytes::BytesMut;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
@@ -21,11 +21,11 @@ use crate::{
     hello::Hello,
     raw,
     repr::{
-        self, FromWire, WireRepr,
+        self, WireRepr,
         shape::{Each, Shapes, shapes},
     },
 };
-pub use crate::{repr::order::OrderView, repr::payment::Figure};
+pub use crate::{from_body::FromBody, repr::order::OrderView, repr::payment::Figure};
 
 /// A frame of the server that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -172,7 +172,7 @@ impl<'a> ServerFrame<'a> {
             Fields { verdict: Some(verdict), id, leader, .. } => ServerFrame::Answer(id, verdict, leader),
             Fields { feed: Some(feed), event: Some(event), .. } => ServerFrame::Feed(feed, event),
             Fields { notice: Some(name), reconnect_ms, .. } => ServerFrame::Notice(Notice { name, reconnect_ms }),
-            Fields { hello: Some(hello), .. } => ServerFrame::Hello(Box::new(plain(encoding, hello)?)),
+            Fields { hello: Some(hello), .. } => ServerFrame::Hello(Box::new(Hello::from_body(encoding, hello)?)),
             Fields { .. } => ServerFrame::Other,
         })
     }
@@ -194,14 +194,26 @@ impl RawVerdict<'_> {
     ///
     /// # Errors
     /// [`Unreadable`] if the body is not an answer to the op.
-    pub fn read<T: FromAnswer>(self, encoding: Encoding) -> Result<Reply<T>, Unreadable> {
+    pub fn read<T: FromBody>(self, encoding: Encoding) -> Result<Reply<T>, Unreadable> {
+        self.read_with(encoding, |body| T::from_body(encoding, body))
+    }
+
+    /// [`RawVerdict::read`] with another way to read the body of a granted request.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if `read` says so, or if the rest is not an answer.
+    pub fn read_with<T>(
+        self,
+        encoding: Encoding,
+        read: impl FnOnce(&[u8]) -> Result<T, Unreadable>,
+    ) -> Result<Reply<T>, Unreadable> {
         match self {
             RawVerdict::Ok(body, at) => {
-                let at = at.map_or(Ok(Vec::new()), |at| formed(encoding, at))?;
-                Ok(Reply::Ok(T::from_answer(encoding, body)?, at))
+                let at = at.map_or(Ok(Vec::new()), |at| FromBody::from_body(encoding, at))?;
+                Ok(Reply::Ok(read(body)?, at))
             }
-            RawVerdict::No(body) => Ok(Reply::No(plain(encoding, body)?)),
-            RawVerdict::Fail(body) => Ok(Reply::Fail(plain(encoding, body)?)),
+            RawVerdict::No(body) => Ok(Reply::No(No::from_body(encoding, body)?)),
+            RawVerdict::Fail(body) => Ok(Reply::Fail(Fail::from_body(encoding, body)?)),
         }
     }
 }
@@ -226,9 +238,9 @@ impl RawEvent<'_> {
     /// [`Unreadable`] if the bytes are not such an event.
     pub fn read<S: SnapshotBody>(self, encoding: Encoding) -> Result<Event<S>, Unreadable> {
         match self {
-            RawEvent::Snapshot(body) => plain(encoding, body).map(Event::Snapshot),
-            RawEvent::Delta(body) => plain(encoding, body).map(Event::Delta),
-            RawEvent::Ended(body) => plain(encoding, body).map(Event::Ended),
+            RawEvent::Snapshot(body) => S::from_body(encoding, body).map(Event::Snapshot),
+            RawEvent::Delta(body) => S::Delta::from_body(encoding, body).map(Event::Delta),
+            RawEvent::Ended(body) => Ended::from_body(encoding, body).map(Event::Ended),
             RawEvent::Stale(stale_ms) => Ok(Event::Stale(stale_ms)),
         }
     }
@@ -388,21 +400,6 @@ shapes! {
     }
 }
 
-/// The answer to an op.
-pub trait FromAnswer: Sized {
-    /// Reads the body of an answer.
-    ///
-    /// # Errors
-    /// [`Unreadable`] if the body is another answer.
-    fn from_answer(encoding: Encoding, body: &[u8]) -> Result<Self, Unreadable>;
-}
-
-impl<T: WireRepr> FromAnswer for T {
-    fn from_answer(encoding: Encoding, body: &[u8]) -> Result<T, Unreadable> {
-        formed(encoding, body)
-    }
-}
-
 shapes! {
     #[derive(Copy, Eq)]
     pub struct Watching {
@@ -427,44 +424,4 @@ shapes! {
         /// The number of its feed.
         pub feed: u64,
     }
-}
-
-/// Done. Any fields are ignored.
-impl FromAnswer for () {
-    fn from_answer(encoding: Encoding, body: &[u8]) -> Result<(), Unreadable> {
-        raw::fields(encoding, body, |_, _| Ok(())).map_err(Unreadable::from)
-    }
-}
-
-/// The answer of `batch`: one for each item, all of one type.
-impl<T: FromAnswer> FromAnswer for Vec<Reply<T>> {
-    fn from_answer(encoding: Encoding, body: &[u8]) -> Result<Vec<Reply<T>>, Unreadable> {
-        let mut list = None;
-        raw::fields(encoding, body, |name, value| {
-            if name == "items" {
-                list = Some(value);
-            }
-            Ok(())
-        })?;
-        let list = list.ok_or_else(|| Unreadable("`items` is missing".into()))?;
-        let mut replies = Vec::new();
-        raw::elements(encoding, list, |element| {
-            let reply = match ServerFrame::read(encoding, element) {
-                Ok(ServerFrame::Answer(_, verdict, _)) => verdict.read(encoding),
-                Ok(_) => Err(Unreadable("an item is no answer".into())),
-                Err(unreadable) => Err(unreadable),
-            };
-            replies.push(reply);
-            Ok(())
-        })?;
-        replies.into_iter().collect()
-    }
-}
-
-fn formed<T: WireRepr>(encoding: Encoding, body: &[u8]) -> Result<T, Unreadable> {
-    plain::<FromWire<T>>(encoding, body).map(|FromWire(value)| value)
-}
-
-fn plain<T: DeserializeOwned>(encoding: Encoding, body: &[u8]) -> Result<T, Unreadable> {
-    encoding.read(body).map_err(Unreadable)
 }

@@ -15,6 +15,7 @@ use crate::{
     Encoding, Op, body,
     call::{Call, Item, Shape},
     convert::{self, session::Search},
+    decode,
     envelope::{Envelope, Parts, Rejected},
     limits::{
         BATCH_ITEMS_MAX, BATCH_SEATS_MAX, CLIENT_NAME_BYTES_MAX, DEADLINE_MS, DEADLINE_MS_MAX, FRAME_BYTES_MAX,
@@ -23,7 +24,7 @@ use crate::{
     raw,
     rejection::Rejection,
     repr::cart_token,
-    strict::{self, Unknown},
+    unknown::Unknown,
 };
 
 /// A valid request.
@@ -346,7 +347,7 @@ struct Body<'a> {
 
 impl Body<'_> {
     fn read<T: DeserializeOwned>(self) -> Result<T, Rejection> {
-        let read = if self.op.is_strict() { strict::read } else { Encoding::read };
+        let read = if self.op.is_strict() { decode::read_strict } else { decode::read };
         read(self.encoding, self.bytes).map_err(|reason| Rejection::bad_request(format!("body: {reason}")))
     }
 

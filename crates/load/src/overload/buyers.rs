@@ -417,7 +417,7 @@ fn read_outcome(frame: &[u8]) -> Option<(u64, Outcome)> {
     Some((id, outcome))
 }
 
-fn read<T: boxoffice_wire::reply::FromAnswer>(frame: &[u8]) -> Option<Reply<T>> {
+fn read<T: boxoffice_wire::reply::FromBody>(frame: &[u8]) -> Option<Reply<T>> {
     match ServerFrame::read(Encoding::MsgPack, frame) {
         Ok(ServerFrame::Answer(_, verdict, _)) => verdict.read(Encoding::MsgPack).ok(),
         _ => None,

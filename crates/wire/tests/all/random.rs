@@ -15,7 +15,7 @@ use boxoffice_wire::{
     Encoding, Op, Request, body,
     call::Shape,
     encode,
-    reply::{self, BookingPage, FromAnswer, Reply, ServerFrame},
+    reply::{self, BookingPage, FromBody, Reply, ServerFrame},
     repr::{cart_token, cart_token_text},
 };
 use bytes::BytesMut;
@@ -23,7 +23,7 @@ use proptest::prelude::*;
 use serde::Serialize;
 use smol_str::SmolStr;
 
-fn back<T: FromAnswer>(encoding: Encoding, answer: &Answer) -> T {
+fn back<T: FromBody>(encoding: Encoding, answer: &Answer) -> T {
     let mut out = BytesMut::new();
     let outcome = Ok(Answered { answer: answer.clone(), at: Vec::new() });
     encode::outcome(encoding, &mut out, 7, &outcome, Shape::Plain, None);

@@ -17,14 +17,14 @@ use boxoffice_wire::{
     encode::Verdict,
     feed::{Ended, SnapshotBody},
     reply::{
-        Available, BookingPage, Event, FreeSlots, FromAnswer, OrderView, Reply, ServerFrame, SessionPage, Slot,
+        Available, BookingPage, Event, FreeSlots, FromBody, OrderView, Reply, ServerFrame, SessionPage, Slot,
         ThreeStates, TitlePage,
     },
 };
 use bytes::BytesMut;
 
 /// The verdict of a frame that answers request 7.
-fn verdict<T: FromAnswer>(encoding: Encoding, write: impl Fn(Encoding, &mut BytesMut)) -> Reply<T> {
+fn verdict<T: FromBody>(encoding: Encoding, write: impl Fn(Encoding, &mut BytesMut)) -> Reply<T> {
     let mut out = BytesMut::new();
     write(encoding, &mut out);
     let frame = ServerFrame::read(encoding, &out).expect("a frame");
@@ -32,7 +32,7 @@ fn verdict<T: FromAnswer>(encoding: Encoding, write: impl Fn(Encoding, &mut Byte
     verdict.read(encoding).expect("a body that fits")
 }
 
-fn check<T: FromAnswer + PartialEq + Debug>(answer: Answer, shape: Shape, expected: &T) {
+fn check<T: FromBody + PartialEq + Debug>(answer: Answer, shape: Shape, expected: &T) {
     let outcome = Ok(Answered { answer, at: at() });
     for encoding in Encoding::ALL {
         let reply = verdict::<T>(encoding, |encoding, out| encode::outcome(encoding, out, 7, &outcome, shape, None));

@@ -250,7 +250,7 @@ fn fields_have_names_and_not_positions() {
     let listed = json!({"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0", "payment": {"recorded": ["card", "4711"]}});
     for encoding in Encoding::ALL {
         let words = read(encoding, Op::CartCheckout, &listed).expect_err("a list").to_string();
-        assert!(words.contains("`payment.recorded` is a map of fields, not a list"), "{words}");
+        assert!(words.contains("`payment.recorded`: invalid type: sequence, expected a map of fields"), "{words}");
     }
     let counted = [0x82, 0x00, 0xa1, b'a', 0x01, 0xa1, b'b'];
     let read = Request::from_parts(Encoding::MsgPack, 7, Op::SessionCancel, Some("r"), None, Some(&counted));

@@ -4,7 +4,7 @@ use boxoffice_core::answer::MapView;
 use boxoffice_wire::{
     Encoding,
     feed::Snapshot,
-    reply::{Event, FromAnswer, RawVerdict, Reply, ServerFrame},
+    reply::{Event, FromBody, RawVerdict, Reply, ServerFrame},
 };
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -70,9 +70,7 @@ async fn both_encodings_have_the_same_content_and_different_tags() {
         assert_ne!(packed.header("etag"), plain.header("etag"));
         assert_eq!(packed.header("vary"), Some("accept"));
         let read = |encoding, bytes| match ServerFrame::read(encoding, bytes).expect("a frame") {
-            ServerFrame::Answer(None, RawVerdict::Ok(body, _), _) => {
-                MapView::from_answer(encoding, body).expect("a map")
-            }
+            ServerFrame::Answer(None, RawVerdict::Ok(body, _), _) => MapView::from_body(encoding, body).expect("a map"),
             other => panic!("{other:?}"),
         };
         assert_eq!(read(Encoding::MsgPack, &packed.body), read(Encoding::Json, &plain.body));

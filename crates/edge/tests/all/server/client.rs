@@ -7,7 +7,7 @@ use boxoffice_wire::{
     Encoding, Op,
     feed::{Snapshot, SnapshotBody},
     hello::{Durability, Hello},
-    reply::{self, Event, FromAnswer, Leader, Reply, ServerFrame},
+    reply::{self, Event, FromBody, Leader, Reply, ServerFrame},
 };
 use bytes::{Bytes, BytesMut};
 use futures_util::{SinkExt, StreamExt};
@@ -143,7 +143,7 @@ impl Client {
     }
 
     /// The next answer.
-    pub(crate) async fn answer<T: FromAnswer>(&mut self) -> (Option<u64>, Reply<T>) {
+    pub(crate) async fn answer<T: FromBody>(&mut self) -> (Option<u64>, Reply<T>) {
         let frame = self.frame().await;
         match ServerFrame::read(self.encoding, &frame).expect("readable") {
             ServerFrame::Answer(id, verdict, _) => (id, verdict.read(self.encoding).expect("readable")),
