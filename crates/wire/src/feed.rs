@@ -12,7 +12,7 @@ use serde::{Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use crate::from_body::FromBody;
+use crate::from_body::{FromBody, bodies};
 use crate::repr::{
     Base64, Day, FromWire, ToWire, WireRepr,
     shape::{Each, Shapes, shapes},
@@ -72,6 +72,11 @@ snapshot_bodies! {
     ResourceSnapshot: ResourceDelta,
     CartSnapshot: CartDelta,
     PurchasesSnapshot: PurchasesDelta,
+}
+
+bodies! {
+    CartDelta, CartSnapshot, CountsDelta, CountsSnapshot, Delta, Ended, ProductDelta, ProductSnapshot,
+    PurchasesDelta, PurchasesSnapshot, ResourceDelta, ResourceSnapshot, Snapshot,
 }
 
 shapes! {

@@ -24,6 +24,7 @@ pub mod limits;
 
 mod decode;
 pub mod encoding;
+mod from_body;
 mod raw;
 mod unknown;
 
@@ -54,7 +55,6 @@ pub mod hello;
 pub mod http;
 mod refusal;
 
-mod from_body;
 pub mod reply;
 
 pub mod customer;

@@ -3,9 +3,14 @@
 use std::{borrow::Cow, fmt};
 
 use boxoffice_core::{
-    answer::{At, BookingView, SeatCounts, SessionEntry, TitleView},
+    answer::{
+        At, BookingView, CartAudit, CartView, CustomerAudit, HallView, Held, MapView, ProductAudit, ProductView,
+        PurchasesPage, ResourceAudit, ResourceView, SeatCounts, SessionAudit, SessionEntry, SessionView, TitleView,
+        VenueView, VenuesPage,
+    },
     id::{Entity, Id},
     money::Currency,
+    payment::RefundRecord,
     refusal::{Conflict, Shortage},
     seat::{Seat, SeatState},
     time::Timestamp,
@@ -17,26 +22,26 @@ use smol_str::SmolStr;
 
 use crate::{
     Encoding, Fail, Op,
+    access::KeyList,
+    city::CityPage,
+    cluster::{ClusterStatus, ShardMap},
+    decode,
     feed::{Ended, Notice, Snapshot, SnapshotBody},
+    from_body::bodies,
     hello::Hello,
     raw,
+    rejection::FailRepr,
     repr::{
         self, WireRepr,
         shape::{Each, Shapes, shapes},
     },
+    status::{HistoryPage, NodeAudit, NodeStatus},
 };
-pub use crate::{from_body::FromBody, repr::order::OrderView, repr::payment::Figure};
-
-/// A frame of the server that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the server sent a frame that is not of protocol v1: {0}")]
-pub struct Unreadable(pub String);
-
-impl From<raw::Malformed> for Unreadable {
-    fn from(raw::Malformed(reason): raw::Malformed) -> Unreadable {
-        Unreadable(reason)
-    }
-}
+pub use crate::{
+    from_body::{FromBody, Unreadable},
+    repr::order::OrderView,
+    repr::payment::Figure,
+};
 
 /// Writes a request.
 pub fn request<B: Serialize>(
@@ -423,5 +428,56 @@ shapes! {
         pub session: Id,
         /// The number of its feed.
         pub feed: u64,
+    }
+}
+
+bodies! {
+    Available, BookingPage, CartAudit, CartView, CityPage, ClusterStatus, CountsWatching, CustomerAudit, FreeSlots,
+    HallView, Held, HistoryPage, KeyList, MapView, No, NodeAudit, NodeStatus, OrderView, ProductAudit, ProductView,
+    PurchasesPage, RefundRecord, ResourceAudit, ResourceView, SessionAudit, SessionPage, SessionView, ShardMap,
+    ThreeStates, TitlePage, TitleView, Vec<At>, VenueView, VenuesPage, Watching,
+}
+
+impl FromBody for Fail {
+    fn from_body(encoding: Encoding, body: &[u8]) -> Result<Fail, Unreadable> {
+        decode::read::<FailRepr>(encoding, body).map(Fail::from).map_err(Unreadable)
+    }
+}
+
+impl FromBody for Hello {
+    fn from_body(encoding: Encoding, body: &[u8]) -> Result<Hello, Unreadable> {
+        decode::read(encoding, body).map_err(Unreadable)
+    }
+}
+
+/// Done. Any fields are ignored.
+impl FromBody for () {
+    fn from_body(encoding: Encoding, body: &[u8]) -> Result<(), Unreadable> {
+        raw::fields(encoding, body, |_, _| Ok(())).map_err(Unreadable::from)
+    }
+}
+
+/// The answer of `batch`: one for each item, all of one type.
+impl<T: FromBody> FromBody for Vec<Reply<T>> {
+    fn from_body(encoding: Encoding, body: &[u8]) -> Result<Vec<Reply<T>>, Unreadable> {
+        let mut list = None;
+        raw::fields(encoding, body, |name, value| {
+            if name == "items" {
+                list = Some(value);
+            }
+            Ok(())
+        })?;
+        let list = list.ok_or_else(|| Unreadable("`items` is missing".into()))?;
+        let mut replies = Vec::new();
+        raw::elements(encoding, list, |element| {
+            let reply = match ServerFrame::read(encoding, element) {
+                Ok(ServerFrame::Answer(_, verdict, _)) => verdict.read(encoding),
+                Ok(_) => Err(Unreadable("an item is no answer".into())),
+                Err(unreadable) => Err(unreadable),
+            };
+            replies.push(reply);
+            Ok(())
+        })?;
+        replies.into_iter().collect()
     }
 }

@@ -257,6 +257,33 @@ fn fields_have_names_and_not_positions() {
     assert!(read.expect_err("numbers are no names").to_string().contains("the name of a field"));
 }
 
+#[test]
+fn errors_name_the_place_of_the_value_in_the_same_words_in_both_encodings() {
+    let token = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
+    let line = |quantity: Value| json!({"token": token, "lines": [{"product": "programme", "quantity": quantity}]});
+    let seats = |seats: Value| json!({"token": token, "session": "hamlet-tonight", "seats": seats});
+    for (op, body, expected) in [
+        (
+            Op::CartHoldAll,
+            line(json!("two")),
+            "body: `lines[0].quantity`: invalid type: string \"two\", expected a whole number",
+        ),
+        (
+            Op::CartHoldSeats,
+            seats(json!([[1, 5], [1, 70_000]])),
+            "body: `seats[1][1]`: invalid value: integer `70000`, expected u16",
+        ),
+        (Op::CartHoldSeats, seats(json!([[1, 5, 9]])), "body: `seats[0]`: 3 elements are too many"),
+        (Op::CartHoldSeats, seats(json!([[1]])), "body: `seats[0]`: invalid length 1, expected a tuple of size 2"),
+        (Op::CartHoldSeats, json!({"token": token}), "body: missing field `session`"),
+    ] {
+        for encoding in Encoding::ALL {
+            let words = read(encoding, op, &body).expect_err("not such a body").to_string();
+            assert!(words.ends_with(expected), "{words}");
+        }
+    }
+}
+
 /// The frame with a misspelt name, and the names that were possible there. `None` if there is no name.
 fn misspelt(frame: &Value, which: usize, how: usize) -> Option<(Value, String)> {
     fn names(value: &Value, at: &str, found: &mut Vec<(String, String)>) {

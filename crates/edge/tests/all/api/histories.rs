@@ -74,7 +74,7 @@ async fn the_history_of_a_seat_is_read_back_from_the_log() {
     let words: Vec<String> = entries(&cart.json()["ok"]).into_iter().map(|(word, _)| word).collect();
     assert_eq!(words[..3], ["opened", "added", "done"], "{cart:?}");
     // A hold past its deadline has expired and was not released.
-    let open = json!({"token": token(3), "ttl_ms": 50});
+    let open = json!({"token": token(3), "ttl_ms": 1_000});
     assert_eq!(http_client.command("cart.open", "12", &open).await.status, 200);
     let hold = json!({"token": token(3), "session": SESSION, "seats": [[2, 0]]});
     assert_eq!(http_client.command("cart.hold_seats", "13", &hold).await.status, 200);
