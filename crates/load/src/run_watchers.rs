@@ -133,7 +133,7 @@ impl RunWatchers {
         let stats = self.stats(hold_times.requested).await?;
         watchers.from_request = Lag::of(&stats.latencies);
         let stats = self.stats(hold_times.answered).await?;
-        watchers.from_body = Lag::of(&stats.latencies);
+        watchers.from_answer = Lag::of(&stats.latencies);
         watchers.add_stats(&stats);
         watchers.example = watchers.example.or(self.status().await?.first_error);
         Ok(watchers)

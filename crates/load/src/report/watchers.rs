@@ -34,7 +34,7 @@ pub struct Watchers {
     /// From a hold's request to its receipt by a watcher.
     pub from_request: Lag,
     /// From a hold's answer to its receipt by a watcher. 0 if the watcher received it before the answer.
-    pub from_body: Lag,
+    pub from_answer: Lag,
     /// From the end of the last flow until the last watcher had the last version, in milliseconds.
     pub converged_ms: f64,
     /// Watchers whose map equals the server's after the run.
@@ -122,7 +122,7 @@ impl Watchers {
             format!(
                 "a hold was seen: from its request {}; from its answer {}",
                 lag(self.from_request),
-                lag(self.from_body)
+                lag(self.from_answer)
             ),
         ]
     }

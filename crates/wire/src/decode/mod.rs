@@ -6,6 +6,8 @@
 //! Requests are strict and not the types: answers are read with the same types leniently.
 
 mod json;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
