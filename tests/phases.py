@@ -277,7 +277,7 @@ def long():
         check("planted bugs of the rules", [*cargo, "-p", "boxoffice-core", "--features", "planted", "--test", "rules", "planted"])
         check("planted bugs", [*cargo, "-p", "boxoffice-sim", "--features", "planted", "--test", "planted"])
     with Phase("simulation"):
-        program = ["cargo", "run", "--release", "--quiet", "--bin", "boxoffice", "--"]
+        program = ["cargo", "run", "--profile", "bench", "--quiet", "--bin", "boxoffice", "--"]
         check("simulation", [*program, "sim", "--seeds", "1000"])
     with Phase("nemesis"):
         check("nemesis", [*cargo, "-p", "boxoffice", "--test", "nemesis", "--", "--minutes", "30"])
