@@ -3,5 +3,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 crates/bench/setup-peers.sh
-cargo build --profile dist -p boxoffice -p boxoffice-bench --bin boxoffice --bin peers
+cargo build --profile dist -p boxoffice -p boxoffice-bench --bin boxoffice --bin peers --features boxoffice-bench/peers
 exec target/dist/peers "$@"

@@ -36,7 +36,7 @@ llvm-profdata-19 merge -o "$profiles/merged.profdata" "$profiles"/*.profraw
 
 # BOLT moves functions, for which it must know each place that names one.
 RUSTFLAGS="-Cprofile-use=$profiles/merged.profdata -Clink-arg=-Wl,--emit-relocs" \
-    cargo build --profile dist -p boxoffice -p boxoffice-bench --bin boxoffice --bin peers --target-dir target/pgo
+    cargo build --profile dist -p boxoffice -p boxoffice-bench --bin boxoffice --bin peers --features boxoffice-bench/peers --target-dir target/pgo
 
 # The path of the runtime is relative to the directory above that of llvm-bolt.
 llvm-bolt-19 "$built/boxoffice" -instrument -o "$profiles/counting" --instrumentation-file="$profiles/layout" \

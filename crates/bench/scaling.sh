@@ -38,7 +38,7 @@ limit() {
     fi
 }
 
-cargo build --profile bench -p boxoffice-bench --bin node
+cargo build --release -p boxoffice-bench --bin node
 for replicating in 1 2 4; do
     echo "replicators: $replicating, $percent % of a core each"
     target/release/node --fsync always --clients "$clients" --seconds "$seconds" --replicating $replicating &

@@ -448,8 +448,8 @@ impl Counted for Customer {
 }
 
 pub(crate) fn reread<T: serde::Serialize + serde::de::DeserializeOwned>(kept: &T) -> T {
-    let bytes = rmp_serde::to_vec(kept).expect("what is kept can be written down");
-    rmp_serde::from_slice(&bytes).expect("what was written down can be read")
+    let bytes = postcard::to_allocvec(kept).expect("what is kept can be written down");
+    postcard::from_bytes(&bytes).expect("what was written down can be read")
 }
 
 /// In a usual run, holds are granted, changed, sold and refunded.

@@ -34,7 +34,7 @@ pub enum Refusal {
     /// 104: The command changes something and came without a request id.
     ///
     /// Send a `rid`, or `Idempotency-Key` by HTTP, and keep it for repeats.
-    #[error("this command changes something and needs a request id")]
+    #[error("this command changes something and needs a request id (`rid`, by HTTP the header `Idempotency-Key`)")]
     RequestIdMissing,
     /// 105: The same request id came before with another command.
     ///

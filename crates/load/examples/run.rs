@@ -1,4 +1,4 @@
-//! Runs a scenario and prints its table: `cargo run --profile bench -p boxoffice-load --example run -- ADDRESS SCENARIO
+//! Runs a scenario and prints its table: `cargo run --release -p boxoffice-load --example run -- ADDRESS SCENARIO
 //! [KEY=VALUE …]`.
 
 use std::process::ExitCode;

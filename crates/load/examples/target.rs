@@ -1,4 +1,4 @@
-//! A stub server on a loopback port: `cargo run --profile bench -p boxoffice-load --example target` prints its address.
+//! A stub server on a loopback port: `cargo run --release -p boxoffice-load --example target` prints its address.
 //! A run against it measures the cost of the load generator itself.
 
 #[path = "../tests/common/mod.rs"]

@@ -1,5 +1,5 @@
 //! `boxoffice sim` without the rest of the program, which builds faster.
-//! `cargo run --profile bench -p boxoffice-sim --example seeds -- FIRST COUNT MINUTES NODES [THREADS]`. 0 nodes draws the number from
+//! `cargo run --release -p boxoffice-sim --example seeds -- FIRST COUNT MINUTES NODES [THREADS]`. 0 nodes draws the number from
 //! the seed.
 
 use std::{process::ExitCode, time::Instant};

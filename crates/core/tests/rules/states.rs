@@ -53,8 +53,8 @@ fn busy() -> Fixture {
 }
 
 pub(crate) fn written_and_read(states: &StateMap) -> StateMap {
-    let bytes = rmp_serde::to_vec(&states.cut()).expect("cuts can be written");
-    StateMap::restore(rmp_serde::from_slice::<Cut>(&bytes).expect("and read"))
+    let bytes = postcard::to_allocvec(&states.cut()).expect("cuts can be written");
+    StateMap::restore(postcard::from_bytes::<Cut>(&bytes).expect("and read"))
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_snapshot_has_each_layout_once() {
     let size = |sessions: &[&str]| {
         let mut fixture = Fixture::new(Rules::default());
         open(&mut fixture, &layout(&rows), sessions);
-        rmp_serde::to_vec(&fixture.states.cut()).expect("cuts can be written").len()
+        postcard::to_allocvec(&fixture.states.cut()).expect("cuts can be written").len()
     };
     let (one, many) = (size(&["s"]), size(&["s", "t", "u", "v", "w"]));
     assert!(many < one + 1_000, "one session {one} bytes, five {many}");
@@ -101,11 +101,11 @@ fn a_snapshot_has_each_layout_once() {
 
 #[test]
 fn a_damaged_snapshot_is_refused() {
-    let mut bytes = rmp_serde::to_vec(&busy().states.cut()).expect("cuts can be written");
+    let mut bytes = postcard::to_allocvec(&busy().states.cut()).expect("cuts can be written");
     let whole = bytes.len();
     bytes.truncate(whole - 1);
-    rmp_serde::from_slice::<Cut>(&bytes).expect_err("cut off");
-    rmp_serde::from_slice::<Cut>(&[]).expect_err("nothing");
+    postcard::from_bytes::<Cut>(&bytes).expect_err("cut off");
+    postcard::from_bytes::<Cut>(&[]).expect_err("nothing");
 }
 
 #[test]
@@ -231,8 +231,8 @@ fn an_entity_that_changes_before_its_eviction_stays() {
 fn a_copy_of_one_entity_reads_back() {
     let fixture = busy();
     for (entity, state) in fixture.states.entities() {
-        let bytes = rmp_serde::to_vec(&Cut::one(entity.clone(), Arc::clone(state), 7)).expect("it can be written");
-        let cut: Cut = rmp_serde::from_slice(&bytes).expect("and read");
+        let bytes = postcard::to_allocvec(&Cut::one(entity.clone(), Arc::clone(state), 7)).expect("it can be written");
+        let cut: Cut = postcard::from_bytes(&bytes).expect("and read");
         assert_eq!(cut.index(), 7);
         assert!(cut.entities().eq([(entity, state)]));
     }

@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 
-use serde::Deserialize;
 use toml::de::DeTable;
 
 use super::{Scenario, ScenarioError};
@@ -69,12 +68,15 @@ impl<'a> ScenarioSource<'a> {
             at.insert(last.to_owned(), value_of(value));
             self.settings.borrow_mut().push(key.to_owned());
             // Each setting is checked by itself, so that the error can name it.
-            if let Err(error) = Scenario::deserialize(table.clone()) {
+            if let Err(error) = scenario_of(&table) {
                 let location = format!("--set {setting}");
                 return Err(ScenarioError::Malformed { location, message: error.message().to_owned() });
             }
         }
-        Scenario::deserialize(table).map_err(|error| self.malformed(&error))
+        scenario_of(&table).map_err(|error| ScenarioError::Malformed {
+            location: self.origin.to_owned(),
+            message: error.message().to_owned(),
+        })
     }
 
     /// The file and line of a key (`house.rows`), of its table if the key is absent, or the setting that sets it.
@@ -103,6 +105,11 @@ impl<'a> ScenarioSource<'a> {
     fn line(&self, offset: usize) -> usize {
         1 + self.text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
     }
+}
+
+/// The scenario of a table. The table is written and read again: a scenario that is read in two ways takes twice as long to compile.
+fn scenario_of(table: &toml::Table) -> Result<Scenario, toml::de::Error> {
+    toml::from_str(&table.to_string())
 }
 
 /// The value of a TOML expression. If the text is none, the text itself is the value, so `pick=random` needs no quotes.

@@ -5,11 +5,10 @@
 //!
 //! Requests are strict and not the types: answers are read with the same types leniently.
 
+mod error;
 mod json;
 #[cfg(test)]
 mod tests;
-
-use std::fmt;
 
 use rmp::Marker;
 use serde::{
@@ -20,6 +19,7 @@ use serde::{
     },
 };
 
+use self::error::Error;
 use crate::{
     Encoding, raw,
     unknown::{Path, Unknown},
@@ -474,41 +474,3 @@ impl<'de> MapAccess<'de> for Map<'_, 'de, '_> {
         Some(self.pairs as usize)
     }
 }
-
-/// Why a body cannot be read, and where. Boxed, since it is moved through every level of a body.
-#[derive(Debug)]
-struct Error(Box<Reason>);
-
-#[derive(Debug)]
-struct Reason {
-    words: String,
-    /// The path to the value. Empty for the body itself.
-    place: String,
-}
-
-impl Error {
-    /// Adds the place, if it is not known yet.
-    #[cold]
-    fn at(mut self, path: &Path<'_>) -> Error {
-        if self.0.place.is_empty() {
-            self.0.place = path.to_string();
-        }
-        self
-    }
-}
-
-impl serde::de::Error for Error {
-    #[cold]
-    fn custom<T: fmt::Display>(words: T) -> Error {
-        Error(Box::new(Reason { words: words.to_string(), place: String::new() }))
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Reason { words, place } = &*self.0;
-        if place.is_empty() { f.write_str(words) } else { write!(f, "`{place}`: {words}") }
-    }
-}
-
-impl std::error::Error for Error {}

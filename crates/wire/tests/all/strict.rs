@@ -2,6 +2,8 @@
 //!
 //! The bodies are generated from the schemas, so new ops and fields are tested without a change here.
 
+use std::collections::BTreeSet;
+
 use crate::common::{other_requests, requests};
 use boxoffice_wire::{
     Call, Encoding, Op, Rejection, Request,
@@ -250,7 +252,7 @@ fn fields_have_names_and_not_positions() {
     let listed = json!({"token": "0f1e2d3c4b5a69788796a5b4c3d2e1f0", "payment": {"recorded": ["card", "4711"]}});
     for encoding in Encoding::ALL {
         let words = read(encoding, Op::CartCheckout, &listed).expect_err("a list").to_string();
-        assert!(words.contains("`payment.recorded`: invalid type: sequence, expected a map of fields"), "{words}");
+        assert!(words.contains("`payment.recorded`: invalid type: a list, expected a map of fields"), "{words}");
     }
     let counted = [0x82, 0x00, 0xa1, b'a', 0x01, 0xa1, b'b'];
     let read = Request::from_parts(Encoding::MsgPack, 7, Op::SessionCancel, Some("r"), None, Some(&counted));
@@ -271,16 +273,56 @@ fn errors_name_the_place_of_the_value_in_the_same_words_in_both_encodings() {
         (
             Op::CartHoldSeats,
             seats(json!([[1, 5], [1, 70_000]])),
-            "body: `seats[1][1]`: invalid value: integer `70000`, expected u16",
+            "body: `seats[1][1]`: invalid value: integer `70000`, expected a whole number from 0 to 65535",
         ),
         (Op::CartHoldSeats, seats(json!([[1, 5, 9]])), "body: `seats[0]`: 3 elements are too many"),
-        (Op::CartHoldSeats, seats(json!([[1]])), "body: `seats[0]`: invalid length 1, expected a tuple of size 2"),
+        (Op::CartHoldSeats, seats(json!([[1]])), "body: `seats[0]`: invalid length 1, expected a list of 2 elements"),
         (Op::CartHoldSeats, json!({"token": token}), "body: missing field `session`"),
     ] {
         for encoding in Encoding::ALL {
             let words = read(encoding, op, &body).expect_err("not such a body").to_string();
             assert!(words.ends_with(expected), "{words}");
         }
+    }
+}
+
+/// The JSON pointers of all values in this one.
+fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
+    found.push(at.to_owned());
+    match value {
+        Value::Object(map) => map.iter().for_each(|(name, inner)| pointers(inner, &format!("{at}/{name}"), found)),
+        Value::Array(list) => {
+            list.iter().enumerate().for_each(|(index, inner)| pointers(inner, &format!("{at}/{index}"), found));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[test]
+fn errors_name_no_type_of_rust() {
+    let wrong =
+        [Value::Null, json!(true), json!(-1), json!(1e19), json!(0.5), json!("x"), json!([]), json!([[]]), json!({})];
+    let (mut errors, mut told) = (0, BTreeSet::new());
+    for op in Op::ALL.into_iter().filter(|op| *op != Op::Batch) {
+        for body in instances(&schema::of(op).request, Encoding::Json) {
+            let (_, body) = opened(body);
+            let mut places = Vec::new();
+            pointers(&body, "", &mut places);
+            for (place, wrong) in places.iter().flat_map(|place| wrong.iter().map(move |wrong| (place, wrong))) {
+                let mut body = body.clone();
+                *body.pointer_mut(place).expect("a place of the body") = wrong.clone();
+                let Err(error) = read(Encoding::Json, op, &body) else { continue };
+                errors += 1;
+                told.extend(error.to_string().split_once(": ").map(|(_, words)| words.to_owned()));
+            }
+        }
+    }
+    assert!(errors > 4_000, "{errors}");
+    let rust =
+        ["u8", "u16", "u32", "u64", "i64", "f64", "struct", "enum", "tuple", "unit", "option", "sequence", "variant"];
+    for words in &told {
+        let of_rust = words.split(|c: char| !c.is_ascii_alphanumeric()).find(|word| rust.contains(word));
+        assert_eq!(of_rust, None, "{words}");
     }
 }
 

@@ -74,11 +74,11 @@ fn every_refusal() {
             found 1 d1 shards 1 replicas 3 -> done at 1
             found 1 d2 shards 1 replicas 3 -> refused 807 already_founded: the cluster was founded already, by another disk
             found 2 d1 shards 1 replicas 3 -> refused 807 already_founded: the cluster was founded already, by another disk
-            join d2 by none -> refused 104 request_id_missing: this command changes something and needs a request id
-            drain 1 by none -> refused 104 request_id_missing: this command changes something and needs a request id
-            undrain 1 by none -> refused 104 request_id_missing: this command changes something and needs a request id
-            remove 1 by none -> refused 104 request_id_missing: this command changes something and needs a request id
-            replace 1 by none -> refused 104 request_id_missing: this command changes something and needs a request id
+            join d2 by none -> refused 104 request_id_missing: this command changes something and needs a request id (`rid`, by HTTP the header `Idempotency-Key`)
+            drain 1 by none -> refused 104 request_id_missing: this command changes something and needs a request id (`rid`, by HTTP the header `Idempotency-Key`)
+            undrain 1 by none -> refused 104 request_id_missing: this command changes something and needs a request id (`rid`, by HTTP the header `Idempotency-Key`)
+            remove 1 by none -> refused 104 request_id_missing: this command changes something and needs a request id (`rid`, by HTTP the header `Idempotency-Key`)
+            replace 1 by none -> refused 104 request_id_missing: this command changes something and needs a request id (`rid`, by HTTP the header `Idempotency-Key`)
             join d2 as 1 -> refused 803 disk_differs: node 1 has another disk; if that is lost, `admin replace 1` comes first
             join d1 as 2 -> refused 101 bad_request: bad request: this disk is that of node 1, not of node 2
             join d2 as 0 -> refused 101 bad_request: bad request: the id of a node is from 1 to 65535

@@ -233,8 +233,8 @@ fn play(directory: &mut Directory, model: &mut Model, steps: Vec<Step>) {
                 model.titles.insert(number, name);
             }
             Step::WriteDownAndRead => {
-                let bytes = rmp_serde::to_vec(directory).expect("a directory can be encoded");
-                let read: Directory = rmp_serde::from_slice(&bytes).expect("a directory can be decoded");
+                let bytes = postcard::to_allocvec(directory).expect("a directory can be encoded");
+                let read: Directory = postcard::from_bytes(&bytes).expect("a directory can be decoded");
                 assert_eq!(read, *directory);
                 *directory = read;
             }
