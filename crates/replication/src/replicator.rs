@@ -492,6 +492,10 @@ impl<O: Owner> Replicator<O> {
                     ReplayOutcome::Already => {
                         // It is not as it was right after this entry.
                         changed = None;
+                        // Its feed may have begun with the older state that was in memory at first.
+                        if is_watched || replica.watched.contains(&entity) {
+                            self.changes.push(O::lost(entity.into_owned()));
+                        }
                         continue;
                     }
                     ReplayOutcome::Back => _ = self.replication.metrics.put_back.fetch_add(1, Ordering::Relaxed),
