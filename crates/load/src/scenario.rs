@@ -337,7 +337,7 @@ impl Scenario {
         let source = ScenarioSource::new(origin, text);
         let mut scenario: Scenario = toml::from_str(text).map_err(|error| source.malformed(&error))?;
         if !settings.is_empty() {
-            scenario = source.with_settings(text, settings)?;
+            scenario = source.with_settings(scenario, settings)?;
         }
         if scenario.name.is_empty() {
             scenario.name = name.to_owned();

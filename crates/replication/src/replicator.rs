@@ -493,7 +493,7 @@ impl<O: Owner> Replicator<O> {
                         // It is not as it was right after this entry.
                         changed = None;
                         // Its feed may have begun with the older state that was in memory at first.
-                        if is_watched || replica.watched.contains(&entity) {
+                        if replica.watched.contains(&entity) {
                             self.changes.push(O::lost(entity.into_owned()));
                         }
                         continue;

@@ -51,9 +51,9 @@ impl<'a> ScenarioSource<'a> {
         })
     }
 
-    /// The scenario of the text with these settings.
-    pub(super) fn with_settings(&self, text: &str, settings: &[String]) -> Result<Scenario, ScenarioError> {
-        let mut table: toml::Table = toml::from_str(text).map_err(|error| self.malformed(&error))?;
+    /// The scenario with these settings.
+    pub(super) fn with_settings(&self, mut scenario: Scenario, settings: &[String]) -> Result<Scenario, ScenarioError> {
+        let mut table: toml::Table = toml::from_str(self.text).map_err(|error| self.malformed(&error))?;
         for setting in settings {
             let bad = || ScenarioError::BadSetting(setting.clone());
             let (key, value) = setting.split_once('=').ok_or_else(bad)?;
@@ -68,15 +68,12 @@ impl<'a> ScenarioSource<'a> {
             at.insert(last.to_owned(), value_of(value));
             self.settings.borrow_mut().push(key.to_owned());
             // Each setting is checked by itself, so that the error can name it.
-            if let Err(error) = scenario_of(&table) {
-                let location = format!("--set {setting}");
-                return Err(ScenarioError::Malformed { location, message: error.message().to_owned() });
-            }
+            scenario = scenario_of(&table).map_err(|error| ScenarioError::Malformed {
+                location: format!("--set {setting}"),
+                message: error.message().to_owned(),
+            })?;
         }
-        scenario_of(&table).map_err(|error| ScenarioError::Malformed {
-            location: self.origin.to_owned(),
-            message: error.message().to_owned(),
-        })
+        Ok(scenario)
     }
 
     /// The file and line of a key (`house.rows`), of its table if the key is absent, or the setting that sets it.
