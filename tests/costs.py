@@ -6,7 +6,8 @@
 
 EXECUTABLE is the test executable of boxoffice-node, built as `.ci/run` builds it:
 
-    CARGO_INCREMENTAL=0 cargo test --workspace --exclude boxoffice-bench --no-run
+    export RUSTC_WORKSPACE_WRAPPER="$(rustc --print sysroot)/bin/clippy-driver"
+    CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0 cargo test --workspace --all-targets --no-run
 
 The measured functions are in crates/node/src/costs.rs. valgrind counts instructions of a simulated processor, independent of the
 machine's load. The build is that of the tests, which optimizes less than a release, so the counts are comparable only with each other.

@@ -2,9 +2,9 @@
 """All checks of `tests/run`, in an order that keeps the processors busy. `tests/run` installs the required packages.
 
 1. Format, and the licences of packages if cargo-deny is installed.
-2. The build of all tests. Meanwhile the packages of the API's and the page's tests are installed.
+2. The build of all targets by clippy, which compiles as it lints. Meanwhile the packages of the API's and the page's tests are installed.
 3. The tests, and the cost of a purchase in instructions. Most tests wait for timers and child processes, so two executables run at a
-   time. Clippy, the planted bugs and the examples of the documentation run beside them at the lowest priority.
+   time. The planted bugs, the examples of the documentation and a program outside the workspace run beside them at the lowest priority.
 4. The page's tests, alone: a browser and three nodes need the machine.
 
 A failure stops only the phases that depend on it. The report at the end lists failures with the names of the tests.
@@ -30,8 +30,10 @@ PROGRAM = TARGET / "debug" / "boxoffice"
 WINDOW = ROOT / "examples/box-office-window"
 WINDOW_PACKAGE = ["--manifest-path", str(WINDOW / "Cargo.toml")]
 
-# The benches have no tests. Clippy checks them.
-TESTED = ["--workspace", "--exclude", "boxoffice-bench"]
+# What has tests.
+TESTED_KINDS = {"lib", "bin", "test"}
+# The benches have none.
+UNTESTED = "crates/bench"
 
 # Test executables that run at a time. More would only compete for the processor.
 AT_ONCE = 2
@@ -149,14 +151,24 @@ def packages():
             REPORT.say("advisories are not checked: their database cannot be fetched")
 
 
+def lint_while_compiling():
+    """Lets clippy compile the packages of the workspace. It is the compiler with more lints, so one build gives both executables and
+    lints. By itself clippy would compile everything a second time, without code, which takes a seventh of the time of all phases."""
+    sysroot = subprocess.run(["rustc", "--print", "sysroot"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+    driver = pathlib.Path(sysroot.strip()) / "bin" / "clippy-driver"
+    if not driver.is_file():
+        sys.exit("clippy is missing: rustup component add clippy")
+    os.environ["RUSTC_WORKSPACE_WRAPPER"] = str(driver)
+
+
 Executable = collections.namedtuple("Executable", "name path package_dir")
 
 
 def build():
-    """Builds all tests. Returns their executables, or None if the build failed."""
-    command = ["cargo", "test", *TESTED, "--no-run", "--message-format=json"]
+    """Builds everything, and lints it. Returns the executables of tests, or None if the build failed."""
+    command = ["cargo", "test", "--workspace", "--all-targets", "--no-run", "--message-format=json"]
     found, warned = [], False
-    with Phase("build of the tests"):
+    with Phase("build and lints"):
         cargo = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         for line in cargo.stdout:
             if not line.startswith("{"):
@@ -167,14 +179,15 @@ def build():
                 warned = warned or message["message"]["level"] == "warning"
             elif message["reason"] == "compiler-artifact" and message["executable"] and message["profile"]["test"]:
                 package_dir = pathlib.Path(message["manifest_path"]).parent
+                if package_dir == ROOT / UNTESTED or not TESTED_KINDS & set(message["target"]["kind"]):
+                    continue
                 name = f"{package_dir.name} {message['target']['name']}"
                 found.append(Executable(name, message["executable"], package_dir))
         if cargo.wait() != 0:
-            REPORT.fail("build of the tests")
+            REPORT.fail("build and lints")
             return None
-    # Clippy checks the program with the planted bugs. This is the program without them, which must build without warnings too.
     if warned:
-        REPORT.fail("build of the tests: warnings")
+        REPORT.fail("build and lints: warnings")
     return found
 
 
@@ -210,19 +223,15 @@ def tests(executables):
 
 def other_builds():
     """Further builds, at the lowest priority beside the tests."""
-    with Phase("clippy"):
-        # Planted bugs need a feature that the tests' build does not have.
-        clippy = ["cargo", "clippy", "--workspace", "--all-targets", "--features", "boxoffice-sim/planted", "--quiet"]
-        check("clippy", [*LOWEST_PRIORITY, *clippy, "--", "-D", "warnings"])
     with Phase("planted bugs"):
         # Three planted bugs, and the stories of all lines whose mutation no other test noticed, with the rules alone. The rest is
         # in docs/internals/simulation.md. Naming the whole workspace reuses the dependencies that are built already. The rules are
         # not optimized, because building them takes longer than these tests.
         quick = ["--config", "profile.dev.package.boxoffice-core.opt-level=0"]
-        planted = ["cargo", "test", *quick, *TESTED, "--features", "boxoffice-core/planted", "--test", "rules", "planted"]
+        planted = ["cargo", "test", *quick, "--workspace", "--features", "boxoffice-core/planted", "--test", "rules", "planted"]
         check("planted bugs", [*LOWEST_PRIORITY, *planted], env={"BOXOFFICE_BUGS": "3"})
     with Phase("examples of the documentation"):
-        check("examples of the documentation", [*LOWEST_PRIORITY, "cargo", "test", *TESTED, "--doc"])
+        check("examples of the documentation", [*LOWEST_PRIORITY, "cargo", "test", "--workspace", "--doc"])
         window()
 
 
@@ -275,12 +284,16 @@ def long():
     with Phase("random tests"):
         for package, test in [("core", "rules"), ("shard", "engine"), ("wire", "all")]:
             check(f"random tests of {package}", [*cargo, "-p", f"boxoffice-{package}", "--test", test])
-    with Phase("clippy of the benches"):
-        peers = ["-p", "boxoffice-bench", "--all-targets", "--features", "peers,allocations"]
-        check("clippy of the benches", ["cargo", "clippy", "--quiet", *peers, "--", "-D", "warnings"])
+    with Phase("clippy"):
+        # The gate lints neither what only planted bugs need nor the clients of other stores.
+        features = ["--features", "boxoffice-sim/planted,boxoffice-bench/peers,boxoffice-bench/allocations"]
+        clippy = ["cargo", "clippy", "--quiet", "--workspace", "--all-targets", *features, "--", "-D", "warnings"]
+        check("clippy", clippy)
     with Phase("planted bugs"):
         check("planted bugs of the rules", [*cargo, "-p", "boxoffice-core", "--features", "planted", "--test", "rules", "planted"])
         check("planted bugs", [*cargo, "-p", "boxoffice-sim", "--features", "planted", "--test", "planted"])
+    with Phase("slow seeds"):
+        check("slow seeds", [*cargo, "-p", "boxoffice-sim", "--test", "seeds", "--", "--ignored"])
     with Phase("simulation"):
         program = ["cargo", "run", "--release", "--quiet", "--bin", "boxoffice", "--"]
         check("simulation", [*program, "sim", "--seeds", "1000"])
@@ -297,6 +310,7 @@ def main():
         sys.exit("usage: tests/run [-k NAME | long]")
     formatted()
     packages()
+    lint_while_compiling()
     installing = begin(installed)
     executables = build()
     installing.join()

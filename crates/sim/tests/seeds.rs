@@ -43,7 +43,7 @@ fn lost_data_is_found() {
 fn a_cluster_of_three_keeps_its_promises() {
     let trace = std::env::var("BOXOFFICE_TRACE").is_ok();
     let settings = Settings { minutes: number("BOXOFFICE_MINUTES", 2), nodes: 3, trace, ..Settings::new(0) };
-    let first = number("BOXOFFICE_SEED", 3);
+    let first = number("BOXOFFICE_SEED", 14);
     let summary = run_many(settings, first..first + number("BOXOFFICE_SEEDS", 12), 2).expect("it can be simulated");
     println!("{summary}");
     assert!(summary.clean(), "{summary}");
@@ -120,8 +120,9 @@ fn an_attempt_that_a_leader_forgot_is_given_back() {
 }
 
 /// A snapshot from the leader is damaged. The one before it is no substitute, because this disk never had the entries
-/// in between.
+/// in between. `tests/engine/stories.rs` of the shard has a story of it.
 #[test]
+#[ignore = "20 s, because the clocks jump over minutes"]
 fn a_snapshot_is_passed_over_only_for_one_that_the_log_goes_on_from() {
     let report = run(Settings { minutes: 4, nodes: 3, ..Settings::new(92_027) }).expect("it can be simulated");
     assert_eq!(report.violations, [""; 0]);
