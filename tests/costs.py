@@ -6,7 +6,7 @@
 
 EXECUTABLE is the test executable of boxoffice-node, built as `.ci/run` builds it:
 
-    export RUSTC_WORKSPACE_WRAPPER="$(rustc --print sysroot)/bin/clippy-driver"
+    export RUSTC_WORKSPACE_WRAPPER="$PWD/tests/rustc" CLIPPY_DRIVER="$(rustc --print sysroot)/bin/clippy-driver"
     CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0 cargo test --workspace --all-targets --no-run
 
 The measured functions are in crates/node/src/costs.rs. valgrind counts instructions of a simulated processor, independent of the

@@ -4,8 +4,9 @@
 1. Format, and the licences of packages if cargo-deny is installed.
 2. The build of all targets by clippy, which compiles as it lints. Meanwhile the packages of the API's and the page's tests are installed.
 3. The tests, and the cost of a purchase in instructions. Most tests wait for timers and child processes, so two executables run at a
-   time. The planted bugs, the examples of the documentation and a program outside the workspace run beside them at the lowest priority.
-4. The page's tests, alone: a browser and three nodes need the machine.
+   time. The planted bugs and the examples of the documentation run beside them at the lowest priority.
+4. The page's tests. A browser and three nodes need the machine, so beside them only a program outside the workspace is built, at the
+   lowest priority.
 
 A failure stops only the phases that depend on it. The report at the end lists failures with the names of the tests.
 """
@@ -39,7 +40,7 @@ UNTESTED = "crates/bench"
 AT_ONCE = 2
 
 # The longest ones begin first, so that none of them runs alone at the end. The simulation computes, the others wait.
-LONGEST_FIRST = ["cli cluster", "sim seeds", "cli whole", "core rules", "core boxoffice_core", "shard engine", "core all"]
+LONGEST_FIRST = ["cli cluster", "sim seeds", "cli whole", "core rules", "node all", "core boxoffice_core", "shard engine"]
 
 LOWEST_PRIORITY = ["nice", "-n", "19"]
 
@@ -152,13 +153,13 @@ def packages():
 
 
 def lint_while_compiling():
-    """Lets clippy compile the packages of the workspace. It is the compiler with more lints, so one build gives both executables and
-    lints. By itself clippy would compile everything a second time, without code, which takes a seventh of the time of all phases."""
+    """Lets clippy compile the packages of the workspace, see tests/rustc. By itself it would read everything a second time, which
+    takes a seventh of the processor time of all phases."""
     sysroot = subprocess.run(["rustc", "--print", "sysroot"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
     driver = pathlib.Path(sysroot.strip()) / "bin" / "clippy-driver"
     if not driver.is_file():
         sys.exit("clippy is missing: rustup component add clippy")
-    os.environ["RUSTC_WORKSPACE_WRAPPER"] = str(driver)
+    os.environ.update(RUSTC_WORKSPACE_WRAPPER=str(ROOT / "tests/rustc"), CLIPPY_DRIVER=str(driver))
 
 
 Executable = collections.namedtuple("Executable", "name path package_dir")
@@ -232,7 +233,6 @@ def other_builds():
         check("planted bugs", [*LOWEST_PRIORITY, *planted], env={"BOXOFFICE_BUGS": "3"})
     with Phase("examples of the documentation"):
         check("examples of the documentation", [*LOWEST_PRIORITY, "cargo", "test", "--workspace", "--doc"])
-        window()
 
 
 def window():
@@ -241,8 +241,9 @@ def window():
     profile = {"CARGO_PROFILE_DEV_OPT_LEVEL": "0", "CARGO_PROFILE_DEV_DEBUG": "false", "CARGO_PROFILE_DEV_LTO": "off"}
     environment = {**profile, "CARGO_TARGET_DIR": str(TARGET)}
     build = [*LOWEST_PRIORITY, "cargo", "build", *WINDOW_PACKAGE, "--locked"]
-    if not check("build of the program outside the workspace", build, env=environment):
-        return
+    with Phase("build of the program outside the workspace"):
+        if not check("build of the program outside the workspace", build, env=environment):
+            return
     with tempfile.TemporaryDirectory() as data:
         serve = [PROGRAM, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data-dir", data]
         with subprocess.Popen(serve, cwd=data, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as node:
@@ -317,6 +318,8 @@ def main():
     if executables is not None:
         building = begin(other_builds)
         tests(executables)
+        building.join()
+        building = begin(window)
         with Phase("page"):
             check("page", [ROOT / "tests/page/run", PROGRAM])
         building.join()

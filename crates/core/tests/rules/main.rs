@@ -1,4 +1,5 @@
-//! Tests of the rules: stories, interleavings, random commands against references, sizes.
+//! Tests of the rules: stories, interleavings, random commands against references, sizes. The calendar, the cluster's table, the
+//! directory and the encoding of commands have their own.
 
 mod fixture;
 mod hold_lifetimes;
@@ -10,11 +11,15 @@ mod script;
 mod attempts;
 mod best;
 mod bounds;
+mod calendar;
 mod catalogue;
 mod checkouts;
+mod cluster;
+mod commands;
 mod crashes;
 mod deadlines;
 mod deposed;
+mod directory;
 mod ended_carts;
 mod ends;
 mod examples;

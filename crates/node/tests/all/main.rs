@@ -3,5 +3,6 @@
 mod beside;
 mod cluster;
 mod hand_over;
+mod leaving;
 mod simulated;
 mod watching;

@@ -6,7 +6,7 @@ use boxoffice_core::{
     money::{Currency, Money},
 };
 
-use crate::shop::{Machine, Shop, eventually, id};
+use crate::leaving::shop::{Machine, Shop, eventually, id};
 
 fn put(shop: &Shop, name: &str, stock: u64, request: u64) -> Answered {
     let price = Money { amount: 100, currency: Currency::new("EUR").expect("a currency") };

@@ -3,7 +3,7 @@
 use boxoffice_core::{answer::Answer, command::CartCommand};
 use boxoffice_node::api::Failure;
 
-use crate::shop::{Machine, eventually};
+use crate::leaving::shop::{Machine, eventually};
 
 /// Entities that never leave: a venue, a session and the directory.
 const STAY: u64 = 3;
@@ -23,7 +23,7 @@ fn leaves_and_answers(machine: &Machine) {
         assert!(metrics.contains(&format!("boxoffice_{gauge}\n")), "{gauge}");
     }
 
-    let check = |shop: &crate::shop::Shop| {
+    let check = |shop: &crate::leaving::shop::Shop| {
         for (number, order) in (0..).zip(&orders) {
             assert_eq!(&shop.checkout(number).expect("the same answer"), order, "the repeat of a checkout");
             assert_eq!(&shop.order(number), order);

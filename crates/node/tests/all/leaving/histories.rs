@@ -9,7 +9,7 @@ use boxoffice_core::{
 use boxoffice_node::history::{HISTORY_MAX, HistoryEntry};
 use boxoffice_storage::log;
 
-use crate::shop::{Machine, Shop, cart, eventually, id, seat_of, session};
+use crate::leaving::shop::{Machine, Shop, cart, eventually, id, seat_of, session};
 
 /// The whole history of an entity, page by page.
 fn whole(shop: &Shop, entity: &Entity) -> Vec<HistoryEntry> {

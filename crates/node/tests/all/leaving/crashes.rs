@@ -3,7 +3,7 @@
 use boxoffice_core::command::CartCommand;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
-use crate::shop::{Machine, eventually};
+use crate::leaving::shop::{Machine, eventually};
 
 /// Entities that never leave: a venue, a session and the directory.
 const STAY: u64 = 3;
@@ -12,7 +12,7 @@ const STAY: u64 = 3;
 const SESSIONS: u64 = 24;
 
 /// Cuts the power. `keeps` decides for each unsynced change whether it reached the disk.
-fn cut(machine: &Machine, shop: crate::shop::Shop, mut keeps: impl FnMut() -> bool) {
+fn cut(machine: &Machine, shop: crate::leaving::shop::Shop, mut keeps: impl FnMut() -> bool) {
     machine.stores.power_cut(&mut keeps);
     machine.disk.power_cut(&mut keeps);
     shop.drop_after_power_cut();
