@@ -4,9 +4,9 @@
 1. Format, and the licences of packages if cargo-deny is installed.
 2. The build of all targets by clippy, which compiles as it lints. Meanwhile the packages of the API's and the page's tests are installed.
 3. The tests, and the cost of a purchase in instructions. Most tests wait for timers and child processes, so two executables run at a
-   time. The planted bugs and the examples of the documentation run beside them at the lowest priority.
-4. The page's tests. A browser and three nodes need the machine, so beside them only a program outside the workspace is built, at the
-   lowest priority.
+   time. The planted bugs, the examples of the documentation and a program outside the workspace are built beside them at the lowest
+   priority.
+4. The page's tests, alone: a browser and three nodes need the machine.
 
 A failure stops only the phases that depend on it. The report at the end lists failures with the names of the tests.
 """
@@ -230,9 +230,10 @@ def other_builds():
         # not optimized, because building them takes longer than these tests.
         quick = ["--config", "profile.dev.package.boxoffice-core.opt-level=0"]
         planted = ["cargo", "test", *quick, "--workspace", "--features", "boxoffice-core/planted", "--test", "rules", "planted"]
-        check("planted bugs", [*LOWEST_PRIORITY, *planted], env={"BOXOFFICE_BUGS": "3"})
+        check("planted bugs", [*LOWEST_PRIORITY, *planted], env={"BOXOFFICE_BUGS": "3", "CLIPPY_ARGS": "-Dwarnings"})
     with Phase("examples of the documentation"):
         check("examples of the documentation", [*LOWEST_PRIORITY, "cargo", "test", "--workspace", "--doc"])
+    window()
 
 
 def window():
@@ -319,10 +320,8 @@ def main():
         building = begin(other_builds)
         tests(executables)
         building.join()
-        building = begin(window)
         with Phase("page"):
             check("page", [ROOT / "tests/page/run", PROGRAM])
-        building.join()
     sys.exit(REPORT.end(time.monotonic() - begun))
 
 

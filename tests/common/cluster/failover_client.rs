@@ -34,7 +34,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
 const PAUSE: Duration = Duration::from_millis(15);
 
 /// The pause of a buyer between two carts. It leaves processor time for the rest.
-const THINK_TIME: Duration = Duration::from_millis(50);
+const THINK_TIME: Duration = Duration::from_millis(20);
 
 /// The addresses of the nodes, and statistics of requests.
 pub(crate) struct Endpoints {
