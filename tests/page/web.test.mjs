@@ -152,6 +152,7 @@ pageTest('a customer signed in by the embedding page buys and finds the order; a
     await frame.locator('#pay').click();
     await inside.waitForFunction(() => location.hash.startsWith('#/order/'));
     await inside.evaluate(() => { location.hash = '#/purchases'; });
+    await reads(inside, '#purchases', /Order [0-9a-f]{8}/);
     await inside.waitForSelector('#purchases [data-order]');
     // A token of another customer is refused.
     const anonymous = await people.window();
