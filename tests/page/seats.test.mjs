@@ -1,7 +1,7 @@
 // Seats: live updates, races for a seat, expiry, and payment.
 
 import assert from 'node:assert/strict';
-import { call, go, hold, inCart, mapKnown, median, pageTest, pause, pay, pick, reads, shows } from './lib.mjs';
+import { call, go, hold, inCart, mapKnown, median, pageTest, pause, pay, pick, reads, shows, taken } from './lib.mjs';
 
 const SEEN_WITHIN_MS = 200;
 
@@ -26,6 +26,21 @@ pageTest('two browsers on different nodes see each other\'s holds within 200 ms'
   }
   print(`from the press to the other's map: ${took.join(', ')} ms, median ${median(took)} ms`);
   assert.ok(median(took) <= SEEN_WITHIN_MS, `median ${median(took)} ms`);
+});
+
+pageTest('a watch that ends before its answer does not end the next watch of the same session', async (people) => {
+  const page = await people.open(0);
+  await page.evaluate(() => {
+    const { link } = window.boxoffice.app;
+    window.heard = [];
+    link.watch('session/page-sleep', {}).stop();
+    link.watch('session/page-sleep', { snapshot: () => window.heard.push('snapshot'), delta: () => window.heard.push('delta') });
+  });
+  await page.waitForFunction(() => window.heard.includes('snapshot'));
+  // What the first watch still sends has reached the node.
+  await pause(500);
+  await taken('page-sleep', [[9, 11]]);
+  await page.waitForFunction(() => window.heard.includes('delta'));
 });
 
 pageTest('the loser of a race sees the lost seats and the reason, and keeps the other picks', async (people) => {

@@ -49,10 +49,20 @@ export class Feeds {
     return { stop: () => mine.forEach(([feed, listener]) => this.stop(this.counts, feed, listener)) };
   }
 
+  /** A feed that is being asked for ends with its answer. The node has one feed for whatever is watched twice, so ending it then
+      would end the feed of a listener who has come meanwhile. */
   stop(map, feed, listener) {
-    if (!feed.listeners.delete(listener) || feed.listeners.size > 0) return;
+    if (!feed.listeners.delete(listener) || feed.listeners.size > 0 || feed.asking) return;
     map.delete(feed.key);
     this.end(feed);
+  }
+
+  /** Ends a feed whose last listener has left while it was being asked for. Whether it did. */
+  left(feed) {
+    if (feed.counting || feed.listeners.size > 0) return false;
+    this.entities.delete(feed.key);
+    this.end(feed);
+    return true;
   }
 
   end(feed) {
@@ -82,6 +92,7 @@ export class Feeds {
       feed.number = null;
       feed.asking = false;
       clearTimeout(feed.again);
+      this.left(feed);
     }
   }
 
@@ -127,18 +138,15 @@ export class Feeds {
   begun(feed, number) {
     feed.asking = false;
     feed.failures = 0;
-    if (feed.ended) {
-      this.once('unwatch', { feed: number }, () => {}, () => {});
-      return;
-    }
     if (feed.number !== null) this.numbers.delete(feed.number);
     feed.number = number;
     this.numbers.set(number, feed);
+    this.left(feed);
   }
 
   notBegun(feed, error, again) {
     feed.asking = false;
-    if (feed.ended) return;
+    if (feed.ended || this.left(feed)) return;
     if (error.kind === 'no') {
       this.tell(feed, 'ended', { name: error.name2 });
       return;
