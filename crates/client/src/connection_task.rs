@@ -398,7 +398,7 @@ impl ConnectionTask {
 
     /// Ends the feeds that no watch reads any more. The task does this before it asks for another feed.
     fn unwatch_abandoned(&mut self, connection: &mut WsConnection) -> Result<(), String> {
-        for feed in self.feeds.take_abandoned() {
+        for feed in self.feeds.take_abandoned(self.pending.sinks()) {
             let mut frame = BytesMut::new();
             request(self.config.encoding, &mut frame, INTERNAL_ID, Op::Unwatch, None, None, &Unwatch { feed });
             connection.send(frame.freeze())?;

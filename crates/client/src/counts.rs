@@ -212,7 +212,8 @@ impl CountsWatch {
     async fn follow_all(&mut self) -> Result<(), Error> {
         // Drops the old channel first, which gives up its feeds: a connection may not allow all feeds twice.
         self.channel = None;
-        let (sink, source) = feed_channel_with_capacity(WATCH_QUEUE + 2 * self.sessions.len());
+        let entities = self.sessions.iter().cloned().map(Entity::Session).collect();
+        let (sink, source) = feed_channel_with_capacity(entities, WATCH_QUEUE + 2 * self.sessions.len());
         let answer = loop {
             if let Some(answer) = self.request_watch(&self.sessions, &sink).await? {
                 break answer;

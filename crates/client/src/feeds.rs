@@ -5,8 +5,9 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use boxoffice_core::id::Entity;
 use bytes::Bytes;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::mpsc;
 
 /// Frames queued for one watch. Further frames are dropped. The watch then notices the gap and asks again.
@@ -24,6 +25,8 @@ pub(crate) enum FeedItem {
 /// The sending end of the channel to a watch.
 #[derive(Clone, Debug)]
 pub(crate) struct FeedSink {
+    /// What the watch follows.
+    entities: Arc<[Entity]>,
     frames: mpsc::Sender<FeedItem>,
     lost: Arc<AtomicBool>,
 }
@@ -35,16 +38,16 @@ pub(crate) struct FeedSource {
     lost: Arc<AtomicBool>,
 }
 
-/// A channel for a watch of one feed.
-pub(crate) fn feed_channel() -> (FeedSink, FeedSource) {
-    feed_channel_with_capacity(WATCH_QUEUE)
+/// A channel for a watch of one entity.
+pub(crate) fn feed_channel(entity: Entity) -> (FeedSink, FeedSource) {
+    feed_channel_with_capacity([entity].into(), WATCH_QUEUE)
 }
 
-/// A channel for a watch of several feeds. The capacity is in frames.
-pub(crate) fn feed_channel_with_capacity(capacity: usize) -> (FeedSink, FeedSource) {
+/// A channel for a watch of several entities. The capacity is in frames.
+pub(crate) fn feed_channel_with_capacity(entities: Arc<[Entity]>, capacity: usize) -> (FeedSink, FeedSource) {
     let (sender, receiver) = mpsc::channel(capacity);
     let lost = Arc::new(AtomicBool::new(false));
-    (FeedSink { frames: sender, lost: Arc::clone(&lost) }, FeedSource { frames: receiver, lost })
+    (FeedSink { entities, frames: sender, lost: Arc::clone(&lost) }, FeedSource { frames: receiver, lost })
 }
 
 impl FeedSink {
@@ -95,17 +98,25 @@ impl Feeds {
         self.sinks.remove(&feed);
     }
 
-    /// Removes the feeds that no watch follows any more, and returns them.
-    pub(crate) fn take_abandoned(&mut self) -> Vec<u64> {
+    /// Removes the feeds that no watch follows any more, and returns them. The feeds of entities for which a watch is
+    /// pending stay: the server has one feed for whatever a connection watches twice, so the end of the first watch
+    /// would be the end of the second.
+    pub(crate) fn take_abandoned<'a>(&mut self, pending: impl Iterator<Item = &'a FeedSink>) -> Vec<u64> {
         let mut abandoned = Vec::new();
-        self.sinks.retain(|feed, sinks| {
-            sinks.retain(|sink| !sink.frames.is_closed());
-            if sinks.is_empty() {
+        for (feed, sinks) in &mut self.sinks {
+            if sinks.iter().all(|sink| sink.frames.is_closed()) {
                 abandoned.push(*feed);
+            } else {
+                sinks.retain(|sink| !sink.frames.is_closed());
             }
-            !sinks.is_empty()
-        });
-        abandoned.sort_unstable();
+        }
+        if !abandoned.is_empty() {
+            let asked_for: FxHashSet<&Entity> = pending.flat_map(|sink| sink.entities.iter()).collect();
+            let is_asked_for = |sink: &FeedSink| sink.entities.iter().any(|entity| asked_for.contains(entity));
+            abandoned.retain(|feed| !self.sinks[feed].iter().any(is_asked_for));
+            abandoned.iter().for_each(|feed| drop(self.sinks.remove(feed)));
+            abandoned.sort_unstable();
+        }
         abandoned
     }
 
@@ -117,12 +128,20 @@ impl Feeds {
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+
+    use boxoffice_core::id::Id;
+
     use super::*;
+
+    fn channel(session: &str) -> (FeedSink, FeedSource) {
+        feed_channel(Entity::Session(Id::new(session).expect("a valid id")))
+    }
 
     #[tokio::test]
     async fn a_full_queue_is_read_to_its_end_before_lost() {
         let mut feeds = Feeds::default();
-        let (sink, mut source) = feed_channel();
+        let (sink, mut source) = channel("hamlet");
         feeds.follow(3, sink);
         for number in 0..=WATCH_QUEUE {
             feeds.dispatch(3, &Bytes::copy_from_slice(&number.to_be_bytes()));
@@ -137,14 +156,24 @@ mod tests {
     #[tokio::test]
     async fn a_feed_without_watches_is_abandoned_once() {
         let mut feeds = Feeds::default();
-        let (one, source) = feed_channel();
-        let (other, _kept) = feed_channel();
+        let (one, source) = channel("hamlet");
+        let (other, _kept) = channel("hamlet");
         feeds.follow(3, one.clone());
         feeds.follow(4, one);
         feeds.follow(4, other);
-        assert!(feeds.take_abandoned().is_empty());
+        assert!(feeds.take_abandoned(iter::empty()).is_empty());
         drop(source);
-        assert_eq!(feeds.take_abandoned(), [3]);
-        assert!(feeds.take_abandoned().is_empty());
+        assert_eq!(feeds.take_abandoned(iter::empty()), [3]);
+        assert!(feeds.take_abandoned(iter::empty()).is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_feed_stays_while_its_entity_is_asked_for() {
+        let mut feeds = Feeds::default();
+        let [hamlet, macbeth, again] = ["hamlet", "macbeth", "hamlet"].map(|session| channel(session).0);
+        feeds.follow(3, hamlet);
+        feeds.follow(4, macbeth);
+        assert_eq!(feeds.take_abandoned(iter::once(&again)), [4]);
+        assert_eq!(feeds.take_abandoned(iter::empty()), [3]);
     }
 }

@@ -5,7 +5,10 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 
-use crate::waiter::{AttemptOutcome, Waiter};
+use crate::{
+    feeds::FeedSink,
+    waiter::{AttemptOutcome, Waiter},
+};
 
 /// The pending requests of a connection, by id.
 #[derive(Debug, Default)]
@@ -47,6 +50,14 @@ impl Pending {
     /// Removes an answered request and returns its waiter. `None` if the request has timed out before.
     pub(crate) fn remove(&mut self, id: u64) -> Option<Waiter> {
         self.requests.remove(&id).map(|request| request.waiter)
+    }
+
+    /// The sinks of pending watches.
+    pub(crate) fn sinks(&self) -> impl Iterator<Item = &FeedSink> {
+        self.requests.values().filter_map(|request| match &request.waiter {
+            Waiter::Watch(_, sink) => Some(sink),
+            Waiter::Caller(_) => None,
+        })
     }
 
     /// Ends the requests that have timed out. `last_received` is when something last arrived from the node. Returns

@@ -114,7 +114,7 @@ impl<T: Live> Watch<T> {
     /// Asks for the entity's feed, from the version of the current state on.
     async fn follow(&mut self) -> Result<(), Error> {
         loop {
-            let (sink, source) = feed_channel();
+            let (sink, source) = feed_channel(self.entity.clone());
             let resume = self.state.as_ref().map(T::resume);
             let entity = Some(self.entity.clone());
             let body = body::Watch { entity, sessions: None, token: self.token, resume };

@@ -172,3 +172,34 @@ async fn the_client_ends_abandoned_feeds_before_it_asks_for_another() {
     });
     assert_eq!(second, (2, 2));
 }
+
+/// The server has one feed for whatever a connection watches twice.
+#[tokio::test]
+async fn a_watch_that_was_dropped_before_its_answer_does_not_end_the_next_watch_of_its_session() {
+    let server = Server::new(Encoding::MsgPack).await;
+    let (client, mut peer) = server.connected(server.config()).await;
+    let mut dropped = client.watch(&id("hamlet"));
+    let unanswered = tokio::select! {
+        request = peer.request() => request,
+        _ = dropped.next() => unreachable!("the watch has no answer"),
+    };
+    drop(dropped);
+    let (mut watch, mut other) = (client.watch(&id("hamlet")), client.watch(&id("macbeth")));
+    let (first, ()) = tokio::join!(next(&mut watch), async {
+        let request = peer.request().await;
+        peer.watching(&unanswered, 3).await;
+        // The client has read the answer when it has answered the ping.
+        peer.ping().await;
+        let refused = tokio::join!(other.next(), async {
+            let request = peer.request().await;
+            assert_eq!(watched(&request).0, "macbeth", "the feed of hamlet is not ended");
+            peer.no(&request, Refusal::NotFound("session macbeth".into())).await;
+        });
+        assert!(matches!(refused.0, Err(Error::Refused(_))));
+        peer.watching(&request, 3).await;
+        peer.snapshot(3, snapshot(1, 1)).await;
+    });
+    assert_eq!(first, (1, 1));
+    peer.delta(3, delta(1)).await;
+    assert_eq!(next(&mut watch).await, (2, 2));
+}
