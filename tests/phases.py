@@ -167,7 +167,7 @@ Executable = collections.namedtuple("Executable", "name path package_dir")
 
 def build():
     """Builds everything, and lints it. Returns the executables of tests, or None if the build failed."""
-    command = ["cargo", "test", "--workspace", "--all-targets", "--no-run", "--message-format=json"]
+    command = ["cargo", "test", "--workspace", "--tests", "--benches", "--examples", "--no-run", "--message-format=json"]
     found, warned = [], False
     with Phase("build and lints"):
         cargo = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
@@ -285,7 +285,7 @@ def long():
     os.environ["BOXOFFICE_RANDOM"] = "10"
     with Phase("random tests"):
         for package, test in [("core", "rules"), ("shard", "engine"), ("wire", "all")]:
-            check(f"random tests of {package}", [*cargo, "-p", f"boxoffice-{package}", "--test", test])
+            check(f"random tests of {package}", [*cargo, "-p", f"boxoffice-{package}", "--lib", "--test", test])
     with Phase("clippy"):
         # The gate lints neither what only planted bugs need nor the clients of other stores.
         features = ["--features", "boxoffice-sim/planted,boxoffice-bench/peers,boxoffice-bench/allocations"]
@@ -294,6 +294,8 @@ def long():
     with Phase("planted bugs"):
         check("planted bugs of the rules", [*cargo, "-p", "boxoffice-core", "--features", "planted", "--test", "rules", "planted"])
         check("planted bugs", [*cargo, "-p", "boxoffice-sim", "--features", "planted", "--test", "planted"])
+    with Phase("long faults of clusters"):
+        check("long faults of clusters", [*cargo, "-p", "boxoffice", "--test", "cluster", "--", "--ignored"])
     with Phase("slow seeds"):
         check("slow seeds", [*cargo, "-p", "boxoffice-sim", "--test", "seeds", "--", "--ignored"])
     with Phase("simulation"):

@@ -23,6 +23,9 @@ mod races;
 mod repeats;
 mod transcripts;
 
+mod attacks;
 mod crash;
 mod descriptors;
 mod web;
+
+mod load;

@@ -28,8 +28,16 @@ async fn old_copies_of_disks_are_detected() {
             replace(cluster, node).await;
         })
         .await;
+    stage.check_everything().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long"]
+async fn old_copies_are_detected_while_the_others_are_behind_or_restart() {
+    let mut stage =
+        Stage::new(Rng::of_test("old_copies_are_detected_while_the_others_are_behind_or_restart"), THREE).await;
     stage
-        .story("the same with another node behind", async |cluster, buyers, _| {
+        .story("a disk is restored from an old copy while another node is behind", async |cluster, buyers, _| {
             let node = cluster.a_leader().await;
             let behind = cluster.running().into_iter().find(|id| *id != node).expect("three nodes");
             take_copy(cluster, node, buyers).await;

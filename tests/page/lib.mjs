@@ -74,7 +74,7 @@ class People {
   }
 
   async leave() {
-    await Promise.all(this.contexts.map((context) => context.close()));
+    await Promise.all(this.contexts.splice(0).map((context) => context.close()));
   }
 }
 

@@ -133,13 +133,14 @@ async function listens(port) {
   });
 }
 
-/** A test with its own nodes and files, which end with it. */
-export async function withOwn(does) {
+/** A test with its own nodes and files, which end with it. The windows close before, because a page whose node has ended reports it. */
+export async function withOwn(people, does) {
   assert.ok(PROGRAM, 'BOXOFFICE_PROGRAM names the program');
   const own = new Own();
   try {
     await does(own);
   } finally {
+    await people.leave();
     await own.end();
   }
 }

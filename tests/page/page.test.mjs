@@ -1,4 +1,5 @@
-// Every test of the page, in this order. Tests that end nodes come last.
+// Every test of the page at the demonstration, in this order. Tests that end nodes come last. The tests of web.test.mjs have nodes of
+// their own.
 
 import './token.test.mjs';
 import './doubt.test.mjs';
@@ -6,7 +7,6 @@ import './seats.test.mjs';
 import './devices.test.mjs';
 import './goods.test.mjs';
 import './widget.test.mjs';
-import './web.test.mjs';
 import './access.test.mjs';
 import './faults.test.mjs';
 import { after } from 'node:test';

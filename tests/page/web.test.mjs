@@ -2,8 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import { connected, hold, inCart, mapKnown, pageTest, pick, reads } from './lib.mjs';
+import { after } from 'node:test';
+import { closeChrome, connected, hold, inCart, mapKnown, pageTest, pick, reads } from './lib.mjs';
 import { ended, freePort, withOwn } from './own.mjs';
+
+after(closeChrome);
 
 const OVER_TLS = { ignoreHTTPSErrors: true };
 
@@ -41,7 +44,7 @@ function sockets(page) {
   return urls;
 }
 
-pageTest('a node that speaks TLS sells to a page and shows its map in a page of another site', (people) => withOwn(async (own) => {
+pageTest('a node that speaks TLS sells to a page and shows its map in a page of another site', (people) => withOwn(people, async (own) => {
   const { certificate, key } = own.certificate();
   const [port, other, shop] = [await freePort(), await freePort(), await freePort()];
   const url = `https://tickets.test:${port}`;
@@ -61,7 +64,7 @@ pageTest('a node that speaks TLS sells to a page and shows its map in a page of 
   await visitor.waitForFunction(() => document.querySelector('boxoffice-map').map?.known);
 }));
 
-pageTest('behind a proxy with TLS all connections use its name, also when a node dies', (people) => withOwn(async (own) => {
+pageTest('behind a proxy with TLS all connections use its name, also when a node dies', (people) => withOwn(people, async (own) => {
   const files = own.certificate();
   const [port, shop] = [await freePort(), await freePort()];
   const url = `https://tickets.test:${port}`;
@@ -95,7 +98,7 @@ pageTest('behind a proxy with TLS all connections use its name, also when a node
   assert.deepEqual([...all], [`wss://tickets.test:${port}/v1/ws`]);
 }), { nodesGo: true, within: 120_000 });
 
-pageTest('nodes with unresolvable names: the page uses its own origin, and names the addresses that do not answer', (people) => withOwn(async (own) => {
+pageTest('nodes with unresolvable names: the page uses its own origin, and names the addresses that do not answer', (people) => withOwn(people, async (own) => {
   const nodes = await own.cluster((id) => ['--advertise', `http://node-${id}.internal:7180`]);
   own.sell(nodes[0].operators, 'own-names');
   const [{ port, args }] = nodes;
@@ -131,7 +134,7 @@ const account = (url, customer, token) => `<!doctype html>
 </script>
 <iframe src="${url}/#/purchases" title="Tickets" width="1200" height="900"></iframe>`;
 
-pageTest('a customer signed in by the embedding page buys and finds the order; an anonymous visitor must sign in', (people) => withOwn(async (own) => {
+pageTest('a customer signed in by the embedding page buys and finds the order; an anonymous visitor must sign in', (people) => withOwn(people, async (own) => {
   const [port, shop] = [await freePort(), await freePort()];
   const [url, origin] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${shop}`];
   const node = await own.node(1, ['--customer-secret', SECRET], { port, origins: [origin] });

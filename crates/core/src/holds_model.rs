@@ -275,7 +275,7 @@ fn compare<I: Counted>(inventory: &I, reference: &Reference) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20_000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::random_tests::cases(5_000)))]
 
     #[test]
     fn units_of_a_product_are_as_the_reference_says(steps in steps()) {

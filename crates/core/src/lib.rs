@@ -88,6 +88,8 @@ mod holds_model;
 mod inventory;
 mod memory;
 mod push_exact;
+#[cfg(test)]
+mod random_tests;
 mod seat_bits;
 mod taken;
 mod terms;

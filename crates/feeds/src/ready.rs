@@ -1,5 +1,5 @@
 //! Ready flags, by which the publisher wakes a connection once for everything until the connection looks.
-//! `tests/loom.rs` explores their memory orders exhaustively.
+//! `crates/node/tests/loom` explores their memory orders exhaustively.
 
 use std::{collections::VecDeque, future::poll_fn, task::Poll};
 

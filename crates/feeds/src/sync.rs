@@ -1,4 +1,4 @@
-//! The primitives of [`super::ready`], which `tests/loom.rs` replaces by a model of weak memory.
+//! The primitives of [`super::ready`], which `crates/node/tests/loom` replaces by a model of weak memory.
 
 pub(super) use std::sync::{
     Arc,

@@ -1,7 +1,7 @@
 //! The slot of an entity's state between decisions. One actor at a time takes the state, decides, and puts it back. That is the
 //! entity's own actor or, while no message waits for the entity, an actor that decides something together with it.
 //!
-//! No actor blocks. An actor that finds no state handles other messages, and is told when the state is back. `tests/loom.rs` tries
+//! No actor blocks. An actor that finds no state handles other messages, and is told when the state is back. `tests/loom` tries
 //! all orders of these steps.
 
 use super::sync::Mutex;

@@ -1,5 +1,5 @@
 //! What [`crate::under_way`] and [`crate::state_slot`] are built of, by names that a model of weak memory can stand in for
-//! (`tests/loom.rs`).
+//! (`tests/loom`).
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

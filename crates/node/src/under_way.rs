@@ -1,5 +1,5 @@
 //! Counts of messages and turns of an entity that are under way. Senders, the actor and the relay update them. Its
-//! orders of memory are tried exhaustively in `tests/loom.rs`.
+//! orders of memory are tried exhaustively in `tests/loom`.
 //!
 //! Counters are read by writing to them (nothing is added): a plain read may be older than what the other side has written
 //! since, and both sides would leave the next step to the other one.

@@ -1,5 +1,5 @@
 //! A queue with one reader that sleeps while it is empty: who pushes wakes it, once. Its orders of memory are tried
-//! exhaustively in `tests/loom.rs`; how the reader sleeps is [`super::inbox`]'s business.
+//! exhaustively in `crates/node/tests/loom`; how the reader sleeps is [`super::inbox`]'s business.
 
 use super::sync::{AtomicBool, Mutex, Ordering};
 

@@ -521,7 +521,7 @@ impl Reference {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20_000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::random_tests::cases(5_000)))]
 
     #[test]
     fn seats_match_the_reference(steps in steps()) {

@@ -18,11 +18,11 @@ use proptest::{collection::vec, option, prelude::*};
 
 use crate::{
     fixture::Fixture,
-    random_runs::scaled,
+    random_runs::cases,
     script::{cart, check_out, details, euros, id, layout, new_session, recorded},
 };
 
-const CASES: u64 = 5_000;
+const CASES: u32 = 3_000;
 const RULES: Rules = Rules {
     hold_ttl_ms: 1_000,
     hold_ttl_max_ms: 5_000,
@@ -112,7 +112,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: scaled(CASES) as u32, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(CASES), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_commands_end_as_in_the_reference(steps in vec(step(), 1..24)) {

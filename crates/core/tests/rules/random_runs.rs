@@ -30,6 +30,12 @@ const SEEDS: u64 = 300;
 pub(crate) fn scaled(count: u64) -> u64 {
     count * std::env::var("BOXOFFICE_RANDOM").map_or(1, |text| text.parse().expect("a number"))
 }
+
+/// The same, for tests by proptest.
+pub(crate) fn cases(count: u32) -> u32 {
+    scaled(count.into()).try_into().expect("fewer than 4 billion cases")
+}
+
 const STEPS: u32 = 300;
 /// The most deposed hosts at a time.
 const DEPOSED_MAX: usize = 6;

@@ -7,7 +7,10 @@ use boxoffice_core::{
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use crate::calendar::words::{DAY, HOUR, MINUTE, at, civil, daily, date, shown, slot, times, zone};
+use crate::{
+    calendar::words::{DAY, HOUR, MINUTE, at, civil, daily, date, shown, slot, times, zone},
+    random_runs::cases,
+};
 
 /// The open intervals of a window of local days.
 fn check(hours: &Hours, from: &str, to: &str, expect: Expect) {
@@ -291,7 +294,7 @@ pub(crate) fn is_open(hours: &Hours, instant: Timestamp) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases(2_000)))]
 
     #[test]
     fn opening_hours_match_local_time((hours, from) in any_hours(), begin in 0..96u64, length in 1..60u64) {

@@ -7,9 +7,12 @@ use boxoffice_core::{
 };
 use proptest::{collection::vec, prelude::*};
 
-use crate::calendar::{
-    hours::{any_hours, is_open},
-    words::{HOUR, key},
+use crate::{
+    calendar::{
+        hours::{any_hours, is_open},
+        words::{HOUR, key},
+    },
+    random_runs::cases,
 };
 
 /// Everything happens at multiples of half an hour, so days begin and end in the middle of it.
@@ -205,7 +208,7 @@ fn later(step: Step, by: Timestamp) -> Step {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases(5_000)))]
 
     #[test]
     fn the_calendar_answers_like_a_plain_list_of_intervals(steps in steps(), terms in any_terms()) {
@@ -214,7 +217,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases(2_000)))]
 
     #[test]
     fn the_calendar_with_hours_answers_like_a_plain_list_across_clock_changes(

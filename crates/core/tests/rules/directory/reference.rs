@@ -13,7 +13,10 @@ use boxoffice_core::{
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
-use crate::directory::{id, put};
+use crate::{
+    directory::{id, put},
+    random_runs::cases,
+};
 
 /// The earth's mean radius, in metres.
 const RADIUS_M: f64 = 6_371_008.771_4;
@@ -115,7 +118,7 @@ fn check_distances(near: (i32, i32), found: &[VenueEntry], positions: &BTreeMap<
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases(1_000)))]
 
     #[test]
     fn nearest_search_matches_a_linear_search(near in position(), limit in 1..60u32, town in option::of(0..41u32)) {
@@ -259,7 +262,7 @@ fn all_pages(directory: &Directory, query: &Query, mut between: impl FnMut() -> 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(cases(150)))]
 
     #[test]
     fn all_pages_together_have_every_entry_once(steps in steps(300), queries in vec(query(), 12)) {

@@ -1,39 +1,6 @@
-//! A queue whose reader sleeps, in every order of a model of weak memory (loom): no message stays in it.
+//! A queue whose reader sleeps: no message stays in it.
 
-use sync::Arc;
-
-/// The queue's primitives from loom.
-mod sync {
-    pub(super) use loom::sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    };
-
-    /// Like the one of `parking_lot`: never poisoned.
-    pub(super) struct Mutex<T>(loom::sync::Mutex<T>);
-
-    impl<T> Mutex<T> {
-        pub(super) fn new(inside: T) -> Mutex<T> {
-            Mutex(loom::sync::Mutex::new(inside))
-        }
-
-        pub(super) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
-            self.0.lock().expect("no thread panics with it")
-        }
-    }
-}
-
-#[path = "../src/queue.rs"]
-mod queue;
-
-use queue::Queue;
-
-/// Explores every order of the threads with up to three preemptions.
-fn explore(story: impl Fn() + Sync + Send + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
-    model.check(story);
-}
+use crate::{explore, queue::Queue, sync::Arc};
 
 /// Reads like the queue's thread: it sleeps without a time limit, so a lost wake would block it for ever.
 fn read(queue: &Queue<u32>, into: &mut Vec<u32>) {

@@ -1,61 +1,14 @@
-//! Ready flags in every order of a model of weak memory (loom). Each publication is read, or flagged once more.
+//! Each publication of a feed is read, or flagged once more.
 
 use std::collections::VecDeque;
 
-use sync::{Arc, AtomicU64, Ordering};
-
-/// The primitives of `ready.rs` from loom.
-mod sync {
-    use std::task::Waker;
-
-    pub(super) use loom::sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    };
-
-    /// Like the one of `parking_lot`: never poisoned.
-    pub(super) struct Mutex<T>(loom::sync::Mutex<T>);
-
-    impl<T: Default> Default for Mutex<T> {
-        fn default() -> Mutex<T> {
-            Mutex(loom::sync::Mutex::new(T::default()))
-        }
-    }
-
-    impl<T> Mutex<T> {
-        pub(super) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
-            self.0.lock().expect("no thread panics with it")
-        }
-    }
-
-    /// Like the one of the futures crate.
-    #[derive(Default)]
-    pub(super) struct AtomicWaker(loom::future::AtomicWaker);
-
-    impl AtomicWaker {
-        pub(super) fn register(&self, waker: &Waker) {
-            self.0.register_by_ref(waker);
-        }
-
-        pub(super) fn wake(&self) {
-            self.0.wake();
-        }
-    }
-}
-
-#[path = "../src/ready.rs"]
-mod ready;
-
-use ready::{ReadyFlag, ReadyList};
+use crate::{
+    explore,
+    ready::{ReadyFlag, ReadyList},
+    sync::{Arc, AtomicU64, Ordering},
+};
 
 const FEED: u64 = 3;
-
-/// Explores every order of the threads with up to three preemptions.
-fn explore(story: impl Fn() + Sync + Send + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
-    model.check(story);
-}
 
 /// Waits for the ready feed and takes it, as a connection does.
 fn take_ready(ready_list: &ReadyList, ready: &ReadyFlag) {

@@ -1,54 +1,14 @@
-//! Lock-free parts in every order of a model of weak memory (loom). An actor that leaves its entity, or restarts it, loses no
-//! message, has nothing in flight, and finishes. Of several actors that decide on an entity, one does at a time, in the order of
-//! its messages.
+//! An actor that leaves its entity, or restarts it, loses no message, has nothing in flight, and finishes. Of several actors that
+//! decide on an entity, one does at a time, in the order of its messages.
 
 use std::collections::VecDeque;
 
-use sync::{Arc, AtomicU64, Mutex, Ordering};
-
-/// The primitives of these modules from loom.
-mod sync {
-    pub(super) use loom::sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-    };
-
-    /// Like the one of `parking_lot`: never poisoned.
-    pub(super) struct Mutex<T>(loom::sync::Mutex<T>);
-
-    impl<T: Default> Default for Mutex<T> {
-        fn default() -> Mutex<T> {
-            Mutex(loom::sync::Mutex::new(T::default()))
-        }
-    }
-
-    impl<T> Mutex<T> {
-        pub(super) fn new(inside: T) -> Mutex<T> {
-            Mutex(loom::sync::Mutex::new(inside))
-        }
-
-        pub(super) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
-            self.0.lock().expect("no thread panics with it")
-        }
-    }
-}
-
-#[path = "../src/state_slot.rs"]
-mod state_slot;
-
-#[expect(dead_code, reason = "the models leave out what only the actor calls")]
-#[path = "../src/under_way.rs"]
-mod under_way;
-
-use state_slot::{Closed, PutBack, StateSlot, Take};
-use under_way::UnderWay;
-
-/// Explores every order of the threads with up to three preemptions.
-fn explore(story: impl Fn() + Sync + Send + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
-    model.check(story);
-}
+use crate::{
+    explore,
+    state_slot::{Closed, PutBack, StateSlot, Take},
+    sync::{Arc, AtomicU64, Mutex, Ordering},
+    under_way::UnderWay,
+};
 
 /// A message to an actor.
 #[derive(Debug, PartialEq)]

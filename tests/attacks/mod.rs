@@ -5,16 +5,13 @@
 //! each:
 //!
 //! ```sh
-//! BOXOFFICE_ATTACK_S=60 cargo test -p boxoffice --test attacks -- --nocapture --test-threads=1 | grep '^attack'
+//! BOXOFFICE_ATTACK_S=60 cargo test -p boxoffice --test whole attacks -- --nocapture --test-threads=1 | grep '^attack'
 //! ```
 //!
 //! `BOXOFFICE_ATTACK_CONFIG=FILE` adds a configuration to every node. One that switches a budget off must make tests fail.
 //!
 //! No test asserts a speed. They assert counts: the buyer still buys, refusals have their names, nothing is oversold, memory is
 //! bounded, and everything that an attacker held is free again.
-
-#[path = "../common/mod.rs"]
-mod common;
 
 #[path = "../../crates/edge/tests/all/server/permissions.rs"]
 mod permissions;
