@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The most runs in which a bug must be found.
-const RUNS_MAX: u64 = 3_000;
+const RUNS_MAX: u64 = 10_000;
 
 /// A bug, and a run of the seed that finds it.
 type Bug = (&'static str, fn(u64));
