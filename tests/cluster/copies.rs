@@ -32,7 +32,7 @@ async fn old_copies_of_disks_are_detected() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "long"]
+#[ignore = "long: `tests/run long` runs it"]
 async fn old_copies_are_detected_while_the_others_are_behind_or_restart() {
     let mut stage =
         Stage::new(Rng::of_test("old_copies_are_detected_while_the_others_are_behind_or_restart"), THREE).await;

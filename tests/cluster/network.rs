@@ -105,7 +105,7 @@ async fn watchers_of_an_isolated_node_learn_that_data_is_stale() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "long"]
+#[ignore = "long: `tests/run long` runs it"]
 async fn two_of_three_do_not_reach_each_other() {
     let mut stage = Stage::new(Rng::of_test("two_of_three_do_not_reach_each_other"), THREE).await;
     stage
@@ -169,7 +169,7 @@ async fn links_are_bad() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "long"]
+#[ignore = "long: `tests/run long` runs it"]
 async fn links_are_half_open_and_slow() {
     let mut stage = Stage::new(Rng::of_test("links_are_half_open_and_slow"), THREE).await;
     stage
