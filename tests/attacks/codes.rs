@@ -17,7 +17,7 @@ use crate::common::{Answer, Encoding, Port, Rng, checkout};
 const ELSEWHERE: &[(u16, Pointer)] = &[
     (106, at("crates/core/tests/rules/bounds.rs", "holds_and_waiters_under_way_are_bounded")),
     // The client produces this itself for a node that is too old. No node sends it.
-    (110, at("crates/client/tests/all/nodes.rs", "a_field_is_not_sent_to_a_node_that_does_not_know_it")),
+    (110, at("crates/client/src/tests/nodes.rs", "a_field_is_not_sent_to_a_node_that_does_not_know_it")),
     (307, at("crates/core/tests/rules/bounds.rs", "a_touched_cart_ends_at_its_maximum_age")),
     (601, at("tests/payments/outcomes.rs", "failed_payments_release_or_keep_the_cart")),
     (602, at("tests/payments/operators.rs", "an_operator_settles_an_unanswered_payment")),

@@ -118,17 +118,17 @@ const FIELDS: &[Field] = &[
 const ELSEWHERE: &[(&str, Pointer, &[&str])] = &[
     (
         "FRAME_BYTES_MAX",
-        at("crates/wire/tests/all/malformed.rs", "frames_have_a_maximum_length_by_op"),
+        at("crates/wire/src/tests/malformed.rs", "frames_have_a_maximum_length_by_op"),
         &["FRAME_BYTES_MAX"],
     ),
     (
         "IMPORT_FRAME_BYTES_MAX",
-        at("crates/wire/tests/all/malformed.rs", "frames_have_a_maximum_length_by_op"),
+        at("crates/wire/src/tests/malformed.rs", "frames_have_a_maximum_length_by_op"),
         &["IMPORT_FRAME_BYTES_MAX"],
     ),
-    ("DEPTH_MAX", at("crates/wire/tests/all/malformed.rs", "nesting_is_bounded_in_both_encodings"), &["16"]),
-    ("BLOB_BYTES_MAX", at("crates/wire/tests/all/bounds.rs", "lists_and_blobs_have_a_maximum_length"), &["1366"]),
-    ("CURSOR_BYTES_MAX", at("crates/wire/tests/all/bounds.rs", "lists_and_blobs_have_a_maximum_length"), &["513"]),
+    ("DEPTH_MAX", at("crates/wire/src/tests/malformed.rs", "nesting_is_bounded_in_both_encodings"), &["16"]),
+    ("BLOB_BYTES_MAX", at("crates/wire/src/tests/bounds.rs", "lists_and_blobs_have_a_maximum_length"), &["1366"]),
+    ("CURSOR_BYTES_MAX", at("crates/wire/src/tests/bounds.rs", "lists_and_blobs_have_a_maximum_length"), &["513"]),
     ("FIRST_FRAME_MS", at("tests/bad_input/frames.rs", "half_a_frame_and_silence"), &["LIMIT"]),
     ("WHOLE_FRAME_MS", at("tests/bad_input/frames.rs", "half_a_frame_and_silence"), &["LIMIT"]),
     (
@@ -142,10 +142,10 @@ const ELSEWHERE: &[(&str, Pointer, &[&str])] = &[
         &["pong_timeout"],
     ),
     ("DEADLINE_MS", at("tests/attacks/limits.rs", "limits_of_a_connection_are_reached"), &["DEADLINE_MS"]),
-    ("DEADLINE_MS_MAX", at("crates/wire/tests/all/document.rs", "the_limits_are_as_documented"), &["DEADLINE_MS_MAX"]),
+    ("DEADLINE_MS_MAX", at("crates/wire/src/tests/document.rs", "the_limits_are_as_documented"), &["DEADLINE_MS_MAX"]),
     (
         "BATCH_SEATS_MAX",
-        at("crates/wire/tests/all/bounds.rs", "the_halls_of_a_batch_have_a_maximum_of_seats"),
+        at("crates/wire/src/tests/bounds.rs", "the_halls_of_a_batch_have_a_maximum_of_seats"),
         &["1000000 seats"],
     ),
     (

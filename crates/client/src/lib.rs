@@ -72,6 +72,9 @@ mod retries;
 mod routes;
 mod ws_connection;
 
+#[cfg(test)]
+mod tests;
+
 pub use boxoffice_core::{
     access::Role,
     answer::{

@@ -45,7 +45,7 @@ pub fn of(target: &str) -> Vec<Seed> {
 
 /// The frames of the client protocol as they are written down: a name, JSON, MessagePack in hexadecimal digits, an empty line.
 fn golden(file: &str, encoding: Encoding) -> Vec<Seed> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/tests/golden").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wire/src/tests/golden").join(file);
     let text = fs::read_to_string(path).expect("golden frames");
     let lines: Vec<&str> = text.lines().collect();
     let frame = |lines: &[&str]| {

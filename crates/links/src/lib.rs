@@ -35,6 +35,9 @@ mod refusal;
 mod tls;
 mod transport;
 
+#[cfg(test)]
+mod tests;
+
 pub use config::{CLUSTER_SECRET_BYTES_MIN, PeerConfig, PeerTls, PeersError};
 pub use queues::{LaneBound, QueueBounds};
 

@@ -25,6 +25,9 @@ use tokio::{runtime::Handle, sync::Semaphore};
 mod answer;
 mod config;
 
+#[cfg(test)]
+mod tests;
+
 pub use config::{BadUrl, GatewayConfig, GatewayError, GatewayUrl};
 
 use answer::CallError;

@@ -28,6 +28,11 @@ const SYNC_MS: u64 = 250;
 const FILL_MS: u64 = 1;
 /// Milliseconds between attempts on a full disk.
 const RETRY_MS: u64 = 1_000;
+/// After a segment of the log is archived, the next one waits this many times as long as that took. A snapshot releases many
+/// segments at once, and archiving them in one go takes a processor from the node for a second.
+const ARCHIVE_REST: u64 = 5;
+/// With more segments waiting than this, none waits for that. They take room on the disk.
+const ARCHIVE_QUEUE: usize = 8;
 
 /// What the history writer is told.
 pub(crate) enum Order {
@@ -61,6 +66,7 @@ impl HistoryWriter {
             batches: Vec::new(),
             written: Vec::new(),
             segments: Vec::new(),
+            pace: ArchivePace::default(),
             clears: Vec::new(),
             fills: true,
             written_ms: 0,
@@ -97,6 +103,7 @@ struct Work<T> {
     written: Vec<(ShardId, Vec<EvictionCandidate>)>,
     /// Segments to be archived, oldest first.
     segments: Vec<u64>,
+    pace: ArchivePace,
     /// Shards whose records go.
     clears: Vec<ShardId>,
     /// The filter lacks records that the store had at the start.
@@ -202,17 +209,18 @@ impl<T: Ticket> Work<T> {
             }
             Err(error) => return Err(error.into()),
         };
-        match (&went, self.segments.first()) {
-            (Went::On, _) => Ok(went),
-            (Went::Wait(ms), None) => match self.clear(replication)? {
-                Some(cleared) => Ok(cleared),
-                // Between pieces of the scan the full disk would be tried again each time.
-                None if is_full => Ok(went),
-                None => Ok(Went::Wait(self.fill(replication).map_or(*ms, |fill_ms| fill_ms.min(*ms)))),
-            },
-            (Went::Wait(_), Some(&number)) => {
-                self.archive(replication, number).map(|done| if done { Went::On } else { went })
+        let Went::Wait(mut ms) = went else { return Ok(Went::On) };
+        if let Some(&number) = self.segments.first() {
+            match self.pace.rest_ms(now_ms, self.segments.len()) {
+                0 => return self.archive(replication, number).map(|done| if done { Went::On } else { Went::Wait(ms) }),
+                rest_ms => ms = ms.min(rest_ms),
             }
+        }
+        match self.clear(replication)? {
+            Some(cleared) => Ok(cleared),
+            // Between pieces of the scan the full disk would be tried again each time.
+            None if is_full => Ok(Went::Wait(ms)),
+            None => Ok(Went::Wait(self.fill(replication).map_or(ms, |fill_ms| fill_ms.min(ms)))),
         }
     }
 
@@ -337,6 +345,7 @@ impl<T: Ticket> Work<T> {
     /// Archives the oldest segment that waits; `false` if it must wait for room on the disk. One that cannot be read is
     /// given up: nothing but its history is lost.
     fn archive(&mut self, replication: &Replication<T>, number: u64) -> Result<bool, ReplicationError> {
+        let begun_ms = replication.world.clock.monotonic_ms();
         match replication.archives.archive(&replication.log_dir, number, replication.config.history_archive_bytes) {
             Ok(()) => _ = replication.metrics.archived.fetch_add(1, Ordering::Relaxed),
             Err(error @ ArchiveError::Full { .. }) => {
@@ -347,8 +356,46 @@ impl<T: Ticket> Work<T> {
                 tracing::error!(number, %error, "a segment of the log is not archived: the history ends before it")
             }
         }
+        self.pace.archived(begun_ms, replication.world.clock.monotonic_ms());
         self.segments.remove(0);
         replication.replicators.archived(number);
         Ok(true)
+    }
+}
+
+/// When the next segment may be archived.
+#[derive(Default)]
+struct ArchivePace {
+    rests_until_ms: u64,
+}
+
+impl ArchivePace {
+    /// A segment was archived between these two times.
+    fn archived(&mut self, begun_ms: u64, ended_ms: u64) {
+        self.rests_until_ms = ended_ms + ended_ms.saturating_sub(begun_ms).saturating_mul(ARCHIVE_REST);
+    }
+
+    /// How long the next one waits, with this number of segments in the queue.
+    fn rest_ms(&self, now_ms: u64, queued: usize) -> u64 {
+        if queued > ARCHIVE_QUEUE { 0 } else { self.rests_until_ms.saturating_sub(now_ms) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_are_archived_one_after_the_other_with_rests_unless_many_wait() {
+        let mut pace = ArchivePace::default();
+        assert_eq!(pace.rest_ms(0, 1), 0, "the first one waits for nothing");
+        pace.archived(1_000, 1_200);
+        assert_eq!(pace.rest_ms(1_200, 1), 1_000);
+        assert_eq!(pace.rest_ms(2_199, ARCHIVE_QUEUE), 1);
+        assert_eq!(pace.rest_ms(2_200, ARCHIVE_QUEUE), 0);
+        assert_eq!(pace.rest_ms(1_200, ARCHIVE_QUEUE + 1), 0);
+        // The time of a simulation stands still meanwhile.
+        pace.archived(5_000, 5_000);
+        assert_eq!(pace.rest_ms(5_000, 1), 0);
     }
 }

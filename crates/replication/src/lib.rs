@@ -27,3 +27,6 @@ mod queue;
 mod replicator;
 mod snapshot_writer;
 mod sync;
+
+#[cfg(test)]
+mod tests;

@@ -40,6 +40,9 @@ mod tail;
 mod target_config;
 mod time;
 
+#[cfg(test)]
+mod tests;
+
 pub use batch::{Stamp, Turns};
 pub use clocks::ClockReading;
 pub use codec::Malformed;

@@ -120,7 +120,7 @@ fn an_attempt_that_a_leader_forgot_is_given_back() {
 }
 
 /// A snapshot from the leader is damaged. The one before it is no substitute, because this disk never had the entries
-/// in between. `tests/engine/stories.rs` of the shard has a story of it.
+/// in between. `src/tests/stories.rs` of the shard has a story of it.
 #[test]
 #[ignore = "20 s, because the clocks jump over minutes"]
 fn a_snapshot_is_passed_over_only_for_one_that_the_log_goes_on_from() {

@@ -9,7 +9,7 @@
 //! All numbers are little-endian. A piece holds complete records of the log (entries and resets) as they were written.
 //! A file is written under a temporary name, synced, renamed, and its directory synced.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -131,7 +131,7 @@ impl ArchiveFiles {
 
     fn fill(&self, aside: &Path, file: &dyn DiskFile, log_dir: &Path, number: u64) -> Result<(), ArchiveError> {
         let mut packer =
-            Packer { file, at: HEADER as u64, records: Vec::new(), firsts: BTreeMap::new(), hashes: BTreeSet::new() };
+            Packer { file, at: HEADER as u64, records: Vec::new(), firsts: BTreeMap::new(), hashes: Vec::new() };
         let mut packed: Result<(), PackError> = Ok(());
         log::read_segment(&*self.disk, log_dir, number, &mut |record| {
             if packed.is_ok() {
@@ -263,7 +263,8 @@ struct Packer<'a> {
     at: u64,
     records: Vec<u8>,
     firsts: BTreeMap<ShardId, u64>,
-    hashes: BTreeSet<u64>,
+    /// Of the entities of all turns. Ordered, and each once, when the table is written.
+    hashes: Vec<u64>,
 }
 
 impl Packer<'_> {
@@ -278,7 +279,7 @@ impl Packer<'_> {
                         let (_, turns) = Turns::read(payload.clone()).map_err(|error| bad(&error))?;
                         for turn in turns.iter() {
                             let entity = codec::entity(turn).map_err(|error| bad(&error))?;
-                            self.hashes.insert(entity.with_key(hash64));
+                            self.hashes.push(entity.with_key(hash64));
                         }
                     }
                 }
@@ -308,6 +309,8 @@ impl Packer<'_> {
         if !self.records.is_empty() {
             self.piece()?;
         }
+        self.hashes.sort_unstable();
+        self.hashes.dedup();
         let mut table = Vec::with_capacity(self.firsts.len() * SHARD_BYTES + self.hashes.len() * 8);
         for (shard, first) in &self.firsts {
             table.extend_from_slice(&shard.to_le_bytes());

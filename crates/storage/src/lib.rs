@@ -42,3 +42,6 @@ pub mod snapshot_files;
 
 pub mod archive_files;
 pub mod history;
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! What a hold costs at the door: reading its frame, writing its answer.
 
-#[path = "../tests/all/common/mod.rs"]
+#[path = "../src/tests/common/mod.rs"]
 mod common;
 
 use std::hint::black_box;

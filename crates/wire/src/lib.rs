@@ -62,6 +62,12 @@ pub mod payment;
 pub mod schema;
 pub mod webhook;
 
+// The samples in tests/common are the bench's as well, which names the crate.
+#[cfg(test)]
+extern crate self as boxoffice_wire;
+#[cfg(test)]
+mod tests;
+
 pub use call::Call;
 pub use encoding::Encoding;
 pub use op::Op;

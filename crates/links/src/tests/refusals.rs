@@ -1,0 +1,244 @@
+//! Refused nodes, and the reasons they receive.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::{PeerConfig, PeersError};
+use boxoffice_env::{Lane, Net, secret::Secret};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+use crate::tests::common::{CLUSTER, Node, SECRET, TABLE, config, link_all, open, until};
+
+const HELLO: u8 = 16;
+const PROOF: u8 = 17;
+const WELCOME: u8 = 18;
+const REFUSAL: u8 = 19;
+const DISMISSAL: u8 = 20;
+
+/// A frame, encoded independently as documented.
+fn raw(number: u64, kind: u8, body: &[u8]) -> Vec<u8> {
+    let mut frame = u32::try_from(body.len()).unwrap().to_le_bytes().to_vec();
+    frame.push(kind);
+    let sum = crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), &frame);
+    frame.extend_from_slice(&sum.to_le_bytes());
+    frame.extend_from_slice(&crc32c::crc32c_append(sum, body).to_le_bytes());
+    [&frame, body].concat()
+}
+
+/// The version of the link protocol.
+const VERSION: u16 = 5;
+
+/// The hello of a node that lacks only the secret.
+fn hello(version: u16, node: u64, to: u64) -> Vec<u8> {
+    hello_of(version, node, to, 0)
+}
+
+/// A hello for one of the two connections of a link.
+fn hello_of(version: u16, node: u64, to: u64, kind_of_connection: u8) -> Vec<u8> {
+    // The durable position: disk, process, last record.
+    let position = (5_u64, 1_u64, 1_u64);
+    let fields = ([7_u8; 32], CLUSTER, node, 5_u128, 99_u64, to, kind_of_connection, "forger", TABLE, position);
+    [b"boxoffic", &version.to_le_bytes()[..], &postcard::to_allocvec(&fields).unwrap()].concat()
+}
+
+async fn frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
+    let mut head = [0; 13];
+    stream.read_exact(&mut head).await.expect("a frame");
+    let mut body = vec![0; u32::from_le_bytes(head[..4].try_into().unwrap()) as usize];
+    stream.read_exact(&mut body).await.expect("its body");
+    (head[4], body)
+}
+
+/// Answers the hello of the dialer `to` as `node`, for the connection that it dials. Returns the dialer's proof.
+async fn proof_for(stream: &mut TcpStream, node: u64, to: u64) -> Vec<u8> {
+    let (kind, hello) = frame(stream).await;
+    assert_eq!(kind, HELLO);
+    let fields: ([u8; 32], u128, u64, u128, u64, u64, u8, &str) = postcard::from_bytes(&hello[10..]).unwrap();
+    stream.write_all(&raw(0, HELLO, &hello_of(VERSION, node, to, fields.6))).await.unwrap();
+    let (kind, proof) = frame(stream).await;
+    assert_eq!(kind, PROOF);
+    proof
+}
+
+/// The refusal of the other side after these first bytes.
+async fn refused(to: &Node, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(to.address()).await.expect("the node listens");
+    stream.write_all(bytes).await.expect("it is read");
+    let (kind, reason) = frame(&mut stream).await;
+    assert_eq!(kind, REFUSAL);
+    String::from_utf8(reason).expect("words")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_cluster() {
+    let (one, two) = (Node::new(1), Node::of_cluster(0xc2, 2, config()));
+    one.knows(&[(2, two.address())]);
+    two.knows(&[(1, one.address())]);
+    let words =
+        "node 1 is of cluster 000000000000000000000000000000c1, node 2 of cluster 000000000000000000000000000000c2";
+    one.reports(2, &format!("refused by the other side: {words}")).await;
+    two.reports(1, &format!("a caller from 127.0.0.1: refused: {words}")).await;
+    assert!(two.net.port_counts().refused > 0);
+    assert_eq!(two.seen.offered.lock().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_secret() {
+    let (one, two) =
+        (Node::new(1), Node::with(2, PeerConfig { secret: Secret("another secret of it".into()), ..config() }));
+    one.knows(&[(2, two.address())]);
+    two.knows(&[(1, one.address())]);
+    one.reports(2, "refused by the other side: node 1 does not know the secret that node 2 has").await;
+    two.reports(1, "refused: node 1 does not know the secret that node 2 has").await;
+    let short = open(PeerConfig { secret: Secret(SECRET[..15].into()), ..config() });
+    assert!(matches!(short, Err(PeersError::ShortSecret)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_acceptor_without_the_secret_is_refused() {
+    let one = Node::new(1);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    one.knows(&[(2, listener.local_addr().unwrap())]);
+    let forger = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let proof = proof_for(&mut stream, 2, 1).await;
+            // The dialer's own proof does not prove the acceptor.
+            stream.write_all(&raw(1, WELCOME, &proof)).await.unwrap();
+            // The dialer closes the connection, with or without a refusal.
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+        }
+    });
+    one.reports(2, "refused: node 2 does not know the secret that node 1 has").await;
+    assert!(one.link_changes(2).is_empty());
+    forger.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_version() {
+    let one = Node::new(1);
+    one.knows(&[(2, one.address())]);
+    let words = "versions 6 and 5 of the link's protocol do not go together; run the same release on all nodes";
+    assert_eq!(refused(&one, &raw(0, HELLO, &hello(VERSION + 1, 2, 1))).await, words);
+    assert_eq!(refused(&one, &raw(0, HELLO, b"what?")).await, "this is no hello of a node");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_nodes_with_one_number() {
+    let (one, other) = (Node::new(1), Node::new(1));
+    other.knows(&[(2, one.address())]);
+    other.reports(2, "refused by the other side: two processes run as node 1").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn addresses_of_other_nodes_are_refused() {
+    let (one, three) = (Node::new(1), Node::new(3));
+    one.knows(&[(2, one.address())]);
+    one.reports(2, "the address of node 2 leads back to node 1 itself").await;
+    one.knows(&[(2, three.address())]);
+    one.reports(2, "the address of node 2 leads to node 3").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unlisted_node_is_refused() {
+    let (one, two) = (Node::new(1), Node::new(2));
+    one.knows(&[(2, two.address())]);
+    one.reports(2, "node 1 is not in the table of the node it calls").await;
+    two.knows(&[(1, one.address())]);
+    one.linked(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_with_a_later_table_is_accepted() {
+    let (one, two) = (Node::new(1), Node::new(2));
+    two.seen.open.store(true, Relaxed);
+    one.knows(&[(2, two.address())]);
+    one.linked(2).await;
+    assert!(two.seen.offered.lock().iter().all(|hello| (hello.node, hello.table) == (1, TABLE)));
+    two.reaches(&one, Lane::Calls, b"who led?").await;
+    // The table has arrived and does not list node 1.
+    two.seen.open.store(false, Relaxed);
+    two.knows(&[]);
+    one.reports(2, "node 1 is not in the table of the node it calls").await;
+    assert_eq!(two.net.links(), [], "it is in no table");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rejected_node_is_refused() {
+    let (one, two) = (Node::new(1), Node::new(2));
+    two.seen.strict.store(true, Relaxed);
+    one.knows(&[(2, two.address())]);
+    two.knows(&[(1, one.address())]);
+    one.reports(2, "refused by the other side: node 2 does not take node 1: disk d1 was removed").await;
+    let offered = two.seen.offered.lock().first().cloned().expect("it was asked");
+    assert_eq!((offered.cluster, offered.node, offered.disk, offered.version), (CLUSTER, 1, 0xd1, VERSION));
+    assert_eq!(offered.program, concat!("boxoffice ", env!("CARGO_PKG_VERSION")));
+    one.seen.strict.store(true, Relaxed);
+    one.reports(2, "refused: node 1 does not take node 2: disk d2 was removed").await;
+    two.reports(1, "refused by the other side: node 1 does not take node 2").await;
+    [&one, &two].iter().for_each(|node| node.seen.strict.store(false, Relaxed));
+    one.linked(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_nodes_with_the_secret_can_report_a_removal() {
+    let (one, two) = (Node::new(1), Node::new(2));
+    two.seen.strict.store(true, Relaxed);
+    two.seen.permanent.store(true, Relaxed);
+    // A removed node learns so, although no table lists it.
+    one.knows(&[(2, two.address())]);
+    one.reports(2, "refused by the other side for good: disk d1 was removed").await;
+    until("the node itself is notified", || one.seen.removals.lock().contains(&(2, "disk d1 was removed".into())))
+        .await;
+    assert_eq!(one.link(2).refused.as_deref(), Some("refused by the other side for good: disk d1 was removed"));
+
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let three = Node::new(3);
+    three.knows(&[(4, listener.local_addr().unwrap())]);
+    let forger = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let proof = proof_for(&mut stream, 4, 3).await;
+            stream.write_all(&raw(1, DISMISSAL, &[&proof[..], b"you were removed"].concat())).await.unwrap();
+            // The dialer dials again after a close, with or without a refusal.
+            let _ = stream.read(&mut [0; 64]).await;
+        }
+    });
+    three.reports(4, "refused: node 4 does not know the secret that node 3 has").await;
+    assert_eq!(*three.seen.removals.lock(), []);
+    forger.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unknown_callers_cost_little_and_are_counted() {
+    let (one, two) = (Node::new(1), Node::with(2, PeerConfig { handshake_ms: 1_000, ..config() }));
+    link_all(&[&one, &two]).await;
+    let before = two.net.port_counts();
+    let huge = [&u32::MAX.to_le_bytes()[..], &[HELLO; 9]].concat();
+    let forged = raw(0, HELLO, &hello(VERSION, 1, 2));
+    let guessed = [&forged[..], &raw(1, PROOF, &[0; 32])].concat();
+    let says: [&[u8]; 7] = [b"", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01", &huge, &forged[..40], &forged, &guessed];
+    let mut open = Vec::new();
+    for bytes in says {
+        for _ in 0..10 {
+            let mut stream = TcpStream::connect(two.address()).await.expect("the node listens");
+            stream.write_all(bytes).await.expect("it is read");
+            open.push(stream);
+        }
+    }
+    // The node closes each, and none becomes a link.
+    let mut rest = Vec::new();
+    for mut stream in open {
+        let _ = stream.read_to_end(&mut rest).await;
+    }
+    until("all are counted", || {
+        let now = two.net.port_counts();
+        (now.aborted - before.aborted, now.refused - before.refused) == (60, 10)
+    })
+    .await;
+    assert_eq!(two.net.port_counts().corrupt, 0);
+    one.reaches(&two, Lane::Calls, b"as before").await;
+    assert_eq!((one.link_changes(2), two.link_changes(1)), (vec![true], vec![true]));
+}

@@ -1,0 +1,258 @@
+//! The replication alone: on a disk in memory, with an owner that records its events.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, mpsc},
+    time::Duration,
+};
+
+use crate::{
+    config::ReplicationConfig,
+    error::ReplicationError,
+    owner::{Event, Owner, ProposedTurn, Ticket},
+    replication::Replication,
+    runner::Runner,
+    running::{Opened, Running},
+    shard_state::Leadership,
+};
+use boxoffice_core::{
+    ask::Opening,
+    command::{Limits, NewSession},
+    event::{Event as EntityEvent, SessionEvent},
+    id::{Entity, Id},
+    layout::{Labels, Layout, Row, Run},
+    money::{Currency, Money},
+    state_map::StateMap,
+    time::Timestamp,
+};
+use boxoffice_env::{MemoryDisk, MemoryStores, StoreSettings, World};
+use boxoffice_shard::{Epoch, Input, RejectReason};
+use boxoffice_storage::{codec, fsync::Fsync};
+
+const SHARD: u16 = 1;
+/// Time limit of every step, with a wide margin.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The opening of a session with one row of ten seats.
+struct NewShow {
+    entity: Entity,
+    events: Vec<EntityEvent>,
+}
+
+impl NewShow {
+    fn new() -> NewShow {
+        let id = |text| Id::new(text).expect("a good id");
+        let row = Row {
+            label: "1".into(),
+            section: None,
+            runs: vec![Run {
+                gap: 0,
+                count: 10,
+                labels: Labels::Numbers { first: 1, step: 1 },
+                category: id("a"),
+                accessible: false,
+                points: Vec::new(),
+            }],
+        };
+        let session = NewSession {
+            id: id("hamlet-tonight"),
+            hall: id("main"),
+            title: id("hamlet"),
+            starts_at: Timestamp(1_000_000),
+            ends_at: Timestamp(2_000_000),
+            prices: vec![(id("a"), Money { amount: 1_000, currency: Currency::new("EUR").expect("three letters") })],
+            areas: Vec::new(),
+            hold_ttl_ms: None,
+            limits: Limits::default(),
+            comments: "".into(),
+        };
+        let layout = Arc::new(Layout::new(vec![row], None).expect("a good hall"));
+        let event = EntityEvent::Session(SessionEvent::Opened(Opening { venue: id("globe"), session, layout }));
+        NewShow { entity: Entity::Session(id("hamlet-tonight")), events: vec![event] }
+    }
+}
+
+impl Ticket for NewShow {
+    fn proposed(&mut self) -> impl Iterator<Item = ProposedTurn<'_>> {
+        let turn = ProposedTurn { entity: &self.entity, until: 1, events: &mut self.events };
+        (!turn.events.is_empty()).then_some(turn).into_iter()
+    }
+}
+
+/// Events of the owner, in order.
+#[derive(Debug, PartialEq)]
+enum Notified {
+    Leads(u16, Epoch),
+    Settled { tickets: usize, changes: Vec<Entity> },
+    Dropped(RejectReason),
+    Failed(String),
+}
+
+#[derive(Clone)]
+struct Listener(mpsc::Sender<Notified>);
+
+impl Owner for Listener {
+    type Ticket = NewShow;
+    type Before = ();
+    type Change = Entity;
+
+    fn before(_: &StateMap, _: &Entity, _: &[EntityEvent]) -> Option<()> {
+        Some(())
+    }
+
+    fn change((): (), _: &StateMap, entity: Entity) -> Option<Entity> {
+        Some(entity)
+    }
+
+    fn lost(entity: Entity) -> Entity {
+        entity
+    }
+
+    fn under_way(&self) -> usize {
+        0
+    }
+
+    fn on(&self, event: Event<NewShow, Entity>) {
+        let events = match event {
+            Event::BecameLeader { shard, leadership: Leadership { epoch, .. } } => Notified::Leads(shard, epoch),
+            Event::Committed { changes, settled } => Notified::Settled { tickets: settled.len(), changes },
+            Event::Dropped { why, .. } => Notified::Dropped(why),
+            Event::BecameFollower { .. }
+            | Event::LeaderChanged { .. }
+            | Event::Due(_)
+            | Event::DirectoryChanged
+            | Event::TargetReached { .. }
+            | Event::ReadOnlyChanged
+            | Event::Checksums { .. } => return,
+        };
+        // A test that has seen enough no longer receives.
+        let _ = self.0.send(events);
+    }
+
+    fn failed(&self, error: &ReplicationError) {
+        let _ = self.0.send(Notified::Failed(error.to_string()));
+    }
+}
+
+/// A running replication.
+struct TestReplication {
+    replication: Arc<Replication<NewShow>>,
+    running: Running,
+    events: mpsc::Receiver<Notified>,
+}
+
+impl TestReplication {
+    fn start(disk: &Arc<MemoryDisk>, stores: &Arc<MemoryStores>) -> TestReplication {
+        let world = World { disk: Arc::clone(disk) as _, stores: Arc::clone(stores) as _, ..World::standalone() };
+        let config = ReplicationConfig {
+            data_dir: PathBuf::from("/data"),
+            node_id: 1,
+            is_alone: true,
+            joining: None,
+            shards: SHARD,
+            replicators: 1,
+            fsync: Fsync::Always,
+            log_segment_bytes: 1 << 20,
+            snapshot_entries: 10_000,
+            snapshot_bytes: 64 << 20,
+            checksum_entries: 0,
+            history_store: StoreSettings::default(),
+            history_archive_bytes: 0,
+        };
+        let opened = Opened::open(config, &world, Runner::Threads).expect("a data directory");
+        let replication = Arc::clone(&opened.replication);
+        let (sender, events) = mpsc::channel();
+        let running = opened.start(&Listener(sender)).expect("threads");
+        TestReplication { replication, running, events }
+    }
+
+    fn next(&self) -> Notified {
+        self.events.recv_timeout(TIMEOUT).expect("an event arrives")
+    }
+
+    /// The epoch in which this node leads the shard.
+    fn epoch(&self) -> Epoch {
+        loop {
+            if let Notified::Leads(SHARD, epoch) = self.next() {
+                return epoch;
+            }
+        }
+    }
+
+    fn propose(&self, epoch: Epoch) {
+        let ticket = NewShow::new();
+        let events = codec::encode(&ticket.entity, None, &ticket.events);
+        let input = Input::Propose { shard: SHARD, epoch, events, beside: None, ticket };
+        self.replication.replicators.push(SHARD, input);
+    }
+
+    fn version(&self) -> Option<u64> {
+        let state = self.replication.shard(SHARD).replica.lock().kept.get(&NewShow::new().entity)?;
+        Some(state.version())
+    }
+
+    /// The remaining events, and how the replication ended.
+    async fn stop(self) -> (Vec<Notified>, Result<(), ReplicationError>) {
+        self.replication.replicators.stop();
+        let ended = self.running.ended().await;
+        (self.events.try_iter().collect(), ended)
+    }
+}
+
+#[tokio::test]
+async fn committed_turns_survive_a_power_cut() {
+    let (disk, stores) = (Arc::new(MemoryDisk::new()), Arc::new(MemoryStores::new()));
+    let shop = TestReplication::start(&disk, &stores);
+    let epoch = shop.epoch();
+    assert_eq!(shop.version(), None);
+    shop.propose(epoch);
+    assert_eq!(shop.next(), Notified::Settled { tickets: 1, changes: vec![] });
+    assert_eq!(shop.version(), Some(1), "applied before its ticket is settled");
+    // The process ends at once, and the disk keeps only synced data.
+    let kept = Arc::new(disk.copy());
+    kept.power_cut(&mut || false);
+    kept.process_end();
+    shop.stop().await.1.expect("an orderly end");
+
+    let again = TestReplication::start(&kept, &stores);
+    again.epoch();
+    assert_eq!(again.version(), Some(1));
+    again.stop().await.1.expect("an orderly end");
+}
+
+#[tokio::test]
+async fn a_change_of_a_watched_entity_is_reported_with_the_turn() {
+    let (disk, stores) = (Arc::new(MemoryDisk::new()), Arc::new(MemoryStores::new()));
+    let shop = TestReplication::start(&disk, &stores);
+    let epoch = shop.epoch();
+    let entity = NewShow::new().entity;
+    shop.replication.shard(SHARD).replica.lock().watched.begin_here(entity.clone());
+    shop.propose(epoch);
+    assert_eq!(shop.next(), Notified::Settled { tickets: 1, changes: vec![entity] });
+    shop.stop().await.1.expect("an orderly end");
+}
+
+#[tokio::test]
+async fn a_proposal_of_another_term_is_dropped_and_changes_nothing() {
+    let (disk, stores) = (Arc::new(MemoryDisk::new()), Arc::new(MemoryStores::new()));
+    let shop = TestReplication::start(&disk, &stores);
+    let Epoch(epoch) = shop.epoch();
+    shop.propose(Epoch(epoch + 1));
+    assert_eq!(shop.next(), Notified::Dropped(RejectReason::NotLeader));
+    assert_eq!(shop.version(), None);
+    shop.stop().await.1.expect("an orderly end");
+}
+
+#[tokio::test]
+async fn unsynced_turns_are_not_committed() {
+    let (disk, stores) = (Arc::new(MemoryDisk::new()), Arc::new(MemoryStores::new()));
+    let shop = TestReplication::start(&disk, &stores);
+    let epoch = shop.epoch();
+    disk.fail_syncs(true);
+    shop.propose(epoch);
+    let Notified::Failed(why) = shop.next() else { panic!("the replication must fail") };
+    assert!(why.contains("sync"), "{why}");
+    let (rest, ended) = shop.stop().await;
+    assert_eq!(rest, []);
+    assert!(matches!(ended, Err(ReplicationError::Log(_))), "{ended:?}");
+}
