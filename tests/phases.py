@@ -4,9 +4,10 @@
 1. Format, and the licences of packages if cargo-deny is installed.
 2. The build of all targets by clippy, which compiles as it lints. Meanwhile the packages of the API's and the page's tests are installed.
 3. The tests, and the cost of a purchase in instructions. Most tests wait for timers and child processes, so two executables run at a
-   time. The planted bugs, the examples of the documentation and a program outside the workspace are built beside them at the lowest
+   time, and a third one that hardly uses a processor. The planted bugs and the examples of the documentation are built beside them at
+   the lowest priority.
+4. The page's tests, which leave a quarter of two processors idle. A program outside the workspace is built beside them at the lowest
    priority.
-4. The page's tests, alone: a browser and three nodes need the machine.
 
 A failure stops only the phases that depend on it. The report at the end lists failures with the names of the tests.
 """
@@ -36,8 +37,16 @@ TESTED_KINDS = {"lib", "bin", "test"}
 # The benches have none.
 UNTESTED = "crates/bench"
 
-# Test executables that run at a time. More would only compete for the processor.
+# Test executables that run at a time. More would only compete for the processor …
 AT_ONCE = 2
+# … but for these, which wait for timers nearly all of the time. One more of them runs at a time.
+WAITING = {
+    "client boxoffice_client",
+    "edge all",
+    "links boxoffice_links",
+    "payment boxoffice_payment",
+    "replication boxoffice_replication",
+}
 
 # The longest ones begin first, so that none of them runs alone at the end. The simulation computes, the others wait.
 LONGEST_FIRST = ["cli cluster", "sim seeds", "cli whole", "core rules", "node all", "core boxoffice_core", "shard boxoffice_shard"]
@@ -207,23 +216,27 @@ def tests(executables):
         jobs["costs of a purchase"] = lambda: check("costs of a purchase", [ROOT / "tests/costs.py", node])
     jobs["HTTP API"] = lambda: check("HTTP API", [ROOT / "tests/api/run", PROGRAM])
     ranks = {name: rank for rank, name in enumerate(LONGEST_FIRST)}
-    waiting = collections.deque(sorted(jobs, key=lambda name: (ranks.get(name, len(ranks)), name)))
+    ordered = sorted(jobs, key=lambda name: (ranks.get(name, len(ranks)), name))
+    queue = collections.deque(name for name in ordered if name not in WAITING)
+    light = collections.deque(name for name in ordered if name in WAITING)
 
-    def take():
-        while True:
-            try:
-                name = waiting.popleft()
-            except IndexError:
-                return
-            jobs[name]()
+    def take(*queues):
+        for names in queues:
+            while True:
+                try:
+                    name = names.popleft()
+                except IndexError:
+                    break
+                jobs[name]()
 
     with Phase("tests"):
-        for thread in [begin(take) for _ in range(AT_ONCE)]:
+        takers = [begin(take, queue, light) for _ in range(AT_ONCE)]
+        for thread in [*takers, begin(take, light)]:
             thread.join()
 
 
 def other_builds():
-    """Further builds, at the lowest priority beside the tests."""
+    """Further builds and their tests, at the lowest priority beside the other tests."""
     with Phase("planted bugs"):
         # Three planted bugs, and the stories of all lines whose mutation no other test noticed, with the rules alone. The rest is
         # in docs/internals/simulation.md. Naming the whole workspace reuses the dependencies that are built already. The rules are
@@ -233,7 +246,6 @@ def other_builds():
         check("planted bugs", [*LOWEST_PRIORITY, *planted], env={"BOXOFFICE_BUGS": "3", "CLIPPY_ARGS": "-Dwarnings"})
     with Phase("examples of the documentation"):
         check("examples of the documentation", [*LOWEST_PRIORITY, "cargo", "test", "--workspace", "--doc"])
-    window()
 
 
 def window():
@@ -262,12 +274,12 @@ def installed():
         check("packages of the page's tests", [ROOT / "tests/page/run", "--install"])
 
 
-def begin(call):
-    """Runs `call` in a thread. Its failure fails the whole run."""
+def begin(call, *arguments):
+    """Calls `call` in a thread. Its failure fails the whole run."""
 
     def guarded():
         try:
-            call()
+            call(*arguments)
         except BaseException as error:
             REPORT.fail(f"{call.__name__}: {error!r}")
             raise
@@ -322,8 +334,10 @@ def main():
         building = begin(other_builds)
         tests(executables)
         building.join()
+        building = begin(window)
         with Phase("page"):
             check("page", [ROOT / "tests/page/run", PROGRAM])
+        building.join()
     sys.exit(REPORT.end(time.monotonic() - begun))
 
 
