@@ -2,7 +2,6 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use crate::{GatewayConfig, HttpGateway};
 use boxoffice_core::{
     id::CartId,
     money::{Currency, Money},
@@ -22,6 +21,8 @@ use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
 };
+
+use crate::{GatewayConfig, HttpGateway};
 
 const TIMEOUT_MS: u64 = 1_000;
 const SECRET: &str = "a-webhook-secret-of-a-test";

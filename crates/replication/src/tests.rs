@@ -6,15 +6,6 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    config::ReplicationConfig,
-    error::ReplicationError,
-    owner::{Event, Owner, ProposedTurn, Ticket},
-    replication::Replication,
-    runner::Runner,
-    running::{Opened, Running},
-    shard_state::Leadership,
-};
 use boxoffice_core::{
     ask::Opening,
     command::{Limits, NewSession},
@@ -28,6 +19,16 @@ use boxoffice_core::{
 use boxoffice_env::{MemoryDisk, MemoryStores, StoreSettings, World};
 use boxoffice_shard::{Epoch, Input, RejectReason};
 use boxoffice_storage::{codec, fsync::Fsync};
+
+use crate::{
+    config::ReplicationConfig,
+    error::ReplicationError,
+    owner::{Event, Owner, ProposedTurn, Ticket},
+    replication::Replication,
+    runner::Runner,
+    running::{Opened, Running},
+    shard_state::Leadership,
+};
 
 const SHARD: u16 = 1;
 /// Time limit of every step, with a wide margin.

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use crate::{CartId, Client, ClientConfig, Currency, Entity, Held, Id, SeatCounts, SeatState, Timestamp};
 use boxoffice_core::answer::{Answer, Answered};
 use boxoffice_wire::{
     Call, Encoding, Fail, FailKind, Op, Rejection, Request,
@@ -28,6 +27,8 @@ use tokio_tungstenite::{
         protocol::CloseFrame,
     },
 };
+
+use crate::{CartId, Client, ClientConfig, Currency, Entity, Held, Id, SeatCounts, SeatState, Timestamp};
 
 /// How long a test waits for something that must arrive.
 pub const TIMEOUT: Duration = Duration::from_secs(10);

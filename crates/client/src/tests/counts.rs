@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::tests::common::*;
-use crate::{AreaCounts, CountsWatch, Encoding, Entity, Error, Id, SeatCounts};
 use boxoffice_core::refusal::Refusal;
 use boxoffice_wire::{
     Call, Request, encode,
@@ -11,6 +9,9 @@ use boxoffice_wire::{
     reply::{CountsWatching, SessionFeed},
 };
 use tokio::time::timeout;
+
+use super::common::*;
+use crate::{AreaCounts, CountsWatch, Encoding, Entity, Error, Id, SeatCounts};
 
 /// The session of the next counts, its version, and how many seats are held.
 async fn next(watch: &mut CountsWatch) -> (String, u64, u32) {

@@ -2,8 +2,6 @@
 
 use std::{pin::pin, time::Duration};
 
-use crate::tests::common::*;
-use crate::{Cart, Client, ClientConfig, Encoding, Error, FailKind, RetryCounts, Seat, Timestamp};
 use boxoffice_core::{answer::Answered, refusal::Refusal};
 use boxoffice_wire::{
     Fail, Op, Rejection, Request,
@@ -12,6 +10,9 @@ use boxoffice_wire::{
     encode,
 };
 use tokio::time::{Instant, sleep, timeout};
+
+use super::common::*;
+use crate::{Cart, Client, ClientConfig, Encoding, Error, FailKind, RetryCounts, Seat, Timestamp};
 
 const SEATS: [Seat; 2] = [Seat { row: 1, seat: 5 }, Seat { row: 1, seat: 6 }];
 

@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{Cart, Client, ClientConfig, Encoding, Error, Id, LivePurchases, Watch, recorded};
 use boxoffice_core::{
     access::Role,
     answer::{CartState, StockCounts},
@@ -18,6 +17,8 @@ use boxoffice_node::{
 };
 use boxoffice_storage::fsync::Fsync;
 use tokio::{runtime::Handle, time::timeout};
+
+use crate::{Cart, Client, ClientConfig, Encoding, Error, Id, LivePurchases, Watch, recorded};
 
 /// Longer than any step takes on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(30);

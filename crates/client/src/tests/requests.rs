@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::tests::common::*;
-use crate::{Cart, Client, ClientConfig, Encoding, Error, FailKind, Seat};
 use boxoffice_core::{answer::Answer, refusal::Refusal};
 use boxoffice_wire::Call;
+
+use super::common::*;
+use crate::{Cart, Client, ClientConfig, Encoding, Error, FailKind, Seat};
 
 const SEATS: [Seat; 2] = [Seat { row: 1, seat: 5 }, Seat { row: 1, seat: 6 }];
 

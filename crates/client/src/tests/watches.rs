@@ -1,13 +1,14 @@
 //! Watches against a server that skips versions, forgets and breaks connections: every map is consistent.
 
-use crate::tests::common::*;
-use crate::{Change, Encoding, Error, SeatState, Watch};
 use boxoffice_core::refusal::Refusal;
 use boxoffice_wire::{
     encode,
     feed::{Ended, Snapshot},
 };
 use tokio::time::timeout;
+
+use super::common::*;
+use crate::{Change, Encoding, Error, SeatState, Watch};
 
 /// The version of the next map, and how many of its seats are held. Checks the map's counts.
 async fn next(watch: &mut Watch) -> (u64, u32) {

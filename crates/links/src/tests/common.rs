@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use crate::{PeerConfig, PeersError, TcpNet};
 use boxoffice_env::{
     Lane, LinkStatus, Local, Net, NodeId, NotSent, OsClock, OsRng, PeerAddress, PeerAdmission, PeerHello, PeerInbox,
     PeerRejection, secret::Secret,
@@ -14,6 +13,8 @@ use boxoffice_env::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+
+use crate::{PeerConfig, PeersError, TcpNet};
 
 pub(crate) const SECRET: &str = "the secret of the cluster";
 pub(crate) const CLUSTER: u128 = 0xc1;

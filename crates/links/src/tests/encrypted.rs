@@ -5,13 +5,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{PeerConfig, PeerTls, PeersError};
 use boxoffice_env::Lane;
 use bytes::Bytes;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 
-use crate::tests::common::{Node, config, link_all, open, until};
+use super::common::{Node, config, link_all, open, until};
+use crate::{PeerConfig, PeerTls, PeersError};
 
 /// An authority, and a directory for its certificates.
 struct Authority {

@@ -1,10 +1,10 @@
 //! Frames arrive whole, unchanged and in order on every lane.
 
-use crate::PeerConfig;
 use boxoffice_env::{Lane, Net, NotSent};
 use bytes::Bytes;
 
-use crate::tests::common::{LANES, Node, config, link_all, until};
+use super::common::{LANES, Node, config, link_all, until};
+use crate::PeerConfig;
 
 /// Frame `number` of a lane, with its own length and bytes.
 fn frame(lane: usize, number: usize) -> Bytes {

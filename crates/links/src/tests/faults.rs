@@ -1,13 +1,13 @@
 //! Faulty links become slow or are closed. No wrong frame is delivered, and no queue grows without bound.
 
-use crate::{LaneBound, PeerConfig, QueueBounds};
 use boxoffice_env::{Lane, Net, NotSent};
 use bytes::Bytes;
 
-use crate::tests::{
+use super::{
     common::{Node, config, until},
     proxy::{Flow, Proxy},
 };
+use crate::{LaneBound, PeerConfig, QueueBounds};
 
 /// Two linked nodes. The first one dials the second one through a proxy.
 async fn apart(config: PeerConfig) -> (Node, Proxy, Node) {

@@ -2,15 +2,15 @@
 
 use std::{net::SocketAddr, sync::mpsc, thread, time::Duration};
 
-use crate::PeerConfig;
 use boxoffice_env::{Lane, Net, NotSent, PeerAddress};
 use bytes::Bytes;
 use tokio::{net::TcpStream, runtime, sync::oneshot, time::sleep};
 
-use crate::tests::{
+use super::{
     common::{Node, config, link_all, open, until},
     proxy::{Flow, Proxy},
 };
+use crate::PeerConfig;
 
 /// An address without a listener.
 fn nowhere() -> SocketAddr {

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::{PeerConfig, PeersError};
 use boxoffice_env::{Lane, Net, secret::Secret};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
 
-use crate::tests::common::{CLUSTER, Node, SECRET, TABLE, config, link_all, open, until};
+use super::common::{CLUSTER, Node, SECRET, TABLE, config, link_all, open, until};
+use crate::{PeerConfig, PeersError};
 
 const HELLO: u8 = 16;
 const PROOF: u8 = 17;

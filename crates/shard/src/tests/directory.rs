@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::rng::Rng;
 use crate::{FOUNDING, NodeId, ReplicaId, ShardId, TargetConfig};
-
-use crate::tests::rng::Rng;
 
 /// The target configurations of a cluster.
 pub(crate) struct Directory {

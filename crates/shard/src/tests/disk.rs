@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Record, ShardId, SnapshotMeta, Write};
 use bytes::Bytes;
 
-use crate::tests::rng::Rng;
+use super::rng::Rng;
+use crate::{Record, ShardId, SnapshotMeta, Write};
 
 #[derive(Default)]
 pub(crate) struct Disk {

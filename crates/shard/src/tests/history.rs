@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use super::member::{Member, Ticket, ticket_of};
 use crate::{Members, NodeId, Output, Position, Received, RejectReason, ReplicaId, ShardId, SnapshotMeta, Stamp};
-
-use crate::tests::member::{Member, Ticket, ticket_of};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Config, Engine, Epoch, Input, NodeId, Now, Outgoing, Output, Received, Record, ShardId, SnapshotMeta};
 use bytes::Bytes;
 
-use crate::tests::disk::Disk;
-use crate::tests::rng::Rng;
+use super::{disk::Disk, rng::Rng};
+use crate::{Config, Engine, Epoch, Input, NodeId, Now, Outgoing, Output, Received, Record, ShardId, SnapshotMeta};
 
 /// Identifies a proposal or a read. The turn of a proposal is its ticket and some padding.
 pub(crate) type Ticket = u64;

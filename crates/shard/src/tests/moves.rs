@@ -1,9 +1,10 @@
 //! Membership changes step by step, on a network without losses: nodes that join, are replaced, are removed and lag.
 
+use super::{
+    member::{Habit, Member, turn_of},
+    rng::Rng,
+};
 use crate::{ClockReading, Config, Input, NodeId, Now, Output, ReplicaId, Role, TargetConfig};
-
-use crate::tests::member::{Habit, Member, turn_of};
-use crate::tests::rng::Rng;
 
 const SHARD: u16 = 1;
 /// Enough for elections, snapshots and a preferred leader.

@@ -2,8 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::tests::member::Habit;
-use crate::tests::world::{Tally, World};
+use super::{
+    member::Habit,
+    world::{Tally, World},
+};
 
 const STEPS: u64 = 2_000;
 

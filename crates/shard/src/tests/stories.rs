@@ -1,11 +1,11 @@
 //! One engine step by step: its inputs and outputs.
 
+use bytes::Bytes;
+
+use super::disk::Disk;
 use crate::{
     Config, Engine, Epoch, Input, Now, Output, Record, RejectReason, ReplicaId, RestoreError, ShardId, ShardTime,
 };
-use bytes::Bytes;
-
-use crate::tests::disk::Disk;
 
 /// A single node, new or after a restart.
 struct Node {

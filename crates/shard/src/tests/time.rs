@@ -1,9 +1,10 @@
 //! The time of a shard on three machines whose clocks are stopped, set and contradicted.
 
+use super::{
+    member::{Habit, Member, turn_of},
+    rng::Rng,
+};
 use crate::{ClockReading, Config, Input, NodeId, Now, Output, ShardTime};
-
-use crate::tests::member::{Habit, Member, turn_of};
-use crate::tests::rng::Rng;
 
 const SHARD: u16 = 1;
 const NOON_MS: u64 = 1_700_000_000_000;

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::{
+    directory::Directory,
+    history::History,
+    member::{Cut, Habit, Member, Ticket, turn_of},
+    rng::Rng,
+};
 use crate::{ClockReading, Config, Input, NodeId, Now, Outgoing, Output, ShardId};
-
-use crate::tests::directory::Directory;
-use crate::tests::history::History;
-use crate::tests::member::{Cut, Habit, Member, Ticket, turn_of};
-use crate::tests::rng::Rng;
 
 /// A step of the simulation, ms.
 const STEP_MS: u64 = 10;

@@ -4,12 +4,13 @@
 
 use std::path::Path;
 
+use boxoffice_env::World;
+
 use crate::{
     identity::{DataDirectory, IdentityError, Wanted},
     log::{self, Kind, LastEntry, Log, LogConfig, LogError, SEGMENT_BYTES_MIN},
     snapshot_files::SnapshotFiles,
 };
-use boxoffice_env::World;
 
 const WANTED: Wanted = Wanted { cluster: None, node: 1, shards: 4, joining: None };
 

@@ -14,8 +14,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::log::{Kind, Log, LogConfig, LogError, Recovery, SEGMENT_BYTES_MIN, Start};
 use boxoffice_env::{OsDisk, OsRng};
+
+use crate::log::{Kind, Log, LogConfig, LogError, Recovery, SEGMENT_BYTES_MIN, Start};
 
 const DIR: &str = "BOXOFFICE_FAULT_DIR";
 const CONTROL: &str = "BOXOFFICE_FAULT_CONTROL";

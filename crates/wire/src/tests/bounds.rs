@@ -1,10 +1,11 @@
 //! The fields of the newer ops at their bounds.
 
-use crate::{Call, Encoding, Op, Request, call::Since};
 use boxoffice_core::{
     command::{CartCommand, Command, Every, ResourceCommand, Until, When},
     id::Entity,
 };
+
+use crate::{Call, Encoding, Op, Request, call::Since};
 
 const TOKEN: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
 const CART: &str = "0f1e1892ba91625a7bb986fa704738a5";

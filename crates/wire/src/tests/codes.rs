@@ -9,14 +9,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::tests::common::{refusals, rejections};
+use bytes::BytesMut;
+use serde_json::Value;
+
+use super::common::{refusals, rejections};
 use crate::{
     Encoding, Fail, FailKind,
     encode::{self, Verdict},
     schema::status,
 };
-use bytes::BytesMut;
-use serde_json::Value;
 
 /// The page up to the first code.
 const HEAD: &str = "# Refusals and failures

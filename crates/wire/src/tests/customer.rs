@@ -1,7 +1,8 @@
 //! Tokens of customers. Any other program can make them from the same secret.
 
-use crate::customer::{TOKEN_DIGITS, is_token, token};
 use boxoffice_core::id::Id;
+
+use crate::customer::{TOKEN_DIGITS, is_token, token};
 
 const SECRET: &[u8] = b"the secret of the shop";
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::tests::common::{other_requests, refusals, rejections, requests, server_frames};
+use super::common::{other_requests, refusals, rejections, requests, server_frames};
 use crate::{FailKind, Op, hello::Limits, http, limits, schema::status};
 
 /// The pages of the protocol, one after the other.
@@ -16,9 +16,8 @@ fn document() -> String {
 fn every_frame_in_the_document_is_a_real_one() {
     let (mut asked, sent_by_server) = (requests(), server_frames());
     asked.extend(other_requests());
-    let known = |samples: &[crate::tests::common::Sample]| {
-        samples.iter().map(|sample| sample.json.clone()).collect::<BTreeSet<_>>()
-    };
+    let known =
+        |samples: &[super::common::Sample]| samples.iter().map(|sample| sample.json.clone()).collect::<BTreeSet<_>>();
     let (asked, sent_by_server) = (known(&asked), known(&sent_by_server));
     let document = document();
     let mut shown = 0;

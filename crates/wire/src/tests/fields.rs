@@ -8,11 +8,12 @@ use std::{
     ops::Range,
 };
 
+use serde_json::Value;
+
 use crate::{
     Op,
     schema::{self, components},
 };
-use serde_json::Value;
 
 const BEGIN: &str =
     "<!-- The tables up to the end mark are made of the schemas by crates/wire/src/tests/fields.rs. -->\n";

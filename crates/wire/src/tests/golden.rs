@@ -4,9 +4,10 @@
 
 use std::fmt::Write;
 
-use crate::tests::common::{Sample, other_requests, requests, server_frames};
-use crate::{Encoding, Op, Request, envelope::Envelope, reply::ServerFrame};
 use expect_test::expect_file;
+
+use super::common::{Sample, other_requests, requests, server_frames};
+use crate::{Encoding, Op, Request, envelope::Envelope, reply::ServerFrame};
 
 fn drawn(samples: &[Sample]) -> String {
     let mut text = String::new();

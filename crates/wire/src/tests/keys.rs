@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-use crate::tests::common::{other_requests, requests};
-use crate::{Call, Encoding, Request};
 use boxoffice_core::id::{RequestHash, hash64};
 use expect_test::expect_file;
 use serde_json::Value;
+
+use super::common::{other_requests, requests};
+use crate::{Call, Encoding, Request};
 
 /// The key and the command of a request that changes something.
 fn read(frame: &[u8]) -> Option<(boxoffice_core::id::Request, boxoffice_core::command::Command)> {

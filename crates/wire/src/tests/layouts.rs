@@ -1,13 +1,14 @@
 //! The short forms of a layout, and the full form that they all become.
 
-use crate::tests::common::id;
-use crate::{Call, Encoding, Op, Request, call::Shape, encode};
 use boxoffice_core::{
     command::{Command, VenueCommand},
     layout::Layout,
 };
 use bytes::BytesMut;
 use expect_test::{Expect, expect};
+
+use super::common::id;
+use crate::{Call, Encoding, Op, Request, call::Shape, encode};
 
 fn read(layout: &str) -> Result<std::sync::Arc<Layout>, String> {
     let body = format!(r#"{{"venue":"globe","id":"main","name":"Main","layout":{layout}}}"#);

@@ -1,6 +1,8 @@
 //! Malformed frames. Each gets its refusal, nothing panics, and no claimed length is trusted.
 
-use crate::tests::common::{requests, server_frames};
+use proptest::prelude::*;
+
+use super::common::{requests, server_frames};
 use crate::{
     Call, Encoding, Request,
     body::Resume,
@@ -9,7 +11,6 @@ use crate::{
     limits::{FRAME_BYTES_MAX, IMPORT_FRAME_BYTES_MAX},
     reply::{ServerFrame, Unreadable},
 };
-use proptest::prelude::*;
 
 fn json(frame: &str) -> Result<Request, Rejected> {
     Request::read(Encoding::Json, frame.as_bytes())

@@ -1,12 +1,5 @@
 //! Random values mean the same in both encodings, and decode unchanged.
 
-use crate::{
-    Encoding, Op, Request, body,
-    call::Shape,
-    encode,
-    reply::{self, BookingPage, FromBody, Reply, ServerFrame},
-    repr::{cart_token, cart_token_text},
-};
 use boxoffice_core::{
     answer::{
         Answer, Answered, BookingState, BookingView, LineView, ProductView, Purchase, PurchasesPage, StockCounts,
@@ -22,6 +15,14 @@ use bytes::BytesMut;
 use proptest::prelude::*;
 use serde::Serialize;
 use smol_str::SmolStr;
+
+use crate::{
+    Encoding, Op, Request, body,
+    call::Shape,
+    encode,
+    reply::{self, BookingPage, FromBody, Reply, ServerFrame},
+    repr::{cart_token, cart_token_text},
+};
 
 fn back<T: FromBody>(encoding: Encoding, answer: &Answer) -> T {
     let mut out = BytesMut::new();
@@ -133,7 +134,7 @@ proptest! {
             id: CartId(cart),
             lines,
             total: Some(total),
-            ..crate::tests::common::cart_view()
+            ..super::common::cart_view()
         };
         for encoding in Encoding::ALL {
             let got: boxoffice_core::answer::CartView = back(encoding, &Answer::Cart(view.clone()));
@@ -194,7 +195,7 @@ proptest! {
     fn any_time_and_any_quantity_mean_the_same_in_both_encodings(
         begin in time(), end in time(), quantity in any::<u64>(), line in any::<u32>(), product in id(),
     ) {
-        let (token, cart, customer) = (crate::tests::common::token(), None, None);
+        let (token, cart, customer) = (super::common::token(), None, None);
         let resource = product.clone();
         let slot = body::HoldSlot { token, cart, customer, resource, begin, end, details: "".into() };
         let fits = begin < end && end.0 - begin.0 <= 366 * 24 * 60 * 60 * 1000;

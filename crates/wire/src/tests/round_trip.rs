@@ -2,7 +2,16 @@
 
 use std::{fmt::Debug, sync::Arc};
 
-use crate::tests::common::*;
+use boxoffice_core::{
+    answer::{Answer, Answered, Order},
+    command::Payment,
+    id::Entity,
+    payment::PaymentStatus,
+    refusal::{Refusal, Shortage},
+};
+use bytes::BytesMut;
+
+use super::common::*;
 use crate::{
     Encoding, Fail, FailKind,
     call::Shape,
@@ -14,14 +23,6 @@ use crate::{
         ThreeStates, TitlePage,
     },
 };
-use boxoffice_core::{
-    answer::{Answer, Answered, Order},
-    command::Payment,
-    id::Entity,
-    payment::PaymentStatus,
-    refusal::{Refusal, Shortage},
-};
-use bytes::BytesMut;
 
 /// The verdict of a frame that answers request 7.
 fn verdict<T: FromBody>(encoding: Encoding, write: impl Fn(Encoding, &mut BytesMut)) -> Reply<T> {

@@ -2,17 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::tests::common::{other_requests, refusals, refused_lines, rejections, requests, server_frames};
+use boxoffice_core::refusal::Refusal;
+use bytes::BytesMut;
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+use super::common::{other_requests, refusals, refused_lines, rejections, requests, server_frames};
 use crate::{
     Encoding, FailKind, Op, Request,
     encode::Verdict,
     http,
     schema::{self, HttpMethods, REFUSALS, body_of_query, components, document, standalone, status},
 };
-use boxoffice_core::refusal::Refusal;
-use bytes::BytesMut;
-use jsonschema::Validator;
-use serde_json::{Value, json};
 
 fn validator(schema: &Value) -> Validator {
     jsonschema::draft202012::options()

@@ -4,13 +4,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::tests::common::{other_requests, requests};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::common::{other_requests, requests};
 use crate::{
     Call, Encoding, Op, Rejection, Request,
     schema::{self, components},
 };
-use proptest::prelude::*;
-use serde_json::{Map, Value, json};
 
 /// Marks the maps that have named fields; the others have the names of data (prices, properties, days).
 const CLOSED: &str = "\u{0}closed";

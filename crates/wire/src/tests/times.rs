@@ -1,8 +1,9 @@
 //! Times up to the end of the year 9999, in both encodings.
 
-use crate::repr::{day, day_text, rfc3339, timestamp};
 use boxoffice_core::time::{TIMESTAMP_MAX, Timestamp};
 use proptest::prelude::*;
+
+use crate::repr::{day, day_text, rfc3339, timestamp};
 
 #[test]
 fn the_last_day_can_be_written_and_read() {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use crate::{
     Op,
     schema::{self, components},
     version::{ADDED, PROTOCOL_MINOR},
 };
-use serde_json::Value;
 
 /// The fields of requests in protocol 1.0, which never change: `op field`.
 const FIRST: &str = include_str!("golden/fields_1_0.txt");

@@ -1,6 +1,5 @@
 //! Webhooks: a signature made by another program, and forged ones.
 
-use crate::webhook::{TOLERANCE_S, WebhookEvent, WebhookRefusal, sign, verify};
 use boxoffice_core::{
     id::{CartId, Id},
     money::{Currency, Money},
@@ -8,6 +7,8 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use proptest::prelude::*;
+
+use crate::webhook::{TOLERANCE_S, WebhookEvent, WebhookRefusal, sign, verify};
 
 const SECRET: &str = "whsec-a-secret-of-a-test";
 const NOW: Timestamp = Timestamp(1_800_000_000_250);
