@@ -1,6 +1,7 @@
 //! The history writer, a thread or a task, takes what leaves: entities into the store, and segments of the log into archives.
 
 use std::{
+    collections::VecDeque,
     sync::{Arc, Weak, atomic::Ordering},
     thread,
     time::Duration,
@@ -31,8 +32,10 @@ const RETRY_MS: u64 = 1_000;
 /// After a segment of the log is archived, the next one waits this many times as long as that took. A snapshot releases many
 /// segments at once, and archiving them in one go takes a processor from the node for a second.
 const ARCHIVE_REST: u64 = 5;
-/// With more segments waiting than this, none waits for that. They take room on the disk.
-const ARCHIVE_QUEUE: usize = 8;
+/// The longest rest. The process may have been stopped, or the disk sick, while a segment was archived.
+const ARCHIVE_REST_MS_MAX: u64 = 10_000;
+/// If more segments wait, they do not rest, because they take room on the disk.
+const ARCHIVE_WAITING_MAX: usize = 8;
 
 /// What the history writer is told.
 pub(crate) enum Order {
@@ -65,8 +68,7 @@ impl HistoryWriter {
             orders: Arc::clone(&orders),
             batches: Vec::new(),
             written: Vec::new(),
-            segments: Vec::new(),
-            pace: ArchivePace::default(),
+            segments: ArchiveQueue::default(),
             clears: Vec::new(),
             fills: true,
             written_ms: 0,
@@ -101,9 +103,7 @@ struct Work<T> {
     batches: Vec<(ShardId, Vec<EvictionCandidate>)>,
     /// Written since the last sync: to be written again if the store fails before the next.
     written: Vec<(ShardId, Vec<EvictionCandidate>)>,
-    /// Segments to be archived, oldest first.
-    segments: Vec<u64>,
-    pace: ArchivePace,
+    segments: ArchiveQueue,
     /// Shards whose records go.
     clears: Vec<ShardId>,
     /// The filter lacks records that the store had at the start.
@@ -172,7 +172,7 @@ impl<T: Ticket> Work<T> {
                     }
                 }
                 Order::Leave(shard, leaving) => self.batches.push((shard, leaving)),
-                Order::Archive(number) => self.segments.push(number),
+                Order::Archive(number) => self.segments.queue.push_back(number),
                 Order::Clear(shard) => {
                     // What left a replica that is gone need not be kept.
                     self.batches.retain(|(of, _)| *of != shard);
@@ -210,11 +210,12 @@ impl<T: Ticket> Work<T> {
             Err(error) => return Err(error.into()),
         };
         let Went::Wait(mut ms) = went else { return Ok(Went::On) };
-        if let Some(&number) = self.segments.first() {
-            match self.pace.rest_ms(now_ms, self.segments.len()) {
-                0 => return self.archive(replication, number).map(|done| if done { Went::On } else { Went::Wait(ms) }),
-                rest_ms => ms = ms.min(rest_ms),
+        match self.segments.next(now_ms, is_full) {
+            Next::Archive(number) => {
+                return self.archive(replication, number).map(|done| if done { Went::On } else { Went::Wait(ms) });
             }
+            Next::Rest(rest_ms) => ms = ms.min(rest_ms),
+            Next::Nothing => {}
         }
         match self.clear(replication)? {
             Some(cleared) => Ok(cleared),
@@ -227,7 +228,7 @@ impl<T: Ticket> Work<T> {
     fn is_idle(&self) -> bool {
         self.batches.is_empty()
             && self.written.is_empty()
-            && self.segments.is_empty()
+            && self.segments.queue.is_empty()
             && self.clears.is_empty()
             && !self.fills
     }
@@ -356,28 +357,45 @@ impl<T: Ticket> Work<T> {
                 tracing::error!(number, %error, "a segment of the log is not archived: the history ends before it")
             }
         }
-        self.pace.archived(begun_ms, replication.world.clock.monotonic_ms());
-        self.segments.remove(0);
+        self.segments.archived(begun_ms, replication.world.clock.monotonic_ms());
         replication.replicators.archived(number);
         Ok(true)
     }
 }
 
-/// When the next segment may be archived.
+/// Segments to be archived, oldest first, and the rest before the next one.
 #[derive(Default)]
-struct ArchivePace {
+struct ArchiveQueue {
+    queue: VecDeque<u64>,
     rests_until_ms: u64,
 }
 
-impl ArchivePace {
-    /// A segment was archived between these two times.
-    fn archived(&mut self, begun_ms: u64, ended_ms: u64) {
-        self.rests_until_ms = ended_ms + ended_ms.saturating_sub(begun_ms).saturating_mul(ARCHIVE_REST);
+/// What the queue is to do.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    /// Archive this segment.
+    Archive(u64),
+    /// Nothing for so many milliseconds.
+    Rest(u64),
+    Nothing,
+}
+
+impl ArchiveQueue {
+    /// A full disk needs the segment's room at once.
+    fn next(&self, now_ms: u64, is_full: bool) -> Next {
+        let Some(&number) = self.queue.front() else { return Next::Nothing };
+        let rest_ms = self.rests_until_ms.saturating_sub(now_ms);
+        match rest_ms == 0 || is_full || self.queue.len() > ARCHIVE_WAITING_MAX {
+            true => Next::Archive(number),
+            false => Next::Rest(rest_ms),
+        }
     }
 
-    /// How long the next one waits, with this number of segments in the queue.
-    fn rest_ms(&self, now_ms: u64, queued: usize) -> u64 {
-        if queued > ARCHIVE_QUEUE { 0 } else { self.rests_until_ms.saturating_sub(now_ms) }
+    /// The oldest one was archived between these two times.
+    fn archived(&mut self, begun_ms: u64, ended_ms: u64) {
+        self.queue.pop_front();
+        let rest_ms = ended_ms.saturating_sub(begun_ms).saturating_mul(ARCHIVE_REST);
+        self.rests_until_ms = ended_ms + rest_ms.min(ARCHIVE_REST_MS_MAX);
     }
 }
 
@@ -386,16 +404,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn segments_are_archived_one_after_the_other_with_rests_unless_many_wait() {
-        let mut pace = ArchivePace::default();
-        assert_eq!(pace.rest_ms(0, 1), 0, "the first one waits for nothing");
-        pace.archived(1_000, 1_200);
-        assert_eq!(pace.rest_ms(1_200, 1), 1_000);
-        assert_eq!(pace.rest_ms(2_199, ARCHIVE_QUEUE), 1);
-        assert_eq!(pace.rest_ms(2_200, ARCHIVE_QUEUE), 0);
-        assert_eq!(pace.rest_ms(1_200, ARCHIVE_QUEUE + 1), 0);
+    fn segments_are_archived_with_bounded_rests_unless_many_wait_or_the_disk_is_full() {
+        let mut segments = ArchiveQueue { queue: (1..=12).collect(), rests_until_ms: 0 };
+        assert_eq!(segments.next(0, false), Next::Archive(1), "the first one waits for nothing");
+        segments.archived(1_000, 1_200);
+        assert_eq!(segments.next(1_200, false), Next::Archive(2), "11 wait");
+        segments.queue.drain(..3);
+        assert_eq!(segments.next(1_200, false), Next::Rest(1_000));
+        assert_eq!(segments.next(1_200, true), Next::Archive(5), "the disk is full");
+        assert_eq!(segments.next(2_199, false), Next::Rest(1));
+        assert_eq!(segments.next(2_200, false), Next::Archive(5));
         // The time of a simulation stands still meanwhile.
-        pace.archived(5_000, 5_000);
-        assert_eq!(pace.rest_ms(5_000, 1), 0);
+        segments.archived(5_000, 5_000);
+        assert_eq!(segments.next(5_000, false), Next::Archive(6));
+        segments.archived(6_000, 3_606_000);
+        assert_eq!(
+            segments.next(3_606_000, false),
+            Next::Rest(ARCHIVE_REST_MS_MAX),
+            "the process was stopped for an hour"
+        );
+        segments.queue.clear();
+        assert_eq!(segments.next(5_000, false), Next::Nothing);
     }
 }

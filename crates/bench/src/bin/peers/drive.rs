@@ -94,7 +94,12 @@ pub(crate) struct Measured {
     pub(crate) flows_per_second: f64,
     pub(crate) mean_ms: f64,
     pub(crate) p99_ms: f64,
+    /// The rate of the slowest [`WINDOW_S`] seconds, as a share of the median rate of such times. `None` if the loop ended sooner.
+    pub(crate) slowest: Option<f64>,
 }
+
+/// See [`Measured::slowest`].
+pub(crate) const WINDOW_S: usize = 5;
 
 /// The purchase of a flow.
 pub(crate) fn purchase(picker: &Picker, index: u32) -> Purchase {
@@ -154,31 +159,49 @@ pub(crate) async fn closed_loop<T: Till>(
             let till = tills[client % tills.len()].clone();
             let (next, work) = (next.clone(), work.clone());
             tokio::spawn(async move {
-                let mut durations_us = Vec::with_capacity(flows as usize / clients * 2);
+                let mut ended = Vec::with_capacity(flows as usize / clients * 2);
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     if index >= purchases.end {
-                        return Ok::<_, Failed>(durations_us);
+                        return Ok::<_, Failed>(ended);
                     }
-                    let start = Instant::now();
+                    let begun = Instant::now();
                     work.flow(&till, index).await?;
-                    durations_us.push(start.elapsed().as_micros() as u64);
+                    ended.push((start.elapsed(), begun.elapsed().as_micros() as u64));
                 }
             })
         })
         .collect();
     let mut durations_us = Vec::with_capacity(flows as usize);
+    let mut ended_in_second = Vec::new();
     for task in tasks {
-        durations_us.extend(task.await??);
+        for (end, duration_us) in task.await?? {
+            let second = end.as_secs() as usize;
+            if ended_in_second.len() <= second {
+                ended_in_second.resize(second + 1, 0);
+            }
+            ended_in_second[second] += 1;
+            durations_us.push(duration_us);
+        }
     }
     let elapsed: Duration = start.elapsed();
+    // The last second is not a whole one.
+    ended_in_second.pop();
     let statistics = LatencyStatistics::of(&mut durations_us).ok_or("no flow was run")?;
     assert_eq!(statistics.count, u64::from(flows), "every flow is measured once");
     Ok(Measured {
         flows_per_second: f64::from(flows) / elapsed.as_secs_f64(),
         mean_ms: statistics.mean,
         p99_ms: statistics.p99,
+        slowest: slowest(&ended_in_second),
     })
+}
+
+/// The fewest flows that ended within [`WINDOW_S`] seconds, as a share of the median.
+fn slowest(ended_in_second: &[u64]) -> Option<f64> {
+    let mut windows: Vec<u64> = ended_in_second.windows(WINDOW_S).map(|window| window.iter().sum()).collect();
+    windows.sort_unstable();
+    Some(*windows.first()? as f64 / windows[windows.len() / 2] as f64)
 }
 
 /// Asks again for seats that are sold, with new carts; every one of these must be refused.

@@ -27,7 +27,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::{
     boxoffice::Boxoffice,
     child::Server,
-    drive::{Failed, Shape},
+    drive::{Failed, Shape, WINDOW_S},
     postgres_sync::Postgres,
     redis_always::Redis,
     report::Report,
@@ -172,9 +172,15 @@ async fn compare(options: &Options) -> Result<Report, Failed> {
                     .turn(options.flow, shape, options.flows)
                     .await
                     .map_err(|error| format!("{}: {}", system.name(), in_full(&*error)))?;
+                let slowest = turn.slowest.map(|share| format!(", slowest {WINDOW_S} s {share:.2} of the median"));
                 eprintln!(
-                    "round {round}/{}: {:18} {shape}: {:.0} flows/s, mean {:.2} ms, p99 {:.2} ms",
-                    options.rounds, turn.system, turn.flows_per_second, turn.mean_ms, turn.p99_ms
+                    "round {round}/{}: {:18} {shape}: {:.0} flows/s, mean {:.2} ms, p99 {:.2} ms{}",
+                    options.rounds,
+                    turn.system,
+                    turn.flows_per_second,
+                    turn.mean_ms,
+                    turn.p99_ms,
+                    slowest.unwrap_or_default()
                 );
                 report.turns.push(turn);
             }

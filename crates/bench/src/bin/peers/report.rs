@@ -17,6 +17,8 @@ pub(crate) struct Turn {
     pub(crate) flows_per_second: f64,
     pub(crate) mean_ms: f64,
     pub(crate) p99_ms: f64,
+    /// As [`Measured::slowest`](crate::drive::Measured::slowest).
+    pub(crate) slowest: Option<f64>,
     /// Processor time of all processes of the system's servers a purchase, in microseconds.
     pub(crate) server_cpu_us: f64,
     pub(crate) steal_percent: f64,

@@ -148,6 +148,7 @@ impl System {
             flows_per_second: looped.measured.flows_per_second,
             mean_ms: looped.measured.mean_ms,
             p99_ms: looped.measured.p99_ms,
+            slowest: looped.measured.slowest,
             server_cpu_us: looped.server_cpu.as_secs_f64() * 1e6 / f64::from(flows),
             steal_percent: looped.steal_percent,
         })
