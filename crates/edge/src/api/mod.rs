@@ -22,8 +22,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::any,
 };
-use boxoffice_wire::{Rejection, schema};
-use smol_str::SmolStr;
+use boxoffice_wire::schema;
 
 use self::answer::ApiAnswer;
 pub(crate) use self::origin::Origin;
@@ -55,14 +54,14 @@ async fn document(State(shared): State<Arc<Shared>>, request: Request) -> Respon
 }
 
 async fn nowhere(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    let path = request.uri().path();
-    if !path.starts_with("/v1/") {
+    let Some(name) = request.uri().path().strip_prefix("/v1/") else {
         return StatusCode::NOT_FOUND.into_response();
-    }
+    };
+    let refusal = ops::unknown_op(name);
     let (origin, method) = (Origin::of(&shared, request.headers()), request.method().clone());
     let answer = async move {
         input::skip_body(&shared, request.into_body()).await;
-        ApiAnswer::rejected(Rejection::UnknownOp(SmolStr::new_static("at this path"))).response()
+        refusal.response()
     };
     origin.answer(method, answer).await
 }

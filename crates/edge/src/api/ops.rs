@@ -74,14 +74,17 @@ async fn answer(shared: &Arc<Shared>, permit: &Arc<ConnectionPermit>, request: H
     answer
 }
 
+/// The refusal of a path below `/v1/` that names no op.
+pub(super) fn unknown_op(name: &str) -> ApiAnswer {
+    let shown: String = name.chars().take(NAME_SHOWN).collect();
+    ApiAnswer::rejected(Rejection::UnknownOp(SmolStr::new(shown)))
+}
+
 /// The op of a request, whether its body is the query string, and the caller. Checks that there is such an op and that the
 /// caller may use it, before the body is read.
 async fn permitted(shared: &Shared, permit: &ConnectionPermit, parts: &Parts) -> Result<(Op, bool, Caller), ApiAnswer> {
     let name = parts.uri.path().trim_start_matches("/v1/");
-    let Some(op) = Op::from_name(name) else {
-        let shown: String = name.chars().take(NAME_SHOWN).collect();
-        return Err(ApiAnswer::rejected(Rejection::UnknownOp(SmolStr::new(shown))));
-    };
+    let Some(op) = Op::from_name(name) else { return Err(unknown_op(name)) };
     let is_query = match (schema::of(op).methods, &parts.method) {
         (HttpMethods::None, _) => {
             let words = format_smolstr!("`{}` is about a WebSocket connection: /v1/ws", op.name());

@@ -92,6 +92,8 @@ async fn bad_requests_are_refused_by_name() {
     }
     let answer = http_client.get(open, &[]).await;
     assert_eq!(answer.header("allow"), Some("POST"));
+    let answer = http_client.get("/v1/cart/open", &[]).await;
+    assert_eq!(answer.json()["no"]["message"], "there is no op `cart/open`");
     assert_eq!(http_client.ask("PUT", "/v1/cart.get", &[], b"").await.header("allow"), Some("GET, HEAD, POST"));
 }
 
