@@ -64,9 +64,10 @@ class People {
     return page;
   }
 
-  /** Opens a new visitor's window on the page of a node (0, 1, 2), connected to it. */
-  async open(node, hash = '', options = {}) {
+  /** Opens a new visitor's window on the page of a node (0, 1, 2), connected to it. `prepare(page)` is called before. */
+  async open(node, hash = '', options = {}, prepare = () => {}) {
     const page = await this.window(options);
+    await prepare(page);
     await page.goto(`${nodes[node]}/${hash}`);
     await connected(page);
     if (hash.startsWith('#/session/')) await mapKnown(page);
@@ -76,6 +77,25 @@ class People {
   async leave() {
     await Promise.all(this.contexts.splice(0).map((context) => context.close()));
   }
+}
+
+/** Lets a test hold back what the node sends to a page: from `stop()` until `go()`. To be called before the page is opened. */
+export async function frames(page) {
+  let waiting = null;
+  await page.routeWebSocket(/\/v1\/ws$/, (socket) => {
+    socket.connectToServer().onMessage((frame) => {
+      if (waiting) waiting.push(() => socket.send(frame));
+      else socket.send(frame);
+    });
+  });
+  return {
+    stop() { waiting = []; },
+    go() {
+      const held = waiting;
+      waiting = null;
+      held.forEach((send) => send());
+    },
+  };
 }
 
 export const connected = (page) => page.waitForFunction(() => window.boxoffice?.app.link.state === 'connected');
