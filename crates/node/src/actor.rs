@@ -41,6 +41,7 @@ use crate::{
 };
 
 mod effects;
+mod here;
 mod take;
 
 pub(crate) use take::CallContext;
@@ -59,8 +60,6 @@ pub(crate) struct EntityActorState {
     turn: Turn<Caller>,
     /// What came while another actor had the entity, in order.
     held: VecDeque<Envelope>,
-    /// Decides for an idle inventory, together with a cart of this actor.
-    beside: Option<Box<EntityActorState>>,
 }
 
 impl Actor for EntityActor {
@@ -93,7 +92,17 @@ impl Actor for EntityActor {
 
 impl EntityActorState {
     fn new(shared: Arc<Shared>) -> EntityActorState {
-        EntityActorState { shared, current: None, turn: Turn::default(), held: VecDeque::new(), beside: None }
+        EntityActorState { shared, current: None, turn: Turn::default(), held: VecDeque::new() }
+    }
+
+    /// Decides on an input at once, for an entity for which no message waits.
+    fn decide_here(shared: &Arc<Shared>, work: TakenEntity, input: Input<Caller>) {
+        let mut decider = EntityActorState::new(Arc::clone(shared));
+        decider.current = Some(work);
+        let mono_ms = decider.begin();
+        decider.take(mono_ms, input);
+        decider.leave_if_ended();
+        decider.put_back();
     }
 
     /// Reads what had to wait.
@@ -117,7 +126,8 @@ impl EntityActorState {
         self.current = Some(TakenEntity { actor, assignment });
         match message {
             EntityMessage::Input(input) => {
-                self.take(input);
+                let mono_ms = self.message_came();
+                self.take(mono_ms, input);
                 self.leave_if_ended();
             }
             EntityMessage::Lent(loan) => {
@@ -162,8 +172,7 @@ impl EntityActorState {
         self.begin()
     }
 
-    fn take(&mut self, input: Input<Caller>) {
-        let mono_ms = self.message_came();
+    fn take(&mut self, mono_ms: u64, input: Input<Caller>) {
         let Some(input) = self.in_time(input, mono_ms) else { return };
         let Some(TakenEntity { assignment, .. }) = &mut self.current else { return };
         match &mut assignment.health {
@@ -276,8 +285,7 @@ impl EntityActorState {
             Lent::Sent => return,
             Lent::Not(loan) => Returned::AsItCame(loan),
             Lent::Beside(loan, inventory) => {
-                let shared = &self.shared;
-                let beside = self.beside.get_or_insert_with(|| Box::new(EntityActorState::new(Arc::clone(shared))));
+                let mut beside = EntityActorState::new(Arc::clone(&self.shared));
                 beside.current = Some(inventory);
                 let mono_ms = beside.begin();
                 let returned = beside.decide_together(mono_ms, loan);

@@ -77,6 +77,7 @@ pub(crate) struct Tasks {
     /// Actors and what serves them.
     pub(crate) selling: Handle,
     watching: Handle,
+    sells_with_one_thread: bool,
     /// Only if everything is a task.
     all: Option<All>,
 }
@@ -89,12 +90,23 @@ struct All {
 impl Tasks {
     /// On these runtimes; behind a gate if there are to be no threads besides.
     pub(crate) fn new(selling: Handle, watching: Handle, gate: Option<Gate>) -> Tasks {
-        Tasks { selling, watching, all: gate.map(|gate| All { gate, running: Mutex::default() }) }
+        let sells_with_one_thread = selling.metrics().num_workers() == 1;
+        Tasks {
+            selling,
+            watching,
+            sells_with_one_thread,
+            all: gate.map(|gate| All { gate, running: Mutex::default() }),
+        }
     }
 
     /// Whether there are to be no threads besides.
     pub(crate) fn only(&self) -> bool {
         self.all.is_some()
+    }
+
+    /// Whether all actors share one thread.
+    pub(crate) fn sells_with_one_thread(&self) -> bool {
+        self.sells_with_one_thread
     }
 
     /// Runs a task beside the actors.

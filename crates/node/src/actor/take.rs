@@ -8,10 +8,11 @@ use boxoffice_core::{
     id::{Entity, Request},
 };
 
-use super::actor_of;
+use super::{EntityActorState, actor_of, here::Level};
 use crate::{
     api::{Failure, ReplyTo},
     caller::{Caller, key_of},
+    recovery::Health,
     shard_lead::{EntityMessage, Lent, Loan, TakenEntity},
     shared::Shared,
 };
@@ -59,8 +60,8 @@ impl Shared {
         }
     }
 
-    /// Puts an input into the mailbox of an entity's actor, starting one if need be; gives it back if this node does
-    /// not lead the entity's shard.
+    /// Decides on an input if the entity is idle and this thread may, or else puts it into the mailbox of the entity's actor,
+    /// starting one if need be. Gives it back if this node does not lead the entity's shard.
     #[expect(clippy::result_large_err, reason = "it goes back to its sender; a box would cost every command")]
     pub(crate) fn send(self: &Arc<Self>, entity: &Entity, input: Input<Caller>) -> Result<(), Input<Caller>> {
         self.send_in(entity, None, input)
@@ -81,6 +82,15 @@ impl Shared {
             return Err(input);
         }
         let Some(actor) = actor_of(self, lead, &mut leader_state, entity) else { return Err(input) };
+        // Nothing is sent while the lock is held: the entity decides in the order in which it is told.
+        if actor.under_way.has_no_messages()
+            && let Some(_level) = Level::enter(self)
+            && let Some(assignment) = actor.slot.borrow_if(|assignment| matches!(assignment.health, Health::Healthy))
+        {
+            drop(leader_state);
+            EntityActorState::decide_here(self, TakenEntity { actor, assignment }, input);
+            return Ok(());
+        }
         actor.under_way.message_sent();
         // Sent under the lock, so that an actor that leaves its entity has seen every message for it.
         actor.cast(EntityMessage::Input(input));

@@ -60,7 +60,7 @@ impl Entity {
         *has_actor
     }
 
-    /// Decides like another actor, which may do so if nothing waits for the entity.
+    /// Decides where the input comes, which is allowed if nothing waits for the entity.
     fn decide_beside(&self, input: u32) -> bool {
         let has_actor = self.has_actor.lock();
         if *has_actor
@@ -69,7 +69,9 @@ impl Entity {
         {
             drop(has_actor);
             state.push(input);
-            self.put_back(state);
+            if let Some(state) = self.leaves(state) {
+                self.put_back(state);
+            }
             return true;
         }
         drop(has_actor);

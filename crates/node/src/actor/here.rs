@@ -1,0 +1,46 @@
+//! When an input is decided where it comes, and not by the actor that its entity's mailbox belongs to.
+//!
+//! A message to an actor costs more than some decisions: a box, a place in a queue, a wake-up and a turn of the runtime. With one selling
+//! thread the actor would decide on the same thread a moment later, so the caller takes the entity's state ([`crate::state_slot`]) and
+//! decides. With several threads the actors spread the work, and every input goes through a mailbox.
+
+use std::cell::Cell;
+
+use tokio::runtime::Handle;
+
+use crate::shared::Shared;
+
+/// Decisions inside each other: that of a command, and that of what it asks at once. What follows from these goes to mailboxes.
+const DEPTH_MAX: u8 = 2;
+
+thread_local! {
+    static DEPTH: Cell<u8> = const { Cell::new(0) };
+}
+
+/// While it lives, this thread decides one level deeper.
+pub(super) struct Level(u8);
+
+impl Level {
+    /// `None` if this thread must not decide, or not any deeper.
+    pub(super) fn enter(shared: &Shared) -> Option<Level> {
+        let outer = DEPTH.get();
+        if outer >= DEPTH_MAX || !shared.tasks.sells_with_one_thread() {
+            return None;
+        }
+        // In a simulation both ways are taken.
+        if shared.tasks.only() && shared.world.rng.u64() & 1 == 0 {
+            return None;
+        }
+        if outer == 0 && !Handle::try_current().is_ok_and(|here| here.id() == shared.tasks.selling.id()) {
+            return None;
+        }
+        DEPTH.set(outer + 1);
+        Some(Level(outer))
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        DEPTH.set(self.0);
+    }
+}
