@@ -1,7 +1,7 @@
 //! Admission by delay: under overload the node refuses the newest first commands early, so that what it has admitted is
 //! decided in time.
 //!
-//! Every command carries the time at which it came. Its **wait** ends when its entity's actor takes it. Its **stay** ends with
+//! Every command carries the time at which it came. Its **wait** ends when its entity decides on it. Its **stay** ends with
 //! its answer, so it covers the queues of all actors and of the replication. The node sheds if for `sustain_ms` on end commands
 //! wait longer than the target, or stay that much longer than usual while they queue for the processors: where they do not, the
 //! disk or another node is slow, and shedding would not help. It then keeps as many commands under way as it can answer within
@@ -33,6 +33,9 @@ const WINDOW_MS: u64 = 128;
 /// A command that is under way for longer than this waits for something other than this node's processors, like a payment
 /// gateway or a lost leader. It tells nothing about the queue.
 const STAY_MAX_MS: u64 = 1_000;
+
+/// Inputs are decided where they come while they wait for the selling thread for less than this part of the target.
+const HERE_PART: u64 = 5;
 
 /// What an operator may set about overload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +86,11 @@ pub(crate) struct Admission {
     buying: AtomicUsize,
     fresh: Fresh,
     fresh_buying: Fresh,
+    /// Since when a batch of commits waits for the selling thread, in milliseconds; 0 if none does.
+    batch_since_ms: AtomicU64,
+    /// How long the last one has waited, and until when.
+    batch_wait_ms: AtomicU64,
+    batch_at_ms: AtomicU64,
     window: Window,
     window_ends_ms: AtomicU64,
     control: Mutex<Control>,
@@ -114,6 +122,9 @@ impl Admission {
             buying: AtomicUsize::new(0),
             fresh: Fresh::default(),
             fresh_buying: Fresh::default(),
+            batch_since_ms: AtomicU64::new(0),
+            batch_wait_ms: AtomicU64::new(0),
+            batch_at_ms: AtomicU64::new(0),
             window: Window::default(),
             window_ends_ms: AtomicU64::new(now_ms + WINDOW_MS),
             control: Mutex::new(Control::new(&settings, now_ms)),
@@ -137,6 +148,35 @@ impl Admission {
             self.fresh_buying.add(now_ms);
         }
         Ok(Pass { came_ms: now_ms, buys })
+    }
+
+    /// A batch of commits waits for the only selling thread.
+    pub(crate) fn batch_waits(&self, now_ms: u64) {
+        let _ = self.batch_since_ms.compare_exchange(0, now_ms.max(1), Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// The selling thread has taken a batch of commits. `more` says whether another one waits, which came later.
+    pub(crate) fn batch_taken(&self, more: bool, now_ms: u64) {
+        let since_ms = self.batch_since_ms.swap(if more { now_ms.max(1) } else { 0 }, Ordering::Relaxed);
+        let wait_ms = if since_ms == 0 { 0 } else { now_ms.saturating_sub(since_ms) };
+        self.batch_wait_ms.store(wait_ms, Ordering::Relaxed);
+        self.batch_at_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// How long what comes now waits for the only selling thread, as batches of commits did last or do now.
+    fn thread_wait_ms(&self, now_ms: u64) -> u64 {
+        let waits_ms = match self.batch_since_ms.load(Ordering::Relaxed) {
+            0 => 0,
+            since_ms => now_ms.saturating_sub(since_ms),
+        };
+        let is_recent = now_ms.saturating_sub(self.batch_at_ms.load(Ordering::Relaxed)) <= WINDOW_MS;
+        waits_ms.max(if is_recent { self.batch_wait_ms.load(Ordering::Relaxed) } else { 0 })
+    }
+
+    /// Whether the selling thread has so little to do that it may decide where an input comes. If it has more, a connection would
+    /// read too slowly. Commands would wait in sockets, where no limit and no measure of overload reaches them.
+    pub(crate) fn may_decide_here(&self, now_ms: u64) -> bool {
+        !self.is_shedding() && self.thread_wait_ms(now_ms) < self.settings.target_ms.div_ceil(HERE_PART)
     }
 
     /// Whether a command that comes now is shed, and then after how many milliseconds its client should try again. A command
@@ -169,7 +209,7 @@ impl Admission {
         Some(self.retry_after_ms.load(Ordering::Relaxed))
     }
 
-    /// The actor of a command's entity has taken it.
+    /// A command is about to be decided.
     pub(crate) fn taken(&self, pass: Pass, now_ms: u64) {
         self.window.decided.fetch_add(1, Ordering::Relaxed);
         self.window.waited_ms.fetch_add(now_ms.saturating_sub(pass.came_ms), Ordering::Relaxed);

@@ -261,6 +261,7 @@ fn replication_config(config: &NodeConfig) -> ReplicationConfig {
 /// Carries out what was held back until it was committed, on the selling runtime.
 async fn relay(shared: Arc<Shared>, mut settled: mpsc::UnboundedReceiver<Settled>) {
     while let Some(batch) = settled.recv().await {
+        shared.admission.batch_taken(!settled.is_empty(), shared.world.clock.monotonic_ms());
         for (ticket, index) in batch {
             shared.settle(ticket, index);
         }

@@ -41,6 +41,7 @@ impl Replicated {
             self.shared.feeds.commit(changes);
         }
         if !settled.is_empty() {
+            self.shared.admission.batch_waits(self.shared.world.clock.monotonic_ms());
             // The relay ends only after the replication.
             let _ = self.settle.send(settled);
         }

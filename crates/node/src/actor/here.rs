@@ -2,7 +2,8 @@
 //!
 //! A message to an actor costs more than some decisions: a box, a place in a queue, a wake-up and a turn of the runtime. With one selling
 //! thread the actor would decide on the same thread a moment later, so the caller takes the entity's state ([`crate::state_slot`]) and
-//! decides. With several threads the actors spread the work, and every input goes through a mailbox.
+//! decides. With several threads the actors spread the work, and every input goes through a mailbox. So it does when much waits for
+//! the one thread ([`crate::admission::Admission::may_decide_here`]).
 
 use std::cell::Cell;
 
@@ -31,7 +32,8 @@ impl Level {
         if shared.tasks.only() && shared.world.rng.u64() & 1 == 0 {
             return None;
         }
-        if outer == 0 && !Handle::try_current().is_ok_and(|here| here.id() == shared.tasks.selling.id()) {
+        let sells = || Handle::try_current().is_ok_and(|here| here.id() == shared.tasks.selling.id());
+        if outer == 0 && !(sells() && shared.admission.may_decide_here(shared.world.clock.monotonic_ms())) {
             return None;
         }
         DEPTH.set(outer + 1);

@@ -32,7 +32,7 @@ const AIM: f64 = 0.4;
 const FLOOR_WEIGHT: f64 = 0.5;
 /// … that is, where the limit is not above this.
 const FLOOR: f64 = 1.2 * LIMIT_MIN;
-/// Where actors take commands sooner than this on average, in milliseconds, no command queues for the processors. It was 1.3 ms
+/// Where commands are decided sooner than this on average, in milliseconds, no command queues for the processors. It was 1.3 ms
 /// and more when `boxoffice load overload` drove a node of one processor over its capacity, and below 0.1 ms at half of it.
 const QUEUE_MIN_MS: f64 = 1.0;
 /// A pause between two windows that is longer than this says nothing about the time in between, in milliseconds.
@@ -41,7 +41,7 @@ const SILENCE_MS: u64 = 1_000;
 /// What was seen in one window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
-    /// Commands that were taken by their actors, and how long all of them had waited.
+    /// Commands that were decided, and how long all of them had waited.
     pub(super) decided: u64,
     pub(super) waited_ms: u64,
     /// Commands that were answered, and how long all of them had stayed.

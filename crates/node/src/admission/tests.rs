@@ -265,3 +265,32 @@ fn checkouts_are_admitted_as_long_as_they_are_answered_within_a_second() {
     (0..9_000).for_each(|_| node.arrive(Some(Class::Checkout)));
     assert!(node.shed[Class::Checkout as usize] > 5_000, "{:?}", node.shed);
 }
+
+#[test]
+fn inputs_are_decided_where_they_come_only_while_the_thread_is_at_hand() {
+    let admission = Admission::new(OverloadSettings { target_ms: 50, ..OverloadSettings::default() }, 1_000);
+    assert!(admission.may_decide_here(1_000));
+    // The first of two batches waits for 9 ms, then for 10.
+    admission.batch_waits(1_000);
+    admission.batch_waits(1_008);
+    assert!(admission.may_decide_here(1_009));
+    assert!(!admission.may_decide_here(1_010));
+    admission.batch_taken(true, 1_010);
+    assert!(!admission.may_decide_here(1_010), "what is told now waits as long");
+    admission.batch_taken(false, 1_012);
+    assert!(admission.may_decide_here(1_012), "the second one was taken soon");
+    // A long wait counts for a while.
+    admission.batch_waits(2_000);
+    admission.batch_taken(false, 2_040);
+    assert!(!admission.may_decide_here(2_040 + WINDOW_MS));
+    assert!(admission.may_decide_here(2_041 + WINDOW_MS));
+}
+
+#[test]
+fn a_node_that_sheds_decides_nothing_where_it_comes() {
+    let mut node = Node::new(10);
+    node.load(3.0, Class::Begin, 2_000);
+    assert!(node.admission.is_shedding() && !node.admission.may_decide_here(node.now_ms));
+    node.load(0.2, Class::Begin, 3_000);
+    assert!(node.admission.may_decide_here(node.now_ms));
+}
