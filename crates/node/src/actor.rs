@@ -95,7 +95,7 @@ impl EntityActorState {
         EntityActorState { shared, current: None, turn: Turn::default(), held: VecDeque::new() }
     }
 
-    /// Decides on an input at once, for an entity for which no message waits.
+    /// Decides on an input at once, in the place of the entity's actor. No message waits for the entity.
     fn decide_here(shared: &Arc<Shared>, work: TakenEntity, input: Input<Caller>) {
         let mut decider = EntityActorState::new(Arc::clone(shared));
         decider.current = Some(work);

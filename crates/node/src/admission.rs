@@ -150,7 +150,7 @@ impl Admission {
         Ok(Pass { came_ms: now_ms, buys })
     }
 
-    /// A batch of commits waits for the only selling thread.
+    /// A batch of commits waits for the selling thread.
     pub(crate) fn batch_waits(&self, now_ms: u64) {
         let _ = self.batch_since_ms.compare_exchange(0, now_ms.max(1), Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -163,7 +163,7 @@ impl Admission {
         self.batch_at_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// How long what comes now waits for the only selling thread, as batches of commits did last or do now.
+    /// How long what comes now waits for the selling thread, as batches of commits did last or do now.
     fn thread_wait_ms(&self, now_ms: u64) -> u64 {
         let waits_ms = match self.batch_since_ms.load(Ordering::Relaxed) {
             0 => 0,

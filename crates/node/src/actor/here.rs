@@ -1,8 +1,10 @@
-//! When an input is decided where it comes, and not by the actor that its entity's mailbox belongs to.
+//! When an input is decided where it comes, instead of by the entity's actor.
 //!
-//! A message to an actor costs more than some decisions: a box, a place in a queue, a wake-up and a turn of the runtime. With one selling
-//! thread the actor would decide on the same thread a moment later, so the caller takes the entity's state ([`crate::state_slot`]) and
-//! decides. With several threads the actors spread the work, and every input goes through a mailbox. So it does when much waits for
+//! A message to an actor costs more than some decisions: a box, a place in a queue, a wake-up and a turn of the runtime. With one
+//! selling thread the actor would decide on the same thread a moment later. So the sender takes the entity's state
+//! ([`crate::state_slot`]) and decides.
+//!
+//! With several threads the actors spread the work, and every input goes through a mailbox. The same holds while much waits for
 //! the one thread ([`crate::admission::Admission::may_decide_here`]).
 
 use std::cell::Cell;
