@@ -128,7 +128,7 @@ impl<R> CartHost<R> {
         };
         match command {
             CartCommand::Get | CartCommand::Order | CartCommand::Audit => {
-                let outcome = read(stage.entity, id, &command);
+                let outcome = self.read(stage.entity, id, &command);
                 stage.turn.answer(from, outcome);
             }
             CartCommand::Paid { key, step, outcome } => {
@@ -342,6 +342,24 @@ impl<R> CartHost<R> {
         }
     }
 
+    /// What is acknowledged but not written yet counts: an order is not settling again after a checkout said that it is sold.
+    fn read(&self, entity: &Speculation, id: CartId, command: &CartCommand) -> Outcome {
+        let unknown = || entity.not_found();
+        let cart = entity.cart();
+        let answer = match command {
+            CartCommand::Get => Answer::Cart(cart.and_then(Cart::view).ok_or_else(unknown)?),
+            CartCommand::Audit => Answer::CartAudit(Box::new(cart.and_then(Cart::audit).ok_or_else(unknown)?)),
+            CartCommand::Order => {
+                let planted = planted::is("an order that settles again");
+                let settling = |cart: &Cart| if planted { cart.outbox().owes_sales() } else { !self.mail.sold(entity) };
+                let order = cart.and_then(|cart| cart.order_answer(settling(cart)));
+                order.ok_or_else(|| Refusal::NotFound(format_smolstr!("order {}", id.order())))?
+            }
+            other => panic!("{other:?} is no read"),
+        };
+        entity.ok(answer)
+    }
+
     /// The answer to a checkout and to its repeats. It follows from the decision and the sales, except for `settling`.
     fn checked_out(&self, entity: &Speculation, settling: bool) -> Outcome {
         let cart = entity.cart().expect("a done cart is kept");
@@ -528,19 +546,4 @@ fn changed(entity: &Speculation, request: Request) -> Outcome {
     let recalled = entity.cart().and_then(|cart| cart.recall(request));
     let Some(Ok(Recalled::Answer(answered))) = recalled else { panic!("a change is remembered") };
     Ok(*answered)
-}
-
-fn read(entity: &Speculation, id: CartId, command: &CartCommand) -> Outcome {
-    let unknown = || entity.not_found();
-    let cart = entity.cart();
-    let answer = match command {
-        CartCommand::Get => Answer::Cart(cart.and_then(Cart::view).ok_or_else(unknown)?),
-        CartCommand::Audit => Answer::CartAudit(Box::new(cart.and_then(Cart::audit).ok_or_else(unknown)?)),
-        CartCommand::Order => {
-            let order = cart.and_then(|cart| cart.order_answer(cart.outbox().owes_sales()));
-            order.ok_or_else(|| Refusal::NotFound(format_smolstr!("order {}", id.order())))?
-        }
-        other => panic!("{other:?} is no read"),
-    };
-    entity.ok(answer)
 }

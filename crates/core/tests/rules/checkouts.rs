@@ -120,6 +120,35 @@ fn a_checkout_is_certain_before_the_sessions_have_sold() {
     );
 }
 
+/// The purchase is still to be posted to the customer, so the cart has not written down that its sale is acknowledged.
+#[test]
+pub(crate) fn an_order_does_not_settle_again_after_its_checkout() {
+    check(
+        "hall aaaa
+         session s
+         a hold s 0.0 for ann
+         stop ann
+         a checkout
+         a order
+         go ann
+         a order
+         ann",
+        expect![[r#"
+            hall aaaa -> done
+            session s -> 4 free, 0 held, 0 sold, 0 blocked
+            a hold s 0.0 for ann -> line 1 s 0.0, until 1800.000
+                a...
+            stop ann
+            a checkout -> order of line 1 s 0.0, total 10.00
+                A...
+            a order -> order of line 1 s 0.0, total 10.00
+            go ann
+            a order -> order of line 1 s 0.0, total 10.00
+            ann -> [1 a 10.00]
+        "#]],
+    );
+}
+
 /// A repeated ask may be granted before the begin of the checkout is committed. If the leader is lost then, no node knows the
 /// attempt, so the gateway must not have been asked.
 #[test]

@@ -14,7 +14,7 @@ use boxoffice_core::{
     command::{CartCommand, Command, Expect, Payment, ProductCommand, ResourceCommand, SessionCommand, VenueCommand},
     event::{CustomerEvent, Event, ProductEvent, ResourceEvent, SessionEvent},
     host::{Effect, Host, Input, Turn},
-    id::{CartId, Entity, Request, RequestHash, hash64},
+    id::{CartId, Entity, OrderId, Request, RequestHash, hash64},
     payment::{GatewayCall, PaymentStatus, RefundStatus, VoidStatus},
     refusal::Refusal,
     rules::Rules,
@@ -93,6 +93,8 @@ pub(crate) struct Fixture {
     failed: BTreeMap<AskedChange, Refusal>,
     /// The expectations of buyers.
     expected: BTreeMap<Ticket, Expect>,
+    /// Orders that the present host has told to be sold.
+    sold: BTreeSet<OrderId>,
     watchers: Watchers,
     lifetimes: HoldLifetimes,
     /// The raise of the versions of each entity.
@@ -124,6 +126,7 @@ impl Fixture {
             granted: BTreeMap::new(),
             failed: BTreeMap::new(),
             expected: BTreeMap::new(),
+            sold: BTreeSet::new(),
             watchers: Watchers::default(),
             lifetimes: HoldLifetimes::default(),
             raised: BTreeMap::new(),
@@ -322,6 +325,10 @@ impl Fixture {
     }
 
     fn lose_clients(&mut self, entity: &Entity) {
+        // The next host of this cart knows only what is written.
+        if let Entity::Cart(cart) = entity {
+            self.sold.remove(&cart.order());
+        }
         // Clients that waited for this host get no answer.
         let here = |message: &&Message| message.to == *entity;
         for message in self.posted.iter().filter(here) {
@@ -529,6 +536,7 @@ impl Fixture {
             }
             self.lifetimes.answered(answered, self.distance_ms);
             self.check_order(ticket, &answered.answer);
+            self.check_settling(&answered.answer);
             if let Some(Some(asked)) = self.tickets.get(&ticket).cloned() {
                 self.check_own_versions(&asked.0, answered);
                 self.check_repeat(asked, answered.clone());
@@ -632,6 +640,16 @@ impl Fixture {
             _ => None,
         });
         assert_eq!(Some((payment, refunds.as_slice())), states, "the answer shows an uncommitted change");
+    }
+
+    /// A host that has told an order to be sold does not say later that it is settling.
+    fn check_settling(&mut self, answer: &Answer) {
+        let Answer::Order { order, settling, .. } = answer else { return };
+        if *settling {
+            assert!(!self.sold.contains(&order.id), "order {} settles again", order.id);
+        } else {
+            self.sold.insert(order.id);
+        }
     }
 
     /// Whether the client of this ticket will never get an answer.

@@ -406,7 +406,8 @@ impl RandomRun {
                 ttl_ms: Some(200 + self.rng.below(2_000)),
                 guest: self.rng.chance(30),
             },
-            1 => CartCommand::Get,
+            1 if self.rng.chance(50) => CartCommand::Get,
+            1 => CartCommand::Order,
             2 => CartCommand::Cancel,
             3..=5 => {
                 let (customer, expect) = (self.customer(), self.expect(buyer));
