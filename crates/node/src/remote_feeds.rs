@@ -160,10 +160,8 @@ impl RemoteFeeds {
 
     /// The node that was asked has not answered in time: the next one is.
     pub(crate) fn begin_elsewhere(&self, entity: &Entity) -> NoFeed {
-        let (node, asking) = match self.at.lock().get_mut(entity) {
-            Some(watch) => (watch.node, watch.asking.take()),
-            None => return self.begin(entity),
-        };
+        let asked = self.at.lock().get_mut(entity).map(|watch| (watch.node, watch.asking.take()));
+        let Some((node, asking)) = asked else { return self.begin(entity) };
         // Without it the answer is on its way through this node.
         let Some(asking) = asking else { return NoFeed::Pending };
         self.mark_silent(node);

@@ -30,6 +30,7 @@ mod portions;
 mod spectator;
 mod staff;
 mod stale_reads;
+mod stall;
 
 mod judge;
 mod leftovers;

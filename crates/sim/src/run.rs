@@ -34,6 +34,7 @@ use crate::{
     settings::Settings,
     spectator::Spectator,
     staff::{self, Staff},
+    stall::StallWatch,
     swarm::{Fault, Swarm},
     tally::Tally,
     trace::Trace,
@@ -108,13 +109,23 @@ pub fn run(settings: Settings) -> Result<Report, String> {
     panics::watch();
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
     let longest = Duration::from_secs(60 * settings.minutes) + Duration::from_millis(ALL_MS);
-    let all = AssertUnwindSafe(|| runtime.block_on(async { timeout(longest, simulate(settings)).await }));
+    let stall = StallWatch::start(settings.replay());
+    let all = AssertUnwindSafe(|| {
+        runtime.block_on(async {
+            tokio::select! {
+                biased;
+                report = timeout(longest, simulate(settings)) => report,
+                never = stall.beat() => match never {},
+            }
+        })
+    });
     let mut report = match catch_unwind(all) {
         Ok(Ok(report)) => report,
         Ok(Err(_)) => Report::broken(settings, "the run came to no end: a task waits for an answer for ever"),
         Err(_) => Report::broken(settings, "the run could not go on"),
     };
     drop(runtime);
+    drop(stall);
     report.violations.extend(panics::seen().into_iter().map(|panic| format!("panic: {panic}")));
     Ok(report)
 }

@@ -136,3 +136,12 @@ fn watchers_are_told_of_entries_that_the_store_has_already() {
     let report = run(settings).expect("it can be simulated");
     assert_eq!(report.violations, [""; 0]);
 }
+
+/// A watcher's request for another node came when no node was asked any more. The lock of the requests was held while the next
+/// one began, which needs it too.
+#[test]
+fn a_watch_begins_anew_without_a_lock() {
+    let settings = Settings { minutes: 4, nodes: 0, carts: 20, shards: 4, ..Settings::new(710_954) };
+    let report = run(settings).expect("it can be simulated");
+    assert_eq!(report.violations, [""; 0]);
+}
