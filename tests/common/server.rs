@@ -373,5 +373,7 @@ impl Drop for Server {
         let mut contained = output.lines().filter(|line| line.contains("a panic while deciding was contained"));
         // A contained panic fails the test, unless the test planted it.
         assert!(contained.all(|line| line.contains("planted:")), "a decision panicked:\n{output}");
+        // In builds with debug assertions the node's mutexes notice it.
+        assert!(!output.contains("cycle in mutex dependency graph"), "locks can deadlock:\n{output}");
     }
 }

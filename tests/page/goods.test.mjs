@@ -1,7 +1,7 @@
 // The shop, the days of a room, and the operators' view.
 
 import assert from 'node:assert/strict';
-import { call, go, inCart, nodes, pageTest, pay, reads, taken } from './lib.mjs';
+import { call, eventually, go, inCart, nodes, pageTest, pay, reads, taken } from './lib.mjs';
 
 pageTest('a product\'s stock is live on every node, and it is bought', async (people) => {
   const [one, other] = [await people.open(0, '#/shop'), await people.open(1, '#/shop')];
@@ -65,6 +65,9 @@ pageTest('the operators\' view shows three nodes, the shards and the rates', asy
 pageTest('the history of a seat shows its events and their carts', async (people) => {
   const token = await taken('page-history', [[3, 3]]);
   await call('cart.release', { token, line: 1 });
+  // The cart has answered. The session hears of it a moment later.
+  const free = async () => (await call('session.get', { id: 'page-history' })).counts.held === 0;
+  await eventually(free, 'the seat is free');
   await taken('page-history', [[3, 3]], 1);
   const page = await people.open(0, '#/operator/session/page-history');
   await page.selectOption('#seat-row', { label: 'Row D' });

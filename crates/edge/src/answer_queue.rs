@@ -1,8 +1,8 @@
 //! The node's answers for one connection.
 
 use boxoffice_node::api::{self, ReplySink};
-use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tracing_mutex::parkinglot::Mutex;
 
 /// Answers that wait for their connection. At most one for each submitted command, so their number is bounded.
 #[derive(Default)]

@@ -3,8 +3,8 @@
 
 use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
-use parking_lot::Mutex;
 use tokio::time::Instant;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::network::ClientNetwork;
 

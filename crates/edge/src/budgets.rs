@@ -23,9 +23,9 @@ use boxoffice_core::{
 };
 use boxoffice_node::api;
 use boxoffice_wire::{Op, Rejection};
-use parking_lot::Mutex;
 use smol_str::SmolStr;
 use tokio::time::Instant;
+use tracing_mutex::parkinglot::Mutex;
 
 pub(crate) use self::accounts::Owner;
 use self::accounts::{Accounts, amount_of};

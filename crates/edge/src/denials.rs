@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
 use tokio::time::{Duration, Instant};
+use tracing_mutex::parkinglot::Mutex;
 
 /// Log lines a minute.
 const LOGGED_MAX: u32 = 20;

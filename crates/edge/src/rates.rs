@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, sync::atomic::Ordering};
 
 use boxoffice_wire::status::Rates;
-use parking_lot::Mutex;
 use tokio::time::Instant;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::metrics::{Ended, Metrics};
 

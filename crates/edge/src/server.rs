@@ -11,7 +11,6 @@ use std::{
 use boxoffice_env::secret::Secret;
 use boxoffice_wire::customer::SECRET_BYTES_MIN;
 use hyper_util::service::TowerToHyperService;
-use parking_lot::Mutex;
 use socket2::SockRef;
 use tokio::{
     io::AsyncReadExt,
@@ -19,6 +18,7 @@ use tokio::{
     runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore, watch},
 };
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     Backend, EdgeConfig, EdgeError, Limits,

@@ -13,8 +13,8 @@ use std::{
 use boxoffice_core::id::Id;
 use boxoffice_env::secret::Secret;
 use boxoffice_wire::{Rejection, customer, status::NodeStatus};
-use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     Backend, EdgeConfig, Runtimes,

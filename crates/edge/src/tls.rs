@@ -6,13 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use parking_lot::{Mutex, RwLock};
 use rustls::{
     ServerConfig,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 use tokio_rustls::TlsAcceptor;
+use tracing_mutex::parkinglot::{Mutex, RwLock};
 
 /// The paths of the certificate and its key, both PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,9 +13,9 @@ use boxoffice_core::{
 };
 use boxoffice_node::api::{self, Failure, ReplySink, ReplyTo};
 use boxoffice_wire::encode::Verdict;
-use parking_lot::Mutex;
 use smol_str::SmolStr;
 use tokio::sync::oneshot;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{access::Access, denials::Denial, failures::fail_of, shared::Shared};
 

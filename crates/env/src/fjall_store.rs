@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
-use parking_lot::{RwLock, RwLockReadGuard};
+use tracing_mutex::parkinglot::{RwLock, RwLockReadGuard};
 
 use super::disk::{Disk, OpenMode};
 use super::os_disk::{OsDisk, is_out_of_descriptors, with_descriptor};

@@ -12,7 +12,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use tracing_mutex::parkinglot::Mutex;
 
 use super::disk::{Disk, DiskFile, DiskLock, OpenMode};
 
@@ -391,7 +391,7 @@ struct MemoryFile {
 }
 
 impl MemoryFile {
-    fn state(&self) -> io::Result<parking_lot::MutexGuard<'_, State>> {
+    fn state(&self) -> io::Result<tracing_mutex::parkinglot::MutexGuard<'_, State>> {
         let state = self.state.lock();
         if state.epoch != self.epoch {
             return Err(io::Error::other("this file was open before the power cut"));
@@ -399,7 +399,7 @@ impl MemoryFile {
         Ok(state)
     }
 
-    fn changing(&self) -> io::Result<parking_lot::MutexGuard<'_, State>> {
+    fn changing(&self) -> io::Result<tracing_mutex::parkinglot::MutexGuard<'_, State>> {
         if self.mode == OpenMode::Read {
             return Err(ErrorKind::PermissionDenied.into());
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use boxoffice_core::planted;
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
+use tracing_mutex::parkinglot::{Mutex, MutexGuard};
 
 use super::store::{KeyValue, Store, StoreError, StoreSettings, Stores};
 

@@ -4,8 +4,8 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use boxoffice_core::{answer::Purchase, id::Entity};
 use boxoffice_wire::{body::Resume, call::Since, encode, feed::Ended};
-use parking_lot::Mutex;
 use smol_str::SmolStr;
+use tracing_mutex::parkinglot::Mutex;
 
 use super::{
     Commit, FeedSource, FeedUpdate, InitialState, NoFeed, View, kinds,

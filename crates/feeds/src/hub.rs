@@ -12,8 +12,8 @@ use std::{
 use boxoffice_core::{answer::Purchase, id::Entity};
 use boxoffice_env::Clock;
 use boxoffice_wire::call::Since;
-use parking_lot::Mutex;
 use tokio::{sync::Notify, time::sleep};
+use tracing_mutex::parkinglot::Mutex;
 
 use super::{
     Commit, FeedSettings, FeedSource, InitialState, NoFeed, View,

@@ -6,4 +6,4 @@ pub(super) use std::sync::{
 };
 
 pub(super) use futures_util::task::AtomicWaker;
-pub(super) use parking_lot::Mutex;
+pub(super) use tracing_mutex::parkinglot::Mutex;

@@ -32,7 +32,7 @@ use boxoffice_wire::{
     reply::{Event, ServerFrame},
 };
 use bytes::Bytes;
-use parking_lot::Mutex;
+use tracing_mutex::parkinglot::Mutex;
 
 use super::{
     Commit, FeedEvent, FeedSettings, FeedSource, FeedUpdate, Feeds, InitialState, NoFeed, View, Watcher, Watching,

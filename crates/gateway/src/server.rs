@@ -23,13 +23,13 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
     task::JoinSet,
 };
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     ledger::{Effects, FaultRates, Ledger, LedgerView, Operation, Reply},

@@ -15,8 +15,8 @@ use std::{
 
 use boxoffice_env::{Clock, Lane, LinkStatus, Local, Net, NodeId, NotSent, PeerAddress, PeerInbox, Rng};
 use bytes::Bytes;
-use parking_lot::{Mutex, RwLock};
 use tokio::{net::TcpListener, runtime::Handle, sync::watch};
+use tracing_mutex::parkinglot::{Mutex, RwLock};
 
 mod config;
 mod counts;

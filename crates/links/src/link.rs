@@ -11,12 +11,12 @@ use std::{
 
 use boxoffice_env::{Lane, NodeId, PeerInbox};
 use bytes::Bytes;
-use parking_lot::Mutex;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::Notify,
     time::{sleep, timeout},
 };
+use tracing_mutex::parkinglot::Mutex;
 
 use super::{
     Inner,

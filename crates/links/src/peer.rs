@@ -4,9 +4,9 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use boxoffice_env::{Clock, Lane, LinkStatus, NodeId, NotSent, PeerInbox};
 use bytes::Bytes;
-use parking_lot::Mutex;
 use smol_str::SmolStr;
 use tokio::sync::watch;
+use tracing_mutex::parkinglot::Mutex;
 
 use super::{
     counts::TrafficCounts,

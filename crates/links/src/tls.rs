@@ -7,7 +7,6 @@ use std::{
 };
 
 use boxoffice_env::NodeId;
-use parking_lot::{Mutex, RwLock};
 use rustls::{
     ClientConfig, RootCertStore, ServerConfig,
     client::verify_server_name,
@@ -18,6 +17,7 @@ use rustls::{
 };
 use tokio::{io::split, net::TcpStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
+use tracing_mutex::parkinglot::{Mutex, RwLock};
 
 use super::{
     config::{PeerTls, PeersError},

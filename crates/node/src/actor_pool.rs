@@ -1,7 +1,7 @@
 //! Actors that serve no entity at the moment: starting one costs as much as ten messages.
 
-use parking_lot::Mutex;
 use ractor::ActorRef;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::shard_lead::Envelope;
 

@@ -19,7 +19,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
 };
 
-use parking_lot::Mutex;
+use tracing_mutex::parkinglot::Mutex;
 
 pub use self::class::Class;
 use self::{

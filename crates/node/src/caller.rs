@@ -13,9 +13,9 @@ use boxoffice_core::{
     planted,
 };
 use boxoffice_env::Clock;
-use parking_lot::Mutex;
 use rustc_hash::{FxHashSet, FxHasher};
 use smol_str::SmolStr;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     admission::{Admission, Pass},

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use boxoffice_env::Clock;
 use boxoffice_shard::{ClockReading, NodeId};
-use parking_lot::Mutex;
+use tracing_mutex::parkinglot::Mutex;
 
 /// A clock that is further off than this from the median of all is off, in milliseconds.
 const OFF_MS: i64 = 500;

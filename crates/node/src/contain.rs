@@ -16,7 +16,7 @@ use std::{
 
 use boxoffice_core::{host::Input, id::Entity};
 use boxoffice_shard::ShardId;
-use parking_lot::Mutex;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::leader_hint::LeaderInfo;
 

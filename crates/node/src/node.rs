@@ -15,11 +15,11 @@ use boxoffice_replication::{
 };
 use boxoffice_storage::identity::Identity;
 use boxoffice_wire::FirstCommand;
-use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
     sync::{Notify, mpsc},
 };
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     actor_pool::ActorPool,

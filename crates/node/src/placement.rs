@@ -25,8 +25,8 @@ use boxoffice_shard::{
 };
 use boxoffice_storage::identity::Identity;
 use boxoffice_wire::repr::rfc3339;
-use parking_lot::Mutex;
 use smol_str::SmolStr;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     api::{self, ReplySink, ReplyTo},

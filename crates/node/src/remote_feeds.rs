@@ -21,8 +21,8 @@ use boxoffice_env::{Lane, World};
 use boxoffice_feeds::{Commit, Feeds, InitialState, NoFeed};
 use boxoffice_replication::{replication::Replication, shard_state::WatchedEntities};
 use boxoffice_shard::{NodeId, ShardId};
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     pending_commit::PendingCommit,

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::atomic::Ordering};
 
 use boxoffice_replication::metrics as replication;
 use boxoffice_wire::status::Rates;
-use parking_lot::Mutex;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::metrics::Metrics;
 

@@ -18,10 +18,10 @@ use boxoffice_core::{
 use boxoffice_env::{Clock, NotSent};
 use boxoffice_replication::shard_state::{Leadership, ShardState};
 use boxoffice_shard::{NodeId, ReplicaId, ShardId, ring::shard_of};
-use parking_lot::Mutex;
 use ractor::ActorRef;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     admission::{Admission, Class, Pass},

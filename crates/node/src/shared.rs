@@ -70,7 +70,7 @@ pub(crate) struct Shared {
     /// Wakes the placement reconciler.
     pub(crate) placement_changed: tokio::sync::Notify,
     /// Shards led here that have reached the target configuration of this version.
-    pub(crate) reached: parking_lot::Mutex<std::collections::BTreeMap<u16, u64>>,
+    pub(crate) reached: tracing_mutex::parkinglot::Mutex<std::collections::BTreeMap<u16, u64>>,
     /// Spreads what is sent without knowing a leader.
     pub(crate) turn: AtomicU16,
     /// Why the node cannot go on, once it cannot.

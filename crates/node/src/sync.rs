@@ -3,4 +3,4 @@
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-pub(crate) use parking_lot::Mutex;
+pub(crate) use tracing_mutex::parkinglot::Mutex;

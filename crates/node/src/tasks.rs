@@ -6,8 +6,8 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use parking_lot::Mutex;
 use tokio::{runtime::Handle, task::AbortHandle};
+use tracing_mutex::parkinglot::Mutex;
 
 /// A gate before every task of a node. While it is shut none of them goes on, as if its process was stopped (SIGSTOP);
 /// time goes by meanwhile. Actors only do what they are told by tasks and callers: they end what they had been told.

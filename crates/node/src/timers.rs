@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use boxoffice_core::id::Entity;
-use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tracing_mutex::parkinglot::Mutex;
 
 /// Wake-ups within these milliseconds are one.
 pub(crate) const SLOT_MS: u64 = 10;

@@ -20,7 +20,7 @@ use boxoffice_storage::{
     log::LogWriter,
 };
 use bytes::Bytes;
-use parking_lot::MutexGuard;
+use tracing_mutex::parkinglot::MutexGuard;
 
 use crate::{
     checksums::{Checksum, ShardChecksums},

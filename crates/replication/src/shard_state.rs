@@ -7,7 +7,7 @@ use std::{
 
 use boxoffice_core::{id::Entity, state_map::StateMap, time::Timestamp};
 use boxoffice_shard::{Epoch, FollowerStatus, ReplicaId, ShardId, ShardTime};
-use parking_lot::Mutex;
+use tracing_mutex::parkinglot::Mutex;
 
 /// One shard as it is replicated here. Its replicator writes it, all others read it.
 pub struct ShardState {

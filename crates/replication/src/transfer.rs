@@ -20,8 +20,8 @@ use boxoffice_env::{Lane, World};
 use boxoffice_shard::{NodeId, ShardId};
 use boxoffice_storage::{history::HistoryStoreError, snapshot_files::SnapshotError};
 use bytes::Bytes;
-use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{owner::Ticket, replication::Replication};
 use incoming::Incoming;

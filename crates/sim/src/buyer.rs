@@ -12,7 +12,6 @@ use boxoffice_core::{
     seat::Seat,
     time::Timestamp,
 };
-use parking_lot::Mutex;
 use rand::{
     Rng,
     rngs::SmallRng,
@@ -20,6 +19,7 @@ use rand::{
 };
 use smol_str::SmolStr;
 use tokio::{sync::watch, time::sleep};
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     client_stub::{ClientStub, Ended},

@@ -13,12 +13,12 @@ use boxoffice_core::{
     refusal::Refusal,
 };
 use boxoffice_node::api::{self, Failure, ReplySink, ReplyTo};
-use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::{
     sync::{oneshot, watch},
     time::{sleep, timeout},
 };
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     gateway::Webhooks, machine::Machine, network::SimNetwork, oracle::Oracle, rng::around, shown::Times, trace::Trace,

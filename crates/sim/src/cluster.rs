@@ -7,9 +7,9 @@ use boxoffice_core::{
     cluster::{MemberState, Place, Replica},
     command::{ClusterCommand, Command, Machine as Described},
 };
-use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use tokio::time::sleep;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     client_stub::ClientStub,

@@ -13,8 +13,8 @@ use std::{
 use boxoffice_env::{
     Disk, DiskFile, DiskLock, MemoryDisk, MemoryStores, OpenMode, Store, StoreError, StoreSettings, Stores,
 };
-use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
+use tracing_mutex::parkinglot::Mutex;
 
 /// The smallest segment whose first half is certainly not its end.
 const ROTS_FROM: usize = 16 << 10;

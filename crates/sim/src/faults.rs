@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng, seq::SliceRandom};
 use tokio::time::sleep;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     client_stub::ClientStub,

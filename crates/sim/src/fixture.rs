@@ -20,8 +20,8 @@ use boxoffice_core::{
     seat::{Seat, SeatSet},
     time::Timestamp,
 };
-use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     client_stub::{ClientStub, Ended},

@@ -19,9 +19,9 @@ use boxoffice_core::{
     payment::{GatewayCall, GatewayOutcome, PaymentKey, PaymentStatus, PaymentStep, RefundStatus, VoidStatus},
 };
 use boxoffice_env::gateway::{Gateway, OnOutcome};
-use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::time::sleep;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     rng::{around, rng},

@@ -9,9 +9,9 @@ use boxoffice_core::{
     id::{CartId, Entity, OrderId},
     rules::Rules,
 };
-use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use tokio::time::sleep;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     buyer::CartTraces,

@@ -27,12 +27,12 @@ use boxoffice_storage::{
     identity::{ClusterId, Joining, draw_disk_id},
 };
 use boxoffice_wire::FirstCommand;
-use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng};
 use tokio::{
     runtime::Handle,
     time::{sleep, timeout},
 };
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     clock::{SimClock, Skew},

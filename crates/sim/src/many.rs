@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use parking_lot::Mutex;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     run::{Report, run},

@@ -13,9 +13,9 @@ use boxoffice_core::id::{CartId, Entity, HoldId, RequestHash};
 use boxoffice_env::{Lane, LinkStatus, Local, Net, NodeId, NotSent, PeerAddress, PeerAdmission, PeerHello, PeerInbox};
 use boxoffice_node::frame_info::{FrameInfo, frame_info};
 use bytes::Bytes;
-use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use tokio::{runtime::Handle, sync::Notify, time::sleep};
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     frame_capture,

@@ -7,9 +7,9 @@ use boxoffice_core::{
     cluster::MemberState,
     command::{ClusterCommand, Command},
 };
-use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 use tokio::{sync::watch, time::sleep};
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     client_stub::ClientStub,

@@ -1,8 +1,8 @@
 //! All random numbers of a run, drawn from its seed.
 
 use boxoffice_core::id::hash64;
-use parking_lot::Mutex;
 use rand::{Rng, RngCore, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
+use tracing_mutex::parkinglot::Mutex;
 
 /// A generator for one purpose, independent of all others.
 pub(crate) fn rng(seed: u64, purpose: &str, number: u64) -> SmallRng {

@@ -7,7 +7,6 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use tokio::{
     runtime::Builder,
@@ -15,6 +14,7 @@ use tokio::{
     task::JoinHandle,
     time::{sleep, timeout},
 };
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     buyer::{Buyer, CartTraces},

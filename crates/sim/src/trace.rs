@@ -1,7 +1,7 @@
 //! The trace: the hash of everything that happens in a run, in order. On demand it is printed.
 
-use parking_lot::Mutex;
 use tokio::time::Instant;
+use tracing_mutex::parkinglot::Mutex;
 
 /// The trace of a run.
 pub(crate) struct Trace {

@@ -8,7 +8,7 @@ use boxoffice_core::{
     time::Timestamp,
 };
 use boxoffice_wire::status::ShardStatus;
-use parking_lot::Mutex;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     clock::{BEGIN_MS, Skew},

@@ -14,8 +14,8 @@ use std::{
 use boxoffice_core::id::hash64;
 use boxoffice_env::{Disk, FileIdentity, OpenMode, World};
 use boxoffice_shard::NodeId;
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{fsync::Fsync, identity::DataDirectory};
 

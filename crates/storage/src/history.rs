@@ -32,8 +32,8 @@ use boxoffice_core::{id::Entity, planted, state_map::EvictionCandidate};
 use boxoffice_env::{KeyValue, Store, StoreError, StoreSettings, Stores};
 use boxoffice_shard::ShardId;
 use bytes::{BufMut, Bytes, BytesMut};
-use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
+use tracing_mutex::parkinglot::{Mutex, MutexGuard};
 
 use filter::Filter;
 pub use record::StoredEntity;

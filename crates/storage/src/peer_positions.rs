@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use boxoffice_core::packing;
 use boxoffice_env::{DurablePosition, PeerHello};
 use boxoffice_shard::NodeId;
-use parking_lot::Mutex;
+use tracing_mutex::parkinglot::Mutex;
 
 /// The file in the data directory.
 pub const FILE: &str = "neighbours";

@@ -14,8 +14,8 @@ use boxoffice_wire::{
     feed::{PurchasesSnapshot, Snapshot},
     reply::{Event, ServerFrame},
 };
-use parking_lot::Mutex;
 use tokio::time::Instant;
+use tracing_mutex::parkinglot::Mutex;
 
 use super::{
     super::{Commit, FeedEvent, FeedSource, FeedUpdate, Feeds, InitialState, NoFeed, View, Watcher, Watching},

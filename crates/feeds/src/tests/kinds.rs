@@ -19,8 +19,8 @@ use boxoffice_wire::{
     reply::{Event, RawEvent, ServerFrame},
 };
 use bytes::Bytes;
-use parking_lot::Mutex;
 use proptest::prelude::*;
+use tracing_mutex::parkinglot::Mutex;
 
 use super::{
     super::{Commit, DAYS_MAX, FeedSource, FeedUpdate, Feeds, InitialState, NoFeed, Watcher},

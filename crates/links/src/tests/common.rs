@@ -11,8 +11,8 @@ use boxoffice_env::{
     PeerRejection, secret::Secret,
 };
 use bytes::Bytes;
-use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{PeerConfig, PeersError, TcpNet};
 

@@ -11,8 +11,8 @@ use boxoffice_core::{
 };
 use boxoffice_shard::ShardId;
 use bytes::Bytes;
-use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::message::Message;
 

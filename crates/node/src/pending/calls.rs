@@ -9,9 +9,9 @@ use boxoffice_core::{
     refusal::Refusal,
 };
 use boxoffice_shard::{NodeId, ShardId};
-use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
+use tracing_mutex::parkinglot::{Mutex, MutexGuard};
 
 use super::doubt::{Doubt, Doubts, Path};
 use crate::{

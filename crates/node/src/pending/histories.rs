@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use boxoffice_env::{Lane, World};
 use boxoffice_shard::NodeId;
-use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::{
     history_query::{HistoryPart, HistoryQuery, NoHistory},

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use boxoffice_shard::{NodeId, ShardId};
 use bytes::Bytes;
-use parking_lot::Mutex;
+use tracing_mutex::parkinglot::Mutex;
 
 /// The most messages parked for one shard. Further ones are dropped and asked again.
 const PARKED_MAX: usize = 1_024;

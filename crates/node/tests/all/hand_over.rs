@@ -33,12 +33,12 @@ use boxoffice_node::{
 };
 use boxoffice_storage::identity::{ClusterId, Joining, draw_disk_id};
 use bytes::Bytes;
-use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
     sync::mpsc,
     time::{Instant, sleep, sleep_until, timeout},
 };
+use tracing_mutex::parkinglot::Mutex;
 
 /// The initial time of the simulated clock, in 2026.
 const BEGIN_MS: u64 = 1_790_000_000_000;

@@ -30,12 +30,12 @@ use boxoffice_node::{
     node::Node,
     tasks::Gate,
 };
-use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
     sync::mpsc,
     time::{Instant, sleep, timeout},
 };
+use tracing_mutex::parkinglot::Mutex;
 
 /// The initial time of the simulated clock, in 2026.
 const BEGIN_MS: u64 = 1_790_000_000_000;

@@ -22,7 +22,7 @@ use boxoffice_core::{id::Entity, planted};
 use boxoffice_shard::ShardId;
 use bytes::Bytes;
 use fastbloom::{AtomicBloomFilter, DefaultHasher};
-use parking_lot::Mutex;
+use tracing_mutex::parkinglot::Mutex;
 
 /// Layers. Each has room for [`GROWTH`] times as many entities as the one before, and is allocated when that one is
 /// full. All together have room for 11 million entities in 15 MB. Beyond that the last layer has more false positives,

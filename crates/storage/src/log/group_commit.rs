@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use boxoffice_core::planted;
-use parking_lot::{Mutex, MutexGuard};
+use tracing_mutex::parkinglot::{Mutex, MutexGuard};
 
 use super::{Headroom, Kind, LastEntry, Log, LogError};
 

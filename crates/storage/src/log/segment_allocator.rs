@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use boxoffice_env::{Disk, Rng, store::is_no_space};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use tracing_mutex::parkinglot::raw::{Condvar, Mutex, MutexGuard};
 
 use super::segment::{self, Segment};
 use super::{LogConfig, LogError};

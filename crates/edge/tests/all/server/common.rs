@@ -31,7 +31,6 @@ use boxoffice_wire::{
     hello::{Durability, Hello},
     status::{NodeAudit, NodeStatus, Rates},
 };
-use parking_lot::Mutex;
 use smol_str::SmolStr;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -40,6 +39,7 @@ use tokio::{
     sync::oneshot,
     task::JoinHandle,
 };
+use tracing_mutex::parkinglot::Mutex;
 
 pub(crate) use crate::server::client::{Client, Received, in_both, refused, request};
 use crate::server::theatre::Theatre;

@@ -7,7 +7,7 @@ use boxoffice_core::{
     id::{Entity, Id},
 };
 use boxoffice_feeds::{FeedSource, InitialState, NoFeed};
-use parking_lot::Mutex;
+use tracing_mutex::parkinglot::Mutex;
 
 use crate::server::common::{cart, opened};
 

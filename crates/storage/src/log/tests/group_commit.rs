@@ -6,7 +6,7 @@ use super::*;
 mod slow {
     use std::sync::mpsc::{Receiver, Sender};
 
-    use parking_lot::Mutex;
+    use tracing_mutex::parkinglot::Mutex;
 
     use super::*;
     use boxoffice_env::DiskLock;
@@ -99,8 +99,8 @@ fn appended_while_another_syncs(bug: Option<&'static str>) -> Records {
     let (begun, has_begun) = std::sync::mpsc::channel();
     let (let_go, may_end) = std::sync::mpsc::channel();
     let gate = slow::Gate {
-        begun: parking_lot::Mutex::new(begun),
-        may_end: parking_lot::Mutex::new(may_end),
+        begun: tracing_mutex::parkinglot::Mutex::new(begun),
+        may_end: tracing_mutex::parkinglot::Mutex::new(may_end),
         is_shut: false.into(),
     };
     let gate = Arc::new(gate);
