@@ -6,14 +6,16 @@
 
 use std::{
     fs,
+    os::unix::process::ExitStatusExt,
     path::PathBuf,
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
 use crate::common::{
-    self, Answer, Asked, Buyers, Encoding, Faults, Home, Record, Rng, Server, TIMEOUT, Theatre, eventually, flip, lose,
-    write_control, written_to,
+    self, Answer, Asked, Buyers, Encoding, Faults, Home, Record, Rng, Server, TIMEOUT, Theatre, eventually,
+    fixture::{product, stock_is},
+    flip, lose, write_control, written_to,
 };
 use serde_json::{Value, json};
 
@@ -44,6 +46,27 @@ async fn load(
     buyers.orders(orders).await;
     end(server);
     buyers.stop().await
+}
+
+/// Replication goes on without the thread, so other nodes would wait for this one for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_with_a_stuck_thread_ends() {
+    let home = Home::with_config("[threads]\nstuck_ms = 1_000\n");
+    let mut command = home.command();
+    command.env("BOXOFFICE_PLANTED_PANICS", "product/tar:command:stuck");
+    let server = Server::spawn(command).expect("it serves");
+    let port = server.port(Encoding::Json).await;
+    product(&port, "mug", 5, Value::Null).await;
+    let unanswered = tokio::spawn(async move { product(&port, "tar", 5, Value::Null).await });
+    let (status, stderr) = server.ended();
+    assert_eq!(status.signal(), Some(rustix::process::Signal::ABORT.as_raw()), "{stderr}");
+    assert!(stderr.contains("a thread for actors and buyers has been stuck in one task for 1s"), "{stderr}");
+    assert!(unanswered.await.is_err(), "its connection is gone");
+    let server = home.start();
+    let port = server.port(Encoding::Json).await;
+    stock_is(&port, "mug", [5, 0, 0]).await;
+    port.read("product.get", json!({"id": "tar"})).await.no(403, "no_such_product");
+    server.stop();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -105,6 +105,8 @@ pub struct Config {
     pub watching_threads: usize,
     /// Their niceness, 0 to 19.
     pub watching_nice: i32,
+    /// How long a thread of both may be stuck before the node ends. `None` is for ever.
+    pub stuck: Option<Duration>,
 }
 
 /// The operators' port.
@@ -235,6 +237,15 @@ impl Settings {
         })
     }
 
+    fn stuck(&self) -> Result<Option<Duration>, ConfigError> {
+        let (source, value) = self.find(|file| file.threads.stuck_ms.as_ref());
+        match *value.get_ref() {
+            0 => Ok(None),
+            ms if (1_000..=DAY_MS).contains(&ms) => Ok(Some(Duration::from_millis(ms))),
+            ms => Err(source.wrong(value, format!("threads.stuck_ms: {ms} is neither 0 nor within 1000 and {DAY_MS}"))),
+        }
+    }
+
     fn config(&self) -> Result<Config, ConfigError> {
         let (_, data_dir) = self.find(|file| file.node.data_dir.as_ref());
         let gateway = self.gateway()?;
@@ -290,6 +301,7 @@ impl Settings {
             selling_threads: self.within("threads.selling", (0, 1_024), |file| file.threads.selling.as_ref())?,
             watching_threads: self.within("threads.watching", (1, 1_024), |file| file.threads.watching.as_ref())?,
             watching_nice: self.within("threads.watching_nice", (0, 19), |file| file.threads.watching_nice.as_ref())?,
+            stuck: self.stuck()?,
         })
     }
 
@@ -495,6 +507,8 @@ mod tests {
         assert!(unknown.starts_with("line 5: unknown field `adress`"), "{unknown}");
         let range = refused("# mine\n[carts]\ngrace_ms = 0\n");
         assert_eq!(range, "line 3: carts.grace_ms: 0 is not within 1 and 86400000");
+        let stuck = refused("[threads]\nstuck_ms = 999\n");
+        assert_eq!(stuck, "line 2: threads.stuck_ms: 999 is neither 0 nor within 1000 and 86400000");
         let kind = refused("[node]\nshards = \"many\"\n");
         assert!(kind.starts_with("line 2: invalid type") && kind.contains("shards") || kind.contains("many"), "{kind}");
         let fsync = refused("[log]\nfsync = \"sometimes\"\n");

@@ -3,6 +3,7 @@
 mod membership;
 mod settings;
 mod signals;
+mod stuck;
 
 use std::{io::Write, net::SocketAddr, sync::Arc, thread, time::Duration};
 
@@ -19,6 +20,7 @@ use self::{
     membership::{become_member, world},
     settings::settings,
     signals::{Signals, Stop},
+    stuck::StuckWatch,
 };
 use crate::{
     args::Serve,
@@ -47,7 +49,11 @@ pub fn run(args: &Serve) -> Outcome {
     let selling = runtime_of("selling", selling_threads(config.selling_threads), 0)?;
     let watching = runtime_of("watching", config.watching_threads, config.watching_nice)?;
     let runtimes = Runtimes { selling: selling.handle().clone(), watching: watching.handle().clone() };
+    let watched = [("actors and buyers", selling.handle()), ("feeds and watchers", watching.handle())];
+    let stuck_watch = config.stuck.map(|limit| StuckWatch::start(&watched, limit)).transpose();
+    let stuck_watch = stuck_watch.map_err(|error| no_threads("looking at the others", &error))?;
     let outcome = selling.block_on(serve(config, (shares, limits), runtimes, args.until_input_ends));
+    drop(stuck_watch);
     watching.shutdown_background();
     selling.shutdown_background();
     outcome
@@ -120,7 +126,11 @@ fn runtime_of(name: &str, threads: usize, nice: i32) -> Result<runtime::Runtime,
         .on_thread_start(set_niceness)
         .enable_all()
         .build()
-        .map_err(|error| Failure::Node(format!("no threads for {name}: {error}; raise the limit of threads")))
+        .map_err(|error| no_threads(name, &error))
+}
+
+fn no_threads(name: &str, error: &std::io::Error) -> Failure {
+    Failure::Node(format!("no threads for {name}: {error}; raise the limit of threads"))
 }
 
 fn start_logging(filter: &str, json: bool) -> Outcome {

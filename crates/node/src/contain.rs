@@ -211,8 +211,8 @@ pub mod planted {
     /// Panics of those.
     static SPRUNG: AtomicU64 = AtomicU64::new(0);
 
-    /// From now on every decision of this entity on this kind of input panics; `product/p:command`, `…:ask` or `…:wake`.
-    /// The program takes them from its environment, separated by spaces.
+    /// From now on every decision of this entity on this kind of input panics; `product/p:command`, `…:ask` or `…:wake`. With
+    /// `:stuck` after it the thread stands still instead. The program takes them from its environment, separated by spaces.
     pub fn plant(what: &str) {
         *PLANTED.lock() = what.split_whitespace().map(str::to_owned).collect();
     }
@@ -232,7 +232,13 @@ pub mod planted {
         }
         let kind = super::kind_of(input);
         let spring = planted.contains(&format!("{entity}:{kind}"));
+        let is_stuck = planted.contains(&format!("{entity}:{kind}:stuck"));
         drop(planted);
+        if is_stuck {
+            loop {
+                std::thread::park();
+            }
+        }
         if spring {
             SPRUNG.fetch_add(1, Ordering::Relaxed);
             panic!("planted: {entity} decides a {kind}");

@@ -144,4 +144,5 @@ pub(super) struct ThreadSection {
     pub(super) replicating: Option<Spanned<usize>>,
     pub(super) watching: Option<Spanned<usize>>,
     pub(super) watching_nice: Option<Spanned<i32>>,
+    pub(super) stuck_ms: Option<Spanned<u64>>,
 }
