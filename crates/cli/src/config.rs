@@ -105,7 +105,7 @@ pub struct Config {
     pub watching_threads: usize,
     /// Their niceness, 0 to 19.
     pub watching_nice: i32,
-    /// How long a thread of both may be stuck before the node ends. `None` is for ever.
+    /// How long a thread of either runtime may be stuck before the node ends. `None` is for ever.
     pub stuck: Option<Duration>,
 }
 

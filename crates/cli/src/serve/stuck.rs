@@ -1,5 +1,5 @@
-//! Ends a node one of whose threads is stuck in a task: it waits for a lock that is never free, or loops. Replication has threads of its
-//! own, so such a node would go on leading its shards and answer nobody. When it has ended, other nodes take over.
+//! Ends a node if one of its threads is stuck in a task. The task waits for a lock that is never free, or loops. Replication has its own
+//! threads, so such a node would keep leading its shards without answering requests. When it has ended, other nodes take over.
 
 use std::{
     sync::mpsc::{self, RecvTimeoutError},

@@ -3,18 +3,20 @@
 //! The test controls every step: it delivers a message, commits a proposal, crashes a host, lets time pass. Every commit checks
 //! all promises.
 
+mod answers;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
 use boxoffice_core::{
-    answer::{Answer, Answered, At, Outcome},
+    answer::{Answered, At, Outcome},
     ask::{Ask, Reply},
-    command::{CartCommand, Command, Expect, Payment, ProductCommand, ResourceCommand, SessionCommand, VenueCommand},
-    event::{CustomerEvent, Event, ProductEvent, ResourceEvent, SessionEvent},
+    command::{CartCommand, Command, Expect, ProductCommand, ResourceCommand, SessionCommand, VenueCommand},
+    event::Event,
     host::{Effect, Host, Input, Turn},
-    id::{CartId, Entity, OrderId, Request, RequestHash, hash64},
+    id::{Entity, OrderId, Request, RequestHash, hash64},
     payment::{GatewayCall, PaymentStatus, RefundStatus, VoidStatus},
     refusal::Refusal,
     rules::Rules,
@@ -545,111 +547,6 @@ impl Fixture {
         assert!(!self.lost.contains(&ticket), "a client of a crashed host was answered");
         let before = self.answers.insert(ticket, outcome);
         assert!(before.is_none(), "ticket {ticket} was answered twice: {before:?}");
-    }
-
-    /// A failed payment is an outcome. Every repeat gets the same refusal.
-    fn check_failure(&mut self, ticket: Ticket, outcome: &Outcome) {
-        if let (Some(Expect { total: Some(total), .. }), Ok(Answered { answer: Answer::Order { order, .. }, .. })) =
-            (self.expected.get(&ticket), outcome)
-        {
-            assert_eq!(order.total, *total, "an order that its buyer did not expect");
-        }
-        let Some(Some(asked)) = self.tickets.get(&ticket).cloned() else { return };
-        if let Err(refusal) = outcome
-            && refusal.is_outcome()
-        {
-            let first = self.failed.entry(asked).or_insert_with(|| refusal.clone());
-            assert_eq!(first, refusal, "a failed payment got another refusal");
-        } else if let Some(failed) = self.failed.get(&asked) {
-            panic!("a failed payment ({failed}) got {outcome:?}");
-        }
-    }
-
-    /// P9: a repeat gets the first answer, with the versions of that time, but without log positions.
-    fn check_repeat(&mut self, asked: AskedChange, mut answered: Answered) {
-        answered.at.iter_mut().for_each(|at| at.position = 0);
-        if let Answer::Order { settling, .. } = &mut answered.answer {
-            // Only the acknowledgements of sales may change between an answer and its repeat. There may be more of them by now.
-            if *settling {
-                *settling = false;
-                let Some(first) = self.granted.get(&asked) else { return };
-                assert_eq!(answered.answer, first.answer, "a repeat got another answer");
-                let known = |at: &At| first.at.contains(at);
-                assert!(answered.at.iter().all(known), "a repeat was answered {answered:?} instead of {first:?}");
-                return;
-            }
-        }
-        let first = self.granted.entry(asked).or_insert_with(|| answered.clone());
-        assert!(*first == answered, "a repeat was answered {answered:?} instead of {first:?}");
-    }
-
-    /// The versions of inventories in an answer belong to this cart's own holds and sales, however often they were requested.
-    fn check_own_versions(&self, decided: &Entity, answered: &Answered) {
-        let Entity::Cart(cart) = decided else { return };
-        let asked = &answered.at[1..];
-        match &answered.answer {
-            Answer::Held(held) => {
-                let entities = held.lines.iter().map(|line| &line.entity);
-                assert!(entities.eq(asked.iter().map(|at| &at.entity)), "{answered:?}");
-                // For late lines the checkout only read the product.
-                let set_aside = held.lines.iter().zip(asked).filter(|(line, _)| !line.late);
-                set_aside.for_each(|(_, at)| assert_eq!(self.holder(at), Some(*cart), "{at:?} in {answered:?}"));
-            }
-            Answer::Order { .. } => {
-                asked.iter().for_each(|at| assert_eq!(self.holder(at), Some(*cart), "{at:?} in {answered:?}"));
-            }
-            _ => {}
-        }
-    }
-
-    /// The cart whose hold or sale made this version.
-    fn holder(&self, at: &At) -> Option<CartId> {
-        let mut events = self.log.iter().filter(|(entity, _)| *entity == at.entity).map(|(_, event)| event);
-        // Versions remembered before they were raised are reported unraised.
-        let raised = self.raised.get(&at.entity).copied().unwrap_or_default();
-        let version = if at.version > raised { at.version - raised } else { at.version };
-        let hold = match events.nth(version.checked_sub(1)? as usize)? {
-            Event::Session(SessionEvent::SeatsHeld { hold, .. } | SessionEvent::PlacesHeld { hold, .. })
-            | Event::Session(SessionEvent::SeatsSold { hold, .. } | SessionEvent::PlacesSold { hold, .. })
-            | Event::Product(ProductEvent::UnitsHeld { hold, .. } | ProductEvent::UnitsSold { hold, .. })
-            | Event::Resource(ResourceEvent::SlotHeld { hold, .. } | ResourceEvent::SlotSold { hold, .. })
-            | Event::Customer(CustomerEvent::QuotaHeld { hold, .. } | CustomerEvent::QuotaSold { hold, .. }) => hold,
-            _ => return None,
-        };
-        Some(hold.cart)
-    }
-
-    /// The answer of a checkout shows the order as it was decided, whenever it is sent. A read shows the committed state, and
-    /// nothing else (P14).
-    fn check_order(&self, ticket: Ticket, answer: &Answer) {
-        let Answer::Order { order, payment, refunds, .. } = answer else { return };
-        let decided = match &order.payment {
-            Payment::Gateway { .. } if order.total.amount > 0 => PaymentStatus::Authorized,
-            Payment::Gateway { .. } | Payment::Recorded { .. } => PaymentStatus::Recorded,
-        };
-        if matches!(self.tickets.get(&ticket), Some(Some(_))) {
-            assert_eq!(
-                (payment, refunds.as_slice()),
-                (&decided, &[][..]),
-                "the answer shows changes after the decision"
-            );
-            return;
-        }
-        let states = self.states.entities().find_map(|(_, state)| match &**state {
-            State::Cart(cart) if cart.order().is_some_and(|known| known.id == order.id) => cart.money(),
-            _ => None,
-        });
-        assert_eq!(Some((payment, refunds.as_slice())), states, "the answer shows an uncommitted change");
-    }
-
-    /// A host that has told an order to be sold does not say later that it is settling.
-    fn check_settling(&mut self, answer: &Answer) {
-        let Answer::Order { order, settling, .. } = answer else { return };
-        if *settling {
-            assert!(!self.sold.contains(&order.id), "order {} settles again", order.id);
-        } else {
-            self.sold.insert(order.id);
-        }
     }
 
     /// Whether the client of this ticket will never get an answer.
