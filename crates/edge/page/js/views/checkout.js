@@ -137,7 +137,8 @@ class CartView {
     this.note.clear();
     try {
       const order = await this.app.cart.checkout(body);
-      this.app.go(`#/order/${order.id}`);
+      // The feed may have told first. Then the order is shown already, and the buyer may have gone on from there.
+      if (location.hash === '#/cart') this.app.go(`#/order/${order.id}`);
     } catch (error) {
       // Another card while the first payment is not decided: that one may still buy.
       if (error.name2 === 'cart_not_active' && this.app.cart.isPaying()) error.name2 = 'payment_pending';
