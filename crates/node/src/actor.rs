@@ -401,7 +401,10 @@ impl EntityActorState {
                 return Returned::Lost;
             }
         };
-        let Loan { cart, host, turn: first, .. } = *loan;
+        let Loan { cart, host, turn: mut first, .. } = *loan;
+        if planted::is("a joint turn told before its commit") {
+            first.committed.drain(..).for_each(|effect| self.shared.carry_out(&cart, effect));
+        }
         if let Some(wake_at) = cart_turn.wake_at {
             self.shared.timers.arm(mono_ms + wake_at.0.saturating_sub(at.0), &cart);
         }

@@ -6,6 +6,7 @@ use boxoffice_core::{
     command::{CartCommand, Command},
     host::Input,
     id::{Entity, Request},
+    planted,
 };
 
 use super::{EntityActorState, actor_of, here::Level};
@@ -83,7 +84,7 @@ impl Shared {
         }
         let Some(actor) = actor_of(self, lead, &mut leader_state, entity) else { return Err(input) };
         // Nothing is sent while the lock is held: the entity decides in the order in which it is told.
-        if actor.under_way.has_no_messages()
+        if (actor.under_way.has_no_messages() || planted::is("an input decided before messages that wait"))
             && let Some(_level) = Level::enter(self)
             && let Some(assignment) = actor.slot.borrow_if(|assignment| matches!(assignment.health, Health::Healthy))
         {
@@ -107,7 +108,7 @@ impl Shared {
         }
         let Some(actor) = actor_of(self, lead, &mut leader_state, &loan.inventory) else { return Lent::Not(loan) };
         // Nothing is sent while the lock is held: what the inventory is told it is told in order.
-        if actor.under_way.has_no_messages()
+        if (actor.under_way.has_no_messages() || planted::is("an input decided before messages that wait"))
             && let Some(assignment) = actor.slot.borrow_if(|assignment| assignment.may_be_borrowed())
         {
             drop(leader_state);

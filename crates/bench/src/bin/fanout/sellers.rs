@@ -24,7 +24,8 @@ use tokio::task::JoinSet;
 
 use crate::{
     Failed, Options,
-    boxoffice::{Boxoffice, sessions, theatre},
+    boxoffice::{Boxoffice, Seller, sessions, theatre},
+    floor::Publish,
     turn::cpu,
     watchers::Watchers,
 };
@@ -41,14 +42,46 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// Seats of a purchase.
 const SEATS: u16 = 5;
 
-/// Who watch sessions in which nothing happens.
-const IDLE: u32 = 5_000;
+/// What is watched while seats are sold.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Watched {
+    /// Other sessions, in which nothing happens.
+    Idle,
+    /// Another session, with a steady rate of changes. The changes are made in the turns without watchers as well.
+    Steady,
+    /// One of the sessions that are sold. It changes about a hundred times a second.
+    Sold,
+}
 
-/// Sessions that these watch.
+/// Sessions of idle watchers.
 const IDLE_SESSIONS: u32 = 50;
 
-/// Who watch one of the sessions that seats are sold of: it changes about a hundred times a second.
-const ACTIVE: u32 = 1_000;
+/// Changes a second of the session with a steady rate.
+const STEADY_RATE: u32 = 20;
+
+/// Longer than any turn takes, in seconds.
+const STEADY_SECONDS: f64 = 600.0;
+
+impl Watched {
+    fn watchers(self) -> u32 {
+        match self {
+            Watched::Idle => 5_000,
+            Watched::Steady | Watched::Sold => 1_000,
+        }
+    }
+}
+
+impl fmt::Display for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.watchers();
+        match self {
+            Watched::Idle => write!(f, "{count} idle watchers on other sessions"),
+            Watched::Steady => write!(f, "{count} watchers of another session with {STEADY_RATE} changes a second"),
+            Watched::Sold => write!(f, "{count} watchers of one of the sessions that are sold"),
+        }
+    }
+}
 
 /// One turn.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -65,57 +98,68 @@ struct Pair {
     with: Sale,
 }
 
-/// What came of it.
+/// The pairs of one kind of watchers.
+#[derive(Clone, Debug, Serialize)]
+struct Pairs {
+    watched: Watched,
+    pairs: Vec<Pair>,
+    /// Frames that all watchers received a second, turn by turn.
+    deliveries_a_second: Vec<f64>,
+}
+
+/// The figures of all kinds of watchers.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Sellers {
     flows: u32,
-    idle: Vec<Pair>,
-    active: Vec<Pair>,
-    /// Frames that the active watchers received a second, turn by turn.
-    active_deliveries_a_second: Vec<f64>,
+    kinds: Vec<Pairs>,
 }
 
-/// Measures it: idle watchers first, then active ones.
+/// Measures each kind of watchers, one after the other.
 pub(crate) async fn measure(options: &Options, program: &Path) -> Result<Sellers, Failed> {
-    let boxoffice = Boxoffice::start(program, 1, IDLE).await?;
-    let quiet = theatre("quiet", IDLE_SESSIONS);
-    boxoffice.prepare(&quiet).await?;
-    let mut report =
-        Sellers { flows: options.flows, idle: Vec::new(), active: Vec::new(), active_deliveries_a_second: Vec::new() };
+    let boxoffice = Boxoffice::start(program, 1, Watched::Idle.watchers()).await?;
+    let (idle, steady) = (theatre("idle", IDLE_SESSIONS), theatre("steady", 1));
+    boxoffice.prepare(&idle).await?;
+    boxoffice.prepare(&steady).await?;
     let mut turns = Turns { boxoffice, flows: options.flows, number: 0 };
     // The first purchases of a process are slower.
     let house = turns.spread();
     turns.boxoffice.prepare(&house).await?;
     turns.sell(&house).await?;
-    for pair in 0..options.pairs {
-        let mut sales = [Sale::default(); 2];
-        for turn in 0..2 {
-            let with = (pair + turn) % 2 == 1;
-            let house = turns.spread();
-            turns.boxoffice.prepare(&house).await?;
-            let watching = if with { Some(turns.watchers(sessions(&quiet), IDLE).await?) } else { None };
-            sales[usize::from(with)] = turns.sell(&house).await?;
-            drop(watching);
+    let mut report = Sellers { flows: options.flows, kinds: Vec::new() };
+    for watched in [Watched::Idle, Watched::Steady, Watched::Sold] {
+        let mut changes = JoinSet::new();
+        if let Watched::Steady = watched {
+            let mut seller = Seller::new(&turns.boxoffice.addresses(), &steady).await?;
+            let publish = Publish { a_second: STEADY_RATE, seconds: STEADY_SECONDS };
+            changes.spawn(async move { seller.publish(publish).await.map(drop) });
         }
-        report.idle.push(Pair { without: sales[0], with: sales[1] });
-        eprintln!("pair {}/{}: {:?}", pair + 1, options.pairs, report.idle.last());
-    }
-    for pair in 0..options.pairs {
-        let mut sales = [Sale::default(); 2];
-        for turn in 0..2 {
-            let with = (pair + turn) % 2 == 1;
-            let house = turns.spread();
-            turns.boxoffice.prepare(&house).await?;
-            let hot = sessions(&house).into_iter().take(1).collect();
-            let mut watching = if with { Some(turns.watchers(hot, ACTIVE).await?) } else { None };
-            sales[usize::from(with)] = turns.sell(&house).await?;
-            if let Some(watching) = &mut watching {
-                let seconds = f64::from(options.flows) / sales[1].purchases_a_second;
-                report.active_deliveries_a_second.push(watching.stats(&[])?.deliveries() as f64 / seconds);
+        let mut kind = Pairs { watched, pairs: Vec::new(), deliveries_a_second: Vec::new() };
+        for pair in 0..options.pairs {
+            let mut sales = [Sale::default(); 2];
+            for turn in 0..2 {
+                let with = (pair + turn) % 2 == 1;
+                let house = turns.spread();
+                turns.boxoffice.prepare(&house).await?;
+                let sessions = match watched {
+                    Watched::Idle => sessions(&idle),
+                    Watched::Steady => sessions(&steady),
+                    Watched::Sold => sessions(&house).into_iter().take(1).collect(),
+                };
+                let mut watching = if with { Some(turns.watchers(sessions, watched.watchers()).await?) } else { None };
+                let sale = turns.sell(&house).await?;
+                if let Some(watching) = &mut watching {
+                    let seconds = f64::from(options.flows) / sale.purchases_a_second;
+                    kind.deliveries_a_second.push(watching.stats(&[])?.deliveries() as f64 / seconds);
+                }
+                sales[usize::from(with)] = sale;
             }
+            kind.pairs.push(Pair { without: sales[0], with: sales[1] });
+            eprintln!("pair {}/{} of {watched}: {:?}", pair + 1, options.pairs, kind.pairs.last());
         }
-        report.active.push(Pair { without: sales[0], with: sales[1] });
-        eprintln!("pair {}/{} with a hot session: {:?}", pair + 1, options.pairs, report.active.last());
+        if let Some(ended) = changes.try_join_next() {
+            ended??;
+        }
+        report.kinds.push(kind);
     }
     Ok(report)
 }
@@ -206,13 +250,10 @@ impl fmt::Display for Sellers {
         writeln!(f)?;
         writeln!(
             f,
-            "{} purchases of {SEATS} seats a turn, {CLIENTS} clients over {CONNECTIONS} connections, {} pairs of turns each.",
-            self.flows,
-            self.idle.len()
+            "{} purchases of {SEATS} seats a turn, {CLIENTS} clients over {CONNECTIONS} connections, pairs of turns.",
+            self.flows
         )?;
-        let idle = format!("{IDLE} idle watchers on other sessions");
-        let active = format!("{ACTIVE} watchers of one of the sessions that are sold");
-        for (what, pairs) in [(idle, &self.idle), (active, &self.active)] {
+        for Pairs { watched, pairs, deliveries_a_second } in &self.kinds {
             for (unit, figure) in [
                 ("purchases/s", (|sale| sale.purchases_a_second) as fn(&Sale) -> f64),
                 ("µs of the server's processor time a purchase", |sale| sale.cpu_us),
@@ -229,11 +270,12 @@ impl fmt::Display for Sellers {
                     .fold((f64::INFINITY, 0.0_f64), |(least, most), ratio| (least.min(*ratio), most.max(*ratio)));
                 writeln!(
                     f,
-                    "{what}: {with:.0} {unit}, without them {without:.0}; median ratio {ratio:.3} ({least:.3} to {most:.3})."
+                    "{watched}: {with:.0} {unit}, without them {without:.0}; median ratio {ratio:.3} ({least:.3} to {most:.3})."
                 )?;
             }
+            let deliveries = median(&mut deliveries_a_second.clone()).unwrap_or(f64::NAN);
+            writeln!(f, "{watched}: they received {deliveries:.0} frames a second.")?;
         }
-        let deliveries = median(&mut self.active_deliveries_a_second.clone()).unwrap_or(f64::NAN);
-        writeln!(f, "The active ones received {deliveries:.0} frames a second.")
+        Ok(())
     }
 }
