@@ -1,4 +1,4 @@
-//! A new file of the page is a reason to build again, where the page becomes a part of the program.
+//! Builds a release again after a change of the page, because the page is a part of that program.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

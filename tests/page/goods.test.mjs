@@ -65,7 +65,7 @@ pageTest('the operators\' view shows three nodes, the shards and the rates', asy
 pageTest('the history of a seat shows its events and their carts', async (people) => {
   const token = await taken('page-history', [[3, 3]]);
   await call('cart.release', { token, line: 1 });
-  // The cart has answered. The session hears of it a moment later.
+  // The cart has answered. The session learns of it a moment later.
   const free = async () => (await call('session.get', { id: 'page-history' })).counts.held === 0;
   await eventually(free, 'the seat is free');
   await taken('page-history', [[3, 3]], 1);

@@ -37,14 +37,14 @@ pageTest('a watch that ends before its answer does not end the next watch of the
     link.watch('session/page-sleep', { snapshot: () => window.heard.push('snapshot'), delta: () => window.heard.push('delta') });
   });
   await page.waitForFunction(() => window.heard.includes('snapshot'));
-  // What the first watch still sends has reached the node.
+  // Frames that the first watch still sends reach the node meanwhile.
   await pause(500);
   await taken('page-sleep', [[9, 11]]);
   await page.waitForFunction(() => window.heard.includes('delta'));
 });
 
 pageTest('the loser of a race sees the lost seats and the reason, and keeps the other picks', async (people) => {
-  // The loser presses before it hears of the winner's hold, however busy the machine is.
+  // The loser presses before it learns of the winner's hold, however busy the machine is.
   let sent;
   const winner = await people.open(0, '#/session/page-race');
   const loser = await people.open(2, '#/session/page-race', {}, async (page) => { sent = await frames(page); });

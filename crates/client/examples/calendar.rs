@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let weekly = Repeat { every: Every::Week(Vec::new()), interval: 1, until: Until::Count(10) };
     match client.resource_reserve(&room, &choir, mondays, Some(weekly), "with a piano").await {
         Ok(booked) => println!("booked {} times", booked.value.bookings.len()),
-        // All or nothing: the refusal names every conflict.
+        // All or nothing. The refusal names every conflict.
         Err(error) => println!("{error}: {:?}", error.refusal().map(|no| &no.conflicts)),
     }
 

@@ -22,7 +22,7 @@ pub(crate) struct BackOff {
 }
 
 impl BackOff {
-    /// Starts over: the connection has worked, since an answer arrived.
+    /// Starts over, because an answer has shown that the connection works.
     pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }

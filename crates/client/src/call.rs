@@ -151,7 +151,7 @@ impl Client {
         });
     }
 
-    /// What is in doubt of earlier calls with this request id.
+    /// The attempts in doubt of earlier calls with this request id.
     fn in_doubt(&self, request_id: Option<&SmolStr>) -> InDoubt {
         let Some(request_id) = request_id else { return InDoubt::None };
         let mut requests = self.connection.in_doubt.lock().expect("no thread panics while it holds the lock");

@@ -43,7 +43,7 @@ pub(crate) struct CallState<'a> {
     turn: usize,
     /// Attempts that may have been granted.
     attempts: InDoubtAttempts,
-    /// Why the last attempt failed that certainly was not granted.
+    /// The failure of the last attempt that certainly was not granted.
     last_fail: Fail,
     /// Refusals that were not final.
     refusals: u32,

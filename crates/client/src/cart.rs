@@ -19,8 +19,8 @@ use crate::{
     watch::Watch,
 };
 
-/// One buyer's cart. The client makes the cart's token. Keep the token to come back to the cart, and keep it secret: it
-/// is the only credential that the cart needs. To let someone else pay for a cart, give them its token.
+/// One buyer's cart. The client makes the cart's token. Keep the token to come back to the cart, and keep it secret, because
+/// it is the only credential that the cart needs. To let someone else pay for a cart, give them its token.
 #[derive(Clone, Debug)]
 pub struct Cart {
     client: Client,
@@ -30,7 +30,7 @@ pub struct Cart {
 }
 
 impl Cart {
-    /// A new cart in any shard. Sends nothing; the first hold opens the cart.
+    /// A new cart in any shard. Sends nothing. The first hold opens the cart.
     pub fn new(client: &Client) -> Cart {
         Cart::with_token(client, CartToken(random_u128()))
     }

@@ -213,7 +213,7 @@ impl Client {
     }
 
     /// `admin.history`: what happened to an entity, or to one seat of a session. Returns the newest page. With
-    /// `before`, the cursor of another page, it returns the page with what is older.
+    /// `before`, the cursor of another page, it returns the page with older events.
     pub async fn history(
         &self,
         entity: Entity,

@@ -29,7 +29,7 @@ use crate::{
     routes::Routes,
 };
 
-/// A connection to the box office that reconnects on its own. Cheap to clone; all clones share the connection.
+/// A connection to the box office that reconnects on its own. Cheap to clone, and all clones share the connection.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) connection: Arc<ConnectionHandle>,

@@ -3,8 +3,9 @@
 //! A node that answers `busy` says when to try again. Until then the client sends it no first commands. Afterwards half
 //! as many are under way as before, and each answer raises the limit a little (additive increase, multiplicative
 //! decrease). All clients together then send about as much as the node can take. The rest waits in the clients, where
-//! it costs the node nothing. Commands that continue something are not limited: the client sends checkouts and releases
-//! at once.
+//! it costs the node nothing.
+//!
+//! Commands that continue something are not limited. The client sends checkouts and releases at once.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -14,7 +15,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// The limit of one connection, as a function of what the node answers. The caller passes the time in.
+/// The limit of one connection, as a function of the node's answers. The caller passes the time in.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimit {
     max: f64,

@@ -19,7 +19,6 @@ impl std::fmt::Debug for AdminToken {
 /// the token is not written to logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CustomerCredentials {
-    /// The customer's id.
     pub id: Id,
     /// The customer's token. It is made from the server's customer secret ([`crate::customer_token`]).
     pub token: String,
@@ -63,7 +62,7 @@ pub struct ClientConfig {
     /// Requests that cannot reach their leader go through the client's own node, and so do watches. The client stops
     /// waiting for a leader from which nothing arrives for a third of a request's time.
     ///
-    /// Leave it off for a client that reaches its node through a tunnel or a proxy: there the addresses mean other
+    /// Leave it off for a client that reaches its node through a tunnel or a proxy, because there the addresses mean other
     /// machines.
     pub to_leaders: bool,
     /// Requests under way at once. Further requests wait in the client. May not exceed what the server allows one

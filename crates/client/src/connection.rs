@@ -56,7 +56,7 @@ impl ConnectionHandle {
         let (state_sender, state) = watch::channel(ConnectionState::Connecting(None));
         let is_local = Arc::new(AtomicBool::new(false));
         {
-            // The caller may be outside of any runtime; the connection's timers need one.
+            // The caller may be outside of any runtime, but the connection's timers need one.
             let _entered = runtime.enter();
             let (config, is_local) = (Arc::clone(&config), Arc::clone(&is_local));
             runtime.spawn(ConnectionTask::new(config, expected, outgoing_receiver, state_sender, is_local).run());

@@ -46,7 +46,7 @@ use crate::{
 /// Capacity of the channel from callers to the task. Callers wait while it is full.
 pub(crate) const SUBMIT_QUEUE: usize = 1_024;
 
-/// Requests that the task keeps until it may send them: there is no connection, or the maximum is under way.
+/// Requests that the task keeps while there is no connection, or while the maximum is under way.
 const QUEUED_MAX: usize = 1_024;
 
 /// Frames read in one wake-up before requests are sent, so that a flood of frames does not starve callers.
@@ -82,7 +82,7 @@ pub(crate) struct Outgoing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExpectedNode {
     pub(crate) node: u64,
-    /// The id of its cluster; empty if this client may not see it.
+    /// The id of its cluster. Empty if this client may not see it.
     pub(crate) cluster: SmolStr,
     /// Its address must not be loopback, link-local or unspecified.
     pub(crate) only_remote: bool,

@@ -104,7 +104,7 @@ pub struct CountsWatch {
     session_by_feed: FxHashMap<u64, Id>,
     counts: BTreeMap<Id, LiveCounts>,
     missing: BTreeSet<Id>,
-    /// Sessions to ask for again at `retry_at`: no node that answered had them, or their feeds have ended.
+    /// Sessions to ask for again at `retry_at`. No node that answered had them, or their feeds have ended.
     to_retry: BTreeSet<Id>,
     retry_at: Instant,
     /// Sessions to return from [`CountsWatch::next`] before the next frame is read.
@@ -210,7 +210,7 @@ impl CountsWatch {
 
     /// Asks for all sessions.
     async fn follow_all(&mut self) -> Result<(), Error> {
-        // Drops the old channel first, which gives up its feeds: a connection may not allow all feeds twice.
+        // Drops the old channel first, which gives up its feeds, because a connection may not allow all feeds twice.
         self.channel = None;
         let entities = self.sessions.iter().cloned().map(Entity::Session).collect();
         let (sink, source) = feed_channel_with_capacity(entities, WATCH_QUEUE + 2 * self.sessions.len());

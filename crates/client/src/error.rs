@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 /// The answer to a granted request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply<T> {
-    /// What the op returns.
+    /// The op's result.
     pub value: T,
     /// Versions of entities after the request, or at the request if it changed nothing. The entity that decided comes
     /// first, then the entities that it asked. Empty if there are none.
@@ -24,7 +24,7 @@ pub struct Reply<T> {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// The server refused the request. Nothing changed, unless the refusal says how a payment ended
-    /// ([`No::is_outcome`]). The refusal is final: no earlier attempt of the request can be granted any more.
+    /// ([`No::is_outcome`]). The refusal is final. No earlier attempt of the request can be granted any more.
     #[error("refused: {0}")]
     Refused(Box<No>),
     /// The request failed and did not happen. The exception is `internal`, after which the outcome is not known.

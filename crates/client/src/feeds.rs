@@ -25,7 +25,7 @@ pub(crate) enum FeedItem {
 /// The sending end of the channel to a watch.
 #[derive(Clone, Debug)]
 pub(crate) struct FeedSink {
-    /// What the watch follows.
+    /// The entities that the watch follows.
     entities: Arc<[Entity]>,
     frames: mpsc::Sender<FeedItem>,
     lost: Arc<AtomicBool>,
@@ -53,7 +53,7 @@ pub(crate) fn feed_channel_with_capacity(entities: Arc<[Entity]>, capacity: usiz
 impl FeedSink {
     fn send(&self, item: FeedItem) {
         if self.frames.try_send(item).is_err() {
-            // If the queue is full, the watch sees the flag once it has read what is queued. If the watch is gone, the
+            // If the queue is full, the watch sees the flag once it has read the queued frames. If the watch is gone, the
             // flag has no effect.
             self.lost.store(true, Ordering::Release);
         }
@@ -99,7 +99,7 @@ impl Feeds {
     }
 
     /// Removes the feeds that no watch follows any more, and returns them. The feeds of entities for which a watch is
-    /// pending stay: the server has one feed for whatever a connection watches twice, so the end of the first watch
+    /// pending stay. The server has one feed for an entity that a connection watches twice, so the end of the first watch
     /// would be the end of the second.
     pub(crate) fn take_abandoned<'a>(&mut self, pending: impl Iterator<Item = &'a FeedSink>) -> Vec<u64> {
         let mut abandoned = Vec::new();

@@ -45,7 +45,7 @@ impl InDoubt {
         };
     }
 
-    /// Whether a refusal of the last attempt over this connection is final: no earlier attempt can be granted any more.
+    /// Whether a refusal of the last attempt over this connection is final, so that no earlier attempt can be granted any more.
     pub(crate) fn is_settled_by(self, connection: ConnectionId) -> bool {
         match self {
             InDoubt::None => true,
@@ -64,7 +64,7 @@ pub(crate) struct InDoubtAttempts {
 }
 
 impl InDoubtAttempts {
-    /// Starts a call with what is in doubt of earlier calls.
+    /// Starts a call with the doubt that earlier calls left.
     pub(crate) fn after(earlier: InDoubt) -> InDoubtAttempts {
         InDoubtAttempts { in_doubt: earlier, added: false }
     }
@@ -109,7 +109,7 @@ impl InDoubtRequests {
         self.order.push_back((until, request_id));
     }
 
-    /// What is in doubt of earlier calls with this request id.
+    /// The attempts in doubt of earlier calls with this request id.
     pub(crate) fn get(&mut self, request_id: &SmolStr, now: Instant) -> InDoubt {
         while self.order.front().is_some_and(|(until, _)| *until <= now) {
             self.forget_oldest();

@@ -1,13 +1,13 @@
 //! The client library for programs that sell and buy seats, places, products and times of resources.
 //!
 //! A [`Client`] is one connection to a Boxoffice node or cluster. It has a typed method for each op of the protocol,
-//! keeps many requests under way at the same time, and reconnects on its own. A [`Cart`] is one buyer's cart: it holds
+//! keeps many requests under way at the same time, and reconnects on its own. A [`Cart`] is one buyer's cart. It holds
 //! seats and everything else that is for sale, and checks out.
 //!
 //! # Connect
 //!
 //! Give [`ClientConfig::new`] the addresses of one or more nodes, and pass the configuration to [`Client::connect`].
-//! Clone the client to use it in several tasks: all clones share the connection.
+//! Clone the client to use it in several tasks. All clones share the connection.
 //!
 //! ```no_run
 //! # async fn buy() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,7 +25,7 @@
 //!
 //! # Retries and request ids
 //!
-//! Every op fails with an [`Error`]. It tells refusals, which are final, from failures and unknown outcomes.
+//! Every op fails with an [`Error`]. It distinguishes refusals, which are final, from failures and unknown outcomes.
 //!
 //! Every request has a deadline. Until then the client retries a command with the same **request id** when a node is
 //! busy, draining or unreachable. A repeat of a command that succeeded gets the same answer and changes nothing, so no

@@ -207,7 +207,7 @@ impl LiveResource {
         self.bookings
     }
 
-    /// UTC days that changed with the last frame, as days since 1970-01-01. `None` after a snapshot: any day may have
+    /// UTC days that changed with the last frame, as days since 1970-01-01. `None` after a snapshot, since any day may have
     /// changed.
     pub fn days(&self) -> Option<&[u32]> {
         self.days.as_deref()

@@ -26,10 +26,10 @@ pub struct MapState {
     change: Change,
 }
 
-/// What changed with the last frame.
+/// The change by the last frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Any seat may have changed: the frame was a snapshot.
+    /// Any seat may have changed, because the frame was a snapshot.
     All,
     /// Only these seats changed.
     Seats {
@@ -90,7 +90,7 @@ impl MapState {
         (0..self.seats()).map(|index| self.state(index))
     }
 
-    /// What changed with the last frame.
+    /// The change by the last frame.
     pub fn change(&self) -> &Change {
         &self.change
     }

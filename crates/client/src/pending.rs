@@ -68,7 +68,7 @@ impl Pending {
         self.requests.values().map(|request| request.times_out_at(last_received)).min()
     }
 
-    /// Ends all requests: the connection is lost.
+    /// Ends all requests, because the connection is lost.
     pub(crate) fn connection_lost(&mut self) {
         self.requests.drain().for_each(|(_, request)| request.waiter.complete(AttemptOutcome::ConnectionLost));
     }

@@ -15,7 +15,6 @@ pub struct RetryCounts {
     pub unknown: u64,
     /// The node could not take the request yet: the shard has no leader, or the node does not know the leader.
     pub not_ready: u64,
-    /// The node is draining.
     pub draining: u64,
     /// The node was overloaded.
     pub busy: u64,

@@ -53,7 +53,7 @@ struct RoutesState {
     /// The newest map, updated by what answers said since then.
     map: ShardMap,
     received_at: Option<Instant>,
-    /// The cluster of the node that sent the map; empty if this client may not see it.
+    /// The cluster of the node that sent the map. Empty if this client may not see it.
     cluster: SmolStr,
     /// The node that sent the map was not at a local address. Addresses that are local to that node mean other machines
     /// here, so the client does not connect to them.
@@ -226,7 +226,7 @@ fn address_of(map: &ShardMap, node: u64) -> Option<String> {
     map.nodes.iter().find(|other| other.node == node).and_then(|node| plaintext_address(&node.client))
 }
 
-/// The host and port of an address. `None` if this library cannot connect to it: the library has no TLS.
+/// The host and port of an address. `None` if this library cannot connect to it, because it has no TLS.
 fn plaintext_address(address: &str) -> Option<String> {
     let address = address.strip_prefix("http://").unwrap_or(address);
     let has_port = address.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());

@@ -182,7 +182,7 @@ fn processor_time() -> Duration {
     Duration::from_nanos(times.split(' ').next().and_then(|ns| ns.parse().ok()).expect("a number"))
 }
 
-/// Asks as fast as answers come; how many were answered.
+/// Asks as fast as answers come. Returns how many were answered.
 async fn ask(address: std::net::SocketAddr, encoding: Encoding, under_way: u64, until: Instant) -> u64 {
     let mut request = format!("ws://{address}/v1/ws").into_client_request().expect("a request");
     let subprotocol = HeaderValue::from_static(encoding.subprotocol());
@@ -210,7 +210,7 @@ async fn ask(address: std::net::SocketAddr, encoding: Encoding, under_way: u64, 
     socket.flush().await.expect("sent");
     let mut answered = 0;
     while Instant::now() < until {
-        // All that is there, then as many again.
+        // Takes all answers that are there, then sends as many requests.
         let mut came = Some(socket.next().await.expect("an answer"));
         let mut owed = 0;
         while let Some(message) = came {

@@ -1,11 +1,11 @@
-// <boxoffice-map session="…" node="http://…">: a live seat map for pages of others. docs/reference/widget.md tells how it is used.
+// <boxoffice-map session="…" node="http://…">: a live seat map for other sites. docs/reference/widget.md describes its use.
 
 import { Connection } from './js/connection.js';
 import { SEAT_STATES } from './js/feeds.js';
 import { Plan } from './js/map/plan.js';
 import { SeatMap } from './js/map/seatmap.js';
 
-/** The colours, which a page may set otherwise on the element; light or dark as the page's `color-scheme` says. */
+/** The colours. A page may override them on the element. They are light or dark as the page's `color-scheme` says. */
 const LOOK = `
   :host {
     display: block; position: relative; height: 32rem; contain: content;
@@ -60,7 +60,7 @@ class BoxofficeMap extends HTMLElement {
     return this.map ? [...this.map.picked].map((seat) => this.told(seat)) : [];
   }
 
-  /** Nothing is picked any more: for after a hold. */
+  /** Unpicks all seats, for example after a hold. */
   clear() {
     this.map?.unpick();
   }
@@ -119,7 +119,7 @@ class BoxofficeMap extends HTMLElement {
     });
   }
 
-  /** A seat for the host page: `row` and `seat` are what `cart.hold_seats` wants. */
+  /** A seat for the host page: `row` and `seat` are those of `cart.hold_seats`. */
   told(index) {
     const [row, seat] = this.plan.seat(index);
     const { id, price } = this.plan.categories[this.plan.category[index]];

@@ -146,7 +146,7 @@ impl Access {
     /// Checks that the credentials are still valid.
     ///
     /// # Errors
-    /// Why they are not.
+    /// The reason why they are not valid.
     pub(crate) fn check(&mut self, shared: &Shared) -> Result<(), Ended> {
         match &mut self.shown {
             Shown::Nothing | Shown::Operator | Shown::Peer => Ok(()),
@@ -170,7 +170,7 @@ impl Access {
     /// Checks that the caller may use an op.
     ///
     /// # Errors
-    /// Why it may not.
+    /// The reason why it may not use it.
     pub(crate) fn may(&self, shared: &Shared, op: Op) -> Result<(), Denied> {
         // A machine that wants to join proves that it knows the nodes' secret. The node checks the proof itself.
         let is_open = op.is_open_to(self.roles) || (op == Op::AdminJoin && matches!(self.shown, Shown::Peer));
@@ -231,7 +231,7 @@ impl Access {
         self.roles.has(Role::Desk) || self.roles.has(Role::Report)
     }
 
-    /// Whether the caller is told the cluster's id and the program's version.
+    /// Whether the caller sees the cluster's id and the program's version.
     pub(crate) fn sees_the_cluster(&self) -> bool {
         self.sees_all() || matches!(self.shown, Shown::Peer)
     }

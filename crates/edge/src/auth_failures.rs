@@ -25,7 +25,7 @@ const NETWORKS_MAX: usize = 4_096;
 pub(crate) struct AuthFailures(Mutex<BTreeMap<ClientNetwork, (u32, Instant)>>);
 
 impl AuthFailures {
-    /// Counts a failure. Returns how long to delay its answer: a step for each earlier failure.
+    /// Counts a failure. Returns how long to delay its answer. The delay is a step for each earlier failure.
     pub(crate) fn note(&self, address: IpAddr, now: Instant, step: Duration) -> Duration {
         let mut known = self.0.lock();
         let is_recent = |last: &Instant| now.duration_since(*last) < FORGET_AFTER;

@@ -36,7 +36,7 @@ pub struct Member {
 
 /// The node, as the client port needs it. Tests have one of their own.
 pub trait Backend: Send + Sync + 'static {
-    /// Submits a command. `request` is the request id of a command that changes something. Never blocks: a command that
+    /// Submits a command. `request` is the request id of a command that changes something. Never blocks. A command that
     /// cannot be taken is answered busy.
     fn submit(&self, command: Command, request: Option<Request>, reply: ReplyTo);
 
@@ -95,7 +95,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Checks that the node can serve.
     ///
     /// # Errors
-    /// Why it cannot, in words.
+    /// The reason why it cannot, in words.
     fn ready(&self) -> Result<(), String>;
 
     /// The node's own counters as Prometheus text, without those of the client port.

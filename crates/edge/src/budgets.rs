@@ -1,10 +1,10 @@
 //! Budgets of strangers: connections, requests, carts, and what the carts hold, by network, customer and key. They are not
 //! replicated and do not survive a restart.
 //!
-//! Holds are limited twice: how much is held at the same time, and how much for how long. The second is a leaky bucket of
-//! seat-seconds. A hold is charged with its seats times its remaining life. It is charged more when its cart lives longer,
-//! and is credited the rest when it is released or bought. So a little for long costs as much as much for a moment, and a
-//! buyer who checks out soon pays hardly anything.
+//! Holds are limited twice: by how much is held at the same time, and by how much is held for how long. The second limit is a
+//! leaky bucket of seat-seconds. A hold is charged with its seats times its remaining life. It is charged more when its cart
+//! lives longer, and is credited the rest when it is released or bought. So a few seats for long cost as much as many for a
+//! moment, and a buyer who checks out soon pays hardly anything.
 
 mod accounts;
 
@@ -187,8 +187,8 @@ impl Budgets {
         OverBudget { budget, retry_after }
     }
 
-    /// Counts a connection of this network. Returns whether it is within the budget. One beyond it has a little while to show
-    /// a key.
+    /// Counts a connection of this network. Returns whether it is within the budget. A connection beyond it has a little
+    /// while to show a key.
     ///
     /// # Errors
     /// The network has twice as many connections as it may.
@@ -245,7 +245,7 @@ impl Budgets {
         Ok(())
     }
 
-    /// Charges a command with what it may come to hold, before it is submitted.
+    /// Charges a command with the amount that it may come to hold, before it is submitted.
     pub(crate) fn begin(&self, owners: &Owners, command: &Command, now: Instant) -> Result<Option<Charge>, OverBudget> {
         let Command::Cart(cart, command) = command else { return Ok(None) };
         if owners.is_empty() {
@@ -253,7 +253,7 @@ impl Budgets {
         }
         let amount = match command {
             CartCommand::Hold { lines, .. } => lines.iter().map(wanted).sum(),
-            // What the line already has is charged twice until the answer comes.
+            // The line's current amount is charged twice until the answer comes.
             CartCommand::SetQuantity { quantity, .. } => u64::from(*quantity),
             CartCommand::Open { .. }
             | CartCommand::Release { .. }

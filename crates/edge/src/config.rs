@@ -37,13 +37,10 @@ pub struct EdgeConfig {
     /// Pages that may connect besides the node's own, as `scheme://host[:port]`. A request without an `Origin` does not come
     /// from a page.
     pub origins: Vec<String>,
-    /// Limits of the node and of each connection.
     pub limits: Limits,
     /// Budgets of strangers.
     pub budgets: BudgetConfig,
-    /// Settings of the page.
     pub page: PageConfig,
-    /// TLS, proxies and public addresses.
     pub web: WebConfig,
 }
 
@@ -144,7 +141,7 @@ pub struct Limits {
     pub ping_every: Duration,
     /// How long the server waits for a pong.
     pub pong_timeout: Duration,
-    /// How long a client may read nothing of what is sent to it, over HTTP or WebSocket.
+    /// How long a client may read nothing while data is sent to it, over HTTP or WebSocket.
     pub stall_timeout: Duration,
     /// How long the last frames and the closing handshake may take.
     pub close_timeout: Duration,
@@ -183,31 +180,19 @@ impl Default for Limits {
 pub enum EdgeError {
     /// Another program uses the address.
     #[error("{address} is in use by another program: stop it, or listen on another port")]
-    Occupied {
-        /// The address.
-        address: SocketAddr,
-    },
+    Occupied { address: SocketAddr },
     /// The system does not allow it.
     #[error("not allowed to listen on {address}: ports below 1024 are for root; choose a higher one")]
-    NotAllowed {
-        /// The address.
-        address: SocketAddr,
-    },
+    NotAllowed { address: SocketAddr },
     /// The address does not belong to this machine.
     #[error("{address} is no address of this machine: listen on one that is, or on 127.0.0.1")]
-    NotHere {
-        /// The address.
-        address: SocketAddr,
-    },
+    NotHere { address: SocketAddr },
     /// Anyone could administer.
     #[error(
         "operators' port {address} can be reached from other machines and no admin token is set, so anyone could \
          administer: set `listen.admin_token`, or let `ops.listen` be on 127.0.0.1"
     )]
-    Unguarded {
-        /// The address.
-        address: SocketAddr,
-    },
+    Unguarded { address: SocketAddr },
     /// The admin token is empty.
     #[error("the admin token is empty: set one of at least 16 characters, or none and listen on 127.0.0.1")]
     EmptyToken,
@@ -216,12 +201,7 @@ pub enum EdgeError {
     ShortCustomerSecret,
     /// Another error.
     #[error("cannot listen on {address}: {source}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The system's error.
-        source: io::Error,
-    },
+    Listen { address: SocketAddr, source: io::Error },
 }
 
 impl EdgeError {

@@ -39,7 +39,7 @@ pub fn client_of_request(proxies: &Proxies, peer: IpAddr, values: &[&[u8]]) -> O
 /// A token's subject, roles, venues and end.
 ///
 /// # Errors
-/// Why the token is not valid.
+/// The reason why the token is not valid.
 pub fn token(keys: &TokenKeys, token: &str, now: Timestamp) -> Result<(Id, Roles, Vec<Id>, Timestamp), &'static str> {
     keys.read(token, now).map(|claims| (claims.subject, claims.roles, claims.venues, claims.expires_at))
 }

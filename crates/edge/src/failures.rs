@@ -1,4 +1,4 @@
-//! Failures of the node as clients are told them.
+//! Failures of the node as clients see them.
 
 use boxoffice_core::refusal::Refusal;
 use boxoffice_node::api::Failure;

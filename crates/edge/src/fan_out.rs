@@ -39,12 +39,10 @@ pub(crate) enum FanOutQuery {
     Audit,
     /// Asks every venue of a city for sessions.
     City(CitySearch),
-    /// Reads the history of an entity.
     History {
         entity: Entity,
         /// Only events of this seat.
         seat: Option<Seat>,
-        /// The maximum of entries.
         limit: u32,
         /// Only events before this version.
         before: Option<u64>,

@@ -31,7 +31,6 @@ pub(crate) struct Heads {
 /// The stream's position in a request.
 #[derive(Clone, Copy, Default)]
 enum Place {
-    /// In the head.
     #[default]
     Head,
     /// In the body, with this many bytes to come.

@@ -136,7 +136,7 @@ fn answer(
             (None, why) => (StatusCode::BAD_REQUEST, why.unwrap_or_default()).into_response(),
         };
         let headers = response.headers_mut();
-        // What follows an upgrade request was not checked as a head, so nothing may follow it.
+        // Bytes after an upgrade request were not checked as a head, so nothing may follow it.
         if ambiguity.is_some() || (is_upgrade && !headers.contains_key(header::UPGRADE)) {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }

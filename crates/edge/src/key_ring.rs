@@ -1,4 +1,4 @@
-//! The state of the cluster's keys, as this node last heard it. A request reads it without asking the node.
+//! The state of the cluster's keys, as this node last received it. A request reads it without asking the node.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},

@@ -20,7 +20,6 @@ pub enum Ended {
     Ok,
     /// Refused.
     No,
-    /// Failed.
     Fail,
 }
 
@@ -68,7 +67,7 @@ pub struct Metrics {
     pub feed_frames: AtomicU64,
     /// Webhooks of the payment gateway, by outcome ([`Ended`]).
     pub webhooks: [AtomicU64; 3],
-    /// Refusals that contradict themselves: they name nothing that is taken, or something that is free.
+    /// Refusals that contradict themselves, because they name nothing that is taken, or something that is free.
     pub refused_although_free: AtomicU64,
     /// Refusals of best seats although enough were free, because they were not adjacent or not accessible.
     pub refused_scattered: AtomicU64,

@@ -26,7 +26,7 @@ use crate::{
     title,
 };
 
-/// How often an audit is repeated at most, since a violation may be of a moment only.
+/// How often an audit is repeated at most, since a violation may last only a moment.
 const AUDIT_REPEATS_MAX: u32 = 20;
 /// How long the node waits before it repeats an audit.
 const AUDIT_REPEAT_AFTER: Duration = Duration::from_millis(100);
@@ -91,7 +91,7 @@ impl Backend for NodeHandle {
                 let counted = node.clone();
                 let counting = tokio::task::spawn_blocking(move || NodeHandle::audit(&counted));
                 let mut audit = counting.await.expect("counting does not panic");
-                // A violation that one of the audits did not find was true of a moment only.
+                // A violation that one of the audits did not find lasted only a moment.
                 if let Some(lasting) = &lasting {
                     audit.violations.retain(|violation| lasting.contains(violation));
                 }

@@ -1,4 +1,4 @@
-//! The page: its files, and what it needs to know about the node.
+//! The page: its files, and the facts about the node that it needs.
 //!
 //! The files are in `crates/edge/page` and a part of the program. A debug build reads them from there each time, so that
 //! they can be edited while it runs.

@@ -19,7 +19,6 @@ const REST_BYTES_MAX: usize = 4 * 1024;
 pub struct Proxies {
     /// Their addresses.
     pub networks: Vec<Network>,
-    /// How they tell the client's address.
     pub way: ProxyWay,
 }
 
@@ -239,7 +238,7 @@ mod tests {
         let mut v6 = [0; 36];
         v6[..16].copy_from_slice(&[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]);
         assert_eq!(proxied(1, 0x21, &v6), Some(ip("2001:db8::7")));
-        // The proxy's own request; a family without addresses; truncated addresses.
+        // The proxy's own request, a family without addresses, truncated addresses.
         for (command, family, rest) in [(0, 0x11, &v4[..]), (1, 0, &v4), (1, 0x11, &v4[..11]), (1, 0x21, &v6[..35])] {
             assert_eq!(proxied(command, family, rest), None);
         }

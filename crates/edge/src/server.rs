@@ -54,16 +54,16 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How often the counters are read.
 const READING_EVERY: Duration = Duration::from_secs(1);
 
-/// How often the state of the keys is updated. This long a key may still be used after this node has heard that it was
-/// revoked.
+/// How often the state of the keys is updated. A key may still be used for this long after this node has learned that it
+/// was revoked.
 const KEYS_EVERY: Duration = Duration::from_millis(200);
 
 /// The runtimes of connections.
 #[derive(Clone, Debug)]
 pub struct Runtimes {
-    /// Of connections that buy and sell.
+    /// For connections that buy and sell.
     pub selling: Handle,
-    /// Of connections that watch. A round of changes for thousands of them does not delay sales.
+    /// For connections that watch. A round of changes for thousands of them does not delay sales.
     pub watching: Handle,
 }
 

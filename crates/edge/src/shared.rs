@@ -205,7 +205,7 @@ impl ConnectionPermit {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Takes the connection out of the network's budget: it is not a stranger's, or has ended.
+    /// Takes the connection out of the network's budget, because it is not a stranger's, or has ended.
     pub(crate) fn exempt(&self) {
         self.is_over.store(false, Ordering::Relaxed);
         if let Some(address) = self.counted.lock().take() {
@@ -213,7 +213,7 @@ impl ConnectionPermit {
         }
     }
 
-    /// Sets the client's address of the connection, or of its next request, that a proxy has told.
+    /// Sets the client's address of the connection, or of its next request, that a proxy has reported.
     pub(crate) fn set_address(&self, client: IpAddr) {
         *self.address.lock() = client;
     }
@@ -266,7 +266,7 @@ pub(crate) async fn phase_after(mut phase: watch::Receiver<Phase>, known: Phase)
 
 /// Waits until connections are to end.
 pub(crate) async fn draining(mut phase: watch::Receiver<Phase>) {
-    // An error means the same: the port is gone.
+    // An error means that the port is gone, which is the same.
     let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
 }
 

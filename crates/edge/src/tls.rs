@@ -27,7 +27,6 @@ pub struct TlsFiles {
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {what}", .file.display())]
 pub struct TlsError {
-    /// The file.
     pub file: PathBuf,
     /// What is wrong with the file.
     pub what: String,

@@ -142,7 +142,7 @@ impl TokenKeys {
     /// The claims of a token that is valid at `now`.
     ///
     /// # Errors
-    /// Why the token is not valid, in words for the caller.
+    /// The reason why the token is not valid, in words for the caller.
     pub(crate) fn read(&self, token: &str, now: Timestamp) -> Result<Claims, &'static str> {
         let header = jsonwebtoken::decode_header(token).map_err(|_| "this is no token")?;
         let kid = header.kid.as_deref();

@@ -119,7 +119,7 @@ impl VenueCheck<'_> {
             | CartCommand::Settle { .. }
             | CartCommand::Order
             | CartCommand::Audit => self.lines_of(cart).await.map(drop),
-            // The cart's token opens it to its owner, who gives back or gives up what is there.
+            // The cart's token opens the cart to its owner, who may release what it holds.
             CartCommand::Open { .. }
             | CartCommand::Get
             | CartCommand::SetQuantity { .. }

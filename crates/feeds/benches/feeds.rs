@@ -126,7 +126,7 @@ async fn ours(watchers: usize, times: u64) -> Duration {
     .await
 }
 
-/// Every frame to every receiver. A slow one loses some and learns how many.
+/// Sends every frame to every receiver. A slow receiver loses frames and learns how many.
 async fn broadcasts(watchers: usize, times: u64) -> Duration {
     let (tell, _) = broadcast::channel::<Bytes>(256);
     let taken = Rc::new(Taken::default());
@@ -143,7 +143,7 @@ async fn broadcasts(watchers: usize, times: u64) -> Duration {
     rounds(times, &taken, |_| _ = tell.send(frame.clone())).await
 }
 
-/// Only the newest frame to every receiver.
+/// Gives every receiver only the newest frame.
 async fn newest(watchers: usize, times: u64) -> Duration {
     let (tell, told) = watch::channel(Bytes::new());
     let taken = Rc::new(Taken::default());

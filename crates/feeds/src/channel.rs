@@ -37,7 +37,6 @@ struct ChannelState {
     phase: Phase,
     /// The epoch of the next restart.
     epoch: u64,
-    /// The epoch of the published state.
     published_epoch: u64,
     /// The initial state was requested and has not come yet.
     pending: bool,
@@ -76,7 +75,6 @@ pub(super) struct Staleness {
 /// The result of a commit, or of the source's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PublishOutcome {
-    /// Nothing has changed.
     Nothing,
     /// Watchers have something to pull.
     Updated,
@@ -202,7 +200,7 @@ impl Channel {
             return PublishOutcome::Nothing;
         }
         let Phase::Open(publisher) = &mut state.phase else {
-            // The node that was asked is lost, so another one is.
+            // The node that was asked is lost, so another one is asked.
             return if state.pending { self.restart(&mut state, source) } else { PublishOutcome::Nothing };
         };
         let published = publisher.published();

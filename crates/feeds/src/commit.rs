@@ -19,13 +19,11 @@ pub(super) const PURCHASES_WAITING_MAX: usize = 1_024;
 /// A change of one entity by one pass of the replication thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commit {
-    /// The entity.
     pub entity: Entity,
     /// Its version before, or a customer's cursor.
     pub from: u64,
     /// Its version after, or a customer's cursor.
     pub to: u64,
-    /// The changed parts.
     pub update: FeedUpdate,
 }
 
@@ -39,13 +37,11 @@ pub enum FeedUpdate {
         /// Areas with their new counts.
         areas: Vec<AreaCounts>,
     },
-    /// The units of a product.
     Product(StockCounts),
     /// The bookings of a resource.
     Resource {
         /// UTC days with changed bookings, as days since 1970-01-01. `None` for more than [`DAYS_MAX`].
         days: Option<BTreeSet<u32>>,
-        /// The number of bookings.
         bookings: u64,
     },
     /// The whole cart.

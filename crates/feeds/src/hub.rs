@@ -29,7 +29,7 @@ const FAN_OUT_SLICE: usize = 64;
 /// Milliseconds before the restart of a feed is tried again.
 const RESTART_MS: u64 = 250;
 
-/// How long a node waits for a version that a watcher has and the node has not, in milliseconds of its waiting time. A
+/// How long a node waits for a version that a watcher has and the node lacks, in milliseconds of its waiting time. A
 /// connected replica lags less. The version was committed, so it comes, unless the cluster was restored from a backup.
 const AHEAD_MS: u64 = 60_000;
 
@@ -41,7 +41,6 @@ const AHEAD_STEP_MS: u64 = 1_000;
 pub(super) struct Hub {
     source: Arc<dyn FeedSource>,
     settings: FeedSettings,
-    /// The epoch of versions.
     epoch: AtomicU64,
     /// The epoch for the next round of the task.
     next_epoch: AtomicU64,
@@ -54,7 +53,7 @@ pub(super) struct Hub {
     fan_out: Mutex<VecDeque<Arc<Channel>>>,
     /// Some channels are stale.
     some_are_stale: AtomicBool,
-    /// Waiting time so far, in milliseconds. It only advances while a watcher has a version that this node has not.
+    /// Waiting time so far, in milliseconds. It only advances while a watcher has a version that this node lacks.
     waited_ms: AtomicU64,
     wake: Notify,
 }
@@ -297,8 +296,7 @@ impl Hub {
         self.wake.notify_one();
     }
 
-    /// Publishes commits: the first one after a pause at once, then once a tick. Answers of other nodes are published
-    /// at once.
+    /// Publishes commits, the first one after a pause at once, then once a tick. Answers of other nodes are published at once.
     pub(super) async fn run(&self) {
         let mut next_ms = self.now_ms();
         loop {

@@ -48,27 +48,17 @@ pub use watcher::{FeedEvent, Watcher, Watching};
 /// The state of an entity with which its feed begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InitialState {
-    /// A session's map.
     Session(MapView),
-    /// A product's units.
     Product {
-        /// Its version.
         version: u64,
-        /// Units by state.
         counts: StockCounts,
     },
-    /// A resource.
     Resource {
-        /// Its version.
         version: u64,
-        /// The number of bookings.
         bookings: u64,
     },
-    /// A cart.
     Cart {
-        /// Its version.
         version: u64,
-        /// The cart.
         cart: Box<CartView>,
     },
     /// A customer, possibly without purchases.
@@ -121,8 +111,7 @@ pub trait FeedSource: Send + Sync + 'static {
     /// Whether versions may exist that this node has not received yet.
     fn may_lag(&self, entity: &Entity) -> bool;
 
-    /// For how many milliseconds the node that hands in commits knows no leader of the entity's shard, and so no
-    /// commits.
+    /// For how many milliseconds the node that hands in commits knows no leader of the entity's shard, and so no commits.
     /// `None` with a leader. [`Feeds::leaders_changed`] reports changes.
     fn leaderless_ms(&self, _entity: &Entity) -> Option<u64> {
         None
@@ -132,7 +121,7 @@ pub trait FeedSource: Send + Sync + 'static {
     fn end(&self, entity: &Entity);
 
     /// Up to `limit` purchases of a customer after a cursor, by cursor. Empty only if there are none, or if they cannot
-    /// be read and the node is about to end. `None` if another node has them, then they go to
+    /// be read and the node is about to end. `None` if another node has them. Then they go to
     /// [`Feeds::purchases_page`].
     fn purchases(&self, customer: &Id, after: u64, limit: u32) -> Option<Vec<Purchase>>;
 }

@@ -49,7 +49,6 @@ pub enum FeedEvent {
     Refused {
         /// The connection's tag of the watch.
         tag: u64,
-        /// The reason.
         why: NoFeed,
     },
 }

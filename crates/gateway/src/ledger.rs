@@ -22,7 +22,6 @@ pub const CHARGES_MAX: usize = 1_000_000;
 pub enum ChargeState {
     /// Not decided yet.
     Pending,
-    /// The payment was declined.
     Declined,
     /// The amount is set aside.
     Authorized,
@@ -41,7 +40,6 @@ pub struct Charge {
     pub order: String,
     /// The client's payment token, which is also the charge's plan.
     pub source: SmolStr,
-    /// The state of the charge.
     pub state: ChargeState,
     /// The gateway's name for the charge, once it is authorized.
     pub reference: Option<SmolStr>,
@@ -101,7 +99,7 @@ impl Operation {
         }
     }
 
-    /// Whether this is a repeat of the other operation. The reference of a void is a hint: the node may have learned it
+    /// Whether this is a repeat of the other operation. The reference of a void is a hint. The node may have learned it
     /// after its first request, so a repeat may have it or not.
     fn is_repeat_of(&self, other: &Operation) -> bool {
         match (self, other) {
@@ -383,7 +381,7 @@ impl Ledger {
         })
     }
 
-    /// Checks that captures and refunds have in common, then the change itself.
+    /// Makes the checks that captures and refunds have in common, then the change itself.
     fn change(
         &mut self,
         body: &MoveBody,

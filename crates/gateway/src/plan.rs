@@ -29,7 +29,6 @@ pub enum MalformedBody {
 /// the order of the fields. All later requests get the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepPlan {
-    /// The final answer.
     pub verdict: Verdict,
     /// The number of requests that are answered 500, without doing the step.
     pub errors: u32,
@@ -39,7 +38,6 @@ pub struct StepPlan {
     pub timeouts: u32,
     /// The number of requests for which the step is done and the answer is malformed.
     pub malformed: u32,
-    /// The kind of malformed answer.
     pub malformed_body: MalformedBody,
     /// The delay of every answer, in milliseconds.
     pub delay_ms: u64,

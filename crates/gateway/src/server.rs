@@ -1,4 +1,4 @@
-//! The HTTP server. It answers each request as the charge's plan says, which may be with nothing at all.
+//! The HTTP server. It answers each request as the charge's plan says. That may be no answer at all.
 
 use std::{
     io,
@@ -55,7 +55,6 @@ pub struct Settings {
     pub api_key: Option<String>,
     /// The receiver of webhooks, which report late answers.
     pub webhook: Option<Webhook>,
-    /// Rates of faults for charges whose source is `ok`.
     pub rates: FaultRates,
     /// The delay of every answer, in milliseconds.
     pub delay_ms: u64,

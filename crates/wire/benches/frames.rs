@@ -1,4 +1,4 @@
-//! What a hold costs at the door: reading its frame, writing its answer.
+//! The cost of a hold at the client port: reading its frame, writing its answer.
 
 #[path = "../src/tests/common/mod.rs"]
 mod common;

@@ -29,7 +29,6 @@ const KEY_SECRET_MAX: usize = 128;
 /// A key as its owner shows it, `bok.NAME.SECRET`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShownKey<'a> {
-    /// The key's name.
     pub name: &'a str,
     /// The secret: letters, digits, `-` and `_`.
     pub secret: &'a str,

@@ -13,24 +13,18 @@ use crate::{Op, body, rejection::Rejection};
 /// The shape of the answer to a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
-    /// The default.
     #[default]
     Plain,
     /// A seat map in three numbers: 2 on sale, 1 locked, 0 sold or blocked.
     ThreeStates,
     /// A page. A full page has a cursor.
-    Page {
-        /// The maximum of entries.
-        limit: u32,
-    },
+    Page { limit: u32 },
 }
 
-/// What a request calls for.
+/// The call that a request makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// The client's hello.
     Hello(body::ClientHello),
-    /// A command for the core.
     Command(Command),
     /// `session.search` over a city, which asks all of its venues.
     SearchCity(CitySearch),
@@ -48,7 +42,6 @@ pub enum Call {
     },
     /// End a feed.
     Unwatch {
-        /// The feed's number.
         feed: u64,
     },
     /// Several commands. Each has its own answer, in their order. An invalid one is answered with its rejection.
@@ -59,7 +52,6 @@ pub enum Call {
     Shards,
     /// The audit of the whole node.
     AuditNode,
-    /// The history of an entity.
     History {
         /// A session, product, resource, cart or customer.
         entity: Entity,
@@ -84,7 +76,6 @@ pub enum Since {
 /// Sessions of all venues of a city, by start, then id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CitySearch {
-    /// The city.
     pub city: SmolStr,
     /// Only this title.
     pub title: Option<Id>,
@@ -109,12 +100,10 @@ impl CitySearch {
 /// One command of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// The op.
     pub op: Op,
     /// Its request id and hash, as in [`Request`](crate::Request).
     pub key: Option<RequestKey>,
     /// The shape of its ok answer.
     pub shape: Shape,
-    /// The command.
     pub command: Command,
 }

@@ -33,7 +33,6 @@ pub enum Verdict {
     No(Refusal),
     /// Refused before it reached an entity.
     Rejected(Rejection),
-    /// Failed.
     Fail(Fail),
 }
 

@@ -20,9 +20,7 @@ pub struct Envelope<'a> {
     pub rid: Option<Cow<'a, str>>,
     /// How long the client waits, in milliseconds.
     pub deadline_ms: Option<u64>,
-    /// The body's bytes, if there is one.
     pub body: Option<&'a [u8]>,
-    /// Unknown fields.
     pub(crate) unknown: Unknown,
 }
 

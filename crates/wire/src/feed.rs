@@ -216,7 +216,6 @@ shapes! {
 /// `{"notice":"draining","reconnect_ms":1500}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// The notice's name.
     pub name: SmolStr,
     /// When to reconnect, in milliseconds from now, jittered for each connection.
     pub reconnect_ms: Option<u64>,

@@ -24,7 +24,6 @@ pub struct Hello {
     pub minor: u32,
     /// The durability of each ok.
     pub durability: Durability,
-    /// The limits for clients.
     pub limits: Limits,
     /// The time of the server's clock.
     #[serde(with = "repr")]

@@ -62,7 +62,7 @@ pub mod payment;
 pub mod schema;
 pub mod webhook;
 
-// The samples in tests/common are the bench's as well, which names the crate.
+// The bench uses the samples in tests/common as well, and names the crate.
 #[cfg(test)]
 extern crate self as boxoffice_wire;
 #[cfg(test)]

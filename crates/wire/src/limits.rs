@@ -141,7 +141,7 @@ pub const SERIES_INTERVAL_MAX: u32 = boxoffice_core::calendar::INTERVAL_MAX as u
 /// The longest client name in a hello, in bytes.
 pub const CLIENT_NAME_BYTES_MAX: usize = 100;
 
-/// Prices of a session: one a category.
+/// The maximum of prices of a session, one for each category.
 pub const CATEGORIES_MAX: usize = 1_000;
 
 /// Close codes, and what a client does after them.
@@ -173,7 +173,7 @@ pub mod close {
     /// A message is too big (RFC 6455).
     pub const TOO_BIG: u16 = 1009;
 
-    /// What a client does after a close.
+    /// The client's action after a close.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Advice {
         /// Do not reconnect. It would end the same way.

@@ -32,9 +32,7 @@ pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// `-void` or `-refund-<number>` behind it are the steps that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepKey {
-    /// The attempt.
     pub attempt: PaymentKey,
-    /// The step.
     pub step: PaymentStep,
 }
 
@@ -172,15 +170,11 @@ pub fn call_body(call: &GatewayCall) -> (StepKey, Vec<u8>) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GatewayStatus {
-    /// The amount is authorized.
     Authorized,
     /// The payer's bank declined.
     Declined,
-    /// The money was captured.
     Captured,
-    /// The authorization was voided.
     Voided,
-    /// The money was refunded.
     Refunded,
     /// A capture, void or refund that will never succeed.
     Failed,
@@ -191,7 +185,6 @@ pub enum GatewayStatus {
 /// The answer of a gateway. A webhook has the same fields besides its id and key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatewayAnswer {
-    /// The state of the step.
     pub status: GatewayStatus,
     /// With `authorized`: the gateway's id of the authorization.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::{Encoding, limits::DEPTH_MAX};
 
-/// What is wrong with a frame, in words.
+/// The fault of a frame, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) String);
 

@@ -74,14 +74,12 @@ pub struct BatchItem<'a, B> {
     /// The request id of a change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rid: Option<Cow<'a, str>>,
-    /// The body.
     pub body: B,
 }
 
 /// The body of a batch.
 #[derive(Clone, Debug, Serialize)]
 pub struct Batch<'a, B> {
-    /// The items.
     pub items: Vec<BatchItem<'a, B>>,
 }
 
@@ -90,11 +88,9 @@ pub struct Batch<'a, B> {
 pub enum ServerFrame<'a> {
     /// The answer to the request with this id. Without an id if the server could not read it.
     Answer(Option<u64>, RawVerdict<'a>, Leader),
-    /// An event of a feed.
+    /// An event of the feed with this number.
     Feed(u64, RawEvent<'a>),
-    /// A notice.
     Notice(Notice),
-    /// The server's hello.
     Hello(Box<Hello>),
     /// A frame of a newer server, which the client ignores.
     Other,
@@ -109,20 +105,15 @@ pub struct Leader(pub Option<u64>);
 pub enum RawVerdict<'a> {
     /// Granted, with the body and the versions that it rests on.
     Ok(&'a [u8], Option<&'a [u8]>),
-    /// Refused.
     No(&'a [u8]),
-    /// Failed.
     Fail(&'a [u8]),
 }
 
 /// An event of a feed whose body has not been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawEvent<'a> {
-    /// A snapshot.
     Snapshot(&'a [u8]),
-    /// A delta.
     Delta(&'a [u8]),
-    /// The end.
     Ended(&'a [u8]),
     /// For how many milliseconds the feed may have been out of date. 0 means that it is up to date again.
     Stale(u64),
@@ -188,9 +179,7 @@ impl<'a> ServerFrame<'a> {
 pub enum Reply<T> {
     /// Granted, with the answer and the versions that it rests on.
     Ok(T, Vec<At>),
-    /// Refused.
     No(No),
-    /// Failed.
     Fail(Fail),
 }
 
@@ -226,11 +215,8 @@ impl RawVerdict<'_> {
 /// An event of a feed, of a session by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<S: SnapshotBody = Snapshot> {
-    /// A snapshot at a version.
     Snapshot(S),
-    /// A delta after a version.
     Delta(S::Delta),
-    /// The feed has ended.
     Ended(Ended),
     /// For how many milliseconds the feed may have been out of date. 0 means that it is up to date again.
     Stale(u64),
@@ -260,8 +246,8 @@ impl fmt::Display for No {
 }
 
 impl No {
-    /// Whether it says how a payment ended, as [`boxoffice_core::refusal::Refusal::is_outcome`]: a repeat gets the same
-    /// answer, and an earlier attempt cannot be granted any more.
+    /// Whether it says how a payment ended, as [`boxoffice_core::refusal::Refusal::is_outcome`]. A repeat gets the same answer,
+    /// and an earlier attempt cannot be granted any more.
     pub fn is_outcome(&self) -> bool {
         matches!(self.name.as_str(), "payment_declined" | "amount_mismatch")
     }

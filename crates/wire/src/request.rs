@@ -32,7 +32,6 @@ use crate::{
 pub struct Request {
     /// The client's number for it, to be echoed.
     pub id: u64,
-    /// What it asks for.
     pub op: Op,
     /// How long the client waits, in milliseconds. The default if it does not say.
     pub deadline_ms: u64,
@@ -40,7 +39,6 @@ pub struct Request {
     pub key: Option<RequestKey>,
     /// The shape of an ok answer.
     pub shape: Shape,
-    /// The call.
     pub call: Call,
 }
 
@@ -91,7 +89,6 @@ impl Request {
 pub struct Head<'a> {
     /// The client's number for it.
     pub id: u64,
-    /// What it asks for.
     pub op: Op,
     encoding: Encoding,
     envelope: Envelope<'a>,
@@ -100,7 +97,6 @@ pub struct Head<'a> {
 /// A first command that an overloaded node may refuse, as the head of its request shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstCommand {
-    /// A read.
     Read,
     /// Opens this cart, unless it exists.
     OpenCart {

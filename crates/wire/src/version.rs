@@ -15,7 +15,6 @@ pub const PROTOCOL_MINOR: u32 = 2;
 /// A field of a request that is newer than 1.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Added {
-    /// The op.
     pub op: Op,
     /// The path of names to the field, with `[]` after lists: `lines[].details`.
     pub field: &'static str,

@@ -37,7 +37,6 @@ pub struct WebhookEvent {
     pub id: Id,
     /// The attempt.
     pub key: PaymentKey,
-    /// The step.
     pub step: PaymentStep,
     /// The outcome, never unknown.
     pub outcome: GatewayOutcome,
@@ -46,10 +45,8 @@ pub struct WebhookEvent {
 /// Why a webhook is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WebhookRefusal {
-    /// There is no signature.
     #[error("the header Boxoffice-Signature is missing")]
     Missing,
-    /// The signature cannot be read.
     #[error("Boxoffice-Signature is not `t=<unix seconds>,v1=<64 hexadecimal digits>`")]
     Malformed,
     /// It was signed too long ago, or in the future.

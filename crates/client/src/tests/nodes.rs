@@ -36,7 +36,7 @@ async fn a_request_that_a_node_does_not_serve_goes_to_the_next_node() {
         let second = two.request().await;
         assert_eq!(second.key, first.key);
         two.fail(&second, FailKind::Unknown).await;
-        // After `unknown` the client asks the same node again: only a refusal from that node is final.
+        // After `unknown` the client asks the same node again, because only a refusal from that node is final.
         let third = two.request().await;
         assert_eq!(third.key, first.key);
         // After `busy` the client stays with the node, so as not to load another one.

@@ -174,7 +174,7 @@ async fn the_client_ends_abandoned_feeds_before_it_asks_for_another() {
     assert_eq!(second, (2, 2));
 }
 
-/// The server has one feed for whatever a connection watches twice.
+/// The server has one feed for an entity that a connection watches twice.
 #[tokio::test]
 async fn a_watch_that_was_dropped_before_its_answer_does_not_end_the_next_watch_of_its_session() {
     let server = Server::new(Encoding::MsgPack).await;

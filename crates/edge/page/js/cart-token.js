@@ -1,4 +1,4 @@
-// The token of a new cart: where the cart is to live, then 112 secret bits (docs/reference/protocol.md, Carts).
+// The token of a new cart: the cart's place, then 112 secret bits (docs/reference/protocol.md, Carts).
 
 import { hex } from './connection.js';
 
@@ -17,7 +17,7 @@ export function hashPrefix(kind, id) {
   return ((hash ^ (hash >> 33n)) >> 48n).toString(16).padStart(4, '0');
 }
 
-/** A token of a cart beside the first thing that this body of a hold wants. */
+/** A token of a cart in the shard of the first entity that this body of a hold wants. */
 export function tokenFor(body, secret = hex(SECRET_BYTES)) {
   const wanted = body.lines?.[0] ?? body;
   const kind = Object.keys(KINDS).find((each) => wanted[each]);

@@ -1,23 +1,23 @@
-// The cart of this device: its token, what is in it as its feed tells, and the commands that change it.
+// The cart of this device: its token, its contents as its feed shows them, and the commands that change it.
 
 import { tokenFor } from './cart-token.js';
 import { AT, newRid } from './connection.js';
 import { read, write } from './store.js';
 
-/** How long a command on a cart is repeated before the buyer is told that nothing is known. */
+/** How long a command on a cart is repeated before the page says that the outcome is unknown. */
 const COMMAND_WITHIN_MS = 20_000;
-/** The feed shows a change within this, or the answer alone is shown. */
+/** How long to wait for the feed to show a change. After that the page reads the cart. */
 const SHOWN_WITHIN_MS = 1_500;
-/** An answer that took longer says too little about clocks. */
+/** An answer that took longer is too imprecise to compare clocks. */
 const CLOCKS_WITHIN_MS = 2_000;
 
 export class Cart {
   constructor(link, say) {
     this.link = link;
     this.say = say;
-    /** {id, state, lines, total, deadline, …} as the server has it, or null: nothing held yet. */
+    /** {id, state, lines, total, deadline, …} as the server has it. Null if nothing is held yet. */
     this.current = null;
-    /** Lines that ran out, until something else is done. */
+    /** Lines that expired, until the next hold. */
     this.expired = null;
     /** A checkout whose outcome is not known: {token, said, body, rid}. */
     this.unsettled = null;
@@ -25,10 +25,10 @@ export class Cart {
     this.watching = null;
     this.version = 0;
     const kept = read('cart');
-    /** Made by the first hold, beside what it holds; null before. */
+    /** Made by the first hold, in the shard of what it holds. Null before. */
     this.token = kept?.token || null;
     this.id = kept?.id || null;
-    /** How far the clock of the cart's keeper is from this device's, where that is known; else the node's is taken. */
+    /** The difference between the clock of the cart's leader and this device's. If null, the node's clock is used. */
     this.offset = kept?.offset ?? null;
   }
 
@@ -36,14 +36,14 @@ export class Cart {
     write('cart', { token: this.token, id: this.id, offset: this.offset });
   }
 
-  /** Looks what has become of the cart this device had. */
+  /** Follows the cart that this device had. */
   async start() {
     addEventListener('storage', (event) => event.key === 'boxoffice.cart' && this.otherPage());
     this.link.on('hello', () => this.look());
     if (this.id) this.watch();
   }
 
-  /** After each reconnect: what the feed told before the connection broke may be old. */
+  /** Reads the cart after each reconnect, because the last state of its feed may be old. */
   async look() {
     if (!this.id) return;
     const { token } = this;
@@ -94,7 +94,7 @@ export class Cart {
     return this.lines.reduce((sum, line) => sum + (line.seats?.length ?? line.quantity ?? 1), 0);
   }
 
-  /** Milliseconds until what is held is given back; null if nothing is. */
+  /** Milliseconds until the held lines are released. Null if nothing is held. */
   remaining() {
     if (!this.current || this.lines.length === 0 || !this.current.deadline) return null;
     const now = this.offset === null ? this.link.now() : Date.now() + this.offset;
@@ -138,31 +138,31 @@ export class Cart {
     return this.change('cart.set_quantity', { line, quantity });
   }
 
-  /** Gives a line back, or some of its seats. */
+  /** Releases a line, or some of its seats. */
   release(line, seats) {
     return this.change('cart.release', { line, seats });
   }
 
-  /** Gives everything back. */
+  /** Releases everything and ends the cart. */
   async cancel() {
     await this.command('cart.cancel', {});
     this.forget();
   }
 
-  /** Whether the clock can be started anew without changing what is held. */
+  /** Whether the hold time can be restarted without changing the lines. */
   canKeep() {
     return this.lines.some((line) => line.quantity);
   }
 
-  /** Starts the clock anew: setting a line to what it has counts as use. */
+  /** Restarts the hold time. Setting a line to its own quantity counts as use. */
   keep() {
     const line = this.lines.find((each) => each.quantity);
     return this.setQuantity(line.line, line.quantity);
   }
 
   /**
-   * Pays: the order, or a refusal. Only what the page shows is bought. While the outcome of one checkout is not known, the
-   * same card again is the same request; another card is another request.
+   * Pays. Returns the order, or throws a refusal. Only what the page shows is bought. While the outcome of one checkout is not
+   * known, a repeat with the same card is the same request, and another card is another request.
    */
   async checkout(body) {
     const { token } = this;
@@ -185,7 +185,7 @@ export class Cart {
     }
   }
 
-  /** The body of a checkout of what is shown: the lines, and what was paid elsewhere. */
+  /** The body of a checkout of the shown lines, with their version and the amount that was paid elsewhere. */
   expecting(body) {
     const { lines_version: lines, total } = this.current || {};
     const recorded = body.payment.recorded && total ? { recorded: { ...body.payment.recorded, amount: total } } : {};
@@ -197,7 +197,7 @@ export class Cart {
     return this.current?.state === 'checking_out';
   }
 
-  /** The token is kept before it is sent: a page that is loaded anew meanwhile goes on with this cart. */
+  /** Stores the token before it is sent, so that a page that is reloaded meanwhile continues with this cart. */
   begin(body) {
     if (this.token) return;
     // Another page of this browser may have begun a cart just now.
@@ -216,7 +216,7 @@ export class Cart {
     try {
       ok = await this.command(op, body);
     } catch (error) {
-      // The cart of this device is over (expired, or paid in another page): another one begins.
+      // The cart of this device is over (expired, or paid in another page), so another one begins.
       if ((error.name2 !== 'cart_expired' && error.name2 !== 'cart_not_active') || this.isPaying()) throw error;
       this.forget();
       this.begin(body);
@@ -231,7 +231,7 @@ export class Cart {
     return ok;
   }
 
-  /** The cart was opened between these times: deadlines are by the clock that says when. */
+  /** Compares the clocks. The cart was opened between these times, by the clock that its deadlines use. */
   compareClocks(asked, answered) {
     if (!this.current?.opened_at || answered - asked > CLOCKS_WITHIN_MS) return;
     this.offset = Date.parse(this.current.opened_at) - (asked + answered) / 2;
@@ -249,7 +249,7 @@ export class Cart {
     return this.link.request(op, { token: this.token, ...body }, { rid, deadline: COMMAND_WITHIN_MS });
   }
 
-  /** Waits until the feed shows what an answer told. */
+  /** Waits until the feed shows the version of an answer. */
   shown(ok) {
     const version = versionIn(ok);
     if (version === 0 || (this.current && this.version >= version)) return Promise.resolve();
@@ -264,7 +264,7 @@ export class Cart {
     });
   }
 
-  // What is told of it
+  // Its feed
 
   watch() {
     if (this.watching) return;
@@ -289,7 +289,7 @@ export class Cart {
     if (cart.state === 'done' || cart.state === 'canceled') {
       this.forget();
       if (cart.state === 'done') this.emit('done', cart);
-      // The view that waits for the checkout shows it.
+      // The view that waits for the checkout shows the decline itself.
       else if (cart.ended?.why === 'declined' && !this.paying) {
         this.say('The payment was declined, and what you held is free again.', 'bad');
       }
@@ -310,11 +310,11 @@ export class Cart {
       }
       return;
     }
-    // Its last state came before this, and was dealt with; or nothing of it is left.
+    // Its last state was handled before, or the cart no longer exists.
     this.forget();
   }
 
-  /** The cart is over: the next hold begins another one, or another page has begun it. */
+  /** Forgets the cart. The next hold begins another one, or another page has begun it. */
   forget(token = null, id = null) {
     this.watching?.stop();
     this.watching = null;

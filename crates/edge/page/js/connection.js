@@ -1,7 +1,7 @@
-// The connection to a cluster: one WebSocket to one of its nodes, moved to another node when that one goes away.
+// The connection to a cluster: one WebSocket to one of its nodes. It moves to another node when that one goes away.
 //
-// `request` gives an answer whatever happens to the connection meanwhile: what was not answered is asked again, commands
-// under the `rid` they had, until the deadline. Feeds (feeds.js) go on where they were.
+// `request` returns an answer even if the connection breaks meanwhile. Unanswered requests are sent again until the deadline,
+// commands under the same `rid`. Feeds (feeds.js) resume.
 
 import { Feeds } from './feeds.js';
 
@@ -14,13 +14,13 @@ const BACKOFF_MAX_MS = 20_000;
 /** After this silence the page asks whether the node is there. Pages do not see the pings of WebSockets. */
 const QUIET_MS = 12_000;
 const PONG_WITHIN_MS = 3_000;
-/** A node that was lost is not tried again for so long while there are others. */
+/** How long a lost node is not tried again while there are others. */
 const AVOID_MS = 15_000;
 const WATCH_EVERY_MS = 1_000;
-/** Without a connection for so long, the page says which doors do not answer. */
+/** After this time without a connection, the page names the hosts that do not answer. */
 const SAY_AFTER_MS = 5_000;
 
-/** While a refusal is not the last word, the wait before the next repeat doubles up to this. */
+/** The longest wait before the next repeat while a refusal is not final. The wait doubles up to this. */
 const REFUSED_AGAIN_MAX_MS = 2_000;
 
 /** Refusals that say how a payment ended, or that it is not known yet. They are shown even if an earlier attempt may be granted. */
@@ -29,16 +29,16 @@ const OUTCOMES = new Set(['payment_declined', 'amount_mismatch', 'payment_pendin
 /** Failures after which the same request is made again. */
 const AGAIN = new Set(['busy', 'not_ready', 'draining', 'unknown', 'in_progress']);
 
-/** Close codes: what was shown does not fit, or not any more. */
+/** Close codes for credentials that are invalid or have expired. */
 const UNAUTHENTICATED = 4001;
 const TOKEN_EXPIRED = 4101;
 
-/** Of attempts in doubt: no connection can bring the last word. */
+/** Marks attempts in doubt for which no connection can bring a final answer. */
 const ANYWHERE = 'anywhere';
-/** For so long after its deadline an attempt may still be on its way. */
+/** How long after its deadline an attempt may still be on its way. */
 const LATE_MS = 10_000;
 
-/** Where the versions an answer rests on are found: `ok[AT]`. */
+/** The key of the versions that an answer rests on: `ok[AT]`. */
 export const AT = Symbol('at');
 
 /** A refusal (`kind` "no") or a failure (`kind` "fail"). */
@@ -57,7 +57,7 @@ export function newRid() {
   return `p-${hex(12)}`;
 }
 
-/** So many random bytes as hexadecimal digits. */
+/** This many random bytes as hexadecimal digits. */
 export function hex(bytes) {
   return Array.from(crypto.getRandomValues(new Uint8Array(bytes)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
@@ -67,8 +67,8 @@ function jitter(most) {
 }
 
 /**
- * Where to connect, in this order: `first`, from where the page or the widget was loaded, then the other members. A page over
- * TLS may not connect without.
+ * The nodes to connect to, in order: `first`, from where the page or the widget was loaded, then the other members. A page
+ * over TLS may not connect without TLS.
  */
 export function doors(nodes, { first, node = '' }) {
   const secure = first.startsWith('https:') || globalThis.location?.protocol === 'https:';
@@ -79,20 +79,20 @@ export function doors(nodes, { first, node = '' }) {
 }
 
 export class Connection {
-  /** `nodes`: [{node, url}]; `first`: the url to begin with, which is the one of `node`. */
+  /** `nodes`: [{node, url}]. `first`: the url to begin with, which is the one of `node`. */
   constructor(nodes, { first, node, client = 'boxoffice page' } = {}) {
     this.client = client;
     this.origin = { first, node };
     this.nodes = doors(nodes, this.origin);
     [this.at] = this.nodes;
-    /** What is shown of the customer: {customer, customer_token} or {token}. */
+    /** The customer's credentials: {customer, customer_token} or {token}. */
     this.identity = null;
-    /** Since when there is no connection, and where one was tried since. */
+    /** Since when there is no connection, and the hosts that were tried since then. */
     this.silentSince = Date.now();
     this.tried = new Set();
     /** "connecting", "connected", "lost" (looking for another node) or "closed" (turned away for good). */
     this.state = 'connecting';
-    /** The name of the node one is connected to, or was last. */
+    /** The name of the current node, or of the last one. */
     this.node = this.at.node;
     this.text = '';
     this.limits = {};
@@ -100,7 +100,7 @@ export class Connection {
     this.socket = null;
     this.lastId = 0;
     this.pending = new Map();
-    /** How many connections there were. */
+    /** The number of connections so far. */
     this.connections = 0;
     /** Requests that ended in doubt, by `rid`: {over, until}. */
     this.doubts = new Map();
@@ -108,10 +108,10 @@ export class Connection {
     this.avoided = new Map();
     this.failures = 0;
     this.lostNode = null;
-    /** The node is cut off from the others: what is watched there may be behind. */
+    /** The node is cut off from the others, so its feeds may be behind. */
     this.old = false;
     this.leftOldAt = 0;
-    /** The node that was left for that: better than none. */
+    /** The node that was left because it is cut off. It is better than none. */
     this.leftOld = null;
     this.heardAt = 0;
     this.tickedAt = Date.now();
@@ -119,7 +119,7 @@ export class Connection {
     this.stopped = false;
   }
 
-  /** Begins; returns itself. */
+  /** Starts to connect. Returns itself. */
   start() {
     this.ticker = setInterval(() => this.tick(), WATCH_EVERY_MS);
     this.wake = () => this.areYouThere();
@@ -142,12 +142,12 @@ export class Connection {
     this.drop();
   }
 
-  /** The node's time, in milliseconds since 1970: deadlines are compared with this and not with the device's clock. */
+  /** The node's time, in milliseconds since 1970. Deadlines are compared with it and not with the device's clock. */
   now() {
     return Date.now() + this.clockOffset;
   }
 
-  /** Calls `listener` on each "state" (connection) or "hello"; returns what ends that. */
+  /** Calls `listener` on each "state" (connection) or "hello". Returns a function that ends that. */
   on(event, listener) {
     const all = this.listeners.get(event) || new Set();
     this.listeners.set(event, all.add(listener));
@@ -158,7 +158,7 @@ export class Connection {
     for (const listener of [...(this.listeners.get(event) || [])]) listener(value);
   }
 
-  /** Other members of the cluster than were known. */
+  /** Replaces the known members of the cluster. */
   setNodes(nodes) {
     if (nodes.length > 0) this.nodes = doors(nodes, this.origin);
   }
@@ -183,17 +183,17 @@ export class Connection {
 
   // Requests
 
-  /** Asks, and answers with `ok`; rejects with a RequestError. */
+  /** Sends a request. Resolves with `ok`, rejects with a RequestError. */
   request(op, body = {}, { rid, deadline = DEADLINE_MS } = {}) {
     return new Promise((resolve, reject) => this.ask({ op, body, rid, until: Date.now() + deadline, resolve, reject }));
   }
 
-  /** Begins a request; one with `once` is not asked again on another connection. */
+  /** Begins a request. One with `once` is not sent again on another connection. */
   ask(request) {
     request.id = ++this.lastId;
     request.sent = false;
     request.refused = 0;
-    // Over which connection attempts went that may have been granted; ANYWHERE if over several, or one that is gone.
+    // The connection of the attempts that may have been granted. ANYWHERE if there were several, or if it is gone.
     request.doubt = this.doubtOf(request.rid);
     request.timer = setTimeout(() => this.overdue(request), Math.max(0, request.until - Date.now()));
     this.pending.set(request.id, request);
@@ -210,7 +210,7 @@ export class Connection {
     this.socket.send(JSON.stringify(frame));
   }
 
-  /** What is in doubt of a request that is made again under the same `rid`. */
+  /** The doubt that earlier requests with this `rid` left. */
   doubtOf(rid) {
     for (const [known, { until }] of this.doubts) if (until <= Date.now()) this.doubts.delete(known);
     return (rid && this.doubts.get(rid)?.over) || null;
@@ -222,8 +222,8 @@ export class Connection {
   }
 
   /**
-   * Whether a refusal is the last word: a node decides the attempts of one connection in their order, and an attempt over
-   * another one may still be on its way.
+   * Whether a refusal is final. A node decides the attempts of one connection in their order, and an attempt over another one
+   * may still be on its way.
    */
   isFinal(request, name) {
     return !request.rid || request.doubt === null || request.doubt === this.connections || OUTCOMES.has(name);
@@ -277,7 +277,7 @@ export class Connection {
 
   // Feeds
 
-  /** Watches an entity: handlers {snapshot, delta, ended}; `token` of a cart. */
+  /** Watches an entity with handlers {snapshot, delta, ended}. A cart needs its `token`. */
   watch(entity, handlers, options = {}) {
     return this.feeds.watch(entity, handlers, options);
   }
@@ -308,7 +308,7 @@ export class Connection {
     socket.onclose = (event) => this.socket === socket && this.lost(event);
   }
 
-  /** Forgets the socket without waiting for its end: a dead peer would not answer the closing. */
+  /** Forgets the socket without waiting for its end, because a dead peer would not answer the close. */
   drop() {
     clearTimeout(this.greeting);
     clearTimeout(this.pong);
@@ -341,7 +341,7 @@ export class Connection {
     this.connections += 1;
     this.clockOffset = Date.parse(hello.time) - Date.now();
     this.limits = hello.limits || {};
-    // Behind a public address it may be any node.
+    // Behind a public address this may be any node.
     this.node = hello.node || this.at.node;
     this.silentSince = null;
     this.tried.clear();
@@ -371,7 +371,7 @@ export class Connection {
     if (this.state === 'connected') this.lostNode = this.node;
     this.silentSince ??= Date.now();
     if ((code === UNAUTHENTICATED || code === TOKEN_EXPIRED) && this.identity) {
-      // The credentials are not valid any more: go on as a stranger, and the customer may sign in again.
+      // The credentials are no longer valid. The page continues as a stranger, and the customer may sign in again.
       this.identity = null;
       this.become('connecting');
       this.emit('stranger', reason);
@@ -395,14 +395,14 @@ export class Connection {
     const rounds = Math.floor(this.failures / this.nodes.length);
     const most = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** rounds);
     this.failures += 1;
-    // Where other nodes are left to try, the first of them need not wait long.
+    // While other nodes are left to try, the wait is short.
     return this.failures <= this.nodes.length && this.nodes.length > 1 ? jitter(Math.min(most, 250)) : jitter(most);
   }
 
   chooseAnother() {
     const fresh = (member) => Date.now() - (this.avoided.get(member.url) || 0) > AVOID_MS;
     const others = this.nodes.filter(fresh);
-    // Where none is, the page's own origin is every second door: other names may be known to the nodes alone.
+    // If there is none, the page's own origin is every second one, because only the nodes may know the other names.
     const [own, ...rest] = this.nodes;
     const from = others.length > 0 ? others : this.at === own && rest.length > 0 ? rest : [own];
     this.at = (others.length === 0 && this.leftOld) || from[Math.floor(Math.random() * from.length)];
@@ -418,7 +418,7 @@ export class Connection {
     }, wait);
   }
 
-  /** What is watched may be behind, or no longer: another node may know more, or none does. */
+  /** The feeds may be behind (`old`), or no longer are. Another node may know more, or none does. */
   aged(old) {
     if (old === this.old || this.state !== 'connected') return;
     this.old = old;

@@ -1,4 +1,4 @@
-// The customer of a box office that knows its customers by token: signed in by the page that this one stands in or came from.
+// The customer of a box office that knows customers by token. The page that embeds or opened this one signs the customer in.
 
 const KEPT = 'boxoffice.signed-in';
 
@@ -24,7 +24,7 @@ export class SignedIn {
     return this.known && { id: this.known.customer, name: this.known.customer };
   }
 
-  /** Names that people type say nothing here. */
+  /** Typed names have no meaning here. */
   set() {
     return this.get();
   }
@@ -35,7 +35,7 @@ export class SignedIn {
     return () => this.listeners.delete(listener);
   }
 
-  /** Takes a customer: {customer, token}, or {token} where the token says whose it is; {} signs out. */
+  /** Takes a customer: {customer, token}, or {token} if the token names the customer. {} signs out. */
   signIn({ customer, token }) {
     if (typeof token !== 'string' || token === '') {
       this.link.identify(null);
@@ -53,7 +53,7 @@ export class SignedIn {
       if (known) sessionStorage.setItem(KEPT, JSON.stringify(known));
       else sessionStorage.removeItem(KEPT);
     } catch {
-      // It lasts as long as the page.
+      // Without storage it lasts as long as the page.
     }
     for (const listener of [...this.listeners]) listener(this.get());
   }
@@ -71,7 +71,7 @@ function kept() {
   }
 }
 
-/** Whom a short-lived token (a JWT) is for. */
+/** The customer of a short-lived token (a JWT). */
 function subjectOf(token) {
   try {
     return JSON.parse(atob(token.split('.')[1].replace(/-/g, '+').replace(/_/g, '/'))).sub;

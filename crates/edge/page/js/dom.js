@@ -1,4 +1,4 @@
-// Small helpers to make elements and to say money and times.
+// Small helpers to make elements and to format money and times.
 
 /** An element: `h('a', {class: 'x', href: '…', onclick: f, dataset: {…}}, children…)`. */
 export function h(tag, attributes = {}, ...children) {
@@ -27,7 +27,7 @@ function dress(element, attributes) {
   }
 }
 
-/** Puts these children in the place of all there are. */
+/** Replaces all children by these. */
 export function fill(element, ...children) {
   element.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
   return element;
@@ -90,7 +90,7 @@ export function countdown(milliseconds) {
   return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
-/** An id as a title, where nothing better is known: "the-tempest" is "The tempest". */
+/** An id as a title, if nothing better is known: "the-tempest" is "The tempest". */
 export function titled(id) {
   const text = id.replace(/[-_.:]+/g, ' ').trim();
   return text.charAt(0).toUpperCase() + text.slice(1);

@@ -32,7 +32,7 @@ const TEXTS = {
   read_only: () => 'This node cannot write at the moment. Please try again.',
 };
 
-/** What to tell the buyer of this error. */
+/** The text of an error for the buyer. */
 export function explain(error) {
   const text = TEXTS[error.name2];
   return text ? text(error.details || {}) : error.message || 'Something went wrong.';

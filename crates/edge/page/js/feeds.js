@@ -1,5 +1,5 @@
-// Feeds of a connection: snapshots and deltas, checked for gaps, gone on with after a reconnect, and shared by all who
-// watch the same thing. What is watched is kept folded, so who comes later begins with a snapshot too.
+// Feeds of a connection. Snapshots and deltas are checked for gaps, feeds resume after a reconnect, and all watchers of an entity
+// share its feed. The current state is kept, so later watchers begin with a snapshot too.
 
 const WATCH_WITHIN_MS = 20_000;
 const AGAIN_FIRST_MS = 300;
@@ -13,7 +13,7 @@ export class Feeds {
     this.entities = new Map();
     this.counts = new Map();
     this.numbers = new Map();
-    /** Feeds of which the node says that they may be behind. */
+    /** Feeds that may be behind, as the node says. */
     this.stale = new Set();
   }
 
@@ -49,15 +49,17 @@ export class Feeds {
     return { stop: () => mine.forEach(([feed, listener]) => this.stop(this.counts, feed, listener)) };
   }
 
-  /** A feed that is being asked for ends with its answer. The node has one feed for whatever is watched twice, so ending it then
-      would end the feed of a listener who has come meanwhile. */
+  /**
+   * Ends a feed with its last listener. A feed that is being asked for ends with its answer. The node has one feed for an entity
+   * that is watched twice, so ending it earlier would end the feed of a listener who has come meanwhile.
+   */
   stop(map, feed, listener) {
     if (!feed.listeners.delete(listener) || feed.listeners.size > 0 || feed.asking) return;
     map.delete(feed.key);
     this.end(feed);
   }
 
-  /** Ends a feed whose last listener has left while it was being asked for. Whether it did. */
+  /** Ends a feed whose last listener has left while it was being asked for. Returns whether it did. */
   left(feed) {
     if (feed.counting || feed.listeners.size > 0) return false;
     this.entities.delete(feed.key);
@@ -79,7 +81,7 @@ export class Feeds {
     this.link.ask({ op, body, resolve, reject, once: true, until: Date.now() + WATCH_WITHIN_MS });
   }
 
-  /** All begin again on a new connection, where they were. */
+  /** Resumes all feeds on a new connection. */
   resume() {
     for (const feed of this.entities.values()) this.ask(feed);
     this.askCounts([...this.counts.values()]);
@@ -129,7 +131,7 @@ export class Feeds {
     if (feed) this.tell(feed, 'ended', { name: 'not_found' });
   }
 
-  /** No node that answers has these at the moment. */
+  /** Asks again later for sessions that no reachable node has now. */
   laterCounts(sessions) {
     if (sessions.length === 0) return;
     setTimeout(() => this.askCounts(sessions.map((session) => this.counts.get(session)).filter((feed) => feed && feed.number === null)), AGAIN_MAX_MS * Math.random());
@@ -185,7 +187,7 @@ export class Feeds {
     const mine = versionOf(feed.current);
     if (mine === null || delta.to <= mine) return;
     if (delta.from > mine) {
-      // Something is missing. Asked once; what comes meanwhile does not fit either.
+      // A delta is missing. The feed is asked for once, because deltas that come meanwhile do not fit either.
       if (feed.gap) return;
       feed.gap = true;
       if (feed.counting) this.askCounts([feed]);
@@ -209,12 +211,12 @@ function versionOf(current) {
 
 function resumeOf(feed) {
   const { current } = feed;
-  // The last states of a cart are one frame: nothing is saved by going on.
+  // The state of a cart is one frame, so nothing is saved by resuming.
   if (!current || current.cart) return undefined;
   return current.purchases ? { cursor: current.to } : { epoch: current.epoch, version: current.version };
 }
 
-/** A snapshot replaces everything; those of customers go on where the one before ended. */
+/** A snapshot replaces everything. A customer's snapshot continues where the one before ended. */
 function begun(snapshot, before) {
   if (!snapshot.purchases) return withStates(snapshot);
   const goesOn = before && snapshot.from === before.to;

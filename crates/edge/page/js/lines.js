@@ -11,7 +11,7 @@ async function planOf(app, id) {
   return { session, plan: plans.get(id) };
 }
 
-/** What a line costs, in minor units. */
+/** The price of a line, in minor units. */
 export function amountOf(line) {
   if (line.prices) return line.prices.reduce((sum, price) => sum + price, 0);
   return (line.price || 0) * (line.quantity || 1);
@@ -30,7 +30,7 @@ function seatsText(plan, seats) {
   }).join(' · ');
 }
 
-/** The element of a line; `controls(line)` gives what goes below it. Names are filled in when they are known. */
+/** The element of a line. `controls(line)` returns the elements below it. Names are filled in when they are known. */
 export function lineElement(app, line, currency, controls = () => null) {
   const title = h('h2', { class: 'line__title' });
   const about = h('p', { class: 'muted' });
@@ -39,7 +39,7 @@ export function lineElement(app, line, currency, controls = () => null) {
     h('p', { class: 'line__price' }, currency ? money(amountOf(line), currency) : ''),
     h('div', { class: 'line__body' }, controls(line)));
   describe(app, line, title, about).catch(() => {
-    // What the ids say is shown already.
+    // The ids are shown already.
   });
   return element;
 }
@@ -72,7 +72,7 @@ async function describeSession(app, line, title, about) {
   if (known.name) link.textContent = known.name;
 }
 
-/** "Row A seat 5" for buttons that release it; the seat's numbers until the plan is known. */
+/** "Row A seat 5" for buttons that release it, and the seat's numbers until the plan is known. */
 export function seatName(app, session, seat, show) {
   show(`${seat[0] + 1}/${seat[1] + 1}`);
   planOf(app, session).then(({ plan }) => show(plan.name(plan.index(seat))), () => {});

@@ -35,7 +35,7 @@ async function pageJson() {
   }
 }
 
-/** Shows the view the address names; the one before is torn down first. */
+/** Shows the view the address names. The one before is torn down first. */
 class Router {
   constructor(app, root) {
     this.app = app;
@@ -90,11 +90,11 @@ function match(path) {
   return null;
 }
 
-/** Says a text: to screen readers, and as a note that goes away. `tone`: "good", "bad" or none. */
+/** Announces a text to screen readers, and shows it as a note that goes away. `tone`: "good", "bad" or none. */
 function say(text, tone = '') {
   const live = byId('live');
   live.textContent = '';
-  // The same text twice is said twice.
+  // The same text twice is announced twice.
   requestAnimationFrame(() => { live.textContent = text; });
   const toast = h('div', { class: `toast ${tone && `toast--${tone}`}`, dataset: { toast: tone || 'plain' } }, text);
   const toasts = byId('toasts');
@@ -187,11 +187,11 @@ async function begin() {
       const now = await (await fetch(`${link.at.url}/page.json`)).json();
       link.setNodes(now.nodes || []);
     } catch {
-      // The list that is known serves as well.
+      // The known list is good enough.
     }
   });
   await new Router(app, byId('main')).show();
-  // All views now: the node this page is from may be gone when they are wanted.
+  // Loads all views now, because this page's node may be gone when they are needed.
   const views = new Set(ROUTES.map((route) => route.view));
   for (const view of views) import(`./views/${view}.js`).catch(() => {});
 }

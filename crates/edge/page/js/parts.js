@@ -2,7 +2,7 @@
 
 import { fill, h } from './dom.js';
 
-/** A bar of free, held and sold with its numbers; `show(counts, areas)` updates it. */
+/** A bar of free, held and sold with its numbers. `show(counts, areas)` updates it. */
 export function countsBar() {
   const parts = ['sold', 'held', 'free'].map((state) => h('span', { class: `bar__part bar__part--${state}` }));
   const bar = h('div', { class: 'bar', 'aria-hidden': 'true' }, parts);
@@ -27,7 +27,7 @@ export function summed(counts = {}, areas = []) {
   return sum;
 }
 
-/** − n +; `onchange(value)`. */
+/** − n +, with `onchange(value)`. */
 export function stepper({ value = 1, min = 1, max = 20, label, onchange = () => {} }) {
   const shown = h('span', { class: 'stepper__value', role: 'status' }, String(value));
   const less = h('button', { class: 'stepper__button', type: 'button', 'aria-label': `${label}: one less`, onclick: () => set(value - 1) }, '−');

@@ -1,4 +1,4 @@
-// What is asked of the catalogue once and kept: sessions with their layouts, venues, titles.
+// Answers of the catalogue that are kept: sessions with their layouts, venues, titles.
 
 const UNDER_WAY = 4;
 
@@ -19,7 +19,7 @@ export class Catalogue {
     return this.once('venue.get', id);
   }
 
-  /** A title, or only its id where the catalogue has no such title. */
+  /** A title, or only its id if the catalogue has no such title. */
   title(id) {
     return this.once('title.get', id, { id, name: null });
   }
@@ -46,7 +46,7 @@ export class Catalogue {
     return this.known.get(key);
   }
 
-  /** Layouts are long: only a few are asked for at once, so that what people do is not behind them. */
+  /** Layouts are long. Only a few are requested at once, so that other requests do not wait behind them. */
   queued(ask) {
     return new Promise((resolve, reject) => {
       this.waiting.push(() => ask().then(resolve, reject).finally(() => {

@@ -1,10 +1,10 @@
-// What the page remembers on this device: the cart's token, who buys, and which look is liked.
+// The data that the page keeps on this device: the cart's token, the buyer, and the preferred look.
 
 import { hex } from './connection.js';
 
 const memory = new Map();
 
-/** Storage may be refused (private windows): then it lasts as long as the page. */
+/** Storage may be refused, as in private windows. Then a value lasts as long as the page. */
 export function read(key) {
   try {
     return JSON.parse(localStorage.getItem(`boxoffice.${key}`));
@@ -13,24 +13,24 @@ export function read(key) {
   }
 }
 
-/** `null` forgets. */
+/** `null` removes the value. */
 export function write(key, value) {
   memory.set(key, value);
   try {
     if (value === null) localStorage.removeItem(`boxoffice.${key}`);
     else localStorage.setItem(`boxoffice.${key}`, JSON.stringify(value));
   } catch {
-    // It lasts as long as the page.
+    // Without storage it lasts as long as the page.
   }
 }
 
-/** Who buys on this device: {id, name} or null. The id is what the cluster knows; the name stays here. */
+/** The buyer on this device: {id, name} or null. The cluster knows the id only. The name stays here. */
 export const customer = {
   get() {
     return read('customer');
   },
 
-  /** Another name is another customer, under an id that no other has by chance. */
+  /** Another name is another customer, under a random id. */
   set(name) {
     const text = name.trim();
     const known = read('customer');

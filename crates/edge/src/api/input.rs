@@ -93,7 +93,7 @@ pub(super) async fn caller(
 pub(super) async fn from_body(shared: &Shared, op: Op, headers: &HeaderMap, body: Body) -> Result<Request, ApiAnswer> {
     let body = whole(shared, headers, body, http::body_bytes_max(op)).await?;
     if !body.is_empty() && !is_json(headers) {
-        // Before a browser sends this type for a page of another origin, it asks. It just sends other types.
+        // A browser asks before it sends this type for a page of another origin. It sends other types without asking.
         return Err(bad_request("a body is of the type application/json"));
     }
     request(op, headers, &body)

@@ -1,6 +1,6 @@
 //! `POST /v1/payments/webhook`: the payment gateway reports the outcome of a step by itself.
 //!
-//! A webhook needs a valid signature. The answer is 200 only after the cart has committed what follows from it. After any
+//! A webhook needs a valid signature. The answer is 200 only after the cart has committed the webhook's effect. After any
 //! other answer the gateway delivers again, and a repeated delivery changes nothing.
 
 use std::{

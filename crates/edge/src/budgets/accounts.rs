@@ -29,7 +29,6 @@ pub(crate) enum Owner {
     Network(ClientNetwork),
     /// A customer whose token was shown.
     Customer(Id),
-    /// A key.
     Key(Id),
 }
 
@@ -54,7 +53,7 @@ impl Bucket {
     }
 }
 
-/// What one owner takes.
+/// The amounts that one owner takes.
 #[derive(Debug)]
 pub(super) struct Account {
     pub(super) connections: u32,
@@ -107,8 +106,8 @@ impl Accounts {
         self.owners.entry(owner).or_insert_with(|| Account::new(now))
     }
 
-    /// The owners whose budgets must suffice for a change of this cart: the caller's, and those of the cart, which are
-    /// charged. Otherwise two networks could fill each other's carts without an end.
+    /// The owners whose budgets must suffice for a change of this cart: those of the caller, and those of the cart, which are
+    /// charged. Otherwise two networks could fill each other's carts without limit.
     pub(super) fn payers(&self, callers: &Owners, cart: CartId) -> Owners {
         let mut payers = callers.clone();
         for owner in self.carts.get(&cart).into_iter().flat_map(|charge| &charge.owners) {
@@ -152,7 +151,7 @@ impl Accounts {
         self.set(cart, held + amount, end.max(until), now);
     }
 
-    /// Replaces the charge of a command by what was granted. Removes a cart that was never opened.
+    /// Replaces the charge of a command by the granted amount. Removes a cart that was never opened.
     pub(super) fn settle(&mut self, cart: CartId, charged: u64, granted: u64, until: Option<Instant>, now: Instant) {
         let Some(charge) = self.carts.get_mut(&cart) else { return };
         charge.is_open |= until.is_some();
@@ -185,7 +184,7 @@ impl Accounts {
         }
     }
 
-    /// A cart holds this much until then. Charges or credits its owners the difference.
+    /// Sets how much a cart holds, and until when. Charges or credits its owners the difference.
     fn set(&mut self, cart: CartId, held: u64, until: Instant, now: Instant) {
         let Some(charge) = self.carts.get_mut(&cart) else { return };
         let seat_seconds = |held: u64, until: Instant| held as f64 * until.saturating_duration_since(now).as_secs_f64();

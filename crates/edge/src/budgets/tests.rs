@@ -60,7 +60,7 @@ fn held(number: u128, seats: u16, life_s: u64) -> api::Result {
     Ok(Ok(Answered { answer: Answer::Held(answer), at: Vec::new() }))
 }
 
-/// The outcome of an anonymous caller's hold: how long it is granted, or which budget is exhausted.
+/// Holds seats as an anonymous caller. The error says which budget is exhausted.
 fn ask(budgets: &Budgets, owners: &Owners, number: u128, seats: u16, at: Instant) -> Result<(), OverBudget> {
     let charge = budgets.begin(owners, &hold(number, seats), at)?.expect("a cart is charged");
     budgets.end(charge, &held(number, seats, 1_000), at, NOW);
@@ -126,7 +126,7 @@ fn concurrent_holds_are_limited() {
         budgets.end(charge, &result, now, NOW);
         assert_eq!(budgets.begin(&one, &hold(2, 8), now).is_ok(), is_free, "{result:?}");
     }
-    // The hold ends with its carts.
+    // The charges end with their carts.
     assert!(ask(&budgets, &one, 3, 8, now + Duration::from_secs(999)).is_err());
     assert_eq!(
         ask(&budgets, &one, 3, 8, now + Duration::from_secs(1_000)).map_err(|over| over.budget),
@@ -217,7 +217,7 @@ fn networks_without_charges_are_forgotten() {
     assert!(kept <= 2 * ACCOUNTS_KEPT, "{kept} accounts are kept");
 }
 
-/// A little for a long time costs as much as much for a moment: repeated expired holds are refused in the end.
+/// A few seats for a long time cost as much as many for a moment. Repeated expired holds are refused in the end.
 #[test]
 fn repeated_holds_fill_the_bucket() {
     let (budgets, begun) = (Budgets::new(small()), Instant::now());

@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn every_boundary_is_found_for_all_pieces() {
-        // Text; ping; a fragment, a pong in between, the last fragment; empty; long ones.
+        // A text, a ping, a fragmented message with a pong in between, an empty one, and long ones.
         let frames = [
             (frame(0x81, 10), Some(1)),
             (frame(0x89, 5), Some(1)),

@@ -30,7 +30,7 @@ impl Encryption {
         Encryption { session, is_closed_by_peer: false }
     }
 
-    /// Decrypts bytes from the stream, and what was left from before. `use_it` gets the plain bytes.
+    /// Decrypts bytes from the stream, and the rest from before. `use_it` gets the plain bytes.
     ///
     /// # Errors
     /// The bytes are not TLS, or were changed on their way.
@@ -38,7 +38,7 @@ impl Encryption {
         DECRYPTED.with_borrow_mut(|decrypted| {
             decrypted.clear();
             self.take_decrypted(decrypted)?;
-            // It takes nothing after the peer's close.
+            // The session takes nothing after the peer's close.
             while !encryption.is_empty() && self.session.read_tls(&mut encryption)? > 0 {
                 let state = self.session.process_new_packets();
                 let state = state.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;

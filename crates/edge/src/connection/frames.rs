@@ -73,7 +73,7 @@ impl Frames {
     pub(super) fn new(socket: Socket, encoding: Encoding) -> Frames {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER_BYTES)
-            // The socket has the one buffer for writing, to which the library hands its control frames on at once.
+            // The socket has the only write buffer. The library hands its control frames on to it at once.
             .write_buffer_size(0)
             .max_message_size(Some(limits::FRAME_BYTES_MAX))
             .max_frame_size(Some(limits::FRAME_BYTES_MAX));

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::budgets::Charge;
 
-/// What waits for the answer to a command.
+/// The waiter for the answer to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiter {
     /// The client, with its number for the request.

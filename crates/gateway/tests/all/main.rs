@@ -1,4 +1,4 @@
-//! The test gateway: what it is told to do, and the program.
+//! The test gateway: its plans, and the program.
 
 mod plan;
 mod program;

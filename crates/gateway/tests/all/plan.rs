@@ -1,4 +1,4 @@
-//! What a source says that the gateway does.
+//! The plans that sources describe.
 
 use boxoffice_core::payment::PaymentStep;
 use boxoffice_gateway::plan::{Plan, StepPlan, Verdict};

@@ -135,8 +135,6 @@ impl ResumeBody {
 /// The version that a watcher has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resume {
-    /// The epoch of the version.
     pub epoch: u64,
-    /// The version.
     pub version: u64,
 }

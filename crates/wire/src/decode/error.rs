@@ -59,7 +59,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What a client calls this type, which serde names in the words of Rust.
+/// The name of a type for clients. Serde's names are those of Rust.
 fn name(serdes: impl fmt::Display) -> Cow<'static, str> {
     let serdes = serdes.to_string();
     Cow::Borrowed(match serdes.as_str() {

@@ -23,7 +23,7 @@ pub(super) fn to_msgpack(json: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
 /// Writes the next value to the end of the buffer.
 struct Rewrite<'a>(&'a mut Vec<u8>);
 
-/// Writes never fail: the buffer grows.
+/// Writes never fail, because the buffer grows.
 const GROWS: &str = "a buffer takes everything";
 
 impl Rewrite<'_> {

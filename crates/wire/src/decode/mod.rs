@@ -3,7 +3,7 @@
 //! JSON is rewritten as MessagePack first. So every type is compiled for one format, and an error has the same words in both, with
 //! its place in the body.
 //!
-//! Requests are strict and not the types: answers are read with the same types leniently.
+//! Only requests are read strictly. Answers are read leniently, with the same types.
 
 mod error;
 mod json;
@@ -35,7 +35,7 @@ pub(crate) fn read_strict<T: DeserializeOwned>(encoding: Encoding, bytes: &[u8])
     match (unknown.words(), read) {
         (None, read) => read,
         (Some(words), Ok(_)) => Err(words),
-        // A missing field has often been misspelt, so both are told.
+        // A missing field has often been misspelt, so both errors are shown.
         (Some(words), Err(reason)) => Err(format!("{words}; {reason}")),
     }
 }
@@ -43,7 +43,7 @@ pub(crate) fn read_strict<T: DeserializeOwned>(encoding: Encoding, bytes: &[u8])
 /// The value of these bytes. Unknown fields are ignored.
 ///
 /// # Errors
-/// Why the bytes are not such a value, in words.
+/// The reason why the bytes are not such a value, in words.
 pub(crate) fn read<T: DeserializeOwned>(encoding: Encoding, bytes: &[u8]) -> Result<T, String> {
     read_with(encoding, bytes, None)
 }
@@ -66,13 +66,13 @@ fn read_with<T: DeserializeOwned>(
     if input.rest.is_empty() { Ok(value) } else { Err("bytes follow the end of the value".to_owned()) }
 }
 
-/// What has not been read of a body.
+/// The part of a body that has not been read.
 struct Input<'de, 'u> {
     /// In MessagePack.
     rest: &'de [u8],
     /// The encoding in which the body came.
     encoding: Encoding,
-    /// Where unknown fields are noted. `None` if they are ignored.
+    /// Collects unknown fields. `None` if they are ignored.
     unknown: Option<&'u mut Unknown>,
 }
 

@@ -1,4 +1,4 @@
-//! The deserializer beside rmp-serde and serde_json, which read the same bytes by themselves.
+//! Compares the deserializer with rmp-serde and serde_json, which read the same bytes.
 
 use proptest::prelude::*;
 use serde_json::{Map, Number, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Number, Value};
 use super::read;
 use crate::{Encoding, raw};
 
-/// Every first byte of MessagePack comes often, and lengths are short enough for what follows.
+/// Every first byte of MessagePack comes often, and lengths are short enough for the bytes that follow.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![any::<u8>(), 0x80..=0xdf_u8, 0..4_u8, b'a'..=b'z'];
     prop::collection::vec(byte, 1..24)
@@ -41,7 +41,7 @@ proptest! {
         let packed = rmp_serde::to_vec(&value).expect("a value can be written");
         prop_assert_eq!(read::<Value>(Encoding::MsgPack, &packed), Ok(value.clone()));
         let text = value.to_string();
-        // serde_json's own reading: the last digit of a float may differ from what was written.
+        // Read by serde_json itself, because the last digit of a float may differ from what was written.
         let expected: Value = serde_json::from_str(&text).expect("JSON");
         prop_assert_eq!(read::<Value>(Encoding::Json, text.as_bytes()), Ok(expected));
     }

@@ -28,7 +28,7 @@ named! {
     struct OpenTimes as OpenTimes = (0..=SPANS_MAX, Each(Each(0..=24 * 60)));
 }
 
-// Days that differ.
+// Days with opening hours of their own.
 map_repr!(SmolStr, Spans: |shapes: &mut Shapes| {
     let (day, spans) = (SmolStr::schema(shapes), Spans::schema(shapes));
     let (day, spans) = (Day.narrow(day, shapes), OpenTimes.narrow(spans, shapes));

@@ -28,7 +28,6 @@ pub struct OrderView {
     pub order: Arc<Order>,
     /// The sale is certain, but not all inventories have confirmed it yet.
     pub settling: bool,
-    /// The status of the payment.
     pub payment: PaymentStatus,
     /// Oldest first.
     pub refunds: Vec<RefundRecord>,

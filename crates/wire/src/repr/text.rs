@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::shape::{Shapes, described};
 
-/// Reads text without copying it where the frame has it plainly.
+/// Reads text. It is not copied if the frame has it unescaped.
 struct Text<F, T> {
     expected: &'static str,
     make: F,
@@ -66,7 +66,7 @@ impl Hex {
     }
 }
 
-/// The eight hexadecimal digits of a number, all at once: each half of a byte moves into a byte of its own, and becomes a digit.
+/// The eight hexadecimal digits of a number, all at once. Each half of a byte moves into a byte of its own, and becomes a digit.
 fn digits(number: u32) -> [u8; 8] {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let mut halves = u64::from(number);
@@ -79,7 +79,7 @@ fn digits(number: u32) -> [u8; 8] {
     (halves + u64::from(b'0') * ONES + to_letter * letters).to_be_bytes()
 }
 
-/// The values of hexadecimal digits; other bytes have one that no digit has.
+/// The values of hexadecimal digits. Other bytes have a value that no digit has.
 const DIGITS: [u8; 256] = {
     let (mut values, mut value) = ([0xff; 256], 0);
     while value < 16 {

@@ -45,7 +45,7 @@ pub struct OpSchema {
     pub answer: Value,
     /// The methods of `/v1/{op}`.
     pub methods: HttpMethods,
-    /// What its examples need that a fresh node does not have, if anything.
+    /// A need of its examples that a fresh node does not meet, if any.
     pub examples_need: Option<&'static str>,
 }
 

@@ -38,7 +38,7 @@ pub(super) struct Entry {
     pub(super) examples_need: Option<&'static str>,
 }
 
-/// What the examples of the ops about members need, since one node alone cannot be drained.
+/// The need of the examples of ops about members, since one node alone cannot be drained.
 const SEVERAL: &str = "a cluster of several nodes";
 
 pub(super) fn entry(op: Op) -> Entry {

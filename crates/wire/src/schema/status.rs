@@ -10,7 +10,7 @@ pub const OK: u16 = 200;
 /// The body did not arrive in time.
 pub const TOO_SLOW: u16 = 408;
 
-/// The op has not this method.
+/// The op does not have this method.
 pub const WRONG_METHOD: u16 = 405;
 
 /// The status of a refusal. It is chosen by the number where HTTP has a status for it, else by the name, so that new

@@ -13,7 +13,7 @@ use crate::{
     schema::{self, components},
 };
 
-/// Marks the maps that have named fields; the others have the names of data (prices, properties, days).
+/// Marks the maps that have named fields. Other maps have the names of data (prices, properties, days).
 const CLOSED: &str = "\u{0}closed";
 
 /// A field that no op has, before all others.

@@ -13,7 +13,7 @@ use crate::{
 /// The fields of requests in protocol 1.0, which never change: `op field`.
 const FIRST: &str = include_str!("golden/fields_1_0.txt");
 
-/// The paths of the fields of a schema: `lines[].seats`; `{}` is any name.
+/// The paths of the fields of a schema, such as `lines[].seats`. `{}` is any name.
 fn fields(schema: &Value, at: &str, found: &mut BTreeSet<String>) {
     if let Some(path) = schema["$ref"].as_str() {
         let name = path.rsplit('/').next().expect("a path has an end");

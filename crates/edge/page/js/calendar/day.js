@@ -1,13 +1,13 @@
-// One day of a resource as a strip of hours: what is closed, what is booked, what is free, and what is chosen.
+// One day of a resource as a strip of hours, with the closed, booked, free and chosen times.
 
 import { fill, h } from '../dom.js';
 import { hoursOf, lengthText, timeText, wall } from './zone.js';
 
 const DAY_MINUTES = 24 * 60;
-/** Shown before and after the opening hours. */
+/** The margin before and after the opening hours. */
 const MARGIN_MINUTES = 30;
 
-/** The part of a day that is shown, in minutes: the opening hours and whatever is booked, with a margin. */
+/** The part of a day that is shown, in minutes: the opening hours and all bookings, with a margin. */
 export function shownSpan(hours, day, bookings) {
   const open = hoursOf(hours, day);
   const all = [...open, ...bookings.map(({ from, to }) => [from, to])];
@@ -17,7 +17,7 @@ export function shownSpan(hours, day, bookings) {
   return [Math.max(0, Math.floor(from / 60) * 60), Math.min(DAY_MINUTES, Math.ceil(to / 60) * 60)];
 }
 
-/** The part of `[begin, end)` that is on this day, in minutes; null if none is. */
+/** The part of `[begin, end)` that is on this day, in minutes. Null if none is. */
 export function onDay(zone, day, begin, end) {
   const [first, last] = [wall(zone, begin), wall(zone, end)];
   const from = first.day < day ? 0 : first.day === day ? first.minutes : null;
@@ -25,7 +25,7 @@ export function onDay(zone, day, begin, end) {
   return from === null || to === null || to <= from ? null : { from, to };
 }
 
-/** The strip: {element, show({day, hours, bookings, slots, chosen, now})}. `onPick(minutes)` when a free time is chosen. */
+/** The strip: {element, show({day, hours, bookings, slots, chosen, now})}. Calls `onPick(minutes)` when a free time is chosen. */
 export function dayStrip(onPick) {
   const element = h('div', { class: 'day-strip' });
   const show = (state) => {

@@ -1,4 +1,4 @@
-// Reservations that are made at the desk, without a cart: operators may. Which of them this device made is remembered here.
+// Reservations that operators make at the desk, without a cart. This device remembers which of them it made.
 
 import { askAny, token } from '../operator/ask.js';
 import { hex } from '../connection.js';
@@ -23,7 +23,7 @@ export async function mayReserve(app) {
   }
 }
 
-/** Reserves a time; the bookings, or a refusal. */
+/** Reserves a time. Returns the bookings, or throws a refusal. */
 export async function reserve(app, resource, begin, end, details) {
   const booking = `desk-${hex(6)}`;
   const body = { resource, booking, begin, end, details: details || undefined };
@@ -32,7 +32,7 @@ export async function reserve(app, resource, begin, end, details) {
   return ok.bookings;
 }
 
-/** Gives a reservation up. */
+/** Cancels a reservation. */
 export async function cancel(app, resource, booking) {
   await askAny(app, 'resource.cancel', { resource, booking }, { changes: true });
   write(KEPT, (read(KEPT) || []).filter((each) => each.booking !== booking));

@@ -1,4 +1,4 @@
-// Local days and times of a resource. A day is "2026-04-12", a time of it is in minutes after midnight.
+// Local days and times of a resource. A day is "2026-04-12", and a time of day is in minutes after midnight.
 
 const MINUTE = 60_000;
 const formats = new Map();
@@ -12,20 +12,20 @@ function format(zone) {
   return formats.get(zone);
 }
 
-/** What the wall shows at an instant: {day, minutes}. */
+/** The wall-clock time at an instant: {day, minutes}. */
 export function wall(zone, instant) {
   const parts = Object.fromEntries(format(zone).formatToParts(new Date(instant)).map(({ type, value }) => [type, value]));
   return { day: `${parts.year}-${parts.month}-${parts.day}`, minutes: Number(parts.hour) * 60 + Number(parts.minute) };
 }
 
-/** How far the wall is ahead of UTC at an instant, in milliseconds. */
+/** How far the wall clock is ahead of UTC at an instant, in milliseconds. */
 function ahead(zone, instant) {
   const { day, minutes } = wall(zone, instant);
   const whole = Math.floor(instant / MINUTE) * MINUTE;
   return Date.parse(`${day}T00:00:00Z`) + minutes * MINUTE - whole;
 }
 
-/** When the wall shows this: in milliseconds since 1970. Where it never does, as it would go on from before. */
+/** The instant of a wall-clock time, in milliseconds since 1970. A time that the clocks skip has the offset from before. */
 export function instant(zone, day, minutes) {
   const shown = Date.parse(`${day}T00:00:00Z`) + minutes * MINUTE;
   const first = shown - ahead(zone, shown);
@@ -33,7 +33,7 @@ export function instant(zone, day, minutes) {
   return shown - ahead(zone, first);
 }
 
-/** So many days later. */
+/** The day this many days later. */
 export function addDays(day, days) {
   return new Date(Date.parse(`${day}T00:00:00Z`) + days * 24 * 60 * MINUTE).toISOString().slice(0, 10);
 }
@@ -43,7 +43,7 @@ export function weekday(day) {
   return (new Date(`${day}T00:00:00Z`).getUTCDay() + 6) % 7;
 }
 
-/** "09:30"; the end of a day is "24:00". */
+/** A time as "09:30". The end of a day is "24:00". */
 export function timeText(minutes) {
   return `${String(Math.floor(minutes / 60)).padStart(2, '0')}:${String(minutes % 60).padStart(2, '0')}`;
 }
@@ -59,7 +59,7 @@ export function lengthText(minutes) {
   return [hours > 0 && `${hours} h`, rest > 0 && `${rest} min`].filter(Boolean).join(' ') || '0 min';
 }
 
-/** The opening hours of a day as [[open, close]] in minutes; the whole day where there are none. */
+/** The opening hours of a day as [[open, close]] in minutes. The whole day if there are none. */
 export function hoursOf(hours, day) {
   if (!hours) return [[0, 24 * 60]];
   return hours.exceptions?.[day] ?? hours.week?.[weekday(day)] ?? [];

@@ -30,7 +30,7 @@ export function coloursOf(host) {
   return colours;
 }
 
-/** Draws seats of one size: each look is painted once, then copied. */
+/** Draws seats of one size. Each look is painted once, then copied. */
 export class Brush {
   /** `size`: the width of a seat, in pixels of the canvas. */
   constructor(size, colours) {
@@ -40,7 +40,7 @@ export class Brush {
     this.side = Math.max(2, Math.ceil(size * 1.1) + 2);
     this.half = this.side / 2;
     this.sprites = new Map();
-    /** Smaller seats are plain squares: a circle would not be seen. */
+    /** Smaller seats are plain squares, because a circle would not be seen. */
     this.plain = size < 4;
     this.lettered = size >= 21;
   }
@@ -59,7 +59,7 @@ export class Brush {
     else if (this.lettered && over === MINE) this.letter(context, x, y, label, this.colours.onMine);
   }
 
-  /** Takes a seat away. */
+  /** Erases a seat. */
   clear(context, x, y) {
     // No further than half way to its neighbours.
     const reach = Math.max(1, this.size / 2);
@@ -118,7 +118,7 @@ export class Brush {
       disc(0.42);
       context.fill();
     } else if (state === HELD) {
-      // A ring: not told from free seats by colour alone.
+      // A ring, so that held seats differ from free ones not by colour alone.
       disc(0.36);
       context.stroke();
       disc(0.14);

@@ -1,26 +1,26 @@
-// The picture of a seat map: what is drawn where, and when.
+// The picture of a seat map. It decides what is drawn where, and when.
 //
-// Three canvases. `whole` is the whole house at a fixed scale and never seen itself: while the view moves over many seats
-// it is copied, stretched. `base` is what is seen, sharp, drawn anew when the view rests; a seat that changes is drawn anew
-// alone. `over` has what moves: the focus, and short flashes where something changed.
+// There are three canvases. `whole` is the whole house at a fixed scale and is never visible. While the view moves over many
+// seats, a stretched copy of it is shown. `base` is the visible, sharp picture. It is drawn anew when the view rests, and a
+// seat that changes is drawn anew alone. `over` has the focus, and short flashes where a seat has changed.
 
 import { Brush, coloursOf } from './brush.js';
 
 const WHOLE_SIDE_MAX = 2_048;
-/** So many seats in view are drawn anew in each frame while the view moves; of more, a stretched copy is shown. */
+/** The most seats in view that are drawn anew in each frame while the view moves. For more, a stretched copy is shown. */
 const SHARP_SEATS_MAX = 900;
 const RESTS_AFTER_MS = 140;
 const FLASHES_MAX = 200;
 const FLASH_MS = 550;
 const DENSITY_MAX = 2;
-/** In narrow places the buttons have the foot of the picture for themselves: this many pixels. */
+/** In a picture narrower than this, the buttons have the foot for themselves. Both in pixels. */
 const NARROW = 600;
 const BUTTONS = 56;
-/** Around the seats, for the stage and the names of rows. */
+/** Room around the seats, for the stage and the names of rows. */
 const MARGIN = { side: 260, top: 420, bottom: 260 };
 
 export class Picture {
-  /** `host` gets the canvases; `plan` says where seats are; `shown` and `over` what they are, by index. */
+  /** `host` gets the canvases. `plan` has the positions of seats. `shown` and `over` have their states, by index. */
   constructor(host, plan, shown, over) {
     Object.assign(this, { host, plan, shown, over });
     this.base = layer(host, 'base');
@@ -47,7 +47,7 @@ export class Picture {
     clearTimeout(this.resting);
   }
 
-  /** After the colours have changed. */
+  /** Redraws everything after a change of colours. */
   restyle() {
     this.colours = coloursOf(this.host);
     this.brush = null;
@@ -73,7 +73,7 @@ export class Picture {
 
   // The view: `scale` is pixels of the page per unit, (x, y) the point of the plan at the top left corner.
 
-  /** The height that no buttons lie over. */
+  /** The height without the buttons. */
   usable() {
     return this.height - (this.width < NARROW ? BUTTONS : 0);
   }
@@ -247,7 +247,7 @@ export class Picture {
 
   touchBase() {
     if (!this.sharp) {
-      // The copy shows them: the whole is drawn anew in one step.
+      // The changes are in the whole house, which is copied again.
       if (this.changed.size > 0) this.drawBase();
       return;
     }
@@ -359,7 +359,7 @@ function extentOf(plan) {
   };
 }
 
-/** In front of the first row, or where the focal point is if seats are around it. */
+/** The stage. It is in front of the first row, or at the focal point if seats are around that. */
 function stageOf(plan) {
   const { left, right, top, bottom } = plan.bounds;
   const [x, y] = plan.focal || [(left + right) / 2, top];
@@ -368,7 +368,7 @@ function stageOf(plan) {
   const height = Math.min(320, Math.max(150, width * 0.16));
   if (inside) return { left: x - width / 3, right: x + width / 3, top: y - height, bottom: y + height, inside };
   let front = top;
-  // Rows that curve around the stage leave it room: it ends where the middle of the first row begins.
+  // Rows that curve around the stage leave it room, so it ends where the middle of the first row begins.
   for (let seat = 0; seat < plan.size; seat += 1) {
     if (plan.row[seat] === 0 && Math.abs(plan.x[seat] - x) < 200) front = Math.max(front, plan.y[seat]);
   }

@@ -1,6 +1,6 @@
-// The plan of a session: where each seat stands, what it is called, what it costs; and which seat is near a point.
+// The plan of a session: the position, name and price of each seat, and the seat near a point.
 //
-// Units are hundredths of a seat's width, as in layouts; y grows away from the stage.
+// Units are hundredths of a seat's width, as in layouts. y grows away from the stage.
 
 /** Straight rows of different sections are drawn this much further apart than they are counted. */
 const SECTION_GAP = 170;
@@ -9,7 +9,7 @@ const SEAT = 100;
 const CELL = 200;
 
 export class Plan {
-  /** Of what `session.get` answers. */
+  /** `session` is an answer of `session.get`. */
   constructor(session) {
     const rows = session.layout?.rows || [];
     this.rows = [];
@@ -65,7 +65,7 @@ export class Plan {
     return [row, index - this.rows[row].first];
   }
 
-  /** "Row A seat 5", with the section where there are several. */
+  /** "Row A seat 5", with the section if there are several. */
   name(index) {
     const row = this.rows[this.row[index]];
     const section = row.section && this.sections.length > 1 ? `${sectionName(row.section)}, ` : '';
@@ -115,7 +115,7 @@ function boundsOf({ x, y, size }) {
   return { left, right, top, bottom };
 }
 
-/** Sections with the place of their name: behind their last seats, in the middle of those. */
+/** Sections with the place of their names, behind the middle of their last seats. */
 function sectionsOf(plan) {
   const sections = new Map();
   plan.rows.forEach((row) => {
@@ -138,12 +138,12 @@ export function sectionName(id) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** Rows that are boxes or tables by name are no "Row". */
+/** Longer labels name boxes or tables, which are not called "Row". */
 export function rowName(label) {
   return label.length > 3 ? label : `Row ${label}`;
 }
 
-/** Which seats are in a square of the plan. */
+/** The seats in each square of the plan. */
 class Grid {
   constructor(plan) {
     this.plan = plan;
@@ -160,7 +160,7 @@ class Grid {
     return Math.floor(x / CELL) * 65_536 + Math.floor(y / CELL);
   }
 
-  /** The seat nearest to a point, at most `reach` away; -1 if there is none. */
+  /** The seat nearest to a point, at most `reach` away. -1 if there is none. */
   near(x, y, reach) {
     const { plan } = this;
     let [best, least] = [-1, reach * reach];

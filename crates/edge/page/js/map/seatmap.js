@@ -1,4 +1,4 @@
-// A seat map one can use: pointer, touch and keyboard, a note on the seat one is at, and which seats are picked.
+// An interactive seat map: pointer, touch and keyboard, a note on the current seat, and the picked seats.
 
 import { FREE, MINE, PICKED } from './brush.js';
 import { Picture } from './canvas.js';
@@ -6,7 +6,7 @@ import { wordsOf } from './words.js';
 
 /** A finger is at most this far from the seat it means, in pixels. */
 const TOUCH_REACH = 22;
-/** Less than this is a tap, in pixels. */
+/** A shorter movement is a tap, in pixels. */
 const DRAG = 6;
 const ZOOM_STEP = 1.5;
 
@@ -14,8 +14,8 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], Arrow
 
 export class SeatMap {
   /**
-   * `plan`: what is drawn; `host`: where. `onselect(picked)` when the picked seats change, `onlost(seats)` when picked
-   * ones were taken by another buyer, `say(text)` for what the buyer should hear; `money(price)` formats.
+   * Shows `plan` in `host`. Calls `onselect(picked)` when the picked seats change, `onlost(seats)` when another buyer has taken
+   * picked ones, and `say(text)` for messages to the buyer. `money(price)` formats.
    */
   constructor(host, plan, { max = 20, language = 'en', money, onselect, onlost, say } = {}) {
     Object.assign(this, { host, plan, max, money, onselect, onlost, say });
@@ -24,7 +24,7 @@ export class SeatMap {
     this.over = new Uint8Array(plan.size);
     this.picked = new Set();
     this.mine = new Set();
-    /** Picked seats that are being held right now: that they change is no loss. */
+    /** Picked seats that are being held right now, so their changes are no loss. */
     this.spared = new Set();
     this.known = false;
     this.focus = -1;
@@ -72,7 +72,7 @@ export class SeatMap {
 
   // What is shown
 
-  /** All states anew. */
+  /** Sets all states. */
   setStates(states) {
     const lost = [];
     for (let seat = 0; seat < this.plan.size; seat += 1) {
@@ -82,7 +82,7 @@ export class SeatMap {
     this.tellLost(lost);
   }
 
-  /** Some states: [[index, state]]. */
+  /** Sets some states: [[index, state]]. */
   change(changes) {
     const lost = [];
     for (const [seat, state] of changes) if (this.shown[seat] !== state) this.become(seat, state, true, lost);
@@ -106,7 +106,7 @@ export class SeatMap {
     this.onselect?.([...this.picked]);
   }
 
-  /** The seats this buyer has. */
+  /** Sets the seats that this buyer has. */
   setMine(seats) {
     const before = this.mine;
     this.mine = new Set(seats);
@@ -120,7 +120,7 @@ export class SeatMap {
     this.picture.change(seat, false);
   }
 
-  /** Picks a seat, or no longer. */
+  /** Picks or unpicks a seat. */
   toggle(seat) {
     const { words } = this;
     if (this.mine.has(seat)) {
@@ -157,7 +157,7 @@ export class SeatMap {
     return parts.filter(Boolean);
   }
 
-  // Where one is
+  // The current seat
 
   tellSeat(seat, aloud) {
     const parts = this.describe(seat);
@@ -205,7 +205,7 @@ export class SeatMap {
     this.picture.zoom(factor, this.picture.width / 2, this.picture.height / 2);
   }
 
-  /** Around the seat one is at. */
+  /** Zooms around the current seat. */
   zoomFocus(factor) {
     if (this.focus < 0) {
       this.zoomMiddle(factor);
@@ -216,7 +216,7 @@ export class SeatMap {
     this.tellSeat(this.focus, false);
   }
 
-  // What people do
+  // Input
 
   listen() {
     const { field } = this;
@@ -289,7 +289,7 @@ export class SeatMap {
     if (!pointer || this.dragged) return;
     const seat = this.seatAt(this.place(event), pointer.touch ? TOUCH_REACH : 6);
     if (seat < 0) return;
-    // Far away, a finger cannot mean one seat among many: first closer, then picked.
+    // On a small scale a finger covers many seats, so the first touch only zooms in.
     if (pointer.touch && 100 * this.picture.view.scale < 13) {
       this.picture.zoom(18 / (100 * this.picture.view.scale), ...this.place(event));
       return;
@@ -305,7 +305,7 @@ export class SeatMap {
 
   wheel(event) {
     const closer = event.deltaY < 0;
-    // At its widest, the wheel scrolls the page.
+    // At the smallest scale the wheel scrolls the page.
     if (!closer && !this.picture.zoomed && !event.ctrlKey) return;
     event.preventDefault();
     const lines = event.deltaMode === 1 ? 30 : 1;
@@ -313,7 +313,7 @@ export class SeatMap {
   }
 
   focused() {
-    // A click focuses too: what it picks is where one is.
+    // A click focuses too. The seat that it picks is the current one.
     if (this.plan.size === 0 || !this.field.matches(':focus-visible')) return;
     this.setFocus(this.focus >= 0 ? this.focus : this.firstFree());
   }

@@ -1,4 +1,4 @@
-// What a seat map says, by language.
+// The texts of a seat map, by language.
 
 const ENGLISH = {
   map: 'Seat map', help: 'Arrow keys move between seats, Enter or Space picks one, plus and minus zoom, 0 shows the whole house.',

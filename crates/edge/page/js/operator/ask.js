@@ -1,5 +1,5 @@
-// What operators ask, of any node: by HTTP, because each node tells only of itself and the page is connected to one.
-// Where the nodes want an operators' token, it is asked for and kept until the window is closed.
+// Requests of operators to any node. They go over HTTP, because each node reports only itself and the page is connected to one.
+// If the nodes require an operators' token, the page asks for it and keeps it until the window is closed.
 
 import { RequestError, newRid } from '../connection.js';
 import { demoControl } from './demo.js';
@@ -18,14 +18,14 @@ export function token() {
   }
 }
 
-/** Another token; '' forgets it. */
+/** Sets the token. '' forgets it. */
 export function setToken(text) {
   memory = text;
   try {
     if (text === '') sessionStorage.removeItem(KEPT);
     else sessionStorage.setItem(KEPT, text);
   } catch {
-    // It lasts as long as the page.
+    // Without storage it lasts as long as the page.
   }
 }
 
@@ -43,13 +43,13 @@ export function wantsToken(error) {
   return error?.kind === 'no' && (error.code === 107 || error.code === 108);
 }
 
-/** Asks a node: its ok, or a RequestError. `rid` for what changes something. */
+/** Asks a node. Returns its ok, or throws a RequestError. Changes need a `rid`. */
 export async function ask(url, op, body = {}, { rid, within = WITHIN_MS } = {}) {
   const headers = {};
   const shown = token();
   if (shown !== '') headers.authorization = `Bearer ${shown}`;
   const isEmpty = Object.keys(body).length === 0;
-  // Without a body and a token a browser need not ask beforehand whether it may.
+  // Without a body and a token a browser sends no preflight request.
   if (!isEmpty) headers['content-type'] = 'application/json';
   if (rid) headers['idempotency-key'] = rid;
   const init = { headers, method: isEmpty ? 'GET' : 'POST', body: isEmpty ? undefined : JSON.stringify(body) };
@@ -60,8 +60,10 @@ export async function ask(url, op, body = {}, { rid, within = WITHIN_MS } = {}) 
   throw new RequestError('fail', answer?.fail || { code: 903, name: 'not_ready', message: `the node answered ${response.status}` });
 }
 
-/** Asks the node that the page is connected to, and others where that one is gone; those to `avoid` come last. Who shows
-    no token asks over the page's own connection, where a refusal is no error that a browser notes. */
+/**
+ * Asks the node that the page is connected to, and others if that one is gone. Those to `avoid` come last. Without a token the
+ * request goes over the page's own connection, where a browser does not log refusals as errors.
+ */
 export async function askAny(app, op, body, options = {}) {
   await showDemoKey(app);
   const rid = options.changes ? newRid() : undefined;

@@ -1,4 +1,4 @@
-// The cluster as operators see it: asked once a second, with what changed since said in words.
+// The cluster as operators see it. It is read once a second, and the changes since then are described in words.
 
 import { ask, askAny, showDemoKey, text, wantsToken } from './ask.js';
 import { happenings } from './happenings.js';
@@ -7,11 +7,11 @@ import { POINTS } from './spark.js';
 
 const EVERY_MS = 1_000;
 const WITHIN_MS = 1_500;
-/** A node that did not answer is asked again after so long; browsers write each vain attempt into their console. */
+/** When a node that did not answer is asked again. Browsers write each failed attempt into their console. */
 const AGAIN_MS = 4_000;
-/** So few entries are caught up with at once. */
+/** A member that is at most this many entries behind has caught up. */
 const CAUGHT_UP = 2;
-/** Latencies are those of this many last readings. */
+/** Latencies are those of this many of the last readings. */
 const LATENCY_READINGS = 10;
 
 /** The number in the name of a replica: "2.14" is one of node 2. */
@@ -20,13 +20,13 @@ export function nodeOf(replica) {
 }
 
 export class Cluster {
-  /** `control`: of a demonstration, or null. */
+  /** `control` is that of a demonstration, or null. */
   constructor(app, control) {
     this.app = app;
     this.control = control;
     this.version = 0;
     this.replicas = 0;
-    /** By number: members that are not gone, with `status` and `readings`. */
+    /** Members that are not gone, by number, with `status` and `readings`. */
     this.members = new Map();
     this.places = [];
     /** The leader of each shard, or null if none is known. */
@@ -37,7 +37,7 @@ export class Cluster {
     this.stopped = false;
   }
 
-  /** Calls `listener` with what happened after each look; returns what ends that. */
+  /** Calls `listener` with the events of each look. Returns a function that ends that. */
   on(listener) {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -55,7 +55,7 @@ export class Cluster {
     document.removeEventListener('visibilitychange', this.seen);
   }
 
-  /** Does something between two looks: a node that is asked while it is killed would be an error in the console. */
+  /** Does something between two looks, because asking a node while it is killed would log an error in the console. */
   async between(what) {
     this.held = true;
     try {
@@ -67,7 +67,7 @@ export class Cluster {
     }
   }
 
-  /** Looks now, and then again each second while the page is seen. */
+  /** Looks now, and then again each second while the page is visible. */
   look() {
     if (this.looking || this.held || this.stopped || document.visibilityState === 'hidden') return;
     clearTimeout(this.timer);
@@ -90,7 +90,7 @@ export class Cluster {
     for (const listener of [...this.listeners]) listener(news);
   }
 
-  /** What is compared from one look to the next. */
+  /** The state that is compared from one look to the next. */
   picture() {
     const members = [...this.members.values()].map(({ node, up, state, returning }) => ({ node, up, state, returning }));
     const moving = this.places.filter((place) => place.from).map((place) => place.shard);
@@ -124,7 +124,7 @@ export class Cluster {
     for (const member of now.members) this.put(member);
   }
 
-  /** A node without others has no table of its cluster: it is all of it. */
+  /** A node without others has no table of its cluster, because it is all of it. */
   askAlone() {
     this.alone = true;
     const node = Number(this.app.page.node);
@@ -147,7 +147,7 @@ export class Cluster {
     this.members.set(node, Object.assign(known, { state, url, program }));
   }
 
-  /** The process of a member, where there is a control; undefined if there is none. */
+  /** The process of a member. Undefined without a control. */
   processOf(member) {
     return this.processes?.find((each) => each.url.replace(/\/$/, '') === member.url);
   }
@@ -180,7 +180,7 @@ export class Cluster {
     }
   }
 
-  /** What all nodes do together, and how far each is behind. */
+  /** Sums up the rates of all nodes, and sets how far each is behind. */
   sum() {
     const up = [...this.members.values()].filter((member) => member.up);
     for (const key of ['ok', 'no', 'fail', 'frames']) {
@@ -199,7 +199,7 @@ function keep(list, value) {
   if (list.length > POINTS) list.shift();
 }
 
-/** What a member did since the reading before. */
+/** Sets the rates of a member since the reading before. */
 function follow(member) {
   const { readings } = member;
   member.now = member.up ? readings.at(-1) : null;
@@ -208,11 +208,11 @@ function follow(member) {
   const earlier = readings.at(-Math.min(readings.length, LATENCY_READINGS));
   member.buckets = member.up && earlier !== member.now ? between(earlier, member.now) : [];
   keep(member.series.ok, member.rates?.ok || 0);
-  // Counters of a process that is gone say nothing of the next one.
+  // Counters of a process that is gone say nothing about the next one.
   if (!member.up) readings.length = 0;
 }
 
-/** By shard: who says of itself that it leads in the latest term, else who is believed to by those that answer. */
+/** The leader of each shard in the latest term: the node that says it leads, else one that others name and that answers. */
 function leadersOf(members) {
   const best = new Map();
   for (const member of members.values()) {
@@ -227,7 +227,7 @@ function leadersOf(members) {
   return new Map([...best].map(([shard, { leader }]) => [shard, leader]));
 }
 
-/** How far a member is behind, and since it came back the most it was. */
+/** Sets how far a member is behind, and the most that it was behind since it came back. */
 function catchUp(member, lag) {
   member.lag = member.up ? lag ?? 0 : null;
   if (!member.up) {
@@ -237,7 +237,7 @@ function catchUp(member, lag) {
   }
 }
 
-/** By node: the most entries that one of its replicas is behind, as their leaders say. Whom they did not hear, they do not know. */
+/** The most entries that one of its replicas is behind, by node, as the leaders say. Replicas not heard are left out. */
 function lagsOf(up) {
   const lags = new Map();
   for (const member of up) {

@@ -4,12 +4,12 @@ import { RequestError } from '../connection.js';
 
 const WITHIN_MS = 10_000;
 
-/** A control at this address; null if this is no demonstration. */
+/** A control at this address. Null if this is no demonstration. */
 export function demoControl(base) {
   if (!base) return null;
   const origin = base.replace(/\/$/, '');
   return {
-    /** Which nodes there are: [{node, url, running, pid}]. */
+    /** The nodes: [{node, url, running, pid}]. */
     async nodes() {
       return (await asked(`${origin}/nodes`, {})).json();
     },

@@ -1,4 +1,4 @@
-// What has happened from one look at the cluster to the next, in words.
+// The events from one look at the cluster to the next, in words.
 
 /** [{tone, text}], the most important first. `before` and `now`: pictures of the cluster. */
 export function happenings(before, now) {

@@ -1,4 +1,4 @@
-// Counters of a node, as Prometheus text, and what happened between two readings of them.
+// Counters of a node, as Prometheus text, and their changes between two readings.
 
 const LATENCY = 'boxoffice_edge_request_duration_seconds_bucket';
 const REQUESTS = 'boxoffice_edge_requests_total';
@@ -22,7 +22,7 @@ function labelsOf(text = '') {
 
 function take(now, name, labels, value) {
   if (name === REQUESTS) {
-    // What operators ask is not what the house sells.
+    // Requests of operators are not sales.
     if (!labels.op.startsWith('admin.') && labels.outcome in now) now[labels.outcome] += value;
   } else if (name === LATENCY) {
     now.buckets.push({ le: labels.le === '+Inf' ? Infinity : Number(labels.le), count: value });
@@ -35,7 +35,7 @@ function take(now, name, labels, value) {
 
 const RATES = ['ok', 'no', 'fail', 'frames', 'commits', 'syncs'];
 
-/** What happened each second between two readings. A counter that went back began anew: the node was restarted. */
+/** The rates per second between two readings. A counter that went back began anew, because the node was restarted. */
 export function rates(before, now) {
   const seconds = Math.max(0.001, (now.at - before.at) / 1000);
   const since = (key) => (now[key] >= before[key] ? now[key] - before[key] : now[key]) / seconds;
@@ -62,7 +62,7 @@ export function together(all) {
   return first.map(({ le, count }, index) => ({ le, count: others.reduce((sum, more) => sum + (more[index]?.count || 0), count) }));
 }
 
-/** The time within which such a part of the requests was answered, in seconds; null if there were none. */
+/** The time within which this part of the requests was answered, in seconds. Null if there were none. */
 export function quantile(buckets, part) {
   const all = buckets.reduce((sum, { count }) => sum + count, 0);
   if (all <= 0) return null;

@@ -94,7 +94,7 @@ function factsOf(member, cluster) {
   };
 }
 
-/** What the button of a demonstration would do now: {member, what}. */
+/** Updates the button of a demonstration. Returns what it does now: {member, what}. */
 function showDemo(button, member, cluster) {
   const process = cluster.processOf(member);
   button.hidden = !process;

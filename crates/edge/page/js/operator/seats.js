@@ -23,7 +23,7 @@ export function rowName(rows, row) {
   return several && section ? `${section}, row ${label}` : `Row ${label}`;
 }
 
-/** The place of a seat among all, as feeds count them. */
+/** The index of a seat in layout order, as in feeds. */
 export function indexOf(rows, [row, seat]) {
   return rows.slice(0, row).reduce((sum, { seats }) => sum + seats.length, 0) + seat;
 }

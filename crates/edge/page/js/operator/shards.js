@@ -1,4 +1,4 @@
-// The shards: who leads each, where its replicas are, and what moves.
+// The shards: the leader of each, its replicas, and its moves.
 
 import { fill, h } from '../dom.js';
 import { nodeOf } from './cluster.js';

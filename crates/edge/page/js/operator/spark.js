@@ -5,7 +5,7 @@ import { h } from '../dom.js';
 /** How many readings a curve shows: one a second. */
 export const POINTS = 120;
 
-/** A curve: {element, draw(values, tone)}. What it shows is said in words beside it. */
+/** A curve: {element, draw(values, tone)}. Words beside it say the same. */
 export function spark({ tone = '--accent-text', floor = 1 } = {}) {
   const canvas = h('canvas', { class: 'op-spark', 'aria-hidden': 'true' });
   return { element: canvas, draw: (values) => draw(canvas, values, tone, floor) };
@@ -41,7 +41,7 @@ function draw(canvas, values, tone, floor) {
   pen.globalAlpha = 1;
 }
 
-/** A custom property may be light-dark(…), which a canvas does not know: the element's own colour is resolved. */
+/** A custom property may be light-dark(…), which a canvas does not know, so the element's own colour is resolved. */
 function inkOf(canvas, tone) {
   canvas.style.setProperty('color', `var(${tone})`);
   return getComputedStyle(canvas).color;

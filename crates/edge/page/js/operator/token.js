@@ -3,7 +3,7 @@
 import { h } from '../dom.js';
 import { setToken, token } from './ask.js';
 
-/** A form; `onToken` is called when one was given. */
+/** A form. `onToken` is called when a token was given. */
 export function tokenForm(onToken) {
   const wrong = token() !== '';
   const input = h('input', {

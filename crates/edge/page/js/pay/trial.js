@@ -1,4 +1,4 @@
-// The way to pay at the gateway for trials (docs/reference/gateway.md): instead of a card, one says what the gateway shall do.
+// The payment form of the gateway for trials (docs/reference/gateway.md). Instead of a card, the buyer chooses the outcome.
 
 import { h } from '../dom.js';
 
@@ -10,7 +10,7 @@ const OUTCOMES = [
   ['capture-fails', 'Approve, then fail to take the money'],
 ];
 
-/** Puts what people need to see into `place`; `source()` is what the gateway is told to charge. */
+/** Puts the form into `place`. `source()` returns the source that the gateway charges. */
 export default function mount(place) {
   const source = h('select', { class: 'input', id: 'source' }, OUTCOMES.map(([value, text]) => h('option', { value }, `${text} (${value})`)));
   place.append(h('div', { class: 'field' }, h('label', { class: 'field__label', for: 'source' }, 'The gateway for trials shall …'), source));

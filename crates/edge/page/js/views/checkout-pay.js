@@ -1,4 +1,4 @@
-// How a cart is paid: written down as paid elsewhere, or by card, through the script of the payment provider.
+// How a cart is paid: recorded as paid elsewhere, or by card, through the script of the payment provider.
 
 import { fill, h, money } from '../dom.js';
 import { hex } from '../connection.js';
@@ -74,7 +74,7 @@ function buyerOf(app) {
   return { element: h('p', { class: 'muted', id: 'buyer' }, text), id: () => app.customer.get()?.id };
 }
 
-/** What the provider's script makes of its place: {source()}. */
+/** The form that the provider's script puts into its place: {source()}. */
 async function cardIn(place, script, sum) {
   try {
     const { default: mount } = await import(script);

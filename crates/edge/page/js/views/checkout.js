@@ -1,4 +1,4 @@
-// The cart: what is held and for how long; and paying for it.
+// The cart: what is held, for how long, and its payment.
 
 import { countdown, fill, h, money } from '../dom.js';
 import { explain } from '../explain.js';
@@ -69,7 +69,7 @@ class CartView {
     this.tick();
   }
 
-  /** What was taken away stays in sight, with the reason. */
+  /** Lines that were taken away stay in sight, with the reason. */
   showTaken(currency) {
     const { taken } = this.app.cart;
     if (taken.length === 0) {
@@ -137,10 +137,10 @@ class CartView {
     this.note.clear();
     try {
       const order = await this.app.cart.checkout(body);
-      // The feed may have told first. Then the order is shown already, and the buyer may have gone on from there.
+      // The feed may have been faster. Then the order is shown already, and the buyer may have gone on from there.
       if (location.hash === '#/cart') this.app.go(`#/order/${order.id}`);
     } catch (error) {
-      // Another card while the first payment is not decided: that one may still buy.
+      // Another card was tried while the first payment is undecided. The first one may still buy.
       if (error.name2 === 'cart_not_active' && this.app.cart.isPaying()) error.name2 = 'payment_pending';
       const tone = error.name2 === 'payment_pending' || error.kind === 'fail' ? 'warn' : 'bad';
       const more = {
@@ -161,7 +161,7 @@ class CartView {
   }
 }
 
-/** A line that ran out, as a hold of it is asked for. */
+/** The body of a hold of an expired line. */
 function wanted({ session, seats, area, quantity, product, resource, begin, end }) {
   if (seats) return { session, seats };
   if (area) return { session, area, quantity };

@@ -1,4 +1,4 @@
-// What happened to a seat: when, what, by which cart or order, and the session's version with it.
+// The history of a seat: each event with its time, its cart or order, and the session's version.
 
 import { fill, h, moment } from '../dom.js';
 import { askAny, wantsToken } from '../operator/ask.js';
@@ -9,7 +9,7 @@ const PAGE = 30;
 const RECENT = 25;
 /** Seats of one event that are shown as buttons. */
 const SEATS_SHOWN = 8;
-/** Bursts of changes are one look. */
+/** Changes within this time are read at once. */
 const LOOK_AFTER_MS = 400;
 
 export const title = () => 'History of a seat';
@@ -111,7 +111,7 @@ class History {
     return this.read(this.cursor);
   }
 
-  /** A page of a history; undefined where it cannot be had, and why is said. */
+  /** A page of a history. If it cannot be read, shows why and returns undefined. */
   async ask(body) {
     try {
       const page = await askAny(this.app, 'admin.history', { entity: `session/${this.id}`, ...body });
@@ -140,7 +140,7 @@ class History {
       h('span', { class: 'small muted number' }, `version ${version}`));
   }
 
-  /** Seats by their labels; orders as links; long numbers short. */
+  /** Replaces seats by their labels, orders by links, and long numbers by short ones. */
   worded(details) {
     const parts = details.split(/(\[\d+, \d+\]|order [0-9a-f]{32}|[0-9a-f]{32})/);
     return parts.map((part) => {
@@ -152,7 +152,7 @@ class History {
     });
   }
 
-  /** What happened to any seat lately; each is a way to its history. */
+  /** Lists the latest events of all seats. Each leads to the histories of its seats. */
   async listRecent() {
     const page = await this.ask({ limit: RECENT });
     if (!page || this.stopped) return;

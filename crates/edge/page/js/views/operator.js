@@ -1,4 +1,4 @@
-// The operators' view: nodes, shards and who leads them, rates, latencies, watchers, and what happens meanwhile.
+// The operators' view: nodes, shards and their leaders, rates, latencies, watchers, and events.
 
 import { h, fill, titled } from '../dom.js';
 import { Cluster } from '../operator/cluster.js';
@@ -9,7 +9,7 @@ import { shardTiles } from '../operator/shards.js';
 import { tokenForm } from '../operator/token.js';
 
 const HAPPENINGS_MAX = 60;
-/** A node that was started is not asked before. */
+/** How long a node that was started is not asked. */
 const STARTS_WITHIN_MS = 700;
 
 export const title = () => 'Operator';
@@ -34,7 +34,7 @@ export function render(root, params, app) {
   const end = cluster.on((news) => {
     showGate(gate, body, cluster);
     const text = stateOf(cluster);
-    // What is said again and again is read out again and again.
+    // A text that is set again is read out again.
     if (state.textContent !== text) state.textContent = text;
     if (body.hidden) return;
     for (const part of Object.values(parts)) part.show(cluster);
@@ -51,7 +51,7 @@ function section(name, id, ...children) {
   return h('section', { class: 'stack', 'aria-labelledby': id }, h('h2', { class: 'op-title', id }, name), children);
 }
 
-/** Operators' figures are for those who show their token, where there is one. */
+/** Shows the figures only to operators who have shown their token, if the nodes require one. */
 function showGate(gate, body, cluster) {
   body.hidden = cluster.version === 0 || cluster.locked;
   if (!cluster.locked) {
@@ -79,7 +79,7 @@ function stateOf(cluster) {
   return `${nodes}, ${led} of ${cluster.places.length} shards have a leader; ${copies}.`;
 }
 
-/** What happens, the newest first. */
+/** The log of events, the newest first. */
 function happeningsLog() {
   const list = h('ol', { class: 'op-log__list' });
   const element = h('div', { class: 'op-log', role: 'log', 'aria-labelledby': 'op-log-title', tabindex: '0' }, list);

@@ -1,4 +1,4 @@
-// An order: what was bought, and how its money stands.
+// An order: what was bought, and the state of its payment.
 
 import { fill, h, moment, money } from '../dom.js';
 import { explain } from '../explain.js';

@@ -1,4 +1,4 @@
-// The shop: products with what is left of each, live, and how many of them to put into the cart.
+// The shop: products with their live stock, and the number of each to put into the cart.
 
 import { h, money, titled } from '../dom.js';
 import { explain } from '../explain.js';
@@ -13,7 +13,7 @@ export function render(root, params, app) {
   return renderProducts(root, app, app.page.products);
 }
 
-/** Cards of these products; returns what ends them. */
+/** Cards of these products. Returns a function that ends them. */
 export function renderProducts(root, app, ids) {
   const cards = ids.map((id) => productCard(id, app));
   const empty = h('p', { class: 'notice' }, 'Nothing is on offer here at the moment.');
@@ -114,7 +114,7 @@ class ProductCard {
     this.button.textContent = soldOut ? 'Sold out' : 'Add to cart';
   }
 
-  /** How many of it are in the cart. */
+  /** Shows how many of the product are in the cart. */
   showCart() {
     const lines = this.app.cart.lines.filter((line) => line.product === this.id);
     const count = lines.reduce((sum, line) => sum + line.quantity, 0);

@@ -1,4 +1,4 @@
-// What was bought under the name that is kept on this device; new purchases come by themselves.
+// The purchases of the customer on this device. New purchases appear by themselves.
 
 import { fill, h, moment, money } from '../dom.js';
 

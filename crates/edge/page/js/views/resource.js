@@ -1,4 +1,4 @@
-// A day of a resource: when it is open, what is booked, what is free; a time is put into the cart or reserved.
+// A day of a resource: its opening hours, bookings and free times. A time is put into the cart or reserved.
 
 import { fill, h, money, titled } from '../dom.js';
 import { button, noteBox } from '../parts.js';
@@ -120,7 +120,7 @@ class ResourceView {
       this.verdict, this.hold, this.desk);
   }
 
-  /** Who must show a token to reserve is not offered to. */
+  /** Reserving is not offered if it needs a token. */
   async showDesk() {
     const may = await mayReserve(this.app).catch(() => false);
     if (!this.stopped) this.desk.hidden = !may;
@@ -152,7 +152,7 @@ class ResourceView {
     if (this.verdict.textContent !== text) this.verdict.textContent = text;
   }
 
-  /** When a booking of the chosen length may begin, by the opening hours; and whatever was chosen in the calendar. */
+  /** Lists when a booking of the chosen length may begin, by the opening hours, and the time chosen in the calendar. */
   listStarts() {
     const starts = new Set(this.chosen ? [this.chosen.from] : []);
     for (const [open, close] of hoursOf(this.resource.hours, this.day)) {
@@ -176,7 +176,7 @@ class ResourceView {
 
   price() {
     const { amount, currency, per_ms: per } = this.resource.rate;
-    // Begun hours, or whatever the rate is for, are paid whole.
+    // Begun periods of the rate are paid whole.
     return money(amount * (per ? Math.ceil((this.length * MINUTE) / per) : 1), currency);
   }
 
@@ -205,14 +205,14 @@ class ResourceView {
     return `${day}${timeText(from.minutes)}–${timeText(to.minutes)}`;
   }
 
-  /** Why a booking is one's own; '' if it is not. */
+  /** The text of the buyer's own booking. '' for others. */
   whose({ booking, begin, end, state }) {
     if (mineOf(this.id).includes(booking)) return 'Your reservation';
     const inCart = (line) => line.resource === this.id && Date.parse(line.begin) === Date.parse(begin) && Date.parse(line.end) === Date.parse(end);
     return state === 'held' && this.app.cart.lines.some(inCart) ? 'In your cart' : '';
   }
 
-  // What is asked
+  // Requests
 
   changed(days) {
     const bounds = [instant(this.zone, this.day, 0), instant(this.zone, this.day, DAY_MINUTES) - 1];
@@ -258,7 +258,7 @@ class ResourceView {
     }
   }
 
-  /** Where the whole night is shown as well, a day begins in the morning. */
+  /** If the whole night is shown as well, the day begins in the morning. */
   scrollToDay() {
     if (this.scrolledTo === this.day) return;
     this.scrolledTo = this.day;
@@ -273,7 +273,7 @@ class ResourceView {
       .filter(({ from }) => from !== undefined);
   }
 
-  /** Free times of the chosen length; none begins before it can be booked. */
+  /** Free times of the chosen length. None begins before it can be booked. */
   async readSlots(begin, end) {
     const soonest = this.app.link.now() + (this.resource.notice_ms || 0);
     const from = Math.max(begin, Math.ceil(soonest / (QUARTER * MINUTE)) * QUARTER * MINUTE);
@@ -302,7 +302,7 @@ class ResourceView {
     if (!here) this.verdict.scrollIntoView({ block: 'nearest' });
   }
 
-  /** Asks whether the chosen time can be had: the answer of the engine, not of this page's arithmetic. */
+  /** Asks whether the chosen time is free. The engine decides, and not this page's arithmetic. */
   async check() {
     const turn = ++this.checks;
     const { chosen } = this;
@@ -326,7 +326,7 @@ class ResourceView {
     return { begin: iso(instant(this.zone, this.day, from)), end: iso(instant(this.zone, this.day, to)) };
   }
 
-  // What is done
+  // Actions
 
   async holdChosen() {
     const { from, to } = this.chosen;
@@ -350,7 +350,7 @@ class ResourceView {
     await this.act(() => cancel(this.app, this.id, booking), 'The reservation is canceled.');
   }
 
-  /** Does something, and says what came of it; whether it was done. */
+  /** Does something, and shows the outcome. Returns whether it was done. */
   async act(what, done) {
     this.note.clear();
     let isDone = false;

@@ -3,7 +3,7 @@
 import { h, money, titled } from '../dom.js';
 import { button, countsBar, stepper } from '../parts.js';
 
-/** Cards of all areas; `hold(area, quantity)`. `show(areas)` updates what is left. */
+/** Cards of all areas, with `hold(area, quantity)`. `show(areas)` updates the free places. */
 export function areaCards(session, hold) {
   const cards = new Map();
   const element = h('div', { class: 'areas stack' });

@@ -1,11 +1,11 @@
-// The house as a list, for whom a picture is no help: rows with what is free, and their seats as buttons.
+// The house as a list, for people whom a picture does not help. Rows show their free seats, and seats are buttons.
 
 import { fill, h } from '../dom.js';
 import { rowName, sectionName } from '../map/plan.js';
 
 const EVERY_MS = 1_000;
 
-/** `toggle(seat)` picks; `states(() => map)` tells where the states are; `changed()` after each change. */
+/** `toggle(seat)` picks. `states(() => map)` sets the source of the states. Call `changed()` after each change. */
 export function seatList(plan, toggle) {
   const rows = h('ul', { class: 'rows' });
   const element = h('details', { class: 'list', id: 'list' }, h('summary', { class: 'list__title' }, 'The house as a list'), rows);

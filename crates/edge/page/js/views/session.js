@@ -1,4 +1,4 @@
-// A session: its house, live; what to pick, and what is held.
+// A session: its live house, the picked seats, and the held ones.
 
 import { h, fill, clock, countdown, day, money, titled } from '../dom.js';
 import { explain } from '../explain.js';
@@ -112,7 +112,7 @@ class SessionView {
     );
   }
 
-  /** Names come after the map: they may be asked for on their own. */
+  /** Names come after the map, because they are asked for on their own. */
   async dress() {
     const { session, app } = this;
     const [title, venue] = await Promise.allSettled([app.catalogue.title(session.title), app.catalogue.venue(session.venue)]);
@@ -210,7 +210,7 @@ class SessionView {
     if (this.left?.isConnected) this.left.textContent = this.leftText();
   }
 
-  /** On phones the summary is a sheet at the bottom: notes go above it. */
+  /** On phones the summary is a sheet at the bottom, so notes go above it. */
   raiseToasts() {
     const sheet = getComputedStyle(this.summary).position === 'fixed';
     document.documentElement.style.setProperty('--toasts-up', sheet ? `${this.summary.offsetHeight}px` : '0px');
@@ -219,7 +219,7 @@ class SessionView {
   async hold() {
     const { app, session, plan, map } = this;
     const picked = [...map.picked];
-    // What was lost while the hand was on its way to the button is still to be read.
+    // A note on seats that were lost just before the click is still to be read.
     if (!(Date.now() - this.lostAt < LOST_READ_MS)) this.note.clear();
     map.spared = new Set(picked);
     try {
@@ -263,7 +263,7 @@ class SessionView {
     this.show();
   }
 
-  /** Who loses a race hears which seats are gone and why; the others stay picked. */
+  /** Shows which seats are gone and why. The others stay picked. */
   tellRefused(error, picked) {
     const { plan, map } = this;
     const seats = (error.details?.seats || []).map((seat) => plan.index(seat)).filter((seat) => picked.includes(seat));

@@ -81,7 +81,6 @@ pub(crate) struct Node {
     pub(crate) orders: Mutex<BTreeMap<CartId, Option<Id>>>,
     /// The cursors of the pages of bookings that were read.
     pub(crate) bookings_after: Mutex<Vec<Option<(Timestamp, SmolStr)>>>,
-    /// The keys of the cluster.
     pub(crate) access_keys: Mutex<BTreeMap<Id, Arc<AccessKey>>>,
     pub(crate) key_ring: Mutex<KeyRing>,
     runtime: Handle,
@@ -384,9 +383,7 @@ pub(crate) fn cart(number: u128) -> CartId {
 pub(crate) struct TestServer {
     /// The port of the tests: the operators' port if it needs no credentials, else the clients' port.
     pub(crate) address: SocketAddr,
-    /// The clients' port.
     pub(crate) clients: SocketAddr,
-    /// The operators' port.
     pub(crate) operators: SocketAddr,
     admin_token: Option<String>,
     pub(crate) node: Arc<Node>,

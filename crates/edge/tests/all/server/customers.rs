@@ -269,7 +269,7 @@ async fn items_of_a_batch_are_checked_one_by_one() {
     assert_eq!(codes, expected);
 }
 
-/// For a front end that authenticates its customers: every caller may name any customer, whatever tokens it sends.
+/// For a front end that authenticates its customers. Every caller may name any customer, whatever tokens it sends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_secret_every_caller_may_name_any_customer() {
     in_both(|encoding| async move {

@@ -39,7 +39,7 @@ async fn a_connection_is_kept_and_each_outcome_has_its_status() {
     let paid = json!({"token": token(1), "payment": {"recorded": {"method": "card", "transaction_id": "1"}}});
     let answer = http_client.command("cart.checkout", "r2", &paid).await;
     assert_eq!((answer.status, answer.code(), answer.header("retry-after")), (507, 905, Some("5")));
-    // The node drops this one: its outcome is unknown.
+    // The node drops this one, so its outcome is unknown.
     let answer = http_client.command("cart.cancel", "r3", &body).await;
     assert_eq!((answer.status, answer.code(), answer.header("retry-after")), (504, 902, Some("1")));
     let answer = http_client.get("/v1/session.map?id=hamlet", &[]).await;

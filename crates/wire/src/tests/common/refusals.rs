@@ -70,7 +70,7 @@ pub fn refusals() -> Vec<Refusal> {
     ]
 }
 
-/// Several lines refused at once: it has the number of the first.
+/// Several lines refused at once. The refusal has the number of the first.
 pub fn refused_lines() -> Refusal {
     let seats = vec![TakenSeat { seat: seat(1, 5), state: SeatState::Held }];
     let shortages = vec![Shortage { product: id("programme"), wanted: 3, free: 1, held: 6 }];

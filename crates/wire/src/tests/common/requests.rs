@@ -224,7 +224,7 @@ pub fn requests() -> Vec<Sample> {
     ]
 }
 
-/// Requests in another shape than those of [`requests`]; the document shows some.
+/// Requests in another shape than those of [`requests`]. The document shows some.
 pub fn other_requests() -> Vec<Sample> {
     let rid = Some("c1-000042");
     let gateway = body::GatewayPayment { source: "tok_visa".into(), on_decline: Some(OnDecline::Keep) };
