@@ -1,5 +1,5 @@
-//! What watching costs those who sell: the theatre's purchase in a closed loop at saturation, with watchers and without them,
-//! turn about.
+//! The cost of watching for sellers: the theatre's purchase in a closed loop at saturation, with watchers and without
+//! them in turn.
 
 use std::{
     fmt,
@@ -41,31 +41,31 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// Seats of a purchase.
 const SEATS: u16 = 5;
 
-/// Who watch sessions in which nothing happens.
+/// Watchers of sessions in which nothing happens.
 const IDLE: u32 = 5_000;
 
-/// Sessions that these watch.
+/// Sessions that the idle watchers watch.
 const IDLE_SESSIONS: u32 = 50;
 
-/// Who watch one of the sessions that seats are sold of: it changes about a hundred times a second.
+/// Watchers of one of the sold sessions. It changes about a hundred times a second.
 const ACTIVE: u32 = 1_000;
 
-/// One turn.
+/// The figures of one turn.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Sale {
     purchases_a_second: f64,
-    /// Of the server, a purchase: what a machine that is busy otherwise changes less.
+    /// Processor time of the server for each purchase, in microseconds. Other load on the machine changes it less.
     cpu_us: f64,
 }
 
-/// One turn with watchers beside one without.
+/// A turn with watchers, and one without.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Pair {
     without: Sale,
     with: Sale,
 }
 
-/// What came of it.
+/// The results.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Sellers {
     flows: u32,
@@ -75,7 +75,7 @@ pub(crate) struct Sellers {
     active_deliveries_a_second: Vec<f64>,
 }
 
-/// Measures it: idle watchers first, then active ones.
+/// Measures pairs with idle watchers first, then pairs with active ones.
 pub(crate) async fn measure(options: &Options, program: &Path) -> Result<Sellers, Failed> {
     let boxoffice = Boxoffice::start(program, 1, IDLE).await?;
     let quiet = theatre("quiet", IDLE_SESSIONS);
@@ -132,7 +132,7 @@ impl Turns {
         format!("sale{}", self.number)
     }
 
-    /// Sessions of 900 seats, as many as it takes.
+    /// Sessions of 900 seats, as many as the flows need.
     fn spread(&mut self) -> House {
         self.number += 1;
         let of_session = 900 / u32::from(SEATS);
