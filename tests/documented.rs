@@ -62,7 +62,7 @@ fn every_public_item_has_a_comment() {
             let lines: Vec<&str> = text.lines().collect();
             let mut in_macro = false;
             for (at, line) in lines.iter().enumerate() {
-                // What a macro makes has the comments of its uses.
+                // Items that a macro makes have the comments of its uses.
                 in_macro = if in_macro { *line != "}" } else { is_macro(line) };
                 let Some((kind, name)) = public_item(line).filter(|_| !in_macro) else { continue };
                 if kind == "mod" && line.ends_with(';') {

@@ -1,5 +1,5 @@
-//! The licences, sources and bans of `deny.toml`, checked without cargo-deny. `tests/run` also runs `cargo deny check` where it
-//! is installed; only that checks the advisories.
+//! The licences, sources and bans of `deny.toml`, checked without cargo-deny. `tests/run` also runs `cargo deny check`
+//! where it is installed. Only that checks the advisories.
 
 use std::{fs, path::Path, process::Command};
 

@@ -32,14 +32,14 @@ PROGRAM = TARGET / "debug" / "boxoffice"
 WINDOW = ROOT / "examples/box-office-window"
 WINDOW_PACKAGE = ["--manifest-path", str(WINDOW / "Cargo.toml")]
 
-# What has tests.
+# The kinds of targets that have tests.
 TESTED_KINDS = {"lib", "bin", "test"}
 # The benches have none.
 UNTESTED = "crates/bench"
 
-# Test executables that run at a time. More would only compete for the processor …
+# Test executables that run at a time. More would only compete for the processor.
 AT_ONCE = 2
-# … but for these, which wait for timers nearly all of the time. One more of them runs at a time.
+# These wait for timers nearly all of the time, so one more of them runs at a time.
 WAITING = {
     "client boxoffice_client",
     "edge all",
@@ -299,7 +299,7 @@ def long():
         for package, targets in [("core", ["--lib", "--test", "rules"]), ("shard", ["--lib"]), ("wire", ["--lib"])]:
             check(f"random tests of {package}", [*cargo, "-p", f"boxoffice-{package}", *targets])
     with Phase("clippy"):
-        # The gate lints neither what only planted bugs need nor the clients of other stores.
+        # The gate lints neither the code of planted bugs nor the clients of other stores.
         features = ["--features", "boxoffice-sim/planted,boxoffice-bench/peers,boxoffice-bench/allocations"]
         clippy = ["cargo", "clippy", "--quiet", "--workspace", "--all-targets", *features, "--", "-D", "warnings"]
         check("clippy", clippy)

@@ -29,7 +29,7 @@ pub(crate) const SHOP: &str =
 /// The most additional memory that an attack may cost a node, with a wide margin.
 const ATTACK_MIB_MAX: u64 = 192;
 
-/// The most additional memory afterwards: allocators keep some.
+/// The most additional memory afterwards, because allocators keep some.
 const RETAINED_MIB_MAX: u64 = 128;
 
 /// The address of operators.

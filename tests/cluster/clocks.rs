@@ -1,5 +1,5 @@
-//! A node with a clock an hour off: no hold ends early, no deadline moves back, and the node leads nothing.
-//! If all clocks change together, nodes follow them.
+//! A node with a clock an hour off: no hold ends early, no deadline moves back, and the node leads nothing. If all
+//! clocks change together, nodes follow them.
 
 use std::{
     collections::BTreeMap,

@@ -73,7 +73,7 @@ async fn a_decision_that_panics_fails_one_request() {
         assert_eq!(answer, Answer::Fail(906));
         assert!(asked.elapsed() < Duration::from_secs(1), "the request fails at once");
     }
-    // A hold of several products is atomic: it fails as a whole.
+    // A hold of several products is atomic, so it fails as a whole.
     let both =
         json!({"token": token, "lines": [{"product": "sturdy", "quantity": 1}, {"product": "touchy", "quantity": 1}]});
     assert_eq!(ports[1].ask("cart.hold_all", "both", both).await, Answer::Fail(906));
@@ -107,7 +107,7 @@ async fn a_decision_that_panics_fails_one_request() {
     let log = stage.cluster.running().into_iter().map(|id| stage.cluster.stderr(id)).collect::<String>();
     assert!(log.contains("planted: product/frail decides a command"), "the log names the decision: {log}");
     assert!(log.contains("boxoffice_node::"), "the log names the location: {log}");
-    // A release is owed to a product whose asks panic for as long as they do.
+    // Carts owe a release to a product as long as its asks panic.
     stage.cluster.restart_unplanted().await;
     stage.end(buyers).await;
     stage.check_everything().await;

@@ -65,7 +65,7 @@ async fn a_leader_is_stopped_across_deadlines() {
     stage
         .end_with(buyers, async |stage| {
             stage.record.carts.extend(ended);
-            // Seats of lost messages are free once their session has asked the cart: a grace after the deadline.
+            // Seats of lost messages are free once their session has asked the cart, a grace after the deadline.
             let (node, asked) = (stage.cluster.running()[0], Instant::now());
             stage.record.check_maps(&stage.cluster.port(node).await, &short).await;
             println!("every expired hold was free {:?} later", asked.elapsed());

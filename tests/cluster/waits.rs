@@ -27,7 +27,7 @@ const BUYERS: u16 = 12;
 /// More than can be sold in the time, even on a fast machine.
 const SESSIONS: usize = 40;
 
-/// Seats of a row; a cart takes two.
+/// Seats of a row. A cart takes two.
 const SEATS: u16 = 60;
 
 /// How long buyers buy before the kill, and after another node leads.

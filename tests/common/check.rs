@@ -107,7 +107,7 @@ impl Record {
         lost
     }
 
-    /// Repeats granted requests: they get the same answers (P9).
+    /// Repeats granted requests, which must get the same answers (P9).
     pub(crate) async fn check_repeats(&mut self, port: &Port) {
         let granted: Vec<_> = self.carts.iter().rev().filter_map(|cart| cart.granted.as_ref()).take(200).collect();
         let mut repeated = Vec::new();

@@ -90,7 +90,7 @@ impl Gateway {
         self.address
     }
 
-    /// Stops the process with SIGSTOP: requests wait.
+    /// Stops the process with SIGSTOP, so that requests wait.
     pub(crate) fn pause(&self) {
         self.signal(Signal::STOP);
     }

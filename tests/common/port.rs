@@ -66,7 +66,6 @@ impl Encoding {
 pub(crate) enum Answer {
     /// Granted: the body, and versions by entity.
     Ok(Value, BTreeMap<String, u64>),
-    /// Refused.
     No(No),
     /// Failed: the code.
     Fail(u64),
@@ -142,7 +141,6 @@ pub(crate) struct Port {
     out: mpsc::UnboundedSender<Message>,
     waiting: Waiting,
     next: AtomicU64,
-    /// The server's hello.
     pub(crate) hello: Value,
     /// Frames that answer no request: feeds, notices, and refusals of unreadable frames.
     others: Mutex<mpsc::UnboundedReceiver<Value>>,

@@ -12,7 +12,7 @@ use std::{
 /// Path of the preloaded library. Builds it from `tests/faults/shim.c` with the system's C compiler.
 ///
 /// # Panics
-/// If there is no C compiler; `tests/run` installs one.
+/// If there is no C compiler. `tests/run` installs one.
 pub(crate) fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -39,7 +39,6 @@ pub(crate) enum Faults {
     None,
     /// Writes that extend a file fail.
     NoSpace,
-    /// A sync fails.
     SyncFails,
     /// A sync takes this many milliseconds longer.
     SlowSync(u32),

@@ -61,7 +61,7 @@ enum Fault {
     OldCopy(u64),
 }
 
-/// Offsets of a wrong clock, in seconds; one clock is wrong at a time. A hold lives for half an hour, and none may expire because
+/// Offsets of a wrong clock, in seconds. One clock is wrong at a time. A hold lives for half an hour, and none may expire because
 /// of a wrong clock, even if no other node is left to contradict it.
 const CLOCKS: [i64; 6] = [-3_600, -300, -2, 2, 60, 300];
 
@@ -164,7 +164,6 @@ impl Fault {
 
 /// The settings of the faults of a round.
 pub(crate) struct Faults {
-    /// The duration.
     pub(crate) time: Duration,
     /// Whether long faults may be drawn.
     pub(crate) long: bool,

@@ -1,7 +1,7 @@
 //! Random faults, drawn from a seed, under load, in rounds. After each round everything is healed and checked.
 //!
-//! `cargo test -p boxoffice --test nemesis -- --minutes 30 --seed 7 --nodes 5`; without arguments one short round. With `--hold`
-//! the nodes keep running after a failure, until the program is ended.
+//! `cargo test -p boxoffice --test nemesis -- --minutes 30 --seed 7 --nodes 5`. Without arguments it runs one short round. With
+//! `--hold` the nodes keep running after a failure, until the program is ended.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! Halls of every shape, their sessions, and blocked seats; and the node's health endpoints.
+//! Halls of every shape, their sessions and blocked seats, and the node's health endpoints.
 
 use serde_json::{Value, json};
 

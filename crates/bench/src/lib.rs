@@ -1,4 +1,4 @@
-//! A node in this process, driven without sockets: what benches of the node have in common.
+//! A node in this process, driven without sockets. Benches of the node share it.
 
 use std::{
     path::Path,
@@ -23,13 +23,13 @@ use boxoffice_node::{
 use boxoffice_storage::fsync::Fsync;
 use tokio::runtime::{Builder, Runtime};
 
-/// Commands under way while many are given at once.
+/// The most commands under way in [`Alone::all`].
 const UNDER_WAY: usize = 512;
 
-/// An id of a text that is one.
+/// The id with this text.
 ///
 /// # Panics
-/// If it is none.
+/// If the text is not an id.
 pub fn id(text: &str) -> Id {
     Id::new(text).expect("a good id")
 }
@@ -37,12 +37,12 @@ pub fn id(text: &str) -> Id {
 /// An amount of cents.
 ///
 /// # Panics
-/// Never: EUR is a currency.
+/// Never, because EUR is a currency.
 pub fn euros(amount: i64) -> Money {
     Money { amount, currency: Currency::new("EUR").expect("a currency") }
 }
 
-/// A product of which there are a million, set aside when it is put into a cart.
+/// A product with a million units, which are held when they are put into a cart.
 pub fn product() -> ProductDetails {
     ProductDetails {
         name: "thing".into(),
@@ -72,7 +72,7 @@ impl ReplySink for Heard {
 }
 
 impl Alone {
-    /// Starts one with its data in this directory, and waits until it is ready.
+    /// Starts a node with its data in this directory, and waits until it is ready.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -99,12 +99,13 @@ impl Alone {
         Alone { node, selling, _watching: watching }
     }
 
-    /// What it is asked through.
+    /// The handle for commands to the node.
     pub fn handle(&self) -> &NodeHandle {
         self.node.handle()
     }
 
-    /// Gives it a command and waits for the answer, which must be none but yes. `request` must be new to the command's entity.
+    /// Gives the node a command and waits for the answer, which must be a success. `request` must be new to the command's
+    /// entity.
     ///
     /// # Panics
     /// If it is refused or fails.
@@ -114,7 +115,7 @@ impl Alone {
         answered(receiver.recv())
     }
 
-    /// Gives it all of these, many at a time.
+    /// Gives the node all these commands, many at a time.
     ///
     /// # Panics
     /// If one is refused or fails.
@@ -133,10 +134,10 @@ impl Alone {
         (0..under_way).for_each(|_| _ = answered(receiver.recv()));
     }
 
-    /// Stops it in order.
+    /// Stops the node in order.
     ///
     /// # Panics
-    /// If it cannot.
+    /// If it cannot be stopped.
     pub fn stop(self) {
         self.selling.block_on(self.node.stop(5_000)).expect("an orderly stop");
     }

@@ -23,18 +23,10 @@ pub const DEFAULT: &str = include_str!("../../../config/boxoffice.toml");
 /// An error in the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file cannot be read.
     #[error("{}: cannot be read: {error}", .file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// The system's error.
-        error: std::io::Error,
-    },
-    /// The file has an error.
+    Unreadable { file: PathBuf, error: std::io::Error },
     #[error("{}: line {line}: {what}", .file.display())]
     Wrong {
-        /// The file.
         file: PathBuf,
         /// The line, from 1.
         line: usize,
@@ -59,13 +51,10 @@ use file::File;
 /// The settings of `boxoffice serve`.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Settings of the node.
     pub node: NodeConfig,
     /// The clients' port.
     pub listen: SocketAddr,
-    /// The operators' port.
     pub operators: Operators,
-    /// The admin token.
     pub admin_token: Option<String>,
     /// The role of callers without credentials.
     pub anonymous: Option<Role>,
@@ -75,7 +64,6 @@ pub struct Config {
     pub customer_secret: Option<Secret>,
     /// The payment gateway. `None` if payments are only recorded.
     pub gateway: Option<GatewayConfig>,
-    /// Secrets that sign webhooks.
     pub webhook_secrets: Vec<Secret>,
     /// The keys of short-lived tokens.
     pub token_keys: TokenKeys,
@@ -95,15 +83,12 @@ pub struct Config {
     pub frame_bytes_max: u64,
     /// Budgets of strangers.
     pub budgets: BudgetConfig,
-    /// Settings of the page.
     pub page: PageConfig,
     /// TLS, proxies and public addresses.
     pub web: Web,
-    /// Threads of the selling runtime.
     pub selling_threads: usize,
-    /// Threads of the watching runtime.
     pub watching_threads: usize,
-    /// Their niceness, 0 to 19.
+    /// The niceness of the watching threads, 0 to 19.
     pub watching_nice: i32,
     /// How long a thread of either runtime may be stuck before the node ends. `None` is for ever.
     pub stuck: Option<Duration>,
@@ -114,7 +99,6 @@ pub struct Config {
 pub enum Operators {
     /// On loopback, [`OPERATORS_PORT_ABOVE`] the clients' port.
     Auto,
-    /// This address.
     At(SocketAddr),
 }
 

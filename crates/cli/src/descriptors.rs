@@ -30,7 +30,6 @@ pub(crate) struct Demand {
     pub(crate) connections: usize,
     /// Whether the operator configured that number.
     pub(crate) is_configured: bool,
-    /// Whether there are other nodes.
     pub(crate) has_peers: bool,
     /// Calls to a payment gateway at the same time, if there is one.
     pub(crate) calls: usize,
@@ -39,7 +38,6 @@ pub(crate) struct Demand {
 /// The shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shares {
-    /// All descriptors.
     pub(crate) all: u64,
     /// Connections of clients.
     pub(crate) connections: usize,

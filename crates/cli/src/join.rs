@@ -32,7 +32,6 @@ pub struct Joined {
 pub struct JoinRequest {
     /// The wanted member number, if any.
     pub node: Option<u64>,
-    /// The machine.
     pub machine: Machine,
     /// The secret of the cluster's nodes.
     pub secret: Secret,
@@ -91,7 +90,7 @@ pub async fn cluster_at(addresses: &[String], secret: &Secret) -> Option<SmolStr
     Some(client.wait_for_hello().await.ok()?.cluster.clone())
 }
 
-/// The configuration of a client that proves the knowledge of the secret.
+/// A token that proves the knowledge of the secret.
 fn shown(secret: &Secret) -> AdminToken {
     AdminToken(joining::token(secret.as_ref()).to_string())
 }

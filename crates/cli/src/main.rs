@@ -27,7 +27,7 @@ use clap::Parser;
 
 use crate::args::{Args, Command};
 
-/// What one thread allocates another frees: the system's allocator would have them wait for each other.
+/// Threads free memory that other threads allocated. With the system's allocator they would wait for each other.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -285,9 +285,7 @@ async fn ready(handle: &NodeHandle) {
 /// Why a node ends.
 #[derive(Debug, PartialEq, Eq)]
 enum Ending {
-    /// It failed, with the reason.
     Failed(String),
-    /// It was stopped.
     Stopped(Stop),
 }
 

@@ -1,7 +1,7 @@
 //! The inputs in `corpus`: a file for each target, an input for each line.
 //!
-//! A line has a name, `=`, and the bytes: text with Rust's escapes, or `hex:` and hexadecimal digits. Names that begin with `real`
-//! are of bytes that an encoder made; the decoder must accept them.
+//! A line has a name, `=`, and the bytes, as text with Rust's escapes or as `hex:` and hexadecimal digits. A name that begins
+//! with `real` belongs to bytes that an encoder made. The decoder must accept them.
 
 use std::{
     fs,
@@ -13,13 +13,11 @@ use boxoffice_wire::Encoding;
 /// An input with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seed {
-    /// What it is.
     pub name: String,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Where the corpus of a target is.
+/// The path of a target's corpus.
 pub fn path(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("corpus/{target}.txt"))
 }
@@ -59,10 +57,10 @@ fn golden(file: &str, encoding: Encoding) -> Vec<Seed> {
     lines.chunks(4).map(frame).collect()
 }
 
-/// The input of a line.
+/// The input in a line.
 ///
 /// # Panics
-/// If it is none.
+/// If the line has no input.
 pub fn read(line: &str) -> Seed {
     let (name, said) = line.split_once(" = ").unwrap_or_else(|| panic!("`name = bytes` is expected: {line}"));
     let bytes = match said.strip_prefix("hex:") {

@@ -1,4 +1,4 @@
-//! What a disk returns: records, segments of the log, snapshots, the store and archives, read as they are and with damage.
+//! Bytes from a disk: records, segments of the log, snapshots, the store and archives, read as they are and with damage.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,10 +17,11 @@ use bytes::Bytes;
 
 use crate::property::{Bound, bounded, canonical, same_again, strict};
 
-/// Slices of the input, and a list of them.
+/// Memory for slices of the input and a list of them.
 const FLAT: Bound = Bound { base: 1024, per_byte: 32 };
 
-/// A state: serde takes up to 1 MiB for a list before its first element, and a value of one byte may take 300 in memory.
+/// Memory for a state. serde takes up to 1 MiB for a list before its first element, and up to 300 bytes for a one-byte
+/// value.
 const STATE: Bound = Bound { base: 8 << 20, per_byte: 512 };
 
 /// The payload of an entry, and each turn in it.
@@ -44,7 +45,7 @@ pub(crate) fn log_record(input: &[u8]) {
     canonical(input, FLAT, |bytes| Some(SnapshotMeta::decode(Bytes::copy_from_slice(bytes)).ok()?.encode()));
 }
 
-/// A state of a shard, and a snapshot that says what it is of.
+/// A state of a shard, and a snapshot with its description.
 pub(crate) fn snapshot_state(input: &[u8]) {
     strict(input, STATE, decoders::state);
     strict(input, STATE, decoders::snapshot);
@@ -63,14 +64,14 @@ pub(crate) fn stored(input: &[u8]) {
     }
 }
 
-/// Damage to a file, as the input says it: eight bytes a change.
+/// Damages a file as the input says, with eight bytes for each change.
 fn damage(disk: &MemoryDisk, file: &Path, input: &[u8]) {
     let file = disk.open(file, OpenMode::Write).expect("the file is there");
     let length = file.length().expect("its length");
     let (changes, _) = input.as_chunks::<8>();
     for [how, value, count, far @ .., a, b] in changes {
         let [_, far, _] = far;
-        // Near the beginning, where most of what can be damaged is.
+        // Near the beginning, because it has most of the parts that can be damaged.
         let at = (u64::from(u16::from_le_bytes([*a, *b])) + u64::from(*far % 2) * 4096) % length;
         let count = (u64::from(*count) + 1).min(length - at) as usize;
         let mut bytes = vec![0; count];
@@ -134,7 +135,7 @@ fn make() -> MemoryDisk {
     disk
 }
 
-/// A damaged log gives a beginning of what was written, or is refused.
+/// A damaged log gives the first of the written records, or is refused.
 pub(crate) fn log_segment(input: &[u8]) {
     let (disk, dir, all) = (undamaged(), Path::new(LOG), payloads());
     damage(&disk, &dir.join("0000000000000001.log"), input);
@@ -156,7 +157,7 @@ pub(crate) fn log_segment(input: &[u8]) {
 
 const SNAPSHOTS: &str = "/data/snapshots";
 
-/// A damaged snapshot is passed over.
+/// A damaged snapshot is skipped.
 pub(crate) fn snapshot_file(input: &[u8]) {
     let disk = undamaged();
     damage(&disk, &Path::new(SNAPSHOTS).join("3-2.snap"), input);
@@ -169,7 +170,7 @@ pub(crate) fn snapshot_file(input: &[u8]) {
 
 const ARCHIVE: &str = "/data/archive";
 
-/// A damaged archive gives what was written, or is refused; and one with checksums that fit takes no more than it may.
+/// A damaged archive gives what was written, or is refused. One with checksums that fit takes no more memory than it may.
 pub(crate) fn archive(input: &[u8]) {
     let disk = undamaged();
     let file = Path::new(ARCHIVE).join("0000000000000001.boxlog");
@@ -204,8 +205,8 @@ fn write(disk: &MemoryDisk, path: PathBuf, bytes: &[u8]) {
     file.write_all_at(bytes, 0).expect("it is written");
 }
 
-/// An archive whose pieces are these bytes, with checksums that fit: how long a piece claims to be (4 bytes), how long it is (1),
-/// and its bytes.
+/// An archive whose pieces are these bytes, with checksums that fit. A piece has the length that it claims (4 bytes), its real
+/// length (1), and its bytes.
 fn forged(input: &[u8]) -> Vec<u8> {
     let mut file = vec![0; 64];
     let mut rest = input;

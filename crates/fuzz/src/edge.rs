@@ -1,4 +1,4 @@
-//! What arrives before a request is understood: heads of HTTP, what proxies say, tokens.
+//! Bytes that arrive before a request is understood: heads of HTTP, headers of proxies, tokens.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -99,7 +99,7 @@ fn body_of(request: &httparse::Request<'_, '_>) -> Body {
     }
 }
 
-/// How long a chunked body is, with its trailers; `None` if it is refused or does not end here.
+/// The length of a chunked body with its trailers. `None` if it is refused or does not end here.
 fn chunked(body: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -137,7 +137,7 @@ pub(crate) fn proxy_header(input: &[u8]) {
     assert!(input.starts_with(b"\r\n\r\n\0\r\nQUIT\n"), "it is no such header");
     let length = usize::from(u16::from_be_bytes([input[14], input[15]]));
     assert_eq!(&input[HEAD_BYTES + length..], rest);
-    // The address stands behind the head, and needs both addresses and ports to be there.
+    // The address follows the head. It is there only if both addresses and ports are.
     let said = &input[HEAD_BYTES..HEAD_BYTES + length];
     match address {
         PROXY => {}
@@ -147,12 +147,12 @@ pub(crate) fn proxy_header(input: &[u8]) {
         ),
         IpAddr::V6(address) => assert!(said.starts_with(&address.octets()) && length >= 36),
     }
-    // Without its end it is refused.
+    // A header without its last byte is refused.
     let header = &input[..HEAD_BYTES + length];
     assert!(read(&header[..header.len() - 1]).is_err());
 }
 
-/// `Forwarded` and `X-Forwarded-For`: what the client sent, line by line, then what the proxy adds.
+/// `Forwarded` and `X-Forwarded-For`: the lines that the client sent, then the address that the proxy adds.
 pub(crate) fn forwarded(input: &[u8]) {
     const BOUND: Bound = Bound { base: 8 * 1024, per_byte: 512 };
     let Some((how, sent)) = input.split_first() else { return };
@@ -169,9 +169,9 @@ pub(crate) fn forwarded(input: &[u8]) {
     let values: Vec<&[u8]> = lines.iter().map(Vec::as_slice).collect();
     let proxies = proxies(way);
     let found = bounded(input, BOUND, || decoders::client_of_request(&proxies, PROXY, &values));
-    // What the client sent changes nothing.
+    // The client's own lines change nothing.
     assert!(found.is_none_or(|found| found == CLIENT), "{found:?} is believed");
-    // Without the proxy's word nothing is known but the proxy; a client that comes straight is itself.
+    // Without the proxy's line only the proxy is known. A client that connects directly is itself.
     assert_eq!(decoders::client_of_request(&proxies, PROXY, &[]), Some(PROXY));
     assert!(decoders::client_of_request(&proxies, CLIENT, &values).is_none_or(|found| found == CLIENT));
 }

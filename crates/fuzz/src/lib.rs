@@ -1,7 +1,7 @@
 //! Fuzz targets: every decoder that takes bytes from a client, a proxy, a payment gateway, another node or a disk, and the
-//! property that must hold for any bytes. `tests/fuzz` runs them in `cargo test`; `crates/fuzz/run` fuzzes one for longer.
+//! property that must hold for any bytes. `tests/fuzz` runs them in `cargo test`. `crates/fuzz/run` fuzzes one for longer.
 
-// Under `cargo bolero` it brings what the instrumentation calls, without which nothing links.
+// Under `cargo bolero` it brings the functions that the instrumentation calls. Without them nothing links.
 use bolero as _;
 
 // In reading order: what is checked, the decoders by where their bytes come from, inputs.
@@ -15,7 +15,7 @@ mod wire;
 pub mod corpus;
 pub mod mutate;
 
-/// A property that must hold for any input. It panics where it does not.
+/// A property that must hold for any input. Its check panics if it does not hold.
 #[derive(Clone, Copy)]
 pub struct Target {
     /// The name of its test and of its corpus.

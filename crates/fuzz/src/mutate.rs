@@ -26,7 +26,7 @@ fn change(rng: &mut SmallRng, bytes: &mut Vec<u8>, seeds: &[Vec<u8>]) {
         0 if at < bytes.len() => bytes[at] ^= 1 << rng.random_range(0..8),
         1 if at < bytes.len() => bytes[at] = rng.random(),
         2 if at < bytes.len() => bytes[at] = *b"\0\r\n \",:[]{}0\xff".choose(rng).expect("a byte"),
-        // A number of one to eight bytes, either way round, over what is there.
+        // A number of one to eight bytes, in either byte order, over the bytes there.
         3 | 4 => {
             let number = *NUMBERS.choose(rng).expect("a number");
             let width = 1 << rng.random_range(0..4);
@@ -40,7 +40,7 @@ fn change(rng: &mut SmallRng, bytes: &mut Vec<u8>, seeds: &[Vec<u8>]) {
         }
         5 => _ = bytes.drain(at..end),
         6 => bytes.truncate(at),
-        // A part once more, perhaps many times.
+        // A part repeated, perhaps many times.
         7 => {
             let part = bytes[at..end].to_vec();
             let times = if rng.random_ratio(1, 8) { rng.random_range(1..2_000) } else { 1 };

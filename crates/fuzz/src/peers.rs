@@ -1,4 +1,4 @@
-//! What nodes send each other: the frames of a link, its first words, and the messages of each lane.
+//! Bytes that nodes send each other: the frames of a link, its hello, and the messages of each lane.
 
 use boxoffice_links::decoders as links;
 use boxoffice_node::decoders;
@@ -7,10 +7,10 @@ use bytes::Bytes;
 
 use crate::property::{Bound, bounded, same_again, strict, whole};
 
-/// A message: serde takes up to 1 MiB for a list before its first element, and a value of one byte may take 300 in memory.
+/// Memory for a message. serde takes up to 1 MiB for a list before its first element, and a one-byte value up to 300 bytes.
 const MESSAGE: Bound = Bound { base: 4 << 20, per_byte: 512 };
 
-/// Room that a link makes before it reads.
+/// Memory that a link takes before it reads.
 const LINK: Bound = Bound { base: 256 * 1024, per_byte: 16 };
 
 /// The longest body of a link's frames here.
@@ -24,7 +24,7 @@ pub(crate) fn link_frames(input: &[u8]) {
     let sent = links::stream(&frames).expect("kinds are known");
     assert!(bytes.starts_with(&sent), "what is taken is what was sent");
 
-    // Kind, length, body; then which byte is changed, and how.
+    // Kind, length and body of each frame, then the place and kind of the change.
     let mut rest = bytes;
     let mut frames = Vec::new();
     while let [kind, length, after @ ..] = rest
@@ -46,7 +46,7 @@ pub(crate) fn link_frames(input: &[u8]) {
     }
 }
 
-/// What a link makes of these bytes, however they arrive.
+/// The frames that a link reads from these bytes, which do not depend on how they arrive.
 fn arrive(bytes: &[u8], step: usize) -> (Vec<(u8, Bytes)>, bool) {
     let frames = bounded(bytes, LINK, || links::frames(bytes, step, BODY_BYTES_MAX));
     assert_eq!(frames, links::frames(bytes, usize::MAX, BODY_BYTES_MAX), "it depends on the pieces");
@@ -71,7 +71,7 @@ pub(crate) fn lane_consensus(input: &[u8]) {
     messages.iter().for_each(|(_, message)| raft_message(message));
 }
 
-/// What engines send each other, and the changes of members that their entries are.
+/// Messages between engines, and the changes of members in their entries.
 pub(crate) fn raft_message(input: &[u8]) {
     same_again(input, MESSAGE, shard::message);
     same_again(input, MESSAGE, shard::members);

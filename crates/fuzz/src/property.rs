@@ -1,9 +1,9 @@
-//! What holds for every decoder: it takes little memory, and what it accepts has one encoding.
+//! Properties of every decoder: it takes little memory, and what it accepts has one encoding.
 
 /// The most memory that a decoder may hold at one time.
 #[derive(Clone, Copy)]
 pub(crate) struct Bound {
-    /// Bytes whatever the input.
+    /// Bytes for any input.
     pub(crate) base: usize,
     /// Bytes for each byte of the input.
     pub(crate) per_byte: usize,
@@ -18,10 +18,10 @@ pub(crate) fn bounded<T>(input: &[u8], bound: Bound, decode: impl FnOnce() -> T)
     decoded.expect("it was run")
 }
 
-/// Decodes and encodes again; `None` if the bytes are refused.
+/// Decodes and encodes again. `None` if the bytes are refused.
 pub(crate) type Again = fn(&[u8]) -> Option<Vec<u8>>;
 
-/// What is decoded and encoded decodes to the same value. Returns what was encoded.
+/// The encoding of a decoded value decodes to the same value. Returns the encoding.
 pub(crate) fn same_again(input: &[u8], bound: Bound, again: Again) -> Option<Vec<u8>> {
     let once = bounded(input, bound, || again(input))?;
     let twice = again(&once).expect("what was encoded is decoded");
@@ -29,7 +29,7 @@ pub(crate) fn same_again(input: &[u8], bound: Bound, again: Again) -> Option<Vec
     Some(once)
 }
 
-/// As [`same_again`]; and no byte may follow or be missing, and there is no shorter encoding than ours.
+/// As [`same_again`]. Also, no byte may follow or be missing, and no encoding is shorter than ours.
 pub(crate) fn strict(input: &[u8], bound: Bound, again: Again) {
     let Some(once) = same_again(input, bound, again) else { return };
     assert!(once.len() <= input.len(), "{} bytes became {} bytes", input.len(), once.len());

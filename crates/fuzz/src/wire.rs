@@ -1,4 +1,4 @@
-//! The client protocol in both encodings, credentials, and what a payment gateway sends.
+//! The client protocol in both encodings, credentials, and the messages of a payment gateway.
 
 use std::fmt::Debug;
 
@@ -43,7 +43,7 @@ const FRAME: Bound = Bound { base: 64 * 1024, per_byte: 256 };
 /// The op whose layouts are written as runs of seats and have a place in memory for each seat.
 const HALL: &[u8] = b"hall.put";
 
-/// A frame with such an op: the seats of a batch, and the layout that is one too many.
+/// Memory for a frame with such an op: the seats of a batch, and the layout that is one too many.
 const HALLS: Bound = Bound { base: (BATCH_SEATS_MAX as usize + LAYOUT_SEATS_MAX) * 32, per_byte: 256 };
 
 /// The secret of credentials and webhooks.
@@ -71,13 +71,13 @@ fn request(encoding: Encoding, input: &[u8]) {
         _ => {}
     }
     complete(encoding, input, |bytes| Request::read(encoding, bytes).is_ok());
-    // An item may be refused for a field that is there twice, of which sorting leaves one.
+    // An item may be refused for a duplicate field. Sorting leaves one of the two.
     if let Call::Batch(items) = &request.call
         && items.iter().any(Result::is_err)
     {
         return;
     }
-    // Neither the order of fields nor how a value is written means anything.
+    // The order of fields and the way a value is written have no meaning.
     if let Some(sorted) = sorted(encoding, input).filter(|sorted| sorted.len() <= FRAME_BYTES_MAX) {
         assert_eq!(Request::read(encoding, &sorted), Ok(request), "with its fields sorted");
     }
@@ -130,7 +130,7 @@ fn server_frame(encoding: Encoding, input: &[u8]) {
     }
 }
 
-/// Reads an answer as that of every op: the server may answer anything.
+/// Reads an answer as that of every op, because the server may answer anything.
 fn answer(encoding: Encoding, input: &[u8], verdict: RawVerdict<'_>) {
     macro_rules! read {
         ($($answer:ty)+) => {$( read::<$answer>(encoding, input, verdict); )+};
@@ -147,7 +147,7 @@ fn read<T: FromBody>(encoding: Encoding, input: &[u8], verdict: RawVerdict<'_>) 
     let _ = bounded(input, FRAME, || verdict.read::<T>(encoding));
 }
 
-/// What a feed says is encoded to what says the same.
+/// The encoding of a feed's event decodes to the same event.
 fn feed<S>(encoding: Encoding, input: &[u8], event: RawEvent<'_>)
 where
     S: SnapshotBody + PartialEq + Debug,
@@ -187,7 +187,7 @@ pub(crate) fn credentials(input: &[u8]) {
     if let Some(proof) = bounded(input, BOUND, || joining::read(text)) {
         assert_eq!(joining::written(&proof), text);
     }
-    // Nothing is a token but the one that the secret makes.
+    // Only the text that the secret makes is a token.
     let customer = Id::new("ada").expect("an id");
     let is_token = bounded(input, BOUND, || customer::is_token(SECRET, &customer, text));
     assert_eq!(is_token, customer::token(SECRET, &customer) == text);
@@ -203,13 +203,13 @@ pub(crate) fn webhook(input: &[u8]) {
         Some(end) => (&input[..end], &input[end + 1..]),
         None => (&input[..0], input),
     };
-    // Without the secret nothing of a body is looked at.
+    // Without the secret no body is read.
     if let Ok(header) = str::from_utf8(header) {
         let verified = bounded(input, BOUND, || webhook::verify(&[SECRET], Some(header), body, NOW));
         let unsigned = matches!(verified, Err(WebhookRefusal::Malformed | WebhookRefusal::BadSignature));
         assert!(unsigned, "{verified:?} for {header:?}");
     }
-    // With the secret only the body counts; a changed body is not signed.
+    // With the secret only the body counts. A changed body is not signed.
     let signature = webhook::sign(SECRET, NOW, body);
     let verified = bounded(input, BOUND, || webhook::verify(&[SECRET], Some(&signature), body, NOW));
     assert!(matches!(verified, Ok(_) | Err(WebhookRefusal::BadBody(_))), "{verified:?}");
@@ -217,7 +217,7 @@ pub(crate) fn webhook(input: &[u8]) {
     assert_eq!(webhook::verify(&[SECRET], Some(&signature), &changed, NOW), Err(WebhookRefusal::BadSignature));
 }
 
-/// What a payment gateway answers.
+/// The answers of a payment gateway.
 pub(crate) fn gateway_answer(input: &[u8]) {
     const BOUND: Bound = Bound { base: 4096, per_byte: 16 };
     let Ok(answer) = bounded(input, BOUND, || GatewayAnswer::read(input)) else { return };
@@ -225,7 +225,7 @@ pub(crate) fn gateway_answer(input: &[u8]) {
     assert_eq!(GatewayAnswer::read(&written).as_ref(), Ok(&answer));
     whole(input.trim_ascii_end(), b"}", |bytes| GatewayAnswer::read(bytes).is_ok());
     for step in [PaymentStep::Authorize, PaymentStep::Capture, PaymentStep::Void, PaymentStep::Refund(1)] {
-        // What it means for a step can be said again: the gateway's words were made fit to be kept.
+        // The outcome of a step can be written again, because the gateway's texts were made fit to be kept.
         if let Ok(outcome) = answer.clone().outcome(step) {
             let said = GatewayAnswer::of(&outcome);
             assert_eq!(said.outcome(step), Ok(outcome));

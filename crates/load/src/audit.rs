@@ -33,7 +33,7 @@ const UNDER_WAY: usize = 32;
 /// How often a failed audit is sent again.
 const TRIES_MAX: usize = 20;
 
-/// The pause before that, and before the next look at sales that are not settled.
+/// The pause before a retry, and before the next look at sales that are not settled.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// Bookings of one page.
@@ -350,8 +350,7 @@ async fn settled_totals(
     Ok(totals)
 }
 
-/// Audits through one node. RetryCounts the pass while sales are not settled, until the scenario's time for that is
-/// over.
+/// Audits through one node. Repeats the pass while sales are not settled, until the scenario's time for that is over.
 async fn audit_settled(
     connections: &ConnectionPool,
     scenario: &Scenario,
@@ -524,7 +523,7 @@ where
     Ok(std::mem::take(&mut *answers))
 }
 
-/// RetryCounts a request that fails. A refusal is an answer and ends the repetition.
+/// Repeats a request that fails. A refusal is an answer and ends the repetition.
 async fn retry<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) -> Result<T, Error> {
     let mut tries = 1;
     loop {

@@ -1,4 +1,4 @@
-//! What to run, and against which nodes.
+//! The configuration of a run: its scenario, its nodes and its report.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -6,7 +6,7 @@ use boxoffice_client::AdminToken;
 
 use crate::node_controller::NodeController;
 
-/// What to run, and against which nodes.
+/// The configuration of a run: its scenario, its nodes and its report.
 #[derive(Clone, Debug, Default)]
 pub struct RunConfig {
     /// Nodes, as `host:port`.

@@ -1,4 +1,4 @@
-//! The load generator: it runs a scenario against real servers over real connections, measures it, audits it and judges
+//! The load generator. It runs a scenario against real servers over real connections, measures it, audits it and judges
 //! it.
 //!
 //! A run drops no flow: offered = done + refused + abandoned + failed, or the run fails. A latency is reported twice:

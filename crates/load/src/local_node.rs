@@ -24,7 +24,7 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 /// How long a cluster may take until every shard has its replicas.
 const SETTLE_LIMIT: Duration = Duration::from_secs(120);
 
-/// The pause between two checks of that.
+/// The pause between two checks of the shards.
 const POLL_EVERY: Duration = Duration::from_millis(100);
 
 /// Ports for the nodes of a cluster, below the ephemeral ports. Otherwise a client that retries a port where no process

@@ -26,14 +26,12 @@ const TICKS_PER_SECOND: u64 = 100;
 /// The cost of one raw `fdatasync` of 4 KiB in a directory, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskFloor {
-    /// The median.
     pub p50_us: f64,
-    /// The 99th percentile.
     pub p99_us: f64,
 }
 
 impl DiskFloor {
-    /// Measures it in `directory` with a file that is removed again. This takes some hundredths of a second.
+    /// Measures the cost in `directory` with a file that is removed again. This takes some hundredths of a second.
     ///
     /// # Errors
     /// If the file cannot be created, written or removed.
@@ -94,7 +92,7 @@ impl CpuTimes {
 
     fn parse(stat: &str) -> Option<CpuTimes> {
         let line = stat.lines().find(|line| line.starts_with("cpu "))?;
-        // user nice system idle iowait irq softirq steal; user includes guest time.
+        // The columns are user nice system idle iowait irq softirq steal. User includes guest time.
         let ticks: Vec<u64> = line.split_whitespace().skip(1).take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
         let [.., idle, iowait, _irq, _softirq, steal] = ticks.as_slice() else { return None };
         Some(CpuTimes { total: ticks.iter().sum(), idle: idle + iowait, steal: *steal })

@@ -45,11 +45,8 @@ pub struct Report {
     pub prefix: String,
     /// The seed of the run's random choices.
     pub seed: u64,
-    /// The servers.
     pub server: Server,
-    /// The durations of the run's parts.
     pub times: Times,
-    /// The outcomes of the flows.
     pub flows: Flows,
     /// Latencies of flows that bought.
     pub done: Option<Latencies>,
@@ -57,44 +54,33 @@ pub struct Report {
     pub refused: Option<Latencies>,
     /// Latencies of the requests, by op.
     pub steps: BTreeMap<String, Latency>,
-    /// The run in slices of time.
     pub timeline: Vec<Slice>,
     /// A histogram of the latencies of flows that bought, from their intended start.
     pub histogram: Vec<Bar>,
-    /// The machine of the load generator.
     pub machine: Machine,
     /// The memory of the server process, if it runs on this machine.
     #[serde(default)]
     pub memory: Option<Memory>,
-    /// How the abandoned carts of an expiry burst expired.
     #[serde(default)]
     pub storm: Option<ExpiryBurst>,
-    /// The behaviour under overload.
     #[serde(default)]
     pub overload: Option<Overload>,
-    /// The reads of seat maps.
     #[serde(default)]
     pub reads: Option<Reads>,
-    /// How run_watchers seat maps went.
     #[serde(default)]
     pub watchers: Option<Watchers>,
-    /// The outages of a cluster's shards, and the faults of its nodes.
     #[serde(default)]
     pub outages: Option<Outages>,
-    /// The results of the audit.
     pub audit: Audit,
-    /// The verdict.
     pub verdict: Verdict,
 }
 
 /// What the servers reported about themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Server {
-    /// The addresses of the nodes.
     pub addresses: Vec<String>,
     /// The cluster's id.
     pub cluster: String,
-    /// The program's version.
     pub version: String,
     /// The ids of the nodes.
     pub nodes: Vec<String>,
@@ -111,20 +97,17 @@ pub struct Times {
     pub setup_s: f64,
     /// From the first flow's start to the last one's end.
     pub run_s: f64,
-    /// The audit.
     pub audit_s: f64,
 }
 
 /// The outcomes of the flows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flows {
-    /// Offered flows.
     pub offered: u64,
     /// Flows that bought.
     pub done: u64,
     /// Flows whose last request was refused, by reason.
     pub refused: BTreeMap<String, u64>,
-    /// Flows that abandoned their goods.
     pub abandoned: u64,
     /// Flows that failed, by reason.
     pub failed: BTreeMap<String, u64>,
@@ -223,15 +206,11 @@ impl Latency {
 pub struct Slice {
     /// Its beginning, in seconds since the run's start.
     pub at_s: f64,
-    /// Its length, in seconds.
     pub length_s: f64,
     /// Flows that bought.
     pub done: u64,
-    /// Flows that were refused.
     pub refused: u64,
-    /// Flows that abandoned their goods.
     pub abandoned: u64,
-    /// Flows that failed.
     pub failed: u64,
     /// Median latency of the flows that ended, from the intended start, in milliseconds.
     pub p50_ms: f64,
@@ -255,7 +234,6 @@ pub struct Bar {
 /// The load generator's machine during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Processors of the load generator's machine.
     pub processors: u32,
     /// The cost of a raw `fdatasync` before the run, if it could be measured.
     pub floor_before: Option<DiskFloor>,
@@ -270,7 +248,6 @@ pub struct Machine {
 /// Memory of the server process, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// The process id.
     pub pid: u32,
     /// Before the run created anything.
     pub before: u64,
@@ -283,7 +260,6 @@ pub struct Memory {
 /// The reads of seat maps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reads {
-    /// Offered reads.
     pub offered: u64,
     /// Reads that were answered.
     pub done: u64,
@@ -385,7 +361,6 @@ impl Audit {
 /// Whether a run passed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Whether the run passed.
     pub passed: bool,
     /// The result in one line.
     pub line: String,

@@ -29,7 +29,7 @@ use self::{host_sample::HostSample, prepare::Prepared, traffic::Traffic};
 /// Time between the last preparation and the first flow, so that everything is ready.
 const LEAD: Duration = Duration::from_millis(100);
 
-/// Runs a scenario and waits for its report. The verdict is in the report; an error means that there is no report.
+/// Runs a scenario and waits for its report. The verdict is in the report. An error means that there is no report.
 ///
 /// The run has a thread and a runtime of its own, so the caller may be inside an async runtime. The calling thread
 /// blocks.

@@ -1,4 +1,4 @@
-//! What all flows of a run share.
+//! The state that all flows of a run share.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -27,7 +27,7 @@ use crate::{
 /// A day, in milliseconds.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// What all flows of a run share.
+/// The state that all flows of a run share.
 pub(crate) struct RunContext {
     pub(crate) scenario: Scenario,
     pub(crate) run_seed: RunSeed,
@@ -44,7 +44,6 @@ pub(crate) struct RunContext {
     pub(crate) recent_holds: RecentHolds,
     /// The open loop starts no more flows.
     pub(crate) stop_arrivals: AtomicBool,
-    /// All flows have ended.
     pub(crate) flows_ended: AtomicBool,
     /// Arrivals of the open loop so far.
     pub(crate) arrived: AtomicU64,
@@ -118,7 +117,7 @@ impl RunContext {
         self.started.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The number of offered flows. Where it depends on how flows end, this is the number of started flows.
+    /// The number of offered flows. If it depends on how flows end, this is the number of started flows.
     pub(crate) fn offered(&self) -> u64 {
         match self.seat_blocks {
             Some(_) => self.started.load(Ordering::Relaxed),

@@ -112,7 +112,6 @@ pub struct Scenario {
     /// How much the audit looks at.
     #[serde(default)]
     pub audit: AuditSpec,
-    /// The expected results.
     #[serde(default)]
     pub expect: Expect,
 }
@@ -133,7 +132,6 @@ pub struct HouseSpec {
     pub seats: u16,
     /// Price of a seat, in minor units.
     pub price: i64,
-    /// The currency of the price.
     #[serde(default = "default_currency")]
     pub currency: String,
     /// The time to live of carts with seats of these sessions, in milliseconds. The default is the server's.
@@ -195,7 +193,6 @@ pub struct OpenLoopSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClosedLoopSpec {
-    /// The number of clients.
     pub clients: u32,
     /// Flows of all clients together.
     pub flows: u32,
@@ -254,9 +251,7 @@ pub struct Expect {
     pub done: Option<u64>,
     /// Flows whose last request was refused.
     pub refused: Option<u64>,
-    /// Flows that abandoned their goods.
     pub abandoned: Option<u64>,
-    /// Flows that failed.
     pub failed: Option<u64>,
     /// Seats sold, according to the clients' answers.
     pub seats_sold: Option<u64>,

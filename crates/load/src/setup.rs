@@ -33,7 +33,7 @@ const BATCH_LIMIT: Duration = Duration::from_secs(60);
 /// How often failed items are sent again, with the same request ids.
 const TRIES_MAX: usize = 100;
 
-/// The pause before that.
+/// The pause before failed items are sent again.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// From one session's start to the next one's in the same hall, in milliseconds: two hours, back to back.
@@ -42,7 +42,7 @@ const SESSION_MS: u64 = 2 * 60 * 60 * 1000;
 /// The first sessions start a day after the run's start.
 const FIRST_START_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// What all sessions of a house have in common.
+/// The settings that all sessions of a house share.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionDefaults {
     pub(crate) price: Money,

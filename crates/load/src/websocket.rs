@@ -1,7 +1,7 @@
-//! A WebSocket client for very many connections: it reads whole messages from bytes and writes masked frames.
+//! A WebSocket client for very many connections. It reads whole messages from bytes and writes masked frames.
 //!
-//! Tungstenite reads the headers. Its connections are not used: each has a buffer of its own and copies every message,
-//! while all connections of a fleet read into one buffer and compare messages there.
+//! Tungstenite reads the headers. Its connections are not used, because each has a buffer of its own and copies every
+//! message. All connections of a fleet read into one buffer and compare messages there.
 
 use std::{
     fmt::Display,
@@ -42,7 +42,6 @@ pub(crate) fn upgrade_answer(bytes: &[u8]) -> io::Result<Option<usize>> {
 pub(crate) enum Message<'a> {
     /// A text. Its fragments are joined.
     Text(&'a [u8]),
-    /// Binary data.
     Binary(&'a [u8]),
     /// A ping, with the payload that the pong must repeat.
     Ping(&'a [u8]),

@@ -1,4 +1,5 @@
-//! How buyers ask: one command at a node, with a deadline; and again with the same request id until something is known.
+//! How buyers send commands: one command to one node with a deadline, and again with the same request id until its
+//! outcome is known.
 
 use std::{
     pin::Pin,

@@ -61,10 +61,10 @@ pub(crate) struct Fixture {
     canceled: Mutex<BTreeMap<Id, u64>>,
 }
 
-/// An id.
+/// The id with this text.
 ///
 /// # Panics
-/// If the text is none.
+/// If the text is not an id.
 pub(crate) fn id(text: &str) -> Id {
     Id::new(text).expect("a good id")
 }

@@ -32,7 +32,6 @@ const BLUR_LOOKS: usize = 20;
 /// The totals of the final check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Orders.
     pub orders: u64,
     /// Carts that are known.
     pub carts: u64,

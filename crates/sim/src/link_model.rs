@@ -31,13 +31,9 @@ pub struct LinkFaults {
 /// A frame with its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// The sender.
     pub from: NodeId,
-    /// The receiver.
     pub to: NodeId,
-    /// The lane.
     pub lane: u8,
-    /// The content.
     pub frame: Bytes,
 }
 

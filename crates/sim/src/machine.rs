@@ -53,7 +53,6 @@ const START_MS: u64 = 60_000;
 pub(crate) enum Role {
     /// It was never a member.
     Spare,
-    /// A member.
     Member,
     /// A draining member. Its process may end when it is removed.
     Leaving,

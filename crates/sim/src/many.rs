@@ -20,7 +20,6 @@ use crate::{
 /// The sum of many runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// The number of runs.
     pub runs: u64,
     /// Simulated time in milliseconds.
     pub simulated_ms: u64,
@@ -40,7 +39,6 @@ pub struct Summary {
     pub carts: u64,
     /// Orders at the end.
     pub orders: u64,
-    /// Counts of events by name.
     pub tally: Tally,
     /// The sum of the runs' hashes, which does not depend on their order.
     pub hash: u64,

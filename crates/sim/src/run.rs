@@ -65,7 +65,6 @@ const SESSIONS: u64 = 5;
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Its settings.
     pub settings: Settings,
     /// The hash of its trace.
     pub hash: u64,
@@ -83,7 +82,6 @@ pub struct Report {
     pub unknown: u64,
     /// Attempts that were turned away.
     pub turned_away: u64,
-    /// Counts of events by name.
     pub tally: Tally,
     /// The state at the end.
     pub seen: Seen,

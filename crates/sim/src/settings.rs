@@ -23,7 +23,6 @@ pub struct Settings {
     pub nodes: u64,
     /// Buyers.
     pub carts: u64,
-    /// Shards.
     pub shards: u16,
     /// The life of an untouched cart in milliseconds. 0 draws it from the seed, from one second to a minute.
     pub hold_ttl_ms: u64,

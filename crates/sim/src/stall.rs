@@ -17,7 +17,8 @@ use tokio::time::sleep;
 
 /// How often the run is looked at, in real time.
 const LOOK: Duration = Duration::from_secs(5);
-/// A run that has not moved in this number of looks stands still. They are counted, because a paused process does not look.
+/// A run that has not moved in this number of looks stands still. Looks are counted instead of time, because a paused
+/// process does not look.
 const LOOKS_MAX: u32 = 12;
 /// A beat of a run, in simulated time.
 const BEAT: Duration = Duration::from_millis(100);
@@ -102,7 +103,7 @@ mod tests {
         let beaten = runtime.block_on(async { timeout(BEAT * 21 / 2, watch.beat()).await });
         assert!(beaten.is_err() && watch.beats.load(Ordering::Relaxed) == 10, "{beaten:?}");
         drop(watch);
-        // It ended without a stall: nothing was sent, and nothing will be.
+        // It ended without a stall, so nothing was sent, and nothing will be.
         assert_eq!(is_stalled.recv(), Err(mpsc::RecvError));
     }
 }

@@ -113,8 +113,7 @@ fn every_planted_bug_is_found() {
 }
 
 /// A node must have just started, be paused before it knows the time, and be elected, which happens once in hundreds of
-/// seeds.
-/// `a_reading_of_time_that_waited_is_not_the_time` has the seed that found it first.
+/// seeds. `a_reading_of_time_that_waited_is_not_the_time` has the seed that found it first.
 #[test]
 fn a_reading_of_time_that_waited_is_seen() {
     plant(Some("a reading of time that waited is believed"));

@@ -50,7 +50,7 @@ fn a_cluster_of_three_keeps_its_promises() {
     assert!(summary.changes > 500 && summary.orders > 50 && summary.unknown > 0, "{summary}");
 }
 
-/// The power goes in the moment of an answer: what was granted is on disk already.
+/// The power goes in the moment of an answer. Everything that was granted is on disk already.
 #[test]
 fn granted_changes_survive_a_power_cut_at_their_answer() {
     let mut cuts = 0;
@@ -97,7 +97,7 @@ fn a_cart_that_came_back_is_not_judged_by_its_older_record() {
     assert_eq!(report.violations, [""; 0]);
 }
 
-/// A node is paused for a minute while a watcher waits there for a version that the node has not.
+/// A node is paused for a minute while a watcher waits there for a version that the node does not have.
 #[test]
 fn a_pause_is_not_waiting_time() {
     let report = run(Settings { minutes: 4, nodes: 4, ..Settings::new(81_878) }).expect("it can be simulated");

@@ -43,7 +43,6 @@ pub enum Good {
 pub struct Goods {
     /// The prefix of every id.
     pub prefix: String,
-    /// The number of products.
     pub products: u32,
     /// The number of units of each product.
     pub stock: u64,
@@ -61,7 +60,6 @@ pub struct Goods {
     pub resources: u32,
     /// The price of one slot of any length, in minor units of the currency.
     pub slot_price: i64,
-    /// The number of customers.
     pub customers: u32,
 }
 

@@ -23,16 +23,13 @@ pub struct Span {
     pub returned_us: u64,
 }
 
-/// The outcome of a call. `A` is what matters of the answer, and `N` what a refusal says besides its code.
+/// The outcome of a call. `A` is the relevant part of the answer, and `N` the content of a refusal besides its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<A, N = ()> {
-    /// The call was granted.
     Granted(A),
     /// The call was refused. Nothing changed.
     Refused {
-        /// The refusal's code.
         code: u16,
-        /// What else it says.
         more: N,
     },
     /// The call may or may not have happened.
@@ -72,9 +69,7 @@ pub struct HoldRecord {
     pub session: u32,
     /// The requested seats.
     pub seats: SeatSet,
-    /// When it was sent and answered.
     pub span: Span,
-    /// How it ended.
     pub outcome: HoldOutcome,
 }
 
@@ -85,13 +80,10 @@ pub type GoodsHoldOutcome = Outcome<Timestamp, Option<u64>>;
 /// A hold of units, places or a slot, as the client knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoodsHoldRecord {
-    /// The requested good.
     pub good: Good,
     /// The requested quantity, in addition to what the cart holds.
     pub quantity: u32,
-    /// When it was sent and answered.
     pub span: Span,
-    /// How it ended.
     pub outcome: GoodsHoldOutcome,
 }
 
@@ -102,7 +94,6 @@ pub enum Change {
     Reserve(Slot),
     /// Moves the booking to this time.
     Move(Slot),
-    /// Ends the booking.
     Cancel,
 }
 
@@ -113,18 +104,14 @@ pub struct ChangeRecord {
     pub resource: u32,
     /// The booking's number.
     pub booking: u32,
-    /// The requested change.
     pub change: Change,
-    /// When it was sent and answered.
     pub span: Span,
-    /// How it ended.
     pub outcome: Outcome<()>,
 }
 
 /// The answer to a checkout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bought {
-    /// The order's id.
     pub order: OrderId,
     /// The order's total, in minor units of the currency.
     pub total: i64,
@@ -135,16 +122,13 @@ pub struct Bought {
 /// A checkout as the client knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckoutRecord {
-    /// When it was sent and answered.
     pub span: Span,
-    /// How it ended.
     pub outcome: Outcome<Bought>,
 }
 
 /// A cart as its client knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CartRecord {
-    /// The cart's id.
     pub cart: CartId,
     /// The cart's versions in the answers to its changes, in the order of the answers.
     pub versions: Vec<u64>,

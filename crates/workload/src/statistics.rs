@@ -17,9 +17,7 @@ pub struct LatencyStatistics {
     pub p95: f64,
     /// Element ⌊n · 99 / 100⌋ of the sorted list.
     pub p99: f64,
-    /// The smallest duration.
     pub min: f64,
-    /// The largest duration.
     pub max: f64,
 }
 
@@ -80,7 +78,7 @@ mod tests {
 
     #[test]
     fn statistics_of_a_hundred_durations() {
-        // 1 … 100 ms: the 95th percentile is element 95 of a list that starts at 0, which is 96; 0.75 × 99 = 74.25.
+        // 1 … 100 ms: the 95th percentile is element 95 of a list that starts at 0, which is 96. And 0.75 × 99 = 74.25.
         let mut us: Vec<u64> = (1..=100).rev().map(|ms| ms * 1_000).collect();
         let got = LatencyStatistics::of(&mut us).expect("a hundred");
         assert_eq!((got.mean, got.p75, got.p95, got.p99), (50.5, 75.5, 96.0, 100.0));

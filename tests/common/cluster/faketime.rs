@@ -7,7 +7,7 @@ use std::{
 };
 
 /// # Panics
-/// If libfaketime is not installed; `tests/run` installs it.
+/// If libfaketime is not installed. `tests/run` installs it.
 fn library() -> PathBuf {
     let known = ["x86_64-linux-gnu", "aarch64-linux-gnu"];
     let paths = known.map(|machine| Path::new("/usr/lib").join(machine).join("faketime/libfaketimeMT.so.1"));

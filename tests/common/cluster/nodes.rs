@@ -37,8 +37,8 @@ pub(crate) const SHARDS: usize = 4;
 /// The secret that the nodes of one cluster share.
 pub(crate) const SECRET: &str = "known-to-these-nodes-only";
 
-/// Small segments and frequent snapshots: a node that was away for a while receives one. Holds outlive the longest run, so every
-/// hold that was not released is there at the final count.
+/// Small segments and frequent snapshots, so that a node that was away for a while receives one. Holds outlive the longest run,
+/// so every hold that was not released is there at the final count.
 const CONFIG: &str =
     "[log]\nsegment_bytes = 262_144\n\n[snapshots]\nentries = 300\n\n[carts]\nhold_ttl_ms = 10_800_000\n";
 
@@ -101,7 +101,7 @@ pub(crate) struct Node {
     began: bool,
     /// It was drained.
     gone: bool,
-    /// Its disk does not sync, or did not: it may end because of that.
+    /// Its disk does not sync, or did not, so it may end because of that.
     sick: bool,
 }
 
@@ -498,7 +498,8 @@ impl Cluster {
         failover_client.ask_within(op, &rid, body, TIMEOUT).await.ok()
     }
 
-    /// The leader of each shard, as the running nodes report themselves. Of two leaders the one in the later term.
+    /// The leader of each shard, as the running nodes report themselves. If two nodes lead one, the one in the later
+    /// term counts.
     pub(crate) async fn leaders(&self) -> BTreeMap<u64, u64> {
         let mut leaders: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         for (id, status) in self.statuses().await {

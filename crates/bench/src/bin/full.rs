@@ -1,8 +1,9 @@
-//! What the next command costs an inventory that has much already, beside one that has nothing.
+//! The cost of one more command for a full inventory, compared with a fresh one.
 //!
-//! `full [SAMPLES]`. A product with 50 000 holds, an area with 60 000 sales, a resource with 10 000 bookings in a year, and a
-//! fresh one of each, in one node that syncs before it answers. One command at a time, the full one and the fresh one in
-//! turn: a hold of one unit or place in a new cart, a reservation. Prints the medians of the whole commands and their ratio.
+//! `full [SAMPLES]`. A node that syncs before it answers has a product with 50 000 holds, an area with 60 000 sales, a
+//! resource with 10 000 bookings in a year, and a fresh one of each. It gets one command at a time, for the full one
+//! and the fresh one in turn: a hold of one unit or place in a new cart, or a reservation. Prints the medians of the
+//! whole commands and their ratio.
 
 use std::time::{Duration, Instant};
 
@@ -22,13 +23,13 @@ use boxoffice_storage::fsync::Fsync;
 const HOLDS: u64 = 50_000;
 const SALES: u64 = 60_000;
 const BOOKINGS: u64 = 10_000;
-/// Far enough away for every booking to be in time.
+/// Far enough in the future for every booking to be in time.
 const YEAR_BEGINS_MS: u64 = 4_000_000_000_000;
 /// 10 000 slots of 30 minutes, 51 minutes apart, are a year.
 const SLOT_MS: u64 = 1_800_000;
 const APART_MS: u64 = 3_060_000;
 
-/// What one thread allocates another frees: the system's allocator would have them wait for each other.
+/// Threads free memory that other threads allocated. With the system's allocator they would wait for each other.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -125,7 +126,7 @@ fn fill(node: &Alone) {
     node.all((0..BOOKINGS).map(|number| (slot(number, "full"), 10 + number)));
 }
 
-/// The medians of one command on the full one and on the fresh one.
+/// The median times of one command at the full inventory and at the fresh one.
 fn compare(node: &Alone, samples: u64, what: &str, first: u64, command: impl Fn(u64, &str) -> Command) {
     let mut took = [Vec::new(), Vec::new()];
     for number in 0..samples {

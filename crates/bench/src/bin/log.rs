@@ -1,6 +1,6 @@
-//! How many syncs a second: a bare prewritten file, our log, raft-engine, in one run on one disk.
+//! Syncs a second of a bare prewritten file, our log and raft-engine, in one run on one disk.
 //!
-//! Rounds go around the three, so that a slow spell of the machine hits all alike.
+//! Each round runs all three, so that a slow spell of the machine hits all alike.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -17,9 +17,9 @@ use raft_engine::{Config, Engine, LogBatch, MessageExt, ReadableSize};
 
 const ENTRY_BYTES: usize = 1024;
 const BATCHES: [usize; 3] = [1, 16, 256];
-/// Entries that the two logs keep; older ones may go.
+/// Entries that the two logs keep. Older ones may be released.
 const ENTRIES_KEPT: u64 = 10_000;
-/// Appends between two looks at what may go.
+/// Appends between two releases.
 const RELEASE_EVERY: u64 = 500;
 
 /// Compares syncs per second of a bare file, Boxoffice's log and raft-engine.
@@ -39,14 +39,14 @@ struct Options {
     segment_mib: u64,
 }
 
-/// One of the three.
+/// One of the three logs.
 trait Contender {
     fn name(&self) -> &'static str;
 
     /// Appends the entries that follow `last_index` and returns once they are durable.
     fn append(&mut self, last_index: u64, entries: &[Vec<u8>]);
 
-    /// Lets go what was appended up to `index`.
+    /// Releases the entries up to `index`.
     fn release(&mut self, index: u64);
 }
 
@@ -139,7 +139,7 @@ impl RaftEngine {
     fn open(dir: &Path) -> RaftEngine {
         let config = Config {
             dir: dir.join("raft-engine").to_string_lossy().into_owned(),
-            // The others do not compress.
+            // The other two do not compress.
             batch_compression_threshold: ReadableSize::kb(0),
             target_file_size: ReadableSize::mb(64),
             purge_threshold: ReadableSize::mb(128),
@@ -147,7 +147,7 @@ impl RaftEngine {
         };
         let engine = Arc::new(Engine::open(config).expect("an engine"));
         let purged = Arc::downgrade(&engine);
-        // Purging blocks; its users give it a thread.
+        // Purging blocks, so users of the engine give it a thread.
         std::thread::spawn(move || {
             while let Some(engine) = purged.upgrade() {
                 engine.purge_expired_files().expect("a purge");
@@ -185,7 +185,7 @@ struct Measured {
     p99_us: u64,
 }
 
-/// Appends to `contender` for `time`; `last_index` counts its entries across rounds.
+/// Appends to `contender` for `time`. `last_index` counts its entries across rounds.
 fn measure(contender: &mut dyn Contender, last_index: &mut u64, entries: &[Vec<u8>], time: Duration) -> Measured {
     let mut times = Histogram::<u64>::new(3).expect("a histogram");
     let begun = Instant::now();

@@ -1,9 +1,9 @@
 //! The node without sockets: how many purchases a second its actors, log and replication loop carry.
 //!
-//! Closed loop: each of C buyers opens a cart, holds five named seats of an 80-seat session and checks out, again and
-//! again; each answer submits the next command from where it arrives. Prints flows a second, the mean latency of a
-//! flow and processor time a flow, with fsync and without; built with `--features allocations` also how often memory is
-//! allocated.
+//! In a closed loop each of C buyers opens a cart, holds five named seats of an 80-seat session and checks out, again
+//! and again. Each answer submits the next command from where it arrives. Prints flows a second, the mean latency of a
+//! flow and processor time a flow, with fsync and without. With `--features allocations` it also prints how often
+//! memory is allocated.
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +34,7 @@ use clap::Parser;
 
 const ROWS: u16 = 5;
 const ROW_SEATS: u16 = 16;
-/// Flows that one session of 80 seats serves, five seats each, whole rows of 15.
+/// Flows that one session of 80 seats serves: three in each row, five seats each.
 const FLOWS_A_SESSION: u64 = 15;
 const SESSIONS: u64 = 40_000;
 
@@ -76,7 +76,7 @@ fn create_sessions(node: &Alone, round: u64) {
     }));
 }
 
-/// All buyers of a round; a buyer's number is the tag of its requests.
+/// All buyers of a round. A buyer's number is the tag of its requests.
 struct Buyers {
     node: NodeHandle,
     round: u64,
@@ -160,7 +160,7 @@ impl ReplySink for Sink {
     }
 }
 
-/// Purchases, purchases a second, and the mean of one in milliseconds.
+/// Runs a round. Returns purchases, purchases a second, and the mean time of one in milliseconds.
 fn round(node: &Alone, round: u64, clients: u64, span: Duration) -> (u64, f64, f64) {
     let (ended, all_ended) = mpsc::sync_channel(clients as usize);
     let began = Instant::now();
@@ -182,17 +182,17 @@ fn round(node: &Alone, round: u64, clients: u64, span: Duration) -> (u64, f64, f
     (flows, flows as f64 / began.elapsed().as_secs_f64(), mean_ms)
 }
 
-/// What one thread allocates another frees: the system's allocator would have them wait for each other.
+/// Threads free memory that other threads allocated. With the system's allocator they would wait for each other.
 #[cfg(not(feature = "allocations"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The system's allocator, which counts.
+/// The system's allocator with counters.
 #[cfg(feature = "allocations")]
 #[global_allocator]
 static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> = &stats_alloc::INSTRUMENTED_SYSTEM;
 
-/// Allocations so far, and their bytes; zeros where they are not counted.
+/// Allocations so far, and their bytes. Zeros if they are not counted.
 fn allocated() -> [u64; 2] {
     #[cfg(feature = "allocations")]
     {
@@ -203,7 +203,7 @@ fn allocated() -> [u64; 2] {
     [0, 0]
 }
 
-/// Processor time of this process' threads by their names, in nanoseconds.
+/// Processor time of this process's threads by their names, in nanoseconds.
 fn processor_ns() -> BTreeMap<String, u64> {
     let mut by_name = BTreeMap::new();
     for task in std::fs::read_dir("/proc/self/task").expect("Linux").flatten() {

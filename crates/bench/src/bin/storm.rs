@@ -1,7 +1,7 @@
-//! A storm of expiries without sockets: N carts with one unit each, all given up at one moment.
+//! A storm of expiries without sockets: N carts with one unit each, all abandoned at one moment.
 //!
-//! `storm [CARTS]`. Prints how long after their deadline the carts have expired and their units are free again, and what a
-//! cart costs in memory while it is open.
+//! `storm [CARTS]`. Prints how long after their deadline the carts have expired and their units are free again, and how
+//! much memory an open cart takes.
 
 use std::{
     thread,
@@ -25,7 +25,7 @@ fn resident() -> u64 {
     number.unwrap_or(0) * 1_024
 }
 
-/// What one thread allocates another frees: the system's allocator would have them wait for each other.
+/// Threads free memory that other threads allocated. With the system's allocator they would wait for each other.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -39,7 +39,7 @@ fn main() {
 
     let before = resident();
     let began = Instant::now();
-    // Long enough for all to be opened; each cart's own time is what is left of it.
+    // Long enough to open all carts. Each cart lives for the time that is left.
     let span = Duration::from_millis(20_000 + carts / 5);
     let entity = |number: u64| Entity::Product(id(&format!("p{}", number % PRODUCTS)));
     let cart = |number: u64| CartToken::beside(&entity(number), u128::from(number) + 1).cart();

@@ -15,7 +15,6 @@ pub enum Input {
     GiveBack(Option<Vec<u32>>),
     /// Check out.
     Buy,
-    /// Leave.
     Leave,
     /// An empty line.
     Nothing,

@@ -11,9 +11,7 @@ use crate::{
 /// The state of a purchase.
 #[derive(Debug)]
 pub struct PurchaseState {
-    /// The session.
     pub session: SessionView,
-    /// The names of its seats.
     pub names: Names,
     /// Its map. Without states until the first one has arrived.
     pub plan: Plan,
@@ -21,11 +19,9 @@ pub struct PurchaseState {
     pub lines: Vec<LineView>,
     /// The last known version of the cart's lines.
     pub lines_version: u64,
-    /// The deadline of the hold.
     pub deadline: Option<Timestamp>,
     /// The message below the map.
     pub message: String,
-    /// The typed line.
     pub typed: String,
     pub connected: bool,
     /// Whether an answer is awaited.

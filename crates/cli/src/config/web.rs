@@ -14,7 +14,6 @@ pub struct Web {
     pub tls: Option<TlsFiles>,
     /// How long browsers must use TLS only, in seconds. 0 sends no such header.
     pub hsts_s: u64,
-    /// Proxies in front of the node.
     pub proxies: Proxies,
     /// The cluster's address for browsers.
     pub public_url: Option<String>,

@@ -17,7 +17,6 @@ pub use screen::{Key, Page, Screen};
 /// A layout with the state of each seat.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The layout.
     pub layout: Arc<Layout>,
     /// A price for each category.
     pub prices: Vec<(Id, Money)>,
@@ -30,7 +29,6 @@ pub struct Plan {
 /// Options for drawing.
 #[derive(Clone, Copy, Debug)]
 pub struct DrawOptions {
-    /// Whether colours are wanted.
     pub colours: bool,
     /// The number of columns. A wider map is cut.
     pub columns: usize,

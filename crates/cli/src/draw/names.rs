@@ -21,10 +21,7 @@ pub struct Names {
 pub enum NameError {
     /// The text is empty.
     #[error("no seats were named; name some, like {example}")]
-    Nothing {
-        /// An example.
-        example: String,
-    },
+    Nothing { example: String },
     /// No seat has this name.
     #[error("there is no seat {0}; seats are called by row and seat, like {1}")]
     Unknown(String, String),

@@ -29,7 +29,6 @@ pub struct Page {
 /// A key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// A character.
     Char(char),
     /// The end of a line.
     Enter,

@@ -14,52 +14,37 @@ use super::{things::Thing, when::When};
 /// The entries of an import.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ImportPlan {
-    /// What is shown.
     pub titles: Vec<Thing<Title>>,
-    /// What is sold by quantity.
     pub products: Vec<Thing<ProductDetails>>,
-    /// What is booked by time.
     pub resources: Vec<Thing<ResourceDetails>>,
-    /// Venues with what belongs to them.
     pub venues: Vec<VenuePlan>,
 }
 
-/// A venue with what belongs to it.
+/// A venue with its halls and sessions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VenuePlan {
-    /// Its id.
     pub id: Id,
-    /// Its details.
     pub details: VenueDetails,
     /// Whether an existing venue stays as it is.
     pub only_if_absent: bool,
-    /// Its halls.
     pub halls: Vec<HallPlan>,
-    /// Its sessions.
     pub sessions: Vec<SessionPlan>,
 }
 
 /// A hall.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HallPlan {
-    /// Its id.
     pub id: Id,
-    /// Its name.
     pub name: String,
-    /// Its comments.
     pub comments: String,
-    /// Its seats.
     pub layout: Arc<Layout>,
 }
 
 /// A session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionPlan {
-    /// Its id.
     pub id: Id,
-    /// The hall.
     pub hall: Id,
-    /// Its title.
     pub title: Id,
     /// The start, absolute or after the import.
     pub starts_at: When,
@@ -75,7 +60,6 @@ pub struct SessionPlan {
     pub hold_ttl_ms: Option<u64>,
     /// Limits of one order and one customer.
     pub limits: Limits,
-    /// Its comments.
     pub comments: String,
 }
 

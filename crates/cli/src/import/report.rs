@@ -7,9 +7,7 @@ use crate::node_client::say;
 /// The result of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryResult {
-    /// It was created.
     Made,
-    /// It was changed.
     Changed,
     /// It existed as in the file.
     There,
@@ -64,7 +62,7 @@ impl Report {
         lines
     }
 
-    /// Prints them.
+    /// Prints the lines.
     pub fn print(&self) {
         // The reader may have closed the pipe.
         let _ = self.lines().iter().all(|line| say(line));

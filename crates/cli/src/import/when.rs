@@ -13,18 +13,15 @@ const DAY_MS: u64 = 24 * HOUR_MS;
 /// An instant, or a time relative to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Fixed.
     At(Timestamp),
     /// A time after the other one.
     Later {
-        /// In milliseconds.
         span_ms: u64,
     },
     /// A time of day, days after the other one.
     OnDay {
         /// Days, counted in the clock's own zone.
         days: u64,
-        /// Time of day.
         clock: Clock,
     },
 }

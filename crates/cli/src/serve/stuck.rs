@@ -9,8 +9,8 @@ use std::{
 
 use tokio::runtime::{Handle, RuntimeMetrics};
 
-/// A thread is looked at this often until it counts as stuck. Looks are counted and no time is measured, because a process that was
-/// paused has not looked.
+/// A thread counts as stuck after this many looks. Looks are counted, not time, because a paused process has not
+/// looked.
 const LOOKS: u32 = 6;
 
 /// Looks at the threads of runtimes until it is dropped.
@@ -20,8 +20,8 @@ pub(super) struct StuckWatch {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a runtime has counted of one of its threads: how often it began and ended to wait, and for how long it has worked. Both stay the
-/// same while it works at one task.
+/// A runtime's counts for one of its threads: how often it began and ended to wait, and for how long it has worked.
+/// Both stay the same while it works at one task.
 type Counts = (u64, Duration);
 
 /// A thread of a runtime.
@@ -38,7 +38,7 @@ impl StuckWatch {
     /// Ends the process if a thread of these runtimes is stuck for this long.
     ///
     /// # Errors
-    /// There is no thread to look with.
+    /// The thread that looks cannot be started.
     pub(super) fn start(runtimes: &[(&'static str, &Handle)], limit: Duration) -> std::io::Result<StuckWatch> {
         StuckWatch::look(runtimes, limit / LOOKS, move |runtime| {
             eprintln!(
@@ -88,7 +88,7 @@ impl Worker {
     fn is_stuck(&mut self) -> bool {
         let waits = self.metrics.worker_park_unpark_count(self.number);
         let counts = (waits, self.metrics.worker_total_busy_duration(self.number));
-        // It is waiting for work after an odd number.
+        // An odd number means that it waits for work.
         let is_working = waits.is_multiple_of(2);
         self.looks = if is_working && self.known == Some(counts) { self.looks + 1 } else { 0 };
         self.known = Some(counts);

@@ -122,7 +122,7 @@ fn hold_outcome(held: &Result<Reply<Held>, Error>, session: &Id) -> HoldOutcome 
     call_outcome(held, |reply| held_seats(&reply.value, &reply.at, session), named)
 }
 
-/// What the history keeps of a granted hold.
+/// The part of a granted hold that the history keeps.
 pub(crate) fn held_seats(held: &Held, at: &[At], session: &Id) -> HeldSeats {
     let seats = held.lines.iter().flat_map(|line| line.content.seats());
     HeldSeats {

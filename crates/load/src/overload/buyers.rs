@@ -250,7 +250,7 @@ impl Buyers {
         self.connections[purchase.connection].send(&self.frame);
     }
 
-    /// RetryCounts the checkouts that were refused as `busy`, when their time has come.
+    /// Repeats the checkouts that were refused as `busy`, when their time has come.
     fn repeat(&mut self) {
         let now_us = self.now_us();
         for _ in 0..self.repeats.len() {

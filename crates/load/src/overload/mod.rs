@@ -28,7 +28,7 @@ use crate::{
     scenario::OverloadSpec,
 };
 
-/// What all phases share.
+/// The state that all phases share.
 struct PhaseRunner {
     buyers: Buyers,
     spec: OverloadSpec,

@@ -15,7 +15,6 @@ pub struct Outages {
     pub gaps: Option<Distribution>,
     /// How often clients repeated requests, by reason.
     pub repeats: BTreeMap<String, u64>,
-    /// The kills.
     pub kills: Vec<Kill>,
     /// Over all kills: the time from the kill to the next success of each shard that the killed node led, of requests
     /// sent after the kill.
@@ -26,7 +25,6 @@ pub struct Outages {
     pub others_next: Option<Distribution>,
     /// The same for the other shards.
     pub others_gap: Option<Distribution>,
-    /// The node that was added.
     pub added: Option<Added>,
     /// The problems. They fail the run.
     pub problems: Vec<String>,
@@ -72,7 +70,6 @@ pub struct Kill {
 /// A node that was added. Times are milliseconds since it was started.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Added {
-    /// Its address.
     pub address: String,
     /// When it was started, in seconds since the run's start.
     pub at_s: f64,
@@ -87,13 +84,9 @@ pub struct Added {
 /// The distribution of some times, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// The number of times.
     pub count: u64,
-    /// The median.
     pub p50: f64,
-    /// The 99th percentile.
     pub p99: f64,
-    /// The maximum.
     pub max: f64,
 }
 

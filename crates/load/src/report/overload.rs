@@ -39,7 +39,6 @@ pub struct Overload {
 /// One phase. Latencies are those of admitted requests, in milliseconds from their sending.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OverloadPhase {
-    /// The phase's name.
     pub name: String,
     /// The offered load in percent of the capacity. 0 in the phases that measure the capacity.
     pub percent: u32,
@@ -47,7 +46,6 @@ pub struct OverloadPhase {
     pub obeys: bool,
     /// The duration of the phase.
     pub seconds: f64,
-    /// Offered purchases.
     pub offered: u64,
     /// Purchases that bought their seats.
     pub bought: u64,

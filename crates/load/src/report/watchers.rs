@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::grouped;
 use crate::watcher_fleet::{FleetStats, Latencies};
 
-/// How run_watchers seat maps went.
+/// The watchers of seat maps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Watchers {
     /// The number of watchers, each with a connection.
@@ -50,11 +50,8 @@ pub struct Watchers {
 pub struct Lag {
     /// The number of receipts.
     pub count: u64,
-    /// The median.
     pub p50: f64,
-    /// The 99th percentile.
     pub p99: f64,
-    /// The maximum.
     pub max: f64,
 }
 

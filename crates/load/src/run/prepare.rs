@@ -1,5 +1,4 @@
-//! What a run prepares before its traffic: connections, the house and goods, and the nodes' totals before the first
-//! flow.
+//! The preparation of a run: connections, the house and goods, and the nodes' totals before the first flow.
 
 use std::{sync::Arc, time::Instant};
 

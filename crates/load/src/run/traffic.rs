@@ -16,7 +16,7 @@ use crate::{
     run_context::RunContext,
 };
 
-/// What the traffic of a run produced.
+/// The results of a run's traffic.
 pub(super) struct Traffic {
     pub(super) flows: Vec<Flow>,
     pub(super) overload: Option<Overload>,

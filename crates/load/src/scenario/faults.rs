@@ -17,7 +17,6 @@ const KILLS_MAX: u64 = 1_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadsSpec {
-    /// Reads per second.
     pub per_second: u32,
 }
 

@@ -25,7 +25,6 @@ const BURST_MS_MAX: u64 = 3_600_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShopSpec {
-    /// The number of products.
     pub products: u32,
     /// The stock of each product, in units.
     pub stock: u64,
@@ -73,7 +72,6 @@ pub enum ProductPick {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArenaSpec {
-    /// The number of sessions.
     pub sessions: u32,
     /// Areas per session.
     pub areas: u32,
@@ -103,7 +101,6 @@ pub struct PlacesSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CalendarSpec {
-    /// The number of resources.
     pub resources: u32,
     /// Slots begin and end at multiples of this many minutes.
     pub step_minutes: u32,
@@ -185,7 +182,6 @@ impl Eq for GatewaySpec {}
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpiryBurstSpec {
-    /// The number of carts.
     pub carts: u32,
     /// The products of these carts. Other flows do not buy them.
     pub products: u32,

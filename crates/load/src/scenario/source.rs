@@ -104,12 +104,13 @@ impl<'a> ScenarioSource<'a> {
     }
 }
 
-/// The scenario of a table. The table is written and read again: a scenario that is read in two ways takes twice as long to compile.
+/// The scenario of a table. The table is written and read again, because a scenario that is read in two ways takes
+/// twice as long to compile.
 fn scenario_of(table: &toml::Table) -> Result<Scenario, toml::de::Error> {
     toml::from_str(&table.to_string())
 }
 
-/// The value of a TOML expression. If the text is none, the text itself is the value, so `pick=random` needs no quotes.
+/// The value of a TOML expression. Other text is the value itself, so `pick=random` needs no quotes.
 fn value_of(text: &str) -> toml::Value {
     let document: Result<toml::Table, _> = toml::from_str(&format!("value = {text}"));
     let value = document.ok().and_then(|mut table| table.remove("value"));

@@ -12,7 +12,6 @@ const WATCHERS_MAX: u32 = 18_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WatchersSpec {
-    /// The number of watchers.
     pub count: u32,
     /// The watchers are spread over this many sessions of the house, beginning with the first.
     #[serde(default = "default_one")]

@@ -19,7 +19,7 @@ const CONNECTIONS_PER_SOURCE: u32 = 8_192;
 pub(super) enum Stage {
     /// There is no connection. The fleet opens it later.
     Disconnected,
-    /// The answer to the upgrade is incomplete; this is its beginning.
+    /// The answer to the upgrade is incomplete. This is its beginning.
     Upgrading(Vec<u8>),
     /// The WebSocket is open.
     Open,

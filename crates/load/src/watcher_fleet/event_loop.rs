@@ -178,7 +178,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// A connection has all its feeds, or was lost: another one may open.
+    /// A connection has all its feeds or was lost, so another one may open.
     pub(super) fn finish_opening(&mut self, number: usize) {
         if std::mem::take(&mut self.connections[number].is_opening) {
             self.opening -= 1;

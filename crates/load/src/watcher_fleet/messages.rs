@@ -89,7 +89,6 @@ pub struct FleetStatus {
     pub synced: u64,
     /// All feeds of the fleet.
     pub expected: u64,
-    /// The first error, if there was one.
     pub first_error: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! A fleet of watchers: one thread with tens of thousands of WebSocket connections, each of which watches seat maps and
+//! A fleet of watchers. One thread has tens of thousands of WebSocket connections, each of which watches seat maps and
 //! needs little more memory than the kernel's.
 //!
 //! The fleet counts every frame and checks every version against the one before. It records the time of each receipt by

@@ -59,7 +59,6 @@ pub(crate) enum Bug {
     SellsTwice,
     /// It loses orders that it confirmed.
     LosesOrders,
-    /// It refuses seats that are free.
     RefusesFreeSeats,
     /// It does not reply to some checkouts, which did happen.
     DropsReplies,

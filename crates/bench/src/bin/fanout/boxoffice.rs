@@ -15,13 +15,13 @@ use tokio::{sync::Mutex, task::JoinSet};
 
 use crate::{Failed, floor::Publish};
 
-/// What one seat costs, in minor units.
+/// The price of one seat, in minor units.
 pub(crate) const PRICE: i64 = 1_000;
 
 /// Carts that take turns at one session.
 const CARTS: u32 = 64;
 
-/// Connections of one node where its configuration says nothing.
+/// Connections that a node accepts by default.
 const CONNECTIONS_DEFAULT: u32 = 16_384;
 
 /// Connections beside those of the watchers.
@@ -38,7 +38,7 @@ enum Processes {
     Several(LocalCluster),
 }
 
-/// What makes the house at the nodes shows.
+/// The admin token of the client that makes the house.
 const ADMIN: &str = "the admin token of benches";
 
 /// The program beside this one, if it is there.
@@ -94,12 +94,12 @@ pub(crate) fn theatre(prefix: &str, sessions: u32) -> House {
     House { prefix: prefix.to_owned(), groups: 1, venues: 1, sessions, rows: 30, seats: 30 }
 }
 
-/// The ids of its sessions.
+/// The ids of a house's sessions.
 pub(crate) fn sessions(house: &House) -> Vec<String> {
     (0..house.sessions_all()).map(|session| house.session_id(session).to_string()).collect()
 }
 
-/// Who holds seats and gives them back.
+/// A client that holds seats and releases them.
 pub(crate) struct Seller {
     client: Client,
     tills: Vec<Arc<Mutex<Till>>>,
@@ -107,7 +107,7 @@ pub(crate) struct Seller {
     sessions: usize,
 }
 
-/// A cart with one seat of one session, or without it.
+/// A cart that holds one seat of one session, or nothing.
 struct Till {
     cart: Cart,
     number: u32,
@@ -117,8 +117,8 @@ struct Till {
 }
 
 impl Seller {
-    /// One for the sessions of a house, at the first of these nodes. Every second cart has its seat already, so that from now
-    /// on a hold and a release follow each other.
+    /// A seller for the sessions of a house, at the first of these nodes. Every second cart holds its seat already, so
+    /// that holds and releases alternate from now on.
     pub(crate) async fn new(addresses: &[String], house: &House) -> Result<Seller, Failed> {
         let admin_token = Some(AdminToken(ADMIN.into()));
         let config = ClientConfig { admin_token, ..ClientConfig::new([addresses[0].clone()]) };
@@ -149,8 +149,8 @@ impl Seller {
         Ok(Seller { tills, client, next: 0, sessions: sessions as usize })
     }
 
-    /// Makes changes by the clock, whatever has not been answered yet, and waits for the last answer. When those were asked
-    /// for whose version is known: an answer to a hold says it, one to a release speaks of the cart.
+    /// Makes changes by the clock without waiting for earlier answers, and waits for the last answer. Returns the times
+    /// of the changes whose version is known. The answer to a hold has it, the answer to a release is about the cart.
     pub(crate) async fn publish(&mut self, publish: Publish) -> Result<Vec<ChangeTime>, Failed> {
         let start = Instant::now();
         let changes = (f64::from(publish.a_second) * publish.seconds) as u32;
@@ -169,10 +169,10 @@ impl Seller {
         Ok(made)
     }
 
-    /// The last version of each session, as the node says.
+    /// The last version of each session, according to the node.
     pub(crate) async fn versions(&self) -> Result<Vec<(u32, u64)>, Failed> {
         let mut versions = Vec::new();
-        // The first tills have a session each.
+        // Each of the first tills has a session of its own.
         for till in &self.tills[..self.sessions] {
             let till = till.lock().await;
             versions.push((till.number, self.client.session_map(&till.session).await?.value.version));
@@ -182,7 +182,7 @@ impl Seller {
 }
 
 impl Till {
-    /// Holds its seat, or gives it back.
+    /// Holds its seat, or releases it.
     async fn change(&mut self) -> Result<Option<ChangeTime>, Failed> {
         let at_us = now_us();
         if let Some(line) = self.line.take() {

@@ -1,5 +1,5 @@
-//! The floor: the leanest fan-out server there is on tokio-tungstenite, in a process of its own. A task a connection, one
-//! broadcast of one frame to all of them, and nothing else: no commands, no disk, no pings.
+//! The floor: the leanest fan-out server on tokio-tungstenite, in a process of its own. Each connection has a task, and
+//! all get one broadcast of one frame. There are no commands, no disk and no pings.
 
 use std::{
     io::{self, BufRead, Write},
@@ -27,36 +27,36 @@ use tokio_tungstenite::{
 
 use crate::{Failed, frame};
 
-/// As Boxoffice's door has it.
+/// As at Boxoffice's client port.
 const BACKLOG: u32 = 4_096;
 
-/// As Boxoffice's door has it.
+/// As at Boxoffice's client port.
 const NOT_SENT_BYTES_MAX: u32 = 16 * 1024;
 
-/// As Boxoffice's connections have it: an idle one keeps it for ever.
+/// As in Boxoffice's connections. An idle connection keeps it for ever.
 const READ_BUFFER_BYTES: usize = 1_024;
 
-/// Frames a connection may be behind before it is given a snapshot, as in Boxoffice's ring.
+/// Frames that a connection may be behind before it gets a snapshot, as in Boxoffice's ring.
 const BEHIND_MAX: usize = 256;
 
-/// What is watched.
+/// The watched session.
 pub(crate) const SESSION: &str = "floor";
 
-/// This many changes, spread evenly.
+/// A command to make changes, spread evenly.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Publish {
     pub(crate) a_second: u32,
     pub(crate) seconds: f64,
 }
 
-/// What the connections share.
+/// The state that the connections share.
 struct Shared {
     frames: broadcast::Sender<Utf8Bytes>,
     version: AtomicU64,
 }
 
-/// Serves until nothing more is asked for. What to publish comes in line by line; when it is out, the line that answers has
-/// the instant of each change.
+/// Serves until its input ends. Each line of input is a [`Publish`]. When its changes are sent, a line of output has
+/// the instant of each.
 pub(crate) fn serve() -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let shared = Arc::new(Shared { frames: broadcast::Sender::new(BEHIND_MAX), version: AtomicU64::new(1) });
@@ -67,7 +67,7 @@ pub(crate) fn serve() -> Result<(), Failed> {
         let listener = socket.listen(BACKLOG)?;
         println!("{}", listener.local_addr()?);
         let (over, ended) = tokio::sync::oneshot::channel();
-        // A thread of its own keeps time however busy the connections are.
+        // A thread of its own keeps time even if the connections are busy.
         thread::spawn(move || {
             let published = publish_all(&publisher);
             let _ = over.send(published);
@@ -111,7 +111,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {
         let (stream, _) = listener.accept().await?;
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
-            // A connection that breaks is over, and its watcher counts it.
+            // A broken connection has ended, and its watcher counts it.
             let _ = connection(stream, &shared).await;
         });
     }

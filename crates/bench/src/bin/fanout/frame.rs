@@ -1,8 +1,8 @@
-//! The frames of the floor: what Boxoffice sends for the same change, byte for byte but for the numbers.
+//! The frames of the floor. They equal Boxoffice's frames for the same change, byte for byte except for the numbers.
 
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-/// Seats of the map that is watched, as many as Boxoffice's session has.
+/// Seats of the watched map, as many as in Boxoffice's session.
 const SEATS: u64 = 900;
 
 /// The answer to `watch`.
@@ -21,7 +21,7 @@ pub(crate) fn snapshot(version: u64, session: &str) -> Utf8Bytes {
     .into()
 }
 
-/// One seat that is held or given back.
+/// The delta of one seat that is held or released.
 pub(crate) fn delta(to: u64) -> Utf8Bytes {
     let (from, held) = (to - 1, to % 2);
     let (seat, free) = (to % SEATS, SEATS - held);

@@ -1,5 +1,5 @@
-//! Fan-out: Boxoffice beside the leanest fan-out server there is, with the same watchers, the same frames and the same rate, in
-//! one run. And what watching costs otherwise: memory, many sessions, and those who sell meanwhile.
+//! Compares Boxoffice's fan-out with the leanest fan-out server, with the same watchers, frames and rate, in one run.
+//! Also measures the other costs of watching: memory, many sessions, and the effect on sellers.
 
 mod boxoffice;
 mod floor;
@@ -18,7 +18,7 @@ use clap::{Parser, Subcommand};
 
 use crate::report::Report;
 
-/// What could not be done, in words.
+/// An error in words.
 pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// The same allocator as Boxoffice, for the floor.
@@ -99,7 +99,7 @@ async fn compare(options: &Options, program: &std::path::Path) -> Result<Report,
     };
     let wanted = |system: &str| options.only.as_deref().is_none_or(|only| only == system);
     for round in 0..options.rounds {
-        // Who begins changes from round to round.
+        // The two systems begin in turn.
         for turn in 0..2 {
             if (round + turn) % 2 == 0 && wanted("floor") {
                 sitting::floor(options, &mut report).await?;

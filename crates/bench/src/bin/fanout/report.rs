@@ -8,25 +8,25 @@ use serde::Serialize;
 
 use crate::turn::Turn;
 
-/// What the 99th percentile is to stay below, in milliseconds.
+/// The limit for the 99th percentile, in milliseconds.
 const BAR_MS: f64 = 150.0;
 
-/// What a connection of a watcher costs.
+/// The memory that the connections of watchers take.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Memory {
     pub(crate) system: &'static str,
     pub(crate) watchers: u32,
-    /// Of the server's processes before a watcher came, in bytes.
+    /// Memory of the server's processes before the first watcher came, in bytes.
     pub(crate) before: u64,
-    /// When all were there.
+    /// The same when all watchers were there.
     pub(crate) connected: u64,
-    /// After all turns.
+    /// The same after all turns.
     pub(crate) after: u64,
-    /// How long they took to come in, in seconds.
+    /// How long the watchers took to connect and get their first state, in seconds.
     pub(crate) came_in_s: f64,
 }
 
-/// All turns.
+/// The figures of all turns.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) nodes: usize,
@@ -84,7 +84,7 @@ impl Report {
         }
     }
 
-    /// Deliveries a second at which the 99th percentile is `p99_ms`, between two rates that were measured.
+    /// Deliveries a second at which the 99th percentile is `p99_ms`, interpolated between two measured rates.
     fn at(&self, system: &str, p99_ms: f64) -> Option<f64> {
         let rows: Vec<Row> = self.rows().into_iter().filter(|row| row.system == system).collect();
         rows.windows(2).find(|pair| pair[0].p99 <= p99_ms && pair[1].p99 > p99_ms).map(|pair| {

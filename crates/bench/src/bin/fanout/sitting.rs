@@ -1,4 +1,4 @@
-//! A sitting: one system is started afresh, the watchers come in, and it takes its turns at all rates.
+//! A sitting: one system is started afresh, the watchers connect, and it takes its turns at all rates.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -44,7 +44,7 @@ impl FloorProcess {
 
 impl Drop for FloorProcess {
     fn drop(&mut self) {
-        // It ends when nothing more comes in.
+        // The process ends when its input ends.
         drop(self.orders.take());
         let _ = self.child.wait();
     }
@@ -61,7 +61,7 @@ impl Changes for Floor {
         for process in &mut self.processes {
             let mut line = String::new();
             process.answers.read_line(&mut line)?;
-            // Those of several processes are the same to within the time of a wake-up.
+            // The times of several processes are the same to within the time of a wake-up.
             change_times = serde_json::from_str(&line)?;
         }
         self.version = change_times.last().map_or(self.version, |change| change.version);

@@ -1,4 +1,4 @@
-//! Many sessions: what many subscriptions cost in time and memory, and what all sessions changing costs then.
+//! Many sessions: the cost of many subscriptions in time and memory, and the cost of changes in all sessions.
 
 use std::{fmt, path::Path};
 
@@ -16,25 +16,25 @@ use crate::{
 /// Feeds of one connection, below the 1 024 that a node allows.
 const FEEDS_MAX: u32 = 1_000;
 
-/// What came of it.
+/// The results.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Subscriptions {
     subscriptions: u32,
     sessions: u32,
     connections: u32,
     counts: bool,
-    /// Of the server, for one subscription.
+    /// Memory of the server for each subscription.
     bytes: f64,
     cpu_us: f64,
-    /// Until all had what they came for, in seconds.
+    /// Until all subscriptions had their first state, in seconds.
     seconds: f64,
-    /// While each session changes once a second.
+    /// The turn in which each session changes once a second.
     changing: Turn,
-    /// Processor time of the server meanwhile, of one processor.
+    /// Processor time of the server in that turn, in percent of one processor.
     changing_cpu_percent: f64,
 }
 
-/// Measures it at one node.
+/// Measures this many subscriptions.
 pub(crate) async fn measure(options: &Options, subscriptions: u32, program: &Path) -> Result<Subscriptions, Failed> {
     let feeds = options.sessions.min(FEEDS_MAX);
     let connections = subscriptions.div_ceil(feeds);

@@ -1,4 +1,4 @@
-//! One turn: changes at some rate, and what the watchers saw of them.
+//! One turn: changes at some rate, and how the watchers received them.
 
 use std::time::Duration;
 
@@ -11,45 +11,45 @@ use serde::Serialize;
 
 use crate::{Failed, floor::Publish, watchers::Watchers};
 
-/// How long watchers may take to come to the last version.
+/// How long watchers may take to reach the last version.
 const CONVERGE: Duration = Duration::from_secs(30);
 
-/// Releases go from the cart to the session after their answer: so long the session may still change.
+/// How long a session may still change after the answer to a release, which the cart passes on later.
 const COME_TO_REST: Duration = Duration::from_millis(100);
 
-/// What one turn of one system came to.
+/// The figures of one turn of one system.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Turn {
     pub(crate) system: &'static str,
     pub(crate) watchers: u32,
-    /// Changes asked for a second.
+    /// Requested changes a second.
     pub(crate) a_second: u32,
-    /// Frames received a second that brought a watcher forward, until the last one had come.
+    /// Received frames a second that advanced a watcher, until the last watcher had the last version.
     pub(crate) deliveries_a_second: f64,
-    /// Versions that those frames, each of them one or several, brought watchers forward by, a second.
+    /// Versions a second by which those frames advanced watchers. A frame may have several.
     pub(crate) versions_a_second: f64,
-    /// From a change's sending until a watcher received it, in milliseconds.
+    /// Time from sending a change until a watcher received it, in milliseconds.
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
     pub(crate) p999_ms: f64,
-    /// Processor time of the server a delivery, in microseconds.
+    /// Processor time of the server for each delivery, in microseconds.
     pub(crate) cpu_us: f64,
-    /// Bytes a delivery, with the frame's head.
+    /// Bytes of each delivery, with the frame's head.
     pub(crate) bytes: f64,
     pub(crate) snapshots: u64,
     pub(crate) skipped: u64,
     pub(crate) wrong: u64,
     pub(crate) lost: u64,
-    /// Watchers that did not come to the last version in time.
+    /// Watchers that did not reach the last version in time.
     pub(crate) behind: u64,
-    /// From the last change until the last watcher had it, in milliseconds.
+    /// Time from the last change until the last watcher had it, in milliseconds.
     pub(crate) converged_ms: f64,
     pub(crate) steal_percent: f64,
 }
 
-/// Who makes changes.
+/// A source of changes.
 pub(crate) trait Changes {
-    /// Makes them by the clock; when each was made whose version is known.
+    /// Makes changes by the clock. Returns the times of those whose version is known.
     async fn publish(&mut self, publish: Publish) -> Result<Vec<ChangeTime>, Failed>;
 
     /// The version of each session now.

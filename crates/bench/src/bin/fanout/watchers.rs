@@ -13,10 +13,10 @@ use crate::Failed;
 /// Watchers of one process.
 const OF_ONE_PROCESS: u32 = 15_000;
 
-/// How long all may take to come in.
+/// How long all watchers may take to connect and get their first state.
 const COME_IN: Duration = Duration::from_secs(180);
 
-/// How often it is looked whether they have.
+/// The pause between two checks of the watchers.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// All watchers of a sitting.
@@ -31,7 +31,7 @@ struct FleetProcess {
 }
 
 impl Watchers {
-    /// Starts the processes and waits until all watchers see what they came for; how long that took.
+    /// Starts the processes, and waits until all watchers have their first state. Returns how long that took.
     pub(crate) async fn come_in(spec: &FleetSpec) -> Result<(Watchers, Duration), Failed> {
         let start = Instant::now();
         let processes = spec.watchers.div_ceil(OF_ONE_PROCESS).max(1);
@@ -72,8 +72,8 @@ impl Watchers {
         self.ask(&FleetCommand::StartCounting).map(drop)
     }
 
-    /// Waits until all watchers have these versions, or the time is over: how many are behind then, and when the last of the
-    /// others came to it.
+    /// Waits until all watchers have these versions, or the time is over. Returns how many are behind then, and when
+    /// the last of the others reached its version.
     pub(crate) async fn reached(&mut self, versions: &[(u32, u64)], limit: Duration) -> Result<(u64, u64), Failed> {
         let start = Instant::now();
         loop {
@@ -90,7 +90,7 @@ impl Watchers {
         }
     }
 
-    /// What they counted.
+    /// The counts of all watchers.
     pub(crate) fn stats(&mut self, change_times: &[ChangeTime]) -> Result<FleetStats, Failed> {
         let mut all = FleetStats::default();
         for answer in self.ask(&FleetCommand::GetStats(change_times.to_vec()))? {
@@ -133,7 +133,7 @@ impl FleetProcess {
 
 impl Drop for FleetProcess {
     fn drop(&mut self) {
-        // It ends when nothing more comes in.
+        // The process ends when its input ends.
         drop(self.commands.take());
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Boxoffice: one node of the program itself or a cluster of three, with `fsync` always, spoken to through its client library.
+//! Boxoffice: one node of the program itself or a cluster of three, with `fsync` always, through its client library.
 
 use std::{
     io,
@@ -24,16 +24,16 @@ use crate::{
     system::Verified,
 };
 
-/// Reads under way while everything is counted.
+/// Reads under way at once while the sales are counted.
 const READS_UNDER_WAY: usize = 64;
 
-/// Buffers of connections that many clients share; those of one client stay small.
+/// Buffers of connections that many clients share, in bytes. Those of one client stay small.
 const SHARED_BUFFER_BYTES: usize = 64 * 1024;
 
-/// The number of `seats_taken`.
+/// The code of `seats_taken`.
 const SEATS_TAKEN: u16 = 201;
 
-/// The number of `out_of_stock`.
+/// The code of `out_of_stock`.
 const OUT_OF_STOCK: u16 = 401;
 
 /// Shards of a cluster, with the directory.
@@ -52,7 +52,7 @@ pub(crate) struct Boxoffice {
 
 enum Processes {
     One(Server),
-    /// Its nodes end before their directory goes.
+    /// The nodes end before their directory is removed.
     Three(LocalCluster, #[expect(dead_code, reason = "it is there to be dropped")] TempDir),
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn find() -> Option<PathBuf> {
     program.is_file().then_some(program)
 }
 
-/// What the nodes' clients show: with it no budget binds them, and they say themselves that they have paid.
+/// The admin token of the nodes' clients. With it they have no budgets and may record their own payments.
 const ADMIN: &str = "the admin token of benches";
 
 fn operator(address: String) -> ClientConfig {
@@ -106,7 +106,7 @@ impl Boxoffice {
         Ok(Boxoffice { processes: Processes::One(server), addresses: vec![address], to_leaders: false })
     }
 
-    /// As `boxoffice load --nodes 3` starts them: one founds the cluster, the others join it.
+    /// Starts three nodes as `boxoffice load --nodes 3` does. One founds the cluster, the others join it.
     async fn start_three(program: &Path, directory: TempDir) -> Result<Boxoffice, Failed> {
         let files = directory.path().join("node");
         let (config, admin_token) = (String::new(), ADMIN.to_owned());
@@ -142,7 +142,7 @@ impl Boxoffice {
         }
     }
 
-    /// A connection to one of the nodes, which are taken in turn.
+    /// A connection to a node. The nodes are taken in turn.
     async fn client(&self, place: usize, buffers: usize) -> Result<Client, Failed> {
         let mut config = operator(self.addresses[place % self.addresses.len()].clone());
         config.buffer_bytes = config.buffer_bytes.max(buffers);

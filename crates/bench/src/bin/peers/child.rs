@@ -1,4 +1,4 @@
-//! Server processes of the bench: each in a directory of its own that goes when the process goes.
+//! Server processes of the bench. Each has a directory of its own, which is removed with the process.
 
 use std::{
     fs,
@@ -17,10 +17,10 @@ use tempfile::TempDir;
 /// How long a server may take to stop before it is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 
-/// How much of a dead server's log is shown.
+/// How many bytes of a dead server's log are shown.
 const LOG_TAIL_BYTES: usize = 2_000;
 
-/// A user that servers which refuse to be root are run as.
+/// The user of servers that refuse to run as root.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct User {
     uid: u32,
@@ -50,7 +50,7 @@ impl User {
     }
 }
 
-/// A running server. Dropped, it is stopped by its process id and waited for; then its directory is removed.
+/// A running server. Dropping it stops the process by its id, waits for it, and removes its directory.
 pub(crate) struct Server {
     child: Child,
     stop: Signal,
@@ -58,7 +58,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts `command` with its output in `directory`; `stop` is the signal it ends at.
+    /// Starts `command` with its output in `directory`. `stop` is the signal that ends it.
     pub(crate) fn start(mut command: Command, directory: TempDir, stop: Signal) -> io::Result<Server> {
         let log = fs::File::create(directory.path().join("log"))?;
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
@@ -68,7 +68,7 @@ impl Server {
         Ok(Server { child, stop, directory })
     }
 
-    /// The end of what it wrote, for when it fails.
+    /// The end of the server's output, for when it fails.
     pub(crate) fn log_tail(&self) -> String {
         let mut log = Vec::new();
         let read = fs::File::open(self.directory.path().join("log")).and_then(|mut file| file.read_to_end(&mut log));
@@ -95,7 +95,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) else { return };
-        // It may have ended by itself; then there is nothing to stop.
+        // It may have ended by itself.
         let _ = kill_process(pid, self.stop);
         let start = Instant::now();
         while start.elapsed() < STOP_LIMIT {

@@ -1,4 +1,4 @@
-//! The closed loop that drives every system alike: the same purchases, the same tasks, the same clock.
+//! The closed loop that drives every system alike, with the same purchases, tasks and clock.
 
 use std::{
     fmt,
@@ -21,7 +21,7 @@ use boxoffice_workload::{
 };
 use rand::seq::index::sample;
 
-/// What a system could not do, in words.
+/// An error of a system in words.
 pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// One purchase: a new cart, five named seats of one session, an order.
@@ -37,14 +37,14 @@ pub(crate) struct Purchase {
 pub(crate) enum Bought {
     /// The order is written and on disk.
     Sold,
-    /// Seats were taken; nothing changed.
+    /// Seats were taken, so nothing changed.
     Refused,
 }
 
 /// Products of a basket, all different.
 pub(crate) const BASKET: usize = 5;
 
-/// One cart of the shop: a unit each of some products, an order.
+/// One cart of the shop: one unit each of some products, and an order.
 #[derive(Clone, Debug)]
 pub(crate) struct Basket {
     pub(crate) token: CartToken,
@@ -63,11 +63,11 @@ pub(crate) enum Opening {
 
 /// One connection to a system, shared by some clients.
 pub(crate) trait Till: Clone + Send + Sync + 'static {
-    /// Opens the cart, holds the seats, checks out: a round trip each, durable before the next.
+    /// Opens the cart, holds the seats and checks out. Each is a round trip, durable before the next.
     fn buy(&self, purchase: &Purchase, opening: Opening) -> impl Future<Output = Result<Bought, Failed>> + Send;
 
-    /// Puts a unit of each product into a new cart, one after the other, and orders: six round trips, each durable before
-    /// the next.
+    /// Puts a unit of each product into a new cart, one after the other, and orders. These are six round trips, each
+    /// durable before the next.
     fn order(&self, basket: &Basket) -> impl Future<Output = Result<Bought, Failed>> + Send;
 }
 
@@ -88,13 +88,14 @@ impl fmt::Display for Shape {
     }
 }
 
-/// What one closed loop measured.
+/// The figures of one closed loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
     pub(crate) flows_per_second: f64,
     pub(crate) mean_ms: f64,
     pub(crate) p99_ms: f64,
-    /// The rate of the slowest [`WINDOW_S`] seconds, as a share of the median rate of such times. `None` if the loop ended sooner.
+    /// The rate of the slowest [`WINDOW_S`] seconds, as a share of the median of such windows. `None` if the loop ended
+    /// sooner.
     pub(crate) slowest: Option<f64>,
 }
 
@@ -121,7 +122,7 @@ pub(crate) fn basket(seed: &RunSeed, goods: &Goods, index: u32) -> Basket {
     Basket { token, cart: token.cart(), products }
 }
 
-/// What the flows of a turn do.
+/// The work of the flows in a turn.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
     /// They buy seats.
@@ -131,7 +132,7 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// Does what flow `index` does; an error if it was refused, for no two flows want the same.
+    /// Runs flow `index`. A refusal is an error, because no two flows want the same.
     async fn flow<T: Till>(&self, till: &T, index: u32) -> Result<(), Failed> {
         let bought = match self {
             Work::Seats(picker, opening) => till.buy(&purchase(picker, index), *opening).await?,
@@ -144,7 +145,7 @@ impl Work {
     }
 }
 
-/// Runs these flows with `clients` tasks over these tills; every one must be sold.
+/// Runs these flows with `clients` tasks over these tills. Every flow must be sold.
 pub(crate) async fn closed_loop<T: Till>(
     tills: &[T],
     clients: usize,
@@ -185,7 +186,7 @@ pub(crate) async fn closed_loop<T: Till>(
         }
     }
     let elapsed: Duration = start.elapsed();
-    // The last second is not a whole one.
+    // The last second is incomplete.
     ended_in_second.pop();
     let statistics = LatencyStatistics::of(&mut durations_us).ok_or("no flow was run")?;
     assert_eq!(statistics.count, u64::from(flows), "every flow is measured once");
@@ -204,7 +205,7 @@ fn slowest(ended_in_second: &[u64]) -> Option<f64> {
     Some(*windows.first()? as f64 / windows[windows.len() / 2] as f64)
 }
 
-/// Asks again for seats that are sold, with new carts; every one of these must be refused.
+/// Asks again for sold seats, with new carts. Every request must be refused.
 pub(crate) async fn challenge<T: Till>(
     till: &T,
     (picker, opening): (&Picker, Opening),

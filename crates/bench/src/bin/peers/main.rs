@@ -1,7 +1,7 @@
-//! Boxoffice beside Redis and PostgreSQL on the same purchase: open a cart, hold five named seats of an 80-seat session all or
-//! none, check out with an order. Three round trips, each durable (flushed) before its answer, closed loop, all systems driven
-//! by this one program, turn by turn. With `--nodes 3` each is also on a second machine's worth of processes before its answer.
-//! Needs `crates/bench/setup-peers.sh` to have run once.
+//! Compares Boxoffice with Redis and PostgreSQL on the same purchase: open a cart, hold five named seats of an 80-seat
+//! session all or none, check out with an order. These are three round trips, each durable (flushed) before its answer.
+//! This program drives all systems in a closed loop, turn by turn. With `--nodes 3` each step is on a second server as
+//! well before its answer. Needs `crates/bench/setup-peers.sh` to have run once.
 
 mod boxoffice;
 mod child;
@@ -34,7 +34,7 @@ use crate::{
     system::System,
 };
 
-/// What one seat costs, in minor units.
+/// The price of one seat, in minor units.
 pub(crate) const PRICE: i64 = 1_000;
 
 /// How long a server may take to answer its first request.
@@ -133,7 +133,7 @@ fn shapes(options: &Options) -> Vec<Shape> {
     shared.chain(each).collect()
 }
 
-/// The directory that all servers have theirs in. Those that run as another user must get through it.
+/// The directory of all servers' directories. Servers that run as another user must be able to pass through it.
 fn directory() -> Result<tempfile::TempDir, Failed> {
     let everyone_through = std::fs::Permissions::from_mode(0o711);
     Ok(tempfile::Builder::new().prefix("peers-").permissions(everyone_through).tempdir()?)
@@ -161,7 +161,7 @@ async fn start(options: &Options, directory: &Path) -> Result<Vec<System>, Faile
 
 async fn compare(options: &Options) -> Result<Report, Failed> {
     let directory = directory()?;
-    // Stopped before their directory goes.
+    // The systems are stopped before their directory is removed.
     let systems = start(options, directory.path()).await?;
     let floor = DiskFloor::measure(directory.path())?;
     let mut report = Report::new(options.flow, options.nodes, options.flows, options.rounds, floor);
@@ -201,7 +201,7 @@ async fn until_interrupted(compare: impl Future<Output = Result<Report, Failed>>
     }
 }
 
-/// An error with everything that caused it.
+/// An error with all its causes.
 fn in_full(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(error.source(), |error| (*error).source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))

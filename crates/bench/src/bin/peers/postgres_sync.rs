@@ -1,5 +1,6 @@
-//! PostgreSQL 15 with `fsync` and `synchronous_commit` on: one prepared function call a step, each a transaction of its own.
-//! With a standby, a transaction is on its disk as well before the answer. The schema and its reasons are in `postgres.sql`.
+//! PostgreSQL 15 with `fsync` and `synchronous_commit` on. Each step is one call of a prepared function in its own
+//! transaction. With a standby, a transaction is on its disk as well before the answer. The schema and its reasons are
+//! in `postgres.sql`.
 
 use std::{
     io,
@@ -27,13 +28,13 @@ use crate::{
     system::Verified,
 };
 
-/// Memory for pages: everything of a run fits.
+/// Memory for pages, enough for a whole run.
 const SHARED_BUFFERS: &str = "512MB";
 
-/// Who everything in it belongs to.
+/// The owner of everything in the database.
 const USER: &str = "peers";
 
-/// Backends at most: a connection for each of 256 clients, and some.
+/// The maximum of backends: a connection for each of 256 clients, and some more.
 const CONNECTIONS_MAX: &str = "300";
 
 /// A private PostgreSQL, with a synchronous standby or without.
@@ -44,7 +45,7 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// Makes a primary in a directory of its own and starts it, and the standby; `bin` holds `initdb` and the other programs.
+    /// Makes a primary in a directory of its own and starts it, and the standby. `bin` holds `initdb` and the other programs.
     pub(crate) async fn start(bin: &Path, nodes: Nodes, directory: &Path) -> Result<Postgres, Failed> {
         // PostgreSQL refuses to run as root.
         let user = if rustix::process::geteuid().is_root() { Some(unprivileged_user()?) } else { None };
@@ -114,7 +115,7 @@ impl Postgres {
 
     async fn client(&self) -> Result<Client, Failed> {
         let (client, connection) = self.config.connect(NoTls).await?;
-        // It ends when the client is dropped; what goes wrong before, the client's requests report.
+        // The task ends when the client is dropped. The client's requests report earlier errors.
         tokio::spawn(connection);
         Ok(client)
     }
@@ -131,7 +132,8 @@ impl Postgres {
                 &[&house.prefix, &PRICE, &seats, &last],
             )
             .await?;
-        // What a server has done anyway before its day begins. No checkpoint: after one, every page is logged whole once.
+        // A server has done this before its day begins. There is no checkpoint. After one, every page is logged whole
+        // once.
         for statement in ["VACUUM ANALYZE sessions", "VACUUM ANALYZE carts", "VACUUM ANALYZE orders"] {
             client.batch_execute(statement).await?;
         }
@@ -241,7 +243,7 @@ impl Postgres {
     }
 }
 
-/// The programs of PostgreSQL and who runs them.
+/// The programs of PostgreSQL, and the user that runs them.
 struct Programs<'a> {
     bin: &'a Path,
     user: Option<User>,
@@ -268,11 +270,11 @@ impl Programs<'_> {
         command
     }
 
-    /// The server of the data in a directory; SIGINT is its fast shutdown.
+    /// The server of the data in a directory. SIGINT is its fast shutdown.
     fn server(&self, directory: &Path, address: SocketAddr, nodes: Nodes) -> Command {
         let mut postgres = self.command("postgres", directory);
         postgres.arg("-D").arg(directory.join("data"));
-        // No checkpoint and no vacuum falls into a run: both would also disturb the systems measured beside.
+        // No checkpoint and no vacuum falls into a run. Both would also disturb the systems that are measured beside it.
         for setting in [
             "listen_addresses=127.0.0.1",
             &format!("port={}", address.port()),
@@ -368,7 +370,7 @@ struct Desk {
     order: Statement,
 }
 
-/// One connection, which is one backend process; requests of several clients are pipelined.
+/// One connection, which is one backend process. Requests of several clients are pipelined.
 #[derive(Clone)]
 pub(crate) struct PostgresTill {
     desk: Arc<Desk>,

@@ -1,7 +1,7 @@
-//! Redis 7 with `appendonly yes` and `appendfsync always`: one Lua script a step, state in hashes.
+//! Redis 7 with `appendonly yes` and `appendfsync always`. Each step is one Lua script, and the state is in hashes.
 //!
 //! `s:<session>`: `price`, `free`, and a field for every taken seat (`h` or `s` and the cart). `c:<cart>`: state, deadline,
-//! session, seats. `o:<cart>`: the order. `p:<product>`: `price`, `free`, `held`, `sold`; a shop's cart has a field for each
+//! session, seats. `o:<cart>`: the order. `p:<product>`: `price`, `free`, `held`, `sold`. A shop's cart has a field for each
 //! product. Scripts run one at a time, so each step is atomic. With a replica, `WAIT 1` follows every step in the same pipeline.
 
 use std::{io, net::SocketAddr, path::Path, process::Command, sync::Arc, time::Duration};
@@ -39,7 +39,7 @@ if redis.call('EXISTS', KEYS[2]) == 1 then return {-1} end
 local now = redis.call('TIME')
 ";
 
-/// The rest of both.
+/// The rest of both scripts.
 const HOLD_SEATS: &str = r"
 local states = redis.call('HMGET', KEYS[1], unpack(ARGV, 2))
 local taken = {}
@@ -128,7 +128,7 @@ impl Redis {
         let own = directory_in(directory, "redis")?;
         let mut command = server(program, address, own.path());
         command.args(["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"]);
-        // Otherwise it waits for more replicas before it sends the first one what there is.
+        // Otherwise the primary waits for more replicas before it copies its data to the first one.
         command.args(["--repl-diskless-sync-delay", "0"]);
         let mut primary = Server::start(command, own, Signal::TERM)?;
         let client = Client::open(format!("redis://{address}"))?;
@@ -142,7 +142,7 @@ impl Redis {
         Ok(redis)
     }
 
-    /// Starts a replica that keeps everything in memory only, and waits until the primary sends it what comes.
+    /// Starts a replica that keeps everything in memory only, and waits until the primary replicates to it.
     async fn start_replica(&self, program: &str, primary: SocketAddr, directory: &Path) -> Result<Server, Failed> {
         let address = free_address()?;
         let own = directory_in(directory, "redis-replica")?;
@@ -301,7 +301,7 @@ impl Redis {
     }
 }
 
-/// A server that listens there and makes no snapshots.
+/// A server that listens at this address and makes no snapshots.
 fn server(program: &str, address: SocketAddr, directory: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(directory).args(["--bind", "127.0.0.1", "--port", &address.port().to_string()]);
@@ -353,7 +353,7 @@ pub(crate) struct RedisTill {
 }
 
 impl RedisTill {
-    /// Does a step; with a replica, not before the replica has it. A connection does nothing else while it waits.
+    /// Runs a step. With a replica, it waits until the replica has the step. A connection does nothing else meanwhile.
     async fn step<T: FromRedisValue>(&self, step: Cmd) -> Result<T, Failed> {
         let mut connection = self.connection.clone();
         if self.nodes == Nodes::One {

@@ -19,20 +19,20 @@ pub(crate) struct Turn {
     pub(crate) p99_ms: f64,
     /// As [`Measured::slowest`](crate::drive::Measured::slowest).
     pub(crate) slowest: Option<f64>,
-    /// Processor time of all processes of the system's servers a purchase, in microseconds.
+    /// Processor time of all the system's server processes for each purchase, in microseconds.
     pub(crate) server_cpu_us: f64,
     pub(crate) steal_percent: f64,
 }
 
-/// All turns.
+/// The figures of all turns.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) what: &'static str,
-    /// What each system is.
+    /// The servers of each system.
     pub(crate) setting: &'static str,
     pub(crate) flows: u32,
     pub(crate) rounds: u32,
-    /// Raw `fdatasync` before and after.
+    /// Raw `fdatasync` before the turns.
     pub(crate) floor_before: DiskFloor,
     pub(crate) floor_after: DiskFloor,
     pub(crate) turns: Vec<Turn>,

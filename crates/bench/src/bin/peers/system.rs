@@ -1,4 +1,4 @@
-//! One of the systems that are compared, and what it does in a turn.
+//! One of the compared systems, and its turns.
 
 use std::{
     io,
@@ -29,19 +29,19 @@ use crate::{
 /// Seats of a purchase.
 const SEATS: u16 = 5;
 
-/// Purchases are the same in every turn but for the prefix of their ids.
+/// Purchases are the same in every turn except for the prefix of their ids.
 const SEED: u64 = 1;
 
-/// Purchases over each connection before a turn is measured: plans are made and code is warm, in every system.
+/// Purchases over each connection before a turn is measured. Then every system has made its plans and its code is warm.
 const WARM_UP: u32 = 5;
 
-/// Purchases of sold seats tried after each turn; each must be refused.
+/// Purchases of sold seats that are tried after each turn. Each must be refused.
 const CHALLENGES: u32 = 50;
 
 /// Products of the shop.
 const PRODUCTS: u32 = 1_000;
 
-/// Units of each product: enough for every turn.
+/// Units of each product, enough for every turn.
 const STOCK: u64 = 1_000_000;
 
 /// The systems that are compared.
@@ -95,7 +95,7 @@ impl System {
         }
     }
 
-    /// Counts units and orders, and looks that every order has its products.
+    /// Counts units and orders, and checks that every order has its products.
     async fn verify_shop(&self, goods: &Goods, baskets: &[Basket]) -> Result<Verified, Failed> {
         match self {
             System::Boxoffice(boxoffice) => boxoffice.verify_shop(goods, baskets).await,
@@ -205,7 +205,7 @@ impl System {
     }
 }
 
-/// A closed loop with what it cost.
+/// A closed loop with its cost.
 struct Looped {
     measured: Measured,
     /// Processor time of all server processes.
@@ -213,7 +213,7 @@ struct Looped {
     steal_percent: f64,
 }
 
-/// What was found sold in the end.
+/// The sales that were found at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verified {
     pub(crate) seats_sold: u64,
@@ -226,7 +226,7 @@ fn fresh_shop() -> Goods {
     Goods { prefix: fresh_prefix(), ..shop }
 }
 
-/// What the ids of a turn start with; no other turn's do.
+/// The prefix of the ids of a turn. No other turn has it.
 fn fresh_prefix() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("p{:x}", since.as_micros())

@@ -39,7 +39,7 @@ fn listed(booking: u32, begin: u64, end: u64) -> BookingView {
 }
 
 /// Cart 1 bought 3 units through the gateway for customer 0, cart 2 holds 2, cart 3 was refused 9. Booking 0 was moved
-/// from 0–10 to 20–30; booking 1 was refused at 5–8 before that; booking 2 was made and canceled.
+/// from 0–10 to 20–30. Before that, booking 1 was refused at 5–8. Booking 2 was made and canceled.
 struct GoodsRun {
     history: History,
     audited: AuditedState,
