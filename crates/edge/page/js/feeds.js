@@ -20,49 +20,47 @@ export class Feeds {
   watch(entity, handlers, { token } = {}) {
     let feed = this.entities.get(entity);
     if (!feed) {
-      feed = { key: entity, token, listeners: new Set(), number: null, current: null, asking: false, failures: 0 };
+      feed = { ...fresh(this.entities, entity), token };
       this.entities.set(entity, feed);
     }
     const listener = { ...handlers };
     feed.listeners.add(listener);
     if (feed.current) handlers.snapshot?.(feed.current);
     if (feed.listeners.size === 1) this.ask(feed);
-    return { stop: () => this.stop(this.entities, feed, listener) };
+    return { stop: () => this.stop(feed, listener) };
   }
 
   watchCounts(sessions, onCounts) {
     const mine = [];
-    const fresh = [];
+    const unasked = [];
     for (const session of sessions) {
       let feed = this.counts.get(session);
       if (!feed) {
-        feed = { key: session, counting: true, listeners: new Set(), number: null, current: null, failures: 0 };
+        feed = fresh(this.counts, session);
         this.counts.set(session, feed);
-        fresh.push(feed);
+        unasked.push(feed);
       }
       const listener = { snapshot: (now) => onCounts(session, now), delta: (_, now) => onCounts(session, now) };
       feed.listeners.add(listener);
       mine.push([feed, listener]);
       if (feed.current) onCounts(session, feed.current);
     }
-    this.askCounts(fresh);
-    return { stop: () => mine.forEach(([feed, listener]) => this.stop(this.counts, feed, listener)) };
+    this.askCounts(unasked);
+    return { stop: () => mine.forEach(([feed, listener]) => this.stop(feed, listener)) };
   }
 
   /**
    * Ends a feed with its last listener. A feed that is being asked for ends with its answer. The node has one feed for an entity
    * that is watched twice, so ending it earlier would end the feed of a listener who has come meanwhile.
    */
-  stop(map, feed, listener) {
-    if (!feed.listeners.delete(listener) || feed.listeners.size > 0 || feed.asking) return;
-    map.delete(feed.key);
-    this.end(feed);
+  stop(feed, listener) {
+    if (feed.listeners.delete(listener) && !feed.asking) this.left(feed);
   }
 
-  /** Ends a feed whose last listener has left while it was being asked for. Returns whether it did. */
+  /** Ends a feed without listeners. Whether it did. */
   left(feed) {
-    if (feed.counting || feed.listeners.size > 0) return false;
-    this.entities.delete(feed.key);
+    if (feed.listeners.size > 0) return false;
+    feed.map.delete(feed.key);
     this.end(feed);
     return true;
   }
@@ -102,39 +100,41 @@ export class Feeds {
     if (this.link.state !== 'connected' || feed.asking || feed.ended) return;
     feed.asking = true;
     const body = { entity: feed.key, token: feed.token, resume: resumeOf(feed) };
-    this.once('watch', body, (ok) => this.begun(feed, ok.feed), (error) => this.notBegun(feed, error, () => this.ask(feed)));
+    this.once('watch', body, (ok) => this.begun(feed, ok.feed), (error) => this.notBegun(feed, error));
   }
 
   askCounts(feeds) {
-    const left = feeds.filter((feed) => !feed.ended);
+    const left = feeds.filter((feed) => !feed.ended && !feed.asking);
     if (left.length === 0 || this.link.state !== 'connected') return;
     const most = Math.min(1024, this.link.limits.feeds || 1024);
     for (let first = 0; first < left.length; first += most) {
       const part = left.slice(first, first + most);
+      part.forEach((feed) => { feed.asking = true; });
+      const byKey = new Map(part.map((feed) => [feed.key, feed]));
+      const of = (sessions = []) => this.stay(sessions.map((session) => byKey.get(session)));
       const done = (ok) => {
-        for (const { session, feed: number } of ok.feeds || []) {
-          const feed = this.counts.get(session);
-          if (feed) this.begun(feed, number);
-        }
-        for (const session of ok.missing || []) this.missing(session);
-        this.laterCounts(ok.unreachable || []);
+        for (const { session, feed: number } of ok.feeds || []) this.begun(byKey.get(session), number);
+        for (const feed of of(ok.missing)) this.tell(feed, 'ended', { name: 'not_found' });
+        // No node that answers has these at the moment.
+        this.laterCounts(of(ok.unreachable), AGAIN_MAX_MS * Math.random());
       };
-      const failed = (error) => part.forEach((feed, index) => {
-        this.notBegun(feed, error, () => index === 0 && this.askCounts(part));
-      });
-      this.once('watch', { sessions: part.map((feed) => feed.key) }, done, failed);
+      const failed = (error) => {
+        const feeds = this.stay(part);
+        if (error.kind === 'no') feeds.forEach((feed) => this.tell(feed, 'ended', { name: error.name2 }));
+        else if (feeds.length > 0) this.laterCounts(feeds, waitOf(feeds[0]));
+      };
+      this.once('watch', { sessions: [...byKey.keys()] }, done, failed);
     }
   }
 
-  missing(session) {
-    const feed = this.counts.get(session);
-    if (feed) this.tell(feed, 'ended', { name: 'not_found' });
+  laterCounts(feeds, wait) {
+    if (feeds.length > 0) setTimeout(() => this.askCounts(feeds.filter((feed) => feed.number === null || feed.gap)), wait);
   }
 
-  /** Asks again later for sessions that no reachable node has now. */
-  laterCounts(sessions) {
-    if (sessions.length === 0) return;
-    setTimeout(() => this.askCounts(sessions.map((session) => this.counts.get(session)).filter((feed) => feed && feed.number === null)), AGAIN_MAX_MS * Math.random());
+  /** Of feeds that were asked for and have not begun, those that still have listeners. */
+  stay(feeds) {
+    feeds.forEach((feed) => { feed.asking = false; });
+    return feeds.filter((feed) => !feed.ended && !this.left(feed));
   }
 
   begun(feed, number) {
@@ -146,16 +146,10 @@ export class Feeds {
     this.left(feed);
   }
 
-  notBegun(feed, error, again) {
-    feed.asking = false;
-    if (feed.ended || this.left(feed)) return;
-    if (error.kind === 'no') {
-      this.tell(feed, 'ended', { name: error.name2 });
-      return;
-    }
-    const wait = Math.min(AGAIN_MAX_MS, AGAIN_FIRST_MS * 2 ** feed.failures) * Math.random();
-    feed.failures += 1;
-    feed.again = setTimeout(again, wait);
+  notBegun(feed, error) {
+    if (this.stay([feed]).length === 0) return;
+    if (error.kind === 'no') this.tell(feed, 'ended', { name: error.name2 });
+    else feed.again = setTimeout(() => this.ask(feed), waitOf(feed));
   }
 
   heard(frame) {
@@ -190,7 +184,7 @@ export class Feeds {
       // A delta is missing. The feed is asked for once, because deltas that come meanwhile do not fit either.
       if (feed.gap) return;
       feed.gap = true;
-      if (feed.counting) this.askCounts([feed]);
+      if (feed.map === this.counts) this.askCounts([feed]);
       else this.ask(feed);
       return;
     }
@@ -202,6 +196,17 @@ export class Feeds {
   tell(feed, what, value, current) {
     for (const listener of [...feed.listeners]) listener[what]?.(value, current);
   }
+}
+
+function fresh(map, key) {
+  return { map, key, listeners: new Set(), number: null, current: null, asking: false, failures: 0 };
+}
+
+/** How long to wait before a feed is asked for again, in milliseconds. */
+function waitOf(feed) {
+  const wait = Math.min(AGAIN_MAX_MS, AGAIN_FIRST_MS * 2 ** feed.failures) * Math.random();
+  feed.failures += 1;
+  return wait;
 }
 
 function versionOf(current) {
